@@ -1,0 +1,135 @@
+"""The two families of failure: the user's mistakes and our own.
+
+A `UserError` says what happened, where in the user's file, with which shapes and dtypes, and one
+concrete fix, in at most fifteen lines. Each subclass also is the exception that NumPy would raise,
+so `except ValueError` keeps working. A `CompilerBug` is our fault and names the pass or the emitter.
+"""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+
+__all__ = [
+    "BackendUnavailable",
+    "CompilerBug",
+    "ConcretizationError",
+    "DTypeError",
+    "IndexOutOfRange",
+    "InvalidProgram",
+    "LeakedArrayError",
+    "LinkError",
+    "Location",
+    "ShapeError",
+    "StaticArgumentError",
+    "UnknownTarget",
+    "UnsupportedError",
+    "UserError",
+]
+
+MAX_LINES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in the user's program."""
+
+    file: str
+    line: int
+    function: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def source(self) -> str:
+        """The source line, stripped; empty when the file cannot be read."""
+        return linecache.getline(self.file, self.line).strip()
+
+
+class UserError(Exception):
+    """A mistake that the user can mend.
+
+    `what` is one sentence, `details` are further lines (operands, shapes, dtypes), `fix` says what to
+    write instead, `loc` is the user's line.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        loc: Location | None = None,
+        details: tuple[str, ...] = (),
+        fix: str = "",
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.loc = loc
+        self.details = details
+        self.fix = fix
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.loc is not None:
+            lines.append(f"  at {self.loc}" + (f" in {self.loc.function}" if self.loc.function else ""))
+            if source := self.loc.source():
+                lines.append(f"    {source}")
+        tail = [f"  fix: {self.fix}"] if self.fix else []
+        room = MAX_LINES - len(lines) - len(tail)
+        lines.extend(f"  {detail}" for detail in self.details[:room])
+        return "\n".join(lines + tail)
+
+
+class ShapeError(UserError, ValueError):
+    """Shapes that do not fit together."""
+
+
+class DTypeError(UserError, TypeError):
+    """An element type that the operation or arrayjit does not take."""
+
+
+class IndexOutOfRange(UserError, IndexError):
+    """An index outside its axis, or too many indices."""
+
+
+class UnsupportedError(UserError, NotImplementedError, TypeError):
+    """A NumPy feature that arrayjit does not trace."""
+
+
+class ConcretizationError(UserError, TypeError):
+    """A traced value was asked for its number: `if x`, `float(x)`, `int(x)`, `np.asarray(x)`."""
+
+
+class LeakedArrayError(UserError, RuntimeError):
+    """A symbolic array outlived the trace that made it."""
+
+
+class StaticArgumentError(UserError, TypeError):
+    """A static argument that cannot be hashed, or a name that is not a parameter."""
+
+
+class UnknownTarget(UserError, ValueError):
+    """A target name that is not in the table of backends."""
+
+
+class BackendUnavailable(UserError, RuntimeError):
+    """A known target whose driver, compiler or hardware is missing here."""
+
+
+class LinkError(UserError, RuntimeError):
+    """Code that does not fit the context it is linked into."""
+
+
+class InvalidProgram(UserError, ValueError):
+    """IR text that does not parse, or IR that breaks a rule of the verifier."""
+
+
+class CompilerBug(Exception):
+    """Our fault: `stage` names the pass or the emitter, `reproducer` a file when one was written."""
+
+    def __init__(self, what: str, *, stage: str = "", reproducer: str = "") -> None:
+        text = f"arrayjit bug{f' in {stage}' if stage else ''}: {what}"
+        if reproducer:
+            text += f"\n  reproducer: {reproducer}"
+        super().__init__(text)
+        self.stage = stage
+        self.reproducer = reproducer

@@ -1,0 +1,127 @@
+"""The high-level IR: whole-array assignments in program order.
+
+A `Computation` is imperative. Every assignment evaluates its whole right side before it stores
+anything, as NumPy does, so an operand may overlap the target. Statements nest in real loops.
+
+    def saxpy(x: read[f32, 1024], y: update[f32, 1024]):
+        y[i] = add(mul(2.0, x[i]), y[i])   for i in 1024
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, Union
+
+from ..errors import Location
+from .expr import Expr
+from .index import Affine, Symbol
+from .ops import Op
+from .tensor import Tensor
+
+__all__ = [
+    "Access",
+    "ArrayParam",
+    "Assign",
+    "Check",
+    "Computation",
+    "IndexParam",
+    "Loop",
+    "Note",
+    "Param",
+    "Statement",
+    "statements",
+]
+
+Access = Literal["read", "write", "update", "merge"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayParam:
+    """An array the caller passes: `write` ones hold nothing on entry and are wholly written;
+    `merge` is the merge buffer that carries the tensor's values from elsewhere."""
+
+    tensor: Tensor
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class IndexParam:
+    """A static symbol: an int64 chosen at each launch."""
+
+    symbol: Symbol
+
+
+Param = Union[ArrayParam, IndexParam]
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """For every point of the product space `loops`: `into[index] = value`.
+
+    With `accum` (an associative op) the points that reach one cell are combined: loops absent from
+    `index` are reduced over. The cell starts from `initial`, or from what it holds when that is None.
+    Without `accum` every point reaches another cell. All of `value` is read before any cell is
+    written. `loops` pairs each symbol with its extent; the symbol runs from 0.
+    """
+
+    loops: tuple[tuple[Symbol, Affine], ...]
+    into: Tensor
+    index: tuple[Affine, ...]
+    value: Expr
+    accum: Op | None = None
+    initial: Expr | None = None
+    loc: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Leave with an exception if `condition` is false at any point of `loops`.
+
+    `exception` names a Python exception class ("ValueError", "IndexError", "ZeroDivisionError").
+    """
+
+    loops: tuple[tuple[Symbol, Affine], ...]
+    condition: Expr
+    exception: str
+    message: str
+    loc: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`for symbol in range(lo, hi, step)`, iterations in order."""
+
+    symbol: Symbol
+    lo: Affine
+    hi: Affine
+    step: int
+    body: tuple[Statement, ...]
+    loc: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A block comment; the first one names the routine."""
+
+    text: str
+
+
+Statement = Union[Assign, Check, Loop, Note]
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """A whole program. Tensors that are not parameters are its temporaries."""
+
+    name: str
+    params: tuple[Param, ...]
+    body: tuple[Statement, ...]
+
+
+def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Every statement of a body, outer before inner, in program order."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, Loop):
+            yield from statements(statement.body)

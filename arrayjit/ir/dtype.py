@@ -1,0 +1,104 @@
+"""Element types: one row each.
+
+A row says how the type is called, how wide it is, and how NumPy, LLVM and C spell it. Memory and
+register differ for one type only: a bool is an `i8` in memory and an `i1` in a register.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from ..errors import DTypeError
+
+__all__ = ["BOOL", "DTYPES", "F32", "F64", "I32", "I64", "DType", "Kind", "from_numpy", "named"]
+
+
+class Kind(Enum):
+    """The arithmetic family of an element type; the key of the spelling columns in `ops.py`."""
+
+    BOOL = "bool"
+    INT = "int"
+    UINT = "uint"
+    FLOAT = "float"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DType:
+    """An element type. Rows are singletons: compare with `is`."""
+
+    name: str
+    short: str
+    kind: Kind
+    bits: int
+    llvm: str
+    llvm_memory: str
+    c: str
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes in memory."""
+        return self.bits // 8
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        return np.dtype(self.name)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind is Kind.FLOAT
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in (Kind.INT, Kind.UINT)
+
+    def __repr__(self) -> str:
+        return self.short
+
+
+def _row(name: str, short: str, kind: Kind, bits: int, llvm: str, c: str) -> DType:
+    return DType(name, short, kind, bits, llvm, "i8" if kind is Kind.BOOL else llvm, c)
+
+
+DTYPES: tuple[DType, ...] = (
+    _row("bool", "bool", Kind.BOOL, 8, "i1", "_Bool"),
+    _row("int8", "i8", Kind.INT, 8, "i8", "int8_t"),
+    _row("int16", "i16", Kind.INT, 16, "i16", "int16_t"),
+    _row("int32", "i32", Kind.INT, 32, "i32", "int32_t"),
+    _row("int64", "i64", Kind.INT, 64, "i64", "int64_t"),
+    _row("uint8", "u8", Kind.UINT, 8, "i8", "uint8_t"),
+    _row("uint16", "u16", Kind.UINT, 16, "i16", "uint16_t"),
+    _row("uint32", "u32", Kind.UINT, 32, "i32", "uint32_t"),
+    _row("uint64", "u64", Kind.UINT, 64, "i64", "uint64_t"),
+    _row("float32", "f32", Kind.FLOAT, 32, "float", "float"),
+    _row("float64", "f64", Kind.FLOAT, 64, "double", "double"),
+)
+
+_BY_SHORT = {dtype.short: dtype for dtype in DTYPES}
+_BY_NUMPY = {(dtype.numpy.kind, dtype.itemsize): dtype for dtype in DTYPES}
+
+BOOL = _BY_SHORT["bool"]
+I32 = _BY_SHORT["i32"]
+I64 = _BY_SHORT["i64"]
+F32 = _BY_SHORT["f32"]
+F64 = _BY_SHORT["f64"]
+
+
+def named(short: str) -> DType:
+    """The row called `short` (`"f32"`). Raises KeyError."""
+    return _BY_SHORT[short]
+
+
+def from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:
+    """The row for a NumPy dtype of any byte order. Raises DTypeError for one without a row."""
+    wanted = np.dtype(dtype)
+    row = _BY_NUMPY.get((wanted.kind, wanted.itemsize))
+    if row is None:
+        raise DTypeError(
+            f"dtype {wanted} is not supported",
+            details=("supported: " + ", ".join(d.name for d in DTYPES),),
+            fix="convert with .astype(...) to one of the supported dtypes before the call",
+        )
+    return row

@@ -1,0 +1,133 @@
+"""Scalar expressions, shared by both IRs: what is computed for one cell.
+
+Seven kinds, all frozen. Expressions contain no statements. They compare by structure (a constant by
+its bits, so that -0.0 differs from 0.0 and NaN equals itself); never use a deep one as a dictionary
+key, number values by identity instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Union
+
+import numpy as np
+
+from .dtype import BOOL, I64, DType
+from .index import Affine
+from .ops import Op
+from .tensor import Tensor
+
+__all__ = [
+    "Apply",
+    "Cast",
+    "Const",
+    "Expr",
+    "Gather",
+    "Index",
+    "Load",
+    "Local",
+    "Variable",
+    "constant",
+    "dtype_of",
+]
+
+_creation_order = count()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variable:
+    """A scalar local of a kernel; compares by identity, named at print time."""
+
+    hint: str
+    dtype: DType
+    order: int = field(default_factory=_creation_order.__next__, repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const:
+    """A number. `value` is a Python bool, int or float that `dtype` represents exactly."""
+
+    value: bool | int | float
+    dtype: DType
+
+    @property
+    def bits(self) -> bytes:
+        return bytes(np.array(self.value, self.dtype.numpy).tobytes())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and self.dtype is other.dtype and self.bits == other.bits
+
+    def __hash__(self) -> int:
+        return hash((self.dtype.name, self.bits))
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One cell of a tensor, at an affine index."""
+
+    tensor: Tensor
+    index: tuple[Affine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """One cell of a tensor, at an index computed by the program; each index is an int64 in bounds."""
+
+    tensor: Tensor
+    index: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The present value of a local variable."""
+
+    variable: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An affine expression as an int64 number."""
+
+    value: Affine
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An op of the table. Arguments already have the dtypes that the op computes in."""
+
+    op: Op
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Conversion with NumPy's `astype` meaning (`unsafe` casting)."""
+
+    arg: Expr
+    dtype: DType
+
+
+Expr = Union[Const, Load, Gather, Local, Index, Apply, Cast]
+
+
+def dtype_of(expr: Expr) -> DType:
+    """The element type of an expression's value."""
+    match expr:
+        case Const(dtype=dtype) | Apply(dtype=dtype) | Cast(dtype=dtype):
+            return dtype
+        case Load(tensor=tensor) | Gather(tensor=tensor):
+            return tensor.dtype
+        case Local(variable=variable):
+            return variable.dtype
+        case Index():
+            return I64
+
+
+def constant(value: bool | int | float, dtype: DType) -> Const:
+    """`value` converted to `dtype` as `np.asarray(value).astype(dtype)` would."""
+    converted = np.asarray(value).astype(dtype.numpy)
+    if dtype is BOOL:
+        return Const(bool(converted), dtype)
+    return Const(float(converted) if dtype.is_float else int(converted), dtype)

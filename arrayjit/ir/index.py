@@ -1,0 +1,184 @@
+"""Symbols and affine expressions: every extent, bound, stride and index of both IRs.
+
+An `Affine` is `offset + sum(coefficient * symbol)`. A constant is the expression with no symbols, so
+nothing that handles extents may assume an `int`. Symbols are loop indices, *static symbols* (integers
+chosen at each launch) and *dimension symbols* (array sizes). They compare by identity; names are given
+at print time, in order of use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from itertools import count
+from typing import Union
+
+__all__ = ["Affine", "Extent", "Symbol", "SymbolKind", "affine", "row_major_strides"]
+
+
+class SymbolKind(Enum):
+    LOOP = "loop"
+    STATIC = "static"
+    DIMENSION = "dim"
+
+
+# Gives affine expressions one normal form (terms in order of creation); never printed or stored.
+_creation_order = count()
+
+
+class Symbol:
+    """An integer unknown. `lower` and `upper` (exclusive) are its range, where one is known."""
+
+    __slots__ = ("__weakref__", "hint", "kind", "lower", "order", "upper")
+
+    def __init__(
+        self,
+        hint: str,
+        kind: SymbolKind = SymbolKind.LOOP,
+        lower: int | None = None,
+        upper: int | None = None,
+    ) -> None:
+        self.hint = hint
+        self.kind = kind
+        self.lower = lower
+        self.upper = upper
+        self.order = next(_creation_order)
+
+    def __repr__(self) -> str:
+        return f"{self.hint}#{self.order}"
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """`offset + sum(coefficient * symbol)`; terms have nonzero coefficients, in creation order."""
+
+    terms: tuple[tuple[int, Symbol], ...]
+    offset: int
+
+    @staticmethod
+    def of(value: Extent) -> Affine:
+        if isinstance(value, Affine):
+            return value
+        if isinstance(value, Symbol):
+            return Affine(((1, value),), 0)
+        return Affine((), int(value))
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    @property
+    def constant(self) -> int:
+        """The value of an expression without symbols. Raises ValueError otherwise."""
+        if self.terms:
+            raise ValueError(f"{self} is not a constant")
+        return self.offset
+
+    @property
+    def symbol(self) -> Symbol | None:
+        """The symbol, if this is exactly one symbol and nothing else."""
+        if self.offset == 0 and len(self.terms) == 1 and self.terms[0][0] == 1:
+            return self.terms[0][1]
+        return None
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        return tuple(symbol for _, symbol in self.terms)
+
+    def coefficient(self, symbol: Symbol) -> int:
+        for coefficient, candidate in self.terms:
+            if candidate is symbol:
+                return coefficient
+        return 0
+
+    def __add__(self, other: Extent) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.terms, self.offset + other) if other else self
+        right = Affine.of(other)
+        if not right.terms:
+            return Affine(self.terms, self.offset + right.offset)
+        if not self.terms:
+            return Affine(right.terms, self.offset + right.offset)
+        sums: dict[Symbol, int] = {symbol: coefficient for coefficient, symbol in self.terms}
+        for coefficient, symbol in right.terms:
+            sums[symbol] = sums.get(symbol, 0) + coefficient
+        ordered = sorted(sums.items(), key=lambda item: item[0].order)
+        return Affine(tuple((c, s) for s, c in ordered if c), self.offset + right.offset)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Affine:
+        return self * -1
+
+    def __sub__(self, other: Extent) -> Affine:
+        return self + Affine.of(other) * -1
+
+    def __rsub__(self, other: Extent) -> Affine:
+        return Affine.of(other) - self
+
+    def __mul__(self, factor: int) -> Affine:
+        if factor == 1:
+            return self
+        if factor == 0:
+            return Affine((), 0)
+        return Affine(tuple((c * factor, s) for c, s in self.terms), self.offset * factor)
+
+    __rmul__ = __mul__
+
+    def substitute(self, values: Mapping[Symbol, Affine]) -> Affine:
+        """This expression with each symbol in `values` replaced."""
+        if not any(symbol in values for _, symbol in self.terms):
+            return self
+        total = Affine((), self.offset)
+        for coefficient, symbol in self.terms:
+            total = total + values.get(symbol, Affine.of(symbol)) * coefficient
+        return total
+
+    def evaluate(self, values: Mapping[Symbol, int]) -> int:
+        """The number, given every symbol's. Raises KeyError for a symbol without a value."""
+        return self.offset + sum(c * values[s] for c, s in self.terms)
+
+    def bounds(self, ranges: Mapping[Symbol, tuple[int, int]]) -> tuple[int, int] | None:
+        """Smallest and largest value (both reached when symbols are independent), each symbol running
+        over `ranges[s]` = (first, last), both inclusive, or else over its own declared range.
+        None when a symbol has no known range."""
+        low = high = self.offset
+        for coefficient, symbol in self.terms:
+            known = ranges.get(symbol)
+            if known is None:
+                if symbol.lower is None or symbol.upper is None:
+                    return None
+                known = (symbol.lower, symbol.upper - 1)
+            ends = (coefficient * known[0], coefficient * known[1])
+            low += min(ends)
+            high += max(ends)
+        return low, high
+
+    def __str__(self) -> str:
+        parts = [f"{'' if c == 1 else f'{c}*'}{s.hint}" for c, s in self.terms]
+        if self.offset or not parts:
+            parts.append(str(self.offset))
+        return " + ".join(parts)
+
+
+Extent = Union[int, Symbol, Affine]
+
+
+def affine(values: Iterable[Extent]) -> tuple[Affine, ...]:
+    """A shape or an index tuple as affine expressions."""
+    return tuple(Affine.of(value) for value in values)
+
+
+def row_major_strides(shape: tuple[Affine, ...]) -> tuple[Affine, ...]:
+    """Strides of a C-ordered array in elements.
+
+    A stride is a product of extents, so all extents but the first, and all but one of the others,
+    must be constants for it to be affine. Raises ValueError otherwise.
+    """
+    strides: list[Affine] = []
+    step = Affine.of(1)
+    for extent in reversed(shape):
+        strides.append(step)
+        step = extent * step.offset if step.is_constant else step * extent.constant
+    return tuple(reversed(strides))

@@ -1,0 +1,188 @@
+"""The low-level IR: loops over scalars.
+
+    def saxpy(x: read[f32, 1024], y: update[f32, 1024]):
+        for i in vector(0, 1024, lanes=16):
+            t0 = mul(2.0, x[i])
+            y[i] = add(y[i], t0)
+
+Loop kinds say what may be assumed, never what a target must do:
+
+- `sequential`: iterations in order.
+- `parallel`: iterations are independent (no iteration reads or writes what another writes, apart from
+  an `Update` with `accum`); any order gives the same result.
+- `vector`: as `parallel`, taken `lanes` at a time. An `Update` with `accum` of a variable defined
+  outside the loop has **one documented meaning**, so that every target and width gives the same bits:
+  `lanes` partial values start from the op's identity, lane `l` combines iterations `l, l + lanes, ...` of
+  the first `lanes * (n // lanes)`; then the lanes are folded in half repeatedly (lane `l` with lane
+  `l + width / 2`), the result is combined onto the variable, and the remaining iterations follow in order.
+  With fewer than `lanes` iterations the variable is combined with the iterations in order and nothing else.
+- `unrolled`: sequential, and the target should print the copies.
+- `grid`, `block`: parallel over a GPU's blocks and threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Union
+
+from ..errors import Location
+from .assign import Param
+from .expr import Expr, Variable
+from .index import Affine, Symbol
+from .ops import Op
+from .tensor import Tensor
+
+__all__ = [
+    "Barrier",
+    "Comment",
+    "Define",
+    "Fill",
+    "For",
+    "If",
+    "Kernel",
+    "LoopKind",
+    "Place",
+    "PlaceKind",
+    "Raise",
+    "Stmt",
+    "Store",
+    "Update",
+    "walk_statements",
+]
+
+
+class LoopKind(Enum):
+    SEQUENTIAL = "sequential"
+    PARALLEL = "parallel"
+    VECTOR = "vector"
+    UNROLLED = "unrolled"
+    GRID = "grid"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for symbol in range(lo, hi, step)`; `lanes` counts for `vector` loops only."""
+
+    symbol: Symbol
+    lo: Affine
+    hi: Affine
+    body: tuple[Stmt, ...]
+    kind: LoopKind = LoopKind.SEQUENTIAL
+    step: int = 1
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """`tensor[index] = value`."""
+
+    tensor: Tensor
+    index: tuple[Affine, ...]
+    value: Expr
+    loc: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Every cell of a contiguous tensor gets the constant `value`."""
+
+    tensor: Tensor
+    value: Expr
+    loc: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """Declare a local variable, visible to the end of the body it stands in."""
+
+    variable: Variable
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """`variable = value`, or `variable = accum(variable, value)`."""
+
+    variable: Variable
+    value: Expr
+    accum: Op | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    condition: Expr
+    body: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """Leave the kernel with an exception when `condition` holds. Never inside a vector loop."""
+
+    condition: Expr
+    exception: str
+    message: str
+    loc: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Threads of a block wait for one another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    text: str
+
+
+Stmt = Union[For, Store, Fill, Define, Update, If, Raise, Barrier, Comment]
+
+
+class PlaceKind(Enum):
+    """Where a tensor lives."""
+
+    INLINED = "inlined"  # nowhere: recomputed where it is read
+    REGISTER = "register"  # a local variable
+    STACK = "stack"  # a small array in the kernel's frame
+    SHARED = "shared"  # a GPU block's memory
+    ARENA = "arena"  # a slice of the routine's workspace
+    BUFFER = "buffer"  # the context's buffer: parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A placement and the reason for it; `offset` in bytes, for the arena only."""
+
+    kind: PlaceKind
+    reason: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A compiled unit. `placement` covers every temporary that the body still mentions;
+    `notes` are the passes' decisions, one line each, for `explain`."""
+
+    name: str
+    params: tuple[Param, ...]
+    body: tuple[Stmt, ...]
+    placement: Mapping[Tensor, Place] = field(default_factory=dict)
+    arena_bytes: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def walk_statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Every statement of a body, outer before inner, in program order."""
+    for stmt in body:
+        yield stmt
+        match stmt:
+            case For(body=inner):
+                yield from walk_statements(inner)
+            case If(body=inner, orelse=other):
+                yield from walk_statements(inner)
+                yield from walk_statements(other)
+            case _:
+                pass

@@ -1,0 +1,70 @@
+"""A named array of the program: a shape and an element type, no memory.
+
+Where a tensor lives is decided by `passes/place.py` and kept on the Kernel; which buffer holds it, by
+a Context. Two tensors share memory only if they have the same `storage`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .dtype import DType
+from .index import Affine, Extent, affine, row_major_strides
+
+__all__ = ["Tensor"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor:
+    """An array of the program; compares by identity.
+
+    `strides` are in elements, for arrays whose layout the caller chose; None means C order. `base` is
+    set on the flat form of another tensor: the same memory read as one row-major axis, which is how
+    reshaped views are expressed.
+    """
+
+    label: str
+    shape: tuple[Affine, ...]
+    dtype: DType
+    strides: tuple[Affine, ...] | None = None
+    base: Tensor | None = None
+
+    @staticmethod
+    def of(label: str, shape: tuple[Extent, ...], dtype: DType) -> Tensor:
+        return Tensor(label, affine(shape), dtype)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def storage(self) -> Tensor:
+        """The tensor that owns the memory: two tensors alias exactly when it is the same."""
+        return self if self.base is None else self.base.storage
+
+    @property
+    def size(self) -> int:
+        """Number of elements. Raises ValueError when an extent is symbolic."""
+        total = 1
+        for extent in self.shape:
+            total *= extent.constant
+        return total
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def element_strides(self) -> tuple[Affine, ...]:
+        """Strides in elements, whatever the layout."""
+        return row_major_strides(self.shape) if self.strides is None else self.strides
+
+    def linear(self, index: tuple[Affine, ...]) -> Affine:
+        """The offset in elements of the cell at `index` from the tensor's first cell."""
+        total = Affine.of(0)
+        for position, stride in zip(index, self.element_strides(), strict=True):
+            total = total + (position * stride.offset if stride.is_constant else stride * position.constant)
+        return total
+
+    def __repr__(self) -> str:
+        extents = ", ".join(str(extent) for extent in self.shape)
+        return f"{self.label}: {self.dtype.short}[{extents}]"

@@ -1,0 +1,133 @@
+"""The only generic walkers: children, rebuilding and substitution over expressions and statements.
+
+Expressions may be deep (inlining nests them), so nothing here recurses over them without bound by
+user program size: passes keep single expressions small and let `Define` carry the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local
+from .index import Affine, Symbol
+from .loops import Barrier, Comment, Define, Fill, For, If, Raise, Stmt, Store, Update
+
+__all__ = [
+    "children",
+    "expressions",
+    "rebuild",
+    "rewrite_expressions",
+    "substitute",
+    "substitute_statements",
+    "transform",
+    "walk",
+]
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct operands of an expression."""
+    match expr:
+        case Apply(args=args):
+            return args
+        case Cast(arg=arg):
+            return (arg,)
+        case Gather(index=index):
+            return index
+        case Const() | Load() | Local() | Index():
+            return ()
+
+
+def rebuild(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
+    """The same expression over other operands; the same object when they are the same objects."""
+    if all(new is old for new, old in zip(operands, children(expr), strict=True)):
+        return expr
+    match expr:
+        case Apply(op=op, dtype=dtype):
+            return Apply(op, operands, dtype)
+        case Cast(dtype=dtype):
+            return Cast(operands[0], dtype)
+        case Gather(tensor=tensor):
+            return Gather(tensor, operands)
+        case Const() | Load() | Local() | Index():
+            return expr
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Every node of an expression, each before its operands."""
+    pending = [expr]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(children(node)))
+
+
+def transform(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
+    """`rule` applied to every node, operands first."""
+    return rule(rebuild(expr, tuple(transform(child, rule) for child in children(expr))))
+
+
+def substitute(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:
+    """The expression with index symbols replaced."""
+
+    def rule(node: Expr) -> Expr:
+        match node:
+            case Load(tensor=tensor, index=index):
+                return Load(tensor, tuple(position.substitute(values) for position in index))
+            case Index(value=value):
+                return Index(value.substitute(values))
+            case _:
+                return node
+
+    return transform(expr, rule)
+
+
+def expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions that stand directly in a statement (not in its nested bodies)."""
+    match stmt:
+        case Store(value=value) | Fill(value=value) | Define(value=value) | Update(value=value):
+            return (value,)
+        case If(condition=condition) | Raise(condition=condition):
+            return (condition,)
+        case For() | Barrier() | Comment():
+            return ()
+
+
+def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
+    """The statement with `rule` applied to each expression standing directly in it."""
+    match stmt:
+        case Store(value=value) | Fill(value=value) | Define(value=value) | Update(value=value):
+            new = rule(value)
+            return stmt if new is value else replace(stmt, value=new)
+        case If(condition=condition) | Raise(condition=condition):
+            new = rule(condition)
+            return stmt if new is condition else replace(stmt, condition=new)
+        case For() | Barrier() | Comment():
+            return stmt
+
+
+def substitute_statements(body: tuple[Stmt, ...], values: Mapping[Symbol, Affine]) -> tuple[Stmt, ...]:
+    """A body with index symbols replaced everywhere: loads, stores, bounds."""
+
+    def place(stmt: Stmt) -> Stmt:
+        stmt = rewrite_expressions(stmt, lambda expr: substitute(expr, values))
+        match stmt:
+            case Store(index=index):
+                return replace(stmt, index=tuple(position.substitute(values) for position in index))
+            case For(lo=lo, hi=hi, body=inner):
+                return replace(
+                    stmt,
+                    lo=lo.substitute(values),
+                    hi=hi.substitute(values),
+                    body=substitute_statements(inner, values),
+                )
+            case If(body=inner, orelse=other):
+                return replace(
+                    stmt,
+                    body=substitute_statements(inner, values),
+                    orelse=substitute_statements(other, values),
+                )
+            case _:
+                return stmt
+
+    return tuple(place(stmt) for stmt in body)
