@@ -63,6 +63,9 @@ class Assign:
     `index` are reduced over. The cell starts from `initial`, or from what it holds when that is None.
     Without `accum` every point reaches another cell. All of `value` is read before any cell is
     written. `loops` pairs each symbol with its extent; the symbol runs from 0.
+
+    `contract` (matmul and its kin: `accum` is add, `value` is a float multiply) accumulates with fused
+    multiply-add: the product is not rounded before it is added.
     """
 
     loops: tuple[tuple[Symbol, Affine], ...]
@@ -71,6 +74,7 @@ class Assign:
     value: Expr
     accum: Op | None = None
     initial: Expr | None = None
+    contract: bool = False
     loc: Location | None = field(default=None, compare=False)
 
 

@@ -104,11 +104,13 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """`variable = value`, or `variable = accum(variable, value)`."""
+    """`variable = value`, or `variable = accum(variable, value)`; with `contract`, where `value` is
+    `multiply(x, y)` and `accum` is add, `variable = fma(x, y, variable)`."""
 
     variable: Variable
     value: Expr
     accum: Op | None = None
+    contract: bool = False
 
 
 @dataclass(frozen=True, slots=True)
