@@ -1,0 +1,169 @@
+"""Recording one run of the user's function as a Computation.
+
+A `Trace` is open while the user's function runs; symbolic arrays append assignments to it in program
+order. It is found through a context variable, so several threads may trace at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import numpy as np
+
+from ..errors import LeakedArrayError, Location
+from ..ir.assign import ArrayParam, Assign, Check, Computation, Param, Statement
+from ..ir.dtype import DType, from_numpy
+from ..ir.expr import Expr
+from ..ir.index import Affine, Extent, Symbol, affine
+from ..ir.ops import Op
+from ..ir.tensor import Tensor
+from .view import View
+
+__all__ = ["Trace", "current_trace", "recording", "tensor_like", "tracing", "user_location"]
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_LOOP_NAMES = "ijklmnpq"
+
+Body = Callable[[tuple[Affine, ...]], Expr]
+
+
+def user_location() -> Location | None:
+    """The innermost line that is neither arrayjit's nor NumPy's."""
+    frame = sys._getframe(1)
+    numpy_folder = os.path.dirname(np.__file__) + os.sep
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((_PACKAGE, numpy_folder)):
+            return Location(file, frame.f_lineno, frame.f_code.co_name)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+class Trace:
+    """The record of one run. `captured` are arrays of the user's that the function met by other ways
+    than its arguments (globals, closures): parameters that read and write the user's own memory."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_open = True
+        self.statements: list[Statement] = []
+        self.captured: list[tuple[Tensor, np.ndarray]] = []
+        self._written: set[Tensor] = set()
+
+    def emit(self, statement: Statement) -> None:
+        self.statements.append(statement)
+        if isinstance(statement, Assign):
+            self._written.add(statement.into.storage)
+
+    def is_written(self, tensor: Tensor) -> bool:
+        """Whether the record so far writes the tensor's memory."""
+        return tensor.storage in self._written
+
+    def capture(self, array: np.ndarray) -> Tensor:
+        """The parameter that stands for an array of the user's, one for each array object."""
+        for tensor, known in self.captured:
+            if known is array:
+                return tensor
+        tensor = tensor_like(array, f"captured{len(self.captured)}")
+        self.captured.append((tensor, array))
+        return tensor
+
+    def compute(
+        self,
+        shape: Sequence[Extent],
+        dtype: DType,
+        body: Body,
+        *,
+        label: str = "t",
+        over: Sequence[Extent] = (),
+        accum: Op | None = None,
+        initial: Expr | None = None,
+        contract: bool = False,
+    ) -> View:
+        """A fresh tensor whose cell at `p` is `body(p)`, or with `accum` the reduction of `body(p + q)`
+        for `q` over the extents `over`, starting from `initial`. Returns the whole tensor's view."""
+        target = View.whole(Tensor(label, affine(shape), dtype))
+        self.store(target, body, over=over, accum=accum, initial=initial, contract=contract)
+        return target
+
+    def store(
+        self,
+        target: View,
+        body: Body,
+        *,
+        over: Sequence[Extent] = (),
+        accum: Op | None = None,
+        initial: Expr | None = None,
+        contract: bool = False,
+    ) -> None:
+        """Write every cell of a view: `target[p] = body(p)`; reductions as in `compute`."""
+        loops = _loops((*target.shape, *affine(over)))
+        position = affine(symbol for symbol, _ in loops)
+        index = target.at(position[: target.rank])
+        value = body(position)
+        self.emit(Assign(loops, target.tensor, index, value, accum, initial, contract, user_location()))
+
+    def check(self, shape: Sequence[Extent], condition: Body, exception: str, message: str) -> None:
+        """Leave with `exception` at run time unless `condition` holds for every position in `shape`."""
+        loops = _loops(affine(shape))
+        position = affine(symbol for symbol, _ in loops)
+        self.emit(Check(loops, condition(position), exception, message, user_location()))
+
+    def finish(self, params: Sequence[Param]) -> Computation:
+        """The record as a Computation: the arguments' parameters, then the captured arrays'."""
+        captured = tuple(
+            ArrayParam(tensor, "update" if self.is_written(tensor) else "read") for tensor, _ in self.captured
+        )
+        return Computation(self.name, (*params, *captured), tuple(self.statements))
+
+
+def tensor_like(array: np.ndarray, label: str) -> Tensor:
+    """A parameter with the array's shape, dtype and layout (strides in elements unless C order)."""
+    dtype = from_numpy(array.dtype)
+    shape = affine(array.shape)
+    if array.flags.c_contiguous:
+        return Tensor(label, shape, dtype)
+    return Tensor(label, shape, dtype, affine(stride // dtype.itemsize for stride in array.strides))
+
+
+def _loops(extents: tuple[Affine, ...]) -> tuple[tuple[Symbol, Affine], ...]:
+    return tuple(
+        (Symbol(_LOOP_NAMES[position] if position < len(_LOOP_NAMES) else f"i{position}"), extent)
+        for position, extent in enumerate(extents)
+    )
+
+
+_current: ContextVar[Trace | None] = ContextVar("arrayjit_trace", default=None)
+
+
+def current_trace() -> Trace:
+    """The open trace. Raises LeakedArrayError when none is open."""
+    trace = _current.get()
+    if trace is None or not trace.is_open:
+        raise LeakedArrayError(
+            "a symbolic array was used outside the jitted function that made it",
+            loc=user_location(),
+            fix="return it from the function, or keep np.asarray(result) of a finished call",
+        )
+    return trace
+
+
+def tracing() -> bool:
+    """Whether a trace is open in this context."""
+    trace = _current.get()
+    return trace is not None and trace.is_open
+
+
+@contextmanager
+def recording(trace: Trace) -> Iterator[Trace]:
+    """Make `trace` the current one while the user's function runs."""
+    token = _current.set(trace)
+    try:
+        yield trace
+    finally:
+        trace.is_open = False
+        _current.reset(token)

@@ -1,0 +1,70 @@
+"""A NumPy view as an affine map: cell `v[p]` of the view is cell `tensor[index(p)]`.
+
+Slices, transposes, broadcasts, flips and integer indices compose by substitution and never copy. A
+reshape that NumPy makes without a copy is a view of the tensor's flat form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..ir.expr import Load
+from ..ir.index import Affine, Extent, Symbol, affine
+from ..ir.tensor import Tensor
+
+__all__ = ["View"]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`shape` and, per axis, a symbol; `index` is the tensor's index in terms of those symbols."""
+
+    tensor: Tensor
+    shape: tuple[Affine, ...]
+    axes: tuple[Symbol, ...]
+    index: tuple[Affine, ...]
+    writeable: bool = True
+
+    @staticmethod
+    def whole(tensor: Tensor) -> View:
+        """The view of a whole tensor."""
+        axes = tuple(Symbol("i") for _ in tensor.shape)
+        return View(tensor, tensor.shape, axes, affine(axes))
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    def at(self, position: Sequence[Extent]) -> tuple[Affine, ...]:
+        """The tensor's index of the view's cell at `position`."""
+        values = dict(zip(self.axes, affine(position), strict=True))
+        return tuple(part.substitute(values) for part in self.index)
+
+    def load(self, position: Sequence[Extent]) -> Load:
+        return Load(self.tensor, self.at(position))
+
+    def remap(self, shape: Sequence[Extent], axes: tuple[Symbol, ...], position: Sequence[Extent]) -> View:
+        """The view whose cell at `axes` is this view's cell at `position` (expressions in `axes`)."""
+        return View(self.tensor, affine(shape), axes, self.at(position), self.writeable)
+
+    def transpose(self, order: Sequence[int]) -> View:
+        return View(
+            self.tensor,
+            tuple(self.shape[axis] for axis in order),
+            tuple(self.axes[axis] for axis in order),
+            self.index,
+            self.writeable,
+        )
+
+    def is_whole(self) -> bool:
+        """Whether this is the tensor itself, cell for cell."""
+        return self.shape == self.tensor.shape and self.index == affine(self.axes)
+
+    def element_strides(self) -> tuple[Affine, ...] | None:
+        """Strides in elements per axis of the view; None when the tensor's strides are symbolic."""
+        strides = self.tensor.element_strides()
+        if not all(stride.is_constant for stride in strides):
+            return None
+        linear = self.tensor.linear(self.index)
+        return tuple(Affine.of(linear.coefficient(axis)) for axis in self.axes)
