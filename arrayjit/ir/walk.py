@@ -94,8 +94,12 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
-    """The statement with `rule` applied to each expression standing directly in it."""
+    """The statement with `rule` applied to each expression standing directly in it; of an `Update` with
+    `contract`, to both factors, since the product must stay one."""
     match stmt:
+        case Update(value=value, contract=True):
+            new = rebuild(value, tuple(rule(factor) for factor in children(value)))
+            return stmt if new is value else replace(stmt, value=new)
         case Store(value=value) | Fill(value=value) | Define(value=value) | Update(value=value):
             new = rule(value)
             return stmt if new is value else replace(stmt, value=new)
