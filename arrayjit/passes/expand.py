@@ -1,0 +1,105 @@
+"""expand: derived ops become their definitions, so that targets meet primitives only.
+
+    y[i] = square(add(x[i], 1.0))
+->
+    t0 = add(x[i], 1.0)
+    t1 = multiply(t0, t0)
+    y[i] = t1
+
+Each call that a definition makes appends one `Define` before the statement that the op stands in, so a
+definition may use a value as often as it likes and nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from ..ir.code import Caps
+from ..ir.dtype import DType, from_numpy
+from ..ir.expr import Apply, Cast, Const, Expr, Local, Variable, constant, dtype_of
+from ..ir.loops import Define, For, If, Kernel, Stmt
+from ..ir.ops import OPS, Op
+from ..ir.walk import expressions, rewrite_expressions, transform, walk
+
+__all__ = ["expand"]
+
+
+def expand(kernel: Kernel, caps: Caps) -> Kernel:
+    """Every op with a definition replaced by it."""
+    body = _expand_body(kernel.body)
+    return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+def _expand_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    out: list[Stmt] = []
+    for stmt in body:
+        if any(
+            isinstance(node, Apply) and node.op.expand for expr in expressions(stmt) for node in walk(expr)
+        ):
+            definitions = _Definitions()
+            stmt = rewrite_expressions(stmt, definitions.of)
+            out.extend(definitions.lines)
+        out.append(_expand_inside(stmt))
+    same = len(out) == len(body) and all(new is old for new, old in zip(out, body, strict=True))
+    return body if same else tuple(out)
+
+
+def _expand_inside(stmt: Stmt) -> Stmt:
+    match stmt:
+        case For(body=body):
+            new = _expand_body(body)
+            return stmt if new is body else replace(stmt, body=new)
+        case If(body=body, orelse=orelse):
+            new, other = _expand_body(body), _expand_body(orelse)
+            return stmt if new is body and other is orelse else replace(stmt, body=new, orelse=other)
+        case _:
+            return stmt
+
+
+class _Definitions:
+    """The `Builder` that definitions are run over: values are constants and locals."""
+
+    def __init__(self) -> None:
+        self.lines: list[Define] = []
+
+    def of(self, expr: Expr) -> Expr:
+        """The expression over primitives only."""
+        return transform(expr, self._primitive)
+
+    def op(self, name: str, *args: Expr) -> Expr:
+        row = OPS[name]
+        dtype = _result(row, tuple(dtype_of(arg) for arg in args))
+        return self._bound(self._primitive(Apply(row, args, dtype)))
+
+    def const(self, value: bool | int | float, dtype: DType) -> Expr:
+        return constant(value, dtype)
+
+    def cast(self, value: Expr, dtype: DType) -> Expr:
+        return value if dtype_of(value) is dtype else self._bound(Cast(value, dtype))
+
+    def dtype(self, value: Expr) -> DType:
+        return dtype_of(value)
+
+    def _primitive(self, expr: Expr) -> Expr:
+        if not isinstance(expr, Apply) or expr.op.expand is None:
+            return expr
+        value: Expr = expr.op.expand(self, *(self._bound(arg) for arg in expr.args))
+        return value
+
+    def _bound(self, value: Expr) -> Expr:
+        """The value as something that is free to repeat."""
+        if isinstance(value, (Const, Local)):
+            return value
+        variable = Variable("t", dtype_of(value))
+        self.lines.append(Define(variable, value))
+        return Local(variable)
+
+
+@cache
+def _result(op: Op, dtypes: tuple[DType, ...]) -> DType:
+    """The dtype that an op gives, from its meaning."""
+    with np.errstate(all="ignore"):
+        return from_numpy(op.ref(*(np.ones(1, dtype.numpy) for dtype in dtypes)).dtype)
