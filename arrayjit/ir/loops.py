@@ -74,6 +74,12 @@ class For:
     step: int = 1
     lanes: int = 1
 
+    @property
+    def trips(self) -> int | None:
+        """How often the body runs, when that is a constant."""
+        span = self.hi - self.lo
+        return len(range(0, span.offset, self.step)) if span.is_constant else None
+
 
 @dataclass(frozen=True, slots=True)
 class Store:

@@ -6,7 +6,7 @@ user program size: passes keep single expressions small and let `Define` carry t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local
@@ -16,7 +16,9 @@ from .loops import Barrier, Comment, Define, Fill, For, If, Raise, Stmt, Store, 
 __all__ = [
     "children",
     "expressions",
+    "kept",
     "rebuild",
+    "rewrite_bodies",
     "rewrite_expressions",
     "substitute",
     "substitute_statements",
@@ -107,6 +109,25 @@ def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
             new = rule(condition)
             return stmt if new is condition else replace(stmt, condition=new)
         case For() | Barrier() | Comment():
+            return stmt
+
+
+def kept(old: tuple[Stmt, ...], new: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """`new` as a body; `old` itself when it has the same statements."""
+    same = len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
+    return old if same else tuple(new)
+
+
+def rewrite_bodies(stmt: Stmt, rule: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
+    """The statement with `rule` applied to each body nested in it."""
+    match stmt:
+        case For(body=body):
+            new = rule(body)
+            return stmt if new is body else replace(stmt, body=new)
+        case If(body=body, orelse=orelse):
+            new, other = rule(body), rule(orelse)
+            return stmt if new is body and other is orelse else replace(stmt, body=new, orelse=other)
+        case _:
             return stmt
 
 

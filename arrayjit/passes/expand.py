@@ -20,9 +20,9 @@ import numpy as np
 from ..ir.code import Caps
 from ..ir.dtype import DType, from_numpy
 from ..ir.expr import Apply, Cast, Const, Expr, Local, Variable, constant, dtype_of
-from ..ir.loops import Define, For, If, Kernel, Stmt
+from ..ir.loops import Define, Kernel, Stmt
 from ..ir.ops import OPS, Op
-from ..ir.walk import expressions, rewrite_expressions, transform, walk
+from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
 
 __all__ = ["expand"]
 
@@ -42,21 +42,8 @@ def _expand_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
             definitions = _Definitions()
             stmt = rewrite_expressions(stmt, definitions.of)
             out.extend(definitions.lines)
-        out.append(_expand_inside(stmt))
-    same = len(out) == len(body) and all(new is old for new, old in zip(out, body, strict=True))
-    return body if same else tuple(out)
-
-
-def _expand_inside(stmt: Stmt) -> Stmt:
-    match stmt:
-        case For(body=body):
-            new = _expand_body(body)
-            return stmt if new is body else replace(stmt, body=new)
-        case If(body=body, orelse=orelse):
-            new, other = _expand_body(body), _expand_body(orelse)
-            return stmt if new is body and other is orelse else replace(stmt, body=new, orelse=other)
-        case _:
-            return stmt
+        out.append(rewrite_bodies(stmt, _expand_body))
+    return kept(body, out)
 
 
 class _Definitions:

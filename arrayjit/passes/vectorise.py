@@ -40,9 +40,9 @@ from ..ir.loops import (
     walk_statements,
 )
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, walk
+from ..ir.walk import expressions, kept, rewrite_bodies, walk
 
-__all__ = ["stride", "trip_count", "vectorise"]
+__all__ = ["stride", "vectorise"]
 
 MIN_LANES = 4
 MAX_LANES = 64
@@ -53,15 +53,8 @@ UNKNOWN_TRIPS = 256
 
 def vectorise(kernel: Kernel, caps: Caps) -> Kernel:
     """At most one loop on each path from the root made a vector loop."""
-    body = tuple(_best(stmt)[1] for stmt in kernel.body)
-    same = all(new is old for new, old in zip(body, kernel.body, strict=True))
-    return kernel if same else replace(kernel, body=body)
-
-
-def trip_count(loop: For) -> int | None:
-    """How often the loop runs, when that is a constant."""
-    span = loop.hi - loop.lo
-    return len(range(0, span.offset, loop.step)) if span.is_constant else None
+    body = kept(kernel.body, [_best(stmt)[1] for stmt in kernel.body])
+    return kernel if body is kernel.body else replace(kernel, body=body)
 
 
 def stride(tensor: Tensor, index: tuple[Affine, ...], symbol: Symbol) -> int | None:
@@ -84,32 +77,23 @@ def stride(tensor: Tensor, index: tuple[Affine, ...], symbol: Symbol) -> int | N
 
 def _best(stmt: Stmt) -> tuple[float, Stmt]:
     """The cheapest form of a statement, with its cost."""
-    match stmt:
-        case For(body=body):
-            inner = [_best(child) for child in body]
-            trips = trip_count(stmt)
-            count = UNKNOWN_TRIPS if trips is None else trips
-            cost = 1.0 + count * sum(part for part, _ in inner)
-            if (found := _as_vector(stmt, count)) is not None and found[0] < cost:
-                return found
-            return cost, _with_body(stmt, tuple(new for _, new in inner))
-        case If(body=body, orelse=orelse):
-            first, second = [_best(child) for child in body], [_best(child) for child in orelse]
-            cost = sum(part for part, _ in (*first, *second))
-            return cost, _with_branches(stmt, tuple(s for _, s in first), tuple(s for _, s in second))
-        case _:
-            return _cost((stmt,), None, 1), stmt
+    if not isinstance(stmt, (For, If)):
+        return _cost((stmt,), None, 1), stmt
+    cost = 0.0
 
+    def best_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        nonlocal cost
+        parts = [_best(child) for child in body]
+        cost += sum(part for part, _ in parts)
+        return kept(body, [new for _, new in parts])
 
-def _with_body(loop: For, body: tuple[Stmt, ...]) -> For:
-    same = all(new is old for new, old in zip(body, loop.body, strict=True))
-    return loop if same else replace(loop, body=body)
-
-
-def _with_branches(stmt: If, body: tuple[Stmt, ...], orelse: tuple[Stmt, ...]) -> If:
-    old = (*stmt.body, *stmt.orelse)
-    same = all(new is before for new, before in zip((*body, *orelse), old, strict=True))
-    return stmt if same else replace(stmt, body=body, orelse=orelse)
+    new = rewrite_bodies(stmt, best_body)
+    if isinstance(stmt, If):
+        return cost, new
+    count = UNKNOWN_TRIPS if stmt.trips is None else stmt.trips
+    found = _as_vector(stmt, count)
+    cost = 1.0 + count * cost
+    return found if found is not None and found[0] < cost else (cost, new)
 
 
 def _as_vector(loop: For, count: int) -> tuple[float, Stmt] | None:
@@ -206,8 +190,8 @@ def _cost(body: tuple[Stmt, ...], symbol: Symbol | None, lanes: int) -> float:
     total = 0.0
     for stmt in body:
         if isinstance(stmt, For):
-            trips = trip_count(stmt)
-            total += 1.0 + (UNKNOWN_TRIPS if trips is None else trips) * _cost(stmt.body, symbol, lanes)
+            trips = UNKNOWN_TRIPS if stmt.trips is None else stmt.trips
+            total += 1.0 + trips * _cost(stmt.body, symbol, lanes)
             continue
         for expr in expressions(stmt):
             total += sum(_node_cost(node, symbol, lanes) for node in walk(expr))
