@@ -16,10 +16,12 @@ __all__ = [
     "ConcretizationError",
     "DTypeError",
     "IndexOutOfRange",
+    "IntegerOverflow",
     "InvalidProgram",
     "LeakedArrayError",
     "LinkError",
     "Location",
+    "ReadOnlyError",
     "ShapeError",
     "StaticArgumentError",
     "UnknownTarget",
@@ -89,6 +91,14 @@ class DTypeError(UserError, TypeError):
 
 class IndexOutOfRange(UserError, IndexError):
     """An index outside its axis, or too many indices."""
+
+
+class IntegerOverflow(UserError, OverflowError):
+    """A Python integer that the element type cannot hold."""
+
+
+class ReadOnlyError(UserError, ValueError):
+    """A write into an array that may only be read."""
 
 
 class UnsupportedError(UserError, NotImplementedError, TypeError):

@@ -1,0 +1,253 @@
+"""The symbolic array: what the user's function holds while it is traced.
+
+It looks like an ndarray (or like the NumPy or Python scalar that it stands for) and owns no numbers.
+Every behaviour that computes lives in a feature file and is found through the registry; what needs
+the numbers raises at the user's line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import MethodType
+from typing import Any, NoReturn, final
+
+import numpy as np
+
+from ..errors import ConcretizationError, DTypeError, UnsupportedError
+from ..ir.dtype import DType
+from ..ir.expr import Expr
+from ..ir.index import Affine, Extent
+from .registry import METHODS
+from .trace import Trace, user_location
+from .view import View
+
+__all__ = ["SymbolicArray", "describe"]
+
+_BINARY = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
+    "lshift", "rshift",
+)  # fmt: skip
+_PLAIN = (
+    "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert", "divmod", "rdivmod",
+    "getitem", "setitem", "array_ufunc", "array_function",
+)  # fmt: skip
+
+
+@final
+class SymbolicArray:
+    """A traced ndarray; with `is_scalar` a NumPy scalar (a copy, never a view); with `weak` a Python
+    scalar of that type, which adapts to the dtype of its partner as NEP 50 says."""
+
+    __slots__ = ("is_scalar", "trace", "view", "weak")
+
+    view: View
+    trace: Trace
+    weak: type[bool] | type[int] | type[float] | None
+    is_scalar: bool
+
+    def __init__(
+        self,
+        view: View,
+        trace: Trace,
+        weak: type[bool] | type[int] | type[float] | None = None,
+        is_scalar: bool = False,
+    ) -> None:
+        self.view = view
+        self.trace = trace
+        self.weak = weak
+        self.is_scalar = is_scalar
+
+    @staticmethod
+    def of(
+        view: View,
+        trace: Trace,
+        *,
+        weak: type[bool] | type[int] | type[float] | None = None,
+        is_scalar: bool = False,
+    ) -> SymbolicArray:
+        return SymbolicArray(view, trace, weak, is_scalar)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The type that the user's `isinstance` sees: what this stands for when the function runs."""
+        if self.weak is not None:
+            return self.weak
+        return self.dtype.type if self.is_scalar else np.ndarray
+
+    @property
+    def element_type(self) -> DType:
+        return self.view.tensor.dtype
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.view.tensor.dtype.numpy
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Integers; an extent that is not constant stays an affine expression."""
+        return tuple(_extent(extent) for extent in self.view.shape)
+
+    @shape.setter
+    def shape(self, value: object) -> NoReturn:
+        raise UnsupportedError(
+            "assigning to .shape is not supported in a jitted function",
+            loc=user_location(),
+            details=(describe(self),),
+            fix="use x = x.reshape(...)",
+        )
+
+    @property
+    def ndim(self) -> int:
+        return self.view.rank
+
+    @property
+    def size(self) -> int:
+        total = 1
+        for extent in self.shape:
+            total *= extent
+        return total
+
+    @property
+    def itemsize(self) -> int:
+        return self.element_type.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> SymbolicArray:  # noqa: N802
+        if self.ndim < 2:
+            return self if self.is_scalar else SymbolicArray(self.view, self.trace)
+        order = tuple(reversed(range(self.ndim)))
+        return SymbolicArray(self.view.transpose(order), self.trace)
+
+    @property
+    def flat(self) -> NoReturn:
+        raise UnsupportedError(
+            "ndarray.flat is not supported in a jitted function",
+            loc=user_location(),
+            details=(describe(self),),
+            fix="use x.ravel() to read, x[...] = values.reshape(x.shape) to write",
+        )
+
+    def load(self, position: Sequence[Extent]) -> Expr:
+        """The cell at `position`."""
+        return self.view.load(position)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return np
+
+    def __getattr__(self, name: str) -> Any:
+        function = METHODS.get(name)
+        if function is not None:
+            return MethodType(function, self)
+        if hasattr(self.__class__, name) and not name.startswith("__"):
+            raise UnsupportedError(
+                f"{self.__class__.__name__}.{name} is not supported in a jitted function",
+                loc=user_location(),
+                details=(describe(self),),
+                fix="compute it outside the jitted function, or with the operations of the support table",
+            )
+        raise AttributeError(f"{self.__class__.__name__!r} object has no attribute {name!r}")
+
+    def __len__(self) -> int:
+        if not self.view.shape:
+            raise DTypeError("len() of unsized object", loc=user_location(), details=(describe(self),))
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.view.shape:
+            raise DTypeError("iteration over a 0-d array", loc=user_location(), details=(describe(self),))
+        return (METHODS["__getitem__"](self, position) for position in range(len(self)))
+
+    def __bool__(self) -> NoReturn:
+        raise _needs_value(
+            self,
+            "whether it is true",
+            "use np.where(condition, a, b) instead of if/and/or/min/max, or name the argument it comes "
+            "from in static_argnames",
+        )
+
+    def __float__(self) -> NoReturn:
+        raise _needs_value(self, "as a float", "use x.astype(float), or np.sqrt(x) instead of math.sqrt(x)")
+
+    def __int__(self) -> NoReturn:
+        raise _needs_value(self, "as an int", "use x.astype(int), or name the argument in static_argnames")
+
+    def __complex__(self) -> NoReturn:
+        raise _needs_value(self, "as a complex number", "complex numbers are not supported")
+
+    def __index__(self) -> NoReturn:
+        raise _needs_value(
+            self,
+            "as an index, a length or a range",
+            "name the argument in static_argnames, or take elements with np.take(x, index)",
+        )
+
+    def __round__(self, digits: int | None = None) -> NoReturn:
+        raise _needs_value(self, "rounded", "use np.rint(x)")
+
+    def __hash__(self) -> int:
+        raise _needs_value(self, "as a key", "name the argument in static_argnames")
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise _needs_value(self, "as text", "print the result after the call")
+        return repr(self)
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> NoReturn:
+        raise _needs_value(
+            self,
+            "as a NumPy array",
+            "use NumPy functions of the support table, and create arrays inside the jitted function",
+        )
+
+    def __copy__(self) -> Any:
+        return METHODS["copy"](self)
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return METHODS["copy"](self)
+
+    def __repr__(self) -> str:
+        return f"<traced {describe(self)}>"
+
+
+def describe(array: SymbolicArray) -> str:
+    """A phrase for messages: what the value is, its dtype and shape, and its name."""
+    label = array.view.tensor.label
+    if array.weak is not None:
+        return f"{array.weak.__name__} {label}"
+    if array.is_scalar:
+        return f"{array.dtype} scalar {label}"
+    return f"{array.dtype} array {label} of shape {array.shape}"
+
+
+def _extent(extent: Affine) -> Any:
+    return extent.offset if extent.is_constant else extent
+
+
+def _needs_value(array: SymbolicArray, purpose: str, fix: str) -> ConcretizationError:
+    return ConcretizationError(
+        f"this line needs the number of a traced value, {purpose}, which is known only when the "
+        "compiled function runs",
+        loc=user_location(),
+        details=(describe(array),),
+        fix=fix,
+    )
+
+
+def _forward(name: str) -> Callable[..., Any]:
+    def dunder(self: SymbolicArray, *args: Any, **kwargs: Any) -> Any:
+        return METHODS[name](self, *args, **kwargs)
+
+    dunder.__name__ = name
+    return dunder
+
+
+# Python looks operators up on the type, never through `__getattr__`.
+for _stem in _BINARY:
+    for _prefix in ("", "r", "i"):
+        setattr(SymbolicArray, f"__{_prefix}{_stem}__", _forward(f"__{_prefix}{_stem}__"))
+for _stem in _PLAIN:
+    setattr(SymbolicArray, f"__{_stem}__", _forward(f"__{_stem}__"))

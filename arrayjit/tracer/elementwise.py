@@ -1,0 +1,421 @@
+"""Elementwise operations: operands of any kind, broadcasting, dtypes by NEP 50, `out`, `where`, `dtype`.
+
+Each operation records one assignment over the broadcast shape; passes fuse them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from ..errors import (
+    DTypeError,
+    IntegerOverflow,
+    LeakedArrayError,
+    ReadOnlyError,
+    ShapeError,
+    UnsupportedError,
+)
+from ..ir.dtype import BOOL, F64, I64, DType, Kind, from_numpy
+from ..ir.expr import Apply, Cast, Const, Expr, constant, dtype_of
+from ..ir.index import Affine, Extent, Symbol, affine
+from ..ir.ops import OPS, Op
+from ..ir.resolve import resolve
+from ..ir.tensor import Tensor
+from .array import SymbolicArray, describe
+from .trace import Body, Trace, current_trace, user_location
+from .view import View
+
+__all__ = [
+    "Operand",
+    "as_array",
+    "as_operand",
+    "broadcast",
+    "broadcast_view",
+    "cast",
+    "convert",
+    "copy",
+    "elementwise",
+    "operand_at",
+    "store",
+]
+
+Operand = Union[SymbolicArray, bool, int, float]
+Kinds = Union[DType, type[bool], type[int], type[float]]
+
+_COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
+
+
+def as_operand(value: Any, trace: Trace | None = None) -> Operand:
+    """What an operation computes with: a symbolic array, or a Python scalar, which stays weakly typed."""
+    trace = trace or current_trace()
+    if type(value) is SymbolicArray:
+        _require_owned(value, trace)
+        return value
+    if type(value) in (bool, int, float):
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, np.generic):
+        number = _constant_of(value)
+        return SymbolicArray(trace.compute((), number.dtype, lambda _: number), trace, is_scalar=True)
+    if isinstance(value, np.ndarray):
+        return _captured(value, trace)
+    if isinstance(value, (list, tuple)):
+        return _stacked(value, trace)
+    if isinstance(value, (bool, int, float)):
+        return next(kind(value) for kind in (bool, int, float) if isinstance(value, kind))
+    raise DTypeError(
+        f"a {type(value).__name__} cannot take part in array arithmetic",
+        loc=user_location(),
+        fix="use arrays and numbers of bool, int, uint and float dtypes",
+    )
+
+
+def as_array(value: Any, dtype: DType | None = None) -> SymbolicArray:
+    """An operand as a symbolic array; Python scalars take `dtype`, or NumPy's default for their type."""
+    operand = as_operand(value)
+    if type(operand) is SymbolicArray:
+        return operand
+    trace = current_trace()
+    kind = dtype or from_numpy(np.result_type(type(operand)))
+    number = _literal(operand, kind)
+    return SymbolicArray(trace.compute((), kind, lambda _: number), trace, is_scalar=True)
+
+
+def broadcast(*shapes: Sequence[Extent]) -> tuple[Affine, ...]:
+    """The common shape. Raises ShapeError with NumPy's words."""
+    given = [affine(shape) for shape in shapes]
+    rank = max((len(shape) for shape in given), default=0)
+    result = [Affine.of(1)] * rank
+    for shape in given:
+        for axis, extent in enumerate(shape, rank - len(shape)):
+            if result[axis] == _ONE:
+                result[axis] = extent
+            elif extent not in (result[axis], _ONE):
+                listed = " ".join(_shape_text(shape) for shape in given)
+                raise ShapeError(
+                    f"operands could not be broadcast together with shapes {listed}",
+                    loc=user_location(),
+                    fix="reshape an operand, or insert axes with x[:, np.newaxis]",
+                )
+    return tuple(result)
+
+
+def broadcast_view(view: View, shape: Sequence[Extent]) -> View:
+    """The view repeated along its extents of 1 and along new leading axes; read-only as in NumPy."""
+    axes = tuple(Symbol("i") for _ in shape)
+    return View(view.tensor, affine(shape), axes, view.at(_aligned(view.shape, affine(axes))), False)
+
+
+def operand_at(operand: Operand, position: Sequence[Affine], dtype: DType) -> Expr:
+    """The operand's cell for a position of the broadcast shape, converted to `dtype`."""
+    if type(operand) is not SymbolicArray:
+        return _literal(operand, dtype)
+    value: Expr = operand.load(_aligned(operand.view.shape, position))
+    if operand.weak is int and dtype.is_float and dtype is not F64:
+        value = Cast(value, F64)
+    return convert(value, dtype)
+
+
+def convert(value: Expr, dtype: DType) -> Expr:
+    """The expression with `astype` meaning, or itself where it has the dtype."""
+    return value if dtype_of(value) is dtype else Cast(value, dtype)
+
+
+def elementwise(
+    op: Op,
+    *operands: Any,
+    out: SymbolicArray | None = None,
+    where: Any = None,
+    dtype: Any = None,
+) -> SymbolicArray:
+    """`op` on each cell of the broadcast operands: a fresh array, or `out`.
+
+    Where the mask `where` is false, `out` keeps its values and a fresh array holds zeros.
+    """
+    trace = current_trace()
+    values = [as_operand(value, trace) for value in operands]
+    kinds = [_kind(value) for value in values]
+    if dtype is not None:
+        forced = from_numpy(dtype)
+        values = [_forced(op, value, forced) for value in values]
+        kinds = [forced] * len(kinds)
+    inputs, output = _resolved(op, kinds)
+    shape = broadcast(*(_shape(value) for value in values))
+    if op.name in _COMPARISONS and (answer := _comparison_with_huge(op, values, inputs)) is not None:
+        verdict = Const(answer, BOOL)
+
+        def body(position: tuple[Affine, ...]) -> Expr:
+            return verdict
+    else:
+        for value, kind in zip(values, inputs, strict=True):
+            _check_weak_integer(value, kind, trace)
+        if op.name == "power":
+            _check_exponent(values[1], output, trace)
+
+        def body(position: tuple[Affine, ...]) -> Expr:
+            pairs = zip(values, inputs, strict=True)
+            return Apply(op, tuple(operand_at(value, position, kind) for value, kind in pairs), output)
+
+    return store(op.ufunc or op.name, trace, shape, output, body, out, where)
+
+
+def store(
+    name: str,
+    trace: Trace,
+    shape: Sequence[Extent],
+    dtype: DType,
+    body: Body,
+    out: SymbolicArray | None = None,
+    where: Any = None,
+) -> SymbolicArray:
+    """Deliver the cells `body(position)`: into a fresh array, or into `out` by NumPy's rules for ufuncs."""
+    shape = affine(shape)
+    mask = None if where is None or where is True else _mask(where)
+    if mask is not None:
+        shape = broadcast(shape, _shape(mask))
+    if out is None:
+        if mask is not None:
+            body = _masked(body, mask, lambda _: constant(0, dtype), dtype)
+        return SymbolicArray(trace.compute(shape, dtype, body), trace, is_scalar=not shape)
+    target = _output(out, name, shape, dtype, trace)
+    kind = target.element_type
+    converted: Body = lambda position: convert(body(_aligned(shape, position)), kind)  # noqa: E731
+    if mask is not None:
+        converted = _masked(converted, mask, target.view.load, kind)
+    trace.store(target.view, converted)
+    return target
+
+
+def copy(array: SymbolicArray, order: str = "C") -> SymbolicArray:
+    """A fresh array with the same cells."""
+    return cast(array, array.element_type)
+
+
+def cast(array: SymbolicArray, dtype: DType) -> SymbolicArray:
+    """A fresh array with the cells converted as `astype` converts."""
+    trace = current_trace()
+    _require_owned(array, trace)
+    view = trace.compute(array.view.shape, dtype, lambda position: convert(array.load(position), dtype))
+    return SymbolicArray(view, trace, is_scalar=array.is_scalar)
+
+
+_ONE = Affine.of(1)
+_ZERO = Affine.of(0)
+
+
+def _require_owned(array: SymbolicArray, trace: Trace) -> None:
+    if array.trace is not trace or not trace.is_open:
+        raise LeakedArrayError(
+            "a symbolic array of another call was used",
+            loc=user_location(),
+            details=(describe(array),),
+            fix="return the array from the function that made it; do not keep it in a global or an object",
+        )
+
+
+def _aligned(shape: tuple[Affine, ...], position: Sequence[Affine]) -> tuple[Affine, ...]:
+    """The index into `shape` of a position in a shape that it broadcasts to."""
+    tail = position[len(position) - len(shape) :]
+    return tuple(_ZERO if extent == _ONE else part for extent, part in zip(shape, tail, strict=True))
+
+
+def _shape(operand: Operand) -> tuple[Affine, ...]:
+    return operand.view.shape if type(operand) is SymbolicArray else ()
+
+
+def _kind(operand: Operand) -> Kinds:
+    if type(operand) is SymbolicArray:
+        return operand.weak or operand.element_type
+    return type(operand)
+
+
+def _shape_text(shape: Sequence[Affine]) -> str:
+    return "(" + ",".join(str(extent) for extent in shape) + ("," if len(shape) == 1 else "") + ")"
+
+
+def _constant_of(value: np.generic) -> Const:
+    return constant(value.item(), _supported(value.dtype))
+
+
+def _supported(dtype: np.dtype[Any]) -> DType:
+    try:
+        return from_numpy(dtype)
+    except DTypeError as error:
+        error.loc = user_location()
+        raise
+
+
+def _captured(array: np.ndarray, trace: Trace) -> SymbolicArray:
+    if type(array) not in (np.ndarray, np.memmap):
+        raise UnsupportedError(
+            f"{type(array).__name__}, a subclass of ndarray, is not supported",
+            loc=user_location(),
+            fix="convert it with np.asarray(...) before the call",
+        )
+    _supported(array.dtype)
+    return SymbolicArray(View.whole(trace.capture(array)), trace)
+
+
+def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
+    """A (nested) list as an array; the elements are broadcast against none: their shapes must agree."""
+    if not any(_is_traced(value) for value in values):
+        return _captured(np.asarray(values), trace)
+    parts = [as_operand(value, trace) for value in values]
+    dtype = _common_dtype(parts)
+    shape = _shape(parts[0])
+    if any(_shape(part) != shape for part in parts):
+        raise ShapeError(
+            "the elements of a list differ in shape",
+            loc=user_location(),
+            details=tuple(_shape_text(_shape(part)) for part in parts),
+            fix="give every element the same shape",
+        )
+    whole = View.whole(Tensor.of("t", (len(parts), *shape), dtype))
+    for row, part in enumerate(parts):
+        target = whole.remap(shape, whole.axes[1:], (row, *whole.axes[1:]))
+        trace.store(target, lambda position, part=part: operand_at(part, position, dtype))  # type: ignore[misc]
+    return SymbolicArray(whole, trace)
+
+
+def _is_traced(value: Any) -> bool:
+    if type(value) is SymbolicArray:
+        return True
+    return isinstance(value, (list, tuple)) and any(_is_traced(item) for item in value)
+
+
+def _common_dtype(parts: Sequence[Operand]) -> DType:
+    """The dtype of `np.array([...])`, in which Python scalars count as NumPy's defaults."""
+    kinds = [np.dtype(k) if isinstance(k := _kind(part), type) else k.numpy for part in parts]
+    return _supported(np.result_type(*kinds))
+
+
+def _literal(value: bool | int | float, dtype: DType) -> Const:
+    if dtype.is_integer and not isinstance(value, float):
+        low, high = _limits(dtype)
+        if not low <= value <= high:
+            raise IntegerOverflow(
+                f"Python integer {value} out of bounds for {dtype.name}",
+                loc=user_location(),
+                fix=f"convert the array to a wider dtype, or wrap the number: np.array({value}).astype(...)",
+            )
+    return constant(float(value) if dtype.is_float else value, dtype)
+
+
+def _resolved(op: Op, kinds: Sequence[Kinds]) -> tuple[tuple[DType, ...], DType]:
+    try:
+        return resolve(op, tuple(kinds))
+    except DTypeError as error:
+        error.loc = error.loc or user_location()
+        raise
+
+
+def _forced(op: Op, value: Operand, dtype: DType) -> Operand:
+    """An operand for `dtype=`, which NumPy converts by the rule same_kind."""
+    if type(value) is SymbolicArray:
+        _require_cast(f"Cannot cast ufunc '{op.name}' input", value.dtype, dtype.numpy)
+    return value
+
+
+def _require_cast(subject: str, source: np.dtype[Any], target: np.dtype[Any]) -> None:
+    if not np.can_cast(source, target, "same_kind"):
+        raise DTypeError(
+            f"{subject} from {source!r} to {target!r} with casting rule 'same_kind'",
+            loc=user_location(),
+            fix=f"convert explicitly with .astype(np.{target}), or choose an output of dtype {source}",
+        )
+
+
+def _comparison_with_huge(op: Op, values: Sequence[Operand], inputs: Sequence[DType]) -> bool | None:
+    """The answer of comparing integers with a Python int beyond their range: the same for every cell."""
+    for position, (value, kind) in enumerate(zip(values, inputs, strict=True)):
+        if type(value) is int and kind.is_integer:
+            low, high = _limits(kind)
+            if not low <= value <= high:
+                return bool(op.ref(0, value) if position else op.ref(value, 0))
+    return None
+
+
+def _check_weak_integer(value: Operand, dtype: DType, trace: Trace) -> None:
+    """A traced Python int must fit the dtype that it adapts to, as NumPy demands of the number."""
+    if type(value) is not SymbolicArray or value.weak is not int or not dtype.is_integer or dtype is I64:
+        return
+    low, high = _limits(dtype)
+    bounds = [("greater_equal", low)]
+    if high <= _limits(I64)[1]:
+        bounds.append(("less_equal", high))
+    for name, limit in bounds:
+        condition = Apply(OPS[name], (value.load(()), Const(limit, I64)), BOOL)
+        message = f"Python integer out of bounds for {dtype.name}"
+        trace.check((), _always(condition), "OverflowError", message)
+
+
+def _limits(dtype: DType) -> tuple[int, int]:
+    """The smallest and largest value of an integer dtype."""
+    if dtype.kind is Kind.UINT:
+        return 0, (1 << dtype.bits) - 1
+    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+
+
+def _always(value: Expr) -> Callable[[tuple[Affine, ...]], Expr]:
+    return lambda _: value
+
+
+def _check_exponent(exponent: Operand, dtype: DType, trace: Trace) -> None:
+    if dtype.kind is not Kind.INT:
+        return
+    words = "Integers to negative integer powers are not allowed."
+    if type(exponent) is not SymbolicArray:
+        if exponent < 0:
+            raise ShapeError(words, loc=user_location(), fix="use a float base, x.astype(float) ** n")
+        return
+    kind = exponent.element_type
+    if kind.kind is Kind.INT:
+
+        def not_negative(position: tuple[Affine, ...]) -> Expr:
+            return Apply(OPS["greater_equal"], (exponent.load(position), constant(0, kind)), BOOL)
+
+        trace.check(exponent.view.shape, not_negative, "ValueError", words)
+
+
+def _mask(where: Any) -> Operand:
+    mask = as_operand(where)
+    kind = _kind(mask)
+    if kind is not BOOL and kind is not bool:
+        raise DTypeError(
+            f"the mask where= must be bool, not {kind.__name__ if isinstance(kind, type) else kind.name}",
+            loc=user_location(),
+            fix="compare: where=(mask != 0)",
+        )
+    return mask
+
+
+def _masked(body: Body, mask: Operand, otherwise: Body, dtype: DType) -> Body:
+    def chosen(position: tuple[Affine, ...]) -> Expr:
+        cases = (operand_at(mask, position, BOOL), body(position), otherwise(position))
+        return Apply(OPS["where"], cases, dtype)
+
+    return chosen
+
+
+def _output(out: Any, name: str, shape: tuple[Affine, ...], dtype: DType, trace: Trace) -> SymbolicArray:
+    """`out`, checked as NumPy checks the output of a ufunc."""
+    if type(out) is not SymbolicArray:
+        raise DTypeError(
+            "out= must be an array that is passed to, or made in, the jitted function",
+            loc=user_location(),
+            fix="pass the array as an argument",
+        )
+    _require_owned(out, trace)
+    if not out.view.writeable:
+        raise ReadOnlyError("output array is read-only", loc=user_location(), details=(describe(out),))
+    if broadcast(shape, out.view.shape) != out.view.shape:
+        raise ShapeError(
+            f"non-broadcastable output operand with shape {_shape_text(out.view.shape)} doesn't match "
+            f"the broadcast shape {_shape_text(broadcast(shape, out.view.shape))}",
+            loc=user_location(),
+            fix="give out= the shape of the result",
+        )
+    _require_cast(f"Cannot cast ufunc '{name}' output", dtype.numpy, out.dtype)
+    return out
