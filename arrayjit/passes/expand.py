@@ -46,6 +46,10 @@ def _expand_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return kept(body, out)
 
 
+def _is_derived(expr: Expr) -> bool:
+    return isinstance(expr, Apply) and expr.op.definition([dtype_of(arg) for arg in expr.args]) is not None
+
+
 class _Definitions:
     """The `Builder` that definitions are run over: values are constants and locals."""
 
@@ -71,9 +75,12 @@ class _Definitions:
         return dtype_of(value)
 
     def _primitive(self, expr: Expr) -> Expr:
-        if not isinstance(expr, Apply) or expr.op.expand is None:
+        if not isinstance(expr, Apply):
             return expr
-        value: Expr = expr.op.expand(self, *(self._bound(arg) for arg in expr.args))
+        definition = expr.op.definition([dtype_of(arg) for arg in expr.args])
+        if definition is None:
+            return expr
+        value: Expr = definition(self, *(self._bound(arg) for arg in expr.args))
         return value
 
     def _bound(self, value: Expr) -> Expr:

@@ -1,0 +1,113 @@
+"""simplify: what is known at compile time is computed, and what nobody reads is dropped.
+
+    t0 = multiply(x[i], f32(1.0))
+    t1 = t0
+    for j in parallel(0, 1):            ->      t0 = x[i]
+        z = less(t1, f32(0.0))                  y[i, 0] = where(less(t0, f32(0.0)), f32(6.0), t0)
+        y[i, j] = where(z, multiply(f32(2.0), f32(3.0)), t1)
+
+Constants are folded with each op's own meaning; the identities are in `rules.py`. Locals that only
+rename a constant or another local vanish, as do locals that reach no store, loops that never run and
+branches never taken; a loop that runs once becomes its body.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir.code import Caps
+from ..ir.expr import Const, Expr, Local, Variable
+from ..ir.loops import Define, For, If, Kernel, Raise, Stmt, Update, walk_statements
+from ..ir.walk import (
+    expressions,
+    kept,
+    rewrite_bodies,
+    rewrite_expressions,
+    substitute_statements,
+    transform,
+    walk,
+)
+from .rules import simpler
+
+__all__ = ["simplify"]
+
+
+def simplify(kernel: Kernel, caps: Caps) -> Kernel:
+    """The same program with less to do."""
+    body = _drop_dead(_Rewrite(kernel.body).body(kernel.body))
+    return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+class _Rewrite:
+    """One walk in program order that knows which locals are mere names for something else."""
+
+    def __init__(self, body: tuple[Stmt, ...]) -> None:
+        self.changing = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update)}
+        self.values: dict[Variable, Expr] = {}
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        out: list[Stmt] = []
+        for stmt in body:
+            out.extend(self._statement(rewrite_expressions(stmt, self._expression)))
+        return kept(body, out)
+
+    def _expression(self, expr: Expr) -> Expr:
+        return transform(expr, self._node)
+
+    def _node(self, node: Expr) -> Expr:
+        if isinstance(node, Local):
+            return self.values.get(node.variable, node)
+        return simpler(node)
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        """What is left of a statement whose own expressions are simple already."""
+        match stmt:
+            case For(trips=0):
+                return ()
+            case For(symbol=symbol, lo=lo, body=body, trips=1):
+                return self.body(substitute_statements(body, {symbol: lo}))
+            case If(condition=Const(value=taken), body=body, orelse=orelse):
+                return self.body(body if taken else orelse)
+            case Raise(condition=Const(value=False)):
+                return ()
+            case Define(variable=variable, value=value) if self._is_name(variable, value):
+                self.values[variable] = value
+                return ()
+            case _:
+                return (rewrite_bodies(stmt, self.body),)
+
+    def _is_name(self, variable: Variable, value: Expr) -> bool:
+        if variable in self.changing:
+            return False
+        return isinstance(value, Const) or (isinstance(value, Local) and value.variable not in self.changing)
+
+
+def _drop_dead(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Without the locals that reach no store, branch or failure, and without bodies left empty."""
+    sources: dict[Variable, list[Variable]] = {}
+    live: list[Variable] = []
+    for stmt in walk_statements(body):
+        reads = [node.variable for e in expressions(stmt) for node in walk(e) if isinstance(node, Local)]
+        if isinstance(stmt, (Define, Update)):
+            sources.setdefault(stmt.variable, []).extend(reads)
+        else:
+            live.extend(reads)
+    needed: set[Variable] = set()
+    while live:
+        variable = live.pop()
+        if variable not in needed:
+            needed.add(variable)
+            live.extend(sources.get(variable, ()))
+
+    def without(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        out = []
+        for stmt in body:
+            if isinstance(stmt, (Define, Update)) and stmt.variable not in needed:
+                continue
+            stmt = rewrite_bodies(stmt, without)
+            if isinstance(stmt, (For, If)) and not stmt.body and not getattr(stmt, "orelse", ()):
+                continue
+            out.append(stmt)
+        return kept(body, out)
+
+    return without(body)
