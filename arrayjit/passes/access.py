@@ -1,0 +1,317 @@
+"""Which memory a statement touches, and when two statements may meet in one cell.
+
+A `Region` is what one access touches while some *aligned* loops stand at one iteration: per dimension
+an affine base over the aligned (and outer) symbols, widened by the range of the loops inside. With `j`
+inside and `i` aligned, `x[i, j + 1]` for `j in range(0, 8)` is `x[i .. i, 1 .. 8]`.
+
+Two regions of one storage either never meet or meet at certain *distances*: iteration of the first
+minus iteration of the second, per aligned symbol. Every answer is conservative: unsure means any.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Union
+
+from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
+from ..ir.index import Affine, Symbol
+from ..ir.loops import Barrier, Comment, Define, Fill, For, If, Raise, Stmt, Store, Update
+from ..ir.tensor import Tensor
+from ..ir.walk import expressions, walk
+
+__all__ = [
+    "ANY",
+    "Distance",
+    "Effects",
+    "Range",
+    "Ranges",
+    "Region",
+    "Span",
+    "distances",
+    "effects",
+    "is_injective",
+    "loads",
+    "loop_range",
+    "region",
+]
+
+Range = tuple[int, int]
+"""First and last value of a symbol, both included."""
+
+Ranges = Mapping[Symbol, Range]
+
+Distance = tuple[float, float]
+"""Least and greatest distance between two iterations that meet."""
+
+ANY: Distance = (-math.inf, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Positions `base + low ..= base + high` along one dimension."""
+
+    base: Affine
+    low: int = 0
+    high: int = 0
+
+
+Spans = tuple[Union[Span, None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Cells of one tensor; a span of None may be anywhere along its dimension."""
+
+    tensor: Tensor
+    spans: Spans
+
+    def renamed(self, values: Mapping[Symbol, Affine]) -> Region:
+        """The region with aligned symbols replaced."""
+        if not any(symbol in values for span in self.spans if span for symbol in span.base.symbols):
+            return self
+        return Region(
+            self.tensor,
+            tuple(span and Span(span.base.substitute(values), span.low, span.high) for span in self.spans),
+        )
+
+    def without(self, inner: Mapping[Symbol, Range | None]) -> Region:
+        """The region seen from outside the loops of `inner`, whose symbols it no longer mentions."""
+        return Region(self.tensor, tuple(span and _widen(span, inner) for span in self.spans))
+
+    def linear(self) -> Span | None:
+        """The one span in elements from the storage's first cell."""
+        base, low, high = Affine.of(0), 0, 0
+        for span, stride in zip(self.spans, self.tensor.element_strides(), strict=True):
+            if span is None or not stride.is_constant:
+                return None
+            step = stride.offset
+            ends = (span.low * step, span.high * step)
+            base, low, high = base + span.base * step, low + min(ends), high + max(ends)
+        return Span(base, low, high)
+
+
+def _widen(span: Span, inner: Mapping[Symbol, Range | None]) -> Span | None:
+    if not any(symbol in inner for symbol in span.base.symbols):
+        return span
+    low, high = span.low, span.high
+    kept: list[tuple[int, Symbol]] = []
+    for coefficient, symbol in span.base.terms:
+        if symbol not in inner:
+            kept.append((coefficient, symbol))
+            continue
+        known = inner[symbol]
+        if known is None:
+            return None
+        ends = (coefficient * known[0], coefficient * known[1])
+        low, high = low + min(ends), high + max(ends)
+    return Span(Affine(tuple(kept), span.base.offset), low, high)
+
+
+def region(tensor: Tensor, index: Iterable[Affine] | None, inner: Mapping[Symbol, Range | None]) -> Region:
+    """What `tensor[index]` touches while the loops of `inner` run; any cell when `index` is None."""
+    if index is None:
+        return Region(tensor, (None,) * tensor.rank)
+    return Region(tensor, tuple(_widen(Span(position), inner) for position in index))
+
+
+def loop_range(lo: Affine, hi: Affine, step: int, ranges: Ranges) -> Range | None:
+    """The values of a loop's symbol, at most; None when the bounds have no known range."""
+    first, last = lo.bounds(ranges), hi.bounds(ranges)
+    if first is None or last is None:
+        return None
+    return (first[0], last[1] - 1) if step > 0 else (last[0] + 1, first[1])
+
+
+def loads(expr: Expr) -> Iterator[tuple[Tensor, tuple[Affine, ...] | None]]:
+    """The tensors an expression reads, each with its index; None for an index computed at run time."""
+    for node in walk(expr):
+        match node:
+            case Load(tensor=tensor, index=index):
+                yield tensor, index
+            case Gather(tensor=tensor):
+                yield tensor, None
+            case _:
+                pass
+
+
+Touched = dict[Tensor, dict[Region, None]]
+
+
+@dataclass(slots=True)
+class Effects:
+    """What a statement does to the world outside it: regions by storage, and outer variables.
+
+    `leaves`: it may leave the kernel, or must stay where it is for another reason.
+    """
+
+    reads: Touched = field(default_factory=dict)
+    writes: Touched = field(default_factory=dict)
+    uses: set[Variable] = field(default_factory=set)
+    updates: set[Variable] = field(default_factory=set)
+    leaves: bool = False
+
+    def add(self, other: Effects) -> None:
+        """Take over what another statement of the same body does."""
+        for mine, more in ((self.reads, other.reads), (self.writes, other.writes)):
+            for storage, regions in more.items():
+                mine.setdefault(storage, {}).update(regions)
+        self.uses |= other.uses
+        self.updates |= other.updates
+        self.leaves |= other.leaves
+
+    def renamed(self, values: Mapping[Symbol, Affine]) -> Effects:
+        return self._mapped(lambda item: item.renamed(values))
+
+    def without(self, inner: Mapping[Symbol, Range | None]) -> Effects:
+        """The effects seen from outside the loops of `inner`."""
+        return self._mapped(lambda item: item.without(inner))
+
+    def _mapped(self, change: Callable[[Region], Region]) -> Effects:
+        def over(touched: Touched) -> Touched:
+            return {s: {change(item): None for item in items} for s, items in touched.items()}
+
+        return Effects(over(self.reads), over(self.writes), self.uses, self.updates, self.leaves)
+
+
+def effects(body: Iterable[Stmt], ranges: Ranges) -> Effects:
+    """What a body does in one iteration of the loops around it; `ranges` has their values."""
+    found = Effects()
+    _collect(body, dict(ranges), {}, found)
+    return found
+
+
+def _collect(
+    body: Iterable[Stmt], ranges: dict[Symbol, Range], inner: dict[Symbol, Range | None], found: Effects
+) -> None:
+    local: set[Variable] = set()
+    for stmt in body:
+        for expr in expressions(stmt):
+            _collect_reads(expr, inner, found)
+        match stmt:
+            case Store(tensor=tensor, index=index):
+                _touch(found.writes, region(tensor, index, inner))
+            case Fill(tensor=tensor):
+                _touch(found.writes, region(tensor, None, inner))
+            case Define(variable=variable):
+                local.add(variable)
+            case Update(variable=variable):
+                found.updates.add(variable)
+            case For(symbol=symbol, lo=lo, hi=hi, step=step, body=nested):
+                known = loop_range(lo, hi, step, ranges)
+                if known is not None:
+                    ranges[symbol] = known
+                inner[symbol] = known
+                _collect(nested, ranges, inner, found)
+            case If(body=nested, orelse=other):
+                _collect(nested, ranges, inner, found)
+                _collect(other, ranges, inner, found)
+            case Raise() | Barrier():
+                found.leaves = True
+            case Comment():
+                pass
+    found.uses -= local
+    found.updates -= local
+
+
+def _collect_reads(expr: Expr, inner: Mapping[Symbol, Range | None], found: Effects) -> None:
+    for node in walk(expr):
+        match node:
+            case Load(tensor=tensor, index=index):
+                _touch(found.reads, region(tensor, index, inner))
+            case Gather(tensor=tensor):
+                _touch(found.reads, region(tensor, None, inner))
+            case Local(variable=variable):
+                found.uses.add(variable)
+            case Const() | Index() | Apply() | Cast():
+                pass
+
+
+def _touch(touched: Touched, item: Region) -> None:
+    touched.setdefault(item.tensor.storage, {})[item] = None
+
+
+def distances(
+    first: Region, second: Region, aligned: Sequence[Symbol], ranges: Ranges
+) -> dict[Symbol, Distance] | None:
+    """At which distances two regions of one storage meet, per aligned symbol; None when they never do.
+
+    Both regions name the aligned loops by the same symbols, which stand for different iterations of
+    each. All other symbols have one value for both.
+    """
+    if first.tensor is second.tensor:
+        pairs = list(zip(first.spans, second.spans, strict=True))
+    else:
+        pairs = [(first.linear(), second.linear())]
+    found = {symbol: _trip_limit(symbol, ranges) for symbol in aligned}
+    for one, other in pairs:
+        if one is None or other is None:
+            continue
+        if not _meet(one, other, found, ranges):
+            return None
+    return found
+
+
+def _trip_limit(symbol: Symbol, ranges: Ranges) -> Distance:
+    known = ranges.get(symbol)
+    return ANY if known is None else (known[0] - known[1], known[1] - known[0])
+
+
+def _meet(one: Span, other: Span, found: dict[Symbol, Distance], ranges: Ranges) -> bool:
+    """Narrow `found` by one dimension; False when the spans cannot meet along it."""
+    mine = {s: c for c, s in one.base.terms if s in found}
+    theirs = {s: c for c, s in other.base.terms if s in found}
+    gap = (one.base - _only(one.base, mine)) - (other.base - _only(other.base, theirs))
+    if not gap.is_constant:
+        return True
+    low = gap.offset + one.low - other.high
+    high = gap.offset + one.high - other.low
+    if mine != theirs:
+        return _may_be_zero(mine, theirs, low, high, ranges)
+    if not mine:
+        return low <= 0 <= high
+    if len(mine) == 1:
+        ((symbol, coefficient),) = mine.items()
+        ends = sorted((-low / coefficient, -high / coefficient))
+        known = found[symbol]
+        least, greatest = max(known[0], math.ceil(ends[0])), min(known[1], math.floor(ends[1]))
+        found[symbol] = (least, greatest)
+        return least <= greatest
+    if low == high == 0 and is_injective(mine.items(), ranges):
+        for symbol in mine:
+            found[symbol] = (max(found[symbol][0], 0), min(found[symbol][1], 0))
+        return all(found[symbol][0] <= found[symbol][1] for symbol in mine)
+    return _may_be_zero(mine, theirs, low, high, ranges)
+
+
+def _only(base: Affine, symbols: Mapping[Symbol, int]) -> Affine:
+    return Affine(tuple((c, s) for c, s in base.terms if s in symbols), 0)
+
+
+def _may_be_zero(
+    mine: Mapping[Symbol, int], theirs: Mapping[Symbol, int], low: int, high: int, ranges: Ranges
+) -> bool:
+    """Whether `sum(mine) - sum(theirs) + [low, high]` can be zero for independent iterations."""
+    factors = [*mine.items(), *((symbol, -c) for symbol, c in theirs.items())]
+    divisor = math.gcd(*(c for _, c in factors))
+    if low == high and divisor and low % divisor:
+        return False
+    for symbol, coefficient in factors:
+        known = ranges.get(symbol)
+        if known is None:
+            return True
+        ends = (coefficient * known[0], coefficient * known[1])
+        low, high = low + min(ends), high + max(ends)
+    return low <= 0 <= high
+
+
+def is_injective(terms: Iterable[tuple[Symbol, int]], ranges: Ranges) -> bool:
+    """Whether `sum(coefficient * symbol)` takes each value once, as a row-major offset does."""
+    reach: float = 0
+    for symbol, coefficient in sorted(terms, key=lambda item: abs(item[1])):
+        if abs(coefficient) <= reach:
+            return False
+        known = ranges.get(symbol)
+        reach += math.inf if known is None else abs(coefficient) * (known[1] - known[0])
+    return True

@@ -1,0 +1,106 @@
+"""Runs the passes of the table over a computation: timed, optionally verified and dumped after each.
+
+A pass that fails is our fault: the failure becomes a `CompilerBug` that names the pass, and when dumps
+are on, the program that it was given is written next to them as a reproducer.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar, Union
+
+from ..errors import CompilerBug, UnsupportedError
+from ..ir.assign import Computation
+from ..ir.code import Caps
+from ..ir.loops import Kernel
+from ..ir.text import print_computation, print_kernel
+from ..ir.verify import verify_computation, verify_kernel
+from .pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, Pass
+
+__all__ = ["Optimized", "optimize"]
+
+Program = Union[Computation, Kernel]
+Dump = Callable[[str, str], None]
+
+Before = TypeVar("Before", Computation, Kernel)
+After = TypeVar("After", Computation, Kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class Optimized:
+    """A computation on its way through the passes: after those on assignments, right after lowering
+    (`loops`), and at the end (`kernel`). `seconds` has each pass's time, `notes` the decisions."""
+
+    computation: Computation
+    loops: Kernel
+    kernel: Kernel
+    seconds: Mapping[str, float]
+    notes: tuple[str, ...]
+
+
+def optimize(
+    computation: Computation, caps: Caps, *, verify: bool = False, dump: Dump | None = None
+) -> Optimized:
+    """Run every pass. `dump` is called with a stage's name and text. Raises CompilerBug."""
+    run = _Run(caps, verify, dump)
+    for on_assignments in ON_ASSIGNMENTS:
+        computation = run.apply(on_assignments, computation)
+    loops = run.apply(LOWERING, computation)
+    kernel = loops
+    for on_loops in ON_LOOPS:
+        kernel = run.apply(on_loops, kernel)
+    return Optimized(computation, loops, kernel, run.seconds, kernel.notes)
+
+
+@dataclass(slots=True)
+class _Run:
+    caps: Caps
+    verify: bool
+    dump: Dump | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def apply(self, step: Pass[Before, After], program: Before) -> After:
+        start = time.perf_counter()
+        try:
+            result = step.run(program, self.caps)
+            self.seconds[step.name] = self.seconds.get(step.name, 0.0) + time.perf_counter() - start
+            if self.verify and result is not program:
+                _verify(result)
+        except UnsupportedError:
+            raise
+        except Exception as error:
+            raise self.bug(step.name, program, error) from error
+        if self.dump is not None:
+            self.dump(step.name, _text(result))
+        return result
+
+    def bug(self, name: str, program: Program, error: Exception) -> CompilerBug:
+        """The failure of the pass `name` on `program`; its reproducer is among the dumps."""
+        reproducer = ""
+        if self.dump is not None:
+            reproducer = f"{name}-failed"
+            self.dump(reproducer, f"{_text(program)}\n# {_commented(traceback.format_exc())}\n")
+        return CompilerBug(f"{type(error).__name__}: {error}", stage=name, reproducer=reproducer)
+
+
+def _verify(program: Program) -> None:
+    match program:
+        case Computation():
+            verify_computation(program)
+        case Kernel():
+            verify_kernel(program)
+
+
+def _text(program: Program) -> str:
+    match program:
+        case Computation():
+            return print_computation(program)
+        case Kernel():
+            return print_kernel(program)
+
+
+def _commented(text: str) -> str:
+    return text.strip().replace("\n", "\n# ")
