@@ -41,8 +41,9 @@ from ..ir.loops import (
 )
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
+from .strides import stride
 
-__all__ = ["stride", "vectorise"]
+__all__ = ["vectorise"]
 
 MIN_LANES = 4
 MAX_LANES = 64
@@ -55,24 +56,6 @@ def vectorise(kernel: Kernel, caps: Caps) -> Kernel:
     """At most one loop on each path from the root made a vector loop."""
     body = kept(kernel.body, [_best(stmt)[1] for stmt in kernel.body])
     return kernel if body is kernel.body else replace(kernel, body=body)
-
-
-def stride(tensor: Tensor, index: tuple[Affine, ...], symbol: Symbol) -> int | None:
-    """By how many elements the cell at `index` moves when `symbol` grows by one; None if not constant."""
-    steps = [position.coefficient(symbol) for position in index]
-    if not any(steps[:-1]):
-        if not steps or not steps[-1]:
-            return 0
-        if tensor.strides is None:
-            return steps[-1]
-    try:
-        strides = tensor.element_strides()
-    except ValueError:
-        return None
-    total = Affine.of(0)
-    for step, unit in zip(steps, strides, strict=True):
-        total = total + unit * step
-    return total.offset if total.is_constant else None
 
 
 def _best(stmt: Stmt) -> tuple[float, Stmt]:
