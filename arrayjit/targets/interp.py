@@ -1,0 +1,22 @@
+"""The reference target: the code is the Kernel itself."""
+
+from __future__ import annotations
+
+from ..ir.code import Caps, Code
+from ..ir.loops import Kernel
+from .target import failures_of
+
+__all__ = ["InterpTarget"]
+
+
+class InterpTarget:
+    """Emits nothing; the driver interprets the Kernel."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def caps(self) -> Caps:
+        return Caps()
+
+    def emit(self, kernel: Kernel) -> Code:
+        return Code(self.name, kernel.name, kernel, kernel.params, kernel.arena_bytes, failures_of(kernel))

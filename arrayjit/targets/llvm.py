@@ -1,0 +1,87 @@
+"""LLVM IR text from a Kernel.
+
+    define i32 @name(ptr %table)          ; one pointer per parameter, then the workspace
+    define internal i32 @name.body(ptr noalias %p0, ..., i64 %s0, ..., ptr noalias %arena)
+
+The entry unpacks the table and calls the body. The body's pointers are `noalias`: the caller promises
+that a written array overlaps no other array of the call. The result is 0, or the status of a Raise.
+"""
+
+from __future__ import annotations
+
+from ..ir.assign import ArrayParam, IndexParam
+from ..ir.code import Caps, Code
+from ..ir.index import Symbol
+from ..ir.loops import Kernel
+from ..ir.tensor import Tensor
+from .host import host_caps
+from .llvm_body import Body
+from .llvm_memory import Memory
+from .llvm_text import Operand, Writer
+from .target import failures_of
+
+__all__ = ["LlvmTarget"]
+
+
+class LlvmTarget:
+    """Emits LLVM IR for the host's CPU."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def caps(self) -> Caps:
+        return host_caps()
+
+    def emit(self, kernel: Kernel) -> Code:
+        text = _module(kernel, self.caps().vector_bytes)
+        return Code(self.name, kernel.name, text, kernel.params, kernel.arena_bytes, failures_of(kernel))
+
+
+def _module(kernel: Kernel, vector_bytes: int) -> str:
+    pointers: dict[Tensor, str] = {}
+    symbols: dict[Symbol, Operand] = {}
+    heads, arguments, unpacking = [], [], []
+    for number, param in enumerate(kernel.params):
+        unpacking.append(f"  %f{number} = getelementptr ptr, ptr %table, i64 {number}")
+        unpacking.append(f"  %p{number} = load ptr, ptr %f{number}")
+        match param:
+            case ArrayParam(tensor=tensor, access=access):
+                pointers[tensor] = f"%p{number}"
+                readonly = " readonly" if access in ("read", "merge") else ""
+                heads.append(f"ptr noalias{readonly} %p{number}")
+                arguments.append(f"ptr %p{number}")
+            case IndexParam(symbol=symbol):
+                unpacking.append(f"  %s{number} = load i64, ptr %p{number}")
+                symbols[symbol] = f"%s{number}"
+                heads.append(f"i64 %s{number}")
+                arguments.append(f"i64 %s{number}")
+    if kernel.arena_bytes:
+        unpacking.append(f"  %f = getelementptr ptr, ptr %table, i64 {len(kernel.params)}")
+        unpacking.append("  %arena = load ptr, ptr %f")
+        heads.append("ptr noalias align 64 %arena")
+        arguments.append("ptr %arena")
+    writer = Writer()
+    memory = Memory(writer, kernel, pointers)
+    memory.symbols.update(symbols)
+    Body(writer, memory, kernel).statements(kernel.body)
+    name = kernel.name
+    return "\n".join(
+        [
+            f'define i32 @"{name}"(ptr %table) #0 {{',
+            *unpacking,
+            f'  %status = call i32 @"{name}.body"({", ".join(arguments)})',
+            "  ret i32 %status",
+            "}",
+            "",
+            f'define internal i32 @"{name}.body"({", ".join(heads)}) #0 {{',
+            "entry:",
+            *writer.frame,
+            *writer.lines,
+            "  ret i32 0",
+            "}",
+            "",
+            *writer.declarations,
+            f'attributes #0 = {{ nounwind "prefer-vector-width"="{8 * vector_bytes}" }}',
+            "",
+        ]
+    )

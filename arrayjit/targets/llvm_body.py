@@ -1,0 +1,351 @@
+"""Statements and loops of a Kernel as the blocks of one LLVM function.
+
+Locals stay in registers: where a loop or a branch may change one, a phi joins its values. A vector loop
+is printed twice, for whole vectors and for the scalar remainder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from typing_extensions import assert_never
+
+from ..errors import CompilerBug
+from ..ir.dtype import BOOL
+from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
+from ..ir.index import Affine, Symbol
+from ..ir.loops import (
+    Barrier,
+    Comment,
+    Define,
+    Fill,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    Raise,
+    Stmt,
+    Store,
+    Update,
+    walk_statements,
+)
+from ..ir.ops import Op
+from ..ir.tensor import Tensor
+from ..ir.walk import children
+from .llvm_memory import Lanes, Memory
+from .llvm_text import Operand, Value, Writer, constant
+from .llvm_values import apply, cast, fma, fold, identity
+from .target import raises
+
+__all__ = ["Body"]
+
+_ONE = Lanes()
+
+
+class Body:
+    """Prints the statements of one Kernel. Symbols and parameters are bound by the caller."""
+
+    def __init__(self, writer: Writer, memory: Memory, kernel: Kernel) -> None:
+        self._writer = writer
+        self._memory = memory
+        self._lanes = _ONE
+        self._values: dict[Variable, Value] = {}
+        self._mutable = _updated(kernel.body)
+        self._partials: frozenset[Variable] = frozenset()
+        self._status = {id(stmt): number for number, stmt in enumerate(raises(kernel), 1)}
+
+    def statements(self, body: tuple[Stmt, ...]) -> None:
+        for stmt in body:
+            self._statement(stmt)
+
+    def _statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Store(tensor=tensor, index=index, value=value):
+                self._memory.store(tensor, index, self._value(value), self._lanes)
+            case Define(variable=variable, value=value):
+                self._define(variable, self._value(value))
+            case Update():
+                self._update(stmt)
+            case For():
+                self._for(stmt)
+            case If():
+                self._if(stmt)
+            case Raise():
+                self._raise(stmt)
+            case Fill():
+                self._fill(stmt)
+            case Comment(text=text):
+                self._writer.emit("; " + " ".join(text.split()))
+            case Barrier():
+                raise CompilerBug("a barrier on a target without threads", stage="targets/llvm")
+            case _:
+                assert_never(stmt)
+
+    # Expressions
+
+    def _value(self, expr: Expr) -> Value:
+        """The value of an expression. Goes over a stack of its own: expressions may be deep and shared."""
+        done: dict[int, Value] = {}
+        pending = [expr]
+        while pending:
+            node = pending[-1]
+            missing = [child for child in children(node) if id(child) not in done]
+            if missing:
+                pending.extend(reversed(missing))
+                continue
+            pending.pop()
+            if id(node) not in done:
+                done[id(node)] = self._node(node, tuple(done[id(child)] for child in children(node)))
+        return done[id(expr)]
+
+    def _node(self, node: Expr, args: tuple[Value, ...]) -> Value:
+        match node:
+            case Const(value=value, dtype=dtype):
+                return constant(value, dtype)
+            case Load(tensor=tensor, index=index):
+                return self._memory.load(tensor, index, self._lanes)
+            case Gather(tensor=tensor):
+                return self._memory.gather(tensor, args)
+            case Local(variable=variable):
+                if variable in self._partials:
+                    raise CompilerBug(f"{variable} is read while lanes accumulate it", stage="targets/llvm")
+                return self._values[variable]
+            case Index(value=position):
+                return self._memory.index(position, self._lanes)
+            case Apply(op=op, dtype=dtype):
+                return apply(self._writer, op, args, dtype)
+            case Cast(dtype=dtype):
+                return cast(self._writer, args[0], dtype)
+            case _:
+                assert_never(node)
+
+    def _condition(self, expr: Expr) -> str:
+        value = self._value(expr)
+        if value.dtype is not BOOL or value.lanes > 1:
+            raise CompilerBug("a branch on what differs from lane to lane", stage="targets/llvm")
+        return value.text
+
+    # Locals
+
+    def _define(self, variable: Variable, value: Value) -> None:
+        if variable in self._mutable:
+            value = self._writer.widen(value, self._lanes.count)
+        self._values[variable] = value
+
+    def _update(self, update: Update) -> None:
+        variable = update.variable
+        old = self._values[variable]
+        new = self._combined(update, old)
+        if new.lanes > old.lanes:
+            raise CompilerBug(f"lanes assign different values to {variable}", stage="targets/llvm")
+        self._values[variable] = self._writer.widen(new, old.lanes)
+
+    def _combined(self, update: Update, old: Value) -> Value:
+        if update.accum is None:
+            return self._value(update.value)
+        if update.contract and isinstance(update.value, Apply):
+            left, right = (self._value(arg) for arg in update.value.args)
+            return fma(self._writer, left, right, old)
+        return apply(self._writer, update.accum, (old, self._value(update.value)), old.dtype)
+
+    # Branches
+
+    def _if(self, stmt: If) -> None:
+        self._guarded(
+            self._condition(stmt.condition),
+            self._changed(stmt.body + stmt.orelse),
+            lambda: self.statements(stmt.body),
+            lambda: self.statements(stmt.orelse),
+        )
+
+    def _raise(self, stmt: Raise) -> None:
+        if self._lanes.count > 1:
+            raise CompilerBug("an exception inside a vector loop", stage="targets/llvm")
+        fail, proceed = self._writer.fresh("fail"), self._writer.fresh("ok")
+        self._writer.branch(self._condition(stmt.condition), fail, proceed)
+        self._writer.start(fail)
+        self._writer.emit(f"ret i32 {self._status[id(stmt)]}")
+        self._writer.start(proceed)
+
+    def _guarded(
+        self,
+        condition: str | bool,
+        changed: tuple[Variable, ...],
+        then: Callable[[], None],
+        orelse: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`if condition: then() else: orelse()`, where both together may change `changed`."""
+        if isinstance(condition, bool):
+            (then if condition else orelse)()
+            return
+        writer = self._writer
+        yes, no, join = writer.fresh("then"), writer.fresh("else"), writer.fresh("join")
+        before = {variable: self._values[variable] for variable in changed}
+        writer.branch(condition, yes, no)
+        ends = []
+        for label, branch in ((yes, then), (no, orelse)):
+            self._values.update(before)
+            writer.start(label)
+            with writer.scope():
+                branch()
+            ends.append((writer.block, {variable: self._values[variable] for variable in changed}))
+            writer.jump(join)
+        writer.start(join)
+        for variable, old in before.items():
+            incoming = ", ".join(f"[ {after[variable].text}, %{block} ]" for block, after in ends)
+            self._values[variable] = replace(old, text=writer.let(f"phi {old.type} {incoming}"))
+
+    def _changed(self, body: tuple[Stmt, ...]) -> tuple[Variable, ...]:
+        """The locals from outside that a body updates."""
+        defined = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Define)}
+        return tuple(variable for variable in _updated(body) if variable not in defined)
+
+    # Loops
+
+    def _for(self, loop: For) -> None:
+        match loop.kind:
+            case LoopKind.VECTOR if loop.lanes > 1:
+                self._vector(loop)
+            case LoopKind.UNROLLED if loop.lo.is_constant and loop.hi.is_constant:
+                for number in range(loop.lo.constant, loop.hi.constant, loop.step):
+                    self._memory.symbols[loop.symbol] = number
+                    self.statements(loop.body)
+            case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.UNROLLED | LoopKind.VECTOR:
+                self._sequential(loop, self._bound(loop.lo), self._bound(loop.hi))
+            case LoopKind.GRID | LoopKind.BLOCK:
+                raise CompilerBug(f"a {loop.kind.value} loop on a CPU", stage="targets/llvm")
+            case _:
+                assert_never(loop.kind)
+
+    def _bound(self, value: Affine) -> Operand:
+        if self._lanes.stride(value) != 0:
+            raise CompilerBug("a loop bound that differs from lane to lane", stage="targets/llvm")
+        return self._memory.affine(value)
+
+    def _sequential(self, loop: For, lo: Operand, hi: Operand) -> None:
+        self._loop(
+            loop.symbol, lo, hi, loop.step, self._changed(loop.body), lambda: self.statements(loop.body)
+        )
+
+    def _vector(self, loop: For) -> None:
+        """Whole vectors, then what remains one by one."""
+        if self._lanes.count > 1 or loop.lanes & (loop.lanes - 1):
+            raise CompilerBug(f"a vector loop of {loop.lanes} lanes inside another", stage="targets/llvm")
+        writer = self._writer
+        lo, hi = self._bound(loop.lo), self._bound(loop.hi)
+        whole = self._whole(lo, hi, loop.step, loop.lanes)
+        middle = writer.add(lo, writer.multiply(whole, loop.step))
+        changed = self._changed(loop.body)
+        self._guarded(
+            writer.compare("sgt", whole, 0), changed, lambda: self._vectors(loop, lo, middle, changed)
+        )
+        self._sequential(loop, middle, hi)
+
+    def _whole(self, lo: Operand, hi: Operand, step: int, lanes: int) -> Operand:
+        """The iterations that fill whole vectors."""
+        if isinstance(lo, int) and isinstance(hi, int):
+            return len(range(lo, hi, step)) // lanes * lanes
+        writer = self._writer
+        distance = writer.add(hi, writer.multiply(lo, -1))
+        rounded = writer.add(distance, step - 1 if step > 0 else step + 1)
+        count: Operand = rounded if step == 1 else writer.pure(f"sdiv i64 {rounded}, {step}")
+        writer.declare("declare i64 @llvm.smax.i64(i64, i64)")
+        positive = writer.pure(f"call i64 @llvm.smax.i64(i64 {count}, i64 0)")
+        return writer.pure(f"and i64 {positive}, {-lanes}")
+
+    def _vectors(self, loop: For, lo: Operand, hi: Operand, changed: tuple[Variable, ...]) -> None:
+        """The whole vectors of a loop, of which there is at least one; `changed` accumulate lane by lane."""
+        accums = {variable: _accum(variable, loop.body) for variable in changed}
+        totals = {variable: self._values[variable] for variable in changed}
+        for variable, op in accums.items():
+            neutral = identity(op, variable.dtype)
+            self._values[variable] = self._writer.widen(neutral, loop.lanes)
+        self._lanes = Lanes(loop.symbol, loop.step, loop.lanes)
+        self._partials = frozenset(changed)
+        stride = loop.step * loop.lanes
+        self._loop(loop.symbol, lo, hi, stride, changed, lambda: self.statements(loop.body))
+        self._lanes = _ONE
+        self._partials = frozenset()
+        for variable, op in accums.items():
+            folded = fold(self._writer, op, self._values[variable])
+            self._values[variable] = apply(self._writer, op, (totals[variable], folded), variable.dtype)
+
+    def _loop(
+        self,
+        symbol: Symbol,
+        lo: Operand,
+        hi: Operand,
+        step: int,
+        changed: tuple[Variable, ...],
+        body: Callable[[], None],
+    ) -> None:
+        if isinstance(lo, int) and isinstance(hi, int) and len(range(lo, hi, step)) == 1:
+            self._memory.symbols[symbol] = lo
+            body()
+            return
+        runs = self._writer.compare("slt" if step > 0 else "sgt", lo, hi)
+        self._guarded(runs, changed, lambda: self._repeat(symbol, lo, hi, step, changed, body))
+
+    def _repeat(
+        self,
+        symbol: Symbol,
+        lo: Operand,
+        hi: Operand,
+        step: int,
+        changed: tuple[Variable, ...],
+        body: Callable[[], None],
+    ) -> None:
+        """A loop that runs at least once, tested at its end."""
+        writer = self._writer
+        outside, header, leave = writer.block, writer.fresh("loop"), writer.fresh("done")
+        writer.jump(header)
+        writer.start(header)
+        counter = "%" + writer.fresh("i")
+        phis = [(writer.reserve(), counter, "i64", str(lo))]
+        for variable in changed:
+            old, name = self._values[variable], "%" + writer.fresh("v")
+            phis.append((writer.reserve(), name, old.type, old.text))
+            self._values[variable] = replace(old, text=name)
+        self._memory.symbols[symbol] = counter
+        with writer.scope():
+            body()
+            following = writer.let(f"add i64 {counter}, {step}")
+            again = writer.let(f"icmp {'slt' if step > 0 else 'sgt'} i64 {following}, {hi}")
+        latest = [following, *(self._values[variable].text for variable in changed)]
+        for (line, name, kind, first), last in zip(phis, latest, strict=True):
+            writer.fill(line, f"{name} = phi {kind} [ {first}, %{outside} ], [ {last}, %{writer.block} ]")
+        writer.branch(again, header, leave)
+        writer.start(leave)
+
+    def _fill(self, fill: Fill) -> None:
+        """Every cell of the tensor's flat form gets the value."""
+        if self._lanes.count > 1:
+            raise CompilerBug("a whole tensor filled by every lane", stage="targets/llvm")
+        cells: Operand = 1
+        for extent in fill.tensor.shape:
+            cells = self._writer.multiply(cells, self._memory.affine(extent))
+        count, cell = Symbol("cells"), Symbol("cell")
+        self._memory.symbols[count] = cells
+        flat = Tensor(fill.tensor.label, (Affine.of(count),), fill.tensor.dtype, base=fill.tensor)
+        value = Variable("value", fill.tensor.dtype)
+        self._define(value, self._value(fill.value))
+        store = Store(flat, (Affine.of(cell),), Local(value), fill.loc)
+        lanes = 64 // fill.tensor.dtype.itemsize
+        self._vector(For(cell, Affine.of(0), Affine.of(count), (store,), LoopKind.VECTOR, lanes=lanes))
+
+
+def _updated(body: tuple[Stmt, ...]) -> dict[Variable, None]:
+    """The locals that a body updates, in order."""
+    return {stmt.variable: None for stmt in walk_statements(body) if isinstance(stmt, Update)}
+
+
+def _accum(variable: Variable, body: tuple[Stmt, ...]) -> Op:
+    """The one op by which a vector loop's body accumulates into a local from outside."""
+    ops = {
+        stmt.accum for stmt in walk_statements(body) if isinstance(stmt, Update) and stmt.variable is variable
+    }
+    op = ops.pop()
+    if ops or op is None:
+        raise CompilerBug(f"lanes carry {variable} from one iteration to another", stage="targets/llvm")
+    return op

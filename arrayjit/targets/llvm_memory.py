@@ -1,0 +1,188 @@
+"""Where a tensor's cells are, and how lanes are loaded and stored.
+
+The access is chosen by how far apart the cells of neighbouring lanes are: one scalar for all lanes, one
+vector, one reversed vector, or a scalar per lane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import CompilerBug
+from ..ir.dtype import BOOL, I64
+from ..ir.index import Affine, Symbol
+from ..ir.loops import Kernel, PlaceKind
+from ..ir.tensor import Tensor
+from .llvm_text import Operand, Value, Writer, vector_type
+
+__all__ = ["Lanes", "Memory"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The vector loop being printed: lane `l` has `symbol` greater by `l * step`. One lane: none."""
+
+    symbol: Symbol | None = None
+    step: int = 1
+    count: int = 1
+
+    def stride(self, value: Affine) -> int:
+        """How much the expression grows from lane to lane."""
+        return 0 if self.symbol is None else value.coefficient(self.symbol) * self.step
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A cell: its address in the first lane, and the elements from there to the next lane's."""
+
+    pointer: str
+    stride: Operand
+
+
+class Memory:
+    """Addresses, loads and stores of one function. `pointers` has the parameters' first cells; symbols
+    have the value of the first lane."""
+
+    def __init__(self, writer: Writer, kernel: Kernel, pointers: dict[Tensor, str]) -> None:
+        self.symbols: dict[Symbol, Operand] = {}
+        self._writer = writer
+        self._placement = kernel.placement
+        self._pointers = pointers
+        self._strides: dict[Tensor, tuple[Affine, ...]] = {}
+
+    def affine(self, value: Affine) -> Operand:
+        """The expression's number in the first lane."""
+        constant, total = value.offset, 0
+        sum_: Operand = total
+        for coefficient, symbol in value.terms:
+            known = self.symbols[symbol]
+            if isinstance(known, int):
+                constant += coefficient * known
+            else:
+                sum_ = self._writer.add(sum_, self._writer.multiply(known, coefficient))
+        return self._writer.add(sum_, constant)
+
+    def index(self, value: Affine, lanes: Lanes) -> Value:
+        """The expression as an int64, in every lane."""
+        first = Value(str(self.affine(value)), I64)
+        stride = lanes.stride(value)
+        if stride == 0:
+            return first
+        steps = ", ".join(f"i64 {lane * stride}" for lane in range(lanes.count))
+        wide = self._writer.widen(first, lanes.count)
+        return Value(self._writer.pure(f"add {wide}, <{steps}>"), I64, lanes.count)
+
+    def load(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes) -> Value:
+        """The cell at the index; one lane when it is the same cell for all."""
+        cell = self._cell(tensor, index, lanes)
+        if cell.stride == 0:
+            return self._read(tensor, cell.pointer, 1)
+        if cell.stride == 1:
+            return self._read(tensor, cell.pointer, lanes.count)
+        if cell.stride == -1:
+            lowest = self._offset(tensor, cell.pointer, 1 - lanes.count)
+            return self._reversed(self._read(tensor, lowest, lanes.count))
+        pointers = self._lane_pointers(tensor, cell, lanes)
+        return self._writer.join([self._read(tensor, pointer, 1) for pointer in pointers])
+
+    def gather(self, tensor: Tensor, index: tuple[Value, ...]) -> Value:
+        """The cell at a computed index; each lane has its own."""
+        lanes = max((position.lanes for position in index), default=1)
+        parts = []
+        for lane in range(lanes):
+            offset: Operand = 0
+            for position, stride in zip(index, self._strides_of(tensor), strict=True):
+                number = self._writer.lane(position, lane).text
+                offset = self._writer.add(offset, self._writer.multiply(number, self.affine(stride)))
+            parts.append(self._read(tensor, self._offset(tensor, self._pointer(tensor), offset), 1))
+        return self._writer.join(parts)
+
+    def store(self, tensor: Tensor, index: tuple[Affine, ...], value: Value, lanes: Lanes) -> None:
+        """Write the cell at the index."""
+        cell = self._cell(tensor, index, lanes)
+        if lanes.count > 1 and cell.stride == 0:
+            raise CompilerBug(f"all lanes store to one cell of {tensor}", stage="targets/llvm")
+        value = self._writer.widen(value, lanes.count)
+        if lanes.count == 1 or cell.stride == 1:
+            self._write(tensor, cell.pointer, value)
+        elif cell.stride == -1:
+            self._write(tensor, self._offset(tensor, cell.pointer, 1 - lanes.count), self._reversed(value))
+        else:
+            for lane, pointer in enumerate(self._lane_pointers(tensor, cell, lanes)):
+                self._write(tensor, pointer, self._writer.lane(value, lane))
+
+    def _cell(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes) -> _Cell:
+        fixed = Affine.of(0)
+        offset: Operand = 0
+        stride: Operand = 0
+        for position, step in zip(index, self._strides_of(tensor), strict=True):
+            if step.is_constant:
+                fixed = fixed + position * step.offset
+            elif position.is_constant:
+                fixed = fixed + step * position.offset
+            else:
+                distance = self.affine(step)
+                offset = self._writer.add(offset, self._writer.multiply(self.affine(position), distance))
+                stride = self._writer.add(stride, self._writer.multiply(distance, lanes.stride(position)))
+        stride = self._writer.add(stride, lanes.stride(fixed))
+        moving = self._writer.add(offset, self.affine(Affine(fixed.terms, 0)))
+        pointer = self._offset(tensor, self._pointer(tensor), moving)
+        return _Cell(self._offset(tensor, pointer, fixed.offset), stride)
+
+    def _strides_of(self, tensor: Tensor) -> tuple[Affine, ...]:
+        strides = self._strides.get(tensor)
+        if strides is None:
+            strides = self._strides[tensor] = tensor.element_strides()
+        return strides
+
+    def _pointer(self, tensor: Tensor) -> str:
+        storage = tensor.storage
+        pointer = self._pointers.get(storage)
+        if pointer is None:
+            pointer = self._pointers[storage] = self._allot(storage)
+        return pointer
+
+    def _allot(self, tensor: Tensor) -> str:
+        """A temporary's first cell, printed at the function's start."""
+        name = "%" + self._writer.fresh("m")
+        place = self._placement.get(tensor)
+        match place.kind if place else None:
+            case PlaceKind.ARENA if place:
+                self._writer.frame.append(f"  {name} = getelementptr i8, ptr %arena, i64 {place.offset}")
+            case PlaceKind.STACK:
+                array = f"[{tensor.size} x {tensor.dtype.llvm_memory}]"
+                self._writer.frame.append(f"  {name} = alloca {array}, align 64")
+            case _:
+                raise CompilerBug(f"{tensor} has no memory", stage="targets/llvm")
+        return name
+
+    def _offset(self, tensor: Tensor, pointer: str, elements: Operand) -> str:
+        if elements == 0:
+            return pointer
+        element = tensor.dtype.llvm_memory
+        return self._writer.pure(f"getelementptr {element}, ptr {pointer}, i64 {elements}")
+
+    def _lane_pointers(self, tensor: Tensor, cell: _Cell, lanes: Lanes) -> list[str]:
+        return [
+            self._offset(tensor, cell.pointer, self._writer.multiply(cell.stride, lane))
+            for lane in range(lanes.count)
+        ]
+
+    def _read(self, tensor: Tensor, pointer: str, lanes: int) -> Value:
+        dtype = tensor.dtype
+        memory = vector_type(dtype.llvm_memory, lanes)
+        text = self._writer.let(f"load {memory}, ptr {pointer}, align {dtype.itemsize}")
+        if dtype is BOOL:
+            text = self._writer.pure(f"icmp ne {memory} {text}, zeroinitializer")
+        return Value(text, dtype, lanes)
+
+    def _write(self, tensor: Tensor, pointer: str, value: Value) -> None:
+        dtype = tensor.dtype
+        memory = vector_type(dtype.llvm_memory, value.lanes)
+        text = value.text
+        if dtype is BOOL:
+            text = self._writer.pure(f"zext {value} to {memory}")
+        self._writer.emit(f"store {memory} {text}, ptr {pointer}, align {dtype.itemsize}")
+
+    def _reversed(self, value: Value) -> Value:
+        return self._writer.shuffle(value, range(value.lanes - 1, -1, -1))

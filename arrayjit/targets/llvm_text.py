@@ -1,0 +1,178 @@
+"""LLVM IR as text: operands, types, constants, instructions and blocks of one function.
+
+The writer keeps single-assignment form as it goes: a value is named once, and a computation already
+made where it is still visible is not printed again, so the text needs no cleaning passes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Union
+
+from ..ir.dtype import BOOL, DType
+
+__all__ = ["Operand", "Value", "Writer", "constant", "vector_type"]
+
+# An int64: known while printing, or the text of an operand.
+Operand = Union[int, str]
+
+
+def vector_type(element: str, lanes: int) -> str:
+    """`double`, or `<4 x double>`."""
+    return element if lanes == 1 else f"<{lanes} x {element}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An operand with its element type. One lane is a scalar, which is the same in every lane."""
+
+    text: str
+    dtype: DType
+    lanes: int = 1
+
+    @property
+    def type(self) -> str:
+        return vector_type(self.dtype.llvm, self.lanes)
+
+    @property
+    def is_literal(self) -> bool:
+        return not self.text.startswith("%")
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+def constant(value: bool | int | float, dtype: DType) -> Value:
+    """A literal scalar. Floats are printed by their bits."""
+    if dtype.is_float:
+        return Value("0x" + struct.pack(">d", value).hex().upper(), dtype)
+    if dtype is BOOL:
+        return Value("true" if value else "false", dtype)
+    return Value(str(int(value)), dtype)
+
+
+class Writer:
+    """The text of one function while it is written.
+
+    `frame` is the start of the entry block (stack arrays, slices of the workspace); `block` is the label
+    of the block being written; `declarations` are the functions it calls.
+    """
+
+    def __init__(self) -> None:
+        self.frame: list[str] = []
+        self.lines: list[str] = []
+        self.declarations: dict[str, None] = {}
+        self.block = "entry"
+        self._names = 0
+        self._known: list[dict[str, str]] = [{}]
+
+    def fresh(self, hint: str = "t") -> str:
+        """A new name, without a sigil."""
+        self._names += 1
+        return f"{hint}{self._names}"
+
+    def emit(self, line: str) -> None:
+        self.lines.append("  " + line)
+
+    def reserve(self) -> int:
+        """The number of a line that is filled in later through `fill`."""
+        self.lines.append("")
+        return len(self.lines) - 1
+
+    def fill(self, position: int, line: str) -> None:
+        self.lines[position] = "  " + line
+
+    def let(self, instruction: str) -> str:
+        """The name of the instruction's result."""
+        name = "%" + self.fresh()
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def pure(self, instruction: str) -> str:
+        """As `let`, for an instruction that gives the same result wherever it stands: printed once."""
+        for known in reversed(self._known):
+            if instruction in known:
+                return known[instruction]
+        name = self.let(instruction)
+        self._known[-1][instruction] = name
+        return name
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is computed inside is not visible after."""
+        self._known.append({})
+        yield
+        self._known.pop()
+
+    def start(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def jump(self, label: str) -> None:
+        self.emit(f"br label %{label}")
+
+    def branch(self, condition: str, yes: str, no: str) -> None:
+        self.emit(f"br i1 {condition}, label %{yes}, label %{no}")
+
+    def declare(self, declaration: str) -> None:
+        self.declarations[declaration] = None
+
+    def add(self, left: Operand, right: Operand) -> Operand:
+        if isinstance(left, int) and isinstance(right, int):
+            return left + right
+        if left == 0:
+            return right
+        if right == 0:
+            return left
+        return self.pure(f"add i64 {left}, {right}")
+
+    def multiply(self, left: Operand, right: Operand) -> Operand:
+        if isinstance(left, int) and isinstance(right, int):
+            return left * right
+        if left == 1 or right == 0:
+            return right
+        if right == 1 or left == 0:
+            return left
+        return self.pure(f"mul i64 {left}, {right}")
+
+    def compare(self, predicate: str, left: Operand, right: Operand) -> str | bool:
+        """`left < right` for predicate "slt", `left > right` for "sgt"."""
+        if isinstance(left, int) and isinstance(right, int):
+            return left < right if predicate == "slt" else left > right
+        return self.pure(f"icmp {predicate} i64 {left}, {right}")
+
+    def widen(self, value: Value, lanes: int) -> Value:
+        """The value in every lane."""
+        if value.lanes == lanes:
+            return value
+        kind = vector_type(value.dtype.llvm, lanes)
+        if value.is_literal:
+            return Value(f"splat ({value})", value.dtype, lanes)
+        first = self.pure(f"insertelement {kind} poison, {value}, i64 0")
+        text = self.pure(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
+        return Value(text, value.dtype, lanes)
+
+    def lane(self, value: Value, lane: int) -> Value:
+        """One lane as a scalar."""
+        if value.lanes == 1:
+            return value
+        return Value(self.pure(f"extractelement {value}, i64 {lane}"), value.dtype)
+
+    def join(self, parts: list[Value]) -> Value:
+        """Scalars as the lanes of one vector."""
+        if len(parts) == 1:
+            return parts[0]
+        kind = vector_type(parts[0].dtype.llvm, len(parts))
+        text = "poison"
+        for lane, part in enumerate(parts):
+            text = self.let(f"insertelement {kind} {text}, {part}, i64 {lane}")
+        return Value(text, parts[0].dtype, len(parts))
+
+    def shuffle(self, value: Value, lanes: Sequence[int]) -> Value:
+        """The chosen lanes, in the given order; at least two."""
+        mask = ", ".join(f"i32 {lane}" for lane in lanes)
+        text = self.pure(f"shufflevector {value}, {value.type} poison, <{len(lanes)} x i32> <{mask}>")
+        return Value(text, value.dtype, len(lanes))

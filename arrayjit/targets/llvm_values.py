@@ -1,0 +1,198 @@
+"""Scalar ops and conversions as LLVM instructions, one lane or many.
+
+Ops are spelled by the `llvm` column of the op table. Conversions have the meaning of `astype` on x86-64,
+for every value: a float that does not fit gives the smallest int32 or int64, cut down to a narrower
+type. (For float to uint32 NumPy itself disagrees between contiguous arrays and scalars when the number is
+negative beyond int32; the scalar's result is taken.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import CompilerBug
+from ..ir.dtype import BOOL, F64, I32, I64, DType, Kind
+from ..ir.ops import OPS, Op
+from ..ir.resolve import resolve
+from .llvm_text import Value, Writer, constant
+
+__all__ = ["apply", "cast", "fma", "fold", "identity"]
+
+# Arguments that an intrinsic takes beside the op's own: "zero is poison", "smallest int is poison".
+_FLAGS = {"@llvm.abs": ", i1 false", "@llvm.ctlz": ", i1 false", "@llvm.cttz": ", i1 false"}
+# Intrinsics overloaded on the type of their second argument too.
+_TWICE_OVERLOADED = frozenset({"@llvm.ldexp", "@llvm.powi"})
+_LIBM_ATTRIBUTES = "nounwind willreturn nobuiltin memory(none)"
+
+
+def apply(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Value:
+    """The op on its arguments; those of one lane are repeated where others have many."""
+    lanes = max(arg.lanes for arg in args)
+    args = tuple(writer.widen(arg, lanes) for arg in args)
+    definition = op.definition([arg.dtype for arg in args])
+    if definition is not None:
+        expanded: Value = definition(_Expansion(writer), *args)
+        return expanded
+    spelling = op.llvm.get(args[0].dtype.kind)
+    if spelling is None:
+        raise CompilerBug(f"op {op.name} on {args[0].dtype} has no LLVM spelling", stage="targets/llvm")
+    operands = ", ".join([str(args[0]), *(arg.text for arg in args[1:])])
+    match spelling.split():
+        case ["libm", name]:
+            return _libm(writer, name, args, dtype)
+        case ["select"]:
+            text = writer.pure("select " + ", ".join(map(str, args)))
+        case ["bitcast"]:
+            text = writer.pure(f"bitcast {args[0]} to {Value('', dtype, lanes).type}")
+        case [name] if name.startswith("@"):
+            text = _intrinsic(writer, name, args, dtype)
+        case [_] | ["icmp" | "fcmp", _]:
+            text = writer.pure(f"{spelling} {operands}")
+        case _:
+            raise CompilerBug(f"op {op.name}: unknown spelling {spelling!r}", stage="targets/llvm")
+    return Value(text, dtype, lanes)
+
+
+def fma(writer: Writer, left: Value, right: Value, addend: Value) -> Value:
+    """`left * right + addend`, rounded once."""
+    lanes = max(left.lanes, right.lanes, addend.lanes)
+    args = tuple(writer.widen(arg, lanes) for arg in (left, right, addend))
+    return Value(_intrinsic(writer, "@llvm.fma", args, addend.dtype), addend.dtype, lanes)
+
+
+def identity(op: Op, dtype: DType) -> Value:
+    """The op's neutral element."""
+    if op.identity is None:
+        raise CompilerBug(f"op {op.name} does not accumulate", stage="targets/llvm")
+    return constant(op.identity(dtype), dtype)
+
+
+def fold(writer: Writer, op: Op, value: Value) -> Value:
+    """The lanes combined into one: lane `l` with lane `l + width / 2`, until one is left."""
+    while value.lanes > 2:
+        half = value.lanes // 2
+        low = writer.shuffle(value, range(half))
+        high = writer.shuffle(value, range(half, value.lanes))
+        value = apply(writer, op, (low, high), value.dtype)
+    return apply(writer, op, (writer.lane(value, 0), writer.lane(value, 1)), value.dtype)
+
+
+class _Expansion:
+    """`ops.Builder` over LLVM values: derived ops that accumulate reach the emitter unexpanded."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def op(self, name: str, *args: Any) -> Value:
+        row = OPS[name]
+        _, dtype = resolve(row, [arg.dtype for arg in args])
+        return apply(self._writer, row, args, dtype)
+
+    def const(self, value: bool | int | float, dtype: DType) -> Value:
+        return constant(value, dtype)
+
+    def cast(self, value: Any, dtype: DType) -> Value:
+        return cast(self._writer, value, dtype)
+
+    def dtype(self, value: Any) -> DType:
+        dtype: DType = value.dtype
+        return dtype
+
+
+def _intrinsic(writer: Writer, name: str, args: tuple[Value, ...], dtype: DType) -> str:
+    result = Value("", dtype, args[0].lanes)
+    overload = _mangled(result)
+    if name in _TWICE_OVERLOADED:
+        overload += "." + _mangled(args[1])
+    flags = _FLAGS.get(name, "")
+    types = ", ".join(arg.type for arg in args) + (", i1" if flags else "")
+    writer.declare(f"declare {result.type} {name}.{overload}({types})")
+    return writer.pure(f"call {result.type} {name}.{overload}({', '.join(map(str, args))}{flags})")
+
+
+def _mangled(value: Value) -> str:
+    element = f"f{value.dtype.bits}" if value.dtype.is_float else value.dtype.llvm
+    return element if value.lanes == 1 else f"v{value.lanes}{element}"
+
+
+def _libm(writer: Writer, name: str, args: tuple[Value, ...], dtype: DType) -> Value:
+    symbol = name if args[0].dtype is F64 else name + "f"
+    types = ", ".join(arg.dtype.llvm for arg in args)
+    writer.declare(f"declare {dtype.llvm} @{symbol}({types}) {_LIBM_ATTRIBUTES}")
+    parts = []
+    for lane in range(args[0].lanes):
+        scalars = ", ".join(str(writer.lane(arg, lane)) for arg in args)
+        parts.append(Value(writer.pure(f"call {dtype.llvm} @{symbol}({scalars})"), dtype))
+    return writer.join(parts)
+
+
+def cast(writer: Writer, value: Value, dtype: DType) -> Value:
+    """`value.astype(dtype)`."""
+    if value.dtype is dtype:
+        return value
+    if dtype is BOOL:
+        return _nonzero(writer, value)
+    if value.dtype.is_float and dtype.is_integer:
+        return _float_to_integer(writer, value, dtype)
+    return _convert(writer, _instruction(value.dtype, dtype), value, dtype)
+
+
+def _convert(writer: Writer, instruction: str, value: Value, dtype: DType) -> Value:
+    if instruction == "":
+        return Value(value.text, dtype, value.lanes)
+    result = Value("", dtype, value.lanes)
+    return Value(writer.pure(f"{instruction} {value} to {result.type}"), dtype, value.lanes)
+
+
+def _instruction(source: DType, target: DType) -> str:
+    """The conversion between two types where every value has a result; "" when nothing changes."""
+    if source.is_float:
+        return "fpext" if target.bits > source.bits else "fptrunc"
+    if target.is_float:
+        return "sitofp" if source.kind is Kind.INT else "uitofp"
+    if source is BOOL:
+        return "zext"
+    if source.bits == target.bits:
+        return ""
+    if source.bits > target.bits:
+        return "trunc"
+    return "sext" if source.kind is Kind.INT else "zext"
+
+
+def _nonzero(writer: Writer, value: Value) -> Value:
+    zero = writer.widen(constant(0, value.dtype), value.lanes)
+    compare = "fcmp une" if value.dtype.is_float else "icmp ne"
+    return Value(writer.pure(f"{compare} {value}, {zero.text}"), BOOL, value.lanes)
+
+
+def _float_to_integer(writer: Writer, value: Value, dtype: DType) -> Value:
+    if dtype.kind is Kind.UINT and dtype.bits == 64:
+        return _float_to_uint64(writer, value, dtype)
+    wide = I64 if dtype.bits == 64 or (dtype.kind is Kind.UINT and dtype.bits == 32) else I32
+    return _convert(writer, _instruction(wide, dtype), _truncated(writer, value, wide), dtype)
+
+
+def _truncated(writer: Writer, value: Value, dtype: DType) -> Value:
+    """Towards zero; the smallest integer for NaN and for what is out of range, as `cvttsd2si` gives it."""
+    magnitude = _intrinsic(writer, "@llvm.fabs", (value,), value.dtype)
+    limit = writer.widen(constant(2.0 ** (dtype.bits - 1), value.dtype), value.lanes)
+    fits = writer.pure(f"fcmp olt {value.type} {magnitude}, {limit.text}")
+    smallest = writer.widen(constant(-(2 ** (dtype.bits - 1)), dtype), value.lanes)
+    converted = _convert(writer, "fptosi", value, dtype)
+    return _select(writer, fits, converted, smallest)
+
+
+def _float_to_uint64(writer: Writer, value: Value, dtype: DType) -> Value:
+    """As compilers do it from the signed conversion: the upper half of the range is shifted down."""
+    half = writer.widen(constant(2.0**63, value.dtype), value.lanes)
+    upper = writer.pure(f"fcmp oge {value}, {half.text}")
+    lowered = Value(writer.pure(f"fsub {value}, {half.text}"), value.dtype, value.lanes)
+    signed = _truncated(writer, _select(writer, upper, lowered, value), I64)
+    top = writer.widen(constant(-(2**63), I64), value.lanes)
+    flipped = Value(writer.pure(f"xor {signed}, {top.text}"), I64, value.lanes)
+    return Value(_select(writer, upper, flipped, signed).text, dtype, value.lanes)
+
+
+def _select(writer: Writer, condition: str, yes: Value, no: Value) -> Value:
+    mask = Value(condition, BOOL, yes.lanes)
+    return Value(writer.pure(f"select {mask}, {yes}, {no}"), yes.dtype, yes.lanes)
