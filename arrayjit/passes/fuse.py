@@ -1,0 +1,333 @@
+"""Neighbouring loop nests over the same ranges become one nest.
+
+    for i in parallel(0, 8):                        for i in parallel(0, 8):
+        for j in parallel(0, 4):                        for j in parallel(0, 4):
+            t[i, j] = multiply(a[i, j], b[i, j])            t[i, j] = multiply(a[i, j], b[i, j])
+    for i in parallel(0, 8):                                u[i, j] = add(t[i, j], 1.0)
+        for j in parallel(0, 4):
+            u[i, j] = add(t[i, j], 1.0)
+
+A statement joins the last earlier nest that it depends on, or a later one over the same ranges, if
+nothing between them is in its way and each iteration needs only what the same iteration of the other
+made, so that parallel loops stay parallel. Nests that agree in their outer loops only are joined there,
+and their inner parts meet again one level down: a softmax becomes one loop over rows.
+
+Every nest is compared with few others and only through the memory that both touch, so that a thousand
+assignments take a thousand steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from ..ir.assign import ArrayParam
+from ..ir.code import Caps
+from ..ir.expr import Variable
+from ..ir.index import Affine, Symbol
+from ..ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Update, walk_statements
+from ..ir.tensor import Tensor
+from ..ir.walk import kept, rewrite_bodies, substitute_statements
+from .access import Effects, Range, Region, distances, effects, loop_range
+
+__all__ = ["MAX_STREAMS", "fuse"]
+
+MAX_STREAMS = 24
+"""Arrays of the caller's that one nest may go through: more would fight for the first-level cache."""
+
+MAX_TRIES = 4
+"""Independent nests of the same ranges that are tried before a nest stays on its own."""
+
+Ranges = Mapping[Symbol, Range]
+Streams = frozenset[Tensor]
+
+
+def fuse(kernel: Kernel, caps: Caps) -> Kernel:
+    """The same program in fewer loop nests."""
+    streams = frozenset(param.tensor.storage for param in kernel.params if isinstance(param, ArrayParam))
+    body = _fused(kernel.body, {}, streams)
+    return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+def _fused(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> tuple[Stmt, ...]:
+    """A body with its nests joined, and the same for the bodies in it."""
+    if not any(isinstance(stmt, (For, If)) for stmt in body):
+        return body
+    schedule = _Schedule(ranges)
+    waiting: list[Define] = []
+    for stmt in body:
+        if isinstance(stmt, Define):
+            waiting.append(stmt)
+            continue
+        if not isinstance(stmt, For):
+            schedule.append_all(waiting, streams)
+            waiting = []
+        schedule.add(_nest(waiting, stmt, ranges, streams))
+        waiting = []
+    schedule.append_all(waiting, streams)
+    return kept(body, [stmt for nest in schedule.nests for stmt in nest.rebuilt(ranges, streams)])
+
+
+@dataclass(slots=True)
+class _Nest:
+    """A statement, or several nests joined.
+
+    `band` are the perfectly nested parallel loops from the outermost in (none for other statements),
+    `body` what stands inside them, `effects` what one iteration of the whole band does. `prelude`
+    declares variables right before the nest. `original` is the statement, until another one joins.
+    """
+
+    prelude: list[Define]
+    band: tuple[For, ...]
+    body: list[Stmt]
+    effects: Effects
+    before: Effects
+    contracts: bool
+    streams: set[Tensor]
+    original: Stmt | None
+
+    def view(self, depth: int, ranges: Ranges) -> _View:
+        """The nest as its outermost `depth` loops see it."""
+        inside = _ranges_inside(self.band, ranges)
+        return _View(self.effects, {}, {loop.symbol: inside.get(loop.symbol) for loop in self.band[depth:]})
+
+    def join(self, other: _Nest, depth: int, names: Mapping[Symbol, Affine], ranges: Ranges) -> None:
+        """Take another nest into the outermost `depth` loops."""
+        theirs = other.view(depth, ranges)
+        inner = substitute_statements(_wrapped(other.band[depth:], tuple(other.body)), names)
+        if depth < len(self.band):
+            self.effects = self.effects.without(self.view(depth, ranges).inner)
+            self.body = list(_wrapped(self.band[depth:], tuple(self.body)))
+            self.band = self.band[:depth]
+        self.body.extend(inner)
+        self.effects.add(other.effects.renamed(names).without(theirs.inner))
+        self.prelude.extend(other.prelude)
+        self.before.add(other.before)
+        self.contracts |= other.contracts
+        self.streams |= other.streams
+        self.original = None
+
+    def rebuilt(self, ranges: Ranges, streams: Streams) -> Iterator[Stmt]:
+        """The statements, with the bodies inside fused."""
+        yield from self.prelude
+        if not self.band:
+            (stmt,) = self.body
+            inside = _ranges_inside((stmt,), ranges) if isinstance(stmt, For) else ranges
+            yield rewrite_bodies(stmt, lambda body: _fused(body, inside, streams))
+            return
+        body = tuple(self.body)
+        inner = _fused(body, _ranges_inside(self.band, ranges), streams)
+        if self.original is not None and inner is body:
+            yield self.original
+        else:
+            yield from _wrapped(self.band, inner)
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """Effects seen from outside the loops of `inner`, over the symbols that `names` gives."""
+
+    effects: Effects
+    names: Mapping[Symbol, Affine]
+    inner: Mapping[Symbol, Range | None]
+
+    def regions(self, touched: Mapping[Tensor, Iterable[Region]], storage: Tensor) -> list[Region]:
+        seen = (item.renamed(self.names).without(self.inner) for item in touched.get(storage, ()))
+        return list(dict.fromkeys(seen))
+
+
+def _nest(prelude: list[Define], stmt: Stmt, ranges: Ranges, streams: Streams) -> _Nest:
+    band, body = _band(stmt)
+    found = effects(body, _ranges_inside(band, ranges))
+    return _Nest(
+        prelude,
+        band,
+        list(body),
+        found,
+        effects(prelude, ranges),
+        any(isinstance(inner, Update) and inner.contract for inner in walk_statements(body)),
+        {storage for touched in (found.reads, found.writes) for storage in touched if storage in streams},
+        stmt,
+    )
+
+
+def _band(stmt: Stmt) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
+    """The perfectly nested parallel loops that start at a statement, and the body inside."""
+    band: list[For] = []
+    body: tuple[Stmt, ...] = (stmt,)
+    while len(body) == 1 and isinstance(body[0], For) and body[0].kind is LoopKind.PARALLEL:
+        band.append(body[0])
+        body = body[0].body
+    return tuple(band), body
+
+
+def _wrapped(band: Iterable[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    for loop in reversed(tuple(band)):
+        body = (replace(loop, body=body),)
+    return body
+
+
+def _ranges_inside(band: Iterable[For], ranges: Ranges) -> dict[Symbol, Range]:
+    inside = dict(ranges)
+    for loop in band:
+        known = loop_range(loop.lo, loop.hi, loop.step, inside)
+        if known is not None:
+            inside[loop.symbol] = known
+    return inside
+
+
+@dataclass(slots=True)
+class _Schedule:
+    """The nests of one body so far, and where each array and variable was last read and written."""
+
+    ranges: Ranges
+    nests: list[_Nest] = field(default_factory=list)
+    last_read: dict[Tensor, int] = field(default_factory=dict)
+    last_write: dict[Tensor, int] = field(default_factory=dict)
+    last_use: dict[Variable, int] = field(default_factory=dict)
+    last_set: dict[Variable, int] = field(default_factory=dict)
+    last_exit: int = -1
+    by_bounds: dict[tuple[Affine, Affine, int], list[int]] = field(default_factory=dict)
+
+    def append_all(self, defines: Iterable[Define], streams: Streams) -> None:
+        for define in defines:
+            self.append(_nest([], define, self.ranges, streams))
+
+    def append(self, nest: _Nest) -> None:
+        position = len(self.nests)
+        self.nests.append(nest)
+        if nest.band:
+            self.by_bounds.setdefault(_bounds(nest.band[0]), []).append(position)
+        self.record(nest, position)
+
+    def record(self, nest: _Nest, position: int) -> None:
+        for effect in (nest.before, nest.effects):
+            for storage in effect.reads:
+                self.last_read[storage] = max(position, self.last_read.get(storage, -1))
+            for storage in effect.writes:
+                self.last_write[storage] = max(position, self.last_write.get(storage, -1))
+            for variable in effect.uses:
+                self.last_use[variable] = max(position, self.last_use.get(variable, -1))
+            for variable in effect.updates:
+                self.last_set[variable] = max(position, self.last_set.get(variable, -1))
+            if effect.leaves:
+                self.last_exit = position
+        for stmt in (*nest.prelude, *nest.body):
+            if isinstance(stmt, Define):
+                self.last_set[stmt.variable] = max(position, self.last_set.get(stmt.variable, -1))
+
+    def earliest(self, effect: Effects) -> int:
+        """The last nest that must come before, or hold, a statement with this effect; -1 for none."""
+        found = [self.last_exit]
+        found += (self.last_write.get(storage, -1) for storage in effect.reads)
+        for storage in effect.writes:
+            found += (self.last_write.get(storage, -1), self.last_read.get(storage, -1))
+        found += (self.last_set.get(variable, -1) for variable in effect.uses)
+        for variable in effect.updates:
+            found += (self.last_set.get(variable, -1), self.last_use.get(variable, -1))
+        return max(found)
+
+    def add(self, nest: _Nest) -> None:
+        """Join a nest to an earlier one, or append it."""
+        if nest.band and not nest.effects.leaves:
+            least = self.earliest(nest.effects)
+            prelude = self.earliest(nest.before)
+            for position in self.candidates(nest, max(least, prelude + 1)):
+                target = self.nests[position]
+                names = _names(target, nest)
+                depth = self.joined_depth(target, nest, names)
+                if depth:
+                    target.join(nest, depth, _outermost(names, depth), self.ranges)
+                    self.record(nest, position)
+                    return
+        self.append(nest)
+
+    def candidates(self, nest: _Nest, least: int) -> Iterator[int]:
+        """Nests with the same outermost bounds from position `least` on: it first, then the last ones."""
+        same = self.by_bounds.get(_bounds(nest.band[0]), [])
+        recent = [position for position in same[-MAX_TRIES:] if position > least]
+        if 0 <= least < len(self.nests) and self.nests[least].band:
+            yield least
+        yield from reversed(recent)
+
+    def joined_depth(self, target: _Nest, nest: _Nest, names: Mapping[Symbol, Affine]) -> int:
+        """How many loops the two nests can have in common; 0 when they must or should stay apart."""
+        if nest.contracts or target.effects.leaves or not names:
+            return 0
+        if len(target.streams | nest.streams) > max(MAX_STREAMS, len(target.streams)):
+            return 0
+        if _share_variables(target.effects, nest.effects):
+            return 0
+        full = max(len(target.band), len(nest.band))
+        for depth in range(len(names), 0, -1):
+            if target.contracts and depth < full:
+                return 0
+            match self.relation(target, nest, _outermost(names, depth), depth):
+                case True:
+                    return depth
+                case None if depth == full and not target.contracts:
+                    return depth
+                case _:
+                    pass
+        return 0
+
+    def relation(self, target: _Nest, nest: _Nest, names: Mapping[Symbol, Affine], depth: int) -> bool | None:
+        """False when some iteration of the outermost `depth` loops needs another one of the other nest;
+        else True when an iteration shares memory with the same one of the other; else None."""
+        inside = _ranges_inside(target.band, self.ranges)
+        aligned = [loop.symbol for loop in target.band[:depth]]
+        mine = target.view(depth, self.ranges)
+        theirs = replace(nest.view(depth, self.ranges), names=names)
+        one, other = target.effects, nest.effects
+        meeting = False
+        for first, second in (
+            (one.writes, other.reads),
+            (one.reads, other.writes),
+            (one.writes, other.writes),
+        ):
+            for storage in second:
+                for a in mine.regions(first, storage):
+                    for b in theirs.regions(second, storage):
+                        apart = distances(a, b, aligned, inside)
+                        if apart is None:
+                            continue
+                        if any(distance != (0, 0) for distance in apart.values()):
+                            return False
+                        meeting = True
+        return True if meeting or _share_reads(mine, theirs, aligned, inside) else None
+
+
+def _share_reads(mine: _View, theirs: _View, aligned: list[Symbol], ranges: Ranges) -> bool:
+    """Whether equal iterations read the same cells, and only equal ones."""
+    for storage in theirs.effects.reads:
+        for a in mine.regions(mine.effects.reads, storage):
+            for b in theirs.regions(theirs.effects.reads, storage):
+                apart = distances(a, b, aligned, ranges)
+                if apart is not None and all(distance == (0, 0) for distance in apart.values()):
+                    return True
+    return False
+
+
+def _bounds(loop: For) -> tuple[Affine, Affine, int]:
+    return loop.lo, loop.hi, loop.step
+
+
+def _share_variables(one: Effects, other: Effects) -> bool:
+    """Whether one of them sets a variable that the other sets or reads."""
+    return bool(one.updates & other.updates or one.updates & other.uses or one.uses & other.updates)
+
+
+def _outermost(names: Mapping[Symbol, Affine], depth: int) -> dict[Symbol, Affine]:
+    return dict(islice(names.items(), depth))
+
+
+def _names(target: _Nest, nest: _Nest) -> dict[Symbol, Affine]:
+    """The target's symbol for each of the nest's leading loops that has the same bounds."""
+    names: dict[Symbol, Affine] = {}
+    for mine, theirs in zip(target.band, nest.band, strict=False):
+        bounds = (theirs.lo.substitute(names), theirs.hi.substitute(names), theirs.step)
+        if bounds != _bounds(mine):
+            break
+        names[theirs.symbol] = Affine.of(mine.symbol)
+    return names
