@@ -130,6 +130,8 @@ class Affine:
         """This expression with each symbol in `values` replaced."""
         if not any(symbol in values for _, symbol in self.terms):
             return self
+        if len(self.terms) == 1:
+            return values[self.terms[0][1]] * self.terms[0][0] + self.offset
         total = Affine((), self.offset)
         for coefficient, symbol in self.terms:
             total = total + values.get(symbol, Affine.of(symbol)) * coefficient
@@ -176,9 +178,8 @@ def row_major_strides(shape: tuple[Affine, ...]) -> tuple[Affine, ...]:
     A stride is a product of extents, so all extents but the first, and all but one of the others,
     must be constants for it to be affine. Raises ValueError otherwise.
     """
-    strides: list[Affine] = []
-    step = Affine.of(1)
-    for extent in reversed(shape):
-        strides.append(step)
-        step = extent * step.offset if step.is_constant else step * extent.constant
-    return tuple(reversed(strides))
+    strides = [Affine.of(1)]
+    for extent in reversed(shape[1:]):
+        step = strides[-1]
+        strides.append(extent * step.offset if step.is_constant else step * extent.constant)
+    return tuple(reversed(strides[: len(shape)]))

@@ -1,0 +1,277 @@
+"""What the LLVM target promises of loops, locals and branches, shown on kernels made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from handmade import at, call, f64, link, loop, put, run, static, tensor_like, vector
+
+from arrayjit.errors import CompilerBug
+from arrayjit.ir.assign import ArrayParam
+from arrayjit.ir.dtype import BOOL, F32, F64, I64
+from arrayjit.ir.expr import Cast, Const, Index, Local, Variable
+from arrayjit.ir.index import Affine, Symbol
+from arrayjit.ir.loops import Barrier, Comment, Define, Fill, If, Kernel, LoopKind, Update
+from arrayjit.ir.ops import op
+from arrayjit.ir.references import fma
+from arrayjit.ir.tensor import Tensor
+
+SIZES = (0, 1, 7, 8, 9, 1000)
+
+
+def lane_order(combine, start, values, lanes, neutral):
+    """The documented order of an accumulating vector loop, one addition at a time."""
+    whole = len(values) // lanes * lanes
+    total = start
+    if whole:
+        partial = np.full(lanes, neutral, values.dtype)
+        for first in range(0, whole, lanes):
+            partial = combine(partial, values[first : first + lanes])
+        while len(partial) > 1:
+            half = len(partial) // 2
+            partial = combine(partial[:half], partial[half:])
+        total = combine(total, partial[0])
+    for value in values[whole:]:
+        total = combine(total, value)
+    return total
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("lanes", [1, 2, 8, 64])
+def test_vector_loop_visits_every_element_once(size, lanes):
+    x, out, i = f64("x", size), f64("out", size), Symbol("i")
+    source, result = np.arange(size, dtype=float), np.full(size, -1.0)
+    body = vector(i, size, put(out, i, value=call("add", at(x, i), at(out, i))), lanes=lanes)
+    run([body], [(x, source)], [(out, result)])
+    np.testing.assert_array_equal(result, source - 1)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "fmin"])
+@pytest.mark.parametrize("lanes", [4, 16])
+def test_accumulating_vector_loop_combines_in_the_documented_order(size, name, lanes):
+    source = np.random.default_rng(0).normal(1, 0.3, size).astype(np.float32)
+    if size > 9:
+        source[5] = np.nan if name == "fmin" else source[5]
+    x, out, i, acc = (
+        Tensor.of("x", (size,), F32),
+        Tensor.of("out", (), F32),
+        Symbol("i"),
+        Variable("acc", F32),
+    )
+    result = np.empty((), np.float32)
+    row = op(name)
+    body = [
+        Define(acc, Const(-0.5, F32)),
+        vector(i, size, Update(acc, at(x, i), row), lanes=lanes),
+        put(out, value=Local(acc)),
+    ]
+    run(body, [(x, source)], [(out, result)])
+    expected = lane_order(row.ref, np.float32(-0.5), source, lanes, row.identity(F32))
+    assert result.tobytes() == np.float32(expected).tobytes()
+
+
+@pytest.mark.parametrize("size", [0, 3, 8, 21])
+def test_contracted_update_rounds_once(size):
+    rng = np.random.default_rng(1)
+    left, right = rng.normal(size=size), rng.normal(size=size)
+    a, b, out, i, acc = f64("a", size), f64("b", size), f64("out"), Symbol("i"), Variable("acc", F64)
+    result = np.empty(())
+    product = call("multiply", at(a, i), at(b, i))
+    body = [
+        Define(acc, Const(0.0, F64)),
+        loop(i, size, Update(acc, product, op("add"), contract=True)),
+        put(out, value=Local(acc)),
+    ]
+    run(body, [(a, left), (b, right)], [(out, result)])
+    expected = np.float64(0)
+    for x, y in zip(left, right, strict=True):
+        expected = fma(x, y, expected)
+    assert result == expected
+
+
+def test_contracted_update_in_lanes():
+    left, right = np.full(20, 1 + 2.0**-30), np.full(20, 1 - 2.0**-30)
+    a, b, out, i, acc = f64("a", 20), f64("b", 20), f64("out"), Symbol("i"), Variable("acc", F64)
+    result = np.empty(())
+    update = Update(acc, call("multiply", at(a, i), at(b, i)), op("add"), contract=True)
+    body = [Define(acc, Const(-20.0, F64)), vector(i, 20, update), put(out, value=Local(acc))]
+    run(body, [(a, left), (b, right)], [(out, result)])
+    # Each exact product is 1 - 2**-60; rounded it would be 1, and the partial sums lose it after the first.
+    lanes = np.zeros(8)
+    for _ in range(2):
+        lanes = fma(left[:8], right[:8], lanes)
+    expected = -20.0 + np.add.reduce(lanes)
+    for x, y in zip(left[16:], right[16:], strict=True):
+        expected = fma(x, y, expected)
+    assert result == expected
+
+
+def test_outer_vector_loop_sums_columns():
+    source = np.random.default_rng(2).normal(size=(13, 21))
+    x, out = f64("x", 13, 21), f64("out", 21)
+    i, j, acc = Symbol("i"), Symbol("j"), Variable("acc", F64)
+    result = np.empty(21)
+    columns = vector(
+        j,
+        21,
+        Define(acc, Const(0.0, F64)),
+        loop(i, 13, Update(acc, at(x, i, j), op("add"))),
+        put(out, j, value=Local(acc)),
+    )
+    run([columns], [(x, source)], [(out, result)])
+    np.testing.assert_array_equal(result, np.add.accumulate(source)[-1])
+
+
+def test_lanes_accumulate_through_an_inner_loop():
+    source = np.random.default_rng(3).normal(size=(11, 3))
+    x, out, i, k, acc = f64("x", 11, 3), f64("out"), Symbol("i"), Symbol("k"), Variable("acc", F64)
+    result = np.empty(())
+    rows = vector(i, 11, loop(k, 3, Update(acc, at(x, i, k), op("add"))), lanes=4)
+    run([Define(acc, Const(0.0, F64)), rows, put(out, value=Local(acc))], [(x, source)], [(out, result)])
+    partial = np.zeros(4)
+    for first in (0, 4):
+        for column in range(3):
+            partial = partial + source[first : first + 4, column]
+    total = (partial[0] + partial[2]) + (partial[1] + partial[3])
+    for value in source[8:].ravel():
+        total = total + value
+    assert result == total
+
+
+@pytest.mark.parametrize(("lo", "hi", "step"), [(2, 50, 1), (1, 60, 3), (59, -1, -1), (50, 3, -4), (9, 4, 1)])
+@pytest.mark.parametrize("kind", [LoopKind.SEQUENTIAL, LoopKind.VECTOR, LoopKind.UNROLLED, LoopKind.PARALLEL])
+@pytest.mark.parametrize("known", [True, False])
+def test_bounds_and_steps(lo, hi, step, kind, known):
+    out, i, first, last = Tensor.of("out", (60,), I64), Symbol("i"), static("first"), static("last")
+    result = np.zeros(60, np.int64)
+    bounds = (lo, hi) if known else (first, last)
+    lanes = 4 if kind is LoopKind.VECTOR else 1
+    store = put(out, i, value=Index(Affine.of(i) * 2 + 1))
+    body = loop(i, bounds[1], store, lo=bounds[0], kind=kind, step=step, lanes=lanes)
+    run([body], writes=[(out, result)], bindings=[(first, lo), (last, hi)])
+    expected = np.zeros(60, np.int64)
+    for n in range(lo, hi, step):
+        expected[n] = 2 * n + 1
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_inner_bound_depends_on_the_outer_loop():
+    source = np.random.default_rng(4).normal(size=(9, 9))
+    x, out, i, j = tensor_like("x", source), f64("out", 9, 9), Symbol("i"), Symbol("j")
+    result = np.zeros((9, 9))
+    triangle = loop(i, 9, vector(j, Affine.of(i) + 1, put(out, i, j, value=at(x, i, j)), lanes=4))
+    run([triangle], [(x, source)], [(out, result)])
+    np.testing.assert_array_equal(result, np.tril(source))
+
+
+def test_locals_are_carried_together():
+    """Two locals that change places in each iteration."""
+    out, n, i = Tensor.of("out", (), I64), static("n"), Symbol("i")
+    a, b, following = Variable("a", I64), Variable("b", I64), Variable("following", I64)
+    result = np.empty((), np.int64)
+    body = [
+        Define(a, Const(0, I64)),
+        Define(b, Const(1, I64)),
+        loop(
+            i,
+            n,
+            Define(following, call("add", Local(a), Local(b))),
+            Update(a, Local(b)),
+            Update(b, Local(following)),
+        ),
+        put(out, value=Local(a)),
+    ]
+    for number, expected in ((0, 0), (1, 1), (10, 55), (50, 12586269025)):
+        run(body, writes=[(out, result)], bindings=[(n, number)])
+        assert result == expected
+
+
+def test_branches_join_locals():
+    source = np.arange(-4.0, 5.0)
+    x, out, i, value = f64("x", 9), f64("out", 9), Symbol("i"), Variable("value", F64)
+    negative = call("less", at(x, i), Const(0.0, F64))
+    large = call("less", Const(2.0, F64), at(x, i))
+    body = loop(
+        i,
+        9,
+        Define(value, at(x, i)),
+        If(
+            negative,
+            (Update(value, Const(0.0, F64)),),
+            (If(large, (Update(value, Const(10.0, F64), op("multiply")),)),),
+        ),
+        put(out, i, value=Local(value)),
+    )
+    result = np.empty(9)
+    run([body], [(x, source)], [(out, result)])
+    np.testing.assert_array_equal(result, [0, 0, 0, 0, 0, 1, 2, 30, 40])
+
+
+def test_a_branch_that_all_lanes_take_stands_in_a_vector_loop():
+    out, flag, i, value = f64("out", 19), static("flag"), Symbol("i"), Variable("value", F64)
+    chosen = call("less", Const(0, I64), Index(Affine.of(flag)))
+    body = vector(
+        i,
+        19,
+        Define(value, Const(1.0, F64)),
+        If(chosen, (Update(value, Cast(Index(Affine.of(i)), F64)),)),
+        put(out, i, value=Local(value)),
+    )
+    for number in (0, 1):
+        result = np.empty(19)
+        run([body], writes=[(out, result)], bindings=[(flag, number)])
+        np.testing.assert_array_equal(result, np.arange(19.0) if number else np.ones(19))
+
+
+@pytest.mark.parametrize("dtype", [BOOL, F32, I64])
+@pytest.mark.parametrize("size", [0, 5, 200])
+def test_fill_writes_the_whole_tensor(dtype, size):
+    out, n = Tensor.of("out", (size, 3), dtype), static("n")
+    symbolic = Tensor("out", (Affine.of(n), Affine.of(3)), dtype)
+    for tensor in (out, symbolic):
+        result = np.zeros((size + 1, 3), dtype.numpy)
+        run([Fill(tensor, Const(1, dtype))], writes=[(tensor, result)], bindings=[(n, size)])
+        np.testing.assert_array_equal(result, np.arange(size + 1)[:, None] * np.ones(3) < size)
+
+
+def _emit(*body, params=()):
+    link(Kernel("wrong", params, body))
+
+
+def test_what_the_passes_must_never_ask_for_is_a_bug_of_ours():
+    x, i, j, acc = f64("x", 64), Symbol("i"), Symbol("j"), Variable("acc", F64)
+    params = (ArrayParam(x, "update"),)
+    varying = call("less", at(x, i), Const(0.0, F64))
+    zero = Define(acc, Const(0.0, F64))
+    wrong = {
+        "a branch on what differs": [vector(i, 64, If(varying, (put(x, i, value=Const(1.0, F64)),)))],
+        "all lanes store": [vector(i, 64, put(x, 0, value=at(x, i)))],
+        "carry": [zero, vector(i, 64, Update(acc, at(x, i)))],
+        "is read while": [
+            zero,
+            vector(i, 64, Update(acc, at(x, i), op("add")), put(x, i, value=Local(acc))),
+        ],
+        "inside another": [vector(i, 64, vector(j, 8, put(x, i, value=at(x, j))))],
+        "differs from lane to lane": [vector(i, 64, loop(j, i, put(x, i, value=at(x, j))))],
+        "barrier": [Barrier()],
+        "a grid loop": [loop(i, 64, put(x, i, value=at(x, i)), kind=LoopKind.GRID)],
+        "has no memory": [put(f64("lost", 4), 0, value=Const(1.0, F64))],
+    }
+    for message, body in wrong.items():
+        with pytest.raises(CompilerBug, match=message):
+            _emit(*body, params=params)
+
+
+def test_long_bodies_and_deep_expressions():
+    """Neither many statements nor deep nesting may meet Python's recursion limit."""
+    x = f64("x", 4)
+    deep = at(x, 0)
+    for _ in range(3000):
+        deep = call("add", deep, at(x, 1))
+    shared = at(x, 2)
+    for _ in range(60):
+        shared = call("add", shared, shared)
+    result = np.array([1.0, 2.0, 3.0, 4.0])
+    run([put(x, 0, value=deep), put(x, 3, value=shared), Comment("done\n")], writes=[(x, result)])
+    np.testing.assert_array_equal(result, [6001.0, 2.0, 3.0, 3 * 2.0**60])

@@ -1,0 +1,142 @@
+"""Where the LLVM target reads and writes: layouts, element types in memory, temporaries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from handmade import at, call, elementwise, f64, link, loop, put, run, static, tensor_like, vector
+
+from arrayjit.ir.assign import ArrayParam
+from arrayjit.ir.dtype import BOOL, F64, I64
+from arrayjit.ir.expr import Cast, Const, Gather, Index
+from arrayjit.ir.index import Affine, Symbol
+from arrayjit.ir.loops import Kernel, Place, PlaceKind
+from arrayjit.ir.tensor import Tensor
+
+
+@pytest.mark.parametrize("coefficient", [1, -1, 2, -3, 0])
+def test_loads_at_every_distance_between_lanes(coefficient):
+    source = np.arange(100.0)
+    first = 0 if coefficient >= 0 else 99
+    x, out, i = f64("x", 100), f64("out", 30), Symbol("i")
+    result = np.empty(30)
+    body = vector(i, 30, put(out, i, value=at(x, Affine.of(i) * coefficient + first)))
+    run([body], [(x, source)], [(out, result)])
+    np.testing.assert_array_equal(result, first + coefficient * np.arange(30.0))
+
+
+@pytest.mark.parametrize("coefficient", [1, -1, 2, -3])
+@pytest.mark.parametrize("boolean", [False, True])
+def test_stores_at_every_distance_between_lanes(coefficient, boolean):
+    source = np.arange(30) % 7
+    if boolean:
+        source = source > 3
+    x, i = tensor_like("x", source), Symbol("i")
+    out = Tensor.of("out", (100,), x.dtype)
+    first = 0 if coefficient >= 0 else 99
+    result = np.zeros(100, source.dtype)
+    body = vector(i, 30, put(out, Affine.of(i) * coefficient + first, value=at(x, i)))
+    run([body], [(x, source)], [(out, result)])
+    expected = np.zeros(100, source.dtype)
+    expected[first + coefficient * np.arange(30)] = source
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda a: a[::-1],
+        lambda a: a[:, ::-1],
+        lambda a: a[::2, 1::3],
+        lambda a: a[::-2, ::-1],
+        lambda a: a[:, 4:],
+        lambda a: np.broadcast_to(a[0], a.shape),
+    ],
+)
+def test_parameters_with_any_strides(view):
+    base = np.random.default_rng(5).normal(size=(10, 12))
+    source = view(base)
+    x, out, i, j = tensor_like("x", source), f64("out", *source.shape), Symbol("i"), Symbol("j")
+    result = np.empty(source.shape)
+    rows, columns = source.shape
+    body = loop(i, rows, vector(j, columns, put(out, i, j, value=at(x, i, j)), lanes=4))
+    run([body], [(x, source)], [(out, result)])
+    np.testing.assert_array_equal(result, source)
+
+
+def test_extents_and_strides_known_at_launch():
+    source = np.random.default_rng(6).normal(size=(7, 11))
+    rows, columns = static("rows"), static("columns")
+    shape = (Affine.of(rows), Affine.of(columns))
+    x, i, j = Tensor("x", shape, F64), Symbol("i"), Symbol("j")
+    turned = Tensor("turned", (shape[1], shape[0]), F64)
+    result = np.empty((11, 7))
+    body = loop(i, rows, vector(j, columns, put(turned, j, i, value=at(x, i, j)), lanes=4))
+    run([body], [(x, source)], [(turned, result)], bindings=[(rows, 7), (columns, 11)])
+    np.testing.assert_array_equal(result, source.T)
+
+
+def test_gather_takes_an_index_per_lane():
+    source = np.random.default_rng(7).normal(size=(5, 6))
+    picks = np.array([4, 0, 3, 3, 1, 2, 0, 4, 1, 2, 2], np.int64)
+    x, p, out, i = tensor_like("x", source), tensor_like("p", picks), f64("out", 11), Symbol("i")
+    result = np.empty(11)
+    value = Gather(x, (at(p, i), call("add", at(p, i), Const(1, I64))))
+    run([vector(i, 11, put(out, i, value=value), lanes=4)], [(x, source), (p, picks)], [(out, result)])
+    np.testing.assert_array_equal(result, source[picks, picks + 1])
+
+
+def test_flat_form_is_the_same_memory():
+    source = np.arange(12.0).reshape(3, 4)
+    x, out, i = tensor_like("x", source), f64("out", 3, 4), Symbol("i")
+    flat_x = Tensor("x", (Affine.of(12),), F64, base=x)
+    flat_out = Tensor("out", (Affine.of(12),), F64, base=out)
+    result = np.empty((3, 4))
+    body = vector(i, 12, put(flat_out, Affine.of(i) * -1 + 11, value=at(flat_x, i)), lanes=4)
+    run([body], [(x, source)], [(out, result)])
+    np.testing.assert_array_equal(result, source.ravel()[::-1].reshape(3, 4))
+
+
+def test_bool_is_a_byte_that_is_zero_or_one():
+    bytes_ = np.array([0, 1, 2, 255, 128, 0, 7, 1, 0, 3], np.uint8)
+    flags = bytes_.view(np.bool_)
+    i = Symbol("i")
+    x, out = Tensor.of("x", (10,), BOOL), Tensor.of("out", (10,), BOOL)
+    result = np.full(10, 9, np.uint8)
+    run([vector(i, 10, put(out, i, value=at(x, i)), lanes=4)], [(x, flags)], [(out, result)])
+    np.testing.assert_array_equal(result, bytes_ != 0)
+    np.testing.assert_array_equal(elementwise(lambda b: Cast(b, I64), flags), (bytes_ != 0).astype(np.int64))
+
+
+def test_temporaries_live_in_the_workspace_or_on_the_stack():
+    x, out, i = f64("x", 100), f64("out", 100), Symbol("i")
+    first, second, third = f64("first", 100), f64("second", 100), Tensor.of("third", (100,), BOOL)
+    placement = {
+        first: Place(PlaceKind.ARENA, "large"),
+        second: Place(PlaceKind.ARENA, "large", offset=832),
+        third: Place(PlaceKind.STACK, "small"),
+    }
+    body = [
+        vector(i, 100, put(first, i, value=call("add", at(x, i), Const(1.0, F64)))),
+        vector(i, 100, put(second, i, value=call("multiply", at(x, i), Const(2.0, F64)))),
+        vector(i, 100, put(third, i, value=call("less", at(second, i), at(first, i)))),
+        vector(i, 100, put(out, i, value=call("where", at(third, i), at(first, i), at(second, i)))),
+    ]
+    source, result = np.random.default_rng(8).normal(size=100), np.empty(100)
+    run(body, [(x, source)], [(out, result)], placement=placement, arena_bytes=1664)
+    np.testing.assert_array_equal(result, np.maximum(source + 1, source * 2))
+
+
+def test_index_is_a_number_per_lane():
+    out, n, i = Tensor.of("out", (21,), I64), static("n"), Symbol("i")
+    result = np.empty(21, np.int64)
+    value = Index(Affine.of(i) * -3 + Affine.of(n) + 5)
+    run([vector(i, 21, put(out, i, value=value))], writes=[(out, result)], bindings=[(n, 100)])
+    np.testing.assert_array_equal(result, 105 - 3 * np.arange(21))
+
+
+def test_an_array_may_have_no_elements():
+    x, out, i, j = f64("x", 0, 5), f64("out", 0, 5), Symbol("i"), Symbol("j")
+    body = loop(i, 0, vector(j, 5, put(out, i, j, value=at(x, i, j)), lanes=4))
+    kernel = Kernel("empty", (ArrayParam(x, "read"), ArrayParam(out, "write")), (body,))
+    link(kernel).launch([0, 0])

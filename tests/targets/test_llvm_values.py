@@ -1,0 +1,106 @@
+"""Conversions and calls of the LLVM target."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from handmade import call, elementwise
+
+from arrayjit.errors import CompilerBug
+from arrayjit.ir.dtype import BOOL, DTYPES, F32, F64, Kind, named
+from arrayjit.ir.expr import Apply, Cast, Const
+from arrayjit.ir.ops import Op
+
+FLOATS = [
+    *(0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 127.0, 128.0, -128.0, -129.0, 255.9, 256.5, 300.0, 70000.0),
+    *(2.0**24 + 1, 2.0**31 - 1, 2.0**31, -(2.0**31), -(2.0**31) - 1, 2.0**32, 2.0**32 + 7, 3e9, -3e9),
+    *(2.0**53 + 1, 2.0**63, 2.0**63 + 4096, -(2.0**63), 2.0**64, 5e18, 1e19, 1.9e19, 1e30, -1e30, 1e300),
+    *(5e-324, 1e-45, 3.4028235e38, 3.5e38, np.inf, -np.inf, np.nan),
+]
+
+
+def edge_values(dtype):
+    if dtype is BOOL:
+        return np.array([False, True] * 9)
+    if dtype.is_float:
+        with np.errstate(over="ignore"):
+            return np.array(FLOATS).astype(dtype.numpy)
+    info = np.iinfo(dtype.name)
+    near = [
+        0,
+        1,
+        2,
+        100,
+        127,
+        info.max // 2,
+        info.max // 2 + 1,
+        info.max - 1,
+        info.max,
+        info.min,
+        info.min + 1,
+    ]
+    return np.array([*near, *(n for n in (2**24 + 1, 2**53 + 1, 2**62 + 1) if n < info.max)], dtype.numpy)
+
+
+def by_element(values, dtype):
+    """`astype` of each element alone: for float to uint32, NumPy's contiguous loops give another answer
+    for numbers out of range than its scalars and strided loops do."""
+    return np.array([value.astype(dtype) for value in values], dtype)
+
+
+@pytest.mark.parametrize("source", DTYPES, ids=repr)
+@pytest.mark.parametrize("target", DTYPES, ids=repr)
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_cast_is_astype_for_every_value(source, target, lanes):
+    values = edge_values(source)
+    with np.errstate(all="ignore"):
+        expected = by_element(values, target.numpy)
+    result = elementwise(lambda x: Cast(x, target), values, lanes=lanes)
+    np.testing.assert_array_equal(result, expected)
+    if target.is_float:
+        np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=repr)
+def test_constants_keep_every_bit(dtype):
+    for value in edge_values(dtype):
+        literal = Const(value.item(), dtype)
+        like = np.zeros(9, dtype.numpy)
+        result = elementwise(lambda x, literal=literal: call("where", Const(True, BOOL), literal, x), like)
+        assert result.tobytes() == np.full(9, value).tobytes()
+
+
+@pytest.mark.parametrize("dtype", [F32, F64], ids=repr)
+def test_library_functions_are_called_lane_by_lane(dtype):
+    values = np.linspace(0, 3, 13).astype(dtype.numpy)
+    result = elementwise(lambda x: call("cbrt", x), values)
+    np.testing.assert_allclose(result, np.cbrt(values), rtol=4 * np.finfo(dtype.name).eps)
+
+
+def test_a_function_that_is_not_there_is_named():
+    nowhere = Op("nowhere", 1, np.exp, llvm={Kind.FLOAT: "libm no_such_function_anywhere"})
+    with pytest.raises(CompilerBug, match="no_such_function_anywhere"):
+        elementwise(lambda x: Apply(nowhere, (x,), F64), np.zeros(4))
+
+
+def test_an_op_without_a_spelling_is_named():
+    silent = Op("silent", 1, np.exp)
+    with pytest.raises(CompilerBug, match="silent"):
+        elementwise(lambda x: Apply(silent, (x,), F64), np.zeros(4))
+
+
+def test_arithmetic_is_not_contracted_or_reordered():
+    rng = np.random.default_rng(9)
+    a, b, c = (rng.normal(size=1001).astype(np.float32) for _ in range(3))
+    result = elementwise(lambda x, y, z: call("add", call("multiply", x, y), z), a, b, c)
+    assert result.tobytes() == (a * b + c).tobytes()
+
+
+def test_unsigned_and_narrow_integers_wrap():
+    a = np.array([250, 255, 3, 0, 7, 200, 100, 1, 2], np.uint8)
+    b = np.array([10, 255, 5, 1, 7, 100, 200, 2, 255], np.uint8)
+    for name in ("add", "subtract", "multiply", "less", "maximum"):
+        assert named("u8").numpy == a.dtype
+        np.testing.assert_array_equal(
+            elementwise(lambda x, y, name=name: call(name, x, y), a, b), getattr(np, name)(a, b)
+        )
