@@ -3,68 +3,71 @@
 A row says what the op means (`ref`, on NumPy arrays of the op's own dtypes) and how a target gets it:
 either primitive, with a spelling per arithmetic kind, or derived, built once from other ops by `expand`.
 Tests, the documentation's table and the fuzzer are generated from the rows. Adding an op is adding a
-row; an op of the user's own needs no registration, since expressions hold the `Op` itself.
+row; an op of the user's own needs no registration, since expressions hold the `Op` itself. Which dtypes
+an op takes and gives is NumPy's to say: see `resolve.py`.
 
 Spellings of the `llvm` column, keyed by the kind of the first argument:
 
-- a word is an instruction: `"fadd"`, `"ashr"`;
+- a word is an instruction: `"fadd"`, `"ashr"`; `"fneg"` takes one operand, `"select"` three, and
+  `"bitcast"` gives the result type;
 - `"icmp slt"`, `"fcmp olt"` compare and give a bool;
 - `"@llvm.sqrt"` is an intrinsic, overloaded on the result type;
 - `"libm exp"` is a scalar call per lane: `exp` for float64, `expf` for float32.
+
+Spellings of the `c` column, keyed alike: `"+"` and other signs stand between two operands (before one),
+`"?:"` chooses, `"sqrt{f}"` is a function with `f` after its name for float32, and `"bits"` copies the
+bytes into the result type. Integers are unsigned there, since overflow wraps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from . import expansions as define
+from . import references as reference
 from .dtype import DType, Kind
+from .terms import Builder
 
 __all__ = ["OPS", "Builder", "Op", "op"]
 
 
-class Builder(Protocol):
-    """What an `expand` function is written over. Values are opaque: NumPy arrays when the definition is
-    tested against `ref`, IR locals when a pass expands it, so one text serves both."""
-
-    def op(self, name: str, *args: Any) -> Any:
-        """Apply the op called `name`; arguments must already have the dtypes it computes in."""
-
-    def const(self, value: bool | int | float, dtype: DType) -> Any: ...
-
-    def cast(self, value: Any, dtype: DType) -> Any:
-        """Conversion with `astype` meaning."""
-
-    def dtype(self, value: Any) -> DType: ...
+def _always(dtypes: Sequence[DType]) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Op:
     """One row. Compares by identity.
 
-    name      unique; the spelling in IR text
-    ref       the meaning on NumPy arrays whose dtypes are already the op's input dtypes
-    ufunc     the NumPy ufunc that resolves dtypes (NEP 50) and that tracing maps to this op, or ""
-    output    which output of a many-valued ufunc (divmod, frexp, modf) this op is
-    expand    the definition over other ops, or None for a primitive
-    llvm, c   spellings per arithmetic kind of the first argument (primitives)
-    identity  neutral element for `accum`, given the dtype; None when the op does not accumulate
-    ulp       greatest error against the exact result in units in the last place, (float32, float64);
-              0 means bit for bit NumPy's
-    cost      in adds, for the cost model
+    name        unique; the spelling in IR text
+    ref         the meaning on NumPy arrays whose dtypes are already the op's input dtypes
+    ufunc       the NumPy ufunc that resolves dtypes (NEP 50) and that tracing maps to this op, or ""
+    like        the ufunc that resolves dtypes where NumPy has none for this op, or ""
+    output      which output of a many-valued ufunc (divmod, frexp, modf) this op is
+    expand      the definition over other ops, or None for an op that always is a primitive
+    expand_for  whether the definition is meant for arguments of these dtypes
+    llvm, c     spellings per arithmetic kind of the first argument (primitives)
+    identity    neutral element for `accum`, given the dtype; None when the op does not accumulate.
+                Of float sums it is -0.0, for 0.0 would turn the sum of -0.0 into 0.0
+    ulp         greatest error against the exact result in units in the last place, (float32, float64);
+                0 means bit for bit NumPy's
+    cost        in adds, for the cost model
     commutative, associative: as real-number algebra; `associative` admits the op as `accum`
-    dunder    the Python operator, without underscores ("add" for `__add__`), or ""
+    dunder      the Python operator, without underscores ("add" for `__add__`), or ""
     """
 
     name: str
     arity: int
     ref: Callable[..., Any]
     ufunc: str = ""
+    like: str = ""
     output: int = 0
     expand: Callable[..., Any] | None = None
+    expand_for: Callable[[Sequence[DType]], bool] = _always
     llvm: Mapping[Kind, str] = field(default_factory=dict)
     c: Mapping[Kind, str] = field(default_factory=dict)
     identity: Callable[[DType], bool | int | float] | None = None
@@ -73,6 +76,11 @@ class Op:
     commutative: bool = False
     associative: bool = False
     dunder: str = ""
+
+    def definition(self, dtypes: Sequence[DType]) -> Callable[..., Any] | None:
+        """How to build the op from others for arguments of these dtypes, as `definition(builder, *args)`;
+        None where it is a primitive, which targets spell."""
+        return self.expand if self.expand is not None and self.expand_for(dtypes) else None
 
     def __repr__(self) -> str:
         return self.name
@@ -83,21 +91,229 @@ def _spelled(f: str = "", i: str = "", u: str = "", b: str = "") -> Mapping[Kind
     return {kind: text for kind, text in pairs if text}
 
 
-_ROWS: tuple[Op, ...] = (
-    Op("add", 2, np.add, "add", llvm=_spelled("fadd", "add", b="or"), identity=lambda d: 0,
-       commutative=True, associative=True, dunder="add"),
-    Op("subtract", 2, np.subtract, "subtract", llvm=_spelled("fsub", "sub"), dunder="sub"),
+def _not_floats(dtypes: Sequence[DType]) -> bool:
+    return not dtypes[0].is_float
+
+
+def _floats(dtypes: Sequence[DType]) -> bool:
+    return dtypes[0].is_float
+
+
+def _not_bools(dtypes: Sequence[DType]) -> bool:
+    return dtypes[0].kind is not Kind.BOOL
+
+
+def _mixed(dtypes: Sequence[DType]) -> bool:
+    return dtypes[0] is not dtypes[1]
+
+
+def _least(dtype: DType) -> bool | int | float:
+    if dtype.is_float:
+        return float("-inf")
+    return int(np.iinfo(dtype.name).min) if dtype.is_integer else False
+
+
+def _greatest(dtype: DType) -> bool | int | float:
+    if dtype.is_float:
+        return float("inf")
+    return int(np.iinfo(dtype.name).max) if dtype.is_integer else True
+
+
+def _zero(dtype: DType) -> bool | int | float:
+    return -0.0 if dtype.is_float else 0 if dtype.is_integer else False
+
+
+def _one(dtype: DType) -> bool | int | float:
+    return 1.0 if dtype.is_float else 1 if dtype.is_integer else True
+
+
+def _all_bits(dtype: DType) -> bool | int | float:
+    return -1 if dtype.kind is Kind.INT else _greatest(dtype)
+
+
+def _comparison(name: str, dunder: str, code: str, sign: str, commutative: bool = False) -> Op:
+    """Code is LLVM's ("lt"), sign C's. Comparisons of int64 with uint64 are by value."""
+    floats = "fcmp une" if code == "ne" else f"fcmp o{code}"
+    order = ("", "") if code in ("eq", "ne") else ("s", "u")
+    signed, unsigned = (f"icmp {letter}{code}" for letter in order)
+    return Op(name, 2, getattr(np, name), name, expand=getattr(define, name), expand_for=_mixed,
+              llvm=_spelled(floats, signed, unsigned, unsigned), c=_spelled(sign, sign, b=sign),
+              commutative=commutative, dunder=dunder)  # fmt: skip
+
+
+def _libm(name: str, ulp: tuple[float, float], cost: float, function: str = "", arity: int = 1) -> Op:
+    """A float function of NumPy's that the C library has, under the same name unless `function` is given."""
+    function = function or name
+    return Op(name, arity, getattr(np, name), name, llvm=_spelled(f"libm {function}"),
+              c=_spelled(function + "{f}"), ulp=ulp, cost=cost)  # fmt: skip
+
+
+_ARITHMETIC = (
+    Op("add", 2, np.add, "add", llvm=_spelled("fadd", "add", b="or"), c=_spelled("+", "+", b="|"),
+       identity=_zero, commutative=True, associative=True, dunder="add"),
+    Op("subtract", 2, np.subtract, "subtract", llvm=_spelled("fsub", "sub"), c=_spelled("-", "-"),
+       dunder="sub"),
     Op("multiply", 2, np.multiply, "multiply", llvm=_spelled("fmul", "mul", b="and"),
-       identity=lambda d: 1, commutative=True, associative=True, dunder="mul"),
-    Op("divide", 2, np.divide, "divide", llvm=_spelled("fdiv"), cost=8.0, dunder="truediv"),
-    Op("sqrt", 1, np.sqrt, "sqrt", llvm=_spelled("@llvm.sqrt"), cost=8.0),
-    Op("less", 2, np.less, "less",
-       llvm=_spelled("fcmp olt", "icmp slt", "icmp ult", "icmp ult"), dunder="lt"),
-    Op("where", 3, np.where),
-    Op("exp", 1, np.exp, "exp", llvm=_spelled("libm exp"), ulp=(2.0, 1.0), cost=20.0),
+       c=_spelled("*", "*", b="&"), identity=_one, commutative=True, associative=True, dunder="mul"),
+    Op("divide", 2, np.divide, "divide", llvm=_spelled("fdiv"), c=_spelled("/"), cost=8.0, dunder="truediv"),
+    Op("floor_divide", 2, np.floor_divide, "floor_divide", expand=define.floor_divide, cost=30.0,
+       dunder="floordiv"),
+    Op("remainder", 2, np.remainder, "remainder", expand=define.remainder, cost=30.0, dunder="mod"),
+    Op("fmod", 2, np.fmod, "fmod", expand=define.fmod, expand_for=_not_floats, llvm=_spelled("frem"),
+       c=_spelled("fmod{f}"), cost=30.0),
+    Op("divmod_quotient", 2, np.floor_divide, "divmod", expand=define.divmod_quotient, cost=30.0),
+    Op("divmod_remainder", 2, np.remainder, "divmod", output=1, expand=define.divmod_remainder, cost=30.0),
+    Op("power", 2, reference.power, "power", expand=define.power, expand_for=_not_floats,
+       llvm=_spelled("libm pow"), c=_spelled("pow{f}"), ulp=(1.0, 1.0), cost=60.0, dunder="pow"),
+    Op("float_power", 2, np.float_power, "float_power", expand=define.float_power, ulp=(1.0, 1.0), cost=60.0),
+    Op("negative", 1, np.negative, "negative", expand=define.negative, expand_for=_not_floats,
+       llvm=_spelled("fneg"), c=_spelled("-"), dunder="neg"),
+    Op("positive", 1, np.positive, "positive", expand=define.identity, cost=0.0, dunder="pos"),
+    Op("absolute", 1, np.absolute, "absolute", expand=define.absolute, expand_for=_not_floats,
+       llvm=_spelled("@llvm.fabs"), c=_spelled("fabs{f}"), dunder="abs"),
+    Op("fabs", 1, np.fabs, "fabs", llvm=_spelled("@llvm.fabs"), c=_spelled("fabs{f}")),
+    Op("sign", 1, np.sign, "sign", expand=define.sign, cost=4.0),
+    Op("square", 1, np.square, "square", expand=define.square),
+    Op("reciprocal", 1, np.reciprocal, "reciprocal", expand=define.reciprocal, cost=8.0),
+    Op("sqrt", 1, np.sqrt, "sqrt", llvm=_spelled("@llvm.sqrt"), c=_spelled("sqrt{f}"), cost=8.0),
+    Op("deg2rad", 1, np.deg2rad, "deg2rad", expand=define.deg2rad),
+    Op("radians", 1, np.radians, "radians", expand=define.deg2rad),
+    Op("rad2deg", 1, np.rad2deg, "rad2deg", expand=define.rad2deg),
+    Op("degrees", 1, np.degrees, "degrees", expand=define.rad2deg),
+    Op("gcd", 2, np.gcd, "gcd", expand=define.gcd, cost=500.0, commutative=True),
+    Op("lcm", 2, np.lcm, "lcm", expand=define.lcm, cost=520.0, commutative=True),
+    Op("fma", 3, reference.fma, llvm=_spelled("@llvm.fma"), c=_spelled("fma{f}")),
 )  # fmt: skip
 
-OPS: Mapping[str, Op] = {row.name: row for row in _ROWS}
+_COMPARISON = (
+    _comparison("less", "lt", "lt", "<"),
+    _comparison("less_equal", "le", "le", "<="),
+    _comparison("greater", "gt", "gt", ">"),
+    _comparison("greater_equal", "ge", "ge", ">="),
+    _comparison("equal", "eq", "eq", "==", commutative=True),
+    _comparison("not_equal", "ne", "ne", "!=", commutative=True),
+    Op("maximum", 2, np.maximum, "maximum", expand=define.maximum, expand_for=_floats,
+       llvm=_spelled("", "@llvm.smax", "@llvm.umax", "or"), c=_spelled(b="|"), identity=_least,
+       commutative=True, associative=True),
+    Op("minimum", 2, np.minimum, "minimum", expand=define.minimum, expand_for=_floats,
+       llvm=_spelled("", "@llvm.smin", "@llvm.umin", "and"), c=_spelled(b="&"), identity=_greatest,
+       commutative=True, associative=True),
+    Op("fmax", 2, np.fmax, "fmax", expand=define.fmax, identity=lambda d: float("nan") if d.is_float
+       else _least(d), commutative=True, associative=True),
+    Op("fmin", 2, np.fmin, "fmin", expand=define.fmin, identity=lambda d: float("nan") if d.is_float
+       else _greatest(d), commutative=True, associative=True),
+    Op("where", 3, np.where, llvm=_spelled(b="select"), c=_spelled(b="?:")),
+    Op("heaviside", 2, np.heaviside, "heaviside", expand=define.heaviside, cost=4.0),
+    Op("isnan", 1, np.isnan, "isnan", expand=define.isnan),
+    Op("isinf", 1, np.isinf, "isinf", expand=define.isinf),
+    Op("isfinite", 1, np.isfinite, "isfinite", expand=define.isfinite),
+    Op("signbit", 1, np.signbit, "signbit", expand=define.signbit),
+)  # fmt: skip
+
+_BITS = (
+    Op("logical_and", 2, np.logical_and, "logical_and", expand=define.logical_and, expand_for=_not_bools,
+       llvm=_spelled(b="and"), c=_spelled(b="&"), identity=lambda d: True, commutative=True,
+       associative=True),
+    Op("logical_or", 2, np.logical_or, "logical_or", expand=define.logical_or, expand_for=_not_bools,
+       llvm=_spelled(b="or"), c=_spelled(b="|"), identity=lambda d: False, commutative=True,
+       associative=True),
+    Op("logical_xor", 2, np.logical_xor, "logical_xor", expand=define.logical_xor, expand_for=_not_bools,
+       llvm=_spelled(b="xor"), c=_spelled(b="^"), identity=lambda d: False, commutative=True,
+       associative=True),
+    Op("logical_not", 1, np.logical_not, "logical_not", expand=define.logical_not),
+    Op("bitwise_and", 2, np.bitwise_and, "bitwise_and", llvm=_spelled("", "and", b="and"),
+       c=_spelled("", "&", b="&"), identity=_all_bits, commutative=True, associative=True, dunder="and"),
+    Op("bitwise_or", 2, np.bitwise_or, "bitwise_or", llvm=_spelled("", "or", b="or"),
+       c=_spelled("", "|", b="|"), identity=_zero, commutative=True, associative=True, dunder="or"),
+    Op("bitwise_xor", 2, np.bitwise_xor, "bitwise_xor", llvm=_spelled("", "xor", b="xor"),
+       c=_spelled("", "^", b="^"), identity=_zero, commutative=True, associative=True, dunder="xor"),
+    Op("invert", 1, np.invert, "invert", expand=define.invert, dunder="invert"),
+    Op("left_shift", 2, np.left_shift, "left_shift", expand=define.left_shift, cost=3.0, dunder="lshift"),
+    Op("right_shift", 2, np.right_shift, "right_shift", expand=define.right_shift, cost=3.0, dunder="rshift"),
+    Op("bitwise_count", 1, np.bitwise_count, "bitwise_count", expand=define.bitwise_count, cost=4.0),
+)  # fmt: skip
+
+_FLOAT_PARTS = (
+    Op("floor", 1, np.floor, "floor", expand=define.identity, expand_for=_not_floats,
+       llvm=_spelled("@llvm.floor"), c=_spelled("floor{f}")),
+    Op("ceil", 1, np.ceil, "ceil", expand=define.identity, expand_for=_not_floats,
+       llvm=_spelled("@llvm.ceil"), c=_spelled("ceil{f}")),
+    Op("trunc", 1, np.trunc, "trunc", expand=define.identity, expand_for=_not_floats,
+       llvm=_spelled("@llvm.trunc"), c=_spelled("trunc{f}")),
+    Op("rint", 1, np.rint, "rint", llvm=_spelled("@llvm.rint"), c=_spelled("rint{f}")),
+    Op("copysign", 2, np.copysign, "copysign", llvm=_spelled("@llvm.copysign"), c=_spelled("copysign{f}")),
+    Op("nextafter", 2, np.nextafter, "nextafter", expand=define.nextafter, cost=10.0),
+    Op("spacing", 1, np.spacing, "spacing", expand=define.spacing, cost=6.0),
+    Op("ldexp", 2, np.ldexp, "ldexp", expand=define.ldexp, cost=20.0),
+    Op("frexp_mantissa", 1, lambda x: np.frexp(x)[0], "frexp", expand=define.frexp_mantissa, cost=10.0),
+    Op("frexp_exponent", 1, lambda x: np.frexp(x)[1], "frexp", output=1, expand=define.frexp_exponent,
+       cost=10.0),
+    Op("modf_fraction", 1, lambda x: np.modf(x)[0], "modf", expand=define.modf_fraction, cost=4.0),
+    Op("modf_integer", 1, lambda x: np.modf(x)[1], "modf", output=1, expand=define.modf_integer),
+)  # fmt: skip
+
+# The errors of the C library's functions are those that glibc publishes.
+_ELEMENTARY = (
+    _libm("exp", (1.0, 1.0), 20.0),
+    _libm("exp2", (1.0, 1.0), 20.0),
+    _libm("expm1", (1.0, 1.0), 25.0),
+    _libm("log", (1.0, 1.0), 20.0),
+    _libm("log2", (1.0, 1.0), 20.0),
+    _libm("log10", (2.0, 2.0), 25.0),
+    _libm("log1p", (1.0, 1.0), 25.0),
+    Op("logaddexp", 2, np.logaddexp, "logaddexp", expand=define.logaddexp, ulp=(2.0, 2.0), cost=50.0,
+       identity=lambda d: float("-inf"), commutative=True, associative=True),
+    Op("logaddexp2", 2, np.logaddexp2, "logaddexp2", expand=define.logaddexp2, ulp=(2.0, 2.0), cost=50.0,
+       identity=lambda d: float("-inf"), commutative=True, associative=True),
+    _libm("sin", (1.0, 1.0), 25.0),
+    _libm("cos", (1.0, 1.0), 25.0),
+    _libm("tan", (1.0, 1.0), 40.0),
+    _libm("arcsin", (1.0, 1.0), 40.0, "asin"),
+    _libm("arccos", (1.0, 1.0), 40.0, "acos"),
+    _libm("arctan", (1.0, 1.0), 40.0, "atan"),
+    _libm("arctan2", (1.0, 1.0), 50.0, "atan2", arity=2),
+    _libm("sinh", (2.0, 2.0), 40.0),
+    _libm("cosh", (2.0, 2.0), 40.0),
+    _libm("tanh", (2.0, 2.0), 30.0),
+    _libm("arcsinh", (2.0, 2.0), 40.0, "asinh"),
+    _libm("arccosh", (3.0, 3.0), 40.0, "acosh"),
+    _libm("arctanh", (2.0, 2.0), 40.0, "atanh"),
+    _libm("cbrt", (1.0, 4.0), 40.0),
+    _libm("hypot", (1.0, 1.0), 20.0, arity=2),
+    Op("erf", 1, reference.erf, like="exp", llvm=_spelled("libm erf"), c=_spelled("erf{f}"), ulp=(1.0, 1.0),
+       cost=30.0),
+    Op("erfc", 1, reference.erfc, like="exp", llvm=_spelled("libm erfc"), c=_spelled("erfc{f}"),
+       ulp=(3.0, 5.0), cost=40.0),
+)  # fmt: skip
+
+_GATES = (
+    Op("relu", 1, reference.relu, like="positive", expand=define.relu),
+    Op("relu_gate", 2, reference.relu_gate, like="maximum", expand=define.relu_gate, cost=2.0),
+    Op("satur01", 1, reference.satur01, like="positive", expand=define.satur01, cost=2.0),
+    Op("satur01_gate", 2, reference.satur01_gate, like="maximum", expand=define.satur01_gate, cost=4.0),
+    Op("recip_sqrt", 1, reference.recip_sqrt, like="sqrt", expand=define.recip_sqrt, cost=16.0),
+    Op("tanh_approx", 1, np.tanh, like="tanh", expand=define.tanh_approx, ulp=(2.0, 2.0), cost=30.0),
+)  # fmt: skip
+
+# What definitions are made of and nobody else needs. The machine leaves `raw_` ops undefined for some
+# operands: division by zero, the least integer by -1, shifts by the width or more.
+_MACHINE = (
+    Op("raw_left_shift", 2, np.left_shift, like="left_shift", llvm=_spelled("", "shl"), c=_spelled("", "<<")),
+    Op("raw_right_shift", 2, np.right_shift, like="right_shift", llvm=_spelled("", "ashr", "lshr"),
+       c=_spelled("", ">>")),
+    Op("raw_divide", 2, reference.truncated_quotient, like="floor_divide", llvm=_spelled("", "sdiv", "udiv"),
+       c=_spelled("", "/"), cost=25.0),
+    Op("raw_remainder", 2, np.fmod, like="fmod", llvm=_spelled("", "srem", "urem"), c=_spelled("", "%"),
+       cost=25.0),
+    Op("popcount", 1, reference.popcount, like="positive", llvm=_spelled("", "@llvm.ctpop"), cost=4.0),
+    Op("bits", 1, reference.bits, llvm=_spelled("bitcast"), c=_spelled("bits")),
+    Op("from_bits", 1, reference.from_bits, llvm=_spelled("", "bitcast"), c=_spelled("", "bits")),
+)  # fmt: skip
+
+OPS: Mapping[str, Op] = {
+    row.name: row
+    for row in (*_ARITHMETIC, *_COMPARISON, *_BITS, *_FLOAT_PARTS, *_ELEMENTARY, *_GATES, *_MACHINE)
+}
 
 
 def op(name: str) -> Op:

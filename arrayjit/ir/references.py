@@ -1,0 +1,127 @@
+"""What the ops mean that NumPy itself has not, on NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "bits",
+    "erf",
+    "erfc",
+    "fma",
+    "from_bits",
+    "popcount",
+    "power",
+    "recip_sqrt",
+    "relu",
+    "relu_gate",
+    "satur01",
+    "satur01_gate",
+    "truncated_quotient",
+]
+
+Values = NDArray[Any]
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+
+
+def erf(x: Values) -> Values:
+    return np.asarray(_erf(x)).astype(np.asarray(x).dtype)
+
+
+def erfc(x: Values) -> Values:
+    return np.asarray(_erfc(x)).astype(np.asarray(x).dtype)
+
+
+def _library_fma() -> Any:
+    function = ctypes.CDLL(ctypes.util.find_library("m")).fma
+    function.restype = ctypes.c_double
+    function.argtypes = [ctypes.c_double] * 3
+    return np.frompyfunc(function, 3, 1)
+
+
+_fma64 = _library_fma()
+
+
+def _fma32(x: Values, y: Values, z: Values) -> Values:
+    """The float64 product is exact; the sum is rounded to odd, so that rounding it again to float32 is
+    as good as rounding once."""
+    product, addend = np.multiply(x, y, dtype=np.float64), np.asarray(z, np.float64)
+    total = np.asarray(product + addend)
+    shift = total - product
+    error = (product - (total - shift)) + (addend - shift)
+    even = (total.view(np.int64) & 1) == 0
+    inexact = np.isfinite(total) & (error != 0) & even
+    outward = np.where((error > 0) == (total > 0), 1, -1)
+    odd = (total.view(np.int64) + outward).view(np.float64)
+    return np.where(inexact, odd, total).astype(np.float32)
+
+
+def fma(x: Values, y: Values, z: Values) -> Values:
+    """`x * y + z` rounded once."""
+    if np.result_type(x) == np.float32:
+        return _fma32(x, y, z)
+    return np.asarray(_fma64(x, y, z)).astype(np.float64)
+
+
+def power(x: Values, y: Values) -> Values:
+    """`np.power`, but integers with negative exponents give what unsigned exponents would, where NumPy
+    raises: raising is the program's affair."""
+    x, y = np.asarray(x), np.asarray(y)
+    if y.dtype.kind != "i":
+        return np.asarray(np.power(x, y))
+    return np.asarray(np.power(x, y & np.iinfo(y.dtype).max))
+
+
+def relu(x: Values) -> Values:
+    return np.asarray(np.maximum(x, np.asarray(x).dtype.type(0)))
+
+
+def relu_gate(x: Values, y: Values) -> Values:
+    return np.where(np.asarray(x) > 0, y, np.asarray(y).dtype.type(0))
+
+
+def satur01(x: Values) -> Values:
+    number = np.asarray(x).dtype.type
+    return np.asarray(np.minimum(np.maximum(x, number(0)), number(1)))
+
+
+def satur01_gate(x: Values, y: Values) -> Values:
+    x = np.asarray(x)
+    return np.where((x > 0) & (x < 1), y, np.asarray(y).dtype.type(0))
+
+
+def recip_sqrt(x: Values) -> Values:
+    return np.asarray(np.asarray(x).dtype.type(1) / np.sqrt(x))
+
+
+def truncated_quotient(x: Values, y: Values) -> Values:
+    """Integer division rounded toward zero."""
+    quotient = np.floor_divide(x, y)
+    inexact = (quotient * y != x) & (np.asarray(y) != 0) & ((np.asarray(x) < 0) != (np.asarray(y) < 0))
+    return np.asarray(np.where(inexact, quotient + np.asarray(x).dtype.type(1), quotient))
+
+
+def popcount(x: Values) -> Values:
+    """The number of bits that are set, negative numbers in two's complement."""
+    x = np.asarray(x)
+    return np.asarray(np.bitwise_count(x.view(f"u{x.itemsize}"))).astype(x.dtype)
+
+
+def bits(x: Values) -> Values:
+    """The bytes of a float as a signed integer."""
+    x = np.asarray(x)
+    return x.view(f"i{x.itemsize}")
+
+
+def from_bits(x: Values) -> Values:
+    """The float whose bytes a signed integer holds."""
+    x = np.asarray(x)
+    return x.view(f"f{x.itemsize}")

@@ -1,0 +1,108 @@
+"""Which dtypes an op computes in and which it gives, by NEP 50.
+
+NumPy itself is asked: `ufunc.resolve_dtypes` takes the Python types of weak scalars. The few ops that no
+ufunc describes have a rule here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Union
+
+import numpy as np
+
+from ..errors import DTypeError
+from .dtype import BOOL, DType, from_numpy, named
+from .ops import Op
+
+__all__ = ["Argument", "resolve"]
+
+Argument = Union[DType, type[bool], type[int], type[float]]
+Signature = tuple[tuple[DType, ...], DType]
+
+
+def resolve(op: Op, args: Sequence[Argument]) -> Signature:
+    """The dtypes `op` computes in and the dtype of its result, for arguments of these dtypes; a Python
+    type stands for a Python scalar. Raises DTypeError, naming the fix."""
+    return _resolve(op, tuple(args))
+
+
+@cache
+def _resolve(op: Op, args: tuple[Argument, ...]) -> Signature:
+    if len(args) != op.arity:
+        raise DTypeError(f"{op.name} takes {op.arity} arguments, not {len(args)}")
+    rule = _RULES.get(op.name)
+    try:
+        dtypes = rule(_strong(args)) if rule else _by_ufunc(op, args)
+    except TypeError as error:
+        raise _refusal(op, args, f"NumPy: {str(error).splitlines()[0]}") from None
+    if dtypes is None:
+        raise _refusal(op, args, "arrayjit computes no such dtypes")
+    try:
+        rows = [from_numpy(dtype) for dtype in dtypes]
+    except DTypeError:
+        names = " and ".join(dict.fromkeys(dtype.name for dtype in dtypes))
+        raise _refusal(op, args, f"NumPy computes it in {names}, which arrayjit does not have") from None
+    inputs, result = tuple(rows[: op.arity]), rows[op.arity]
+    if op.definition(inputs) is None and inputs[0].kind not in op.llvm:
+        raise _refusal(op, args, f"it is not defined on {inputs[0].name}")
+    return inputs, result
+
+
+def _strong(args: tuple[Argument, ...]) -> tuple[np.dtype[Any], ...]:
+    """NumPy dtypes, where a Python scalar yields to the arrays beside it."""
+    arrays = [arg.numpy for arg in args if isinstance(arg, DType)]
+    return tuple(arg.numpy if isinstance(arg, DType) else np.result_type(arg(0), *arrays) for arg in args)
+
+
+def _by_ufunc(op: Op, args: tuple[Argument, ...]) -> tuple[np.dtype[Any], ...]:
+    ufunc: np.ufunc = getattr(np, op.ufunc or op.like)
+    weak = not any(isinstance(arg, DType) for arg in args)
+    inputs: list[Any] = []
+    for arg in args:
+        if isinstance(arg, DType):
+            inputs.append(arg.numpy)
+        else:
+            inputs.append(np.dtype(arg) if weak or arg is bool else arg)
+    found = ufunc.resolve_dtypes((*inputs, *[None] * ufunc.nout))
+    return (*found[: ufunc.nin], found[ufunc.nin + op.output])
+
+
+def _where(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] | None:
+    condition, *choices = dtypes
+    common = np.result_type(*choices)
+    return (condition, common, common, common) if condition == BOOL.numpy else None
+
+
+def _fma(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] | None:
+    common = np.result_type(*dtypes)
+    return (common,) * 4 if common.kind == "f" else None
+
+
+def _bits(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] | None:
+    (dtype,) = dtypes
+    return (dtype, named(f"i{dtype.itemsize * 8}").numpy) if dtype.kind == "f" else None
+
+
+def _from_bits(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] | None:
+    (dtype,) = dtypes
+    known = dtype.kind == "i" and dtype.itemsize >= 4
+    return (dtype, named(f"f{dtype.itemsize * 8}").numpy) if known else None
+
+
+_RULES: Mapping[str, Callable[[tuple[np.dtype[Any], ...]], tuple[np.dtype[Any], ...] | None]] = {
+    "where": _where,
+    "fma": _fma,
+    "bits": _bits,
+    "from_bits": _from_bits,
+}
+
+
+def _refusal(op: Op, args: tuple[Argument, ...], why: str) -> DTypeError:
+    names = ", ".join(arg.name if isinstance(arg, DType) else f"a Python {arg.__name__}" for arg in args)
+    return DTypeError(
+        f"{op.name} of {names} is not supported",
+        details=(why,),
+        fix="convert the operands first, for example with .astype(np.float32)",
+    )
