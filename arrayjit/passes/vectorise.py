@@ -43,13 +43,15 @@ from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .strides import stride
 
-__all__ = ["vectorise"]
+__all__ = ["MIN_LANES", "vectorise"]
 
 MIN_LANES = 4
 MAX_LANES = 64
 REGISTER_BYTES = 64
 LIGHT_COST = 6.0
 UNKNOWN_TRIPS = 256
+LATENCY = 8.0
+"""What an addition that waits for the one before it costs at least."""
 
 
 def vectorise(kernel: Kernel, caps: Caps) -> Kernel:
@@ -90,9 +92,10 @@ def _as_vector(loop: For, count: int) -> tuple[float, Stmt] | None:
     lanes, options = facts.lanes, []
     while lanes >= MIN_LANES:
         if lanes <= count:
-            fold = 2.0 * lanes.bit_length() if facts.accumulates else 0.0
-            cost = count // lanes * _cost(loop.body, loop.symbol, lanes) + count % lanes * scalar + fold
-            options.append((cost, -lanes))
+            once, rest = _cost(loop.body, loop.symbol, lanes), count % lanes * scalar
+            if facts.accumulates:
+                once, rest = max(once, LATENCY), rest / 4 + 2.0 * lanes.bit_length()
+            options.append((count // lanes * once + rest, -lanes))
         lanes //= 2
     cost, negated = min(options)
     body = tuple(_in_order(stmt) for stmt in loop.body)

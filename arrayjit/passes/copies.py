@@ -1,0 +1,61 @@
+"""Copies of a body: loop symbols and locals of its own are fresh, others may be given new meanings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..ir.expr import Expr, Index, Load, Local, Variable
+from ..ir.index import Affine, Symbol
+from ..ir.loops import Define, For, Stmt, Store, Update
+from ..ir.walk import rewrite_bodies, rewrite_expressions, transform
+
+__all__ = ["copy_body"]
+
+
+def copy_body(
+    body: tuple[Stmt, ...], symbols: Mapping[Symbol, Affine], variables: Mapping[Variable, Variable]
+) -> tuple[Stmt, ...]:
+    """A body that may stand beside the original, with `symbols` and `variables` replaced."""
+    return _Copying(dict(symbols), dict(variables)).body(body)
+
+
+class _Copying:
+    def __init__(self, symbols: dict[Symbol, Affine], variables: dict[Variable, Variable]) -> None:
+        self.symbols = symbols
+        self.variables = variables
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(self._statement(stmt) for stmt in body)
+
+    def _statement(self, stmt: Stmt) -> Stmt:
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, self._node))
+        match stmt:
+            case Define(variable=variable):
+                self.variables[variable] = Variable(variable.hint, variable.dtype)
+                return replace(stmt, variable=self.variables[variable])
+            case Update(variable=variable):
+                return replace(stmt, variable=self.variables.get(variable, variable))
+            case Store(index=index):
+                return replace(stmt, index=self._index(index))
+            case For(symbol=symbol, lo=lo, hi=hi):
+                new = Symbol(symbol.hint, symbol.kind, symbol.lower, symbol.upper)
+                lo, hi = lo.substitute(self.symbols), hi.substitute(self.symbols)
+                self.symbols[symbol] = Affine.of(new)
+                return rewrite_bodies(replace(stmt, symbol=new, lo=lo, hi=hi), self.body)
+            case _:
+                return rewrite_bodies(stmt, self.body)
+
+    def _node(self, node: Expr) -> Expr:
+        match node:
+            case Local(variable=variable):
+                return Local(self.variables.get(variable, variable))
+            case Load(tensor=tensor, index=index):
+                return Load(tensor, self._index(index))
+            case Index(value=value):
+                return Index(value.substitute(self.symbols))
+            case _:
+                return node
+
+    def _index(self, index: tuple[Affine, ...]) -> tuple[Affine, ...]:
+        return tuple(position.substitute(self.symbols) for position in index)
