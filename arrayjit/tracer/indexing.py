@@ -140,6 +140,8 @@ def _evaluated(part: Affine, terms: dict[Symbol, Expr]) -> Expr:
 
 def _assign(target: View, operand: Operand, trace: Trace) -> None:
     """Write an operand into every cell of a view, broadcast as assignment broadcasts."""
+    if type(operand) is SymbolicArray and _same_cells(operand.view, target):
+        return
     given = operand.view.shape if type(operand) is SymbolicArray else ()
     trimmed = given[max(0, len(given) - target.rank) :]
     extra = given[: len(given) - len(trimmed)]
@@ -158,6 +160,15 @@ def _assign(target: View, operand: Operand, trace: Trace) -> None:
     dtype = target.tensor.dtype
     leading = (Affine.of(0),) * len(extra)
     trace.store(target, lambda position: operand_at(operand, (*leading, *position), dtype))
+
+
+def _same_cells(left: View, right: View) -> bool:
+    """Whether two views are cell for cell the same: what `x[1:] += y` assigns after its addition."""
+    return (
+        left.tensor is right.tensor
+        and left.shape == right.shape
+        and left.at(right.axes) == right.at(right.axes)
+    )
 
 
 def _assign_masked(array: SymbolicArray, mask: SymbolicArray, operand: Operand, trace: Trace) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from .view import View
 
-__all__ = ["Trace", "current_trace", "recording", "tensor_like", "tracing", "user_location"]
+__all__ = ["Trace", "current_trace", "needs_copy", "recording", "tensor_like", "tracing", "user_location"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LOOP_NAMES = "ijklmnpq"
@@ -45,13 +47,16 @@ def user_location() -> Location | None:
 
 class Trace:
     """The record of one run. `captured` are arrays of the user's that the function met by other ways
-    than its arguments (globals, closures): parameters that read and write the user's own memory."""
+    than its arguments (globals, closures): parameters that read and write the user's own memory.
+    `namespace` is the view of names that the function runs with."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_open = True
         self.statements: list[Statement] = []
         self.captured: list[tuple[Tensor, np.ndarray]] = []
+        self.namespace: Any = None
+        self._fingerprints: list[int] = []
         self._written: set[Tensor] = set()
 
     def emit(self, statement: Statement) -> None:
@@ -70,7 +75,14 @@ class Trace:
                 return tensor
         tensor = tensor_like(array, f"captured{len(self.captured)}")
         self.captured.append((tensor, array))
+        self._fingerprints.append(_fingerprint(array))
         return tensor
+
+    def changed_while_recorded(self) -> list[np.ndarray]:
+        """The captured arrays whose numbers plain Python code changed during the run: the record cannot
+        tell which reads came before."""
+        pairs = zip(self.captured, self._fingerprints, strict=True)
+        return [array for (_, array), before in pairs if _fingerprint(array) != before]
 
     def compute(
         self,
@@ -121,11 +133,25 @@ class Trace:
         return Computation(self.name, (*params, *captured), tuple(self.statements))
 
 
+def _fingerprint(array: np.ndarray) -> int:
+    return zlib.crc32(array.tobytes())
+
+
+def needs_copy(array: np.ndarray) -> bool:
+    """Whether compiled code cannot read the array where it is: foreign byte order, unaligned, or strides
+    that are no multiples of the element."""
+    flags = array.flags
+    if not (array.dtype.isnative and flags.aligned):
+        return True
+    return not flags.c_contiguous and any(stride % array.itemsize for stride in array.strides)
+
+
 def tensor_like(array: np.ndarray, label: str) -> Tensor:
-    """A parameter with the array's shape, dtype and layout (strides in elements unless C order)."""
+    """A parameter with the array's shape, dtype and layout: strides in elements, or C order for a
+    contiguous array and for one of which code gets a copy."""
     dtype = from_numpy(array.dtype)
     shape = affine(array.shape)
-    if array.flags.c_contiguous:
+    if array.flags.c_contiguous or needs_copy(array):
         return Tensor(label, shape, dtype)
     return Tensor(label, shape, dtype, affine(stride // dtype.itemsize for stride in array.strides))
 

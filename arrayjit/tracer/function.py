@@ -1,0 +1,174 @@
+"""Run the user's function once on symbolic arguments: its Computation and how to call it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from ..errors import StaticArgumentError, UnsupportedError
+from ..ir.assign import ArrayParam, Computation
+from ..ir.index import Affine
+from ..ir.tensor import Tensor
+from .array import SymbolicArray
+from .binding import (
+    ArgumentOutput,
+    CapturedSource,
+    FreshSource,
+    Output,
+    ScalarOutput,
+    Source,
+    ViewOutput,
+)
+from .elementwise import as_operand, copy
+from .namespace import Guard, Namespace
+from .parameters import Arguments
+from .signature import StaticArguments
+from .trace import Trace, current_trace, needs_copy, recording, user_location
+from .tree import Structure, flatten
+
+__all__ = ["Traced", "call_inline", "static_arguments", "trace_function"]
+
+_NO_STATICS = StaticArguments()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traced:
+    """A traced function. `sources` go with the parameters of `computation`, in order; `results` with
+    `outputs` in the places of its leaves is the value that the function returns; `guards` must hold for
+    the trace to be used again."""
+
+    computation: Computation
+    sources: tuple[Source, ...]
+    results: Structure
+    outputs: tuple[Output, ...]
+    guards: tuple[Guard, ...]
+
+
+def static_arguments(function: Callable[..., Any], names: Sequence[str]) -> StaticArguments:
+    """The arguments called `names`. Raises StaticArgumentError for a name that is no parameter."""
+    if not names:
+        return StaticArguments()
+    parameters = list(inspect.signature(function).parameters.values())
+    known = {parameter.name: position for position, parameter in enumerate(parameters)}
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    for name in names:
+        if name not in known and not takes_any:
+            raise StaticArgumentError(
+                f"static_argnames names {name!r}, which is no parameter of {_name(function)}",
+                details=(f"its parameters are {', '.join(known) or 'none'}",),
+                fix="name parameters of the function",
+            )
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positions = {known[n] for n in names if n in known and parameters[known[n]].kind in positional}
+    return StaticArguments(frozenset(positions), frozenset(names))
+
+
+def trace_function(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    static: StaticArguments = _NO_STATICS,
+) -> Traced:
+    """Trace a call. Exceptions of the user's code pass through."""
+    trace = Trace(_name(function))
+    arguments = Arguments(function, args, kwargs, static, trace)
+    with recording(trace):
+        namespace = Namespace(trace, function)
+        positional, keywords = arguments.values()
+        try:
+            result = namespace.of(_with_code(function))(*positional, **keywords)
+        finally:
+            namespace.leave()
+        arguments.require_unchanged(positional, keywords)
+        leaves, structure = flatten(result, _is_result_leaf)
+        leaves = [_settled(leaf) for leaf in leaves]
+    _require_steady_captures(trace)
+    parameters = arguments.parameters()
+    params = [ArrayParam(tensor, access) for tensor, access, _ in parameters]
+    sources: list[Source] = [source for _, _, source in parameters]
+    known = {param.tensor for param in params} | {tensor for tensor, _ in trace.captured}
+    for leaf in leaves:
+        tensor = leaf.view.tensor.storage
+        if tensor not in known:
+            known.add(tensor)
+            params.append(ArrayParam(tensor, "write"))
+            sources.append(FreshSource(_constants(tensor.shape), tensor.dtype.numpy))
+    for tensor, array in trace.captured:
+        sources.append(CapturedSource(array, needs_copy(array), trace.is_written(tensor)))
+    computation = trace.finish(params)
+    places = {param.tensor: n for n, param in enumerate(computation.params) if isinstance(param, ArrayParam)}
+    outputs = tuple(_output(leaf, arguments, places) for leaf in leaves)
+    return Traced(computation, tuple(sources), structure, outputs, namespace.guards)
+
+
+def call_inline(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call a jitted function from a function that is being traced: it becomes part of the trace."""
+    return current_trace().namespace.of(_with_code(function))(*args, **kwargs)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    if isinstance(function, functools.partial):
+        return _name(function.func)
+    name = getattr(function, "__name__", type(function).__name__)
+    return name if name.isidentifier() else "function"
+
+
+def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The callable itself, or for an object of the user's its `__call__`."""
+    call = getattr(function, "__call__", None)  # noqa: B004
+    return call if isinstance(call, MethodType) and not isinstance(function, MethodType) else function
+
+
+def _is_result_leaf(value: Any) -> bool:
+    return type(value) is SymbolicArray or issubclass(type(value), np.ndarray)
+
+
+def _settled(leaf: Any) -> SymbolicArray:
+    """A leaf of the result as it is handed out: a scalar has memory of its own."""
+    if type(leaf) is not SymbolicArray:
+        raise UnsupportedError(
+            "the function returns an array that neither it nor its arguments made",
+            loc=user_location(),
+            details=(f"{leaf.dtype} array of shape {leaf.shape}",),
+            fix="return a copy made in the function: np.array(x)",
+        )
+    as_operand(leaf)
+    if (leaf.is_scalar or leaf.weak is not None) and not leaf.view.is_whole():
+        return copy(leaf)
+    return leaf
+
+
+def _require_steady_captures(trace: Trace) -> None:
+    for array in trace.changed_while_recorded():
+        raise UnsupportedError(
+            f"a NumPy array of shape {array.shape} was read by traced code and changed by plain code",
+            loc=user_location(),
+            fix="create the array inside the jitted function, or in a function (not a method) that it calls",
+        )
+
+
+def _constants(extents: Sequence[Affine]) -> tuple[int, ...]:
+    return tuple(extent.constant for extent in extents)
+
+
+def _output(leaf: SymbolicArray, arguments: Arguments, places: Mapping[Tensor, int]) -> Output:
+    passed = arguments.position(leaf)
+    if passed is not None:
+        return ArgumentOutput(passed)
+    view = leaf.view
+    param = places[view.tensor.storage]
+    if leaf.weak is not None or leaf.is_scalar:
+        return ScalarOutput(param, leaf.weak is not None)
+    if view.tensor.base is None and view.is_whole():
+        return ViewOutput(param)
+    corner = _constants(view.at((0,) * view.rank))
+    steps = tuple(tuple(part.coefficient(axis) for part in view.index) for axis in view.axes)
+    return ViewOutput(
+        param, _constants(view.shape), corner, steps, view.tensor.base is not None, view.writeable
+    )

@@ -1,0 +1,96 @@
+"""Methods of ndarray that belong to no other feature: conversion, copying, filling, Python scalars."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..errors import DTypeError, UnsupportedError
+from ..ir.dtype import BOOL, F64, I64, DType, from_numpy
+from ..ir.expr import Expr
+from ..ir.index import Affine
+from .array import SymbolicArray, describe
+from .elementwise import as_operand, cast, convert, copy
+from .indexing import setitem
+from .registry import method
+from .trace import current_trace, user_location
+
+__all__ = ["astype", "fill", "item"]
+
+
+@method("astype")
+def astype(
+    self: SymbolicArray,
+    dtype: Any,
+    order: str = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> SymbolicArray:
+    """The array converted; a copy, unless `copy=False` and it has the dtype already."""
+    target = np.dtype(dtype)
+    if not np.can_cast(self.dtype, target, casting):  # type: ignore[arg-type]
+        raise DTypeError(
+            f"Cannot cast array data from {self.dtype!r} to {target!r} according to the rule '{casting}'",
+            loc=user_location(),
+            details=(describe(self),),
+            fix="use casting='unsafe' (the default)",
+        )
+    kind = from_numpy(target)
+    return self if not copy and kind is self.element_type else cast(self, kind)
+
+
+@method("copy")
+def copied(self: SymbolicArray, order: str = "C") -> SymbolicArray:
+    """A fresh array with the same cells."""
+    return copy(self)
+
+
+@method("fill")
+def fill(self: SymbolicArray, value: Any) -> None:
+    """Write one number into every cell."""
+    setitem(self, Ellipsis, value)
+
+
+@method("item")
+def item(self: SymbolicArray, *position: int) -> SymbolicArray:
+    """The only element, or the one at `position`, as a Python scalar."""
+    trace = current_trace()
+    as_operand(self, trace)
+    if len(position) == 1 and self.ndim > 1:
+        position = tuple(int(part) for part in np.unravel_index(position[0], self.shape))
+    if not position and self.size != 1:
+        raise UnsupportedError(
+            "can only convert an array of size 1 to a Python scalar",
+            loc=user_location(),
+            details=(describe(self),),
+            fix="give the position: x.item(i, j)",
+        )
+    at = tuple(Affine.of(part) for part in position or (0,) * self.ndim)
+    weak, kind = _python_type(self.element_type)
+
+    def cell(_: tuple[Affine, ...]) -> Expr:
+        return convert(self.load(at), kind)
+
+    return SymbolicArray(trace.compute((), kind, cell), trace, weak=weak)
+
+
+def _python_type(dtype: DType) -> tuple[type[bool] | type[int] | type[float], DType]:
+    if dtype is BOOL:
+        return bool, BOOL
+    if dtype.is_float:
+        return float, F64
+    if dtype.name == "uint64":
+        raise UnsupportedError(
+            "a uint64 as a Python int may exceed the 64-bit integers of a jitted function",
+            loc=user_location(),
+            fix="use x.astype(np.int64).item()",
+        )
+    return int, I64
+
+
+@method("tolist", "tobytes", "tofile", "dump", "dumps")
+def outside_only(self: SymbolicArray, *args: Any, **kwargs: Any) -> NoReturn:
+    """Methods that hand the numbers to Python."""
+    self.__array__()

@@ -1,0 +1,125 @@
+"""Nested arguments and results: tuples, lists, dicts, namedtuples and dataclasses of leaves.
+
+`flatten` takes a value apart into its leaves, left to right, and a hashable structure; `unflatten` puts
+leaves (the same or others) back. What is neither a container nor a leaf is static: part of the structure,
+compared by type and equality.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+__all__ = ["Leaf", "Node", "Static", "Structure", "contents", "flatten", "paths", "unflatten"]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The place of the next leaf."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Static:
+    """A value that is the same at each call."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Static) and type(self.value) is type(other.value) and self.value == other.value
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A container: its type, the keys of its children (empty for sequences), and the children."""
+
+    kind: type
+    keys: tuple[Hashable, ...]
+    children: tuple[Structure, ...]
+
+
+Structure = Union[Leaf, Static, Node]
+
+_LEAF = Leaf()
+
+
+def contents(value: Any) -> tuple[tuple[Hashable, ...], Sequence[Any]] | None:
+    """The keys and children of a container; None for anything else."""
+    kind = type(value)
+    if kind in (tuple, list):
+        return (), value
+    if kind in (dict, OrderedDict):
+        return tuple(value), tuple(value.values())
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return kind._fields, value
+    if dataclasses.is_dataclass(kind):
+        names = tuple(field.name for field in dataclasses.fields(kind))
+        return names, tuple(getattr(value, name) for name in names)
+    return None
+
+
+def flatten(value: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], Structure]:
+    """The leaves of a nested value and its structure."""
+    leaves: list[Any] = []
+
+    def build(part: Any) -> Structure:
+        if is_leaf(part):
+            leaves.append(part)
+            return _LEAF
+        inner = contents(part)
+        if inner is None:
+            return Static(part)
+        keys, children = inner
+        return Node(type(part), keys, tuple(build(child) for child in children))
+
+    return leaves, build(value)
+
+
+def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
+    """The value of this structure with these leaves."""
+    return _filled(structure, iter(leaves))
+
+
+def _filled(structure: Structure, leaves: Iterator[Any]) -> Any:
+    match structure:
+        case Leaf():
+            return next(leaves)
+        case Static(value=value):
+            return value
+        case Node(kind=kind, keys=keys, children=children):
+            values = [_filled(child, leaves) for child in children]
+            return _container(kind, keys, values)
+
+
+def _container(kind: type, keys: tuple[Hashable, ...], values: list[Any]) -> Any:
+    if kind in (tuple, list):
+        return kind(values)
+    if kind in (dict, OrderedDict):
+        return kind(zip(keys, values, strict=True))
+    if issubclass(kind, tuple):
+        return kind(*values)
+    # The fields were checked when the original was made; `__init__` might compute with their numbers.
+    instance = object.__new__(kind)
+    for name, value in zip(keys, values, strict=True):
+        object.__setattr__(instance, str(name), value)
+    return instance
+
+
+def paths(structure: Structure, prefix: str) -> list[str]:
+    """A name for each leaf, made from the keys on the way to it."""
+    match structure:
+        case Leaf():
+            return [prefix]
+        case Static():
+            return []
+        case Node(keys=keys, children=children):
+            names = keys or range(len(children))
+            pairs = zip(names, children, strict=True)
+            return [path for name, child in pairs for path in paths(child, f"{prefix}_{name}")]
