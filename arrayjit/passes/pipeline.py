@@ -15,7 +15,14 @@ from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
 from .expand import expand
+from .fuse import fuse
+from .hoist import hoist
+from .lifetimes import lifetimes
 from .lower import lower
+from .order import order
+from .place import place
+from .prune import prune
+from .share import share
 from .simplify import simplify
 from .vectorise import vectorise
 
@@ -43,7 +50,14 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = ()
 LOWERING: Pass[Computation, Kernel] = Pass(lower)
 
 ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
-    Pass(expand, after=("lower",), why="targets know primitive ops only"),
+    Pass(prune, after=("lower",), why="lowering shows which temporaries are read"),
+    Pass(fuse, after=("prune",), why="a dead nest would stand in the way of others"),
+    Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
+    Pass(expand, after=("place",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
-    Pass(vectorise, after=("simplify",), why="it weighs what is left of the body"),
+    Pass(share, after=("simplify",), why="equal values look equal in simple form only"),
+    Pass(hoist, after=("share",), why="a value moves out of a loop once, not with each of its copies"),
+    Pass(order, after=("hoist",), why="the innermost loop is chosen by what is left in it"),
+    Pass(vectorise, after=("order",), why="it takes the innermost loop"),
+    Pass(lifetimes, after=("place",), why="no later pass may move a use of a temporary"),
 )

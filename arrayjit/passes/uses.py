@@ -1,0 +1,111 @@
+"""Every use of the temporaries of a kernel, with the loops and branches around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ..ir.assign import ArrayParam
+from ..ir.index import Affine
+from ..ir.loops import Fill, For, If, Kernel, Stmt, Store
+from ..ir.tensor import Tensor
+from ..ir.walk import expressions
+from .access import loads
+
+__all__ = ["Frame", "Path", "Use", "common_path", "makes_anew", "uses_of_temporaries"]
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """A loop, or one side of an If when `loop` is None; statements `first` to `last` stand in it."""
+
+    loop: For | None
+    first: int
+    last: int = 0
+
+
+Path = tuple[Frame, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """One access by statement number `at`; `index` is None when it is computed at run time, or for a
+    Fill."""
+
+    tensor: Tensor
+    index: tuple[Affine, ...] | None
+    path: Path
+    stmt: Stmt
+    at: int
+    writes: bool
+
+
+@dataclass(slots=True)
+class _Collection:
+    given: set[Tensor]
+    found: dict[Tensor, list[Use]] = field(default_factory=dict)
+    count: int = 0
+
+    def body(self, body: tuple[Stmt, ...], path: Path) -> None:
+        for stmt in body:
+            at = self.count
+            self.count += 1
+            for expr in expressions(stmt):
+                for tensor, index in loads(expr):
+                    self.add(Use(tensor, index, path, stmt, at, False))
+            match stmt:
+                case Store(tensor=tensor, index=index):
+                    self.add(Use(tensor, index, path, stmt, at, True))
+                case Fill(tensor=tensor):
+                    self.add(Use(tensor, None, path, stmt, at, True))
+                case For(body=inner):
+                    self.inside(Frame(stmt, at), inner, path)
+                case If(body=inner, orelse=other):
+                    self.inside(Frame(None, at), inner, path)
+                    self.inside(Frame(None, at), other, path)
+                case _:
+                    pass
+
+    def inside(self, frame: Frame, body: tuple[Stmt, ...], path: Path) -> None:
+        self.body(body, (*path, frame))
+        frame.last = self.count - 1
+
+    def add(self, use: Use) -> None:
+        if use.tensor.storage not in self.given:
+            self.found.setdefault(use.tensor.storage, []).append(use)
+
+
+def uses_of_temporaries(kernel: Kernel) -> dict[Tensor, list[Use]]:
+    """The uses of each temporary's storage in program order; a statement reads before it writes."""
+    collection = _Collection({p.tensor.storage for p in kernel.params if isinstance(p, ArrayParam)})
+    collection.body(kernel.body, ())
+    return collection.found
+
+
+def common_path(paths: Iterable[Path]) -> Path:
+    """The loops and branches around all uses."""
+    remaining = iter(paths)
+    common = next(remaining)
+    for path in remaining:
+        length = 0
+        for mine, theirs in zip(common, path, strict=False):
+            if mine is not theirs:
+                break
+            length += 1
+        common = common[:length]
+    return common
+
+
+def makes_anew(uses: Sequence[Use], common: Path, axes: Sequence[int]) -> bool:
+    """Whether each iteration of the common loops first writes all cells along `axes` of the tensor, so
+    that no value passes from one iteration to another."""
+    first = uses[0]
+    inner = {frame.loop.symbol: frame.loop for frame in first.path[len(common) :] if frame.loop}
+    if not first.writes or first.index is None or len(inner) < len(first.path) - len(common):
+        return False
+    for axis in axes:
+        symbol = first.index[axis].symbol
+        loop = inner.pop(symbol, None) if symbol is not None else None
+        if loop is None or (loop.lo, loop.hi, loop.step) != (Affine.of(0), first.tensor.shape[axis], 1):
+            return False
+    return True
