@@ -10,25 +10,27 @@ from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Stmt, Store, Update
 from ..ir.walk import rewrite_bodies, rewrite_expressions, transform
 
-__all__ = ["copy_body"]
+__all__ = ["Copying", "copy_body"]
 
 
 def copy_body(
     body: tuple[Stmt, ...], symbols: Mapping[Symbol, Affine], variables: Mapping[Variable, Variable]
 ) -> tuple[Stmt, ...]:
     """A body that may stand beside the original, with `symbols` and `variables` replaced."""
-    return _Copying(dict(symbols), dict(variables)).body(body)
+    return Copying(symbols, variables).body(body)
 
 
-class _Copying:
-    def __init__(self, symbols: dict[Symbol, Affine], variables: dict[Variable, Variable]) -> None:
-        self.symbols = symbols
-        self.variables = variables
+class Copying:
+    """One copy in the making: what its symbols and locals have become so far."""
+
+    def __init__(self, symbols: Mapping[Symbol, Affine], variables: Mapping[Variable, Variable]) -> None:
+        self.symbols = dict(symbols)
+        self.variables = dict(variables)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(self._statement(stmt) for stmt in body)
+        return tuple(self.statement(stmt) for stmt in body)
 
-    def _statement(self, stmt: Stmt) -> Stmt:
+    def statement(self, stmt: Stmt) -> Stmt:
         stmt = rewrite_expressions(stmt, lambda expr: transform(expr, self._node))
         match stmt:
             case Define(variable=variable):
@@ -39,7 +41,7 @@ class _Copying:
             case Store(index=index):
                 return replace(stmt, index=self._index(index))
             case For(symbol=symbol, lo=lo, hi=hi):
-                new = Symbol(symbol.hint, symbol.kind, symbol.lower, symbol.upper)
+                new = Symbol(symbol.hint)
                 lo, hi = lo.substitute(self.symbols), hi.substitute(self.symbols)
                 self.symbols[symbol] = Affine.of(new)
                 return rewrite_bodies(replace(stmt, symbol=new, lo=lo, hi=hi), self.body)

@@ -1,0 +1,123 @@
+"""jam: several rows of a matrix product are computed at once, so that what they share is loaded once.
+
+    for i in parallel(0, 256):                        for j in vector(0, 256, lanes=32):
+        for j in vector(0, 256, lanes=64):                for i in sequential(0, 21):
+            c0 = -0.0                                         c0 = -0.0
+            for k in sequential(0, 256):        ->            c1 = -0.0  ...
+                c0 = fma(a[i, k], b[k, j], c0)                for k in sequential(0, 256):
+            y[i, j] = c0                                          t = b[k, j]
+                                                                  c0 = fma(a[12*i, k], t, c0)
+                                                                  c1 = fma(a[12*i + 1, k], t, c1)  ...
+                                                              y[12*i, j] = c0  ...
+                                                          (the last 4 rows likewise)
+
+The outer loop is unrolled and its copies are interleaved; the sums stay in vector registers, of which
+`Caps` says how many bytes they have. Every cell is computed by the very operations of before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..ir.code import Caps
+from ..ir.expr import Load
+from ..ir.index import Affine, Symbol
+from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ..ir.walk import expressions, kept, rewrite_bodies, walk
+from .copies import Copying
+from .share import share
+from .strides import stride
+
+__all__ = ["jam"]
+
+MAX_LANES = 64
+MAX_STATEMENTS = 16
+
+
+def jam(kernel: Kernel, caps: Caps) -> Kernel:
+    """Every matrix-product-like nest with its rows interleaved."""
+
+    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return kept(body, [_jammed(stmt, caps) or rewrite_bodies(stmt, visit) for stmt in body])
+
+    body = visit(kernel.body)
+    return kernel if body is kernel.body else share(replace(kernel, body=body), caps)
+
+
+def _jammed(rows: Stmt, caps: Caps) -> Stmt | None:
+    """A loop over rows and columns with the rows interleaved, or None where that does not help."""
+    if not isinstance(rows, For) or rows.kind is not LoopKind.PARALLEL or rows.step != 1:
+        return None
+    *before, columns = rows.body
+    if rows.trips is None or not isinstance(columns, For) or not _is_product(rows, before, columns):
+        return None
+    sums = sum(isinstance(stmt, Update) for stmt in walk_statements(columns.body))
+    widest = max(s.variable.dtype.itemsize for s in walk_statements(columns.body) if isinstance(s, Update))
+    lanes = min(MAX_LANES, 2 * caps.vector_bytes // widest)
+    while columns.trips is not None and lanes > columns.trips:
+        lanes //= 2
+    registers = 32 if caps.vector_bytes >= 64 else 16
+    at_most = registers * 3 // 8 // sums
+    if rows.trips < 2 or at_most < 2:
+        return None
+    at_once = -(-rows.trips // -(-rows.trips // at_most))
+    body = (*before, *columns.body)
+    blocks, rest = divmod(rows.trips, at_once)
+    block = Symbol(rows.symbol.hint)
+    start = rows.lo + Affine.of(block) * at_once
+    loop = For(block, Affine.of(0), Affine.of(blocks), _interleaved(body, rows.symbol, start, at_once))
+    tail = _interleaved(body, rows.symbol, rows.lo + blocks * at_once, rest) if rest else ()
+    return replace(columns, lanes=lanes, body=(loop, *tail))
+
+
+def _is_product(rows: For, before: Sequence[Stmt], columns: For) -> bool:
+    """Do rows of sums over inner loops read something in common that differs by column?"""
+    inside = list(walk_statements(columns.body))
+    loops = [columns, *(stmt for stmt in inside if isinstance(stmt, For))]
+    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
+    return (
+        columns.kind is LoopKind.VECTOR
+        and len(inside) <= MAX_STATEMENTS
+        and all(isinstance(stmt, Define) for stmt in before)
+        and not any({*loop.lo.symbols, *loop.hi.symbols} & {rows.symbol} for loop in loops)
+        and all(loop.kind is LoopKind.SEQUENTIAL for loop in loops[1:])
+        and all(stmt.variable in own for stmt in inside if isinstance(stmt, Update))
+        and all(_mentions(stmt, rows.symbol) for stmt in inside if isinstance(stmt, Store))
+        and any(
+            _shares_columns(stmt, rows.symbol, columns.symbol) for loop in loops[1:] for stmt in loop.body
+        )
+    )
+
+
+def _mentions(store: Store, symbol: Symbol) -> bool:
+    return any(symbol in position.symbols for position in store.index)
+
+
+def _shares_columns(stmt: Stmt, row: Symbol, column: Symbol) -> bool:
+    """Does a sum read a cell that is the same in every row but not in every column?"""
+    nodes = (node for expr in expressions(stmt) for node in walk(expr)) if isinstance(stmt, Update) else ()
+    return any(
+        isinstance(node, Load)
+        and stride(node.tensor, node.index, row) == 0
+        and stride(node.tensor, node.index, column) != 0
+        for node in nodes
+    )
+
+
+def _interleaved(body: tuple[Stmt, ...], row: Symbol, start: Affine, count: int) -> tuple[Stmt, ...]:
+    """`count` rows from `start` on, each statement of one followed by that of the next."""
+    return _merged(body, [Copying({row: start + n}, {}) for n in range(count)])
+
+
+def _merged(body: tuple[Stmt, ...], copies: Sequence[Copying]) -> tuple[Stmt, ...]:
+    out: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, For):
+            symbol = Symbol(stmt.symbol.hint)
+            for copy in copies:
+                copy.symbols[stmt.symbol] = Affine.of(symbol)
+            out.append(replace(stmt, symbol=symbol, body=_merged(stmt.body, copies)))
+        else:
+            out.extend(copy.statement(stmt) for copy in copies)
+    return tuple(out)
