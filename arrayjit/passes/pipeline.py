@@ -14,9 +14,11 @@ from typing import Generic, TypeVar
 from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
+from .cascade import cascade
 from .expand import expand
 from .fuse import fuse
 from .hoist import hoist
+from .jam import jam
 from .lifetimes import lifetimes
 from .lower import lower
 from .order import order
@@ -55,9 +57,11 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
     Pass(expand, after=("place",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
-    Pass(share, after=("simplify",), why="equal values look equal in simple form only"),
-    Pass(hoist, after=("share",), why="a value moves out of a loop once, not with each of its copies"),
-    Pass(order, after=("hoist",), why="the innermost loop is chosen by what is left in it"),
-    Pass(vectorise, after=("order",), why="it takes the innermost loop"),
+    Pass(order, after=("simplify",), why="only loops that run more than once are worth a place in the nest"),
+    Pass(hoist, after=("order",), why="what it puts between two loops keeps them from being interchanged"),
+    Pass(share, after=("hoist",), why="neighbouring loops hoist equal values"),
+    Pass(vectorise, after=("share",), why="lanes follow from what is left in the body"),
+    Pass(cascade, after=("vectorise",), why="its trees are built per lane"),
+    Pass(jam, after=("cascade",), why="rows are interleaved around vector loops"),
     Pass(lifetimes, after=("place",), why="no later pass may move a use of a temporary"),
 )
