@@ -18,7 +18,7 @@ from ..ir.dtype import DType
 from ..ir.expr import Expr
 from ..ir.index import Affine, Extent
 from .registry import METHODS
-from .trace import Trace, user_location
+from .trace import TEMPORARY, Trace, user_location
 from .view import View
 
 __all__ = ["SymbolicArray", "describe"]
@@ -216,11 +216,12 @@ class SymbolicArray:
 def describe(array: SymbolicArray) -> str:
     """A phrase for messages: what the value is, its dtype and shape, and its name."""
     label = array.view.tensor.label
+    name = "" if label == TEMPORARY else f" {label}"
     if array.weak is not None:
-        return f"{array.weak.__name__} {label}"
+        return array.weak.__name__ + name
     if array.is_scalar:
-        return f"{array.dtype} scalar {label}"
-    return f"{array.dtype} array {label} of shape {array.shape}"
+        return f"{array.dtype} scalar{name}"
+    return f"{array.dtype} array{name} of shape {array.shape}"
 
 
 def _extent(extent: Affine) -> Any:

@@ -42,10 +42,9 @@ _INSTALLED = tuple(
     }
 )
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_BAKED = (bool, int, float, str, bytes, tuple, type(None), np.generic, np.ndarray, FunctionType)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Guard:
     """A global or a closure variable that the trace read: the trace is valid while it holds `value`."""
 
@@ -94,7 +93,7 @@ class Namespace:
 
     def read(self, holder: Mapping[str, Any] | CellType, name: str, value: Any) -> Any:
         """`of(value)`, and the trace depends on `holder` keeping it."""
-        if isinstance(value, _BAKED):
+        if not isinstance(value, ModuleType):
             self._guards.setdefault((id(holder), name), Guard(holder, name, value))
         return self.of(value)
 
@@ -247,6 +246,9 @@ class NumpyFunction:
             raise _random_numbers(f"np.random.{self._function.__name__}")
         symbolic = [_symbolic(arg) for arg in args]
         return _as_constants(self._function(*symbolic, **{k: _symbolic(v) for k, v in kwargs.items()}))
+
+    def __repr__(self) -> str:
+        return f"<{self._function!r} as seen by a traced function>"
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._function, name)

@@ -74,10 +74,10 @@ def array_function(
 ) -> Any:
     """A NumPy function called with a symbolic array among its arguments."""
     ours = FUNCTIONS.get(function)
-    name = function.__name__
+    name = f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
     if ours is None:
-        _refuse(f"np.{name}", [known.__name__ for known in FUNCTIONS], name)
-    return _called(ours, f"np.{name}", args, kwargs)
+        _refuse(name, [f"np.{known.__name__}" for known in FUNCTIONS], name)
+    return _called(ours, name, args, kwargs)
 
 
 def _moved(name: str, result: SymbolicArray, out: SymbolicArray, where: Any) -> SymbolicArray:

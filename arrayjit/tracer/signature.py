@@ -76,10 +76,8 @@ def key_of(args: Sequence[Any], kwargs: Mapping[str, Any], static: StaticArgumen
             _add_static(value, key, repr(name))
         else:
             views += _add(value, key, leaves)
-    if len(leaves) > 1:
-        arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
-        if len(arrays) > 1 and (views or len({id(array) for array in arrays}) < len(arrays)):
-            key.extend(overlaps(leaves))
+    if len(leaves) > 1 and (views or len(set(map(id, leaves))) < len(leaves)):
+        key.extend(overlaps(leaves))
     return tuple(key), leaves
 
 

@@ -25,9 +25,24 @@ from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from .view import View
 
-__all__ = ["Trace", "current_trace", "needs_copy", "recording", "tensor_like", "tracing", "user_location"]
+__all__ = [
+    "TEMPORARY",
+    "Trace",
+    "current_trace",
+    "needs_copy",
+    "recording",
+    "tensor_like",
+    "tracing",
+    "user_location",
+]
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_NOT_THE_USERS = (
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
+    os.path.dirname(np.__file__) + os.sep,
+)
+TEMPORARY = "t"
+"""The label of arrays that the user did not name."""
+
 _LOOP_NAMES = "ijklmnpq"
 
 Body = Callable[[tuple[Affine, ...]], Expr]
@@ -36,10 +51,9 @@ Body = Callable[[tuple[Affine, ...]], Expr]
 def user_location() -> Location | None:
     """The innermost line that is neither arrayjit's nor NumPy's."""
     frame = sys._getframe(1)
-    numpy_folder = os.path.dirname(np.__file__) + os.sep
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((_PACKAGE, numpy_folder)):
+        if not file.startswith(_NOT_THE_USERS):
             return Location(file, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -90,7 +104,7 @@ class Trace:
         dtype: DType,
         body: Body,
         *,
-        label: str = "t",
+        label: str = TEMPORARY,
         over: Sequence[Extent] = (),
         accum: Op | None = None,
         initial: Expr | None = None,
