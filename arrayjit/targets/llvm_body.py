@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from typing_extensions import assert_never
 
@@ -52,7 +53,8 @@ class Body:
         self._lanes = _ONE
         self._values: dict[Variable, Value] = {}
         self._mutable = _updated(kernel.body)
-        self._partials: frozenset[Variable] = frozenset()
+        self._accumulating: frozenset[Variable] = frozenset()
+        self._in_order: frozenset[Variable] = frozenset()
         self._status = {id(stmt): number for number, stmt in enumerate(raises(kernel), 1)}
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
@@ -108,7 +110,7 @@ class Body:
             case Gather(tensor=tensor):
                 return self._memory.gather(tensor, args)
             case Local(variable=variable):
-                if variable in self._partials:
+                if variable in self._accumulating:
                     raise CompilerBug(f"{variable} is read while lanes accumulate it", stage="targets/llvm")
                 return self._values[variable]
             case Index(value=position):
@@ -134,20 +136,26 @@ class Body:
         self._values[variable] = value
 
     def _update(self, update: Update) -> None:
-        variable = update.variable
-        old = self._values[variable]
-        new = self._combined(update, old)
+        variable, accum = update.variable, update.accum
+        new = old = self._values[variable]
+        product = update.value.args if update.contract and isinstance(update.value, Apply) else None
+        operands = [self._value(expr) for expr in product or (update.value,)]
+        if accum is None:
+            (new,) = operands
+        elif variable in self._in_order:
+            for lane in range(self._lanes.count):
+                new = self._combined(accum, new, [self._writer.lane(operand, lane) for operand in operands])
+        else:
+            new = self._combined(accum, old, operands)
         if new.lanes > old.lanes:
             raise CompilerBug(f"lanes assign different values to {variable}", stage="targets/llvm")
         self._values[variable] = self._writer.widen(new, old.lanes)
 
-    def _combined(self, update: Update, old: Value) -> Value:
-        if update.accum is None:
-            return self._value(update.value)
-        if update.contract and isinstance(update.value, Apply):
-            left, right = (self._value(arg) for arg in update.value.args)
-            return fma(self._writer, left, right, old)
-        return apply(self._writer, update.accum, (old, self._value(update.value)), old.dtype)
+    def _combined(self, accum: Op, old: Value, operands: list[Value]) -> Value:
+        """One operand accumulated, or the product of two by fused multiply-add."""
+        if len(operands) == 2:
+            return fma(self._writer, operands[0], operands[1], old)
+        return apply(self._writer, accum, (old, operands[0]), old.dtype)
 
     # Branches
 
@@ -155,8 +163,8 @@ class Body:
         self._guarded(
             self._condition(stmt.condition),
             self._changed(stmt.body + stmt.orelse),
-            lambda: self.statements(stmt.body),
-            lambda: self.statements(stmt.orelse),
+            partial(self.statements, stmt.body),
+            partial(self.statements, stmt.orelse),
         )
 
     def _raise(self, stmt: Raise) -> None:
@@ -225,22 +233,23 @@ class Body:
 
     def _sequential(self, loop: For, lo: Operand, hi: Operand) -> None:
         self._loop(
-            loop.symbol, lo, hi, loop.step, self._changed(loop.body), lambda: self.statements(loop.body)
+            loop.symbol, lo, hi, loop.step, self._changed(loop.body), partial(self.statements, loop.body)
         )
 
     def _vector(self, loop: For) -> None:
-        """Whole vectors, then what remains one by one."""
+        """Whole vectors, then what remains: in narrower vectors if it may be long, then one by one."""
         if self._lanes.count > 1 or loop.lanes & (loop.lanes - 1):
             raise CompilerBug(f"a vector loop of {loop.lanes} lanes inside another", stage="targets/llvm")
         writer = self._writer
         lo, hi = self._bound(loop.lo), self._bound(loop.hi)
-        whole = self._whole(lo, hi, loop.step, loop.lanes)
-        middle = writer.add(lo, writer.multiply(whole, loop.step))
         changed = self._changed(loop.body)
-        self._guarded(
-            writer.compare("sgt", whole, 0), changed, lambda: self._vectors(loop, lo, middle, changed)
-        )
-        self._sequential(loop, middle, hi)
+        for lanes in _widths(loop, changed):
+            whole = self._whole(lo, hi, loop.step, lanes)
+            middle = writer.add(lo, writer.multiply(whole, loop.step))
+            span = partial(self._vectors, loop, lanes, lo, middle, changed)
+            self._guarded(writer.compare("sgt", whole, 0), changed, span)
+            lo = middle
+        self._sequential(loop, lo, hi)
 
     def _whole(self, lo: Operand, hi: Operand, step: int, lanes: int) -> Operand:
         """The iterations that fill whole vectors."""
@@ -254,22 +263,28 @@ class Body:
         positive = writer.pure(f"call i64 @llvm.smax.i64(i64 {count}, i64 0)")
         return writer.pure(f"and i64 {positive}, {-lanes}")
 
-    def _vectors(self, loop: For, lo: Operand, hi: Operand, changed: tuple[Variable, ...]) -> None:
-        """The whole vectors of a loop, of which there is at least one; `changed` accumulate lane by lane."""
+    def _vectors(
+        self, loop: For, lanes: int, lo: Operand, hi: Operand, changed: tuple[Variable, ...]
+    ) -> None:
+        """The iterations from `lo` to `hi`, at least one vector of them. The locals of `changed` accumulate
+        lane by lane at the loop's own width; narrower vectors belong to the remainder, which is in order."""
         accums = {variable: _accum(variable, loop.body) for variable in changed}
         totals = {variable: self._values[variable] for variable in changed}
-        for variable, op in accums.items():
-            neutral = identity(op, variable.dtype)
-            self._values[variable] = self._writer.widen(neutral, loop.lanes)
-        self._lanes = Lanes(loop.symbol, loop.step, loop.lanes)
-        self._partials = frozenset(changed)
-        stride = loop.step * loop.lanes
-        self._loop(loop.symbol, lo, hi, stride, changed, lambda: self.statements(loop.body))
+        by_lane = lanes == loop.lanes
+        if by_lane:
+            for variable, op in accums.items():
+                self._values[variable] = self._writer.widen(identity(op, variable.dtype), lanes)
+        self._lanes = Lanes(loop.symbol, loop.step, lanes)
+        self._accumulating = frozenset(changed)
+        self._in_order = frozenset() if by_lane else self._accumulating
+        body = partial(self.statements, loop.body)
+        self._loop(loop.symbol, lo, hi, loop.step * lanes, changed, body)
         self._lanes = _ONE
-        self._partials = frozenset()
-        for variable, op in accums.items():
-            folded = fold(self._writer, op, self._values[variable])
-            self._values[variable] = apply(self._writer, op, (totals[variable], folded), variable.dtype)
+        self._accumulating = self._in_order = frozenset()
+        if by_lane:
+            for variable, op in accums.items():
+                folded = fold(self._writer, op, self._values[variable])
+                self._values[variable] = apply(self._writer, op, (totals[variable], folded), variable.dtype)
 
     def _loop(
         self,
@@ -285,7 +300,7 @@ class Body:
             body()
             return
         runs = self._writer.compare("slt" if step > 0 else "sgt", lo, hi)
-        self._guarded(runs, changed, lambda: self._repeat(symbol, lo, hi, step, changed, body))
+        self._guarded(runs, changed, partial(self._repeat, symbol, lo, hi, step, changed, body))
 
     def _repeat(
         self,
@@ -349,3 +364,13 @@ def _accum(variable: Variable, body: tuple[Stmt, ...]) -> Op:
     if ops or op is None:
         raise CompilerBug(f"lanes carry {variable} from one iteration to another", stage="targets/llvm")
     return op
+
+
+def _widths(loop: For, changed: tuple[Variable, ...]) -> tuple[int, ...]:
+    """The widths in which a vector loop is printed. Narrower vectors cannot keep the order of what an
+    inner loop accumulates."""
+    narrow = loop.lanes // 4
+    inner = _updated(tuple(stmt for stmt in walk_statements(loop.body) if isinstance(stmt, For)))
+    if narrow < 4 or not inner.keys().isdisjoint(changed):
+        return (loop.lanes,)
+    return (loop.lanes, narrow)

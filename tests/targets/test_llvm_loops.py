@@ -48,7 +48,7 @@ def test_vector_loop_visits_every_element_once(size, lanes):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", ["add", "multiply", "maximum", "fmin"])
-@pytest.mark.parametrize("lanes", [4, 16])
+@pytest.mark.parametrize("lanes", [4, 16, 64])
 def test_accumulating_vector_loop_combines_in_the_documented_order(size, name, lanes):
     source = np.random.default_rng(0).normal(1, 0.3, size).astype(np.float32)
     if size > 9:
@@ -105,6 +105,42 @@ def test_contracted_update_in_lanes():
     for x, y in zip(left[16:], right[16:], strict=True):
         expected = fma(x, y, expected)
     assert result == expected
+
+
+@pytest.mark.parametrize("size", [5, 13, 31, 95])
+def test_remainder_of_a_wide_loop_is_in_order(size):
+    """The remainder may be computed in narrower vectors; each lane still counts, the same for all or not."""
+    source = np.random.default_rng(10).normal(size=size).astype(np.float32)
+    x, out, i = Tensor.of("x", (size,), F32), Tensor.of("out", (3,), F32), Symbol("i")
+    total, squares, count = (Variable(name, F32) for name in ("total", "squares", "count"))
+    value = call("add", at(x, i), Const(1.0, F32))
+    body = [
+        *(Define(variable, Const(0.0, F32)) for variable in (total, squares, count)),
+        vector(
+            i,
+            size,
+            Update(total, value, op("add")),
+            Update(squares, call("multiply", at(x, i), at(x, i)), op("add"), contract=True),
+            Update(count, Const(1.0, F32), op("add")),
+            lanes=32,
+        ),
+        *(put(out, n, value=Local(variable)) for n, variable in enumerate((total, squares, count))),
+    ]
+    result = np.empty(3, np.float32)
+    run(body, [(x, source)], [(out, result)])
+    first = lane_order(np.add, np.float32(0), source + np.float32(1), 32, np.float32(-0.0))
+    exact = np.float32(0)
+    lanes = np.full(32, np.float32(-0.0))
+    whole = size // 32 * 32
+    for start in range(0, whole, 32):
+        part = source[start : start + 32]
+        lanes = fma(part, part, lanes)
+    while whole and len(lanes) > 1:
+        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
+    exact = exact + lanes[0] if whole else exact
+    for x_ in source[whole:]:
+        exact = fma(x_, x_, exact)
+    assert result.tobytes() == np.array([first, exact, size], np.float32).tobytes()
 
 
 def test_outer_vector_loop_sums_columns():
