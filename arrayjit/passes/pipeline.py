@@ -15,6 +15,7 @@ from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
 from .cascade import cascade
+from .collapse import collapse
 from .expand import expand
 from .fuse import fuse
 from .hoist import hoist
@@ -26,6 +27,7 @@ from .place import place
 from .prune import prune
 from .share import share
 from .simplify import simplify
+from .tails import tails
 from .vectorise import vectorise
 
 __all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "Pass"]
@@ -58,10 +60,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(expand, after=("place",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(order, after=("simplify",), why="only loops that run more than once are worth a place in the nest"),
-    Pass(hoist, after=("order",), why="what it puts between two loops keeps them from being interchanged"),
+    Pass(collapse, after=("order",), why="loops join in the order in which memory lies"),
+    Pass(hoist, after=("collapse",), why="what it puts between two loops keeps them from being interchanged"),
     Pass(share, after=("hoist",), why="neighbouring loops hoist equal values"),
     Pass(vectorise, after=("share",), why="lanes follow from what is left in the body"),
     Pass(cascade, after=("vectorise",), why="its trees are built per lane"),
     Pass(jam, after=("cascade",), why="rows are interleaved around vector loops"),
+    Pass(tails, after=("jam",), why="a loop and its tail are no longer one nest"),
     Pass(lifetimes, after=("place",), why="no later pass may move a use of a temporary"),
 )

@@ -42,6 +42,7 @@ from ..ir.loops import (
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .strides import stride
+from .tails import may_repeat
 
 __all__ = ["MIN_LANES", "vectorise"]
 
@@ -88,13 +89,15 @@ def _as_vector(loop: For, count: int) -> tuple[float, Stmt] | None:
     facts = _Facts.of(loop)
     if facts is None:
         return None
-    scalar = _cost(loop.body, None, 1)
+    scalar, repeats = _cost(loop.body, None, 1), may_repeat(loop.body)
     lanes, options = facts.lanes, []
     while lanes >= MIN_LANES:
         if lanes <= count:
             once, rest = _cost(loop.body, loop.symbol, lanes), count % lanes * scalar
             if facts.accumulates:
                 once, rest = max(once, LATENCY), rest / 4 + 2.0 * lanes.bit_length()
+            elif rest and repeats:
+                rest = once
             options.append((count // lanes * once + rest, -lanes))
         lanes //= 2
     cost, negated = min(options)

@@ -1,0 +1,62 @@
+"""tails: what is left of a vector loop is one more vector, which overlaps the one before it.
+
+    for i in vector(0, 100, lanes=16):          for i in vector(0, 96, lanes=16):
+        y[i] = sqrt(x[i])                ->         y[i] = sqrt(x[i])
+                                                for i in vector(84, 100, lanes=16):
+                                                    y[i] = sqrt(x[i])
+
+The last cells are computed twice, to the same values, instead of one by one. That needs a body that
+reads nothing it writes and adds up nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..ir.code import Caps
+from ..ir.expr import Gather, Load
+from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ..ir.walk import expressions, kept, rewrite_bodies, walk
+from .copies import copy_body
+
+__all__ = ["may_repeat", "tails"]
+
+
+def tails(kernel: Kernel, caps: Caps) -> Kernel:
+    """Every vector loop that may repeat iterations made of whole vectors."""
+    body = _body(kernel.body)
+    return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+def may_repeat(body: tuple[Stmt, ...]) -> bool:
+    """Does running an iteration again change nothing?"""
+    inside = list(walk_statements(body))
+    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
+    if any(isinstance(stmt, Update) and stmt.variable not in own for stmt in inside):
+        return False
+    written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
+    return not any(
+        isinstance(node, (Load, Gather)) and node.tensor.storage in written
+        for stmt in inside
+        for expr in expressions(stmt)
+        for node in walk(expr)
+    )
+
+
+def _body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    out: list[Stmt] = []
+    for stmt in body:
+        stmt = rewrite_bodies(stmt, _body)
+        out.extend(_whole(stmt) if isinstance(stmt, For) else [stmt])
+    return kept(body, out)
+
+
+def _whole(loop: For) -> Sequence[Stmt]:
+    if loop.kind is not LoopKind.VECTOR or loop.trips is None or loop.trips <= loop.lanes:
+        return [loop]
+    left = loop.trips % loop.lanes
+    if not left or not may_repeat(loop.body):
+        return [loop]
+    last = replace(loop, lo=loop.hi - loop.lanes)
+    return [replace(loop, hi=loop.hi - left), *copy_body((last,), {}, {})]
