@@ -55,12 +55,23 @@ def link(kernel, target="sync_llvm"):
 
 
 def run(body, reads=(), writes=(), bindings=(), name="kernel", **rest):
-    """Run the statements. Arrays are given as pairs (tensor, array), static symbols as (symbol, number)."""
+    """Run the statements, first as the reference means them, then as native code, which must agree.
+    Arrays are given as pairs (tensor, array), static symbols as (symbol, number)."""
     params = [ArrayParam(tensor, "read") for tensor, _ in reads]
     params += [ArrayParam(tensor, "update") for tensor, _ in writes]
     params += [IndexParam(symbol) for symbol, _ in bindings]
     kernel = Kernel(name, tuple(params), tuple(body), **rest)
-    link(kernel).launch([array.ctypes.data for _, array in (*reads, *writes)], [n for _, n in bindings])
+    numbers = [number for _, number in bindings]
+    inputs, outputs = [array for _, array in reads], [array for _, array in writes]
+    expected = [array.copy() for array in outputs]
+    launch(kernel, "interp", [*inputs, *expected], numbers)
+    launch(kernel, "sync_llvm", [*inputs, *outputs], numbers)
+    for got, wanted in zip(outputs, expected, strict=True):
+        np.testing.assert_array_equal(got, wanted, strict=True)
+
+
+def launch(kernel, target, arrays, numbers=()):
+    link(kernel, target).launch([array.ctypes.data for array in arrays], numbers)
 
 
 def elementwise(make, *arrays, dtype=None, lanes=8, target="sync_llvm"):
@@ -73,7 +84,7 @@ def elementwise(make, *arrays, dtype=None, lanes=8, target="sync_llvm"):
     result = np.empty(count, out.dtype.numpy)
     params = [ArrayParam(tensor, "read") for tensor in tensors] + [ArrayParam(out, "write")]
     kernel = Kernel("elementwise", tuple(params), (vector(i, count, put(out, i, value=value), lanes=lanes),))
-    link(kernel, target).launch([array.ctypes.data for array in (*arrays, result)])
+    launch(kernel, target, [*arrays, result])
     return result
 
 

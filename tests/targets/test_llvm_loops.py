@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from handmade import at, call, f64, link, loop, put, run, static, tensor_like, vector
+from handmade import at, call, f64, launch, link, loop, put, run, static, tensor_like, vector
 
 from arrayjit.errors import CompilerBug
 from arrayjit.ir.assign import ArrayParam
@@ -309,5 +309,6 @@ def test_long_bodies_and_deep_expressions():
     for _ in range(60):
         shared = call("add", shared, shared)
     result = np.array([1.0, 2.0, 3.0, 4.0])
-    run([put(x, 0, value=deep), put(x, 3, value=shared), Comment("done\n")], writes=[(x, result)])
+    body = (put(x, 0, value=deep), put(x, 3, value=shared), Comment("done\n"))
+    launch(Kernel("deep", (ArrayParam(x, "update"),), body), "sync_llvm", [result])
     np.testing.assert_array_equal(result, [6001.0, 2.0, 3.0, 3 * 2.0**60])
