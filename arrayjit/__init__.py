@@ -1,0 +1,46 @@
+"""arrayjit compiles NumPy programs: decorate a function with `jit` and it runs as native code."""
+
+from .api import JitFunction, jit, spec, use
+from .errors import (
+    BackendUnavailable,
+    CompilerBug,
+    ConcretizationError,
+    DTypeError,
+    IndexOutOfRange,
+    IntegerOverflow,
+    LeakedArrayError,
+    ReadOnlyError,
+    ShapeError,
+    StaticArgumentError,
+    UnknownTarget,
+    UnsupportedError,
+    UserError,
+)
+from .stages import Compiled, Lowered
+from .stats import Miss, Stats
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BackendUnavailable",
+    "Compiled",
+    "CompilerBug",
+    "ConcretizationError",
+    "DTypeError",
+    "IndexOutOfRange",
+    "IntegerOverflow",
+    "JitFunction",
+    "LeakedArrayError",
+    "Lowered",
+    "Miss",
+    "ReadOnlyError",
+    "ShapeError",
+    "StaticArgumentError",
+    "Stats",
+    "UnknownTarget",
+    "UnsupportedError",
+    "UserError",
+    "jit",
+    "spec",
+    "use",
+]

@@ -1,0 +1,230 @@
+"""The front door: `jit`, the function that it makes, `use` and `spec`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import RLock
+from types import MethodType, TracebackType
+from typing import Any, Generic, TypeVar, overload
+
+import numpy as np
+from typing_extensions import ParamSpec
+
+from .compile import build
+from .errors import CompilerBug, UnknownTarget, UserError
+from .settings import Settings
+from .stages import Lowered, Variant
+from .stats import Description, Miss, Stats, describe_call, explain_miss
+from .tracer.function import Traced, call_inline, static_arguments, trace_function
+from .tracer.signature import Key, Spec, key_of
+from .tracer.trace import tracing, user_location
+
+__all__ = ["JitFunction", "jit", "spec", "use"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_REMEMBERED_MISSES = 100
+_used_target: ContextVar[str | None] = ContextVar("arrayjit_target", default=None)
+
+
+class JitFunction(Generic[P, R]):
+    """A NumPy function that runs as native code, compiled once per signature and target.
+
+    Call it as the function it was made from. `target=` in a call chooses the target for that call; where
+    the function has a parameter of that name, use `f.on("interp")(...)`.
+    """
+
+    def __init__(
+        self, function: Callable[P, R], target: str | None = None, static_argnames: Sequence[str] = ()
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._target = target
+        self._static = static_arguments(function, static_argnames)
+        self._owns_target = _has_parameter(function, "target")
+        self._variants: dict[tuple[str, Key], tuple[Variant, Description]] = {}
+        self._lock = RLock()
+        self._hits = self._misses = self._compiles = 0
+        self._reasons: deque[Miss] = deque(maxlen=_REMEMBERED_MISSES)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        target: Any = None if self._owns_target else kwargs.pop("target", None)
+        result: R = self._call(target, args, kwargs)
+        return result
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> str:
+        return str(getattr(self._function, "__qualname__", ""))
+
+    def __repr__(self) -> str:
+        return f"<jitted {getattr(self._function, '__qualname__', self._function)!s}>"
+
+    def on(self, target: str) -> OnTarget[P, R]:
+        """This function on a target, whatever the function's own parameters are called."""
+        return OnTarget(self, target)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace, optimise and emit for these arguments (arrays, or `spec(shape, dtype)`) without running."""
+        target = None if self._owns_target else kwargs.pop("target", None)
+        return self._lower(target, args, kwargs)
+
+    def stats(self) -> Stats:
+        """Hits, misses and compiles so far, and why each miss happened."""
+        return Stats(self._hits, self._misses, self._compiles, tuple(self._reasons))
+
+    def _call(self, target: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if tracing():
+            return call_inline(self._function, args, kwargs)
+        try:
+            key, leaves = key_of(args, kwargs, self._static)
+            entry = self._variants.get((self._chosen(target), key))
+            if entry is not None and entry[0].is_valid():
+                self._hits += 1
+                variant = entry[0]
+            else:
+                variant = self._missed(self._chosen(target), key, args, kwargs)
+            return variant(leaves)
+        except (UserError, CompilerBug) as error:
+            raise _without_our_frames(error) from error.__cause__
+
+    def _lower(self, target: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
+        try:
+            key, _ = key_of(args, kwargs, self._static)
+            traced, built = self._built(self._chosen(target), args, kwargs)
+        except (UserError, CompilerBug) as error:
+            raise _without_our_frames(error) from error.__cause__
+
+        def leaves_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sequence[Any] | None:
+            other, leaves = key_of(args, kwargs, self._static)
+            return leaves if other == key else None
+
+        return Lowered(traced, built, leaves_of)
+
+    def _chosen(self, target: str | None) -> str:
+        """The target of a call: the call's, else the context's, else the decorator's, else the setting's."""
+        chosen = target or _used_target.get() or self._target or Settings.from_environment().target
+        if not isinstance(chosen, str):
+            raise UnknownTarget(f"a target is named by a string, not by {chosen!r}", loc=user_location())
+        return chosen
+
+    def _missed(self, target: str, key: Key, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Variant:
+        """Compile for a signature, once even when several threads ask for it."""
+        with self._lock:
+            entry = self._variants.get((target, key))
+            if entry is not None and entry[0].is_valid():
+                self._hits += 1
+                return entry[0]
+            self._misses += 1
+            start = time.perf_counter()
+            variant = Variant(*self._built(target, args, kwargs))
+            self._compiles += 1
+            described = describe_call(self._function, args, kwargs, self._static)
+            if entry is not None:
+                reason = "a global or closure variable that the function reads was rebound"
+            else:
+                known = [old for (name, _), (_, old) in self._variants.items() if name == target]
+                reason = explain_miss(described, known)
+            milliseconds = (time.perf_counter() - start) * 1e3
+            self._reasons.append(Miss(reason, target, milliseconds, user_location()))
+            self._variants[target, key] = (variant, described)
+            return variant
+
+    def _built(self, target: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Traced, Any]:
+        settings = Settings.from_environment()
+        traced = trace_function(self._function, args, kwargs, self._static)
+        return traced, build(traced.computation, target, settings)
+
+
+class OnTarget(Generic[P, R]):
+    """A jitted function bound to a target."""
+
+    __slots__ = ("_jitted", "_target")
+
+    def __init__(self, jitted: JitFunction[P, R], target: str) -> None:
+        self._jitted = jitted
+        self._target = target
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._jitted._call(self._target, args, kwargs)  # type: ignore[no-any-return]
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
+        return self._jitted._lower(self._target, args, kwargs)
+
+
+@overload
+def jit(
+    function: Callable[P, R], /, *, target: str | None = None, static_argnames: str | Sequence[str] = ()
+) -> JitFunction[P, R]: ...
+@overload
+def jit(
+    function: None = None, /, *, target: str | None = None, static_argnames: str | Sequence[str] = ()
+) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
+def jit(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    target: str | None = None,
+    static_argnames: str | Sequence[str] = (),
+) -> Any:
+    """Compile a NumPy function; usable as `@jit` and as `@jit(target=..., static_argnames=...)`.
+
+    `target` is the default target ("sync_llvm", "interp"). Arguments named in `static_argnames` are
+    compiled in by value: they may be used where Python needs a number (`range(n)`, `if flag`) and must be
+    hashable. Arrays and Python scalars are arguments otherwise; anything else is compiled in.
+
+    Raises StaticArgumentError for a name that is no parameter. Calls raise what NumPy would raise, as
+    subclasses that name the user's line, and UnsupportedError for what arrayjit does not trace.
+    """
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    if function is None:
+        return lambda decorated: JitFunction(decorated, target, names)
+    if not callable(function):
+        raise TypeError(f"jit takes a function, not {function!r}")
+    return JitFunction(function, target, names)
+
+
+def spec(shape: int | Sequence[int], dtype: Any = np.float64) -> Spec:
+    """An argument by its shape and dtype alone, for `f.lower(...)`."""
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    return Spec(extents, np.dtype(dtype))
+
+
+@contextmanager
+def use(*, target: str) -> Iterator[None]:
+    """Within the block, jitted functions run on `target` unless the call names another."""
+    token = _used_target.set(target)
+    try:
+        yield
+    finally:
+        _used_target.reset(token)
+
+
+def _has_parameter(function: Callable[..., Any], name: str) -> bool:
+    return name in inspect.signature(function).parameters
+
+
+def _without_our_frames(error: Exception) -> Exception:
+    """The error with a traceback of the user's frames only, unless `ARRAYJIT_TRACEBACK=full`."""
+    if isinstance(error, CompilerBug) or Settings.from_environment().full_traceback:
+        return error
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            frames.append(trace)
+        trace = trace.tb_next
+    kept: TracebackType | None = None
+    for frame in reversed(frames):
+        kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return error.with_traceback(kept)

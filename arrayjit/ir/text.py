@@ -1,0 +1,328 @@
+"""Both IRs as text that is valid Python and that `parse.py` reads back, nothing lost but locations.
+
+    def saxpy(x: read[f32, 1024], y: update[f32, 1024]):
+        for i in vector(0, 1024, lanes=16):
+            t = mul(f32(2.0), x[i])
+            y[i] = add(t, y[i])
+
+Temporaries are declared first (`t: temporary[f32, 64]`, with `place(...)` once placed). An assignment of
+the high-level IR is a store under a `for ... in each(extents)`:
+
+    for i, j in each(4, 8):
+        s[i] = reduce(add, x[i, j], f32(0.0))
+
+Names are given here, in order of use, from the hints and labels: text depends on the program alone.
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Union
+
+from typing_extensions import assert_never
+
+from .assign import (
+    ArrayParam,
+    Assign,
+    Check,
+    Computation,
+    IndexParam,
+    Loop,
+    Note,
+    Param,
+    Statement,
+    statements,
+)
+from .dtype import DTYPES
+from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
+from .index import Affine, Symbol, SymbolKind
+from .loops import (
+    Barrier,
+    Comment,
+    Define,
+    Fill,
+    For,
+    If,
+    Kernel,
+    Place,
+    Raise,
+    Stmt,
+    Store,
+    Update,
+    walk_statements,
+)
+from .ops import OPS
+from .tensor import Tensor
+from .walk import expressions, walk
+
+__all__ = ["print_computation", "print_kernel"]
+
+_RESERVED = {
+    *("read", "write", "update", "merge", "temporary", "place", "index", "static", "dim", "each", "arena"),
+    *("sequential", "parallel", "vector", "unrolled", "grid", "block", "fill", "cast", "reduce", "fused"),
+    *("check", "raise_", "barrier", "comment", "note", "range", "flat", "strides", "inf", "nan"),
+    *(dtype.short for dtype in DTYPES),
+    *OPS,
+}  # fmt: skip
+_INDENT = "    "
+
+Named = Union[Symbol, Tensor, Variable]
+
+
+def print_computation(computation: Computation) -> str:
+    """The text of a computation."""
+    names = _Names()
+    head = names.signature(computation.name, computation.params)
+    tensors = _used_tensors(computation.params, _computation_tensors(computation))
+    lines = [*names.declarations(tensors, {}), *_statements(computation.body, names)]
+    return _joined(head, lines)
+
+
+def print_kernel(kernel: Kernel) -> str:
+    """The text of a kernel."""
+    names = _Names()
+    head = names.signature(kernel.name, kernel.params)
+    tensors = _used_tensors(kernel.params, _kernel_tensors(kernel))
+    lines = [f"arena({kernel.arena_bytes})"] if kernel.arena_bytes else []
+    lines += [*names.declarations(tensors, kernel.placement), *_body(kernel.body, names)]
+    return _joined(head, lines)
+
+
+def _joined(head: str, lines: list[str]) -> str:
+    return "\n".join([head, *(f"{_INDENT}{line}" for line in lines or ["pass"])]) + "\n"
+
+
+class _Names:
+    """Names for symbols, tensors and variables, each given at first use."""
+
+    def __init__(self) -> None:
+        self._given: dict[Named, str] = {}
+        self._taken: set[str] = set(_RESERVED)
+        self._next: dict[str, int] = {}
+
+    def of(self, thing: Named) -> str:
+        name = self._given.get(thing)
+        if name is None:
+            name = self._given[thing] = self._fresh(thing.label if isinstance(thing, Tensor) else thing.hint)
+        return name
+
+    def _fresh(self, hint: str) -> str:
+        stem = re.sub(r"\W", "_", hint) or "v"
+        if stem[0].isdigit() or keyword.iskeyword(stem):
+            stem = f"_{stem}"
+        name = stem
+        while name in self._taken:
+            number = self._next.get(stem, 1)
+            self._next[stem] = number + 1
+            name = f"{stem}{number}" if not stem[-1].isdigit() else f"{stem}_{number}"
+        self._taken.add(name)
+        return name
+
+    def signature(self, name: str, params: tuple[Param, ...]) -> str:
+        safe = re.sub(r"\W", "_", name) or "program"
+        self._taken.add(safe)
+        return f"def {safe}({', '.join(self._param(param) for param in params)}):"
+
+    def _param(self, param: Param) -> str:
+        match param:
+            case ArrayParam(tensor=tensor, access=access):
+                return f"{self.of(tensor)}: {access}[{self.layout(tensor)}]"
+            case IndexParam(symbol=symbol):
+                return f"{self.of(symbol)}: index[{symbol.lower}, {symbol.upper}]"
+            case _:
+                assert_never(param)
+
+    def layout(self, tensor: Tensor) -> str:
+        parts = [tensor.dtype.short, *(self.affine(extent) for extent in tensor.shape)]
+        if tensor.strides is not None:
+            parts.append(f"strides({', '.join(self.affine(stride) for stride in tensor.strides)})")
+        return ", ".join(parts)
+
+    def declarations(self, tensors: Iterable[Tensor], placement: Mapping[Tensor, Place]) -> Iterator[str]:
+        for tensor in tensors:
+            base = f", flat({self.of(tensor.base)})" if tensor.base is not None else ""
+            line = f"{self.of(tensor)}: temporary[{self.layout(tensor)}{base}]"
+            place = placement.get(tensor)
+            if place is not None:
+                line += f" = place({place.kind.value!r}, {place.offset}, {place.reason!r})"
+            yield line
+
+    def affine(self, value: Affine) -> str:
+        parts = []
+        for coefficient, symbol in value.terms:
+            name = self.symbol(symbol)
+            parts.append(name if coefficient == 1 else f"{coefficient}*{name}")
+        if value.offset or not parts:
+            parts.append(str(value.offset))
+        return " + ".join(parts).replace("+ -", "- ")
+
+    def symbol(self, symbol: Symbol) -> str:
+        if symbol.kind is SymbolKind.LOOP or symbol in self._given:
+            return self.of(symbol)
+        return f"{symbol.kind.value}({self.of(symbol)!r}, {symbol.lower}, {symbol.upper})"
+
+
+def _expr(expr: Expr, names: _Names) -> str:
+    match expr:
+        case Const(value=value, dtype=dtype):
+            return f"{dtype.short}({_number(value)})"
+        case Load(tensor=tensor, index=index):
+            return _cell(tensor, index, names)
+        case Gather(tensor=tensor, index=index):
+            return f"{names.of(tensor)}.at({', '.join(_expr(part, names) for part in index)})"
+        case Local(variable=variable):
+            return names.of(variable)
+        case Index(value=value):
+            return f"index({names.affine(value)})"
+        case Apply(op=op, args=args, dtype=dtype):
+            listed = ", ".join(_expr(arg, names) for arg in args)
+            return f"{op.name}[{dtype.short}]({listed})"
+        case Cast(arg=arg, dtype=dtype):
+            return f"cast({_expr(arg, names)}, {dtype.short})"
+        case _:
+            assert_never(expr)
+
+
+def _number(value: bool | int | float) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return repr(value)
+
+
+def _cell(tensor: Tensor, index: tuple[Affine, ...], names: _Names) -> str:
+    return f"{names.of(tensor)}[{', '.join(names.affine(part) for part in index) or '()'}]"
+
+
+def _statements(body: tuple[Statement, ...], names: _Names) -> Iterator[str]:
+    for statement in body:
+        match statement:
+            case Assign():
+                yield from _assign(statement, names)
+            case Check(loops=loops, condition=condition, exception=exception, message=message):
+                yield from _each(loops, names)
+                indent = _INDENT if loops else ""
+                yield f"{indent}check({_expr(condition, names)}, {exception!r}, {message!r})"
+            case Loop(symbol=symbol, lo=lo, hi=hi, step=step, body=inner):
+                bounds = f"{names.affine(lo)}, {names.affine(hi)}"
+                by = f", {step}" if step != 1 else ""
+                yield f"for {names.of(symbol)} in range({bounds}{by}):"
+                yield from _indented(_statements(inner, names))
+            case Note(text=text):
+                yield f"note({text!r})"
+            case _:
+                assert_never(statement)
+
+
+def _each(loops: tuple[tuple[Symbol, Affine], ...], names: _Names) -> Iterator[str]:
+    if loops:
+        extents = ", ".join(names.affine(extent) for _, extent in loops)
+        symbols = ", ".join(names.of(symbol) for symbol, _ in loops)
+        yield f"for {symbols} in each({extents}):"
+
+
+def _assign(assign: Assign, names: _Names) -> Iterator[str]:
+    yield from _each(assign.loops, names)
+    value = _expr(assign.value, names)
+    if assign.accum is not None:
+        initial = f", {_expr(assign.initial, names)}" if assign.initial is not None else ""
+        fused = ", fused=True" if assign.contract else ""
+        value = f"reduce({assign.accum.name}, {value}{initial}{fused})"
+    yield f"{_INDENT if assign.loops else ''}{_cell(assign.into, assign.index, names)} = {value}"
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    empty = True
+    for line in lines:
+        empty = False
+        yield f"{_INDENT}{line}"
+    if empty:
+        yield f"{_INDENT}pass"
+
+
+def _body(body: tuple[Stmt, ...], names: _Names) -> Iterator[str]:
+    for stmt in body:
+        yield from _stmt(stmt, names)
+
+
+def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
+    match stmt:
+        case For():
+            yield _for_head(stmt, names)
+            yield from _indented(_body(stmt.body, names))
+        case Store(tensor=tensor, index=index, value=value):
+            yield f"{_cell(tensor, index, names)} = {_expr(value, names)}"
+        case Fill(tensor=tensor, value=value):
+            yield f"fill({names.of(tensor)}, {_expr(value, names)})"
+        case Define(variable=variable, value=value):
+            yield f"{names.of(variable)}: {variable.dtype.short} = {_expr(value, names)}"
+        case Update(variable=variable, value=value, accum=accum, contract=contract):
+            name, text = names.of(variable), _expr(value, names)
+            if accum is not None:
+                text = f"reduce({accum.name}, {name}, {text}{', fused=True' if contract else ''})"
+            yield f"{name} = {text}"
+        case If(condition=condition, body=inner, orelse=orelse):
+            yield f"if {_expr(condition, names)}:"
+            yield from _indented(_body(inner, names))
+            if orelse:
+                yield "else:"
+                yield from _indented(_body(orelse, names))
+        case Raise(condition=condition, exception=exception, message=message):
+            yield f"raise_({_expr(condition, names)}, {exception!r}, {message!r})"
+        case Barrier():
+            yield "barrier()"
+        case Comment(text=text):
+            yield f"comment({text!r})"
+        case _:
+            assert_never(stmt)
+
+
+def _for_head(loop: For, names: _Names) -> str:
+    parts = [names.affine(loop.lo), names.affine(loop.hi)]
+    if loop.step != 1:
+        parts.append(str(loop.step))
+    if loop.lanes != 1:
+        parts.append(f"lanes={loop.lanes}")
+    return f"for {names.of(loop.symbol)} in {loop.kind.value}({', '.join(parts)}):"
+
+
+def _used_tensors(params: tuple[Param, ...], used: Iterable[Tensor]) -> list[Tensor]:
+    """The tensors that are no parameters, in order of use, a base before its flat form."""
+    known = {param.tensor for param in params if isinstance(param, ArrayParam)}
+    ordered: dict[Tensor, None] = {}
+    for tensor in used:
+        for one in (tensor.base, tensor):
+            if one is not None and one not in known:
+                ordered.setdefault(one)
+    return list(ordered)
+
+
+def _loaded(exprs: Iterable[Expr]) -> Iterator[Tensor]:
+    for expr in exprs:
+        for node in walk(expr):
+            if isinstance(node, (Load, Gather)):
+                yield node.tensor
+
+
+def _computation_tensors(computation: Computation) -> Iterator[Tensor]:
+    for statement in statements(computation.body):
+        match statement:
+            case Assign(into=into, value=value, initial=initial):
+                yield from _loaded((value,) if initial is None else (value, initial))
+                yield into
+            case Check(condition=condition):
+                yield from _loaded((condition,))
+            case Loop() | Note():
+                pass
+            case _:
+                assert_never(statement)
+
+
+def _kernel_tensors(kernel: Kernel) -> Iterator[Tensor]:
+    for stmt in walk_statements(kernel.body):
+        yield from _loaded(expressions(stmt))
+        if isinstance(stmt, (Store, Fill)):
+            yield stmt.tensor
+    yield from kernel.placement

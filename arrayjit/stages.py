@@ -1,0 +1,87 @@
+"""The stages of one signature of a function, each readable: `Lowered`, then `Compiled`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .compile import Build
+from .errors import UserError
+from .ir.assign import ArrayParam
+from .runtime.routine import Routine
+from .tracer.binding import arrays_for, outputs_from, write_back
+from .tracer.function import Traced
+from .tracer.namespace import guards_hold
+from .tracer.tree import unflatten
+
+__all__ = ["Compiled", "Lowered", "Variant"]
+
+
+class Variant:
+    """A traced function linked for one target: the whole of a warm call."""
+
+    __slots__ = ("_outputs", "_results", "_routine", "_sources", "build", "traced")
+
+    def __init__(self, traced: Traced, build: Build) -> None:
+        self.traced = traced
+        self.build = build
+        self._routine: Routine = build.link()
+        self._sources = traced.sources
+        self._outputs = traced.outputs
+        self._results = traced.results
+
+    def is_valid(self) -> bool:
+        """Whether the names outside the function that the trace baked in are bound as they were."""
+        return guards_hold(self.traced.guards)
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        """Run on the leaves of a call's arguments."""
+        arrays = arrays_for(self._sources, leaves)
+        self._routine.launch([array.ctypes.data for array in arrays])
+        write_back(self._sources, leaves, arrays)
+        return unflatten(self._results, outputs_from(self._outputs, self._sources, leaves, arrays))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """Native code for one signature. Calling it with arguments of another signature is an error."""
+
+    variant: Variant
+    leaves_of: Callable[[tuple[Any, ...], Mapping[str, Any]], Sequence[Any] | None]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves = self.leaves_of(args, kwargs)
+        if leaves is None:
+            params = self.variant.traced.computation.params
+            raise CompiledForOther(
+                "the arguments differ from those that this code was compiled for",
+                details=tuple(repr(p.tensor) for p in params if isinstance(p, ArrayParam)),
+                fix="call the jitted function itself, which compiles for any arguments",
+            )
+        return self.variant(leaves)
+
+    def as_text(self, stage: str = "asm") -> str:
+        """The text of a stage; see `Lowered.as_text`."""
+        return self.variant.build.as_text(stage)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lowered:
+    """One signature traced, optimised and emitted, not yet linked."""
+
+    traced: Traced
+    build: Build
+    leaves_of: Callable[[tuple[Any, ...], Mapping[str, Any]], Sequence[Any] | None]
+
+    def as_text(self, stage: str = "optimized") -> str:
+        """The text of a stage: `"assignments"` (as traced), `"loops"` (right after lowering),
+        `"optimized"` (after all passes), `"llvm"`, `"asm"`."""
+        return self.build.as_text(stage)
+
+    def compile(self) -> Compiled:
+        return Compiled(Variant(self.traced, self.build), self.leaves_of)
+
+
+class CompiledForOther(UserError, TypeError):
+    """Arguments of another signature than the one compiled for."""

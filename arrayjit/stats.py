@@ -1,0 +1,89 @@
+"""What a jitted function's cache did: hits, misses, compiles, and why each miss happened."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .errors import Location
+from .tracer.signature import PYTHON_SCALARS, Spec, StaticArguments, is_leaf
+from .tracer.tree import flatten, paths
+
+__all__ = ["Description", "Miss", "Stats", "describe_call", "explain_miss"]
+
+Description = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A call that had to compile: why, for how long, from where."""
+
+    reason: str
+    target: str
+    milliseconds: float
+    loc: Location | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts since the function was decorated; `reasons` has the latest misses, oldest first."""
+
+    hits: int
+    misses: int
+    compiles: int
+    reasons: tuple[Miss, ...]
+
+
+def describe_call(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], static: StaticArguments
+) -> Description:
+    """What a compilation depends on, by argument."""
+    described: dict[str, str] = {}
+    for position, (name, value) in enumerate([*_named(function, args), *kwargs.items()]):
+        if name in static.names or (position < len(args) and position in static.positions):
+            described[name] = f"static {value!r}"
+            continue
+        leaves, structure = flatten(value, is_leaf)
+        names = paths(structure, name)
+        described.update(zip(names, map(_described, leaves), strict=True))
+        if not (len(names) == 1 and names[0] == name):
+            described[f"structure of {name}"] = f"{type(value).__name__} of {len(leaves)} leaves"
+    return described
+
+
+def explain_miss(new: Description, earlier: Sequence[Description]) -> str:
+    """What differs from the most similar of the signatures compiled before."""
+    if not earlier:
+        return "first call"
+    changes = min((_changes(old, new) for old in earlier), key=len)
+    return "; ".join(changes) or "the overlap, the values or the order of arguments changed"
+
+
+def _changes(old: Description, new: Description) -> list[str]:
+    names = [*new, *(name for name in old if name not in new)]
+    return [
+        f"{name}: {old.get(name, 'absent')} -> {new.get(name, 'absent')}"
+        for name in names
+        if old.get(name) != new.get(name)
+    ]
+
+
+def _named(function: Callable[..., Any], args: Sequence[Any]) -> list[tuple[str, Any]]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [p.name for p in inspect.signature(function).parameters.values() if p.kind in kinds]
+    names += [f"args_{position}" for position in range(len(names), len(args))]
+    return list(zip(names, args, strict=False))
+
+
+def _described(leaf: Any) -> str:
+    if isinstance(leaf, Spec):
+        return f"{leaf.dtype}{list(leaf.shape)}"
+    if isinstance(leaf, np.ndarray):
+        flags = "" if leaf.flags.c_contiguous else f" strides {leaf.strides}"
+        flags += "" if leaf.flags.writeable else " read-only"
+        return f"{leaf.dtype}{list(leaf.shape)}{flags}"
+    return type(leaf).__name__ if type(leaf) in PYTHON_SCALARS else f"{type(leaf).__name__} scalar"
