@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from arrayjit.ir.assign import ArrayParam
-from arrayjit.ir.interp import run_computation
+from arrayjit.ir.interp import KernelRaise, run_computation
 from arrayjit.tracer.binding import arrays_for, outputs_from, write_back
 from arrayjit.tracer.function import static_arguments, trace_function
 from arrayjit.tracer.signature import key_of
@@ -24,7 +25,10 @@ def trace_and_interpret(
     traced = trace_function(function, args, kwargs, statics)
     arrays = arrays_for(traced.sources, leaves)
     tensors = [param.tensor for param in traced.computation.params if isinstance(param, ArrayParam)]
-    run_computation(traced.computation, dict(zip(tensors, arrays, strict=True)), {})
+    try:
+        run_computation(traced.computation, dict(zip(tensors, arrays, strict=True)))
+    except KernelRaise as raised:
+        raise getattr(builtins, raised.cause.exception)(raised.cause.message) from None
     write_back(traced.sources, leaves, arrays)
     return unflatten(traced.results, outputs_from(traced.outputs, traced.sources, leaves, arrays))
 
