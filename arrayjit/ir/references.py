@@ -66,9 +66,10 @@ def _fma32(x: Values, y: Values, z: Values) -> Values:
 
 def fma(x: Values, y: Values, z: Values) -> Values:
     """`x * y + z` rounded once."""
-    if np.result_type(x) == np.float32:
-        return _fma32(x, y, z)
-    return np.asarray(_fma64(x, y, z)).astype(np.float64)
+    with np.errstate(all="ignore"):
+        if np.result_type(x) == np.float32:
+            return _fma32(x, y, z)
+        return np.asarray(_fma64(x, y, z)).astype(np.float64)
 
 
 def power(x: Values, y: Values) -> Values:

@@ -1,0 +1,63 @@
+"""Every op on every dtype through the whole compiler: bit for bit NumPy, or within the row's error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from op_cells import cells, check, sample, user_ops
+
+from arrayjit.compile import compile_computation, run
+from arrayjit.ir.assign import ArrayParam, Assign, Computation
+from arrayjit.ir.dtype import DType, from_numpy
+from arrayjit.ir.expr import Apply, Load
+from arrayjit.ir.index import Affine, Symbol, affine
+from arrayjit.ir.ops import Op, op
+from arrayjit.ir.tensor import Tensor
+
+SIZES = (0, 1, 7, 8, 9, 1000)
+LONG_DEFINITION = 400.0
+SIZES_OF_LONG = (9, 1000)
+
+
+def run_elementwise(row: Op, batches: Sequence[Sequence[np.ndarray]], target: str) -> list[np.ndarray]:
+    """The op on each batch of arguments, all in one routine."""
+    params: list[ArrayParam] = []
+    body: list[Assign] = []
+    arrays: dict[Tensor, np.ndarray] = {}
+    results: list[np.ndarray] = []
+    for batch in batches:
+        size = len(batch[0])
+        inputs = [Tensor.of("x", (size,), from_numpy(array.dtype)) for array in batch]
+        output = Tensor.of("y", (size,), _result(row, batch))
+        results.append(np.zeros(size, output.dtype.numpy))
+        symbol = Symbol("i")
+        value = Apply(row, tuple(Load(tensor, affine([symbol])) for tensor in inputs), output.dtype)
+        body.append(Assign(((symbol, Affine.of(size)),), output, affine([symbol]), value))
+        params += [*(ArrayParam(tensor, "read") for tensor in inputs), ArrayParam(output, "write")]
+        arrays.update(zip([*inputs, output], [*batch, results[-1]], strict=True))
+    routine = compile_computation(Computation(row.name, tuple(params), tuple(body)), target)
+    run(routine, arrays)
+    return results
+
+
+def _result(row: Op, batch: Sequence[np.ndarray]) -> DType:
+    with np.errstate(all="ignore"):
+        return from_numpy(np.asarray(row.ref(*(array[:1] for array in batch))).dtype)
+
+
+@pytest.mark.parametrize("target", ["interp", "sync_llvm"])
+@pytest.mark.parametrize("row", user_ops(), ids=str)
+def test_op_is_numpys(row: Op, target: str) -> None:
+    sizes = SIZES_OF_LONG if row.cost >= LONG_DEFINITION else SIZES
+    batches = [sample(inputs, size) for inputs, _ in cells(row).computed for size in sizes]
+    for batch, result in zip(batches, run_elementwise(row, batches, target), strict=True):
+        check(row, result, batch)
+
+
+def test_the_check_sees_a_wrong_op() -> None:
+    batch = sample([from_numpy(np.float32)] * 2, 9)
+    (result,) = run_elementwise(op("subtract"), [batch], "sync_llvm")
+    with pytest.raises(AssertionError, match="of 9 wrong"):
+        check(op("add"), result, batch)
