@@ -18,10 +18,10 @@ loops changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..ir.code import Caps
+from ..ir.dtype import DType
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, dtype_of
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
@@ -39,6 +39,7 @@ from ..ir.loops import (
     Update,
     walk_statements,
 )
+from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .strides import stride
@@ -64,7 +65,7 @@ def vectorise(kernel: Kernel, caps: Caps) -> Kernel:
 def _best(stmt: Stmt) -> tuple[float, Stmt]:
     """The cheapest form of a statement, with its cost."""
     if not isinstance(stmt, (For, If)):
-        return _cost((stmt,), None, 1), stmt
+        return _Tally.of((stmt,), None).cost(1), stmt
     cost = 0.0
 
     def best_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -73,27 +74,32 @@ def _best(stmt: Stmt) -> tuple[float, Stmt]:
         cost += sum(part for part, _ in parts)
         return kept(body, [new for _, new in parts])
 
-    new = rewrite_bodies(stmt, best_body)
     if isinstance(stmt, If):
-        return cost, new
+        branch = rewrite_bodies(stmt, best_body)
+        return cost, branch
+    tally = _Tally.of(stmt.body, stmt.symbol)
+    if any(isinstance(child, (For, If)) for child in stmt.body):
+        new = rewrite_bodies(stmt, best_body)
+    else:
+        new, cost = stmt, tally.cost(1)
     count = UNKNOWN_TRIPS if stmt.trips is None else stmt.trips
-    found = _as_vector(stmt, count)
+    found = _as_vector(stmt, count, tally)
     cost = 1.0 + count * cost
     return found if found is not None and found[0] < cost else (cost, new)
 
 
-def _as_vector(loop: For, count: int) -> tuple[float, Stmt] | None:
+def _as_vector(loop: For, count: int, tally: _Tally) -> tuple[float, Stmt] | None:
     """The loop as a vector loop at its best number of lanes, or None where that is not possible."""
     if loop.kind is not LoopKind.PARALLEL or loop.step != 1 or count < MIN_LANES:
         return None
     facts = _Facts.of(loop)
     if facts is None:
         return None
-    scalar, repeats = _cost(loop.body, None, 1), may_repeat(loop.body)
+    repeats = may_repeat(loop.body)
     lanes, options = facts.lanes, []
     while lanes >= MIN_LANES:
         if lanes <= count:
-            once, rest = _cost(loop.body, loop.symbol, lanes), count % lanes * scalar
+            once, rest = tally.cost(lanes), count % lanes * tally.cost(1)
             if facts.accumulates:
                 once, rest = max(once, LATENCY), rest / 4 + 2.0 * lanes.bit_length()
             elif rest and repeats:
@@ -130,10 +136,11 @@ class _Facts:
         outer = [stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable not in own]
         if any(stmt.accum is None or stmt.accum.identity is None for stmt in outer):
             return None
-        light = sum(_static_cost(stmt) for stmt in inside) <= LIGHT_COST
+        weights = [_weight(stmt) for stmt in inside]
+        light = sum(cost for cost, _ in weights) <= LIGHT_COST
         recurrent = any(isinstance(stmt, Update) for stmt in inside)
         registers = (4 if recurrent else 2) if light else 1
-        widest = max((size for stmt in inside for size in _sizes(stmt)), default=8)
+        widest = max(size for _, size in weights) or REGISTER_BYTES // 8
         return _Facts(max(MIN_LANES, min(MAX_LANES, registers * REGISTER_BYTES // widest)), bool(outer))
 
 
@@ -152,69 +159,91 @@ def _allowed(stmt: Stmt, symbol: Symbol) -> bool:
             return False
 
 
-def _static_cost(stmt: Stmt) -> float:
-    nodes = (node for expr in expressions(stmt) for node in walk(expr))
-    cost = sum(node.op.cost for node in nodes if isinstance(node, Apply))
-    accumulates = isinstance(stmt, Update) and stmt.accum is not None and not stmt.contract
-    return cost + (1.0 if accumulates else 0.0)
-
-
-def _sizes(stmt: Stmt) -> Iterator[int]:
-    """Item sizes of the values that a statement reads and writes."""
+def _weight(stmt: Stmt) -> tuple[float, int]:
+    """The arithmetic of a statement's own expressions, and the widest item it reads, computes or writes."""
+    cost, widest = 0.0, 0
     match stmt:
         case Store(tensor=tensor):
-            yield tensor.dtype.itemsize
-        case Define(variable=variable) | Update(variable=variable):
-            yield variable.dtype.itemsize
+            widest = tensor.dtype.itemsize
+        case Define(variable=variable):
+            widest = variable.dtype.itemsize
+        case Update(variable=variable, accum=accum, contract=contract):
+            widest = variable.dtype.itemsize
+            cost = 0.0 if accum is None or contract else 1.0
         case _:
             pass
     for expr in expressions(stmt):
         for node in walk(expr):
+            if isinstance(node, Apply):
+                cost += node.op.cost
             if isinstance(node, (Load, Gather, Apply)):
-                yield dtype_of(node).itemsize
+                widest = max(widest, dtype_of(node).itemsize)
+    return cost, widest
 
 
-def _cost(body: tuple[Stmt, ...], symbol: Symbol | None, lanes: int) -> float:
-    """Estimated cost of one pass through a body, `lanes` iterations of `symbol` at a time."""
-    total = 0.0
-    for stmt in body:
-        if isinstance(stmt, For):
-            trips = UNKNOWN_TRIPS if stmt.trips is None else stmt.trips
-            total += 1.0 + trips * _cost(stmt.body, symbol, lanes)
-            continue
-        for expr in expressions(stmt):
-            total += sum(_node_cost(node, symbol, lanes) for node in walk(expr))
-        if isinstance(stmt, Store):
-            total += _access_cost(stmt.tensor, stmt.index, symbol, lanes)
-        elif isinstance(stmt, Update) and stmt.accum is not None:
-            total += stmt.accum.cost * _registers(stmt.variable.dtype.itemsize, lanes)
-        elif isinstance(stmt, If):
-            total += _cost(stmt.body, symbol, lanes) + _cost(stmt.orelse, symbol, lanes)
-    return total
+@dataclass(slots=True)
+class _Tally:
+    """What one pass through a body costs, for any number of lanes of one symbol: work done once, work
+    done for each lane, and work by vector registers, keyed by item size."""
 
+    symbol: Symbol | None
+    once: float = 0.0
+    per_lane: float = 0.0
+    by_size: dict[int, float] = field(default_factory=dict)
 
-def _node_cost(node: Expr, symbol: Symbol | None, lanes: int) -> float:
-    match node:
-        case Apply(op=op, args=args, dtype=dtype):
-            scalar_only = any(spelling.startswith("libm") for spelling in op.llvm.values())
-            sizes = (dtype_of(arg).itemsize for arg in args)
-            return op.cost * (lanes if scalar_only else _registers(max(sizes, default=dtype.itemsize), lanes))
-        case Load(tensor=tensor, index=index):
-            return _access_cost(tensor, index, symbol, lanes)
-        case Gather():
-            return float(lanes)
-        case Cast(dtype=dtype):
-            return _registers(dtype.itemsize, lanes)
-        case Const() | Local() | Index():
-            return 0.0
+    @staticmethod
+    def of(body: tuple[Stmt, ...], symbol: Symbol | None) -> _Tally:
+        tally = _Tally(symbol)
+        tally._body(body, 1.0)
+        return tally
 
+    def cost(self, lanes: int) -> float:
+        registers = (work * max(1.0, size * lanes / REGISTER_BYTES) for size, work in self.by_size.items())
+        return self.once + self.per_lane * lanes + sum(registers)
 
-def _access_cost(tensor: Tensor, index: tuple[Affine, ...], symbol: Symbol | None, lanes: int) -> float:
-    step = 0 if symbol is None else stride(tensor, index, symbol)
-    if step == 0:
-        return 1.0
-    return _registers(tensor.dtype.itemsize, lanes) if step in (1, -1) else float(lanes)
+    def _body(self, body: tuple[Stmt, ...], times: float) -> None:
+        for stmt in body:
+            for expr in expressions(stmt):
+                for node in walk(expr):
+                    self._node(node, times)
+            match stmt:
+                case Store(tensor=tensor, index=index):
+                    self._access(tensor, index, times)
+                case Update(variable=variable, accum=Op(cost=cost)):
+                    self._registers(variable.dtype, cost * times)
+                case For(body=inner, trips=trips):
+                    self.once += times
+                    self._body(inner, times * (UNKNOWN_TRIPS if trips is None else trips))
+                case If(body=inner, orelse=other):
+                    self._body((*inner, *other), times)
+                case _:
+                    pass
 
+    def _node(self, node: Expr, times: float) -> None:
+        match node:
+            case Apply(op=op, args=args, dtype=dtype):
+                if any(spelling.startswith("libm") for spelling in op.llvm.values()):
+                    self.per_lane += op.cost * times
+                else:
+                    widest = max((dtype_of(arg) for arg in args), key=lambda d: d.bits, default=dtype)
+                    self._registers(widest, op.cost * times)
+            case Load(tensor=tensor, index=index):
+                self._access(tensor, index, times)
+            case Gather():
+                self.per_lane += times
+            case Cast(dtype=dtype):
+                self._registers(dtype, times)
+            case Const() | Local() | Index():
+                pass
 
-def _registers(itemsize: int, lanes: int) -> float:
-    return max(1.0, itemsize * lanes / REGISTER_BYTES)
+    def _access(self, tensor: Tensor, index: tuple[Affine, ...], times: float) -> None:
+        step = 0 if self.symbol is None else stride(tensor, index, self.symbol)
+        if step == 0:
+            self.once += times
+        elif step in (1, -1):
+            self._registers(tensor.dtype, times)
+        else:
+            self.per_lane += times
+
+    def _registers(self, dtype: DType, work: float) -> None:
+        self.by_size[dtype.itemsize] = self.by_size.get(dtype.itemsize, 0.0) + work
