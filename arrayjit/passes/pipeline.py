@@ -19,6 +19,7 @@ from .collapse import collapse
 from .expand import expand
 from .fuse import fuse
 from .hoist import hoist
+from .inline import inline
 from .jam import jam
 from .lifetimes import lifetimes
 from .lower import lower
@@ -49,7 +50,9 @@ class Pass(Generic[Before, After]):
         return self.run.__name__
 
 
-ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = ()
+ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
+    Pass(inline, why="assignments still say which cells of which arrays a value needs"),
+)
 
 LOWERING: Pass[Computation, Kernel] = Pass(lower)
 

@@ -1,0 +1,311 @@
+"""A cheap or badly placed value is computed where it is read instead of being stored.
+
+    t[i] = multiply(0.5, x[i])      for i in 8      ->      y[i] = add(multiply(0.5, x[i]),
+    y[i] = add(t[i], t[i + 1])      for i in 7                         multiply(0.5, x[i + 1]))   for i in 7
+
+A producer may be inlined if it is the only write of its temporary, covers it, is no reduction, and nothing
+that it reads is written between it and the reader. It *is* inlined if it is almost free (constants,
+ranges, scalars), or if its reader needs cells that a common loop cannot give it (shifted, transposed) and
+the value is cheap or not computed more often than before. Readers in step with the producer are left to
+`fuse`. Matrix products take no expressions: they read each operand many times.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from typing import TypeVar, Union
+
+from ..ir.assign import ArrayParam, Assign, Check, Computation, Loop, Note, Statement
+from ..ir.code import Caps
+from ..ir.expr import Apply, Cast, Expr, Gather, Load
+from ..ir.index import Affine, Symbol
+from ..ir.tensor import Tensor
+from ..ir.walk import substitute, transform, walk
+from .access import loads
+
+__all__ = ["CHEAP_COST", "CHEAP_LOADS", "MAX_NODES", "inline"]
+
+CHEAP_COST = 4.0
+CHEAP_LOADS = 3
+MAX_NODES = 48
+"""Nodes of an expression after inlining."""
+
+ONE = Affine.of(1)
+
+Reader = Union[Assign, Check]
+Body = tuple[Statement, ...]
+
+_Reader = TypeVar("_Reader", Assign, Check)
+
+
+def inline(computation: Computation, caps: Caps) -> Computation:
+    """The computation with fewer temporaries."""
+    inlining = _Inlining({p.tensor.storage for p in computation.params if isinstance(p, ArrayParam)})
+    inlining.survey(computation.body, 0)
+    body = inlining.body(computation.body, (), count())
+    if not inlining.inlined:
+        return computation
+    return replace(computation, body=tuple(inlining.remaining(body)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Producer:
+    """An assignment that may be inlined; `axes` has the loop symbol of each axis of its temporary."""
+
+    tensor: Tensor
+    value: Expr
+    axes: tuple[Symbol | None, ...]
+    at: int
+    around: tuple[Loop, ...]
+
+    def at_index(self, index: tuple[Affine, ...]) -> Expr:
+        """The value of the cell at `index`."""
+        pairs = zip(self.axes, index, strict=True)
+        return substitute(self.value, {symbol: position for symbol, position in pairs if symbol is not None})
+
+
+@dataclass(slots=True)
+class _Inlining:
+    """Assignments and checks are numbered in program order; `ends` is the last number in each loop."""
+
+    given: set[Tensor]
+    writes: dict[Tensor, list[int]] = field(default_factory=dict)
+    readers: dict[Tensor, set[int]] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
+    producers: dict[Tensor, _Producer] = field(default_factory=dict)
+    inlined: set[Tensor] = field(default_factory=set)
+
+    def survey(self, body: tuple[Statement, ...], number: int) -> int:
+        """Note who reads and writes what; returns the number after the last."""
+        for statement in body:
+            match statement:
+                case Loop(body=inner):
+                    number = self.survey(inner, number)
+                    self.ends[id(statement)] = number - 1
+                case Assign() | Check():
+                    for storage in _storages(statement):
+                        self.readers.setdefault(storage, set()).add(number)
+                    if isinstance(statement, Assign):
+                        self.writes.setdefault(statement.into.storage, []).append(number)
+                    number += 1
+                case Note():
+                    pass
+        return number
+
+    def body(self, body: tuple[Statement, ...], around: tuple[Loop, ...], numbers: Iterator[int]) -> Body:
+        return tuple(self.statement(statement, around, numbers) for statement in body)
+
+    def statement(self, statement: Statement, around: tuple[Loop, ...], numbers: Iterator[int]) -> Statement:
+        match statement:
+            case Loop(body=inner):
+                return replace(statement, body=self.body(inner, (*around, statement), numbers))
+            case Assign():
+                number = next(numbers)
+                assign = self.reader(statement, number, around)
+                self.offer(assign, number, around)
+                return assign
+            case Check():
+                return self.reader(statement, next(numbers), around)
+            case Note():
+                return statement
+
+    def offer(self, stmt: Assign, number: int, around: tuple[Loop, ...]) -> None:
+        """Make an assignment a producer, if its form allows."""
+        storage = stmt.into
+        if storage in self.given or len(self.writes[storage.storage]) > 1 or stmt.accum is not None:
+            return
+        axes = _axes(stmt)
+        if axes is not None:
+            self.producers[storage] = _Producer(storage, stmt.value, axes, number, around)
+
+    def reader(self, stmt: _Reader, number: int, around: tuple[Loop, ...]) -> _Reader:
+        """A statement with all producers inlined that should be."""
+        refused: set[Tensor] = set()
+        while True:
+            wanted = [t for t in _storages(stmt) if t in self.producers and t not in refused]
+            if not wanted:
+                return stmt
+            producer = self.producers[wanted[0]]
+            if not (self.may(producer, stmt, number, around) and self.should(producer, stmt)):
+                refused.add(wanted[0])
+                continue
+            stmt = _with_values(stmt, partial(_inlined, producer))
+            self.moved(producer, number)
+
+    def moved(self, producer: _Producer, number: int) -> None:
+        """Statement `number` now reads what the producer reads instead of reading its temporary."""
+        self.inlined.add(producer.tensor)
+        self.readers[producer.tensor].discard(number)
+        for storage in _storages_of(producer.value):
+            self.readers[storage].add(number)
+            if not self.readers[producer.tensor]:
+                self.readers[storage].discard(producer.at)
+
+    def may(self, producer: _Producer, stmt: Reader, number: int, around: tuple[Loop, ...]) -> bool:
+        """Whether the producer's value is the same where the reader stands."""
+        indices = _indices(stmt, producer.tensor)
+        if None in indices or around[: len(producer.around)] != producer.around:
+            return False
+        extra = around[len(producer.around) :]
+        last = self.ends[id(extra[0])] if extra else number - 1
+        read = _storages_of(producer.value)
+        if any(self.is_written(storage, producer.at, last) for storage in read):
+            return False
+        if not isinstance(stmt, Assign) or stmt.into.storage not in read:
+            return True
+        return not extra and all(
+            (tensor, index) == (stmt.into, stmt.index)
+            for position in indices
+            if position is not None
+            for tensor, index in loads(producer.at_index(position))
+            if tensor.storage is stmt.into.storage
+        )
+
+    def is_written(self, storage: Tensor, after: int, last: int) -> bool:
+        """Whether a statement numbered `after + 1` to `last` writes the storage."""
+        writes = self.writes.get(storage, [])
+        return bisect_right(writes, after) < bisect_right(writes, last)
+
+    def should(self, producer: _Producer, stmt: Reader) -> bool:
+        """Whether reading the temporary costs more than computing the value again."""
+        indices = [index for index in _indices(stmt, producer.tensor) if index is not None]
+        grown = sum(_size(expr) for expr in _values(stmt)) + len(indices) * (_size(producer.value) - 1)
+        if grown > MAX_NODES or (isinstance(stmt, Assign) and stmt.contract):
+            return False
+        cost, reads = _cost(producer.value), list(loads(producer.value))
+        own = {symbol for symbol in producer.axes if symbol is not None}
+        if cost <= CHEAP_COST and own and not any(_depends(index, own) for _, index in reads):
+            return True
+        order = _loop_order(stmt)
+        if all(_in_step(producer, index, order) for index in indices):
+            return False
+        if cost <= CHEAP_COST and len(reads) <= CHEAP_LOADS:
+            return True
+        single = len(self.readers[producer.tensor]) == 1 and len(set(indices)) == 1
+        return single and _is_permutation(indices[0], order)
+
+    def remaining(self, body: Body) -> Iterator[Statement]:
+        """The statements without those that made what nobody reads any more."""
+        for statement in body:
+            match statement:
+                case Loop(body=inner):
+                    yield replace(statement, body=tuple(self.remaining(inner)))
+                case Assign(into=into) if into in self.inlined and not self.readers[into]:
+                    pass
+                case _:
+                    yield statement
+
+
+def _axes(stmt: Assign) -> tuple[Symbol | None, ...] | None:
+    """The loop symbol of each axis (None for an axis of one cell), if the assignment covers its whole
+    tensor, each cell once."""
+    tensor = stmt.into
+    if tensor.base is not None or tensor.strides is not None:
+        return None
+    extents = dict(stmt.loops)
+    axes: list[Symbol | None] = []
+    for position, extent in zip(stmt.index, tensor.shape, strict=True):
+        symbol = position.symbol
+        if symbol is not None and extents.get(symbol) == extent:
+            axes.append(symbol)
+            del extents[symbol]
+        elif extent == ONE and position == Affine.of(0):
+            axes.append(None)
+        else:
+            return None
+    return None if extents else tuple(axes)
+
+
+def _values(stmt: Reader) -> tuple[Expr, ...]:
+    match stmt:
+        case Assign(value=value, initial=initial):
+            return (value,) if initial is None else (value, initial)
+        case Check(condition=condition):
+            return (condition,)
+
+
+def _with_values(stmt: _Reader, change: Callable[[Expr], Expr]) -> _Reader:
+    match stmt:
+        case Assign(value=value, initial=initial):
+            first = None if initial is None else change(initial)
+            return replace(stmt, value=change(value), initial=first)
+        case Check(condition=condition):
+            return replace(stmt, condition=change(condition))
+
+
+def _inlined(producer: _Producer, expr: Expr) -> Expr:
+    def rule(node: Expr) -> Expr:
+        if isinstance(node, Load) and node.tensor is producer.tensor:
+            return producer.at_index(node.index)
+        return node
+
+    return transform(expr, rule)
+
+
+def _storages(stmt: Reader) -> list[Tensor]:
+    return list(dict.fromkeys(storage for expr in _values(stmt) for storage in _storages_of(expr)))
+
+
+def _storages_of(expr: Expr) -> list[Tensor]:
+    return list(dict.fromkeys(tensor.storage for tensor, _ in loads(expr)))
+
+
+def _indices(stmt: Reader, tensor: Tensor) -> list[tuple[Affine, ...] | None]:
+    """The indices at which a statement reads a tensor; None for one that no expression can replace."""
+    return [
+        index if read is tensor else None
+        for expr in _values(stmt)
+        for read, index in loads(expr)
+        if read.storage is tensor
+    ]
+
+
+def _size(expr: Expr) -> int:
+    return sum(1 for _ in walk(expr))
+
+
+def _cost(expr: Expr) -> float:
+    """The cost of computing an expression once, in adds, without its loads."""
+    total = 0.0
+    for node in walk(expr):
+        match node:
+            case Apply(op=op):
+                total += op.cost
+            case Cast() | Gather():
+                total += 1.0
+            case _:
+                pass
+    return total
+
+
+def _depends(index: tuple[Affine, ...] | None, symbols: set[Symbol]) -> bool:
+    return index is None or any(symbol in symbols for position in index for symbol in position.symbols)
+
+
+def _loop_order(stmt: Reader) -> list[Symbol]:
+    """The loops that lowering makes, from the outermost in."""
+    loops = [symbol for symbol, extent in stmt.loops if extent != ONE]
+    if isinstance(stmt, Check) or stmt.accum is None:
+        return loops
+    written = {symbol for position in stmt.index for symbol in position.symbols}
+    return [s for s in loops if s in written] + [s for s in loops if s not in written]
+
+
+def _in_step(producer: _Producer, index: tuple[Affine, ...], order: Sequence[Symbol]) -> bool:
+    """Whether a common nest of loops can make each cell right before it is read."""
+    moving = [
+        position.symbol
+        for position, extent in zip(index, producer.tensor.shape, strict=True)
+        if extent != ONE
+    ]
+    return moving == list(order[: len(moving)])
+
+
+def _is_permutation(index: tuple[Affine, ...], order: Sequence[Symbol]) -> bool:
+    """Whether each iteration reads another cell, so that nothing is computed twice."""
+    symbols = [position.symbol for position in index if position.terms]
+    return len(symbols) == len(order) and set(symbols) == set(order)
