@@ -1,0 +1,74 @@
+"""Timing two ways of computing the same thing, so that their ratio means something.
+
+Machines are noisy, so both are run in turn and the medians compared: a slow spell hits both.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Comparison", "environment_for_numpy", "in_turn", "largest_difference", "seconds"]
+
+# Both make NumPy's OpenBLAS choose slow kernels on a machine other than the one they were set for.
+SLOW_OPENBLAS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One row of the demo's table. Times are in seconds; `difference` is the largest absolute one."""
+
+    name: str
+    numpy: float
+    first: float
+    warm: float
+    difference: float
+
+    @property
+    def speedup(self) -> float:
+        return self.numpy / self.warm
+
+
+def environment_for_numpy() -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """The environment of a process in which NumPy runs at its best, and what was left out of ours.
+
+    OpenBLAS reads it when NumPy is imported, so it takes a new process.
+    """
+    dropped = tuple(name for name in SLOW_OPENBLAS if name in os.environ)
+    return {name: value for name, value in os.environ.items() if name not in dropped}, dropped
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """How long one call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def in_turn(one: Callable[[], Any], other: Callable[[], Any], runs: int) -> tuple[float, float]:
+    """The median seconds of each, called in turn `runs` times."""
+    pairs = [(seconds(one), seconds(other)) for _ in range(runs)]
+    return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
+
+
+def largest_difference(ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> float:
+    """The largest absolute difference between results that must have equal dtypes and shapes.
+
+    Raises AssertionError where they have not, or where one is NaN and the other is a number.
+    """
+    worst = 0.0
+    for our, their in zip(ours, theirs, strict=True):
+        left, right = np.asarray(our), np.asarray(their)
+        if left.dtype != right.dtype or left.shape != right.shape:
+            raise AssertionError(f"{left.dtype}{left.shape} is not NumPy's {right.dtype}{right.shape}")
+        if not np.array_equal(np.isnan(left), np.isnan(right)):
+            raise AssertionError("NaN in other places than NumPy's")
+        gap = np.abs(left.astype(np.float64) - right.astype(np.float64))
+        worst = max(worst, float(np.nanmax(gap, initial=0.0)))
+    return worst
