@@ -143,21 +143,13 @@ def elementwise(
         kinds = [forced] * len(kinds)
     inputs, output = _resolved(op, kinds)
     shape = broadcast(*(_shape(value) for value in values))
-    if op.name in _COMPARISONS and (answer := _comparison_with_huge(op, values, inputs)) is not None:
-        verdict = Const(answer, BOOL)
-
-        def body(position: tuple[Affine, ...]) -> Expr:
-            return verdict
-    else:
+    body = _comparison_with_integer(op, values, inputs) if op.name in _COMPARISONS else None
+    if body is None:
         for value, kind in zip(values, inputs, strict=True):
             _check_weak_integer(value, kind, trace)
         if op.name == "power":
             _check_exponent(values[1], output, trace)
-
-        def body(position: tuple[Affine, ...]) -> Expr:
-            pairs = zip(values, inputs, strict=True)
-            return Apply(op, tuple(operand_at(value, position, kind) for value, kind in pairs), output)
-
+        body = _applied(op, values, inputs, output)
     return store(op.ufunc or op.name, trace, shape, output, body, out, where)
 
 
@@ -177,13 +169,13 @@ def store(
         shape = broadcast(shape, _shape(mask))
     if out is None:
         if mask is not None:
-            body = _masked(body, mask, lambda _: constant(0, dtype), dtype)
+            body = _either(_cells(mask, BOOL), body, _always(constant(0, dtype)), dtype)
         return SymbolicArray(trace.compute(shape, dtype, body), trace, is_scalar=not shape)
     target = _output(out, name, shape, dtype, trace)
     kind = target.element_type
     converted: Body = lambda position: convert(body(_aligned(shape, position)), kind)  # noqa: E731
     if mask is not None:
-        converted = _masked(converted, mask, target.view.load, kind)
+        converted = _either(_cells(mask, BOOL), converted, target.view.load, kind)
     trace.store(target.view, converted)
     return target
 
@@ -327,14 +319,36 @@ def _require_cast(subject: str, source: np.dtype[Any], target: np.dtype[Any]) ->
         )
 
 
-def _comparison_with_huge(op: Op, values: Sequence[Operand], inputs: Sequence[DType]) -> bool | None:
-    """The answer of comparing integers with a Python int beyond their range: the same for every cell."""
-    for position, (value, kind) in enumerate(zip(values, inputs, strict=True)):
-        if type(value) is int and kind.is_integer:
+def _applied(op: Op, values: Sequence[Operand], inputs: Sequence[DType], output: DType) -> Body:
+    def body(position: tuple[Affine, ...]) -> Expr:
+        pairs = zip(values, inputs, strict=True)
+        return Apply(op, tuple(operand_at(value, position, kind) for value, kind in pairs), output)
+
+    return body
+
+
+def _comparison_with_integer(op: Op, values: Sequence[Operand], inputs: Sequence[DType]) -> Body | None:
+    """Comparing integers with a Python int, which may be beyond their range, where NumPy alone answers
+    by value. None where the plain comparison does."""
+    for place, (value, kind) in enumerate(zip(values, inputs, strict=True)):
+        if not kind.is_integer:
+            continue
+        if type(value) is int:
             low, high = _limits(kind)
             if not low <= value <= high:
-                return bool(op.ref(0, value) if position else op.ref(value, 0))
+                return _always(_verdict(op, value, place))
+        elif type(value) is SymbolicArray and value.weak is int and kind is not I64:
+            if kind.bits < I64.bits:
+                return _applied(op, values, (I64, I64), BOOL)
+            negative = Apply(OPS["less"], (value.load(()), Const(0, I64)), BOOL)
+            beyond = _always(_verdict(op, -1, place))
+            return _either(_always(negative), beyond, _applied(op, values, inputs, BOOL), BOOL)
     return None
+
+
+def _verdict(op: Op, beyond: int, place: int) -> Const:
+    """The answer of comparing anything in range with a number beyond it, which stands at `place`."""
+    return Const(bool(op.ref(0, beyond) if place else op.ref(beyond, 0)), BOOL)
 
 
 def _check_weak_integer(value: Operand, dtype: DType, trace: Trace) -> None:
@@ -391,10 +405,13 @@ def _mask(where: Any) -> Operand:
     return mask
 
 
-def _masked(body: Body, mask: Operand, otherwise: Body, dtype: DType) -> Body:
+def _cells(operand: Operand, dtype: DType) -> Body:
+    return lambda position: operand_at(operand, position, dtype)
+
+
+def _either(condition: Body, then: Body, otherwise: Body, dtype: DType) -> Body:
     def chosen(position: tuple[Affine, ...]) -> Expr:
-        cases = (operand_at(mask, position, BOOL), body(position), otherwise(position))
-        return Apply(OPS["where"], cases, dtype)
+        return Apply(OPS["where"], (condition(position), then(position), otherwise(position)), dtype)
 
     return chosen
 

@@ -1,0 +1,235 @@
+"""Operators and ufuncs: dtypes by NEP 50, Python scalars as Python, `out`, `where`, `dtype`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import assert_like_numpy, assert_same, trace_and_interpret
+
+from arrayjit.errors import UserError
+
+DTYPES = ["?", "i1", "i4", "i8", "u1", "u8", "f4", "f8"]
+BINARY = [
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "and_", "or_", "xor", "lshift", "rshift",
+    "lt", "le", "gt", "ge", "eq", "ne",
+]  # fmt: skip
+
+
+def values(dtype: str) -> np.ndarray:
+    return np.array([0, 1, 2, 3, 100], dtype)
+
+
+def like_numpy_or_refused(function: Callable[..., Any], make: Callable[[], tuple[Any, ...]]) -> None:
+    """NumPy's result; where NumPy has none, or one of a dtype without a row, an error of ours that is
+    also NumPy's."""
+    with np.errstate(all="ignore"):
+        try:
+            wanted = function(*make())
+        except (TypeError, OverflowError) as error:
+            with pytest.raises(type(error) if type(error) is OverflowError else TypeError) as caught:
+                trace_and_interpret(function, *make())
+            assert isinstance(caught.value, (UserError, OverflowError))
+            return
+    if wanted.dtype == np.float16:
+        with pytest.raises(TypeError, match="float16") as refused:
+            trace_and_interpret(function, *make())
+        assert isinstance(refused.value, UserError)
+        return
+    assert_like_numpy(function, make)
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("left", DTYPES)
+def test_operators_on_arrays_of_any_dtypes(name: str, left: str) -> None:
+    apply = getattr(operator, name)
+    for right in DTYPES:
+        like_numpy_or_refused(apply, lambda right=right: (values(left), values(right)[::-1]))
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "scalar", [True, 2, -1, 300, 2.5, np.float32(1.5), np.int64(3), np.uint8(4)], ids=repr
+)
+def test_operators_on_arrays_and_scalars(name: str, dtype: str, scalar: Any) -> None:
+    """A scalar counts the same as an argument and as a number in the code, on either side."""
+    apply = getattr(operator, name)
+    like_numpy_or_refused(apply, lambda: (values(dtype), scalar))
+    like_numpy_or_refused(apply, lambda: (scalar, values(dtype)))
+    like_numpy_or_refused(lambda x: apply(x, scalar), lambda: (values(dtype),))
+    like_numpy_or_refused(lambda x: apply(scalar, x), lambda: (values(dtype),))
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_operators_on_python_scalars_follow_python(name: str) -> None:
+    apply = getattr(operator, name)
+    for left in (True, 7, -7, 3, 2.5, -0.5):
+        for right in (True, 2, -2, 3, 2.5, -1.5):
+            try:
+                wanted = apply(left, right)
+            except (TypeError, ValueError) as error:
+                with pytest.raises(type(error)):
+                    trace_and_interpret(apply, left, right)
+                continue
+            for got in (
+                trace_and_interpret(apply, left, right),
+                trace_and_interpret(lambda a, b=right: apply(a, b), left),
+                trace_and_interpret(lambda b, a=left: apply(a, b), right),
+            ):
+                assert type(got) is type(wanted)
+                assert got == wanted
+
+
+@pytest.mark.parametrize("name", ["neg", "pos", "abs", "invert"])
+def test_unary_operators(name: str) -> None:
+    apply = getattr(operator, name)
+    for dtype in DTYPES:
+        like_numpy_or_refused(apply, lambda dtype=dtype: (values(dtype),))
+    for scalar in (True, -3):
+        got = trace_and_interpret(apply, scalar)
+        assert type(got) is int
+        assert got == apply(int(scalar))
+
+
+PYTHON_FAILURES: list[tuple[Callable[..., Any], tuple[Any, ...], type[Exception]]] = [
+    (lambda a, b: a / b, (1, 0), ZeroDivisionError),
+    (lambda a, b: a // b, (1.0, 0.0), ZeroDivisionError),
+    (lambda a, b: a % b, (1, 0), ZeroDivisionError),
+    (lambda a: 0.0**a, (-1.0,), ZeroDivisionError),
+    (lambda a, b: a << b, (1, -1), ValueError),
+    (lambda a, b: a * b, (2**40, 2**40), OverflowError),
+    (lambda a, b: a + b, (2**62, 2**62), OverflowError),
+    (lambda a, b: a << b, (1, 70), OverflowError),
+    (lambda a, b: a**b, (10, 30), OverflowError),
+    (lambda a, b: a**b, (10.0, 400.0), OverflowError),
+    (lambda a: a + 1, (2**70,), OverflowError),
+    (lambda x, n: x + n, (np.ones(3, "u1"), 300), OverflowError),
+    (lambda x, n: x**n, (np.ones(3, "i4"), -1), ValueError),
+    (lambda x, n: x**n, (np.ones(3, "i4"), np.array([1, 2, -1])), ValueError),
+]
+
+
+@pytest.mark.parametrize(("function", "args", "exception"), PYTHON_FAILURES)
+def test_what_python_refuses_at_run_time(
+    function: Callable[..., Any], args: tuple[Any, ...], exception: type[Exception]
+) -> None:
+    with np.errstate(all="ignore"):
+        try:
+            function(*args)
+        except (ArithmeticError, ValueError) as error:
+            assert isinstance(error, exception)
+    with pytest.raises(exception):
+        trace_and_interpret(function, *args)
+
+
+def test_powers_of_python_scalars() -> None:
+    def powers(n: int, x: float) -> Any:
+        return n**2, n**0, n**-1, x**2, x**0.5, 2**n, n**x, n**2.0
+
+    assert_same(trace_and_interpret(powers, 3, 2.5), powers(3, 2.5))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1"])
+def test_powers_of_arrays(dtype: str) -> None:
+    def powers(x: np.ndarray) -> Any:
+        y = x.copy()
+        y **= 2
+        return x**2, x**1, x**0, x**3, x[1] ** 2, y, np.power(x, 2)
+
+    assert_like_numpy(powers, lambda: (np.array([0, 1, 2, 3], dtype),))
+    if dtype[0] == "f":
+        short_cuts = np.array([-0.0, -1.0, -np.inf, np.nan, 4.0], dtype)
+        assert_like_numpy(lambda x: (x**-1, x**0.5, x**2), lambda: (short_cuts,))
+
+
+def test_ufuncs_take_out_where_and_dtype() -> None:
+    def program(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Any:
+        a = np.add(x, y, dtype="f4")
+        b = np.add(x, 1, out=z)
+        c = np.multiply(x, y, where=x > 1, out=y)
+        np.subtract(x, [1, 2, 3], z, where=[True, False, True])
+        return a, b is z, c is y, np.divide(x, 3, dtype=np.float32), np.less(x, 2)
+
+    make: Callable[[], tuple[Any, ...]] = lambda: (np.arange(3), np.arange(3) + 5, np.zeros((2, 3)))  # noqa: E731
+    assert_like_numpy(program, make)
+
+
+def test_broadcasting() -> None:
+    def program(x: np.ndarray, y: np.ndarray, s: np.ndarray) -> Any:
+        x += y
+        return x * y, y - s, s * 2, x[:, None] + x[None], x + [1, 2, 3], np.hypot([[1.0], [2.0]], y)
+
+    assert_like_numpy(program, lambda: (np.ones((2, 3)), np.arange(3.0), np.array(4.0)))
+
+
+def test_lists_of_traced_values_are_stacked() -> None:
+    def program(x: np.ndarray, n: int) -> Any:
+        return x + [n, x[0], 3], x + [x, x[::-1], [1, 2, 3]]
+
+    assert_like_numpy(program, lambda: (np.arange(3.0), 5))
+
+
+def test_conversions() -> None:
+    def program(x: np.ndarray) -> Any:
+        y = x.copy()
+        y.fill(7)
+        same = x.astype(x.dtype, copy=False) is x
+        return (
+            x.astype("u1"),
+            x.astype(np.float32),
+            x.astype(bool),
+            x.astype(x.dtype),
+            same,
+            y,
+            x[0].astype("f4"),
+        )
+
+    for dtype in ("i4", "f8", "?"):
+        assert_like_numpy(program, lambda dtype=dtype: (np.array([0, 1, 100], dtype),))
+
+
+def test_items_are_python_scalars() -> None:
+    def program(x: np.ndarray) -> Any:
+        return x.item(1), x[0].item(), x.item(1) * 2, x[1:2].item()
+
+    for dtype in ("f4", "i2", "?"):
+        x = np.array([1, 0], dtype)
+        got, wanted = trace_and_interpret(program, x), program(x)
+        assert got == wanted
+        assert list(map(type, got)) == list(map(type, wanted))
+
+
+def test_attributes_are_concrete() -> None:
+    def program(x: np.ndarray) -> Any:
+        assert isinstance(x, np.ndarray)
+        assert isinstance(x[0, 0], np.float32)
+        assert isinstance(x[0, 0], np.floating)
+        return [0] * x.shape[0], x.ndim, x.size, len(x), x.itemsize, x.nbytes, x.dtype.name, x.T.shape
+
+    assert_like_numpy(program, lambda: (np.ones((2, 3), "f4"),))
+
+
+def test_python_scalars_look_like_python_scalars() -> None:
+    def program(n: int, x: float, flag: bool) -> Any:
+        return isinstance(n, int), isinstance(x, float), isinstance(flag, bool), isinstance(n, float)
+
+    assert trace_and_interpret(program, 1, 2.0, True) == (True, True, True, False)
+
+
+def test_augmented_assignment_of_scalars_rebinds() -> None:
+    def program(n: int, x: np.ndarray) -> Any:
+        m = n
+        n += 1
+        s = x[0]
+        t = s
+        s *= 2
+        return m, n, s, t, x
+
+    x = np.array([3.0, 4.0])
+    m, n, s, t, same = trace_and_interpret(program, 5, x)
+    assert (m, n, s, t) == (5, 6, 6.0, 3.0)
+    assert same is x
