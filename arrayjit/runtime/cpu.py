@@ -74,7 +74,7 @@ class CpuDriver(HostDriver):
             clock = _Clock()
             module = self._parse(code)
             clock.lap("parse")
-            symbol = f"{code.name}.{next(self._names)}"
+            symbol = f"routine.{next(self._names)}"
             module.get_function(code.name).name = symbol
             machine_code = self._machine.emit_object(module)
             clock.lap("codegen")

@@ -17,7 +17,7 @@ from ..ir.tensor import Tensor
 from .host import host_caps
 from .llvm_body import Body
 from .llvm_memory import Memory
-from .llvm_text import Operand, Writer
+from .llvm_text import ALWAYS, Operand, Writer
 from .target import failures_of
 
 __all__ = ["LlvmTarget"]
@@ -64,6 +64,11 @@ def _module(kernel: Kernel, vector_bytes: int) -> str:
     memory = Memory(writer, kernel, pointers)
     memory.symbols.update(symbols)
     Body(writer, memory, kernel).statements(kernel.body)
+    never = []
+    if writer.is_cut:
+        heads.append(f"i1 {ALWAYS}")
+        arguments.append("i1 true")
+        never = ["never:", "  ret i32 0"]
     name = kernel.name
     return "\n".join(
         [
@@ -78,6 +83,7 @@ def _module(kernel: Kernel, vector_bytes: int) -> str:
             *writer.frame,
             *writer.lines,
             "  ret i32 0",
+            *never,
             "}",
             "",
             *writer.declarations,

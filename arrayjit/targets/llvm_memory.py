@@ -182,7 +182,7 @@ class Memory:
         text = value.text
         if dtype is BOOL:
             text = self._writer.pure(f"zext {value} to {memory}")
-        self._writer.emit(f"store {memory} {text}, ptr {pointer}, align {dtype.itemsize}")
+        self._writer.store(f"{memory} {text}", pointer, dtype.itemsize)
 
     def _reversed(self, value: Value) -> Value:
         return self._writer.shuffle(value, range(value.lanes - 1, -1, -1))

@@ -14,7 +14,12 @@ from typing import Union
 
 from ..ir.dtype import BOOL, DType
 
-__all__ = ["Operand", "Value", "Writer", "constant", "vector_type"]
+__all__ = ["ALWAYS", "Operand", "Value", "Writer", "constant", "vector_type"]
+
+# Instruction selection takes quadratic time in the memory accesses of a block. Blocks are cut after this many
+# stores, by a branch that is always taken; only an argument of the function keeps LLVM from knowing that.
+STORES_PER_BLOCK = 32
+ALWAYS = "%always"
 
 # An int64: known while printing, or the text of an operand.
 Operand = Union[int, str]
@@ -58,7 +63,8 @@ class Writer:
     """The text of one function while it is written.
 
     `frame` is the start of the entry block (stack arrays, slices of the workspace); `block` is the label
-    of the block being written; `declarations` are the functions it calls.
+    of the block being written; `declarations` are the functions it calls. A function that `is_cut` needs an
+    argument `ALWAYS` and a block `never`.
     """
 
     def __init__(self) -> None:
@@ -66,6 +72,8 @@ class Writer:
         self.lines: list[str] = []
         self.declarations: dict[str, None] = {}
         self.block = "entry"
+        self.is_cut = False
+        self._stores = 0
         self._names = 0
         self._known: list[dict[str, str]] = [{}]
 
@@ -110,6 +118,17 @@ class Writer:
     def start(self, label: str) -> None:
         self.lines.append(f"{label}:")
         self.block = label
+        self._stores = 0
+
+    def store(self, value: str, pointer: str, alignment: int) -> None:
+        """Write a value, given with its type."""
+        self.emit(f"store {value}, ptr {pointer}, align {alignment}")
+        self._stores += 1
+        if self._stores == STORES_PER_BLOCK:
+            self.is_cut = True
+            following = self.fresh("next")
+            self.branch(ALWAYS, following, "never")
+            self.start(following)
 
     def jump(self, label: str) -> None:
         self.emit(f"br label %{label}")

@@ -286,6 +286,14 @@ def test_routines_of_one_name_are_kept_apart():
     assert two.executable.launch((), (), 0) == 2
 
 
+@pytest.mark.parametrize("name", ["<lambda>", "größe", "a.b"])
+def test_a_routine_may_have_any_name(name, target, device):
+    _, _, kernel = doubled(name=name)
+    routine = Context(device).link(compiled(target, kernel))
+    routine.schedule()
+    assert routine.name == name
+
+
 def test_every_phase_is_timed_and_every_stage_is_text():
     _, _, kernel = doubled()
     code = compiled("sync_llvm", kernel)

@@ -312,3 +312,19 @@ def test_long_bodies_and_deep_expressions():
     body = (put(x, 0, value=deep), put(x, 3, value=shared), Comment("done\n"))
     launch(Kernel("deep", (ArrayParam(x, "update"),), body), "sync_llvm", [result])
     np.testing.assert_array_equal(result, [6001.0, 2.0, 3.0, 3 * 2.0**60])
+
+
+def test_blocks_of_many_stores_are_cut():
+    """What is computed before a cut is still known after it, in branches and loops too."""
+    x, out, i, acc = f64("x", 4), f64("out", 100), Symbol("i"), Variable("acc", F64)
+    base = call("add", at(x, 1), at(x, 2))
+    spread = [put(out, n, value=call("add", base, Const(float(n), F64))) for n in range(100)]
+    again = [put(out, n, value=call("add", at(out, n), Local(acc))) for n in range(100)]
+    body = [
+        Define(acc, Const(0.0, F64)),
+        *spread,
+        loop(i, 3, Update(acc, at(x, i), op("add")), *again, Update(acc, at(x, 3), op("add"))),
+    ]
+    result = np.empty(100)
+    run(body, [(x, np.array([1.0, 2.0, 3.0, 4.0]))], [(out, result)])
+    np.testing.assert_array_equal(result, np.arange(100.0) + 5 + (1 + 7 + 14))
