@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from threading import Lock
 from typing import Any
 
-from .errors import UnknownTarget
+from .errors import BackendUnavailable, UnknownTarget
 from .runtime.device import Driver
 from .targets.target import Target
 
@@ -29,13 +30,26 @@ class Backend:
     driver: Driver
 
 
-@cache
+_loading = Lock()
+
+
 def backend(name: str) -> Backend:
-    """The backend of a name. Raises UnknownTarget, or BackendUnavailable when what it needs is missing."""
-    row = BACKENDS.get(name)
-    if row is None:
+    """The backend of a name, always the same object. Raises UnknownTarget for a name that is not in the
+    table, BackendUnavailable when a package it needs is missing."""
+    if name not in BACKENDS:
         raise UnknownTarget(f"unknown target {name!r}", fix=f"choose one of {', '.join(BACKENDS)}")
-    emitter, driver = (_load(path) for path in row)
+    with _loading:
+        return _backend(name)
+
+
+@cache
+def _backend(name: str) -> Backend:
+    try:
+        emitter, driver = (_load(path) for path in BACKENDS[name])
+    except ImportError as error:
+        raise BackendUnavailable(
+            f"target {name!r} needs the package {error.name}", fix=f"pip install {error.name}"
+        ) from error
     return Backend(name, emitter(name), driver(name))
 
 

@@ -262,6 +262,12 @@ def test_unknown_targets_are_named():
         backend("abacus")
 
 
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(BACKENDS, "abacus", ("targets.abacus.Target", "runtime.abacus.Driver"))
+    with pytest.raises(BackendUnavailable, match="abacus"):
+        backend("abacus")
+
+
 def llvm_routine(text):
     driver = backend("sync_llvm").driver
     return Context(driver.get_device(0)).link(Code("sync_llvm", "f", text, ()))
