@@ -41,7 +41,7 @@ class InterpExecutable:
         try:
             run(self._kernel, arrays, symbols)
         except KernelRaise as raised:
-            return 1 + next(number for number, stmt in enumerate(self._raises) if stmt is raised.cause)
+            return 1 + next(number for number, stmt in enumerate(self._raises) if stmt is raised.stmt)
         return 0
 
 
