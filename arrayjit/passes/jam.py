@@ -66,9 +66,9 @@ def _jammed(rows: Stmt, caps: Caps) -> Stmt | None:
     blocks, rest = divmod(rows.trips, at_once)
     block = Symbol(rows.symbol.hint)
     start = rows.lo + Affine.of(block) * at_once
-    loop = For(block, Affine.of(0), Affine.of(blocks), _interleaved(body, rows.symbol, start, at_once))
-    tail = _interleaved(body, rows.symbol, rows.lo + blocks * at_once, rest) if rest else ()
-    return replace(columns, lanes=lanes, body=(loop, *tail))
+    main = For(block, Affine.of(0), Affine.of(blocks), _interleaved(body, rows.symbol, start, at_once))
+    last = _interleaved(body, rows.symbol, rows.lo + blocks * at_once, rest)
+    return replace(columns, lanes=lanes, body=(main, *last))
 
 
 def _is_product(rows: For, before: Sequence[Stmt], columns: For) -> bool:

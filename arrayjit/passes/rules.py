@@ -113,9 +113,10 @@ def _is(expr: Expr, value: float) -> bool:
 
 
 def _other(expr: Apply, value: float) -> Expr | None:
-    """The operand of a commutative op that stands beside the constant."""
+    """The operand of a commutative op, of the result's type, that stands beside the constant."""
     first, second = expr.args
-    return first if _is(second, value) else second if _is(first, value) else None
+    other = first if _is(second, value) else second if _is(first, value) else None
+    return other if other is not None and dtype_of(other) is expr.dtype else None
 
 
 def _same_leaf(expr: Apply) -> Expr | None:
@@ -209,7 +210,8 @@ def _ones(dtype: DType) -> int:
 
 def twice_the_same(expr: Apply) -> Expr | None:
     """x & x, x | x, max(x, x), min(x, x)."""
-    return _same_leaf(expr)
+    leaf = _same_leaf(expr)
+    return leaf if leaf is not None and dtype_of(leaf) is expr.dtype else None
 
 
 def exclusive_of_itself(expr: Apply) -> Expr | None:
