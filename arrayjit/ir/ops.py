@@ -271,7 +271,7 @@ _ELEMENTARY = (
     _libm("arcsin", (1.0, 1.0), 40.0, "asin"),
     _libm("arccos", (1.0, 1.0), 40.0, "acos"),
     _libm("arctan", (1.0, 1.0), 40.0, "atan"),
-    _libm("arctan2", (1.0, 1.0), 50.0, "atan2", arity=2),
+    _libm("arctan2", (2.0, 1.0), 50.0, "atan2", arity=2),
     _libm("sinh", (2.0, 2.0), 40.0),
     _libm("cosh", (2.0, 2.0), 40.0),
     _libm("tanh", (2.0, 2.0), 30.0),

@@ -37,7 +37,7 @@ def run_elementwise(row: Op, batches: Sequence[Sequence[np.ndarray]], target: st
         body.append(Assign(((symbol, Affine.of(size)),), output, affine([symbol]), value))
         params += [*(ArrayParam(tensor, "read") for tensor in inputs), ArrayParam(output, "write")]
         arrays.update(zip([*inputs, output], [*batch, results[-1]], strict=True))
-    routine = compile_computation(Computation(row.name, tuple(params), tuple(body)), target)
+    routine = compile_computation(Computation(f"each_{row.name}", tuple(params), tuple(body)), target)
     run(routine, arrays)
     return results
 
