@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 __all__ = ["Comparison", "environment_for_numpy", "in_turn", "largest_difference", "seconds"]
+
+Result = TypeVar("Result")
 
 # Both make NumPy's OpenBLAS choose slow kernels on a machine other than the one they were set for.
 SLOW_OPENBLAS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
@@ -44,17 +46,18 @@ def environment_for_numpy() -> tuple[Mapping[str, str], tuple[str, ...]]:
     return {name: value for name, value in os.environ.items() if name not in dropped}, dropped
 
 
-def seconds(call: Callable[[], Any]) -> float:
-    """How long one call takes."""
+def seconds(call: Callable[[], Result]) -> tuple[float, Result]:
+    """How long one call takes, and what it returns."""
     start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+    result = call()
+    return time.perf_counter() - start, result
 
 
-def in_turn(one: Callable[[], Any], other: Callable[[], Any], runs: int) -> tuple[float, float]:
-    """The median seconds of each, called in turn `runs` times."""
-    pairs = [(seconds(one), seconds(other)) for _ in range(runs)]
-    return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
+def in_turn(one: Callable[[], Any], other: Callable[[], Any], runs: Iterable[int]) -> tuple[float, float]:
+    """The median seconds of each, called in turn, once for each of `runs`."""
+    pairs = [(seconds(one)[0], seconds(other)[0]) for _ in runs]
+    first, second = zip(*pairs, strict=True)
+    return statistics.median(first), statistics.median(second)
 
 
 def largest_difference(ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 import arrayjit
 
-__all__ = ["Digits", "Network", "accuracy", "batches", "train_step"]
+__all__ = ["Digits", "Network", "Step", "accuracy", "batches", "train", "train_step"]
 
 Array = npt.NDArray[np.float32]
 
@@ -33,9 +33,6 @@ class Network(NamedTuple):
             np.zeros(10, np.float32),
         )
 
-    def copy(self) -> Network:
-        return Network(*(parameter.copy() for parameter in self))
-
     def zeros(self) -> Network:
         """A network of zeros: the velocity to start from."""
         return Network(*(np.zeros_like(parameter) for parameter in self))
@@ -52,8 +49,13 @@ class Digits(NamedTuple):
         return Digits((pixels / 16).astype(np.float32), np.eye(10, dtype=np.float32)[digits])
 
 
+Step = Callable[[Network, Network, Digits], np.float32]
+
+
 @arrayjit.jit
-def train_step(network: Network, velocity: Network, batch: Digits, rate: float, momentum: float) -> Any:
+def train_step(
+    network: Network, velocity: Network, batch: Digits, rate: float = 0.05, momentum: float = 0.9
+) -> np.float32:
     """One step of gradient descent with momentum, in place; the batch's loss."""
     pixels, targets = batch
     hidden = np.maximum(pixels @ network.weights1 + network.bias1, 0)
@@ -61,7 +63,7 @@ def train_step(network: Network, velocity: Network, batch: Digits, rate: float, 
     scores -= scores.max(axis=1, keepdims=True)
     chances = np.exp(scores)
     chances /= chances.sum(axis=1, keepdims=True)
-    loss = -np.log((chances * targets).sum(axis=1)).mean()
+    loss: np.float32 = -np.log((chances * targets).sum(axis=1)).mean()
 
     to_scores = (chances - targets) / len(pixels)
     to_hidden = (to_scores @ network.weights2.T) * (hidden > 0)
@@ -83,12 +85,12 @@ def batches(data: Digits, size: int, epochs: int, seed: int) -> Iterator[Digits]
             yield Digits(data.pixels[chosen], data.targets[chosen])
 
 
-def train(step: Callable[..., Any], network: Network, course: Iterator[Digits]) -> float:
+def train(step: Step, network: Network, course: Iterable[Digits]) -> float:
     """Run `step` over all batches, changing `network`; the last loss."""
     velocity = network.zeros()
-    loss = float("nan")
+    loss = np.float32(np.nan)
     for batch in course:
-        loss = step(network, velocity, batch, 0.05, 0.9)
+        loss = step(network, velocity, batch)
     return float(loss)
 
 

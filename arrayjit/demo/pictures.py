@@ -12,7 +12,7 @@ import arrayjit
 
 __all__ = ["develop"]
 
-Image = npt.NDArray[np.float32]
+Image = npt.NDArray[np.floating[Any]]
 
 GAMMA = 2.2
 LUMINANCE = (0.2126, 0.7152, 0.0722)
@@ -27,11 +27,15 @@ def gaussian(radius: int, sigma: float) -> list[float]:
 def blur(image: Image, radius: int, sigma: float) -> Image:
     """A Gaussian blur: one axis, then the other."""
     height, width = image.shape
-    weights = gaussian(radius, sigma)
+    rows = np.zeros_like(image)
     tall = np.pad(image, ((radius, radius), (0, 0)), mode="edge")
-    rows = sum(weight * tall[step : step + height] for step, weight in enumerate(weights))
+    for step, weight in enumerate(gaussian(radius, sigma)):
+        rows += weight * tall[step : step + height]
+    smooth = np.zeros_like(image)
     wide = np.pad(rows, ((0, 0), (radius, radius)), mode="edge")
-    return sum(weight * wide[:, step : step + width] for step, weight in enumerate(weights))
+    for step, weight in enumerate(gaussian(radius, sigma)):
+        smooth += weight * wide[:, step : step + width]
+    return smooth
 
 
 def edges(image: Image) -> Image:
@@ -39,13 +43,14 @@ def edges(image: Image) -> Image:
     p = np.pad(image, 1, mode="edge")
     across = (p[:-2, 2:] + 2 * p[1:-1, 2:] + p[2:, 2:]) - (p[:-2, :-2] + 2 * p[1:-1, :-2] + p[2:, :-2])
     down = (p[2:, :-2] + 2 * p[2:, 1:-1] + p[2:, 2:]) - (p[:-2, :-2] + 2 * p[:-2, 1:-1] + p[:-2, 2:])
-    return np.sqrt(across**2 + down**2)
+    length: Image = np.sqrt(across**2 + down**2)
+    return length
 
 
 def local_mean(image: Image, radius: int) -> Image:
     """The mean over a square window, by running sums."""
     size = 2 * radius + 1
-    total = np.cumsum(np.pad(image, ((radius + 1, radius), (0, 0)), mode="edge"), axis=0)
+    total: Image = np.cumsum(np.pad(image, ((radius + 1, radius), (0, 0)), mode="edge"), axis=0)
     rows = (total[size:] - total[:-size]) / size
     total = np.cumsum(np.pad(rows, ((0, 0), (radius + 1, radius)), mode="edge"), axis=1)
     return (total[:, size:] - total[:, :-size]) / size
@@ -55,11 +60,12 @@ def local_contrast(image: Image, radius: int) -> Image:
     """How many local standard deviations each pixel is away from the local mean."""
     mean = local_mean(image, radius)
     variance = np.maximum(local_mean(image**2, radius) - mean**2, 0)
-    return (image - mean) / (np.sqrt(variance) + 0.02)
+    deviation: Image = np.sqrt(variance)
+    return (image - mean) / (deviation + 0.02)
 
 
 @arrayjit.jit
-def develop(photo: npt.NDArray[np.uint8]) -> tuple[Any, Any]:
+def develop(photo: npt.NDArray[np.uint8]) -> tuple[Image, Image]:
     """The photograph with its details lifted and its outlines inked, and the outlines alone."""
     linear = (photo / np.float32(255)) ** GAMMA
     red, green, blue = LUMINANCE

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
 from rich.table import Table
 from sklearn.datasets import load_digits, load_sample_image
 
@@ -25,13 +26,11 @@ __all__ = ["show"]
 
 SEED = 2
 BATCH = 32
-LEARNING_RATE = 0.05
-MOMENTUM = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """One whole training run: how long it took, and the network's test accuracy."""
+    """A whole training run: who computed it, how long it took, and how well it reads unseen digits."""
 
     name: str
     seconds: float
@@ -45,20 +44,17 @@ def show(out: Path, target: str, small: bool) -> None:
     photo = load_sample_image("china.jpg")
     photo = np.ascontiguousarray(photo[::4, ::4] if small else photo)
     learn, test = split(small)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress, arrayjit.use(target=target):
+    epochs = 5 if small else 40
+    with Progress(console=console, transient=True) as progress, arrayjit.use(target=target):
         picture, outline, developed = develop_photo(photo, 3 if small else 15, progress)
-        stepped = one_step(learn, 20 if small else 200, progress)
-        runs = tuple(
-            whole_training(name, step, learn, test, 5 if small else 40, progress)
-            for name, step in (
-                ("NumPy", network.train_step.__wrapped__),
-                ("arrayjit", network.train_step),
-            )
-        )
-    console.print(times_table((developed, stepped), target))
-    console.print(training_table(runs))
-    for path in save(out, {"before": photo, "after": picture, "outlines": outline}):
+        stepped = one_step(learn, 20 if small else 300, progress)
+        trainings = [
+            whole_training("NumPy", inspect.unwrap(network.train_step), learn, test, epochs, progress),
+            whole_training("arrayjit", network.train_step, learn, test, epochs, progress),
+        ]
+    console.print(times_table([developed, stepped], target))
+    console.print(training_table(trainings, len(learn.pixels), len(test.pixels), epochs))
+    for path in save(out, {"before": photo / np.float32(255), "after": picture, "outlines": outline}):
         console.print(f"wrote {path}")
 
 
@@ -66,69 +62,85 @@ def split(small: bool) -> tuple[Digits, Digits]:
     """The digits to learn from, and those to be tested on."""
     pixels, digits = load_digits(return_X_y=True)
     order = np.random.default_rng(SEED).permutation(len(pixels))[: 400 if small else None]
-    cut = len(order) * 4 // 5
-    learn, test = order[:cut], order[cut:]
+    learn, test = np.split(order, [len(order) * 4 // 5])
     return Digits.of(pixels[learn], digits[learn]), Digits.of(pixels[test], digits[test])
 
 
-def develop_photo(
-    photo: npt.NDArray[np.uint8], runs: int, progress: Progress
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Comparison]:
-    """The pictures that arrayjit makes, and how that compares with NumPy."""
-    task = progress.add_task("image pipeline: first call", total=runs + 1)
-    results: list[Any] = []
-    first = seconds(lambda: results.append(pictures.develop(photo)))
-    progress.update(task, advance=1, description="image pipeline: measuring")
-    plain = pictures.develop.__wrapped__
-    difference = largest_difference(results[0], plain(photo))
+def develop_photo(photo: npt.NDArray[np.uint8], runs: int, progress: Progress) -> tuple[Any, Any, Comparison]:
+    """The two pictures that arrayjit makes, and how it compares with NumPy."""
+    plain = inspect.unwrap(pictures.develop)
+    compiling = progress.add_task("image pipeline: first call", total=None)
+    first, ours = seconds(lambda: pictures.develop(photo))
+    progress.remove_task(compiling)
     numpy, warm = in_turn(
-        lambda: plain(photo), ticking(progress, task, lambda: pictures.develop(photo)), runs
+        lambda: plain(photo),
+        lambda: pictures.develop(photo),
+        progress.track(range(runs), description="image pipeline: measuring"),
     )
     height, width, _ = photo.shape
-    row = Comparison(f"image pipeline, {width} x {height}", numpy, first, warm, difference)
-    return (*results[0], row)
+    difference = largest_difference(ours, plain(photo))
+    return (*ours, Comparison(f"image pipeline, {width} x {height}", numpy, first, warm, difference))
 
 
 def one_step(learn: Digits, runs: int, progress: Progress) -> Comparison:
-    """How one training step compares with NumPy."""
-    task = progress.add_task("training step: first call", total=runs)
+    """How one training step, in place, compares with NumPy."""
+    plain = inspect.unwrap(network.train_step)
     batch = next(network.batches(learn, BATCH, 1, SEED))
     ours, theirs = Network.random(SEED), Network.random(SEED)
-    states = {"ours": (ours, ours.zeros()), "theirs": (theirs, theirs.zeros())}
-    losses: dict[str, Any] = {}
-
-    def step(who: str, function: Callable[..., Any]) -> None:
-        losses[who] = function(*states[who], batch, LEARNING_RATE, MOMENTUM)
-
-    plain = network.train_step.__wrapped__
-    first = seconds(lambda: step("ours", network.train_step))
-    step("theirs", plain)
-    difference = largest_difference((losses["ours"], *ours), (losses["theirs"], *theirs))
-    progress.update(task, description="training step: measuring")
+    our_velocity, their_velocity = ours.zeros(), theirs.zeros()
+    compiling = progress.add_task("training step: first call", total=None)
+    first, loss = seconds(lambda: network.train_step(ours, our_velocity, batch))
+    progress.remove_task(compiling)
+    difference = largest_difference((loss, *ours), (plain(theirs, their_velocity, batch), *theirs))
     numpy, warm = in_turn(
-        lambda: step("theirs", plain),
-        ticking(progress, task, lambda: step("ours", network.train_step)),
-        runs,
+        lambda: plain(theirs, their_velocity, batch),
+        lambda: network.train_step(ours, our_velocity, batch),
+        progress.track(range(runs), description="training step: measuring"),
     )
     return Comparison(f"training step, {BATCH} digits", numpy, first, warm, difference)
 
 
 def whole_training(
-    name: str, step: Callable[..., Any], learn: Digits, test: Digits, epochs: int, progress: Progress
+    name: str, step: network.Step, learn: Digits, test: Digits, epochs: int, progress: Progress
 ) -> Training:
     """Train a fresh network by `step` and test it."""
-    task = progress.add_task(f"training with {name}", total=epochs * (len(learn.pixels) // BATCH))
     state = Network.random(SEED)
-    velocity = state.zeros()
-    loss = np.float32(np.nan)
-    spent = 0.0
+    course = progress.track(
+        network.batches(learn, BATCH, epochs, SEED),
+        total=epochs * (len(learn.pixels) // BATCH),
+        description=f"training with {name}",
+    )
+    spent, loss = seconds(lambda: network.train(step, state, course))
+    return Training(name, spent, loss, network.accuracy(state, test))
 
-    for batch in network.batches(learn, BATCH, epochs, SEED):
 
-        def go(batch: Digits = batch) -> None:
-            nonlocal loss
-            loss = step(state, velocity, batch, LEARNING_RATE, MOMENTUM)
+def times_table(rows: list[Comparison], target: str) -> Table:
+    """One row per program."""
+    table = Table(title=f"The same functions, by NumPy and by arrayjit ({target})")
+    table.add_column("program")
+    for column in ("NumPy", "first call", "warm call", "speed-up", "largest difference"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        times = (f"{value * 1e3:.3f} ms" for value in (row.numpy, row.first, row.warm))
+        table.add_row(row.name, *times, f"{row.speedup:.2f}x", f"{row.difference:.1e}")
+    return table
 
-        spent += seconds(go)
-        progress.advance(task)
-    return Training(name, spent, float(loss), network.accuracy(state, test))
+
+def training_table(rows: list[Training], learned: int, tested: int, epochs: int) -> Table:
+    """One row per run."""
+    table = Table(title=f"{learned} digits learnt in {epochs} epochs, {tested} unseen ones read")
+    table.add_column("run")
+    for column in ("time", "last loss", "test accuracy"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(row.name, f"{row.seconds:.2f} s", f"{row.loss:.4f}", f"{row.accuracy:.1%}")
+    return table
+
+
+def save(out: Path, images: Mapping[str, npt.NDArray[np.float32]]) -> list[Path]:
+    """Write each image, of numbers from 0 to 1, as a PNG file."""
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [out / f"{name}.png" for name in images]
+    for path, image in zip(paths, images.values(), strict=True):
+        Image.fromarray(np.rint(image * 255).astype(np.uint8)).save(path)
+    return paths
