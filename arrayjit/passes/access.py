@@ -45,6 +45,8 @@ Ranges = Mapping[Symbol, Range]
 Distance = tuple[float, float]
 """Least and greatest distance between two iterations that meet."""
 
+ZERO = Affine.of(0)
+
 ANY: Distance = (-math.inf, math.inf)
 
 
@@ -69,15 +71,14 @@ class Region:
 
     def renamed(self, values: Mapping[Symbol, Affine]) -> Region:
         """The region with aligned symbols replaced."""
-        if not any(symbol in values for span in self.spans if span for symbol in span.base.symbols):
+        if not values:
             return self
-        return Region(
-            self.tensor,
-            tuple(span and Span(span.base.substitute(values), span.low, span.high) for span in self.spans),
-        )
+        return Region(self.tensor, tuple(span and _renamed(span, values) for span in self.spans))
 
     def without(self, inner: Mapping[Symbol, Range | None]) -> Region:
         """The region seen from outside the loops of `inner`, whose symbols it no longer mentions."""
+        if not inner:
+            return self
         return Region(self.tensor, tuple(span and _widen(span, inner) for span in self.spans))
 
     def linear(self) -> Span | None:
@@ -92,8 +93,13 @@ class Region:
         return Span(base, low, high)
 
 
+def _renamed(span: Span, values: Mapping[Symbol, Affine]) -> Span:
+    base = span.base.substitute(values)
+    return span if base is span.base else Span(base, span.low, span.high)
+
+
 def _widen(span: Span, inner: Mapping[Symbol, Range | None]) -> Span | None:
-    if not any(symbol in inner for symbol in span.base.symbols):
+    if not any(symbol in inner for _, symbol in span.base.terms):
         return span
     low, high = span.low, span.high
     kept: list[tuple[int, Symbol]] = []
@@ -262,7 +268,9 @@ def _meet(one: Span, other: Span, found: dict[Symbol, Distance], ranges: Ranges)
     """Narrow `found` by one dimension; False when the spans cannot meet along it."""
     mine = {s: c for c, s in one.base.terms if s in found}
     theirs = {s: c for c, s in other.base.terms if s in found}
-    gap = (one.base - _only(one.base, mine)) - (other.base - _only(other.base, theirs))
+    gap = ZERO if one.base == other.base else one.base - other.base
+    if mine != theirs:
+        gap = gap - _only(one.base, mine) + _only(other.base, theirs)
     if not gap.is_constant:
         return True
     low = gap.offset + one.low - other.high

@@ -89,6 +89,8 @@ class _Nest:
 
     def view(self, depth: int, ranges: Ranges) -> _View:
         """The nest as its outermost `depth` loops see it."""
+        if depth == len(self.band):
+            return _View(self.effects, {}, {})
         inside = _ranges_inside(self.band, ranges)
         return _View(self.effects, {}, {loop.symbol: inside.get(loop.symbol) for loop in self.band[depth:]})
 
@@ -133,8 +135,9 @@ class _View:
     inner: Mapping[Symbol, Range | None]
 
     def regions(self, touched: Mapping[Tensor, Iterable[Region]], storage: Tensor) -> list[Region]:
+        """What is touched of one storage, each region once."""
         seen = (item.renamed(self.names).without(self.inner) for item in touched.get(storage, ()))
-        return list(dict.fromkeys(seen))
+        return list(dict.fromkeys(seen)) if self.inner else list(seen)
 
 
 def _nest(prelude: list[Define], stmt: Stmt, ranges: Ranges, streams: Streams) -> _Nest:

@@ -1,0 +1,125 @@
+"""The table of passes and the manager that runs it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from programs import CAPS, Program, agrees, inputs
+
+from arrayjit.errors import CompilerBug
+from arrayjit.ir.dtype import F64
+from arrayjit.ir.expr import Variable, constant
+from arrayjit.ir.interp import run, run_computation
+from arrayjit.ir.loops import Update
+from arrayjit.ir.text import print_kernel
+from arrayjit.passes import manager
+from arrayjit.passes.manager import optimize
+from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, Pass
+
+TABLE: tuple[Pass, ...] = (*ON_ASSIGNMENTS, LOWERING, *ON_LOOPS)
+
+
+def chain(length: int):
+    """`length` elementwise operations, each reading the one before."""
+    p = Program()
+    x = p.argument("x", 40, 50)
+    y = x
+    for number in range(length - 1):
+        y = y + x if number % 2 else y * 0.5
+    p.result(y)
+    return p.done()
+
+
+def small():
+    p = Program()
+    x = p.argument("x", 8, 9)
+    e = p.apply("sqrt", x - x.max(1) + 2.0)
+    p.result(e / e.max(1))
+    return p.done()
+
+
+@pytest.mark.parametrize("position", range(len(TABLE)), ids=[row.name for row in TABLE])
+def test_each_row_comes_after_what_it_needs_and_says_why(position):
+    row = TABLE[position]
+    assert set(row.after) <= {earlier.name for earlier in TABLE[:position]}
+    assert row.why or row is LOWERING
+    assert row.run.__module__ == f"arrayjit.passes.{row.name}"
+
+
+def test_names_are_unique():
+    assert len({row.name for row in TABLE}) == len(TABLE)
+
+
+@pytest.mark.parametrize("row", ON_LOOPS, ids=[row.name for row in ON_LOOPS])
+def test_a_pass_with_nothing_left_to_do_returns_its_argument(row):
+    p = Program()
+    p.store(p.argument("x", 1, access="write"), 1.0)
+    kernel = LOWERING.run(p.done(), CAPS)
+    assert row.run(kernel, CAPS) is kernel
+
+
+def test_every_stage_is_kept_timed_and_verified():
+    computation = small()
+    optimized = optimize(computation, CAPS, verify=True)
+    assert set(optimized.seconds) == {row.name for row in TABLE}
+    assert agrees(computation, optimized.computation)
+    assert agrees(computation, optimized.loops)
+    assert agrees(computation, optimized.kernel)
+    assert optimized.notes == optimized.kernel.notes
+
+
+def test_every_stage_is_dumped_under_its_name():
+    dumped: dict[str, str] = {}
+    optimized = optimize(small(), CAPS, dump=dumped.__setitem__)
+    assert list(dumped) == [row.name for row in TABLE]
+    assert dumped["lifetimes"] == print_kernel(optimized.kernel)
+
+
+def test_a_failing_pass_is_named_and_leaves_a_reproducer(monkeypatch):
+    def broken(kernel, caps):
+        raise KeyError("lost")
+
+    dumped: dict[str, str] = {}
+    monkeypatch.setattr(manager, "ON_LOOPS", (Pass(broken),))
+    with pytest.raises(CompilerBug, match=r"arrayjit bug in broken: KeyError: 'lost'") as failure:
+        optimize(small(), CAPS, dump=dumped.__setitem__)
+    assert failure.value.stage == "broken"
+    assert dumped[failure.value.reproducer].startswith(dumped["lower"])
+
+
+def test_the_verifier_blames_the_pass_that_broke_the_program(monkeypatch):
+    def forgetful(kernel, caps):
+        return replace(kernel, body=(Update(Variable("lost", F64), constant(1.0, F64)),))
+
+    monkeypatch.setattr(manager, "ON_LOOPS", (Pass(forgetful),))
+    with pytest.raises(CompilerBug, match="in forgetful"):
+        optimize(small(), CAPS, verify=True)
+
+
+def test_sums_agree_with_the_record_up_to_the_documented_order():
+    p = Program()
+    x = p.argument("x", 30, 70)
+    p.result(x.sum(1) + x.sum(0))
+    computation = p.done()
+    expected, actual = inputs(computation), inputs(computation)
+    run_computation(computation, expected)
+    run(optimize(computation, CAPS, verify=True).kernel, actual)
+    for tensor, array in expected.items():
+        assert abs(actual[tensor] / array - 1).max() < 1e-14
+
+
+def test_a_thousand_operations_are_one_loop_and_take_linear_time():
+    def seconds(length: int) -> float:
+        computation = chain(length)
+        start = time.perf_counter()
+        kernel = optimize(computation, CAPS).kernel
+        elapsed = time.perf_counter() - start
+        assert len(kernel.body) <= 2
+        assert not kernel.placement
+        return elapsed
+
+    small_chain = min(seconds(100) for _ in range(3))
+    large_chain = min(seconds(1000) for _ in range(2))
+    assert large_chain < 20 * small_chain
