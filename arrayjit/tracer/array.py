@@ -29,7 +29,7 @@ _BINARY = (
 )  # fmt: skip
 _PLAIN = (
     "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert", "divmod", "rdivmod",
-    "getitem", "setitem", "array_ufunc", "array_function",
+    "array_ufunc", "array_function",
 )  # fmt: skip
 
 
@@ -150,6 +150,12 @@ class SymbolicArray:
                 fix="compute it outside the jitted function, or with the operations of the support table",
             )
         raise AttributeError(f"{self.__class__.__name__!r} object has no attribute {name!r}")
+
+    def __getitem__(self, key: Any) -> Any:
+        return METHODS["__getitem__"](self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        METHODS["__setitem__"](self, key, value)
 
     def __len__(self) -> int:
         if not self.view.shape:

@@ -39,7 +39,9 @@ __all__ = [
     "copy",
     "elementwise",
     "operand_at",
+    "shape_text",
     "store",
+    "supported_dtype",
 ]
 
 Operand = Union[SymbolicArray, bool, int, float]
@@ -93,7 +95,7 @@ def broadcast(*shapes: Sequence[Extent]) -> tuple[Affine, ...]:
             if result[axis] == _ONE:
                 result[axis] = extent
             elif extent not in (result[axis], _ONE):
-                listed = " ".join(_shape_text(shape) for shape in given)
+                listed = " ".join(shape_text(shape) for shape in given)
                 raise ShapeError(
                     f"operands could not be broadcast together with shapes {listed}",
                     loc=user_location(),
@@ -138,7 +140,7 @@ def elementwise(
     values = [as_operand(value, trace) for value in operands]
     kinds = [_kind(value) for value in values]
     if dtype is not None:
-        forced = from_numpy(dtype)
+        forced = supported_dtype(np.dtype(dtype))
         values = [_forced(op, value, forced) for value in values]
         kinds = [forced] * len(kinds)
     inputs, output = _resolved(op, kinds)
@@ -223,15 +225,17 @@ def _kind(operand: Operand) -> Kinds:
     return type(operand)
 
 
-def _shape_text(shape: Sequence[Affine]) -> str:
+def shape_text(shape: Sequence[Affine]) -> str:
+    """A shape as NumPy writes it in messages."""
     return "(" + ",".join(str(extent) for extent in shape) + ("," if len(shape) == 1 else "") + ")"
 
 
 def _constant_of(value: np.generic) -> Const:
-    return constant(value.item(), _supported(value.dtype))
+    return constant(value.item(), supported_dtype(value.dtype))
 
 
-def _supported(dtype: np.dtype[Any]) -> DType:
+def supported_dtype(dtype: np.dtype[Any]) -> DType:
+    """The row of a dtype. Raises DTypeError at the user's line for one without a row."""
     try:
         return from_numpy(dtype)
     except DTypeError as error:
@@ -246,7 +250,7 @@ def _captured(array: np.ndarray, trace: Trace) -> SymbolicArray:
             loc=user_location(),
             fix="convert it with np.asarray(...) before the call",
         )
-    _supported(array.dtype)
+    supported_dtype(array.dtype)
     return SymbolicArray(View.whole(trace.capture(array)), trace)
 
 
@@ -261,7 +265,7 @@ def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
         raise ShapeError(
             "the elements of a list differ in shape",
             loc=user_location(),
-            details=tuple(_shape_text(_shape(part)) for part in parts),
+            details=tuple(shape_text(_shape(part)) for part in parts),
             fix="give every element the same shape",
         )
     whole = View.whole(Tensor.of("t", (len(parts), *shape), dtype))
@@ -280,7 +284,7 @@ def _is_traced(value: Any) -> bool:
 def _common_dtype(parts: Sequence[Operand]) -> DType:
     """The dtype of `np.array([...])`, in which Python scalars count as NumPy's defaults."""
     kinds = [np.dtype(k) if isinstance(k := _kind(part), type) else k.numpy for part in parts]
-    return _supported(np.result_type(*kinds))
+    return supported_dtype(np.result_type(*kinds))
 
 
 def _literal(value: bool | int | float, dtype: DType) -> Const:
@@ -429,8 +433,8 @@ def _output(out: Any, name: str, shape: tuple[Affine, ...], dtype: DType, trace:
         raise ReadOnlyError("output array is read-only", loc=user_location(), details=(describe(out),))
     if broadcast(shape, out.view.shape) != out.view.shape:
         raise ShapeError(
-            f"non-broadcastable output operand with shape {_shape_text(out.view.shape)} doesn't match "
-            f"the broadcast shape {_shape_text(broadcast(shape, out.view.shape))}",
+            f"non-broadcastable output operand with shape {shape_text(out.view.shape)} doesn't match "
+            f"the broadcast shape {shape_text(broadcast(shape, out.view.shape))}",
             loc=user_location(),
             fix="give out= the shape of the result",
         )

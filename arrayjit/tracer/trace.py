@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LeakedArrayError, Location
-from ..ir.assign import ArrayParam, Assign, Check, Computation, Param, Statement
+from ..ir.assign import ArrayParam, Assign, Check, Computation, Loop, Param, Statement
 from ..ir.dtype import DType, from_numpy
 from ..ir.expr import Expr
 from ..ir.index import Affine, Extent, Symbol, affine
@@ -72,6 +72,7 @@ class Trace:
         self.namespace: Any = None
         self._fingerprints: list[int] = []
         self._written: set[Tensor] = set()
+        self._flat: dict[Tensor, Tensor] = {}
 
     def emit(self, statement: Statement) -> None:
         self.statements.append(statement)
@@ -91,6 +92,28 @@ class Trace:
         self.captured.append((tensor, array))
         self._fingerprints.append(_fingerprint(array))
         return tensor
+
+    def flat(self, tensor: Tensor) -> Tensor:
+        """The flat form of a tensor: its memory as one row-major axis."""
+        if tensor.base is not None:
+            return tensor
+        if tensor not in self._flat:
+            strides = zip(tensor.shape, tensor.element_strides(), strict=True)
+            cells = 1 + sum((extent.constant - 1) * abs(stride.constant) for extent, stride in strides)
+            self._flat[tensor] = Tensor(tensor.label, affine((cells,)), tensor.dtype, base=tensor)
+        return self._flat[tensor]
+
+    @contextmanager
+    def loop(self, lo: Extent, hi: Extent) -> Iterator[Affine]:
+        """Statements recorded inside stand in a loop over the index that this yields."""
+        symbol = Symbol("k")
+        outer, self.statements = self.statements, []
+        try:
+            yield Affine.of(symbol)
+            body = tuple(self.statements)
+        finally:
+            self.statements = outer
+        self.emit(Loop(symbol, Affine.of(lo), Affine.of(hi), 1, body, user_location()))
 
     def changed_while_recorded(self) -> list[np.ndarray]:
         """The captured arrays whose numbers plain Python code changed during the run: the record cannot

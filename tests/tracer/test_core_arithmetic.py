@@ -117,11 +117,6 @@ PYTHON_FAILURES: list[tuple[Callable[..., Any], tuple[Any, ...], type[Exception]
 def test_what_python_refuses_at_run_time(
     function: Callable[..., Any], args: tuple[Any, ...], exception: type[Exception]
 ) -> None:
-    with np.errstate(all="ignore"):
-        try:
-            function(*args)
-        except (ArithmeticError, ValueError) as error:
-            assert isinstance(error, exception)
     with pytest.raises(exception):
         trace_and_interpret(function, *args)
 
@@ -161,14 +156,14 @@ def test_ufuncs_take_out_where_and_dtype() -> None:
 def test_broadcasting() -> None:
     def program(x: np.ndarray, y: np.ndarray, s: np.ndarray) -> Any:
         x += y
-        return x * y, y - s, s * 2, x[:, None] + x[None], x + [1, 2, 3], np.hypot([[1.0], [2.0]], y)
+        return x * y, y - s, s * 2, x[:, None] + x[None], x * [1, 2, 3], np.hypot([[1.0], [2.0]], y)
 
     assert_like_numpy(program, lambda: (np.ones((2, 3)), np.arange(3.0), np.array(4.0)))
 
 
 def test_lists_of_traced_values_are_stacked() -> None:
     def program(x: np.ndarray, n: int) -> Any:
-        return x + [n, x[0], 3], x + [x, x[::-1], [1, 2, 3]]
+        return x * [n, x[0], 3], x - [x, x[::-1], [1, 2, 3]]
 
     assert_like_numpy(program, lambda: (np.arange(3.0), 5))
 

@@ -104,7 +104,16 @@ def rebinding(x: np.ndarray) -> Any:
     return x, y, total
 
 
-PROGRAMS = [writes, shifted, workspace, chained, outputs, rebinding]
+def scattered(x: np.ndarray) -> Any:
+    x[[0, 2]] = x[[2, 0]]
+    x[[0, 0, 1], [1, 1, -1]] = [5, 6, 7]
+    x[[True, False, True], 1:3] = x[1, 1:3] * 10
+    x[[[0], [1]], [0, 3]] += 100
+    x[:, [0, 1]] = x[:, [1, 0]]
+    return x
+
+
+PROGRAMS = [scattered, writes, shifted, workspace, chained, outputs, rebinding]
 LAYOUTS: dict[str, Callable[[], np.ndarray]] = {
     "C order": lambda: grid(3, 4),
     "Fortran order": lambda: np.asfortranarray(grid(3, 4)),

@@ -1,0 +1,238 @@
+"""Mistakes: the error's class (ours, and the one that NumPy raises), the user's line, and a fix."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import assert_same, trace_and_interpret
+
+from arrayjit.errors import (
+    MAX_LINES,
+    ConcretizationError,
+    DTypeError,
+    IndexOutOfRange,
+    IntegerOverflow,
+    LeakedArrayError,
+    ReadOnlyError,
+    ShapeError,
+    UnsupportedError,
+    UserError,
+)
+
+
+def branch(x: Any) -> Any:
+    if x[0] > 0:
+        return x
+    return -x
+
+
+def divide_in_place(n: Any) -> Any:
+    n /= 2.5
+    return n
+
+
+def shift_in_place(x: Any) -> Any:
+    x += [[1.0, 2.0, 3.0]] * 2
+
+
+def wrong_part(x: Any) -> None:
+    x[1:] = x
+
+
+class Tagged(np.ndarray):
+    """A subclass of ndarray."""
+
+
+Mistake = tuple[Callable[..., Any], type[UserError], type[Exception], str]
+
+MISTAKES: list[Mistake] = [
+    (branch, ConcretizationError, TypeError, "whether it is true"),
+    (lambda x: x if x.shape and x[0] else 1, ConcretizationError, TypeError, "whether it is true"),
+    (lambda x: max(x[0], x[1]), ConcretizationError, TypeError, "np.where"),
+    (lambda x: 1.0 in x, ConcretizationError, TypeError, "whether it is true"),
+    (lambda x: float(x[0]), ConcretizationError, TypeError, "as a float"),
+    (lambda x: int(x[0]), ConcretizationError, TypeError, "as an int"),
+    (lambda x: complex(x[0]), ConcretizationError, TypeError, "complex"),
+    (lambda x: round(x[0]), ConcretizationError, TypeError, "np.rint"),
+    (lambda x: math.sqrt(x[0]), ConcretizationError, TypeError, "np.sqrt"),
+    (lambda x: range(x.astype(int)[0]), ConcretizationError, TypeError, "static_argnames"),
+    (lambda x: [1, 2][x.astype(int)[0]], ConcretizationError, TypeError, "np.take"),
+    (lambda x: x[: x.astype(int)[1]], ConcretizationError, TypeError, "static_argnames"),
+    (lambda x: {x[0]: 1}, ConcretizationError, TypeError, "as a key"),
+    (lambda x: f"{x[0]:.3f}", ConcretizationError, TypeError, "as text"),
+    (lambda x: x.tolist(), ConcretizationError, TypeError, "as a NumPy array"),
+    (lambda x: np.float32(x[0]), ConcretizationError, TypeError, "number of a traced value"),
+    (lambda x: x * [1.0, 2.0], ShapeError, ValueError, "broadcast together with shapes (3,) (2,)"),
+    (lambda x: x[:2] * x, ShapeError, ValueError, "(2,) (3,)"),
+    (lambda x: np.add(x, x, out=x[:2]), ShapeError, ValueError, "non-broadcastable output operand"),
+    (shift_in_place, ShapeError, ValueError, "non-broadcastable output operand with shape (3,)"),
+    (wrong_part, ShapeError, ValueError, "could not broadcast input array from shape (3,) into shape (2,)"),
+    (lambda x: x[::0], ShapeError, ValueError, "slice step cannot be zero"),
+    (lambda x: x * [x, x[:2]], ShapeError, ValueError, "differ in shape"),
+    (lambda x: x.astype(int) ** -1, ShapeError, ValueError, "negative integer powers"),
+    (lambda x: x[3], IndexOutOfRange, IndexError, "index 3 is out of bounds for axis 0 with size 3"),
+    (lambda x: x[-4], IndexOutOfRange, IndexError, "index -4 is out of bounds"),
+    (lambda x: x[0, 0], IndexOutOfRange, IndexError, "too many indices for array"),
+    (lambda x: x[..., 0, ...], IndexOutOfRange, IndexError, "single ellipsis"),
+    (lambda x: x[1.5], IndexOutOfRange, IndexError, "only integers, slices"),
+    (lambda x: x["a"], IndexOutOfRange, IndexError, "only integers, slices"),
+    (lambda x: x[x], IndexOutOfRange, IndexError, "only integers, slices"),
+    (lambda x: x[[0, 5]], IndexOutOfRange, IndexError, "index 5 is out of bounds"),
+    (lambda x: x[[[0, 1], [1, 2]], [0, 1, 2]], IndexOutOfRange, IndexError, "too many indices"),
+    (lambda x: x[None, :][[0, 0], [0, 1, 2]], IndexOutOfRange, IndexError, "shape mismatch"),
+    (lambda x: x[[True, False]], IndexOutOfRange, IndexError, "boolean index did not match"),
+    (lambda x: x[x[:2] > 0], IndexOutOfRange, IndexError, "boolean index did not match"),
+    (lambda x: x.astype(int).__iadd__(1.5), DTypeError, TypeError, "same_kind"),
+    (lambda x: np.add(x, 1, out=x.astype(int)), DTypeError, TypeError, "Cannot cast ufunc 'add' output"),
+    (lambda x: x.astype(int).astype("f4", casting="safe"), DTypeError, TypeError, "to the rule 'safe'"),
+    (lambda x: x + 1j, DTypeError, TypeError, "complex"),
+    (lambda x: x + "a", DTypeError, TypeError, "a str cannot take part"),
+    (lambda x: x + None, DTypeError, TypeError, "a NoneType cannot take part"),
+    (lambda x: x + np.array(["a"]), DTypeError, TypeError, "<U1 is not supported"),
+    (lambda x: x << 1, DTypeError, TypeError, "left_shift of float64"),
+    (lambda x: np.sqrt(x.astype("i1")), DTypeError, TypeError, "float16"),
+    (lambda x: np.add(x, 1, where=x), DTypeError, TypeError, "must be bool"),
+    (lambda x: x.astype("c16"), DTypeError, TypeError, "complex128"),
+    (lambda x: len(x[0, ...]), DTypeError, TypeError, "len() of unsized object"),
+    (lambda x: list(x[0, ...]), DTypeError, TypeError, "iteration over a 0-d array"),
+    (lambda x: x.astype("u1") + 300, IntegerOverflow, OverflowError, "300 out of bounds for uint8"),
+    (lambda x: x.astype("i8") + 2**63, IntegerOverflow, OverflowError, "out of bounds for int64"),
+    (lambda x: np.sort(x), UnsupportedError, TypeError, "np.sort is not supported"),
+    (lambda x: np.linalg.svd(x), UnsupportedError, NotImplementedError, "np.linalg.svd"),
+    (lambda x: x.sort(), UnsupportedError, TypeError, "ndarray.sort"),
+    (lambda x: x.flat[0], UnsupportedError, TypeError, "x.ravel()"),
+    (lambda x: setattr(x, "shape", (3, 1)), UnsupportedError, TypeError, "x.reshape"),
+    (lambda x: x[x > 1], UnsupportedError, TypeError, "np.where"),
+    (lambda x: x.__setitem__(x > 1, x), UnsupportedError, TypeError, "how many cells the mask selects"),
+    (lambda x: x.__setitem__(x.astype(int), 1), UnsupportedError, TypeError, "up to 64 constants"),
+    (lambda x: x[None][x.astype(int)[0]], UnsupportedError, TypeError, "np.take"),
+    (lambda x: x[True], UnsupportedError, TypeError, "single bool"),
+    (lambda x: x[0].__setitem__(..., 1), UnsupportedError, TypeError, "item assignment"),
+    (lambda x: np.add(x, 1, casting="unsafe"), UnsupportedError, TypeError, "casting='unsafe'"),
+    (lambda x: np.add.at(x, [0], 1), UnsupportedError, TypeError, "add.at"),
+    (lambda x: np.isnat(x), UnsupportedError, TypeError, "ufunc isnat"),
+    (lambda x: x.item(), UnsupportedError, TypeError, "size 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "ours", "numpys", "words"), MISTAKES)
+def test_mistakes(
+    function: Callable[..., Any], ours: type[UserError], numpys: type[Exception], words: str
+) -> None:
+    x = np.arange(3.0)
+    with pytest.raises(ours) as caught:
+        trace_and_interpret(function, x)
+    error = caught.value
+    assert isinstance(error, numpys)
+    text = str(error)
+    assert words in text
+    assert len(text.splitlines()) <= MAX_LINES
+    lines, first = inspect.getsourcelines(function)
+    assert error.loc is not None
+    assert error.loc.file == __file__
+    assert first <= error.loc.line < first + len(lines)
+    assert_same(x, np.arange(3.0))
+
+
+BAD_ARGUMENTS: list[tuple[Any, type[UserError], str]] = [
+    (np.array(["a"]), DTypeError, "argument x: dtype <U1 is not supported"),
+    (np.array([None]), DTypeError, "argument x: dtype object is not supported"),
+    (np.ones(2, complex), DTypeError, "argument x: dtype complex128"),
+    (np.array(["2020-01-01"], "M8[D]"), DTypeError, "argument x: dtype datetime64[D]"),
+    (np.zeros(2, [("a", "f4")]), DTypeError, "argument x"),
+    (np.complex64(1), DTypeError, "argument x: dtype complex64"),
+    ([np.ones(2), np.ones(2, complex)], DTypeError, "argument x_1"),
+    (np.ma.array([1.0]), UnsupportedError, "argument x is a MaskedArray"),
+    (np.ones(2).view(Tagged), UnsupportedError, "argument x is a Tagged"),
+]
+
+
+@pytest.mark.parametrize(("argument", "ours", "words"), BAD_ARGUMENTS)
+def test_arguments_that_are_not_taken(argument: Any, ours: type[UserError], words: str) -> None:
+    with pytest.raises(ours) as caught:
+        trace_and_interpret(lambda x: x, argument)
+    assert words in str(caught.value)
+    assert caught.value.fix
+
+
+def test_arguments_that_may_not_be_written() -> None:
+    def write(x: np.ndarray) -> None:
+        x[0] = 1
+
+    def add(x: np.ndarray) -> None:
+        x += 1
+
+    read_only = np.arange(3.0)
+    read_only.flags.writeable = False
+    with pytest.raises(ReadOnlyError, match="assignment destination is read-only"):
+        trace_and_interpret(write, read_only)
+    with pytest.raises(ValueError, match="output array is read-only"):
+        trace_and_interpret(add, read_only)
+    overlapping_itself = np.lib.stride_tricks.as_strided(np.arange(5.0), (3, 3), (8, 8))
+    with pytest.raises(UnsupportedError, match="share memory with one another"):
+        trace_and_interpret(add, overlapping_itself)
+
+
+def test_shared_memory_of_two_dtypes_may_only_be_read() -> None:
+    def write(x: np.ndarray, y: np.ndarray) -> None:
+        x += 1
+
+    memory = np.arange(4.0)
+    bits = memory.view("i8")
+    assert_same(trace_and_interpret(lambda x, y: (x * 2, y + 1), memory, bits), (memory * 2, bits + 1))
+    with pytest.raises(UnsupportedError, match="shares memory with another argument"):
+        trace_and_interpret(write, memory, bits)
+
+
+def test_exceptions_of_the_users_code_pass_through() -> None:
+    def program(x: np.ndarray) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        trace_and_interpret(program, np.arange(3.0))
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
+        trace_and_interpret(lambda x, y: x, np.arange(3.0))
+    with pytest.raises(AttributeError, match="'ndarray' object has no attribute 'foo'"):
+        trace_and_interpret(lambda x: x.foo, np.arange(3.0))
+
+
+def test_after_an_error_the_next_trace_is_clean() -> None:
+    with pytest.raises(ConcretizationError):
+        trace_and_interpret(branch, np.arange(3.0))
+    assert_same(trace_and_interpret(lambda x: x + 1, np.arange(3.0)), np.arange(3.0) + 1)
+
+
+def test_a_symbolic_array_says_what_it_is() -> None:
+    seen: list[str] = []
+
+    def program(image: np.ndarray, steps: int) -> np.ndarray:
+        seen.extend([repr(image), f"{steps}", str(image[0, 0]), repr(image + 1)])
+        return image
+
+    trace_and_interpret(program, np.ones((2, 3), "f4"), 3)
+    assert seen == [
+        "<traced float32 array image of shape (2, 3)>",
+        "<traced int steps>",
+        "<traced float32 scalar>",
+        "<traced float32 array of shape (2, 3)>",
+    ]
+
+
+def test_an_index_out_of_range_at_run_time() -> None:
+    def pick(x: np.ndarray, index: np.ndarray) -> np.ndarray:
+        return x[index]
+
+    with pytest.raises(IndexError, match="out of bounds for axis 0 with size 3"):
+        trace_and_interpret(pick, np.arange(3.0), np.array([0, 3]))
+
+
+def test_a_leaked_array_names_itself() -> None:
+    kept: list[Any] = []
+    trace_and_interpret(lambda x: kept.append(x), np.arange(3.0))
+    with pytest.raises(LeakedArrayError, match="outside the jitted function"):
+        np.sin(kept[0])
