@@ -4,6 +4,42 @@ Every feature file is imported here, because importing it is what fills the tabl
 feature that nothing else names would otherwise be missing.
 """
 
-from . import indexing, methods, operators, protocols
+from . import (
+    contractions,
+    creation,
+    einsum,
+    indexing,
+    joining,
+    methods,
+    norms,
+    operators,
+    padding,
+    protocols,
+    reductions,
+    reshaping,
+    rounding,
+    scans,
+    selecting,
+    shaping,
+    statistics,
+)
 
-__all__ = ["indexing", "methods", "operators", "protocols"]
+__all__ = [
+    "contractions",
+    "creation",
+    "einsum",
+    "indexing",
+    "joining",
+    "methods",
+    "norms",
+    "operators",
+    "padding",
+    "protocols",
+    "reductions",
+    "reshaping",
+    "rounding",
+    "scans",
+    "selecting",
+    "shaping",
+    "statistics",
+]

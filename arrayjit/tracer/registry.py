@@ -26,7 +26,7 @@ Function = TypeVar("Function", bound=AnyCallable)
 FUNCTIONS: dict[AnyCallable, AnyCallable] = {}
 """NumPy functions that receive symbolic arrays (`np.sum`, `np.matmul`) -> ours, same signature."""
 
-CREATION: dict[AnyCallable, AnyCallable] = {}
+CREATION: dict[Any, Any] = {}
 """NumPy functions that make arrays from none (`np.zeros`, `np.ndarray`) -> ours, same signature."""
 
 METHODS: dict[str, AnyCallable] = {}

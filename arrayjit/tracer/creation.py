@@ -1,0 +1,473 @@
+"""Arrays from nothing and from Python values: `zeros`, `full`, `arange`, `eye`, `array`, the `_like` forms.
+
+A traced function gets these instead of NumPy's, so that it can write traced values into them. Numbers
+that follow a rule are computed in place; others are constants of the program, copied on creation.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ConcretizationError, DTypeError, ShapeError
+from ..ir.dtype import BOOL, F64, I64, DType, from_numpy
+from ..ir.expr import Apply, Cast, Expr, Index, constant
+from ..ir.index import Affine
+from ..ir.ops import op
+from .array import SymbolicArray, describe
+from .elementwise import as_array, as_operand, cast, convert, copy, elementwise, operand_at
+from .indexing import getitem, setitem
+from .joining import unwritten
+from .operands import arrays_of, common_dtype, element_type, is_given, refuse, remapped, shape_of
+from .registry import CREATION, creates, implements
+from .reshaping import ravel
+from .shaping import broadcast_to, diagonal, insert_axes, moveaxis
+from .trace import current_trace, user_location
+
+__all__ = ["arange", "array", "full", "zeros"]
+
+_FIX = "leave the argument out"
+
+
+def _filled(shape: Any, value: Any, dtype: DType) -> SymbolicArray:
+    """An array of one number."""
+    extents = shape_of(shape)
+    number = constant(value, dtype)
+    trace = current_trace()
+    return SymbolicArray(trace.compute(extents, dtype, lambda _: number, label="filled"), trace)
+
+
+@creates(np.zeros)
+def zeros(
+    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+) -> SymbolicArray:
+    refuse("np.zeros", _FIX, device=device, like=like)
+    return _filled(shape, 0, element_type(dtype, F64))
+
+
+@creates(np.ones)
+def ones(
+    shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> SymbolicArray:
+    refuse("np.ones", _FIX, device=device, like=like)
+    return _filled(shape, 1, element_type(dtype, F64))
+
+
+@creates(np.empty)
+def empty(
+    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+) -> SymbolicArray:
+    refuse("np.empty", _FIX, device=device, like=like)
+    return unwritten(shape_of(shape), element_type(dtype, F64), "empty")
+
+
+@creates(np.ndarray)
+def ndarray(
+    shape: Any,
+    dtype: Any = float,
+    buffer: Any = None,
+    offset: Any = 0,
+    strides: Any = None,
+    order: Any = None,
+) -> SymbolicArray:
+    refuse("np.ndarray", "make it from an array by slicing and reshaping", buffer=buffer, strides=strides)
+    return empty(shape, dtype)
+
+
+@creates(np.full)
+@implements(np.full)
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> SymbolicArray:
+    refuse("np.full", _FIX, device=device, like=like)
+    return _full(shape_of(shape), fill_value, dtype)
+
+
+def _full(shape: Sequence[Any], fill_value: Any, dtype: Any) -> SymbolicArray:
+    value = as_array(fill_value)
+    result = unwritten(shape, element_type(dtype, value.element_type), "filled")
+    setitem(result, Ellipsis, fill_value)
+    return result
+
+
+@implements(np.zeros_like)
+def zeros_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> SymbolicArray:
+    return _filled(*_like(a, dtype, shape, lambda extents, kind: (extents, 0, kind)))
+
+
+@implements(np.ones_like)
+def ones_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> SymbolicArray:
+    return _filled(*_like(a, dtype, shape, lambda extents, kind: (extents, 1, kind)))
+
+
+@implements(np.empty_like)
+def empty_like(
+    prototype: Any,
+    /,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> SymbolicArray:
+    return unwritten(*_like(prototype, dtype, shape, lambda extents, kind: (extents, kind, "empty")))
+
+
+@implements(np.full_like)
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> SymbolicArray:
+    return _full(*_like(a, dtype, shape, lambda extents, kind: (extents, fill_value, kind.numpy)))
+
+
+def _like(a: Any, dtype: Any, shape: Any, form: Callable[[Any, DType], Any]) -> Any:
+    array = as_array(a)
+    extents = array.shape if shape is None else shape_of(shape)
+    return form(extents, element_type(dtype, array.element_type))
+
+
+@creates(np.arange)
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, like: Any = None
+) -> SymbolicArray:
+    refuse("np.arange", _FIX, device=device, like=like)
+    given = [start, stop, step]
+    for value in given:
+        if type(value) is SymbolicArray:
+            raise ConcretizationError(
+                "np.arange of a traced number makes an array whose length is known only when it runs",
+                loc=user_location(),
+                details=(describe(value),),
+                fix="name the argument in static_argnames, or use the length of an array: len(x)",
+            )
+    first, last = (0, start) if stop is None else (start, stop)
+    stride = 1 if step is None else step
+    if stride == 0:
+        raise ShapeError("Maximum allowed size exceeded", loc=user_location(), fix="use a step that is not 0")
+    kind = element_type(dtype, from_numpy(np.arange(first, first, stride).dtype))
+    length = max(0, math.ceil((last - first) / stride))
+    # NumPy stores the first two numbers in the dtype and continues by their difference.
+    numbers = np.array([first, first + stride]).astype(kind.numpy)
+    return _progression(length, kind, numbers)
+
+
+def _progression(length: int, dtype: DType, numbers: np.ndarray) -> SymbolicArray:
+    begin, step = numbers[0].item(), (numbers[1] - numbers[0] if dtype is not BOOL else numbers[1]).item()
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        if not dtype.is_float:
+            return convert(Index(position[0] * step + begin), dtype)
+        count = Cast(Index(position[0]), dtype)
+        ahead = Apply(op("multiply"), (count, constant(step, dtype)), dtype)
+        return Apply(op("add"), (constant(begin, dtype), ahead), dtype)
+
+    trace = current_trace()
+    return SymbolicArray(trace.compute((length,), dtype, cell, label="range"), trace)
+
+
+@implements(np.linspace)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """NumPy's steps, for ends that are traced; constant ends give a constant."""
+    count = operator.index(num)
+    if count < 0:
+        raise ShapeError(f"Number of samples, {count}, must be non-negative.", loc=user_location())
+    intervals = count - 1 if endpoint else count
+    low, high = as_array(start), as_array(stop)
+    computed = common_dtype(low, high, 1.0)
+    kind = element_type(dtype, computed)
+    low, high = cast(low, computed), cast(high, computed)
+    delta = elementwise(op("subtract"), high, low)
+    step = elementwise(op("divide"), delta, intervals) if intervals > 0 else as_array(np.nan)
+    counted = insert_axes(cast(arange(count), computed), range(1, delta.ndim + 1))
+    if intervals > 0:
+        by_step = elementwise(op("multiply"), counted, step)
+        by_part = elementwise(op("multiply"), elementwise(op("divide"), counted, intervals), delta)
+        ahead = elementwise(op("where"), elementwise(op("equal"), step, 0), by_part, by_step)
+    else:
+        ahead = elementwise(op("multiply"), counted, delta)
+    result = elementwise(op("add"), ahead, low)
+    if endpoint and count > 1:
+        setitem(result, (-1, ...), high)
+    if kind.is_integer:
+        result = elementwise(op("floor"), result)
+    result = moveaxis(result if kind is result.element_type else cast(result, kind), 0, axis)
+    return (result, step) if retstep else result
+
+
+@creates(np.eye)
+def eye(
+    N: Any,  # noqa: N803
+    M: Any = None,  # noqa: N803
+    k: int = 0,
+    dtype: Any = float,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> SymbolicArray:
+    refuse("np.eye", _FIX, device=device, like=like)
+    return _by_diagonal("equal", N, M, k, dtype)
+
+
+@creates(np.identity)
+def identity(n: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
+    refuse("np.identity", _FIX, like=like)
+    return _by_diagonal("equal", n, n, 0, dtype)
+
+
+@creates(np.tri)
+def tri(
+    N: Any,  # noqa: N803
+    M: Any = None,  # noqa: N803
+    k: int = 0,
+    dtype: Any = float,
+    *,
+    like: Any = None,
+) -> SymbolicArray:
+    refuse("np.tri", _FIX, like=like)
+    return _by_diagonal("less_equal", N, M, k, dtype)
+
+
+def _by_diagonal(relation: str, rows: Any, columns: Any, k: Any, dtype: Any) -> SymbolicArray:
+    """One where `column relation row + k`, else zero."""
+    kind = element_type(dtype, F64)
+    offset = operator.index(k)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        row, column = position
+        return convert(Apply(op(relation), (Index(column), Index(row + offset)), BOOL), kind)
+
+    shape = shape_of((rows, rows if columns is None else columns))
+    trace = current_trace()
+    return SymbolicArray(trace.compute(shape, kind, cell, label="diagonal"), trace)
+
+
+@implements(np.diag)
+def diag(v: Any, k: int = 0) -> SymbolicArray:
+    """The diagonal of a matrix (a read-only view), or a matrix with this diagonal."""
+    given = as_array(v)
+    if given.ndim == 2:
+        return diagonal(given, k)
+    if given.ndim != 1:
+        raise ShapeError("Input must be 1- or 2-d.", loc=user_location(), fix="use np.diagonal")
+    size = given.shape[0] + abs(k)
+    result = _filled((size, size), 0, given.element_type)
+    down, right = max(0, -k), max(0, k)
+    target = remapped(result, given.view.shape, lambda position: (position[0] + down, position[0] + right))
+    setitem(target, Ellipsis, given)
+    return result
+
+
+@implements(np.diagflat)
+def diagflat(v: Any, k: int = 0) -> SymbolicArray:
+    return diag(ravel(as_array(v)), k)
+
+
+@creates(np.array)
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    ndmax: int = 0,
+    like: Any = None,
+) -> SymbolicArray:
+    refuse("np.array", _FIX, like=like)
+    result = _as_typed(object, dtype)
+    is_same = result is object
+    if copy is True and (is_same or type(object) in (np.ndarray, np.memmap)):
+        result = _copied(result)
+    elif copy is False and not is_same:
+        raise ShapeError(
+            "Unable to avoid copy while creating an array as requested.",
+            loc=user_location(),
+            fix="use np.asarray",
+        )
+    return insert_axes(result, range(ndmin - result.ndim)) if ndmin > result.ndim else result
+
+
+@creates(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: Any = None,
+    like: Any = None,
+) -> SymbolicArray:
+    """The array itself where it is one of that dtype: no copy, as in NumPy."""
+    refuse("np.asarray", _FIX, device=device, like=like)
+    return array(a, dtype, copy=copy)
+
+
+def _as_typed(value: Any, dtype: Any) -> SymbolicArray:
+    """A value as an array of a dtype: itself, a cast, a stack of its items, or a constant."""
+    if isinstance(value, (list, tuple)) and not _holds_symbolic(value):
+        return _constant(value, dtype)
+    if type(value) not in (SymbolicArray, np.ndarray, np.memmap) and not isinstance(value, (list, tuple)):
+        return _constant(value, dtype)
+    result = as_array(value)
+    if result.is_scalar or result.weak is not None:
+        result = SymbolicArray(result.view, result.trace)
+        return cast_array(result, element_type(dtype, result.element_type))
+    kind = element_type(dtype, result.element_type)
+    return result if kind is result.element_type else cast(result, kind)
+
+
+def cast_array(array: SymbolicArray, dtype: DType) -> SymbolicArray:
+    """A fresh array, never a scalar."""
+    return SymbolicArray(cast(array, dtype).view, array.trace)
+
+
+def _constant(value: Any, dtype: Any) -> SymbolicArray:
+    numbers = np.array(value, dtype if is_given(dtype) else None)
+    kind = from_numpy(numbers.dtype)
+    if numbers.size == 0 or numbers.ndim == 0:
+        return _filled(numbers.shape, numbers[()] if numbers.ndim == 0 else 0, kind)
+    captured = as_array(numbers)
+    return copy(captured)
+
+
+def _copied(array: SymbolicArray) -> SymbolicArray:
+    return SymbolicArray(copy(array).view, array.trace)
+
+
+def _holds_symbolic(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_holds_symbolic(item) for item in value)
+    return type(value) is SymbolicArray or isinstance(value, np.ndarray)
+
+
+@implements(np.copy)
+def copy_of(a: Any, order: str = "K", subok: bool = False) -> SymbolicArray:
+    return _copied(as_array(a))
+
+
+@implements(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    target, source = as_array(dst), as_operand(src)
+    if type(source) is SymbolicArray and not np.can_cast(source.dtype, target.dtype, casting):  # type: ignore[arg-type]
+        raise DTypeError(
+            f"Cannot cast array data from {source.dtype!r} to {target.dtype!r} according to the rule "
+            f"'{casting}'",
+            loc=user_location(),
+            fix="pass casting='unsafe'",
+        )
+    if where is True:
+        setitem(target, Ellipsis, source)
+        return
+    mask = broadcast_to(as_array(where), target.shape)
+    kind = target.element_type
+    new = source if type(source) is not SymbolicArray else broadcast_to(source, target.shape)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        cases = (operand_at(mask, position, BOOL), operand_at(new, position, kind), target.load(position))
+        return Apply(op("where"), cases, kind)
+
+    current_trace().store(target.view, cell)
+
+
+@implements(np.fill_diagonal)
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    target = as_array(a)
+    if target.ndim != 2:
+        refuse("np.fill_diagonal", "use a matrix", a=describe(target))
+    size = min(target.shape)
+    setitem(remapped(target, (size,), lambda position: position * 2), Ellipsis, val)
+
+
+@implements(np.meshgrid)
+@creates(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    if indexing not in ("xy", "ij"):
+        raise ShapeError(
+            "Valid values for `indexing` are 'xy' and 'ij'.", loc=user_location(), fix="use 'xy' or 'ij'"
+        )
+    flat = [ravel(part) for part in arrays_of(xi)]
+    order = list(range(len(flat)))
+    if indexing == "xy" and len(flat) > 1:
+        order[0], order[1] = 1, 0
+    shape = [0] * len(flat)
+    for axis, part in zip(order, flat, strict=True):
+        shape[axis] = part.shape[0]
+    grids = []
+    for axis, part in zip(order, flat, strict=True):
+        spread = insert_axes(part, [other for other in range(len(flat)) if other != axis])
+        grids.append(spread if sparse else broadcast_to(spread, tuple(shape)))
+    return tuple(_copied(grid) for grid in grids) if copy else tuple(grids)
+
+
+@creates(np.indices)
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    shape = shape_of(dimensions)
+    kind = element_type(dtype, I64)
+    ranges = [
+        insert_axes(cast(arange(extent), kind), [other for other in range(len(shape)) if other != axis])
+        for axis, extent in enumerate(shape)
+    ]
+    if sparse:
+        return tuple(ranges)
+    result = unwritten((len(shape), *shape), kind, "indices")
+    for axis, numbers in enumerate(ranges):
+        setitem(result, axis, numbers)
+    return result
+
+
+@creates(np.fromfunction)
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
+    refuse("np.fromfunction", _FIX, like=like)
+    grid = indices(shape, dtype)
+    return function(*(getitem(grid, axis) for axis in range(len(shape))), **kwargs)
+
+
+class _Grid:
+    """`np.mgrid` and `np.ogrid` in a traced function: constants of the program."""
+
+    def __init__(self, grid: Any) -> None:
+        self._grid = grid
+
+    def __getitem__(self, key: Any) -> Any:
+        numbers = self._grid[key]
+        if isinstance(numbers, np.ndarray):
+            return _constant(numbers, None)
+        return tuple(_constant(part, None) for part in numbers)
+
+
+CREATION[np.mgrid] = _Grid(np.mgrid)
+CREATION[np.ogrid] = _Grid(np.ogrid)

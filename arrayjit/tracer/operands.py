@@ -1,0 +1,152 @@
+"""What NumPy's functions take and give: arrays in any guise, axes, shapes, `out=`, and the options that
+are not traced. Mistakes raise NumPy's exception at the user's line."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
+from ..ir.dtype import DType, from_numpy
+from ..ir.index import Affine, Symbol, affine
+from .array import SymbolicArray, describe
+from .elementwise import as_array, as_operand
+from .indexing import setitem
+from .trace import current_trace, user_location
+from .view import View
+
+__all__ = [
+    "AxisError",
+    "arrays_of",
+    "axes_of",
+    "axis_of",
+    "common_dtype",
+    "deliver",
+    "element_type",
+    "is_given",
+    "is_true",
+    "refuse",
+    "remapped",
+    "result_of",
+    "shape_of",
+]
+
+
+class AxisError(IndexOutOfRange, np.exceptions.AxisError):
+    """An axis that the array does not have."""
+
+
+def arrays_of(values: Iterable[Any]) -> list[SymbolicArray]:
+    return [as_array(value) for value in values]
+
+
+def result_of(view: View) -> SymbolicArray:
+    """The result of a function that gives a NumPy scalar where no axes are left."""
+    return SymbolicArray(view, current_trace(), is_scalar=view.rank == 0)
+
+
+def is_given(option: Any) -> bool:
+    """Whether an option was passed: neither None nor NumPy's mark for absence."""
+    return option is not None and option is not np._NoValue
+
+
+def is_true(flag: Any) -> bool:
+    """A boolean option that may be absent."""
+    return is_given(flag) and bool(flag)
+
+
+def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
+    """One axis, counted from the front."""
+    number = operator.index(axis)
+    if not -ndim <= number < ndim:
+        raise AxisError(
+            f"{name} {number} is out of bounds for array of dimension {ndim}",
+            loc=user_location(),
+            fix=f"use an axis from {-ndim} to {ndim - 1}" if ndim else "use axis=None",
+        )
+    return number % ndim
+
+
+def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
+    """Distinct axes in the order given; None means all of them."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(axis_of(one, ndim, name) for one in given)
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"duplicate value in '{name}'", loc=user_location(), fix="name each axis once")
+    return axes
+
+
+def shape_of(shape: Any) -> tuple[int, ...]:
+    """A shape given as an integer or as a sequence of them."""
+    extents = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
+    numbers = tuple(operator.index(extent) for extent in extents)
+    if any(number < 0 for number in numbers):
+        raise ShapeError("negative dimensions are not allowed", loc=user_location(), fix="use sizes >= 0")
+    return numbers
+
+
+def element_type(dtype: Any, default: DType) -> DType:
+    """The row of a `dtype=` argument."""
+    return from_numpy(dtype) if is_given(dtype) else default
+
+
+def common_dtype(*operands: Any) -> DType:
+    """NumPy's `result_type` of operands, in which Python scalars are weak."""
+    kinds: list[Any] = []
+    for operand in map(as_operand, operands):
+        if type(operand) is not SymbolicArray:
+            kinds.append(operand)
+        else:
+            kinds.append(operand.dtype if operand.weak is None else operand.weak(0))
+    return from_numpy(np.result_type(*kinds))
+
+
+def refuse(function: str, fix: str, **options: Any) -> None:
+    """Raise UnsupportedError for the first of these options that was passed."""
+    for name, value in options.items():
+        if is_given(value):
+            raise UnsupportedError(
+                f"{function} with {name}={value!r} is not supported in a jitted function",
+                loc=user_location(),
+                fix=fix,
+            )
+
+
+def remapped(
+    array: SymbolicArray,
+    shape: Sequence[Any],
+    position: Callable[[tuple[Affine, ...]], Sequence[Any]],
+) -> SymbolicArray:
+    """The view of `shape` whose cell `p` is the array's cell `position(p)`."""
+    symbols = tuple(Symbol("i") for _ in shape)
+    return SymbolicArray(array.view.remap(shape, symbols, position(affine(symbols))), array.trace)
+
+
+def deliver(result: SymbolicArray, out: Any) -> SymbolicArray:
+    """The result, written into `out=` if one is given, by NumPy's rules of shape and casting."""
+    if isinstance(out, tuple):
+        (out,) = out
+    if not is_given(out):
+        return result
+    target = as_array(out)
+    if target.shape != result.shape:
+        raise ShapeError(
+            f"output array has shape {target.shape}, the result has shape {result.shape}",
+            loc=user_location(),
+            details=(describe(target),),
+            fix="pass an out= array of the result's shape",
+        )
+    if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+        raise DTypeError(
+            f"Cannot cast output from {result.dtype!r} to {target.dtype!r} with casting rule 'same_kind'",
+            loc=user_location(),
+            details=(describe(target),),
+            fix="pass an out= array of the result's dtype",
+        )
+    setitem(target, Ellipsis, result)
+    return target

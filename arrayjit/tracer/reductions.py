@@ -1,0 +1,287 @@
+"""Reductions over axes: `sum`, `prod`, `min`, `max`, `any`, `all`, `count_nonzero`, `argmin`, `argmax` and
+`ufunc.reduce`. Each is one Assign with an accumulating op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..ir.dtype import BOOL, I64, DType, Kind, from_numpy
+from ..ir.expr import Apply, Const, Expr, Index, constant
+from ..ir.index import Affine, row_major_strides
+from ..ir.ops import OPS, Op, op
+from .array import SymbolicArray, describe
+from .elementwise import as_array, as_operand, broadcast_view, cast, operand_at
+from .operands import axes_of, deliver, element_type, is_given, is_true, result_of
+from .registry import implements, method, ufunc_method
+from .shaping import insert_axes
+from .trace import current_trace, user_location
+
+__all__ = ["accumulate_over", "reduce_array", "summing_dtype"]
+
+_WIDENED = (op("add"), op("multiply"))
+_EXTREMES = ("minimum", "maximum", "fmin", "fmax")
+_TRUTH = ("logical_and", "logical_or", "logical_xor")
+
+
+def summing_dtype(dtype: DType) -> DType:
+    """NumPy sums and multiplies bools and small integers in 64 bits."""
+    if dtype.kind is Kind.UINT:
+        return from_numpy(np.uint64)
+    return I64 if dtype.kind in (Kind.BOOL, Kind.INT) else dtype
+
+
+def accumulate_over(
+    operation: Op,
+    array: SymbolicArray,
+    axes: tuple[int, ...],
+    dtype: DType,
+    *,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    """The array with `axes` combined by `operation`, computed in `dtype`; a scalar when none are left."""
+    kept = tuple(axis for axis in range(array.ndim) if axis not in axes)
+    order = (*kept, *axes)
+    neutral = _neutral(operation, dtype)
+    has_initial = is_given(initial)
+    if operation.name in _EXTREMES and not has_initial:
+        _require_cells(operation, array, axes, where)
+    mask = None
+    if where is not True:
+        given = as_array(where)
+        mask = SymbolicArray(broadcast_view(given.view, array.view.shape).transpose(order), given.trace)
+    moved = SymbolicArray(array.view.transpose(order), array.trace)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        value = operand_at(moved, position, dtype)
+        if mask is None:
+            return value
+        return Apply(op("where"), (operand_at(mask, position, BOOL), value, neutral), dtype)
+
+    view = current_trace().compute(
+        moved.view.shape[: len(kept)],
+        dtype,
+        cell,
+        label=operation.name,
+        over=moved.view.shape[len(kept) :],
+        accum=operation,
+        initial=operand_at(as_operand(initial), (), dtype) if has_initial else _start(operation, dtype),
+    )
+    return result_of(view)
+
+
+def _neutral(operation: Op, dtype: DType) -> Const:
+    if operation.identity is None:
+        raise UnsupportedError(
+            f"np.{operation.ufunc or operation.name}.reduce is not supported in a jitted function",
+            loc=user_location(),
+            fix="reduce with add, multiply, minimum, maximum, logical_* or bitwise_*",
+        )
+    return constant(operation.identity(dtype), dtype)
+
+
+def _start(operation: Op, dtype: DType) -> Const:
+    """What NumPy starts from: the neutral element, but sums of floats from 0.0, not -0.0."""
+    return constant(0, dtype) if operation is op("add") else _neutral(operation, dtype)
+
+
+def _require_cells(operation: Op, array: SymbolicArray, axes: tuple[int, ...], where: Any) -> None:
+    """The least and the greatest of nothing are undefined. Raises ShapeError with NumPy's words."""
+    if where is not True:
+        raise ShapeError(
+            f"reduction operation '{operation.name}' does not have an identity, so to use a where mask "
+            "one has to specify 'initial'",
+            loc=user_location(),
+            fix="pass initial=",
+        )
+    shape = array.shape
+    kept = all(extent for axis, extent in enumerate(shape) if axis not in axes)
+    if kept and not all(shape[axis] for axis in axes):
+        raise ShapeError(
+            f"zero-size array to reduction operation {operation.name} which has no identity",
+            loc=user_location(),
+            details=(describe(array),),
+            fix="pass initial=",
+        )
+
+
+def reduce_array(
+    operation: Op,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    """`ufunc.reduce` with NumPy's rules for the dtype it computes in."""
+    array = as_array(a)
+    axes = axes_of(axis, array.ndim)
+    computed = element_type(dtype, _default_dtype(operation, array.element_type, out))
+    where = True if where is np._NoValue else where
+    result = accumulate_over(operation, array, axes, computed, initial=initial, where=where)
+    if is_true(keepdims):
+        result = insert_axes(result, axes)
+    return deliver(result, out)
+
+
+def _default_dtype(operation: Op, dtype: DType, out: Any) -> DType:
+    if operation.name in _TRUTH:
+        return BOOL
+    target = out[0] if isinstance(out, tuple) else out
+    if target is not None and target is not np._NoValue:
+        return from_numpy(np.result_type(dtype.numpy, target.dtype))
+    return summing_dtype(dtype) if operation in _WIDENED else dtype
+
+
+@ufunc_method("reduce")
+def reduce(
+    ufunc: np.ufunc,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    row = OPS.get(ufunc.__name__)
+    if row is None or row.arity != 2 or row.identity is None:
+        raise UnsupportedError(
+            f"np.{ufunc.__name__}.reduce is not supported in a jitted function",
+            loc=user_location(),
+            fix="reduce with add, multiply, minimum, maximum, logical_* or bitwise_*",
+        )
+    return reduce_array(row, array, axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.sum)
+@method("sum")
+def sum_(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    return reduce_array(op("add"), a, axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.prod)
+@method("prod")
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    return reduce_array(op("multiply"), a, axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.min, np.amin)
+@method("min")
+def min_(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    return reduce_array(op("minimum"), a, axis, None, out, keepdims, initial, where)
+
+
+@implements(np.max, np.amax)
+@method("max")
+def max_(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    return reduce_array(op("maximum"), a, axis, None, out, keepdims, initial, where)
+
+
+@implements(np.any)
+@method("any")
+def any_(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> SymbolicArray:
+    return reduce_array(op("logical_or"), a, axis, None, out, keepdims, where=where)
+
+
+@implements(np.all)
+@method("all")
+def all_(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> SymbolicArray:
+    return reduce_array(op("logical_and"), a, axis, None, out, keepdims, where=where)
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> SymbolicArray:
+    truth = cast(as_array(a), BOOL)
+    return reduce_array(op("add"), truth, axis, np.int64, None, keepdims)
+
+
+@implements(np.argmax)
+@method("argmax")
+def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> SymbolicArray:
+    return _first_position(op("maximum"), as_array(a), axis, out, keepdims)
+
+
+@implements(np.argmin)
+@method("argmin")
+def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> SymbolicArray:
+    return _first_position(op("minimum"), as_array(a), axis, out, keepdims)
+
+
+def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, keepdims: Any) -> SymbolicArray:
+    """The least position where the array equals its extreme, or is NaN if any cell is."""
+    axes = axes_of(axis, array.ndim)
+    if not all(array.shape[one] for one in axes):
+        name = "argmax" if operation is op("maximum") else "argmin"
+        raise ShapeError(
+            f"attempt to get {name} of an empty sequence", loc=user_location(), details=(describe(array),)
+        )
+    dtype = array.element_type
+    best = insert_axes(accumulate_over(operation, array, axes, dtype), axes)
+    kept = tuple(one for one in range(array.ndim) if one not in axes)
+    order = (*kept, *axes)
+    moved = SymbolicArray(array.view.transpose(order), array.trace)
+    extreme = SymbolicArray(best.view.transpose(order), array.trace)
+    over = moved.view.shape[len(kept) :]
+    strides = row_major_strides(over)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        value = operand_at(moved, position, dtype)
+        hit: Expr = Apply(op("equal"), (value, operand_at(extreme, position, dtype)), BOOL)
+        if dtype.is_float:
+            hit = Apply(op("logical_or"), (hit, Apply(op("isnan"), (value,), BOOL)), BOOL)
+        linear = Affine.of(0)
+        for index, stride in zip(position[len(kept) :], strides, strict=True):
+            linear = linear + index * stride.constant
+        return Apply(op("where"), (hit, Index(linear), _neutral(op("minimum"), I64)), I64)
+
+    view = current_trace().compute(
+        moved.view.shape[: len(kept)],
+        I64,
+        cell,
+        label=f"arg{operation.name}",
+        over=over,
+        accum=op("minimum"),
+        initial=_neutral(op("minimum"), I64),
+    )
+    result = result_of(view)
+    return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)

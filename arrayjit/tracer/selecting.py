@@ -1,0 +1,322 @@
+"""Choosing among values: `where`, `clip`, `take`, `select`, `choose`, triangles, and tests of equality."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import IndexOutOfRange, ShapeError, UnsupportedError
+from ..ir.dtype import BOOL, I64, DType
+from ..ir.expr import Apply, Const, Expr, Index, constant
+from ..ir.index import Affine
+from ..ir.ops import op
+from .array import SymbolicArray, describe
+from .elementwise import as_array, as_operand, broadcast, convert, elementwise, operand_at
+from .indexing import gather
+from .operands import arrays_of, axis_of, common_dtype, deliver, is_given, result_of
+from .reductions import reduce_array
+from .registry import implements, method
+from .reshaping import ravel
+from .shaping import broadcast_to
+from .trace import current_trace, user_location
+
+__all__ = ["choose", "clip", "select", "take", "triangle", "where"]
+
+
+@implements(np.where)
+def where(condition: Any, x: Any = np._NoValue, y: Any = np._NoValue, /) -> SymbolicArray:
+    if x is np._NoValue or y is np._NoValue:
+        raise UnsupportedError(
+            "np.where with one argument gives an array whose shape depends on values",
+            loc=user_location(),
+            fix="use the form np.where(condition, x, y)",
+        )
+    return _chosen(as_array(condition), x, y, common_dtype(x, y))
+
+
+def _chosen(condition: SymbolicArray, x: Any, y: Any, dtype: DType) -> SymbolicArray:
+    yes, no = as_operand(x), as_operand(y)
+    given = [operand for operand in (condition, yes, no) if type(operand) is SymbolicArray]
+    shape = broadcast(*(operand.view.shape for operand in given))
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        cases = (operand_at(condition, position, BOOL), operand_at(yes, position, dtype))
+        return Apply(op("where"), (*cases, operand_at(no, position, dtype)), dtype)
+
+    trace = current_trace()
+    return SymbolicArray(trace.compute(shape, dtype, cell, label="where"), trace)
+
+
+@method("nonzero", "compress")
+@implements(np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.compress, np.extract)
+def shape_from_values(*args: Any, **kwargs: Any) -> None:
+    raise UnsupportedError(
+        "a function whose result's shape depends on values is not supported in a jitted function",
+        loc=user_location(),
+        fix="use np.where(condition, x, y), or a reduction with where=condition",
+    )
+
+
+@implements(np.clip)
+@method("clip")
+def clip(
+    a: Any,
+    a_min: Any = np._NoValue,
+    a_max: Any = np._NoValue,
+    out: Any = None,
+    *,
+    min: Any = np._NoValue,
+    max: Any = np._NoValue,
+) -> SymbolicArray:
+    low = a_min if is_given(a_min) else min
+    high = a_max if is_given(a_max) else max
+    result = as_array(a) if type(a) is SymbolicArray else as_operand(a)
+    bounds = [(name, bound) for name, bound in (("maximum", low), ("minimum", high)) if is_given(bound)]
+    for name, bound in bounds:
+        result = elementwise(op(name), result, bound)
+    if not bounds:
+        result = elementwise(op("positive"), result)
+    assert type(result) is SymbolicArray
+    return deliver(result, out)
+
+
+@implements(np.take)
+@method("take")
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> SymbolicArray:
+    array, positions = as_array(a), as_array(indices)
+    if axis is None:
+        array, axis = ravel(array), 0
+    along = axis_of(axis, array.ndim)
+    counted = _in_range(positions, array, along, mode)
+    rank = positions.ndim
+    shape = (*array.view.shape[:along], *positions.view.shape, *array.view.shape[along + 1 :])
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        before, picked, after = position[:along], position[along : along + rank], position[along + rank :]
+        index = (*map(Index, before), counted.load(picked), *map(Index, after))
+        return gather(array.view, index)
+
+    return deliver(result_of(current_trace().compute(shape, array.element_type, cell, label="taken")), out)
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> SymbolicArray:
+    array, positions = as_array(arr), as_array(indices)
+    if axis is None:
+        array, axis = ravel(array), 0
+    along = axis_of(axis, array.ndim)
+    if positions.ndim != array.ndim:
+        raise ShapeError(
+            "`indices` and `arr` must have the same number of dimensions",
+            loc=user_location(),
+            fix="insert axes with np.newaxis",
+        )
+    counted = _in_range(positions, array, along, "raise")
+    others = [one if axis != along else Affine.of(1) for axis, one in enumerate(array.view.shape)]
+    shape = list(broadcast(others, positions.view.shape))
+    shape[along] = positions.view.shape[along]
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        index: list[Expr] = [
+            Index(Affine.of(0) if extent == Affine.of(1) else part)
+            for extent, part in zip(array.view.shape, position, strict=True)
+        ]
+        index[along] = operand_at(counted, position, I64)
+        return gather(array.view, index)
+
+    return result_of(current_trace().compute(shape, array.element_type, cell, label="taken"))
+
+
+def _in_range(positions: SymbolicArray, array: SymbolicArray, axis: int, mode: str) -> SymbolicArray:
+    """The positions as int64 within the axis: checked, wrapped or clipped."""
+    if not positions.element_type.is_integer:
+        raise IndexOutOfRange(
+            "indices must be integers",
+            loc=user_location(),
+            details=(describe(positions),),
+            fix="convert them with .astype(int)",
+        )
+    size = array.shape[axis]
+    if size == 0 and positions.size:
+        raise IndexOutOfRange(
+            "cannot do a non-empty take from an empty axes.", loc=user_location(), details=(describe(array),)
+        )
+    trace = current_trace()
+    shape = positions.view.shape
+
+    def number(position: tuple[Affine, ...]) -> Expr:
+        return convert(positions.load(position), I64)
+
+    def in_bounds(position: tuple[Affine, ...]) -> Expr:
+        above = Apply(op("greater_equal"), (number(position), Const(-size, I64)), BOOL)
+        below = Apply(op("less"), (number(position), Const(size, I64)), BOOL)
+        return Apply(op("logical_and"), (above, below), BOOL)
+
+    def counted(position: tuple[Affine, ...]) -> Expr:
+        value = number(position)
+        if mode == "wrap":
+            return Apply(op("remainder"), (value, Const(size, I64)), I64)
+        if mode == "clip":
+            positive = Apply(op("maximum"), (value, Const(0, I64)), I64)
+            return Apply(op("minimum"), (positive, Const(size - 1, I64)), I64)
+        negative = Apply(op("less"), (value, Const(0, I64)), BOOL)
+        return Apply(op("where"), (negative, Apply(op("add"), (value, Const(size, I64)), I64), value), I64)
+
+    if mode not in ("raise", "wrap", "clip"):
+        raise ShapeError(
+            f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')",
+            loc=user_location(),
+            fix="use mode='raise'",
+        )
+    if mode == "raise":
+        words = f"index is out of bounds for axis {axis} with size {size}"
+        trace.check(shape, in_bounds, "IndexError", words)
+    return SymbolicArray(trace.compute(shape, I64, counted, label="positions"), trace)
+
+
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> SymbolicArray:
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ShapeError(
+            "list of cases must be same length as list of conditions",
+            loc=user_location(),
+            fix="give one choice for each condition, and at least one",
+        )
+    dtype = common_dtype(*choicelist, default)
+    result = default
+    for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
+        result = _chosen(as_array(condition), choice, result, dtype)
+    return as_array(result)
+
+
+@implements(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> SymbolicArray:
+    selector, options = as_array(a), arrays_of(choices)
+    dtype = common_dtype(*options)
+    shape = broadcast(selector.view.shape, *(option.view.shape for option in options))
+    numbered = as_array(np.arange(len(options)))
+    positions = _in_range_from_zero(selector, numbered, mode)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        number = operand_at(positions, position, I64)
+        result = operand_at(options[-1], position, dtype)
+        for n, option in reversed(list(enumerate(options[:-1]))):
+            hit = Apply(op("equal"), (number, Const(n, I64)), BOOL)
+            result = Apply(op("where"), (hit, operand_at(option, position, dtype), result), dtype)
+        return result
+
+    return deliver(result_of(current_trace().compute(shape, dtype, cell, label="chosen")), out)
+
+
+def _in_range_from_zero(selector: SymbolicArray, options: SymbolicArray, mode: str) -> SymbolicArray:
+    if mode == "raise":
+        nonnegative = elementwise(op("greater_equal"), selector, 0)
+        words = "invalid entry in choice array"
+        current_trace().check(selector.view.shape, nonnegative.load, "ValueError", words)
+        below = elementwise(op("less"), selector, options.shape[0])
+        current_trace().check(selector.view.shape, below.load, "ValueError", words)
+    return _in_range(selector, options, 0, "clip" if mode == "raise" else mode)
+
+
+def triangle(position: Sequence[Affine], k: int) -> Expr:
+    """Whether a cell lies on or below the diagonal `k` of the last two axes."""
+    row, column = position[-2:]
+    return Apply(op("less_equal"), (Index(column), Index(row + k)), BOOL)
+
+
+@implements(np.tril)
+def tril(m: Any, k: int = 0) -> SymbolicArray:
+    return _triangular(as_array(m), k, lower=True)
+
+
+@implements(np.triu)
+def triu(m: Any, k: int = 0) -> SymbolicArray:
+    return _triangular(as_array(m), k - 1, lower=False)
+
+
+def _triangular(array: SymbolicArray, k: int, *, lower: bool) -> SymbolicArray:
+    dtype = array.element_type
+    zero = constant(0, dtype)
+    if array.ndim == 1:
+        array = broadcast_to(array, array.shape * 2)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        value = array.load(position)
+        cases = (value, zero) if lower else (zero, value)
+        return Apply(op("where"), (triangle(position, k), *cases), dtype)
+
+    trace = current_trace()
+    return SymbolicArray(trace.compute(array.view.shape, dtype, cell, label="triangle"), trace)
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    array = as_array(x)
+    if not array.element_type.is_float:
+        return array if not copy else elementwise(op("positive"), array)
+    limits = np.finfo(array.dtype)
+    high = limits.max.item() if posinf is None else posinf
+    low = limits.min.item() if neginf is None else neginf
+    infinite = elementwise(op("where"), elementwise(op("greater"), array, 0), high, low)
+    result = elementwise(op("where"), elementwise(op("isinf"), array), infinite, array)
+    result = elementwise(op("where"), elementwise(op("isnan"), array), nan, result)
+    return result if copy else deliver(result, array)
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> SymbolicArray:
+    left, right = as_operand(a), as_operand(b)
+    if not as_array(right).element_type.is_float:
+        right = elementwise(op("multiply"), right, 1.0)
+    gap = elementwise(op("absolute"), elementwise(op("subtract"), left, right))
+    room = elementwise(op("add"), atol, elementwise(op("multiply"), rtol, elementwise(op("absolute"), right)))
+    near = elementwise(op("logical_and"), elementwise(op("less_equal"), gap, room), _finite(right))
+    result = elementwise(op("logical_or"), near, elementwise(op("equal"), left, right))
+    if equal_nan:
+        both = elementwise(op("logical_and"), _is_nan(left), _is_nan(right))
+        result = elementwise(op("logical_or"), result, both)
+    return result
+
+
+def _finite(value: Any) -> Any:
+    return elementwise(op("isfinite"), value)
+
+
+def _is_nan(value: Any) -> Any:
+    return elementwise(op("isnan"), value)
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> SymbolicArray:
+    """A traced bool; NumPy's own is a Python bool."""
+    return _python_bool(isclose(a, b, rtol, atol, equal_nan))
+
+
+def _python_bool(truth: SymbolicArray) -> SymbolicArray:
+    """Whether all cells hold, as a Python bool."""
+    verdict = reduce_array(op("logical_and"), truth)
+    return SymbolicArray(verdict.view, verdict.trace, weak=bool)
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> SymbolicArray | bool:
+    left, right = as_array(a1), as_array(a2)
+    if left.shape != right.shape:
+        return False
+    same = elementwise(op("equal"), left, right)
+    if equal_nan:
+        both = elementwise(op("logical_and"), _is_nan(left), _is_nan(right))
+        same = elementwise(op("logical_or"), same, both)
+    return _python_bool(same)
+
+
+@implements(np.isposinf)
+def isposinf(x: Any, out: Any = None) -> SymbolicArray:
+    return deliver(elementwise(op("equal"), x, np.inf), out)
+
+
+@implements(np.isneginf)
+def isneginf(x: Any, out: Any = None) -> SymbolicArray:
+    return deliver(elementwise(op("equal"), x, -np.inf), out)

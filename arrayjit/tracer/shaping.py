@@ -1,0 +1,319 @@
+"""Rearranging axes without copying: transposes, new and dropped axes, broadcasts, flips, diagonals.
+
+Each is a view: an affine map onto the same tensor, writeable exactly where NumPy's is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..ir.index import Affine
+from .array import SymbolicArray, describe
+from .elementwise import as_array, broadcast, broadcast_view
+from .operands import arrays_of, axes_of, axis_of, refuse, remapped, shape_of
+from .registry import implements, method
+from .trace import user_location
+
+__all__ = ["broadcast_to", "diagonal", "insert_axes", "moveaxis", "permuted", "read_only", "swapaxes"]
+
+
+def permuted(array: SymbolicArray, order: Sequence[int]) -> SymbolicArray:
+    """The view whose axis `n` is the array's axis `order[n]`."""
+    return SymbolicArray(array.view.transpose(order), array.trace)
+
+
+def read_only(array: SymbolicArray) -> SymbolicArray:
+    """The same view, not writeable."""
+    return SymbolicArray(replace(array.view, writeable=False), array.trace)
+
+
+def insert_axes(array: SymbolicArray, axes: Sequence[int]) -> SymbolicArray:
+    """The view with axes of extent 1 at these positions of the result; no scalar any more."""
+    kept = [axis for axis in range(array.ndim + len(axes)) if axis not in axes]
+    shape: list[Any] = [1] * (array.ndim + len(axes))
+    for axis, extent in zip(kept, array.view.shape, strict=True):
+        shape[axis] = extent
+    return remapped(array, shape, lambda position: [position[axis] for axis in kept])
+
+
+def drop_axes(array: SymbolicArray, axes: Sequence[int]) -> SymbolicArray:
+    """The view without these axes, each of extent 1."""
+    kept = [axis for axis in range(array.ndim) if axis not in axes]
+
+    def place(position: tuple[Affine, ...]) -> list[Affine]:
+        full = [Affine.of(0)] * array.ndim
+        for axis, part in zip(kept, position, strict=True):
+            full[axis] = part
+        return full
+
+    return remapped(array, [array.view.shape[axis] for axis in kept], place)
+
+
+@implements(np.transpose, np.permute_dims)
+def transpose(a: Any, axes: Any = None) -> SymbolicArray:
+    array = as_array(a)
+    if axes is None:
+        return permuted(array, range(array.ndim)[::-1])
+    order = axes_of(axes, array.ndim)
+    if len(order) != array.ndim:
+        raise ShapeError(
+            "axes don't match array", loc=user_location(), details=(describe(array),), fix="name every axis"
+        )
+    return permuted(array, order)
+
+
+@method("transpose")
+def transpose_method(self: SymbolicArray, *axes: Any) -> SymbolicArray:
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
+        return transpose(self, axes[0])
+    return transpose(self, axes or None)
+
+
+@implements(np.matrix_transpose, np.linalg.matrix_transpose)
+def matrix_transpose(x: Any, /) -> SymbolicArray:
+    array = as_array(x)
+    if array.ndim < 2:
+        raise ShapeError(
+            f"Input array must be at least 2-dimensional, but it is {array.ndim}",
+            loc=user_location(),
+            fix="use np.atleast_2d(x)",
+        )
+    return swapaxes(array, -1, -2)
+
+
+@implements(np.swapaxes)
+@method("swapaxes")
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> SymbolicArray:
+    array = as_array(a)
+    first, second = axis_of(axis1, array.ndim, "axis1"), axis_of(axis2, array.ndim, "axis2")
+    order = list(range(array.ndim))
+    order[first], order[second] = second, first
+    return permuted(array, order)
+
+
+@implements(np.moveaxis)
+def moveaxis(a: Any, source: Any, destination: Any) -> SymbolicArray:
+    array = as_array(a)
+    sources = axes_of(source, array.ndim, "source")
+    targets = axes_of(destination, array.ndim, "destination")
+    if len(sources) != len(targets):
+        raise ShapeError(
+            "`source` and `destination` arguments must have the same number of elements",
+            loc=user_location(),
+            fix="give one destination for each source",
+        )
+    order = [axis for axis in range(array.ndim) if axis not in sources]
+    for target, origin in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, origin)
+    return permuted(array, order)
+
+
+@implements(np.rollaxis)
+def rollaxis(a: Any, axis: Any, start: Any = 0) -> SymbolicArray:
+    array = as_array(a)
+    origin = axis_of(axis, array.ndim)
+    target = axis_of(start, array.ndim + 1, "start") if start >= 0 else axis_of(start, array.ndim, "start")
+    order = list(range(array.ndim))
+    order.remove(origin)
+    order.insert(target - 1 if origin < target else target, origin)
+    return permuted(array, order)
+
+
+@implements(np.expand_dims)
+def expand_dims(a: Any, axis: Any) -> SymbolicArray:
+    array = as_array(a)
+    added = len(axis) if isinstance(axis, (tuple, list)) else 1
+    return insert_axes(array, axes_of(axis, array.ndim + added))
+
+
+@implements(np.squeeze)
+@method("squeeze")
+def squeeze(a: Any, axis: Any = None) -> SymbolicArray:
+    array = as_array(a)
+    if axis is None:
+        axes: tuple[int, ...] = tuple(n for n, extent in enumerate(array.shape) if extent == 1)
+    else:
+        axes = axes_of(axis, array.ndim)
+    if any(array.shape[one] != 1 for one in axes):
+        raise ShapeError(
+            "cannot select an axis to squeeze out which has size not equal to one",
+            loc=user_location(),
+            details=(describe(array),),
+            fix="squeeze axes of size 1 only",
+        )
+    return array if array.is_scalar else drop_axes(array, axes)
+
+
+@implements(np.broadcast_to)
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> SymbolicArray:
+    given, wanted = as_array(array), shape_of(shape)
+    if tuple(extent.constant for extent in broadcast(given.view.shape, wanted)) != wanted:
+        raise ShapeError(
+            f"operands could not be broadcast together with remapped shapes [original->remapped]: "
+            f"{given.shape} and requested shape {wanted}",
+            loc=user_location(),
+            fix="every extent of the array must be 1 or equal that of the shape",
+        )
+    return SymbolicArray(broadcast_view(given.view, wanted), given.trace)
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[SymbolicArray, ...]:
+    arrays = arrays_of(args)
+    shape = broadcast(*(array.view.shape for array in arrays))
+    return tuple(
+        array if array.view.shape == shape else SymbolicArray(broadcast_view(array.view, shape), array.trace)
+        for array in arrays
+    )
+
+
+def _at_least(arys: tuple[Any, ...], ndim: int) -> Any:
+    results = [_raised(array, ndim) for array in arrays_of(arys)]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _raised(array: SymbolicArray, ndim: int) -> SymbolicArray:
+    """The view with at least `ndim` axes; NumPy's three-dimensional form puts rows first."""
+    missing = ndim - array.ndim
+    if missing <= 0:
+        return array
+    if ndim < 3 or array.ndim == 0:
+        return insert_axes(array, range(missing))
+    return insert_axes(array, (2,) if array.ndim == 2 else (0, 2))
+
+
+@implements(np.atleast_1d)
+def atleast_1d(*arys: Any) -> Any:
+    return _at_least(arys, 1)
+
+
+@implements(np.atleast_2d)
+def atleast_2d(*arys: Any) -> Any:
+    return _at_least(arys, 2)
+
+
+@implements(np.atleast_3d)
+def atleast_3d(*arys: Any) -> Any:
+    return _at_least(arys, 3)
+
+
+@implements(np.flip)
+def flip(m: Any, axis: Any = None) -> SymbolicArray:
+    array = as_array(m)
+    axes = axes_of(axis, array.ndim)
+
+    def mirrored(position: tuple[Affine, ...]) -> list[Affine]:
+        return [
+            array.view.shape[axis] - 1 - part if axis in axes else part for axis, part in enumerate(position)
+        ]
+
+    return remapped(array, array.view.shape, mirrored)
+
+
+@implements(np.fliplr)
+def fliplr(m: Any) -> SymbolicArray:
+    return flip(_of_rank(m, 2), 1)
+
+
+@implements(np.flipud)
+def flipud(m: Any) -> SymbolicArray:
+    return flip(_of_rank(m, 1), 0)
+
+
+def _of_rank(m: Any, least: int) -> SymbolicArray:
+    array = as_array(m)
+    if array.ndim < least:
+        raise ShapeError(f"Input must be >= {least}-d.", loc=user_location(), details=(describe(array),))
+    return array
+
+
+@implements(np.rot90)
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> SymbolicArray:
+    array = as_array(m)
+    if len(axes) != 2:
+        raise ShapeError("len(axes) must be 2.", loc=user_location(), fix="name two axes")
+    first, second = (axis_of(axis, array.ndim, "axes") for axis in axes)
+    if first == second:
+        raise ShapeError("Axes must be different.", loc=user_location(), fix="name two axes")
+    turns = k % 4
+    if turns == 0:
+        return remapped(array, array.view.shape, lambda position: position)
+    if turns == 2:
+        return flip(array, (first, second))
+    if turns == 1:
+        return swapaxes(flip(array, second), first, second)
+    return flip(swapaxes(array, first, second), second)
+
+
+@implements(np.diagonal)
+@method("diagonal")
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> SymbolicArray:
+    """A read-only view, as in NumPy."""
+    return read_only(_diagonal(_of_rank(a, 2), offset, axis1, axis2))
+
+
+@implements(np.linalg.diagonal)
+def matrix_diagonal(x: Any, /, *, offset: int = 0) -> SymbolicArray:
+    return diagonal(x, offset, -2, -1)
+
+
+def _diagonal(array: SymbolicArray, offset: int, axis1: int, axis2: int) -> SymbolicArray:
+    rows, columns = axis_of(axis1, array.ndim, "axis1"), axis_of(axis2, array.ndim, "axis2")
+    if rows == columns:
+        raise ShapeError("axis1 and axis2 cannot be the same", loc=user_location(), fix="name two axes")
+    others = [axis for axis in range(array.ndim) if axis not in (rows, columns)]
+    down, right = max(0, -offset), max(0, offset)
+    length = max(0, min(array.shape[rows] - down, array.shape[columns] - right))
+
+    def place(position: tuple[Affine, ...]) -> list[Affine]:
+        full = [Affine.of(0)] * array.ndim
+        for axis, part in zip(others, position[:-1], strict=True):
+            full[axis] = part
+        full[rows], full[columns] = position[-1] + down, position[-1] + right
+        return full
+
+    return remapped(array, [*(array.view.shape[axis] for axis in others), length], place)
+
+
+@implements(np.real)
+def real(val: Any) -> SymbolicArray:
+    """Every supported dtype is real: the value itself."""
+    return as_array(val)
+
+
+@implements(np.asarray_chkfinite)
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> SymbolicArray:
+    raise UnsupportedError(
+        "np.asarray_chkfinite is not supported in a jitted function",
+        loc=user_location(),
+        fix="check with np.isfinite before the call",
+    )
+
+
+@implements(np.shape)
+def shape(a: Any) -> tuple[int, ...]:
+    return as_array(a).shape
+
+
+@implements(np.ndim)
+def ndim(a: Any) -> int:
+    return as_array(a).ndim
+
+
+@implements(np.size)
+def size(a: Any, axis: Any = None) -> int:
+    array = as_array(a)
+    total = 1
+    for one in axes_of(axis, array.ndim):
+        total *= array.shape[one]
+    return total
+
+
+@method("resize")
+def resize(self: SymbolicArray, *shape: Any, refcheck: bool = True) -> None:
+    refuse("ndarray.resize", "make a new array with np.zeros and copy into it", new_shape=shape)
