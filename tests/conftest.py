@@ -1,0 +1,32 @@
+"""What all tests share: reproducible hypothesis runs, and golden files rewritten by `--update`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("arrayjit", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("arrayjit")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="rewrite the golden files")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden("name.txt", text)` compares `text` with the file of that name beside the test."""
+    update = request.config.getoption("--update")
+
+    def check(name: str, text: str) -> None:
+        path: Path = request.path.parent / name
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        assert path.exists(), f"{path} is missing; run pytest with --update and read what it writes"
+        assert text == path.read_text(), f"{name} differs; if that is right, run pytest with --update"
+
+    return check

@@ -1,0 +1,104 @@
+"""The project around the compiler: what the documents say is what runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import arrayjit
+from arrayjit.__main__ import main
+from arrayjit.backends import BACKENDS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+CI = (ROOT / ".ci" / "run").read_text()
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    (command,) = set(re.findall(r"-m (pytest .*)$", README, flags=re.MULTILINE))
+    assert f'"$python" -m {command}\n' in CI
+
+
+def test_the_readme_installs_what_its_commands_need() -> None:
+    commands = re.findall(r"^python -m venv .*$", README, flags=re.MULTILINE)
+    assert len(commands) == 2
+    for command, extras, job in zip(
+        commands, ("demo", "test,demo"), ("-m arrayjit demo", "-m pytest"), strict=True
+    ):
+        assert f".venv/bin/pip install '.[{extras}]'" in command
+        assert job in command
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGES.md").read_text(), flags=re.MULTILINE)
+    assert newest is not None
+    declared = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(), flags=re.MULTILINE)
+    assert declared is not None
+    assert newest[1] == declared[1] == arrayjit.__version__ == version("arrayjit")
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/ARCHITECTURE.md"])
+def test_the_files_that_a_document_names_exist(document: str) -> None:
+    text = (ROOT / document).read_text()
+    linked = re.findall(r"\]\(([^)#:]+)\)", text)
+    named = re.findall(r"`((?:arrayjit|tests|bench|docs)/[\w./-]+)`", text)
+    folder = (ROOT / document).parent
+    missing = [name for name in linked if not (folder / name).exists()]
+    missing += [name for name in named if not (ROOT / name).exists()]
+    assert missing == []
+
+
+def test_the_architecture_names_every_file_of_the_package() -> None:
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    names = {path.stem for path in (ROOT / "arrayjit").rglob("*.py")} - {"__init__", "__main__"}
+    assert sorted(name for name in names if not re.search(rf"\b{name}\b", text)) == []
+
+
+def test_every_decision_is_numbered_and_fits_a_page() -> None:
+    records = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    assert [int(path.name[:3]) for path in records] == list(range(1, len(records) + 1))
+    for path in records:
+        text = path.read_text()
+        assert len(text.splitlines()) <= 60, path.name
+        for heading in ("## Context", "## Decision", "## Turned down", "## Consequences"):
+            assert heading in text, f"{path.name} has no {heading!r}"
+
+
+def test_no_file_names_a_folder_of_somebody_s_machine() -> None:
+    private = re.compile("/" + "(work|tmp|home|root|Users)" + r"/\w")
+    suffixes = {".py", ".md", ".toml", ".txt", ".ll", ""}
+    tracked = [ROOT / ".ci" / "run", *ROOT.glob("*.*"), *ROOT.glob("[abdt]*/**/*")]
+    for path in tracked:
+        if path.is_file() and path.suffix in suffixes and "__pycache__" not in path.parts:
+            assert private.search(path.read_text()) is None, path
+
+
+def test_python_m_arrayjit_helps() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "arrayjit", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "demo" in done.stdout
+    assert "targets" in done.stdout
+
+
+def test_without_a_command_it_helps_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "usage: python -m arrayjit" in capsys.readouterr().out
+
+
+def test_an_unknown_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["targets", "--fast"])
+    assert "unrecognized arguments: --fast" in capsys.readouterr().err
+
+
+def test_targets_lists_every_row_of_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["targets"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(BACKENDS)
+    assert all(line.endswith("  available") for line in lines)
