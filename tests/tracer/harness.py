@@ -28,7 +28,7 @@ def trace_and_interpret(
     try:
         run_computation(traced.computation, dict(zip(tensors, arrays, strict=True)))
     except KernelRaise as raised:
-        raise getattr(builtins, raised.cause.exception)(raised.cause.message) from None
+        raise getattr(builtins, raised.stmt.exception)(raised.stmt.message) from None
     write_back(traced.sources, leaves, arrays)
     return unflatten(traced.results, outputs_from(traced.outputs, traced.sources, leaves, arrays))
 
