@@ -50,14 +50,13 @@ def test_an_op_that_accumulates_is_associative_and_has_a_neutral_element(row: Op
     assert row.associative == (row.identity is not None)
     if row.identity is None:
         return
-    for dtype in DTYPES:
+    for dtype in filter(lambda dtype: combines(row, dtype), DTYPES):
         neutral = np.array(row.identity(dtype), dtype.numpy)
         value = np.ones((), dtype.numpy)
-        if resolves_to(row, dtype):
-            assert row.ref(neutral, value) == value == row.ref(value, neutral)
+        assert row.ref(neutral, value) == value == row.ref(value, neutral)
 
 
-def resolves_to(row: Op, dtype: DType) -> bool:
+def combines(row: Op, dtype: DType) -> bool:
     """Whether the op combines values of the dtype to one of the same."""
     try:
         return resolve(row, (dtype, dtype)) == ((dtype, dtype), dtype)
