@@ -1,0 +1,501 @@
+"""Elementary functions as straight-line arithmetic, for whole vectors: no branch, no table, no call.
+
+Each is right for every argument (NaN, infinities, subnormal numbers, overflow, -0.0), within the error
+that its row in `ops.py` publishes, and, being made of exactly rounded primitives, gives the same bits on
+every target. Polynomials are minimax fits. float32 trigonometry reduces its argument in float64, exactly
+for all of float32; float64 trigonometry stays the C library's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .dtype import F32, F64, DType, named
+from .terms import Number, Term, definition, fma, where
+
+__all__ = [
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "sin",
+    "sinh",
+    "tan",
+    "tanh",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """What depends on the float's width.
+
+    `rounder` added to a number rounds it to an integer, which then stands in the sum's lowest bits.
+    `ln2_high` has trailing zeros, so that its product with an exponent is exact. `exp_span` is where e**x
+    leaves the finite numbers, `expm1_bottom` where it no longer differs from -1.
+    """
+
+    mantissa: int
+    bias: int
+    rounder: float
+    rounder_bits: int
+    ln2_high: float
+    ln2_low: float
+    log2_e: tuple[float, float]
+    log10_e: tuple[float, float]
+    log10_2: tuple[float, float]
+    exp_span: tuple[float, float]
+    expm1_bottom: float
+    exp_tail: tuple[float, ...]
+    log_tail: tuple[float, ...]
+    erf_small: tuple[float, ...]
+
+
+_WIDTHS: Mapping[DType, Width] = {
+    F32: Width(
+        mantissa=23,
+        bias=127,
+        rounder=12582912.0,
+        rounder_bits=0x4B400000,
+        ln2_high=float.fromhex("0x1.62e4p-1"),
+        ln2_low=1.4286068203094173e-06,
+        log2_e=(1.4426950216293335, 1.925963033500011e-08),
+        log10_e=(0.4342944920063019, -1.0103049952192578e-08),
+        log10_2=(0.301025390625, 4.605038981195214e-06),
+        exp_span=(-104.5, 90.0),
+        expm1_bottom=-18.0,
+        exp_tail=(
+            0.5000000096919017, 0.16666517121158048, 0.04166620031218392, 0.008369095723616266,
+            0.0013950854692386782,
+        ),
+        log_tail=(
+            0.33333224543473844, -0.24999688214718224, 0.20010012282132744, -0.16685482980476765,
+            0.14011351620796075, -0.12114962349924391, 0.1396061158268358, -0.13192132591807013,
+        ),
+        erf_small=(
+            0.1283791505764009, -0.37612498094986674, 0.1128184388918508, -0.026767099449745133,
+            0.004993273033557293, -0.0005988743858039108,
+        ),
+    ),
+    F64: Width(
+        mantissa=52,
+        bias=1023,
+        rounder=6755399441055744.0,
+        rounder_bits=0x4338000000000000,
+        ln2_high=float.fromhex("0x1.62e42fefa38p-1"),
+        ln2_low=5.497923018708371e-14,
+        log2_e=(1.4426950408889634, 2.0355273740931033e-17),
+        log10_e=(0.4342944819032518, 1.098319650216765e-17),
+        log10_2=(0.30102999566383914, 1.42050232272661e-13),
+        exp_span=(-746.0, 711.0),
+        expm1_bottom=-40.0,
+        exp_tail=(
+            0.5000000000000013, 0.16666666666666702, 0.04166666666651207, 0.008333333333306174,
+            0.001388888894798701, 0.0001984126991962783, 2.4801488852538184e-05, 2.755721429934537e-06,
+            2.7631695676513794e-07, 2.5118491133795496e-08,
+        ),
+        log_tail=(
+            0.6666666666666731, 0.39999999999435915, 0.2857142873841359, 0.22222198929308518,
+            0.18183547781649026, 0.15314434998178075, 0.1479241573242352,
+        ),
+        erf_small=(
+            0.12837916709551256, -0.3761263890318355, 0.11283791670945252, -0.02686617064327605,
+            0.005223977607422267, -0.000854832598964648, 0.00012055295319192592, -1.4924744641977462e-05,
+            1.6447517456111443e-06, -1.620917450493188e-07, 1.372297131151967e-08, -7.801181493644965e-10,
+        ),
+    ),
+}  # fmt: skip
+
+
+# So small a number equals its sine, its e**x - 1 and the like, in every width.
+_NEGLIGIBLE = 2.0**-54
+
+
+def _polynomial(x: Term, coefficients: tuple[float, ...]) -> Term:
+    """From the constant term up; long ones in two interleaved chains, which halves the wait."""
+    if len(coefficients) > 5:
+        square = x * x
+        return fma(_horner(square, coefficients[1::2]), x, _horner(square, coefficients[0::2]))
+    return _horner(x, coefficients)
+
+
+def _horner(x: Term, coefficients: tuple[float, ...]) -> Term:
+    total = x.const(coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        total = fma(total, x, coefficient)
+    return total
+
+
+def _clamped(x: Term, bottom: Number, top: Number) -> Term:
+    """NaN stays NaN."""
+    x = where(x > top, top, x)
+    return where(x < bottom, bottom, x)
+
+
+# Exponentials: x = k ln 2 + r with |r| <= ln 2 / 2, and e**x = 2**k (1 + q(r)).
+
+
+def _rounded(x: Term, factor: float) -> tuple[Term, Term]:
+    """The integer nearest to `x * factor`, as a float and as an integer."""
+    width = _WIDTHS[x.dtype]
+    shifted = fma(x, factor, width.rounder)
+    return shifted - width.rounder, shifted.op("bits") - width.rounder_bits
+
+
+def _expm1_near_zero(r: Term) -> Term:
+    return fma(_polynomial(r, _WIDTHS[r.dtype].exp_tail), r * r, r)
+
+
+def _reduced(x: Term) -> tuple[Term, Term]:
+    """`k` and `q(r)`."""
+    width = _WIDTHS[x.dtype]
+    whole, k = _rounded(x, 1 / math.log(2))
+    r = fma(whole, -width.ln2_low, fma(whole, -width.ln2_high, x))
+    return k, _expm1_near_zero(r)
+
+
+def _scaled(x: Term, k: Term) -> Term:
+    """`x * 2**k` in two steps, so that 2**k itself may be out of range; only the second one rounds."""
+    width = _WIDTHS[x.dtype]
+    both = k + 2 * width.bias
+    first = both.cast(named(f"u{x.dtype.bits}")).op("raw_right_shift", 1).cast(both.dtype)
+    return x * _power_of_two(first, x.dtype) * _power_of_two(both - first, x.dtype)
+
+
+def _power_of_two(biased: Term, dtype: DType) -> Term:
+    return biased.op("raw_left_shift", _WIDTHS[dtype].mantissa).op("from_bits")
+
+
+def _in_span(x: Term) -> Term:
+    return _clamped(x, *_WIDTHS[x.dtype].exp_span)
+
+
+def _exp(x: Term, halvings: int = 0) -> Term:
+    """`e**x / 2**halvings`, for x within the span."""
+    k, q = _reduced(x)
+    return _scaled(q + 1.0, k - halvings if halvings else k)
+
+
+@definition
+def exp(x: Term) -> Term:
+    return _exp(_in_span(x))
+
+
+@definition
+def exp2(x: Term) -> Term:
+    width = _WIDTHS[x.dtype]
+    x = _clamped(x, -(width.bias + width.mantissa + 2.0), width.bias + 1.0)
+    whole, k = _rounded(x, 1.0)
+    r = (x - whole) * math.log(2)
+    return _scaled(_expm1_near_zero(r) + 1.0, k)
+
+
+def _expm1_half(x: Term) -> Term:
+    """`(e**x - 1) / 2`, which is finite wherever half of e**x is."""
+    width = _WIDTHS[x.dtype]
+    k, q = _reduced(_clamped(x, width.expm1_bottom, width.exp_span[1]))
+    large = k > width.mantissa + 4
+    minus_half = _power_of_two(where(large, 0, k) + (width.bias - 1), x.dtype) - 0.5
+    return _scaled(where(large, q + 1.0, q), k - 1) + where(large, 0.0, minus_half)
+
+
+@definition
+def expm1(x: Term) -> Term:
+    half = _expm1_half(x)
+    return where(abs(x) < _NEGLIGIBLE, x, half + half)
+
+
+@definition
+def sinh(x: Term) -> Term:
+    half = _expm1_half(abs(x))
+    rest = where(half < 2.0**60, half / fma(half, 2.0, 1.0), 0.0)
+    return where(abs(x) < _NEGLIGIBLE, x, (half + rest).op("copysign", x))
+
+
+@definition
+def cosh(x: Term) -> Term:
+    half = _exp(_in_span(abs(x)), halvings=1)
+    return half + 0.25 / half
+
+
+_TANH_NUMERATOR = (-1614.6876844170845, -99.28772310019186, -0.9643991794250523)
+_TANH_DENOMINATOR = (4844.063053251255, 2235.4883906010045, 112.81167849163293, 1.0)
+
+
+@definition
+def tanh(x: Term) -> Term:
+    """Near zero x + x**3 P(x**2) / Q(x**2), else 1 - 2 / (e**2x + 1): one division serves both."""
+    size = abs(x)
+    square = x * x
+    small = size < 0.625
+    growth = _exp(where(size > 22.0, 22.0, size) * 2.0)
+    numerator = where(small, square * _horner(square, _TANH_NUMERATOR), 2.0)
+    denominator = where(small, _horner(square, _TANH_DENOMINATOR), growth + 1.0)
+    fraction = numerator / denominator
+    return where(small, fma(size, fraction, size), 1.0 - fraction).op("copysign", x)
+
+
+# Logarithms: x = 2**k m with m around 1, f = m - 1, and log(1 + f) by a polynomial.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Logarithm:
+    """Of a positive number: `log x = k ln 2 + high + low`, `high` having the first rounding of f - f**2/2."""
+
+    k: Term
+    high: Term
+    low: Term
+
+
+def _logarithm(x: Term, correction: Term | None = None) -> Logarithm:
+    """Of x, or of x + correction * x where the correction is tiny."""
+    width = _WIDTHS[x.dtype]
+    tiny = x < 2.0 ** (1 - width.bias)
+    lift = width.mantissa + 2
+    normal = where(tiny, x * 2.0**lift, x)
+    # Exponent and mantissa are taken apart so that the mantissa lies in [2/3, 4/3) or [sqrt 1/2, sqrt 2).
+    start = 0x3F2AAAAB if x.dtype is F32 else 0x3FE6A09E00000000
+    middle = 1 << (width.mantissa + 7 if x.dtype is F32 else width.mantissa + 10)
+    bits = normal.op("bits")
+    shifted = bits + (middle - start)
+    exponent = shifted.cast(named(f"u{x.dtype.bits}")).op("raw_right_shift", width.mantissa).cast(bits.dtype)
+    m = (bits - exponent.op("raw_left_shift", width.mantissa) + middle).op("from_bits")
+    # Below a float's leading one its last bits count: the exponent becomes a float without a conversion.
+    base = 2.0**width.mantissa
+    one = (width.bias + width.mantissa) << width.mantissa
+    offset = base + (middle >> width.mantissa)
+    k = (exponent | one).op("from_bits") - where(tiny, x.const(offset + lift), offset)
+    f = m - 1.0
+    return _log1p_parts(k, f, correction)
+
+
+def _log1p_parts(k: Term, f: Term, correction: Term | None) -> Logarithm:
+    width = _WIDTHS[f.dtype]
+    square = f * f
+    if f.dtype is F32:
+        tail = square * f * _polynomial(f, width.log_tail)
+        high = fma(square, -0.5, f)
+        low = fma(square, -0.5, f - high) + tail
+    else:
+        s = f / (f + 2.0)
+        z = s * s
+        half = square * 0.5
+        high = f - half
+        low = fma(s, fma(z, _polynomial(z, width.log_tail), half), (f - high) - half)
+    return Logarithm(k, high, low if correction is None else low + correction)
+
+
+def _natural(parts: Logarithm) -> Term:
+    width = _WIDTHS[parts.k.dtype]
+    return fma(parts.k, width.ln2_high, parts.high + fma(parts.k, width.ln2_low, parts.low))
+
+
+def _log_specials(x: Term, result: Term) -> Term:
+    """0 and infinity; NaN for negative numbers and NaN."""
+    outside = where(x == 0, x.const(-math.inf), math.nan)
+    return where(x > 0, where(x == math.inf, x, result), outside)
+
+
+@definition
+def log(x: Term) -> Term:
+    return _log_specials(x, _natural(_logarithm(x)))
+
+
+@definition
+def log1p(x: Term) -> Term:
+    total = x + 1.0
+    lost = where(abs(x) < 1.0, x - (total - 1.0), 1.0 - (total - x))
+    result = _natural(_logarithm(total, lost / total))
+    return where(abs(x) < _NEGLIGIBLE, x, _log_specials(total, result))
+
+
+def _in_base(parts: Logarithm, factor: tuple[float, float], log_2: tuple[float, float]) -> Term:
+    """The logarithm times `factor`, each a number in two parts, rounded once at the end."""
+    product = parts.high * factor[0]
+    rest = fma(parts.high, factor[0], -product)
+    rest = fma(parts.low, factor[0], fma(parts.high, factor[1], rest))
+    whole = parts.k * log_2[0]
+    total = whole + product
+    # |whole| is 0 or exceeds |product|, so their sum loses exactly this.
+    lost = (whole - total) + product
+    return total + (lost + fma(parts.k, log_2[1], rest))
+
+
+@definition
+def log2(x: Term) -> Term:
+    return _log_specials(x, _in_base(_logarithm(x), _WIDTHS[x.dtype].log2_e, (1.0, 0.0)))
+
+
+@definition
+def log10(x: Term) -> Term:
+    width = _WIDTHS[x.dtype]
+    return _log_specials(x, _in_base(_logarithm(x), width.log10_e, width.log10_2))
+
+
+# Trigonometry of float32, in float64.
+
+# 1 / 2 pi in pieces of 28 bits: the product of each with a float32 is exact.
+_TURNS = tuple(
+    float.fromhex(piece)
+    for piece in (
+        "0x1.45f306cp-3", "0x1.c9c882ap-31", "0x1.4fe13aap-61", "0x1.e8fa9a6p-89", "0x1.dc0db62p-118",
+        "0x1.2b32788p-147", "0x1.c820ff2p-177",
+    )
+)  # fmt: skip
+_SIN_TAIL = (-0.1666666666383839, 0.008333331867597785, -0.0001984008271995345, 2.7249390373707137e-06)
+_COS_TAIL = (0.04166666666430764, -0.001388888766604295, 2.4800596992487034e-05, -2.7300507935455277e-07)
+
+
+# From here on the product with any float32 is below one turn.
+_SMALL_TURNS = 5
+
+
+def _quarters(x: Term) -> tuple[Term, Term]:
+    """The nearest number of quarter turns, as a float, and the rest of the angle in radians.
+
+    Whole turns are dropped from each exact product before they are added, so no argument is too large.
+    """
+    wide = x.cast(F64)
+    turns = wide.const(0.0)
+    for piece in _TURNS[:_SMALL_TURNS]:
+        product = wide * piece
+        turns = turns + (product - product.op("rint"))
+    for piece in _TURNS[_SMALL_TURNS:]:
+        turns = fma(wide, piece, turns)
+    quarters = turns * 4.0
+    whole = quarters.op("rint")
+    return whole.cast(F32), (quarters - whole) * (math.pi / 2)
+
+
+def _sin_and_cos(r: Term) -> tuple[Term, Term]:
+    """For |r| <= pi / 4."""
+    square = r * r
+    sine = fma(square * r, _horner(square, _SIN_TAIL), r)
+    cosine = fma(square * square, _horner(square, _COS_TAIL), fma(square, -0.5, 1.0))
+    return sine, cosine
+
+
+def _wave(x: Term, ahead: int) -> Term:
+    """The sine of x, so many quarter turns ahead."""
+    whole, r = _quarters(x)
+    count = _rounded(whole, 1.0)[1] + ahead
+    sine, cosine = _sin_and_cos(r.cast(F32))
+    value = where((count & 1) == 0, sine, cosine)
+    return where((count & 2) == 0, value, -value)
+
+
+@definition
+def sin(x: Term) -> Term:
+    return where(x == 0, x, _wave(x, 0))
+
+
+@definition
+def cos(x: Term) -> Term:
+    return _wave(x, 1)
+
+
+@definition
+def tan(x: Term) -> Term:
+    whole, r = _quarters(x)
+    sine, cosine = _sin_and_cos(r)
+    even = (_rounded(whole, 1.0)[1] & 1) == 0
+    value = where(even, sine, -cosine) / where(even, cosine, sine)
+    return where(x == 0, x, value.cast(F32))
+
+
+# The error function
+
+
+_ERF32_LARGE = (
+    -0.00020706006261173788, -1.1276271644513973, -0.6372661920174786, -0.10385594893437781,
+    0.022189551469937802, -0.0030336305733859, 0.00019493989346028748,
+)  # fmt: skip
+_ERF64_LARGE = (
+    0.25539567631050575,
+    -0.4271858474139568,
+    0.2416581942424688,
+    -0.0789785810164159,
+    0.0037328923985383267,
+    0.006997461785671611,
+    -0.000847142590418544,
+    -0.0009819764793038024,
+    4.353615925979219e-05,
+    0.00017428846675324563,
+    2.7623178215734602e-05,
+    -2.661149083639947e-05,
+    -1.2644101945896506e-05,
+)
+_ERFC = (
+    0.25539567631050575,
+    -0.4271858474139582,
+    0.2416581942424653,
+    -0.07897858101575918,
+    0.0037328924044577575,
+    0.006997461740440067,
+    -0.0008471432564943488,
+    -0.00098197705226122,
+    4.355572546160633e-05,
+    0.00017436144691404648,
+    2.752386760215844e-05,
+    -2.758146519860123e-05,
+    -1.3954878894598956e-05,
+    1.394980816801778e-06,
+    3.722977682481096e-06,
+    1.2027552602572116e-06,
+    -3.4916795826967634e-07,
+    -5.5270574367736e-07,
+    -2.18762217989065e-07,
+    1.6428372286450352e-07,
+    1.09583297077309e-07,
+    -5.4600780780165774e-08,
+)
+_ERFC_SHORT = (
+    0.2553956767583127, -0.42718584921215014, 0.24165813931159533, -0.07897845084202068,
+    0.003733956063381166, 0.006995375913807212, -0.0008544267052244846, -0.0009695640488294151,
+    6.503393494801457e-05, 0.00014354340804373817,
+)  # fmt: skip
+
+
+def _erf_small(x: Term) -> Term:
+    return fma(x, _polynomial(x * x, _WIDTHS[x.dtype].erf_small), x)
+
+
+def _erfc_large(size: Term, coefficients: tuple[float, ...]) -> Term:
+    """`e**-(size**2) Q(t)`; what the square loses to rounding goes into the exponential to first order."""
+    t = (size - 2.0) / (size + 2.0)
+    square = size * size
+    lost = fma(size, size, -square)
+    scale = _polynomial(t, coefficients)
+    return _exp(_in_span(-square)) * fma(scale, -lost, scale)
+
+
+@definition
+def erf(x: Term) -> Term:
+    size = abs(x)
+    if x.dtype is F32:
+        large = 1.0 - _exp(_polynomial(where(size > 4.0, 4.0, size), _ERF32_LARGE))
+        return where(size < 0.927, _erf_small(x), large.op("copysign", x))
+    large = 1.0 - _erfc_large(_clamped(size, 1.0, 6.0), _ERF64_LARGE)
+    return where(size < 1.0, _erf_small(x), large.op("copysign", x))
+
+
+@definition
+def erfc(x: Term) -> Term:
+    if x.dtype is F32:
+        wide = x.cast(F64)
+        return _erfc(wide, 10.6, _ERFC_SHORT).cast(F32)
+    return _erfc(x, 27.5, _ERFC)
+
+
+def _erfc(x: Term, top: float, coefficients: tuple[float, ...]) -> Term:
+    size = abs(x)
+    large = _erfc_large(_clamped(size, 0.5, top), coefficients)
+    return where(size < 0.5, 1.0 - _erf_small(x), where(x < 0, 2.0 - large, large))
