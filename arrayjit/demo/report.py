@@ -117,7 +117,7 @@ def whole_training(
 def times_table(rows: list[Comparison], target: str) -> Table:
     """One row per program."""
     table = Table(title=f"The same functions, by NumPy and by arrayjit ({target})")
-    table.add_column("program")
+    table.add_column("program", no_wrap=True)
     for column in ("NumPy", "first call", "warm call", "speed-up", "largest difference"):
         table.add_column(column, justify="right")
     for row in rows:
@@ -128,8 +128,8 @@ def times_table(rows: list[Comparison], target: str) -> Table:
 
 def training_table(rows: list[Training], learned: int, tested: int, epochs: int) -> Table:
     """One row per run."""
-    table = Table(title=f"{learned} digits learnt in {epochs} epochs, {tested} unseen ones read")
-    table.add_column("run")
+    table = Table(title=f"Training: {learned} digits, {epochs} epochs, {tested} to test", min_width=60)
+    table.add_column("run", no_wrap=True)
     for column in ("time", "last loss", "test accuracy"):
         table.add_column(column, justify="right")
     for row in rows:

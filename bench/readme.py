@@ -1,4 +1,4 @@
-"""The numbers that the README shows, measured here and now: `python bench/numbers.py`.
+"""The numbers that the README shows, measured here and now: `python bench/readme.py`.
 
 Prints a Markdown table. Every ratio to NumPy is taken in one run, the two called in turn. NumPy runs
 without the variables that would slow its OpenBLAS down, on one thread like arrayjit.
