@@ -1,0 +1,88 @@
+"""Every case of `cases/<pass>.txt`: the pass turns the first text into the second and keeps its meaning.
+
+[a name that says what the case shows]
+IR text
+[out]
+IR text
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from programs import CAPS
+
+from arrayjit.ir.assign import ArrayParam, Computation, IndexParam
+from arrayjit.ir.index import Symbol
+from arrayjit.ir.interp import KernelRaise, run, run_computation
+from arrayjit.ir.loops import Kernel
+from arrayjit.ir.parse import parse
+from arrayjit.ir.tensor import Tensor
+from arrayjit.ir.text import print_computation, print_kernel
+from arrayjit.ir.verify import verify_computation, verify_kernel
+from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
+
+PASSES = {row.name: row.run for row in (*ON_ASSIGNMENTS, LOWERING, *ON_LOOPS)}
+
+REORDERS_SUMS = {"vectorise", "cascade"}
+"""Passes that add floats in another (documented) order: equal up to rounding."""
+
+
+def cases() -> Iterator[tuple[str, str, str, str]]:
+    """Pass, name, text before and text after of each case."""
+    for file in sorted(Path(__file__).parent.glob("cases/*.txt")):
+        parts = re.split(r"^\[(.+)\]\n", file.read_text(), flags=re.MULTILINE)
+        for position in range(1, len(parts), 4):
+            name, before, out, after = parts[position : position + 4]
+            assert out == "out", f"{file.name}: [out] must follow [{name}], not [{out}]"
+            yield file.stem, name, before, after
+
+
+def printed(program: Computation | Kernel) -> str:
+    return print_computation(program) if isinstance(program, Computation) else print_kernel(program)
+
+
+BOUND = 3
+"""The value of every static symbol."""
+
+
+def outcome(program: Computation | Kernel) -> list[np.ndarray | str]:
+    """What a program leaves in its array parameters; the exception, if it raises one.
+
+    Numbers go from 1 to 4: sums keep their relative accuracy, and integers serve as indices.
+    """
+    random = np.random.default_rng(0)
+    arrays: dict[Tensor, np.ndarray] = {}
+    bindings: dict[Symbol, int] = {}
+    for param in program.params:
+        match param:
+            case ArrayParam(tensor=tensor):
+                shape = tuple(extent.evaluate(bindings) for extent in tensor.shape)
+                arrays[tensor] = (1 + 3 * random.random(shape)).astype(tensor.dtype.numpy)
+            case IndexParam(symbol=symbol):
+                bindings[symbol] = BOUND
+    try:
+        (run if isinstance(program, Kernel) else run_computation)(program, arrays, bindings)
+    except KernelRaise as error:
+        return [str(error)]
+    return list(arrays.values())
+
+
+@pytest.mark.parametrize(
+    ("step", "before", "after"),
+    [pytest.param(step, before, after, id=f"{step}: {name}") for step, name, before, after in cases()],
+)
+def test_case(step: str, before: str, after: str) -> None:
+    program = parse(before)
+    result = PASSES[step](program, CAPS)
+    (verify_kernel if isinstance(result, Kernel) else verify_computation)(result)
+    assert printed(result) == printed(parse(after))
+    for expected, actual in zip(outcome(program), outcome(result), strict=True):
+        if step in REORDERS_SUMS and not isinstance(expected, str):
+            np.testing.assert_allclose(actual, expected, rtol=1e-5)
+        else:
+            np.testing.assert_array_equal(actual, expected)
