@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from importlib.metadata import version
 
+from . import __version__
 from .backends import BACKENDS, backend
 from .demo.measure import environment_for_numpy
 from .errors import BackendUnavailable
@@ -17,7 +17,7 @@ __all__ = ["main"]
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the process's exit status."""
     parser = argparse.ArgumentParser(prog="python -m arrayjit", description="A compiler of NumPy programs.")
-    parser.add_argument("--version", action="version", version=f"arrayjit {version('arrayjit')}")
+    parser.add_argument("--version", action="version", version=f"arrayjit {__version__}")
     commands = parser.add_subparsers(dest="command", title="commands")
     commands.add_parser("demo", add_help=False, help="compile and time real programs (demo --help)")
     commands.add_parser("targets", help="what compiled code can run on, here")
