@@ -1,27 +1,26 @@
-"""The meaning of both IRs, in plain NumPy.
+"""The meaning of both IRs, in plain NumPy: the reference that every target is compared with.
 
-`run` executes a Kernel and `run_computation` a Computation on the arrays of their parameters, in place.
-Every target is compared with the first, lowering and everything after it with the second. Temporaries
-start from poison (NaN, the least integer), so that reading a cell before it is written shows.
+`run` executes a Kernel, `run_computation` a Computation, on the parameters' arrays, in place.
 
-Parallel loops run all at once: the symbol becomes an array of its values on an axis of its own, in front of
-those of the enclosing loops, and NumPy's broadcasting does the rest. Loops that carry a value from one
-iteration to the next run one iteration at a time; accumulating vector loops take `lanes` iterations at a
-time, exactly as `loops.py` defines them.
+Iterations that may be taken together are: a `Frame` is the list of those alive at one statement, in the
+program's order, and every value is one number for all of them or an array with one number each. A loop
+whose iterations are not visibly independent runs one iteration at a time. Temporaries start out filled
+with NaN or an extreme integer, so that reading before writing shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import assert_never
 
+from ..errors import CompilerBug
 from .assign import Assign, Check, Computation, Loop, Note, Statement
-from .dtype import BOOL, DType
-from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
+from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
+from .frame import Array, Frame, Number, Step, accumulate, spread
 from .index import Affine, Symbol
 from .loops import (
     Barrier,
@@ -38,358 +37,317 @@ from .loops import (
     Update,
     walk_statements,
 )
-from .ops import OPS, Op
+from .memory import Memory
+from .ops import Op, op
 from .tensor import Tensor
+from .walk import expressions, walk
 
 __all__ = ["KernelRaise", "run", "run_computation"]
 
-Value = Any  # a NumPy scalar, or an array over the axes of the active parallel loops
+MAX_LANES = 1 << 20  # iterations taken together: bounds the memory of a run
+_IN_ORDER = (LoopKind.SEQUENTIAL, LoopKind.UNROLLED)
 
 
 class KernelRaise(Exception):
-    """The program left with an exception; `cause` is the statement that did."""
+    """The program left through `stmt`, a Raise or a Check."""
 
-    def __init__(self, cause: Raise | Check) -> None:
-        super().__init__(f"{cause.exception}: {cause.message}")
-        self.cause = cause
+    def __init__(self, stmt: Raise | Check) -> None:
+        super().__init__(f"{stmt.exception}: {stmt.message}")
+        self.stmt = stmt
 
 
-def run(
-    kernel: Kernel, arrays: Mapping[Tensor, np.ndarray], bindings: Mapping[Symbol, int] | None = None
-) -> None:
-    """Execute a kernel. Raises KernelRaise, and IndexError for a cell outside its tensor."""
-    state = _State(_Memory(arrays, bindings or {}), dict(bindings or {}))
+def run(kernel: Kernel, arrays: Mapping[Tensor, Array], bindings: Mapping[Symbol, int] | None = None) -> None:
+    """Execute a kernel on its parameters' arrays, in place. `bindings` has every static and dimension
+    symbol. Raises KernelRaise."""
+    memory = Memory(kernel, arrays, bindings or {})
     with np.errstate(all="ignore"):
-        _execute(kernel.body, state)
+        _Interpreter(memory).body(kernel.body, Frame.root(bindings or {}))
 
 
 def run_computation(
-    computation: Computation,
-    arrays: Mapping[Tensor, np.ndarray],
-    bindings: Mapping[Symbol, int] | None = None,
+    computation: Computation, arrays: Mapping[Tensor, Array], bindings: Mapping[Symbol, int] | None = None
 ) -> None:
-    """Execute a computation: each assignment reads its whole right side, then stores."""
-    state = _State(_Memory(arrays, bindings or {}), dict(bindings or {}))
+    """Execute a computation on its parameters' arrays, in place: what lowering must preserve. Every
+    assignment evaluates its right side over the whole product space, then stores; points that reach one
+    cell are combined in row-major order. Raises KernelRaise."""
+    memory = Memory(None, arrays, bindings or {})
     with np.errstate(all="ignore"):
-        _perform(computation.body, state)
+        _Interpreter(memory).statements(computation.body, Frame.root(bindings or {}))
 
 
-@dataclass(slots=True)
-class _Cells:
-    """Memory of a tensor: cell 0 of a flat tensor is `array[origin]`."""
-
-    array: np.ndarray
-    origin: int = 0
+# ---- what loops may do together ----------------------------------------------------------------------
 
 
-class _Memory:
-    """The arrays of tensors; temporaries are made at their first use."""
-
-    def __init__(self, arrays: Mapping[Tensor, np.ndarray], bindings: Mapping[Symbol, int]) -> None:
-        self._cells = {tensor: _Cells(array) for tensor, array in arrays.items()}
-        self._bindings = bindings
-
-    def __getitem__(self, tensor: Tensor) -> _Cells:
-        cells = self._cells.get(tensor)
-        if cells is None:
-            cells = self._poisoned(tensor) if tensor.base is None else _flat(self[tensor.base].array)
-            self._cells[tensor] = cells
-        return cells
-
-    def _poisoned(self, tensor: Tensor) -> _Cells:
-        shape = tuple(extent.evaluate(self._bindings) for extent in tensor.shape)
-        return _Cells(np.full(shape, _poison(tensor.dtype), tensor.dtype.numpy))
+def _outer_updates(loop: For) -> list[Update]:
+    """The updates in a loop of variables defined outside it."""
+    inside = list(walk_statements(loop.body))
+    defined = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
+    return [stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable not in defined]
 
 
-def _poison(dtype: DType) -> Any:
-    if dtype.is_float:
-        return np.nan
-    return True if dtype is BOOL else np.iinfo(dtype.name).max
+def _independent(loop: For) -> bool:
+    """Whether taking all iterations together, statement by statement, visibly changes nothing: cells
+    stored to differ, and a variable from outside is only accumulated onto, in one place, in order."""
+    inside = list(walk_statements(loop.body))
+    for stmt in inside:
+        if isinstance(stmt, Fill):
+            return False
+        if isinstance(stmt, Store) and not any(position.coefficient(loop.symbol) for position in stmt.index):
+            return False
+    updates = _outer_updates(loop)
+    if not updates:
+        return True
+    if any(update.accum is None for update in updates):
+        return False
+    if max(Counter(update.variable for update in updates).values()) > 1:
+        return False
+    touched = {update.variable for update in updates}
+    read = {
+        node.variable
+        for stmt in inside
+        for expr in expressions(stmt)
+        for node in walk(expr)
+        if isinstance(node, Local)
+    }
+    return not touched & read and all(
+        _together(inner)
+        for inner in inside
+        if isinstance(inner, For) and not touched.isdisjoint(u.variable for u in _outer_updates(inner))
+    )
 
 
-def _flat(array: np.ndarray) -> _Cells:
-    if array.flags.c_contiguous:
-        return _Cells(array.reshape(-1))
-    low, high = np.lib.array_utils.byte_bounds(array)
-    first = array.__array_interface__["data"][0]
-    below = (first - low) // array.itemsize
-    corner = array[tuple(slice(0, 1) if step >= 0 else slice(-1, None) for step in array.strides)]
-    whole = np.lib.stride_tricks.as_strided(corner, ((high - low) // array.itemsize,), (array.itemsize,))
-    return _Cells(whole, below)
+def _together(loop: For) -> bool:
+    return loop.kind not in (*_IN_ORDER, LoopKind.VECTOR) and _independent(loop)
 
 
-@dataclass(slots=True)
-class _State:
-    """What is in force at a statement. `depth` counts the axes of active parallel loops, `mask` tells
-    which of their iterations are active (None: all)."""
-
-    memory: _Memory
-    symbols: dict[Symbol, Any]
-    variables: dict[Variable, Value] = field(default_factory=dict)
-    depth: int = 0
-    mask: np.ndarray | None = None
-
-    def index(self, position: Affine) -> Any:
-        total: Any = position.offset
-        for coefficient, symbol in position.terms:
-            total = total + coefficient * self.symbols[symbol]
-        return total
-
-    def cells(self, tensor: Tensor, index: tuple[Any, ...]) -> tuple[np.ndarray, tuple[Any, ...]]:
-        """The array and the checked positions in it."""
-        cells = self.memory[tensor]
-        checked = []
-        for position, extent in zip(index, cells.array.shape, strict=True):
-            place = position + cells.origin
-            if self.mask is not None:
-                place = np.where(self.mask, place, 0)
-            if np.size(place) and not (np.min(place) >= 0 and np.max(place) < extent):
-                raise IndexError(f"{tensor} is accessed at {position}, outside 0..{extent - 1}")
-            checked.append(place)
-        return cells.array, tuple(checked)
+# ---- statements and expressions ----------------------------------------------------------------------
 
 
-def _evaluate(expr: Expr, state: _State) -> Value:
-    match expr:
-        case Const(value=value, dtype=dtype):
-            return dtype.numpy.type(value)
-        case Load(tensor=tensor, index=index):
-            array, place = state.cells(tensor, tuple(state.index(part) for part in index))
-            return array[place]
-        case Gather(tensor=tensor, index=parts):
-            array, place = state.cells(tensor, tuple(_evaluate(part, state) for part in parts))
-            return array[place]
-        case Local(variable=variable):
-            return state.variables[variable]
-        case Index(value=value):
-            return np.int64(0) + state.index(value)
-        case Apply(op=op, args=args, dtype=dtype):
-            return _apply(op, dtype, *(_evaluate(arg, state) for arg in args))
-        case Cast(arg=arg, dtype=dtype):
-            return np.asarray(_evaluate(arg, state)).astype(dtype.numpy)[()]
-        case _:
-            assert_never(expr)
+class _Interpreter:
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._known_independent: dict[int, bool] = {}
 
+    def value(self, expr: Expr, frame: Frame) -> Array:
+        match expr:
+            case Const(value=number, dtype=dtype):
+                return np.array(number, dtype.numpy)
+            case Load(tensor=tensor, index=index):
+                return self._memory.load(tensor, [frame.affine(position) for position in index])
+            case Gather(tensor=tensor, index=computed):
+                return self._memory.load(tensor, [self.value(position, frame) for position in computed])
+            case Local(variable=variable):
+                return frame.read(variable)
+            case Index(value=affine):
+                return np.asarray(frame.affine(affine), np.int64)
+            case Apply(op=applied, args=args, dtype=dtype):
+                result = np.asarray(applied.ref(*(self.value(arg, frame) for arg in args)))
+                if result.dtype != dtype.numpy:
+                    raise CompilerBug(f"{applied} gives {result.dtype}, not {dtype.name}", stage="interp")
+                return result
+            case Cast(arg=arg, dtype=dtype):
+                return self.value(arg, frame).astype(dtype.numpy)
+            case _:
+                assert_never(expr)
 
-def _apply(op: Op, dtype: DType, *args: Value) -> Value:
-    result = op.ref(*args)
-    if isinstance(result, tuple):
-        result = result[op.output]
-    return np.asarray(result).astype(dtype.numpy, copy=False)[()]
+    def body(self, body: tuple[Stmt, ...], frame: Frame) -> None:
+        for stmt in body:
+            self._statement(stmt, frame)
 
-
-def _accumulated(stmt: Update | Assign, accum: Op, held: Value, state: _State) -> Value:
-    """The held value combined with the statement's value."""
-    value = stmt.value
-    dtype = dtype_of(value)
-    if not stmt.contract:
-        return _apply(accum, dtype, held, _evaluate(value, state))
-    assert isinstance(value, Apply)
-    x, y = (_evaluate(arg, state) for arg in value.args)
-    return _apply(OPS["fma"], dtype, x, y, held)
-
-
-def _execute(body: tuple[Stmt, ...], state: _State) -> None:
-    for stmt in body:
+    def _statement(self, stmt: Stmt, frame: Frame) -> None:
         match stmt:
-            case For():
-                _loop(stmt, state)
-            case Store(tensor=tensor, index=index, value=value):
-                place = tuple(state.index(part) for part in index)
-                _store(tensor, place, _evaluate(value, state), state)
-            case Fill(tensor=tensor, value=value):
-                state.memory[tensor].array[...] = _evaluate(value, state)
             case Define(variable=variable, value=value):
-                state.variables[variable] = _evaluate(value, state)
-            case Update():
-                _update(stmt, state)
-            case If():
-                _branch(stmt, state)
+                frame.values[variable] = self.value(value, frame)
+            case Update(variable=variable, value=value, accum=accum, contract=contract):
+                if accum is None:
+                    frame.write(variable, self.value(value, frame))
+                else:
+                    frame.combine(variable, *self._combination(accum, contract, value, frame))
+            case Store(tensor=tensor, index=index, value=value):
+                cells = [frame.affine(position) for position in index]
+                self._memory.store(tensor, cells, self.value(value, frame))
+            case Fill(tensor=tensor, value=value):
+                self._memory.fill(tensor, self.value(value, frame))
+            case If(condition=condition, body=body, orelse=orelse):
+                self._branch(self.value(condition, frame), body, orelse, frame)
             case Raise(condition=condition):
-                if np.any(_evaluate(condition, state) & (True if state.mask is None else state.mask)):
+                if self.value(condition, frame).any():
                     raise KernelRaise(stmt)
+            case For():
+                self._loop(stmt, frame)
             case Barrier() | Comment():
                 pass
             case _:
                 assert_never(stmt)
 
+    def _branch(
+        self, condition: Array, body: tuple[Stmt, ...], orelse: tuple[Stmt, ...], frame: Frame
+    ) -> None:
+        if condition.ndim == 0:
+            self.body(body if condition else orelse, frame.same())
+            return
+        for chosen, branch in ((condition, body), (~condition, orelse)):
+            alive = np.flatnonzero(chosen)
+            if alive.size:
+                self.body(branch, frame.chosen(alive))
 
-def _store(tensor: Tensor, place: tuple[Any, ...], value: Value, state: _State) -> None:
-    array, place = state.cells(tensor, place)
-    if state.mask is None:
-        array[place] = value
-        return
-    *positions, new, active = np.broadcast_arrays(*place, value, state.mask)
-    array[tuple(position[active] for position in positions)] = new[active]
+    def _combination(
+        self, accum: Op, contract: bool, value: Expr, frame: Frame
+    ) -> tuple[Step, tuple[Array, ...]]:
+        """How a value is combined onto a cell, and what with: two factors when contracted."""
+        if not contract:
+            return accum.ref, (self.value(value, frame),)
+        if not isinstance(value, Apply) or len(value.args) != 2:
+            raise CompilerBug("a contracted update needs a product", stage="interp")
+        fma = op("fma").ref
+        left, right = value.args
+        return (lambda sofar, x, y: fma(x, y, sofar)), (self.value(left, frame), self.value(right, frame))
 
+    # loops
 
-def _update(stmt: Update, state: _State) -> None:
-    held = state.variables[stmt.variable]
-    accum = stmt.accum
-    new = _evaluate(stmt.value, state) if accum is None else _accumulated(stmt, accum, held, state)
-    state.variables[stmt.variable] = new if state.mask is None else np.where(state.mask, new, held)
+    def _loop(self, loop: For, frame: Frame) -> None:
+        span = frame.affine(loop.lo - loop.hi)
+        count = np.maximum(0, -(span // loop.step))
+        if count.ndim == 0 or (count.size and (count == count[0]).all()):
+            self._even(loop, frame, int(count.max()))
+        elif loop.kind is LoopKind.VECTOR:
+            for shared in np.unique(count):
+                self._even(loop, frame.chosen(np.flatnonzero(count == shared)), int(shared))
+        elif self._may_together(loop):
+            origin = np.repeat(np.arange(frame.lanes), count)
+            number = np.arange(len(origin)) - np.repeat(np.cumsum(count) - count, count)
+            self._iterate(loop, frame.chosen(origin), number)
+        else:
+            for turn in range(int(count.max(initial=0))):
+                self._iterate(loop, frame.chosen(np.flatnonzero(count > turn)), turn)
 
+    def _even(self, loop: For, frame: Frame, count: int) -> None:
+        """A loop with one number of iterations in every lane."""
+        done = 0
+        if loop.kind is LoopKind.VECTOR and _outer_updates(loop):
+            done = count - count % loop.lanes
+            if done:
+                self._lanes(loop, frame, done)
+        elif self._may_together(loop):
+            size = max(1, MAX_LANES // max(1, frame.lanes))
+            for first in range(0, count, size):
+                origin, number = _grid(frame.lanes, first, min(first + size, count))
+                self._iterate(loop, frame.chosen(origin), number)
+            return
+        for turn in range(done, count):
+            self._iterate(loop, frame.same(), turn)
 
-def _branch(stmt: If, state: _State) -> None:
-    condition = np.asarray(_evaluate(stmt.condition, state))
-    if condition.ndim == 0 and state.mask is None:
-        _execute(stmt.body if condition else stmt.orelse, state)
-        return
-    outer = state.mask
-    for active, body in ((condition, stmt.body), (~condition, stmt.orelse)):
-        state.mask = active if outer is None else active & outer
-        if body and state.mask.any():
-            _execute(body, state)
-    state.mask = outer
+    def _lanes(self, loop: For, frame: Frame, count: int) -> None:
+        """The whole vectors of an accumulating vector loop: partial values per lane, folded in half."""
+        lanes = loop.lanes
+        partials = frame.chosen(np.repeat(np.arange(frame.lanes), lanes))
+        accumulated = {update.variable: update for update in _outer_updates(loop)}
+        steps = {variable: _accumulator(update) for variable, update in accumulated.items()}
+        for variable, accum in steps.items():
+            partials.values[variable] = _identity(accum, variable, partials.lanes)
+        size = max(lanes, MAX_LANES // max(1, frame.lanes) // lanes * lanes)
+        size = size if self._may_together(loop) else lanes
+        for first in range(0, count, size):
+            origin, number = _grid(frame.lanes, first, min(first + size, count))
+            self._iterate(loop, partials.chosen(origin * lanes + number % lanes), number)
+        for variable, accum in steps.items():
+            folded = spread(partials.values[variable], partials.lanes).reshape(frame.lanes, lanes)
+            while folded.shape[1] > 1:
+                half = folded.shape[1] // 2
+                folded = np.asarray(accum.ref(folded[:, :half], folded[:, half:]))
+            frame.combine(variable, accum.ref, (folded.reshape(-1 if frame.lanes > 1 else ()),))
 
+    def _iterate(self, loop: For, frame: Frame, number: Number) -> None:
+        """The loop's body in a frame whose iterations have these numbers, counted from 0."""
+        frame.symbols[loop.symbol] = frame.affine(loop.lo) + number * loop.step
+        self.body(loop.body, frame)
 
-def _loop(loop: For, state: _State) -> None:
-    lo, hi = state.index(loop.lo), state.index(loop.hi)
-    carried = _carried(loop)
-    if np.ndim(lo) or np.ndim(hi):
-        _ragged(loop, lo, hi, state)
-    elif loop.kind is LoopKind.VECTOR and carried:
-        _in_lanes(loop, range(lo, hi, loop.step), carried, state)
-    elif loop.kind in (LoopKind.SEQUENTIAL, LoopKind.UNROLLED) or carried:
-        _in_order(loop, range(lo, hi, loop.step), state)
-    elif range(lo, hi, loop.step):
-        _at_once(loop, np.arange(lo, hi, loop.step), state)
+    def _may_together(self, loop: For) -> bool:
+        known = self._known_independent.get(id(loop))
+        if known is None:
+            known = loop.kind not in _IN_ORDER and _independent(loop)
+            self._known_independent[id(loop)] = known
+        return known
 
+    # the assignment IR
 
-def _carried(loop: For) -> dict[Variable, Op]:
-    """The variables from outside that the body accumulates into, with the op."""
-    inner = list(walk_statements(loop.body))
-    own = {stmt.variable for stmt in inner if isinstance(stmt, Define)}
-    updates = (stmt for stmt in inner if isinstance(stmt, Update) and stmt.variable not in own)
-    return {stmt.variable: stmt.accum or OPS["add"] for stmt in updates}
+    def statements(self, body: tuple[Statement, ...], frame: Frame) -> None:
+        for statement in body:
+            match statement:
+                case Assign(accum=accum):
+                    points = _points(frame, statement.loops)
+                    if accum is None:
+                        values = spread(self.value(statement.value, points), points.lanes)
+                        self._memory.store(statement.into, _cell(points, statement.index), values)
+                    else:
+                        self._reduce(statement, accum, points, frame)
+                case Check(loops=loops, condition=condition):
+                    points = _points(frame, loops)
+                    if points.lanes and not self.value(condition, points).all():
+                        raise KernelRaise(statement)
+                case Loop(symbol=symbol, lo=lo, hi=hi, step=step, body=inner):
+                    for number in range(int(frame.affine(lo)), int(frame.affine(hi)), step):
+                        once = frame.same()
+                        once.symbols[symbol] = number
+                        self.statements(inner, once)
+                case Note():
+                    pass
+                case _:
+                    assert_never(statement)
 
-
-def _in_order(loop: For, values: range, state: _State) -> None:
-    for value in values:
-        state.symbols[loop.symbol] = value
-        _execute(loop.body, state)
-
-
-def _at_once(loop: For, values: np.ndarray, state: _State) -> None:
-    state.symbols[loop.symbol] = values.reshape(-1, *(1,) * state.depth)
-    state.depth += 1
-    _execute(loop.body, state)
-    state.depth -= 1
-
-
-def _ragged(loop: For, lo: Any, hi: Any, state: _State) -> None:
-    """Bounds that differ between iterations of the enclosing loops: in order, over the widest range."""
-    outer = state.mask
-    low, high = int(np.min(lo)), int(np.max(hi))
-    for value in range(low, high):
-        active = (lo <= value) & (value < hi) & ((value - lo) % loop.step == 0)
-        state.mask = active if outer is None else active & outer
-        if state.mask.any():
-            state.symbols[loop.symbol] = value
-            _execute(loop.body, state)
-    state.mask = outer
-
-
-def _in_lanes(loop: For, values: range, carried: dict[Variable, Op], state: _State) -> None:
-    whole = len(values) - len(values) % loop.lanes
-    if whole:
-        before = {variable: state.variables[variable] for variable in carried}
-        for variable, op in carried.items():
-            assert op.identity is not None
-            shape = (
-                loop.lanes,
-                *(1,) * (state.depth - np.ndim(before[variable])),
-                *np.shape(before[variable]),
-            )
-            state.variables[variable] = np.full(shape, op.identity(variable.dtype), variable.dtype.numpy)
-        for start in range(0, whole, loop.lanes):
-            _at_once(loop, np.array(values[start : start + loop.lanes]), state)
-        for variable, op in carried.items():
-            folded = _folded(state.variables[variable], op, variable.dtype)
-            state.variables[variable] = _apply(op, variable.dtype, before[variable], folded)
-    _in_order(loop, values[whole:], state)
-
-
-def _folded(partial: np.ndarray, op: Op, dtype: DType) -> Value:
-    while len(partial) > 1:
-        half = len(partial) // 2
-        partial = np.asarray(_apply(op, dtype, partial[:half], partial[half:]))
-    return partial[0]
-
-
-def _perform(body: tuple[Statement, ...], state: _State) -> None:
-    for statement in body:
-        match statement:
-            case Assign():
-                _assign(statement, state)
-            case Check(loops=loops, condition=condition):
-                _spread(loops, state)
-                if _extents(loops, state).count(0) == 0 and not np.all(_evaluate(condition, state)):
-                    raise KernelRaise(statement)
-            case Loop(symbol=symbol, lo=lo, hi=hi, step=step, body=inner):
-                for value in range(state.index(lo), state.index(hi), step):
-                    state.symbols[symbol] = value
-                    _perform(inner, state)
-            case Note():
-                pass
-            case _:
-                assert_never(statement)
-
-
-def _extents(loops: tuple[tuple[Symbol, Affine], ...], state: _State) -> tuple[int, ...]:
-    return tuple(int(state.index(extent)) for _, extent in loops)
-
-
-def _spread(loops: tuple[tuple[Symbol, Affine], ...], state: _State) -> None:
-    """Give each symbol its values on an axis of its own, the first loop's axis first."""
-    for axis, (symbol, extent) in enumerate(loops):
-        after = len(loops) - axis - 1
-        state.symbols[symbol] = np.arange(int(state.index(extent))).reshape(-1, *(1,) * after)
-
-
-def _assign(assign: Assign, state: _State) -> None:
-    extents = _extents(assign.loops, state)
-    used = {symbol for position in assign.index for symbol in position.symbols}
-    over = [entry for entry in assign.loops if entry[0] not in used]
-    kept = [entry for entry in assign.loops if entry[0] in used]
-    if assign.accum is None or not over:
-        if 0 not in extents:
-            _assign_cells(assign, extents, state)
-        return
-    _reduce(assign, assign.accum, tuple(over), tuple(kept), state)
+    def _reduce(self, assign: Assign, accum: Op, points: Frame, frame: Frame) -> None:
+        step, operands = self._combination(accum, assign.contract, assign.value, points)
+        operands = tuple(spread(operand, points.lanes) for operand in operands)
+        if assign.initial is not None:
+            kept = {symbol for position in assign.index for symbol in position.symbols}
+            cells = _points(frame, tuple(pair for pair in assign.loops if pair[0] in kept))
+            start = spread(self.value(assign.initial, cells), cells.lanes)
+            self._memory.store(assign.into, _cell(cells, assign.index), start)
+        if points.lanes:
+            index = _cell(points, assign.index)
+            shape = self._memory.cells(assign.into).array.shape
+            _, first, positions = np.unique(_row_major(index, shape), return_index=True, return_inverse=True)
+            reached = [position[first] for position in index]
+            held = self._memory.load(assign.into, reached)
+            result = accumulate(step, held, positions.reshape(-1), operands)
+            self._memory.store(assign.into, reached, result)
 
 
-def _assign_cells(assign: Assign, extents: tuple[int, ...], state: _State) -> None:
-    _spread(assign.loops, state)
-    value = np.array(np.broadcast_to(_evaluate(assign.value, state), extents))
-    array, place = state.cells(assign.into, tuple(state.index(part) for part in assign.index))
-    if assign.accum is None:
-        array[place] = value
-        return
-    places = np.broadcast_arrays(*place, np.empty(extents))[:-1]
-    if assign.initial is not None:
-        array[place] = _evaluate(assign.initial, state)
-    for point in np.ndindex(extents):
-        cell = tuple(position[point] for position in places)
-        array[cell] = _apply(assign.accum, assign.into.dtype, array[cell], value[point])
+def _accumulator(update: Update) -> Op:
+    if update.accum is None:
+        raise CompilerBug(f"a vector loop overwrites {update.variable.hint}", stage="interp")
+    return update.accum
 
 
-def _reduce(
-    assign: Assign,
-    accum: Op,
-    over: tuple[tuple[Symbol, Affine], ...],
-    kept: tuple[tuple[Symbol, Affine], ...],
-    state: _State,
-) -> None:
-    """Combine the points of the reduced loops in row-major order, all output cells at once."""
-    extents = _extents(kept, state)
-    if 0 in extents:
-        return
-    _spread(kept, state)
-    array, place = state.cells(assign.into, tuple(state.index(part) for part in assign.index))
-    held = array[place] if assign.initial is None else _evaluate(assign.initial, state)
-    held = np.array(np.broadcast_to(held, extents))
-    for point in np.ndindex(_extents(over, state)):
-        state.symbols.update(zip((symbol for symbol, _ in over), point, strict=True))
-        held = _accumulated(assign, accum, held, state)
-    array[place] = held
+def _identity(accum: Op, variable: Variable, lanes: int) -> Array:
+    if accum.identity is None:
+        raise CompilerBug(f"{accum} has no identity to accumulate from", stage="interp")
+    return np.full(lanes, accum.identity(variable.dtype), variable.dtype.numpy)
+
+
+def _grid(lanes: int, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Iterations `first` to `last` of every lane: which lane each belongs to, and its number."""
+    return np.repeat(np.arange(lanes), last - first), np.tile(np.arange(first, last), lanes)
+
+
+def _points(frame: Frame, loops: tuple[tuple[Symbol, Affine], ...]) -> Frame:
+    """The points of a product space, in row-major order."""
+    shape = tuple(max(0, int(frame.affine(extent))) for _, extent in loops)
+    total = int(np.prod(shape))
+    points = frame.chosen(np.zeros(total, np.int64))
+    for (symbol, _), position in zip(loops, np.indices(shape).reshape(len(shape), total), strict=True):
+        points.symbols[symbol] = position
+    return points
+
+
+def _cell(points: Frame, index: tuple[Affine, ...]) -> list[NDArray[np.int64]]:
+    """The cell that each point reaches; a tensor without axes has its cell at position 0."""
+    positions: list[Number] = [points.affine(position) for position in index] or [0]
+    return [np.array(np.broadcast_to(position, (points.lanes,)), np.int64) for position in positions]
+
+
+def _row_major(index: Sequence[NDArray[np.int64]], shape: tuple[int, ...]) -> NDArray[np.int64]:
+    number = np.zeros(len(index[0]), np.int64)
+    for position, extent in zip(index, shape, strict=True):
+        number = number * extent + position
+    return number
