@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -79,7 +80,7 @@ def develop_photo(photo: npt.NDArray[np.uint8], runs: int, progress: Progress) -
     )
     height, width, _ = photo.shape
     difference = largest_difference(ours, plain(photo))
-    return (*ours, Comparison(f"image pipeline, {width} x {height}", numpy, first, warm, difference))
+    return (*ours, Comparison(f"image pipeline, {width}x{height}", numpy, first, warm, difference))
 
 
 def one_step(learn: Digits, runs: int, progress: Progress) -> Comparison:
@@ -116,19 +117,19 @@ def whole_training(
 
 def times_table(rows: list[Comparison], target: str) -> Table:
     """One row per program."""
-    table = Table(title=f"The same functions, by NumPy and by arrayjit ({target})")
+    table = Table(title=f"The same functions, by NumPy and by arrayjit ({target})", box=SIMPLE_HEAD)
     table.add_column("program", no_wrap=True)
     for column in ("NumPy", "first call", "warm call", "speed-up", "largest difference"):
         table.add_column(column, justify="right")
     for row in rows:
-        times = (f"{value * 1e3:.3f} ms" for value in (row.numpy, row.first, row.warm))
+        times = (f"{value * 1e3:.3g} ms" for value in (row.numpy, row.first, row.warm))
         table.add_row(row.name, *times, f"{row.speedup:.2f}x", f"{row.difference:.1e}")
     return table
 
 
 def training_table(rows: list[Training], learned: int, tested: int, epochs: int) -> Table:
     """One row per run."""
-    table = Table(title=f"Training: {learned} digits, {epochs} epochs, {tested} to test", min_width=60)
+    table = Table(title=f"Training: {learned} digits, {epochs} epochs, {tested} to test", box=SIMPLE_HEAD)
     table.add_column("run", no_wrap=True)
     for column in ("time", "last loss", "test accuracy"):
         table.add_column(column, justify="right")
