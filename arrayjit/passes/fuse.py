@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from itertools import islice
 
 from ..ir.assign import ArrayParam
@@ -69,13 +70,22 @@ def _fused(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> tuple[St
     return kept(body, [stmt for nest in schedule.nests for stmt in nest.rebuilt(ranges, streams)])
 
 
+class Relation(Enum):
+    """Which iterations of two nests touch the same cells."""
+
+    NONE = "no two do"
+    IN_STEP = "equal ones only"
+    OUT_OF_STEP = "one writes what another one touches"
+
+
 @dataclass(slots=True)
 class _Nest:
     """A statement, or several nests joined.
 
     `band` are the perfectly nested parallel loops from the outermost in (none for other statements),
-    `body` what stands inside them, `effects` what one iteration of the whole band does. `prelude`
-    declares variables right before the nest. `original` is the statement, until another one joins.
+    `body` what stands inside them, `effects` what one iteration of the whole band does; `flat` if no
+    loop is among it. `prelude` declares variables right before the nest, `before` is its effect.
+    `original` is the statement, until another one joins.
     """
 
     prelude: list[Define]
@@ -83,6 +93,7 @@ class _Nest:
     body: list[Stmt]
     effects: Effects
     before: Effects
+    flat: bool
     contracts: bool
     streams: set[Tensor]
     original: Stmt | None
@@ -96,6 +107,7 @@ class _Nest:
 
     def join(self, other: _Nest, depth: int, names: Mapping[Symbol, Affine], ranges: Ranges) -> None:
         """Take another nest into the outermost `depth` loops."""
+        self.flat &= other.flat and depth == len(self.band) == len(other.band)
         theirs = other.view(depth, ranges)
         inner = substitute_statements(_wrapped(other.band[depth:], tuple(other.body)), names)
         if depth < len(self.band):
@@ -149,6 +161,7 @@ def _nest(prelude: list[Define], stmt: Stmt, ranges: Ranges, streams: Streams) -
         list(body),
         found,
         effects(prelude, ranges),
+        not any(isinstance(inner, For) for inner in body),
         any(isinstance(inner, Update) and inner.contract for inner in walk_statements(body)),
         {storage for touched in (found.reads, found.writes) for storage in touched if storage in streams},
         stmt,
@@ -267,17 +280,16 @@ class _Schedule:
             if target.contracts and depth < full:
                 return 0
             match self.relation(target, nest, _outermost(names, depth), depth):
-                case True:
+                case Relation.IN_STEP:
                     return depth
-                case None if depth == full and not target.contracts:
+                case Relation.NONE if depth == full and target.flat and nest.flat:
                     return depth
-                case _:
+                case Relation.NONE | Relation.OUT_OF_STEP:
                     pass
         return 0
 
-    def relation(self, target: _Nest, nest: _Nest, names: Mapping[Symbol, Affine], depth: int) -> bool | None:
-        """False when some iteration of the outermost `depth` loops needs another one of the other nest;
-        else True when an iteration shares memory with the same one of the other; else None."""
+    def relation(self, target: _Nest, nest: _Nest, names: Mapping[Symbol, Affine], depth: int) -> Relation:
+        """How the iterations of the outermost `depth` loops of two nests meet in memory."""
         inside = _ranges_inside(target.band, self.ranges)
         aligned = [loop.symbol for loop in target.band[:depth]]
         mine = target.view(depth, self.ranges)
@@ -296,9 +308,11 @@ class _Schedule:
                         if apart is None:
                             continue
                         if any(distance != (0, 0) for distance in apart.values()):
-                            return False
+                            return Relation.OUT_OF_STEP
                         meeting = True
-        return True if meeting or _share_reads(mine, theirs, aligned, inside) else None
+        if meeting or _share_reads(mine, theirs, aligned, inside):
+            return Relation.IN_STEP
+        return Relation.NONE
 
 
 def _share_reads(mine: _View, theirs: _View, aligned: list[Symbol], ranges: Ranges) -> bool:

@@ -118,6 +118,8 @@ class _Inlining:
         storage = stmt.into
         if storage in self.given or len(self.writes[storage.storage]) > 1 or stmt.accum is not None:
             return
+        if storage in _storages(stmt):
+            return
         axes = _axes(stmt)
         if axes is not None:
             self.producers[storage] = _Producer(storage, stmt.value, axes, number, around)

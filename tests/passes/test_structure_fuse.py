@@ -127,6 +127,14 @@ def test_a_transposed_value_is_computed_where_it_is_read():
     assert temporaries(kernel) == {}
 
 
+def test_sums_over_rows_and_over_columns_stay_apart_even_of_a_square():
+    p = Program()
+    x = p.argument("x", 6, 6)
+    p.result(x.sum(0) + x.sum(1).T)
+    bands = [stmt for stmt in structured(p).body if isinstance(stmt, For)]
+    assert len(bands) == 2
+
+
 def test_loops_over_other_ranges_stay_apart():
     p = Program()
     x = p.argument("x", 9)
