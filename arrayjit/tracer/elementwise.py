@@ -251,7 +251,7 @@ def _captured(array: np.ndarray, trace: Trace) -> SymbolicArray:
             fix="convert it with np.asarray(...) before the call",
         )
     supported_dtype(array.dtype)
-    return SymbolicArray(View.whole(trace.capture(array)), trace)
+    return SymbolicArray(View.whole(trace.capture(array), array.flags.writeable), trace)
 
 
 def _stacked(values: Sequence[Any], trace: Trace) -> Operand:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import StaticArgumentError, UnsupportedError
+from ..errors import Location, StaticArgumentError, UnsupportedError
 from ..ir.assign import ArrayParam, Computation
 from ..ir.index import Affine
 from ..ir.tensor import Tensor
@@ -27,7 +27,7 @@ from .binding import (
 )
 from .elementwise import as_operand, copy
 from .namespace import Guard, Namespace
-from .parameters import Arguments
+from .parameters import Arguments, may_overlap_itself
 from .signature import StaticArguments
 from .trace import Trace, current_trace, needs_copy, recording, user_location
 from .tree import Structure, flatten
@@ -80,11 +80,13 @@ def trace_function(
     arguments = Arguments(function, args, kwargs, static, trace)
     with recording(trace):
         namespace = Namespace(trace, function)
-        positional, keywords = arguments.values()
+        positional, keywords = arguments.values(namespace.of)
         try:
             result = namespace.of(_with_code(function))(*positional, **keywords)
         finally:
             namespace.leave()
+            changed = trace.restore_watched()
+        _require_steady_objects(changed, function)
         arguments.require_unchanged(positional, keywords)
         leaves, structure = flatten(result, _is_result_leaf)
         leaves = [_settled(leaf) for leaf in leaves]
@@ -100,7 +102,14 @@ def trace_function(
             params.append(ArrayParam(tensor, "write"))
             sources.append(FreshSource(_constants(tensor.shape), tensor.dtype.numpy))
     for tensor, array in trace.captured:
-        sources.append(CapturedSource(array, needs_copy(array), trace.is_written(tensor)))
+        written = trace.is_written(tensor)
+        if written and may_overlap_itself(array):
+            raise UnsupportedError(
+                "an array is written whose elements may share memory with one another",
+                loc=user_location(),
+                fix="write into a copy of it",
+            )
+        sources.append(CapturedSource(array, needs_copy(array), written))
     computation = trace.finish(params)
     places = {param.tensor: n for n, param in enumerate(computation.params) if isinstance(param, ArrayParam)}
     outputs = tuple(_output(leaf, arguments, places) for leaf in leaves)
@@ -150,6 +159,22 @@ def _require_steady_captures(trace: Trace) -> None:
             f"a NumPy array of shape {array.shape} was read by traced code and changed by plain code",
             loc=user_location(),
             fix="create the array inside the jitted function, or in a function (not a method) that it calls",
+        )
+
+
+def _definition(function: Callable[..., Any]) -> Location | None:
+    """The line where a function begins."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return None if code is None else Location(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+def _require_steady_objects(changed: Sequence[Any], function: Callable[..., Any]) -> None:
+    for value in changed:
+        raise UnsupportedError(
+            f"the function changes a {type(value).__name__} that it did not make",
+            loc=_definition(function),
+            details=("its code runs once for many calls, so the change would be made once",),
+            fix="return the new value instead; arrays may be written in place",
         )
 
 

@@ -29,8 +29,8 @@ from ..errors import UnsupportedError
 from .array import SymbolicArray
 from .elementwise import as_operand, copy
 from .registry import CREATION
+from .state import has_state, state_of
 from .trace import Trace, user_location
-from .view import View
 
 __all__ = ["Guard", "Namespace", "guards_hold"]
 
@@ -46,16 +46,20 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guard:
-    """A global or a closure variable that the trace read: the trace is valid while it holds `value`."""
+    """A global or a closure variable that the trace read: the trace is valid while it holds `value`, and
+    that keeps its `state`."""
 
     holder: Union[Mapping[str, Any], CellType]
     name: str
     value: Any
+    state: Hashable = None
 
     def holds(self) -> bool:
         if isinstance(self.holder, CellType):
-            return self.holder.cell_contents is self.value
-        return self.holder.get(self.name, _ABSENT) is self.value
+            held = self.holder.cell_contents
+        else:
+            held = self.holder.get(self.name, _ABSENT)
+        return held is self.value and (self.state is None or state_of(held) == self.state)
 
 
 def guards_hold(guards: tuple[Guard, ...]) -> bool:
@@ -93,8 +97,12 @@ class Namespace:
 
     def read(self, holder: Mapping[str, Any] | CellType, name: str, value: Any) -> Any:
         """`of(value)`, and the trace depends on `holder` keeping it."""
-        if not isinstance(value, ModuleType):
-            self._guards.setdefault((id(holder), name), Guard(holder, name, value))
+        if not isinstance(value, ModuleType) and (id(holder), name) not in self._guards:
+            state = None
+            if has_state(value):
+                state = state_of(value)
+                self._trace.watch(value)
+            self._guards[id(holder), name] = Guard(holder, name, value, state)
         return self.of(value)
 
     def leave(self) -> None:
@@ -117,7 +125,7 @@ class Namespace:
             arguments = {name: self.of(item) for name, item in value.keywords.items()}
             return functools.partial(self.of(value.func), *map(self.of, value.args), **arguments)
         if kind in (np.ndarray, np.memmap):
-            return SymbolicArray(View.whole(self._trace.capture(value)), self._trace)
+            return as_operand(value, self._trace)
         if value is np.ndarray:
             return NdarrayView
         if kind in (np.random.Generator, np.random.RandomState):

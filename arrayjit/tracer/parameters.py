@@ -17,10 +17,10 @@ from .array import SymbolicArray
 from .binding import ArgumentSource, OverlapSource, ScalarSource, Source
 from .signature import PYTHON_SCALARS, Overlap, Spec, StaticArguments, is_leaf, overlaps
 from .trace import Trace, needs_copy, tensor_like, user_location
-from .tree import Static, Structure, flatten, paths, unflatten
+from .tree import Static, Structure, flatten, paths, statics, unflatten
 from .view import View
 
-__all__ = ["Arguments"]
+__all__ = ["Arguments", "may_overlap_itself"]
 
 
 class Arguments:
@@ -51,19 +51,25 @@ class Arguments:
             self._structures.append(structure)
             self._leaves += leaves
             self._labels += paths(structure, name)
+            for constant in statics(structure):
+                trace.watch(constant)
         self._views: list[View | None] = [None] * len(self._leaves)
         self._params: dict[Tensor, Source] = {}
         self._unwritable: dict[Tensor, str] = {}
         self._bind_all()
         self._symbolic = self._symbols()
 
-    def values(self) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments to call the function with: fresh containers of symbolic leaves."""
+    def values(self, seen: Callable[[Any], Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments to call the function with: fresh containers of symbolic leaves, and static
+        values as `seen` gives them."""
         remaining = iter(self._symbolic)
         values = []
         for structure in self._structures:
-            count = len(paths(structure, ""))
-            values.append(unflatten(structure, [next(remaining) for _ in range(count)]))
+            if isinstance(structure, Static):
+                values.append(seen(structure.value))
+            else:
+                count = len(paths(structure, ""))
+                values.append(unflatten(structure, [next(remaining) for _ in range(count)]))
         return values[: self._count], dict(zip(self._keywords, values[self._count :], strict=True))
 
     def require_unchanged(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -136,11 +142,11 @@ class Arguments:
         if isinstance(leaf, np.ndarray):
             tensor = tensor_like(leaf, label)
             self._params[tensor] = ArgumentSource(position, label, needs_copy(leaf), False)
-            if not reason and _may_overlap_itself(leaf):
+            if not reason and may_overlap_itself(leaf):
                 reason = "its elements may share memory with one another"
             if reason:
                 self._unwritable[tensor] = reason
-            self._views[position] = _with_flag(View.whole(tensor), leaf.flags.writeable)
+            self._views[position] = View.whole(tensor, leaf.flags.writeable)
             return
         if isinstance(leaf, Spec):
             tensor = Tensor(label, affine(leaf.shape), dtype)
@@ -156,10 +162,10 @@ class Arguments:
         if all(_same_memory(first, member) for member in members):
             chosen = next((n for n in group.leaves if self._leaves[n].flags.writeable), group.leaves[0])
             self._bind(chosen)
-            whole = self._views[chosen]
-            assert whole is not None
+            bound = self._views[chosen]
+            assert bound is not None
             for position, member in zip(group.leaves, members, strict=True):
-                self._views[position] = _with_flag(whole, member.flags.writeable)
+                self._views[position] = View.whole(bound.tensor, member.flags.writeable)
             return
         size = first.itemsize
         shiftable = all(offset % size == 0 for offset in group.offsets) and group.nbytes % size == 0
@@ -181,10 +187,6 @@ def _is(left: object, right: object) -> bool:
     return left is right
 
 
-def _with_flag(view: View, writeable: bool) -> View:
-    return View(view.tensor, view.shape, view.axes, view.index, writeable)
-
-
 def _window(tensor: Tensor, array: np.ndarray, start: int) -> View:
     """An array as a view of the flat tensor that covers its memory."""
     axes = tuple(Symbol("i") for _ in array.shape)
@@ -201,7 +203,7 @@ def _same_memory(left: np.ndarray, right: np.ndarray) -> bool:
     return left is right or layout(left) == layout(right)
 
 
-def _may_overlap_itself(array: np.ndarray) -> bool:
+def may_overlap_itself(array: np.ndarray) -> bool:
     """Whether two indices may reach one element; False only when that is certain."""
     if array.flags.c_contiguous:
         return False

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import StaticArgumentError
+from .state import has_state, state_of
 from .tree import contents
 
 __all__ = ["PYTHON_SCALARS", "Key", "Overlap", "Spec", "StaticArguments", "is_leaf", "key_of", "overlaps"]
@@ -129,6 +130,8 @@ def _add_static(value: Any, key: list[Any], name: str) -> None:
             fix="pass a tuple, a frozen dataclass or another hashable value",
         ) from None
     key += (type(value), value)
+    if has_state(value):
+        key.append(state_of(value))
 
 
 def overlaps(leaves: Sequence[Any]) -> tuple[Overlap, ...]:

@@ -23,6 +23,7 @@ from ..ir.expr import Expr
 from ..ir.index import Affine, Extent, Symbol, affine
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
+from .state import Watch, has_state
 from .view import View
 
 __all__ = [
@@ -73,11 +74,24 @@ class Trace:
         self._fingerprints: list[int] = []
         self._written: set[Tensor] = set()
         self._flat: dict[Tensor, Tensor] = {}
+        self._watched: list[Watch] = []
 
     def emit(self, statement: Statement) -> None:
         self.statements.append(statement)
         if isinstance(statement, Assign):
             self._written.add(statement.into.storage)
+
+    def watch(self, value: Any) -> None:
+        """Remember the state of an object of the user's."""
+        if has_state(value):
+            self._watched.append(Watch(value))
+
+    def restore_watched(self) -> list[Any]:
+        """The objects that the run changed, each put back."""
+        changed = [watch for watch in self._watched if watch.changed()]
+        for watch in changed:
+            watch.restore()
+        return [watch.value for watch in changed]
 
     def is_written(self, tensor: Tensor) -> bool:
         """Whether the record so far writes the tensor's memory."""

@@ -8,12 +8,13 @@ compared by type and equality.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
-__all__ = ["Leaf", "Node", "Static", "Structure", "contents", "flatten", "paths", "unflatten"]
+__all__ = ["Leaf", "Node", "Static", "Structure", "contents", "flatten", "paths", "statics", "unflatten"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def _container(kind: type, keys: tuple[Hashable, ...], values: list[Any]) -> Any
 
 
 def paths(structure: Structure, prefix: str) -> list[str]:
-    """A name for each leaf, made from the keys on the way to it."""
+    """A name for each leaf, made from the keys on the way to it: an identifier."""
     match structure:
         case Leaf():
             return [prefix]
@@ -122,4 +123,19 @@ def paths(structure: Structure, prefix: str) -> list[str]:
         case Node(keys=keys, children=children):
             names = keys or range(len(children))
             pairs = zip(names, children, strict=True)
-            return [path for name, child in pairs for path in paths(child, f"{prefix}_{name}")]
+            return [path for name, child in pairs for path in paths(child, _joined(prefix, name))]
+
+
+def _joined(prefix: str, name: Hashable) -> str:
+    return re.sub(r"\W", "_", f"{prefix}_{name}")
+
+
+def statics(structure: Structure) -> list[Any]:
+    """The static values, left to right."""
+    match structure:
+        case Leaf():
+            return []
+        case Static(value=value):
+            return [value]
+        case Node(children=children):
+            return [value for child in children for value in statics(child)]

@@ -27,10 +27,10 @@ class View:
     writeable: bool = True
 
     @staticmethod
-    def whole(tensor: Tensor) -> View:
+    def whole(tensor: Tensor, writeable: bool = True) -> View:
         """The view of a whole tensor."""
         axes = tuple(Symbol("i") for _ in tensor.shape)
-        return View(tensor, tensor.shape, axes, affine(axes))
+        return View(tensor, tensor.shape, axes, affine(axes), writeable)
 
     @property
     def rank(self) -> int:

@@ -16,7 +16,7 @@ from harness import assert_like_numpy, assert_same, trace_and_interpret
 from numpy import hanning
 from numpy import sin as sine
 
-from arrayjit.errors import LeakedArrayError, UnsupportedError
+from arrayjit.errors import LeakedArrayError, ReadOnlyError, UnsupportedError
 from arrayjit.tracer.function import trace_function
 from arrayjit.tracer.namespace import guards_hold
 from arrayjit.tracer.registry import CREATION
@@ -200,6 +200,24 @@ def test_any_callable(function: Callable[..., Any]) -> None:
     assert_same(trace_and_interpret(function, numbers()), function(numbers()))
 
 
+def test_functions_passed_as_arguments() -> None:
+    def program(update: Callable[..., Any], x: np.ndarray) -> Any:
+        return update(x)
+
+    assert_same(trace_and_interpret(program, lambda x: filled(4) * x, numbers()), filled(4) * numbers())
+
+
+def test_read_only_global_arrays_are_not_written() -> None:
+    constant = numbers()
+    constant.flags.writeable = False
+
+    def program(x: np.ndarray) -> None:
+        constant[0] = x[0]
+
+    with pytest.raises(ReadOnlyError):
+        trace_and_interpret(program, numbers())
+
+
 def test_guards_hold_until_a_name_is_rebound(monkeypatch: pytest.MonkeyPatch) -> None:
     factor = 2.0
 
@@ -229,17 +247,31 @@ def test_random_numbers_are_refused(draw: Callable[[], Any]) -> None:
 
 
 def test_a_leaked_array_is_refused() -> None:
-    kept: list[Any] = []
+    kept: Any = None
 
     def program(x: np.ndarray) -> np.ndarray:
-        kept.append(x + 1)
-        return kept[0] * 2
+        nonlocal kept
+        if kept is None:
+            kept = x + 1
+        return kept * 2
 
     trace_and_interpret(program, numbers())
     with pytest.raises(LeakedArrayError):
-        kept[0] + 1
+        kept + 1
     with pytest.raises(LeakedArrayError):
         trace_and_interpret(program, numbers())
+
+
+def test_an_object_that_the_function_changes_is_put_back() -> None:
+    kept: list[Any] = [1]
+
+    def program(x: np.ndarray) -> np.ndarray:
+        kept.append(x + 1)
+        return x
+
+    with pytest.raises(UnsupportedError, match="changes a list that it did not make"):
+        trace_and_interpret(program, numbers())
+    assert kept == [1]
 
 
 def test_an_array_that_plain_code_changes_while_tracing_is_refused() -> None:
