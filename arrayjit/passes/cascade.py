@@ -1,18 +1,20 @@
 """cascade: long float sums are added in a tree of short ones, so that they lose no accuracy.
 
-    for i in vector(0, 65536, lanes=64):    for l in vector(0, 64, lanes=64):
+    for i in vector(0, 8192, lanes=64):     for l in vector(0, 64, lanes=64):
         s = add(s, x[i])            ->          p1 = -0.0
-                                                for b in sequential(0, 32):
+                                                for b in sequential(0, 8):
                                                     p0 = -0.0
-                                                    for k in sequential(0, 32):
-                                                        p0 = add(p0, x[l + 2048*b + 64*k])
+                                                    for k in sequential(0, 16):
+                                                        p0 = add(p0, x[l + 1024*b + 64*k])
                                                     p1 = add(p1, p0)
                                                 s = add(s, p1)
 
-A running sum of n terms loses up to n roundings; here no chain is longer than about `FAN`, and the lanes
-are folded in half, as NumPy's pairwise sum does. Memory is walked in the same order as before. What does
-not fill the tree becomes a partial sum of its own, added last. A sum inside a sum (rows of columns) gets
-a partial sum per inner loop. The order is in the loops and so the same on every target.
+A running sum of n terms loses up to n roundings. Here no chain is longer than `CHAIN`, and the lanes are
+folded in half at the end, so the error is that of NumPy's pairwise sum: the last few additions make up
+nearly all of it in both. Memory is walked in the same order as before. Vectors that do not fill the tree
+make a smaller one; what does not fill a vector is a last one that overlaps, with the lanes seen before
+ignored. A sum inside a sum (rows of columns) gets a partial sum per inner loop. The order is in the loops
+and so the same on every target.
 
 Matrix products (`contract`) keep one chain of fused multiply-adds per cell, as BLAS does.
 """
@@ -22,21 +24,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from ..ir.code import Caps
-from ..ir.dtype import DType
-from ..ir.expr import Const, Local, Variable, constant
+from ..ir.dtype import BOOL, I64, DType
+from ..ir.expr import Apply, Const, Expr, Index, Local, Variable, constant, dtype_of
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Update, walk_statements
 from ..ir.ops import OPS, Op
-from ..ir.walk import kept, rewrite_bodies
+from ..ir.walk import children, kept, rebuild, rewrite_bodies
 from .copies import copy_body
-from .vectorise import MIN_LANES
+from .tails import may_repeat
 
-__all__ = ["FAN", "cascade"]
+__all__ = ["CHAIN", "FAN", "cascade"]
 
-FAN = 32
-"""How many terms are added one after another at most."""
+CHAIN = 16
+"""How many terms are added one after another at most, as in NumPy's pairwise sum."""
+
+FAN = 8
+"""How many partial sums are."""
 
 Sums = Mapping[Variable, Op]
 """The locals that a loop accumulates into from outside, with the op of each."""
@@ -69,9 +75,8 @@ def _loop(loop: For, outer: frozenset[Variable]) -> Sequence[Stmt]:
         return _lanes(loop, sums)
     inner = rewrite_bodies(loop, lambda body: _body(body, frozenset(sums)))
     assert isinstance(inner, For)
-    if sums and loop.step == 1 and loop.trips is not None and loop.trips > FAN:
-        sizes = _sizes(loop.trips)
-        return [*_nest(inner, sums, {}, sizes, loop.lo, 1), *_rest(inner, sums, math.prod(sizes))]
+    if sums and loop.step == 1 and loop.trips is not None and loop.trips > CHAIN:
+        return _tree(inner, sums, {}, inner.lo, 1, loop.trips)
     if outer & sums.keys():
         return _partial(sums, {}, lambda names: copy_body((inner,), {}, names))
     return [inner]
@@ -95,25 +100,71 @@ def _lanes(loop: For, sums: Sums) -> Sequence[Stmt]:
     """A vector loop whose lanes add up trees of their own and are folded once, at the end."""
     if loop.trips is None:
         return [loop]
-    lanes, vectors = loop.lanes, loop.trips // loop.lanes
-    if vectors <= FAN:
-        whole = vectors * lanes
-        if whole in (0, loop.trips):
-            return [loop]
-        return [replace(loop, hi=loop.lo + whole), *_rest(loop, sums, whole)]
-    sizes = _sizes(vectors)
+    lanes = loop.lanes
+    vectors, left = divmod(loop.trips, lanes)
+    if not vectors or (not left and vectors <= CHAIN):
+        return [loop]
+    repeats = may_repeat(loop.body, sums)
     lane = Symbol("l")
     start = loop.lo + Affine.of(lane)
-    body = _partial(sums, {}, lambda names: _nest(loop, sums, names, sizes, start, lanes))
-    main = For(lane, Affine.of(0), Affine.of(lanes), tuple(body), LoopKind.VECTOR, lanes=lanes)
-    return [main, *_rest(loop, sums, math.prod(sizes) * lanes)]
+
+    def add_up(names: Names) -> Sequence[Stmt]:
+        tree = _tree(loop, sums, names, start, lanes, vectors)
+        if not left or not repeats:
+            return tree
+        last = copy_body(loop.body, {loop.symbol: loop.hi - lanes + lane}, names)
+        seen = Apply(OPS["less"], (Index(Affine.of(lane)), constant(lanes - left, I64)), BOOL)
+        return [*tree, *_ignoring(last, seen, {names[v]: op for v, op in sums.items()})]
+
+    body = tuple(_partial(sums, {}, add_up))
+    main = For(lane, Affine.of(0), Affine.of(lanes), body, LoopKind.VECTOR, lanes=lanes)
+    if not left or repeats:
+        return [main]
+    rest = replace(loop, lo=loop.hi - left, kind=LoopKind.SEQUENTIAL, lanes=1)
+    return [main, *_partial(sums, {}, lambda names: copy_body((rest,), {}, names))]
+
+
+def _ignoring(body: tuple[Stmt, ...], seen: Expr, sums: Sums) -> tuple[Stmt, ...]:
+    """A body that adds nothing to the sums in the lanes where `seen` holds."""
+    out: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Update) and stmt.variable in sums:
+            neutral = _neutral(sums[stmt.variable], stmt.variable.dtype)
+            if stmt.contract:
+                first, second = children(stmt.value)
+                zero = constant(0.0, neutral.dtype)
+                value = rebuild(stmt.value, (_choose(seen, neutral, first), _choose(seen, zero, second)))
+            else:
+                value = _choose(seen, neutral, stmt.value)
+            out.append(replace(stmt, value=value))
+        else:
+            out.append(rewrite_bodies(stmt, lambda inner: _ignoring(inner, seen, sums)))
+    return tuple(out)
+
+
+def _choose(condition: Expr, value: Expr, other: Expr) -> Expr:
+    return Apply(OPS["where"], (condition, value, other), dtype_of(value))
+
+
+def _tree(loop: For, sums: Sums, names: Names, start: Affine, unit: int, count: int) -> Sequence[Stmt]:
+    """The iterations `start, start + unit, ...` of a loop, `count` of them, as trees."""
+    sizes = _sizes(count)
+    done = math.prod(sizes)
+    tree = _nest(loop, sums, names, sizes, start, unit)
+    if done == count:
+        return tree
+    after = start + done * unit
+    rest = _partial(sums, names, lambda partials: _tree(loop, sums, partials, after, unit, count - done))
+    return [*tree, *rest]
 
 
 def _nest(
     loop: For, sums: Sums, names: Names, sizes: Sequence[int], start: Affine, unit: int
 ) -> Sequence[Stmt]:
-    """The iterations `start, start + unit, ...` of a loop, `prod(sizes)` of them, as loops of these
-    sizes, the first outermost; each but the innermost adds up partial sums."""
+    """As many iterations as `sizes` multiply to, as loops of these sizes, the first outermost; each but
+    the innermost adds up partial sums."""
+    if not sizes:
+        return copy_body(loop.body, {loop.symbol: start}, names)
     symbol = Symbol(loop.symbol.hint)
     position = start + Affine.of(symbol) * (unit * math.prod(sizes[1:]))
     if len(sizes) == 1:
@@ -121,20 +172,6 @@ def _nest(
     else:
         body = _partial(sums, names, lambda partials: _nest(loop, sums, partials, sizes[1:], position, unit))
     return [For(symbol, Affine.of(0), Affine.of(sizes[0]), tuple(body))]
-
-
-def _rest(loop: For, sums: Sums, done: int) -> Sequence[Stmt]:
-    """The iterations of a loop after the first `done`, added up apart."""
-    assert loop.trips is not None
-    left = loop.trips - done
-    if not left:
-        return []
-    lanes = loop.lanes
-    while lanes > left or (lanes > 1 and left % lanes > left // lanes):
-        lanes //= 2
-    kind = loop.kind if lanes >= MIN_LANES else LoopKind.SEQUENTIAL
-    rest = replace(loop, lo=loop.lo + done, kind=kind, lanes=lanes if lanes >= MIN_LANES else 1)
-    return _partial(sums, {}, lambda names: copy_body((rest,), {}, names))
 
 
 def _partial(sums: Sums, names: Names, make: Callable[[Names], Sequence[Stmt]]) -> Sequence[Stmt]:
@@ -152,11 +189,11 @@ def _neutral(op: Op, dtype: DType) -> Const:
     return constant(op.identity(dtype), dtype)
 
 
-def _sizes(count: int) -> list[int]:
-    """Factors of at most FAN whose product is `count` or a little less, the outermost first."""
-    sizes: list[int] = []
-    while count > FAN:
-        size = min(range(FAN, FAN // 2 - 1, -1), key=lambda candidate: count % candidate)
-        sizes.append(size)
-        count //= size
-    return [*([count] if count > 1 else []), *reversed(sizes)]
+@cache
+def _sizes(count: int, limit: int = CHAIN) -> tuple[int, ...]:
+    """Factors whose product is `count` or a little less, the outermost first: the last at most `limit`,
+    the others at most FAN."""
+    if count <= limit:
+        return (count,) if count > 1 else ()
+    options = ((*_sizes(count // size, FAN), size) for size in range(limit, limit // 2, -1))
+    return max(options, key=math.prod)

@@ -67,7 +67,7 @@ def _jammed(rows: Stmt, caps: Caps) -> Stmt | None:
     block = Symbol(rows.symbol.hint)
     start = rows.lo + Affine.of(block) * at_once
     main = For(block, Affine.of(0), Affine.of(blocks), _interleaved(body, rows.symbol, start, at_once))
-    last = _interleaved(body, rows.symbol, rows.lo + blocks * at_once, rest)
+    last = _interleaved(body, rows.symbol, rows.lo + blocks * at_once, rest) if rest else ()
     return replace(columns, lanes=lanes, body=(main, *last))
 
 

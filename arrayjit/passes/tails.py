@@ -11,11 +11,11 @@ reads nothing it writes and adds up nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ..ir.code import Caps
-from ..ir.expr import Gather, Load
+from ..ir.expr import Gather, Load, Variable
 from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .copies import copy_body
@@ -29,10 +29,10 @@ def tails(kernel: Kernel, caps: Caps) -> Kernel:
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-def may_repeat(body: tuple[Stmt, ...]) -> bool:
-    """Does running an iteration again change nothing?"""
+def may_repeat(body: tuple[Stmt, ...], sums: Collection[Variable] = ()) -> bool:
+    """Does running an iteration again change nothing, apart from what it adds to `sums`?"""
     inside = list(walk_statements(body))
-    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
+    own = {*sums, *(stmt.variable for stmt in inside if isinstance(stmt, Define))}
     if any(isinstance(stmt, Update) and stmt.variable not in own for stmt in inside):
         return False
     written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 
 from ..ir.code import Caps
 from ..ir.dtype import DType
-from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, dtype_of
+from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
     Barrier,
@@ -95,16 +95,17 @@ def _as_vector(loop: For, count: int, tally: _Tally) -> tuple[float, Stmt] | Non
     facts = _Facts.of(loop)
     if facts is None:
         return None
-    repeats = may_repeat(loop.body)
+    repeats = may_repeat(loop.body, facts.sums)
     lanes, options = facts.lanes, []
     while lanes >= MIN_LANES:
         if lanes <= count:
             once, rest = tally.cost(lanes), count % lanes * tally.cost(1)
-            if facts.accumulates:
-                once, rest = max(once, LATENCY), rest / 4 + 2.0 * lanes.bit_length()
-            elif rest and repeats:
+            fold = 0.0
+            if facts.sums:
+                once, fold = max(once, LATENCY), 2.0 * lanes.bit_length()
+            if rest and repeats:
                 rest = once
-            options.append((count // lanes * once + rest, -lanes))
+            options.append((count // lanes * once + rest + fold, -lanes))
         lanes //= 2
     cost, negated = min(options)
     body = tuple(_in_order(stmt) for stmt in loop.body)
@@ -121,10 +122,10 @@ def _in_order(stmt: Stmt) -> Stmt:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What bounds a loop's lanes: the most it should have, and whether it accumulates."""
+    """What bounds a loop's lanes: the most it should have, and the locals outside that it adds up in."""
 
     lanes: int
-    accumulates: bool
+    sums: frozenset[Variable]
 
     @staticmethod
     def of(loop: For) -> _Facts | None:
@@ -137,11 +138,12 @@ class _Facts:
         if any(stmt.accum is None or stmt.accum.identity is None for stmt in outer):
             return None
         weights = [_weight(stmt) for stmt in inside]
+        sums = frozenset(stmt.variable for stmt in outer)
         light = sum(cost for cost, _ in weights) <= LIGHT_COST
         recurrent = any(isinstance(stmt, Update) for stmt in inside)
         registers = (4 if recurrent else 2) if light else 1
         widest = max(size for _, size in weights) or REGISTER_BYTES // 8
-        return _Facts(max(MIN_LANES, min(MAX_LANES, registers * REGISTER_BYTES // widest)), bool(outer))
+        return _Facts(max(MIN_LANES, min(MAX_LANES, registers * REGISTER_BYTES // widest)), sums)
 
 
 def _allowed(stmt: Stmt, symbol: Symbol) -> bool:
