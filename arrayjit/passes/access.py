@@ -82,9 +82,13 @@ class Region:
         return Region(self.tensor, tuple(span and _widen(span, inner) for span in self.spans))
 
     def linear(self) -> Span | None:
-        """The one span in elements from the storage's first cell."""
-        base, low, high = Affine.of(0), 0, 0
-        for span, stride in zip(self.spans, self.tensor.element_strides(), strict=True):
+        """The one span in elements from the storage's first cell; None if it is not known."""
+        try:
+            strides = self.tensor.element_strides()
+        except ValueError:
+            return None
+        base, low, high = ZERO, 0, 0
+        for span, stride in zip(self.spans, strides, strict=True):
             if span is None or not stride.is_constant:
                 return None
             step = stride.offset

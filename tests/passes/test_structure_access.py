@@ -1,0 +1,87 @@
+"""access: what it says about two accesses, against trying all iterations."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arrayjit.ir.dtype import F64
+from arrayjit.ir.index import Affine, Symbol, affine
+from arrayjit.ir.tensor import Tensor
+from arrayjit.passes.access import distances, is_injective, region
+
+I, J, K = Symbol("i"), Symbol("j"), Symbol("k")  # noqa: E741
+COUNTS = {I: 4, J: 3, K: 2}
+RANGES = {symbol: (0, count - 1) for symbol, count in COUNTS.items()}
+SHAPE = affine([50, 7])
+WHOLE = Tensor("x", SHAPE, F64)
+FLAT = Tensor("x", affine([350]), F64, base=WHOLE)
+
+
+@st.composite
+def positions(draw) -> Affine:
+    total = Affine.of(draw(st.integers(-4, 8)))
+    for symbol in (I, J, K):
+        total = total + Affine.of(symbol) * draw(st.sampled_from([0, 0, 0, 1, 1, -1, 2, 3]))
+    return total
+
+
+accesses = st.one_of(
+    st.tuples(st.just(WHOLE), st.tuples(positions(), positions())),
+    st.tuples(st.just(FLAT), st.tuples(positions())),
+)
+
+
+def offset(tensor: Tensor, index: tuple[Affine, ...], values: dict[Symbol, int]):
+    """The cell, by its index within one tensor and by its offset between a tensor and its flat form."""
+    return tuple(position.evaluate(values) for position in index), tensor.linear(index).evaluate(values)
+
+
+@given(accesses, accesses)
+@settings(max_examples=200, deadline=None)
+def test_all_iterations_that_meet_are_within_the_distances(one, other):
+    inner = {K: RANGES[K]}
+    found = distances(region(*one, inner), region(*other, inner), [I, J], RANGES)
+    by_index = one[0] is other[0]
+    points = [dict(zip(COUNTS, point, strict=True)) for point in product(*map(range, COUNTS.values()))]
+    for p in points:
+        for q in points:
+            cells = offset(*one, p), offset(*other, q)
+            meet = cells[0][0] == cells[1][0] if by_index else cells[0][1] == cells[1][1]
+            if meet:
+                assert found is not None
+                assert all(found[s][0] <= p[s] - q[s] <= found[s][1] for s in (I, J))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([I, J, K]), st.integers(1, 12)), max_size=3, unique_by=lambda t: t[0])
+)
+def test_an_injective_sum_takes_each_value_once(terms):
+    if is_injective(terms, RANGES):
+        points = product(*(range(COUNTS[symbol]) for symbol, _ in terms))
+        values = [sum(c * v for (_, c), v in zip(terms, point, strict=True)) for point in points]
+        assert len(set(values)) == len(values)
+
+
+def test_equal_cells_meet_in_equal_iterations_only():
+    cell = region(WHOLE, affine([I, J]), {})
+    assert distances(cell, cell, [I, J], RANGES) == {I: (0, 0), J: (0, 0)}
+
+
+def test_a_row_major_offset_is_known_as_well_as_the_cell():
+    cell = region(FLAT, (Affine.of(I) * 3 + J,), {})
+    assert distances(cell, cell, [I, J], RANGES) == {I: (0, 0), J: (0, 0)}
+
+
+def test_a_shift_is_a_constant_distance():
+    here = region(WHOLE, affine([I, J]), {})
+    ahead = region(WHOLE, (Affine.of(I) + 1, Affine.of(J)), {})
+    assert distances(here, ahead, [I, J], RANGES) == {I: (1, 1), J: (0, 0)}
+
+
+def test_even_and_odd_never_meet():
+    even = region(WHOLE, (Affine.of(I) * 2, Affine.of(J)), {})
+    odd = region(WHOLE, (Affine.of(I) * 2 + 1, Affine.of(J)), {})
+    assert distances(even, odd, [I, J], RANGES) is None
