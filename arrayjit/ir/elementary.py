@@ -12,7 +12,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .dtype import F32, F64, DType, named
+from .dtype import F32, F64, DType
+from .layout import largest_exponent, mantissa_bits, power_of_two, shifted_right
 from .terms import Number, Term, definition, fma, where
 
 __all__ = [
@@ -43,8 +44,6 @@ class Width:
     leaves the finite numbers, `expm1_bottom` where it no longer differs from -1.
     """
 
-    mantissa: int
-    bias: int
     rounder: float
     rounder_bits: int
     ln2_high: float
@@ -61,8 +60,6 @@ class Width:
 
 _WIDTHS: Mapping[DType, Width] = {
     F32: Width(
-        mantissa=23,
-        bias=127,
         rounder=12582912.0,
         rounder_bits=0x4B400000,
         ln2_high=float.fromhex("0x1.62e4p-1"),
@@ -86,8 +83,6 @@ _WIDTHS: Mapping[DType, Width] = {
         ),
     ),
     F64: Width(
-        mantissa=52,
-        bias=1023,
         rounder=6755399441055744.0,
         rounder_bits=0x4338000000000000,
         ln2_high=float.fromhex("0x1.62e42fefa38p-1"),
@@ -164,14 +159,9 @@ def _reduced(x: Term) -> tuple[Term, Term]:
 
 def _scaled(x: Term, k: Term) -> Term:
     """`x * 2**k` in two steps, so that 2**k itself may be out of range; only the second one rounds."""
-    width = _WIDTHS[x.dtype]
-    both = k + 2 * width.bias
-    first = both.cast(named(f"u{x.dtype.bits}")).op("raw_right_shift", 1).cast(both.dtype)
-    return x * _power_of_two(first, x.dtype) * _power_of_two(both - first, x.dtype)
-
-
-def _power_of_two(biased: Term, dtype: DType) -> Term:
-    return biased.op("raw_left_shift", _WIDTHS[dtype].mantissa).op("from_bits")
+    both = k + 2 * largest_exponent(x.dtype)
+    first = shifted_right(both, 1)
+    return x * power_of_two(first, x.dtype) * power_of_two(both - first, x.dtype)
 
 
 def _in_span(x: Term) -> Term:
@@ -191,8 +181,8 @@ def exp(x: Term) -> Term:
 
 @definition
 def exp2(x: Term) -> Term:
-    width = _WIDTHS[x.dtype]
-    x = _clamped(x, -(width.bias + width.mantissa + 2.0), width.bias + 1.0)
+    top = largest_exponent(x.dtype) + 1.0
+    x = _clamped(x, -top - mantissa_bits(x.dtype) - 1.0, top)
     whole, k = _rounded(x, 1.0)
     r = (x - whole) * math.log(2)
     return _scaled(_expm1_near_zero(r) + 1.0, k)
@@ -202,8 +192,8 @@ def _expm1_half(x: Term) -> Term:
     """`(e**x - 1) / 2`, which is finite wherever half of e**x is."""
     width = _WIDTHS[x.dtype]
     k, q = _reduced(_clamped(x, width.expm1_bottom, width.exp_span[1]))
-    large = k > width.mantissa + 4
-    minus_half = _power_of_two(where(large, 0, k) + (width.bias - 1), x.dtype) - 0.5
+    large = k > mantissa_bits(x.dtype) + 4
+    minus_half = power_of_two(where(large, 0, k) + (largest_exponent(x.dtype) - 1), x.dtype) - 0.5
     return _scaled(where(large, q + 1.0, q), k - 1) + where(large, 0.0, minus_half)
 
 
@@ -257,24 +247,19 @@ class Logarithm:
 
 def _logarithm(x: Term, correction: Term | None = None) -> Logarithm:
     """Of x, or of x + correction * x where the correction is tiny."""
-    width = _WIDTHS[x.dtype]
-    tiny = x < 2.0 ** (1 - width.bias)
-    lift = width.mantissa + 2
-    normal = where(tiny, x * 2.0**lift, x)
-    # Exponent and mantissa are taken apart so that the mantissa lies in [2/3, 4/3) or [sqrt 1/2, sqrt 2).
+    mantissa, bias = mantissa_bits(x.dtype), largest_exponent(x.dtype)
+    lift = mantissa + 2
+    tiny = x < 2.0 ** (1 - bias)
+    bits = where(tiny, x * 2.0**lift, x).op("bits")
+    # Exponent and mantissa part at `start`, so that the mantissa lies in [2/3, 4/3) or [sqrt 1/2, sqrt 2).
     start = 0x3F2AAAAB if x.dtype is F32 else 0x3FE6A09E00000000
-    middle = 1 << (width.mantissa + 7 if x.dtype is F32 else width.mantissa + 10)
-    bits = normal.op("bits")
-    shifted = bits + (middle - start)
-    exponent = shifted.cast(named(f"u{x.dtype.bits}")).op("raw_right_shift", width.mantissa).cast(bits.dtype)
-    m = (bits - exponent.op("raw_left_shift", width.mantissa) + middle).op("from_bits")
-    # Below a float's leading one its last bits count: the exponent becomes a float without a conversion.
-    base = 2.0**width.mantissa
-    one = (width.bias + width.mantissa) << width.mantissa
-    offset = base + (middle >> width.mantissa)
-    k = (exponent | one).op("from_bits") - where(tiny, x.const(offset + lift), offset)
-    f = m - 1.0
-    return _log1p_parts(k, f, correction)
+    exponent = shifted_right(bits + (((bias + 1) << mantissa) - start), mantissa)
+    m = (bits - exponent.op("raw_left_shift", mantissa) + ((bias + 1) << mantissa)).op("from_bits")
+    # In the lowest bits of a large enough float an integer is that many units: no conversion is needed.
+    unit_bits = (bias + mantissa) << mantissa
+    offset = 2.0**mantissa + (bias + 1)
+    k = (exponent | unit_bits).op("from_bits") - where(tiny, x.const(offset + lift), offset)
+    return _log1p_parts(k, m - 1.0, correction)
 
 
 def _log1p_parts(k: Term, f: Term, correction: Term | None) -> Logarithm:

@@ -13,24 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .dtype import BOOL, F64, I32, DType, Kind, named
+from .dtype import BOOL, F64, I32, Kind, named
+from .layout import largest_exponent, mantissa_bits, power_of_two, signed, unsigned
 from .terms import Term, definition, where
-
-
-def _signed(dtype: DType) -> DType:
-    return named(f"i{dtype.bits}")
-
-
-def _unsigned(dtype: DType) -> DType:
-    return named(f"u{dtype.bits}")
-
-
-def _mantissa_bits(dtype: DType) -> int:
-    return int(np.finfo(dtype.name).nmant)
-
-
-def _largest_exponent(dtype: DType) -> int:
-    return int(np.finfo(dtype.name).maxexp) - 1
 
 
 @definition
@@ -210,7 +195,7 @@ def right_shift(x: Term, count: Term) -> Term:
 
 
 def _shiftable(count: Term) -> Term:
-    return count.cast(_unsigned(count.dtype)) < count.dtype.bits
+    return count.cast(unsigned(count.dtype)) < count.dtype.bits
 
 
 def _safe_divisor(y: Term) -> Term:
@@ -326,7 +311,7 @@ def _gcd(x: Term, y: Term) -> Term:
 
 
 def _magnitude(x: Term) -> Term:
-    return abs(x).cast(_unsigned(x.dtype))
+    return abs(x).cast(unsigned(x.dtype))
 
 
 @definition
@@ -348,25 +333,20 @@ def lcm(x: Term, y: Term) -> Term:
 def ldexp(x: Term, exponent: Term) -> Term:
     """`x * 2**exponent` in three exact steps and one rounding: a step down leaves enough of the way that
     whatever it rounded off ends as zero."""
-    top = _largest_exponent(x.dtype)
-    down = 1 - top + _mantissa_bits(x.dtype) + 1
+    top = largest_exponent(x.dtype)
+    integer = signed(x.dtype)
+    down = 1 - top + mantissa_bits(x.dtype) + 1
     rest = exponent
     for _ in range(2):
         step = where(rest < 1 - top, down, where(rest > top, top, rest))
-        x, rest = x * _power_of_two(step, x.dtype), rest - step
+        x, rest = x * power_of_two(step.cast(integer) + top, x.dtype), rest - step
     rest = where(rest < 1 - top, 1 - top, where(rest > top, top, rest))
-    return x * _power_of_two(rest, x.dtype)
-
-
-def _power_of_two(exponent: Term, dtype: DType) -> Term:
-    """`2**exponent` as a float, for exponents of normal numbers."""
-    biased = (exponent + _largest_exponent(dtype)).cast(_signed(dtype))
-    return biased.op("raw_left_shift", _mantissa_bits(dtype)).op("from_bits")
+    return x * power_of_two(rest.cast(integer) + top, x.dtype)
 
 
 def _frexp(x: Term) -> tuple[Term, Term]:
     """Mantissa in [0.5, 1) and exponent; of zero, infinities and NaN the number itself and 0."""
-    width, bias = _mantissa_bits(x.dtype), _largest_exponent(x.dtype)
+    width, bias = mantissa_bits(x.dtype), largest_exponent(x.dtype)
     plain = (x != 0) & (abs(x) < math.inf)
     tiny = abs(x) < 2.0 ** (1 - bias)
     bits = where(tiny, x * 2.0**width, x).op("bits")

@@ -15,8 +15,8 @@ Spellings of the `llvm` column, keyed by the kind of the first argument:
 - `"libm exp"` is a scalar call per lane: `exp` for float64, `expf` for float32.
 
 Spellings of the `c` column, keyed alike: `"+"` and other signs stand between two operands (before one),
-`"?:"` chooses, `"sqrt{f}"` is a function with `f` after its name for float32, and `"bits"` copies the
-bytes into the result type. Integers are unsigned there, since overflow wraps.
+`"?:"` chooses, `"sqrt{f}"` is a function with `f` after its name for float32, `"bits"` copies the bytes
+into the result type, `"popcount"` counts bits that are set. Integers are unsigned there: overflow wraps.
 """
 
 from __future__ import annotations
@@ -94,10 +94,6 @@ def _spelled(f: str = "", i: str = "", u: str = "", b: str = "") -> Mapping[Kind
 
 def _not_floats(dtypes: Sequence[DType]) -> bool:
     return not dtypes[0].is_float
-
-
-def _floats(dtypes: Sequence[DType]) -> bool:
-    return dtypes[0].is_float
 
 
 def _not_bools(dtypes: Sequence[DType]) -> bool:
@@ -204,11 +200,11 @@ _COMPARISON = (
     _comparison("greater_equal", "ge", "ge", ">="),
     _comparison("equal", "eq", "eq", "==", commutative=True),
     _comparison("not_equal", "ne", "ne", "!=", commutative=True),
-    Op("maximum", 2, np.maximum, "maximum", expand=define.maximum, expand_for=_floats,
-       llvm=_spelled("", "@llvm.smax", "@llvm.umax", "or"), c=_spelled(b="|"), identity=_least,
+    Op("maximum", 2, np.maximum, "maximum", expand=define.maximum, expand_for=_not_bools,
+       llvm=_spelled(b="or"), c=_spelled(b="|"), identity=_least,
        commutative=True, associative=True),
-    Op("minimum", 2, np.minimum, "minimum", expand=define.minimum, expand_for=_floats,
-       llvm=_spelled("", "@llvm.smin", "@llvm.umin", "and"), c=_spelled(b="&"), identity=_greatest,
+    Op("minimum", 2, np.minimum, "minimum", expand=define.minimum, expand_for=_not_bools,
+       llvm=_spelled(b="and"), c=_spelled(b="&"), identity=_greatest,
        commutative=True, associative=True),
     Op("fmax", 2, np.fmax, "fmax", expand=define.fmax, identity=lambda d: float("nan") if d.is_float
        else _least(d), commutative=True, associative=True),
@@ -315,7 +311,8 @@ _MACHINE = (
        c=_spelled("", "/"), cost=25.0),
     Op("raw_remainder", 2, np.fmod, like="fmod", llvm=_spelled("", "srem", "urem"), c=_spelled("", "%"),
        cost=25.0),
-    Op("popcount", 1, reference.popcount, like="positive", llvm=_spelled("", "@llvm.ctpop"), cost=4.0),
+    Op("popcount", 1, reference.popcount, like="positive", llvm=_spelled("", "@llvm.ctpop"),
+       c=_spelled("", "popcount"), cost=4.0),
     Op("bits", 1, reference.bits, llvm=_spelled("bitcast"), c=_spelled("bits")),
     Op("from_bits", 1, reference.from_bits, llvm=_spelled("", "bitcast"), c=_spelled("", "bits")),
 )  # fmt: skip

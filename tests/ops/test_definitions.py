@@ -105,6 +105,7 @@ def test_every_primitive_is_spelled_in_llvm_and_in_c() -> None:
         for inputs, _ in cells(op).computed:
             if op.definition(inputs) is None:
                 assert inputs[0].kind in op.llvm, f"{op} on {inputs} has no LLVM spelling"
+                assert inputs[0].kind in op.c, f"{op} on {inputs} has no C spelling"
 
 
 def test_names_operators_and_ufunc_outputs_are_unique() -> None:
