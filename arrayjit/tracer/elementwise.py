@@ -41,7 +41,6 @@ __all__ = [
     "operand_at",
     "shape_text",
     "store",
-    "supported_dtype",
 ]
 
 Operand = Union[SymbolicArray, bool, int, float]
@@ -140,10 +139,10 @@ def elementwise(
     values = [as_operand(value, trace) for value in operands]
     kinds = [_kind(value) for value in values]
     if dtype is not None:
-        forced = supported_dtype(np.dtype(dtype))
+        forced = from_numpy(dtype)
         values = [_forced(op, value, forced) for value in values]
         kinds = [forced] * len(kinds)
-    inputs, output = _resolved(op, kinds)
+    inputs, output = resolve(op, kinds)
     shape = broadcast(*(_shape(value) for value in values))
     body = _comparison_with_integer(op, values, inputs) if op.name in _COMPARISONS else None
     if body is None:
@@ -231,16 +230,7 @@ def shape_text(shape: Sequence[Affine]) -> str:
 
 
 def _constant_of(value: np.generic) -> Const:
-    return constant(value.item(), supported_dtype(value.dtype))
-
-
-def supported_dtype(dtype: np.dtype[Any]) -> DType:
-    """The row of a dtype. Raises DTypeError at the user's line for one without a row."""
-    try:
-        return from_numpy(dtype)
-    except DTypeError as error:
-        error.loc = user_location()
-        raise
+    return constant(value.item(), from_numpy(value.dtype))
 
 
 def _captured(array: np.ndarray, trace: Trace) -> SymbolicArray:
@@ -250,7 +240,7 @@ def _captured(array: np.ndarray, trace: Trace) -> SymbolicArray:
             loc=user_location(),
             fix="convert it with np.asarray(...) before the call",
         )
-    supported_dtype(array.dtype)
+    from_numpy(array.dtype)
     return SymbolicArray(View.whole(trace.capture(array), array.flags.writeable), trace)
 
 
@@ -284,7 +274,7 @@ def _is_traced(value: Any) -> bool:
 def _common_dtype(parts: Sequence[Operand]) -> DType:
     """The dtype of `np.array([...])`, in which Python scalars count as NumPy's defaults."""
     kinds = [np.dtype(k) if isinstance(k := _kind(part), type) else k.numpy for part in parts]
-    return supported_dtype(np.result_type(*kinds))
+    return from_numpy(np.result_type(*kinds))
 
 
 def _literal(value: bool | int | float, dtype: DType) -> Const:
@@ -297,14 +287,6 @@ def _literal(value: bool | int | float, dtype: DType) -> Const:
                 fix=f"convert the array to a wider dtype, or wrap the number: np.array({value}).astype(...)",
             )
     return constant(float(value) if dtype.is_float else value, dtype)
-
-
-def _resolved(op: Op, kinds: Sequence[Kinds]) -> tuple[tuple[DType, ...], DType]:
-    try:
-        return resolve(op, tuple(kinds))
-    except DTypeError as error:
-        error.loc = error.loc or user_location()
-        raise
 
 
 def _forced(op: Op, value: Operand, dtype: DType) -> Operand:

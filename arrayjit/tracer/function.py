@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Location, StaticArgumentError, UnsupportedError
+from ..errors import Location, StaticArgumentError, UnsupportedError, UserError
 from ..ir.assign import ArrayParam, Computation
 from ..ir.index import Affine
 from ..ir.tensor import Tensor
@@ -29,7 +29,7 @@ from .elementwise import as_operand, copy
 from .namespace import Guard, Namespace
 from .parameters import Arguments, may_overlap_itself
 from .signature import StaticArguments
-from .trace import Trace, current_trace, needs_copy, recording, user_location
+from .trace import Trace, current_trace, location_of, needs_copy, recording, user_location
 from .tree import Structure, flatten
 
 __all__ = ["Traced", "call_inline", "static_arguments", "trace_function"]
@@ -78,19 +78,9 @@ def trace_function(
     """Trace a call. Exceptions of the user's code pass through."""
     trace = Trace(_name(function))
     arguments = Arguments(function, args, kwargs, static, trace)
+    namespace = Namespace(trace, function)
     with recording(trace):
-        namespace = Namespace(trace, function)
-        positional, keywords = arguments.values(namespace.of)
-        try:
-            result = namespace.of(_with_code(function))(*positional, **keywords)
-        finally:
-            namespace.leave()
-            changed = trace.restore_watched()
-        _require_steady_objects(changed, function)
-        arguments.require_unchanged(positional, keywords)
-        leaves, structure = flatten(result, _is_result_leaf)
-        leaves = [_settled(leaf) for leaf in leaves]
-    _require_steady_captures(trace)
+        leaves, structure = _run(function, arguments, namespace, trace)
     parameters = arguments.parameters()
     params = [ArrayParam(tensor, access) for tensor, access, _ in parameters]
     sources: list[Source] = [source for _, _, source in parameters]
@@ -114,6 +104,26 @@ def trace_function(
     places = {param.tensor: n for n, param in enumerate(computation.params) if isinstance(param, ArrayParam)}
     outputs = tuple(_output(leaf, arguments, places) for leaf in leaves)
     return Traced(computation, tuple(sources), structure, outputs, namespace.guards)
+
+
+def _run(
+    function: Callable[..., Any], arguments: Arguments, namespace: Namespace, trace: Trace
+) -> tuple[list[SymbolicArray], Structure]:
+    """Run the function: the leaves of its result and their structure."""
+    positional, keywords = arguments.values(namespace.of)
+    try:
+        result = namespace.of(_with_code(function))(*positional, **keywords)
+    except UserError as error:
+        error.loc = error.loc or location_of(error)
+        raise
+    finally:
+        namespace.leave()
+        changed = trace.restore_watched()
+    _require_steady_objects(changed, function)
+    arguments.require_unchanged(positional, keywords)
+    _require_steady_captures(trace)
+    leaves, structure = flatten(result, _is_result_leaf)
+    return [_settled(leaf) for leaf in leaves], structure
 
 
 def call_inline(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -7,11 +7,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import DTypeError, UnsupportedError
-from ..ir.dtype import BOOL, F64, I64, DType
+from ..ir.dtype import BOOL, F64, I64, DType, from_numpy
 from ..ir.expr import Expr
 from ..ir.index import Affine
 from .array import SymbolicArray, describe
-from .elementwise import as_operand, cast, convert, copy, supported_dtype
+from .elementwise import as_operand, cast, convert, copy
 from .indexing import setitem
 from .registry import method
 from .trace import current_trace, user_location
@@ -37,7 +37,7 @@ def astype(
             details=(describe(self),),
             fix="use casting='unsafe' (the default)",
         )
-    kind = supported_dtype(target)
+    kind = from_numpy(target)
     return self if not copy and kind is self.element_type else cast(self, kind)
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "TEMPORARY",
     "Trace",
     "current_trace",
+    "location_of",
     "needs_copy",
     "recording",
     "tensor_like",
@@ -58,6 +59,18 @@ def user_location() -> Location | None:
             return Location(file, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def location_of(error: BaseException) -> Location | None:
+    """The innermost line, neither arrayjit's nor NumPy's, that an exception passed through."""
+    found = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not code.co_filename.startswith(_NOT_THE_USERS):
+            found = Location(code.co_filename, traceback.tb_lineno, code.co_name)
+        traceback = traceback.tb_next
+    return found
 
 
 class Trace:
