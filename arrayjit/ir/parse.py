@@ -1,7 +1,7 @@
 """Text of `text.py` back to IR: the same program, over fresh tensors, symbols and variables.
 
 The text is Python, so Python's own `ast` reads it and `match` recognises it. A program whose loops are all
-`each` or `range` is a Computation, any other a Kernel.
+`each` or `range` is a Computation; any other, or one that says `-> kernel`, is a Kernel.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ def _refuse(node: ast.AST, expected: str) -> NoReturn:
 
 
 def _is_kernel(function: ast.FunctionDef) -> bool:
+    if isinstance(function.returns, ast.Name) and function.returns.id == "kernel":
+        return True
     for node in ast.walk(function):
         match node:
             case ast.For(iter=ast.Call(func=ast.Name(id=kind))) if kind in _LOOP_KINDS:
@@ -228,7 +230,7 @@ class _Reader:
     def expr(self, node: ast.expr) -> Expr:
         match node:
             case ast.Call(func=ast.Name(id=name), args=[number]) if name in _SHORT_NAMES:
-                return Const(_number(number), named(name))
+                return _const(number, named(name))
             case ast.Call(func=ast.Name(id="index"), args=[value]):
                 return Index(self.affine(value))
             case ast.Call(func=ast.Name(id="cast"), args=[value, dtype]):
@@ -327,12 +329,20 @@ def _text(node: ast.expr) -> str:
     return str(_literal(node, lambda value: isinstance(value, str), "a string"))
 
 
+def _const(node: ast.expr, dtype: DType) -> Const:
+    value = _number(node)
+    try:
+        return Const(dtype.numpy.type(value).item(), dtype)
+    except OverflowError:
+        _refuse(node, f"a number that {dtype} holds")
+
+
 def _number(node: ast.expr) -> bool | int | float:
     match node:
         case ast.Name(id="nan" | "inf" as name):
             return float(name)
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id="inf")):
-            return float("-inf")
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id="nan" | "inf" as name)):
+            return -float(name)
         case _:
             value: bool | int | float = _literal(
                 node, lambda v: isinstance(v, (bool, int, float)), "a number"

@@ -1,12 +1,15 @@
-"""Both IRs as text that is valid Python and that `parse.py` reads back, nothing lost but locations.
+"""Both IRs as text that is valid Python and that `parse.py` reads back. Only what does not change the
+program's meaning is left out: notes on decisions and, unless asked for, locations.
 
     def saxpy(x: read[f32, 1024], y: update[f32, 1024]):
         for i in vector(0, 1024, lanes=16):
-            t = mul(f32(2.0), x[i])
-            y[i] = add(t, y[i])
+            t: f32 = multiply[f32](f32(2.0), x[i])
+            y[i] = add[f32](t, y[i])
 
-Temporaries are declared first (`t: temporary[f32, 64]`, with `place(...)` once placed). An assignment of
-the high-level IR is a store under a `for ... in each(extents)`:
+An op is followed by the dtype of its result. A variable is defined with its dtype and updated without;
+`acc = reduce(add, acc, x[i])` combines (`fused=True`: by fused multiply-add). `x.at(t)` is a computed index,
+`index(i + 1)` an affine one as a number. Temporaries are declared first (`t: temporary[f32, 64]`, with
+`place(...)` once placed). An assignment of the high-level IR is a store under `for ... in each(extents)`:
 
     for i, j in each(4, 8):
         s[i] = reduce(add, x[i, j], f32(0.0))
@@ -24,6 +27,7 @@ from typing import Union
 
 from typing_extensions import assert_never
 
+from ..errors import Location
 from .assign import (
     ArrayParam,
     Assign,
@@ -36,7 +40,7 @@ from .assign import (
     Statement,
     statements,
 )
-from .dtype import DTYPES
+from .dtype import DTYPES, DType
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from .index import Affine, Symbol, SymbolKind
 from .loops import (
@@ -72,23 +76,26 @@ _INDENT = "    "
 Named = Union[Symbol, Tensor, Variable]
 
 
-def print_computation(computation: Computation) -> str:
-    """The text of a computation."""
-    names = _Names()
+def print_computation(computation: Computation, *, locations: bool = False) -> str:
+    """The text of a computation; with `locations`, statements end in the user's file and line."""
+    names = _Names(locations)
     head = names.signature(computation.name, computation.params)
     tensors = _used_tensors(computation.params, _computation_tensors(computation))
     lines = [*names.declarations(tensors, {}), *_statements(computation.body, names)]
-    return _joined(head, lines)
+    return _joined(f"{head}:", lines)
 
 
-def print_kernel(kernel: Kernel) -> str:
-    """The text of a kernel."""
-    names = _Names()
+def print_kernel(kernel: Kernel, *, locations: bool = False) -> str:
+    """The text of a kernel; with `locations`, statements end in the user's file and line. A kernel that
+    only stores looks like a computation, and says `-> kernel`."""
+    names = _Names(locations)
     head = names.signature(kernel.name, kernel.params)
+    if not kernel.placement and not kernel.arena_bytes and all(isinstance(s, Store) for s in kernel.body):
+        head += " -> kernel"
     tensors = _used_tensors(kernel.params, _kernel_tensors(kernel))
     lines = [f"arena({kernel.arena_bytes})"] if kernel.arena_bytes else []
     lines += [*names.declarations(tensors, kernel.placement), *_body(kernel.body, names)]
-    return _joined(head, lines)
+    return _joined(f"{head}:", lines)
 
 
 def _joined(head: str, lines: list[str]) -> str:
@@ -98,7 +105,9 @@ def _joined(head: str, lines: list[str]) -> str:
 class _Names:
     """Names for symbols, tensors and variables, each given at first use."""
 
-    def __init__(self) -> None:
+    def __init__(self, locations: bool) -> None:
+        self._locations = locations
+        self._order: dict[Named, int] = {}
         self._given: dict[Named, str] = {}
         self._taken: set[str] = set(_RESERVED)
         self._next: dict[str, int] = {}
@@ -107,7 +116,11 @@ class _Names:
         name = self._given.get(thing)
         if name is None:
             name = self._given[thing] = self._fresh(thing.label if isinstance(thing, Tensor) else thing.hint)
+            self._order[thing] = len(self._order)
         return name
+
+    def at(self, loc: Location | None) -> str:
+        return f"  # {loc}" if self._locations and loc is not None else ""
 
     def _fresh(self, hint: str) -> str:
         stem = re.sub(r"\W", "_", hint) or "v"
@@ -124,7 +137,7 @@ class _Names:
     def signature(self, name: str, params: tuple[Param, ...]) -> str:
         safe = re.sub(r"\W", "_", name) or "program"
         self._taken.add(safe)
-        return f"def {safe}({', '.join(self._param(param) for param in params)}):"
+        return f"def {safe}({', '.join(self._param(param) for param in params)})"
 
     def _param(self, param: Param) -> str:
         match param:
@@ -151,10 +164,9 @@ class _Names:
             yield line
 
     def affine(self, value: Affine) -> str:
-        parts = []
-        for coefficient, symbol in value.terms:
-            name = self.symbol(symbol)
-            parts.append(name if coefficient == 1 else f"{coefficient}*{name}")
+        terms = [(symbol, coefficient, self.symbol(symbol)) for coefficient, symbol in value.terms]
+        terms.sort(key=lambda term: self._order[term[0]])
+        parts = [name if factor == 1 else f"{factor}*{name}" for _, factor, name in terms]
         if value.offset or not parts:
             parts.append(str(value.offset))
         return " + ".join(parts).replace("+ -", "- ")
@@ -168,7 +180,7 @@ class _Names:
 def _expr(expr: Expr, names: _Names) -> str:
     match expr:
         case Const(value=value, dtype=dtype):
-            return f"{dtype.short}({_number(value)})"
+            return f"{dtype.short}({_number(value, dtype)})"
         case Load(tensor=tensor, index=index):
             return _cell(tensor, index, names)
         case Gather(tensor=tensor, index=index):
@@ -186,10 +198,10 @@ def _expr(expr: Expr, names: _Names) -> str:
             assert_never(expr)
 
 
-def _number(value: bool | int | float) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return repr(value)
+def _number(value: bool | int | float, dtype: DType) -> str:
+    """The shortest digits that `dtype` reads back as this value."""
+    sign = "-" if math.isnan(value) and math.copysign(1, value) < 0 else ""
+    return f"{sign}{dtype.numpy.type(value)}"
 
 
 def _cell(tensor: Tensor, index: tuple[Affine, ...], names: _Names) -> str:
@@ -201,14 +213,14 @@ def _statements(body: tuple[Statement, ...], names: _Names) -> Iterator[str]:
         match statement:
             case Assign():
                 yield from _assign(statement, names)
-            case Check(loops=loops, condition=condition, exception=exception, message=message):
+            case Check(loops=loops, condition=condition, exception=exception, message=message, loc=loc):
                 yield from _each(loops, names)
                 indent = _INDENT if loops else ""
-                yield f"{indent}check({_expr(condition, names)}, {exception!r}, {message!r})"
-            case Loop(symbol=symbol, lo=lo, hi=hi, step=step, body=inner):
+                yield f"{indent}check({_expr(condition, names)}, {exception!r}, {message!r}){names.at(loc)}"
+            case Loop(symbol=symbol, lo=lo, hi=hi, step=step, body=inner, loc=loc):
                 bounds = f"{names.affine(lo)}, {names.affine(hi)}"
                 by = f", {step}" if step != 1 else ""
-                yield f"for {names.of(symbol)} in range({bounds}{by}):"
+                yield f"for {names.of(symbol)} in range({bounds}{by}):{names.at(loc)}"
                 yield from _indented(_statements(inner, names))
             case Note(text=text):
                 yield f"note({text!r})"
@@ -230,7 +242,8 @@ def _assign(assign: Assign, names: _Names) -> Iterator[str]:
         initial = f", {_expr(assign.initial, names)}" if assign.initial is not None else ""
         fused = ", fused=True" if assign.contract else ""
         value = f"reduce({assign.accum.name}, {value}{initial}{fused})"
-    yield f"{_INDENT if assign.loops else ''}{_cell(assign.into, assign.index, names)} = {value}"
+    indent = _INDENT if assign.loops else ""
+    yield f"{indent}{_cell(assign.into, assign.index, names)} = {value}{names.at(assign.loc)}"
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
@@ -252,10 +265,10 @@ def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
         case For():
             yield _for_head(stmt, names)
             yield from _indented(_body(stmt.body, names))
-        case Store(tensor=tensor, index=index, value=value):
-            yield f"{_cell(tensor, index, names)} = {_expr(value, names)}"
-        case Fill(tensor=tensor, value=value):
-            yield f"fill({names.of(tensor)}, {_expr(value, names)})"
+        case Store(tensor=tensor, index=index, value=value, loc=loc):
+            yield f"{_cell(tensor, index, names)} = {_expr(value, names)}{names.at(loc)}"
+        case Fill(tensor=tensor, value=value, loc=loc):
+            yield f"fill({names.of(tensor)}, {_expr(value, names)}){names.at(loc)}"
         case Define(variable=variable, value=value):
             yield f"{names.of(variable)}: {variable.dtype.short} = {_expr(value, names)}"
         case Update(variable=variable, value=value, accum=accum, contract=contract):
@@ -269,8 +282,8 @@ def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
             if orelse:
                 yield "else:"
                 yield from _indented(_body(orelse, names))
-        case Raise(condition=condition, exception=exception, message=message):
-            yield f"raise_({_expr(condition, names)}, {exception!r}, {message!r})"
+        case Raise(condition=condition, exception=exception, message=message, loc=loc):
+            yield f"raise_({_expr(condition, names)}, {exception!r}, {message!r}){names.at(loc)}"
         case Barrier():
             yield "barrier()"
         case Comment(text=text):
