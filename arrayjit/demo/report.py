@@ -56,7 +56,7 @@ def show(out: Path, target: str, small: bool) -> None:
     console.print(times_table([developed, stepped], target))
     console.print(training_table(trainings, len(learn.pixels), len(test.pixels), epochs))
     for path in save(out, {"before": photo / np.float32(255), "after": picture, "outlines": outline}):
-        console.print(f"wrote {path}")
+        console.print(f"wrote {path}", soft_wrap=True)
 
 
 def split(small: bool) -> tuple[Digits, Digits]:
@@ -119,12 +119,19 @@ def times_table(rows: list[Comparison], target: str) -> Table:
     """One row per program."""
     table = Table(title=f"The same functions, by NumPy and by arrayjit ({target})", box=SIMPLE_HEAD)
     table.add_column("program", no_wrap=True)
-    for column in ("NumPy", "first call", "warm call", "speed-up", "largest difference"):
-        table.add_column(column, justify="right")
+    for column in ("NumPy", "first call", "warm call", "speed-up"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("largest\ndifference", justify="right", no_wrap=True)
     for row in rows:
-        times = (f"{value * 1e3:.3g} ms" for value in (row.numpy, row.first, row.warm))
+        times = (milliseconds(value) for value in (row.numpy, row.first, row.warm))
         table.add_row(row.name, *times, f"{row.speedup:.2f}x", f"{row.difference:.1e}")
     return table
+
+
+def milliseconds(seconds: float) -> str:
+    """A time in three digits or more."""
+    value = seconds * 1e3
+    return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 3}f} ms"
 
 
 def training_table(rows: list[Training], learned: int, tested: int, epochs: int) -> Table:

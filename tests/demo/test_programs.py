@@ -68,7 +68,7 @@ def test_the_slopes_are_those_of_the_loss() -> None:
 
 def test_training_learns() -> None:
     state = Network.random(0)
-    course = network.batches(digits(), 32, 10, 0)
+    course = network.batches(digits(), 32, 40, 0)
     untrained = network.accuracy(state, digits())
     loss = network.train(network.train_step, state, course)
     assert untrained < 0.5 < 0.95 < network.accuracy(state, digits())

@@ -63,7 +63,12 @@ def assert_same(got: Any, wanted: Any) -> None:
     for left, right in zip(ours, theirs, strict=True):
         assert type(left) is type(right)
         np.testing.assert_array_equal(left, right, strict=True)
-        np.testing.assert_array_equal(np.signbit(left), np.signbit(right))
+        np.testing.assert_array_equal(_is_negative(left), _is_negative(right))
+
+
+def _is_negative(value: Any) -> Any:
+    """The sign of each number, zeros included; NaN has none that NumPy promises."""
+    return np.signbit(value) & np.equal(value, value)
 
 
 def _is_leaf(value: Any) -> bool:
