@@ -78,9 +78,8 @@ def develop_photo(photo: npt.NDArray[np.uint8], runs: int, progress: Progress) -
         lambda: pictures.develop(photo),
         progress.track(range(runs), description="image pipeline: measuring"),
     )
-    height, width, _ = photo.shape
     difference = largest_difference(ours, plain(photo))
-    return (*ours, Comparison(f"image pipeline, {width}x{height}", numpy, first, warm, difference))
+    return (*ours, Comparison("image pipeline", numpy, first, warm, difference))
 
 
 def one_step(learn: Digits, runs: int, progress: Progress) -> Comparison:
@@ -98,7 +97,7 @@ def one_step(learn: Digits, runs: int, progress: Progress) -> Comparison:
         lambda: network.train_step(ours, our_velocity, batch),
         progress.track(range(runs), description="training step: measuring"),
     )
-    return Comparison(f"training step, {BATCH} digits", numpy, first, warm, difference)
+    return Comparison("training step", numpy, first, warm, difference)
 
 
 def whole_training(
