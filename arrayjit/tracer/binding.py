@@ -8,7 +8,7 @@ functions below apply it at each call.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Union
 
 import numpy as np
@@ -236,13 +236,21 @@ def _memory_of(source: Source, leaves: Sequence[Any], array: np.ndarray) -> np.n
             return array
 
 
+def _from_cell(array: np.ndarray, cell: int) -> np.ndarray:
+    """The memory of an array as one axis that starts `cell` elements after its first."""
+    step = array.itemsize if cell >= 0 else -array.itemsize
+    last = np.lib.stride_tricks.as_strided(array, (abs(cell) + 1,), (step,))[-1:]
+    return np.lib.stride_tricks.as_strided(last, (1,), (array.itemsize,))
+
+
 def _view_of(output: ViewOutput, array: np.ndarray, source: Source) -> np.ndarray:
     if output.shape is None:
         return array if isinstance(source, FreshSource) else array.view()
     if 0 in output.shape:
         return np.empty(output.shape, array.dtype)
     if output.flat:
-        array = array.reshape(-1)
+        array = _from_cell(array, *output.corner)
+        output = replace(output, corner=(0,))
     start = array[tuple(slice(at, at + 1) for at in output.corner)] if output.corner else array
     strides = tuple(
         sum(count * stride for count, stride in zip(step, array.strides, strict=True))

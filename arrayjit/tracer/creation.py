@@ -166,11 +166,15 @@ def arange(
     stride = 1 if step is None else step
     if stride == 0:
         raise ShapeError("Maximum allowed size exceeded", loc=user_location(), fix="use a step that is not 0")
-    kind = element_type(dtype, from_numpy(np.arange(first, first, stride).dtype))
+    kind = element_type(dtype, _number_dtype(first, last, stride))
     length = max(0, math.ceil((last - first) / stride))
     # NumPy stores the first two numbers in the dtype and continues by their difference.
     numbers = np.array([first, first + stride]).astype(kind.numpy)
     return _progression(length, kind, numbers)
+
+
+def _number_dtype(*numbers: Any) -> DType:
+    return from_numpy(np.result_type(*(np.asarray(number).dtype for number in numbers)))
 
 
 def _progression(length: int, dtype: DType, numbers: np.ndarray) -> SymbolicArray:

@@ -11,8 +11,10 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..ir.dtype import DType
 from ..ir.index import Affine
+from ..ir.ops import op
 from .array import SymbolicArray
 from .contractions import contract
+from .elementwise import elementwise
 from .operands import arrays_of, common_dtype, deliver, element_type, refuse, remapped
 from .registry import implements
 from .trace import user_location
@@ -58,7 +60,10 @@ def _contracted(
         later = set(output).union(*(term for _, term in pending[2:]))
         kept = "".join(label for label in dict.fromkeys(first + second) if label in later)
         pending[:2] = [(contract((left, right), (first, second), kept, kind), kept)]
-    return contract([array for array, _ in pending], [term for _, term in pending], output, kind)
+    result = contract([array for array, _ in pending], [term for _, term in pending], output, kind)
+    is_summed = any(label not in output for _, term in pending for label in term)
+    # NumPy adds each product to a zero, which shows in the sign of zeros.
+    return result if is_summed or not kind.is_float else elementwise(op("add"), result, 0.0)
 
 
 def _parsed(subscripts: str, arrays: Sequence[SymbolicArray]) -> tuple[list[str], str]:

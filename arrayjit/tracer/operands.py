@@ -28,6 +28,7 @@ __all__ = [
     "element_type",
     "is_given",
     "is_true",
+    "reduced_axes",
     "refuse",
     "remapped",
     "result_of",
@@ -79,6 +80,11 @@ def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         raise ShapeError(f"duplicate value in '{name}'", loc=user_location(), fix="name each axis once")
     return axes
+
+
+def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes of a reduction; NumPy lets axis 0 or -1 stand for none where there are none."""
+    return () if ndim == 0 and axis in (0, -1) else axes_of(axis, ndim)
 
 
 def shape_of(shape: Any) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from ..ir.index import Affine, row_major_strides
 from ..ir.ops import OPS, Op, op
 from .array import SymbolicArray, describe
 from .elementwise import as_array, as_operand, broadcast_view, cast, operand_at
-from .operands import axes_of, deliver, element_type, is_given, is_true, result_of
+from .operands import deliver, element_type, is_given, is_true, reduced_axes, result_of
 from .registry import implements, method, ufunc_method
 from .shaping import insert_axes
 from .trace import current_trace, user_location
@@ -120,7 +120,7 @@ def reduce_array(
 ) -> SymbolicArray:
     """`ufunc.reduce` with NumPy's rules for the dtype it computes in."""
     array = as_array(a)
-    axes = axes_of(axis, array.ndim)
+    axes = reduced_axes(axis, array.ndim)
     computed = element_type(dtype, _default_dtype(operation, array.element_type, out))
     where = True if where is np._NoValue else where
     result = accumulate_over(operation, array, axes, computed, initial=initial, where=where)
@@ -249,7 +249,7 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) 
 
 def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, keepdims: Any) -> SymbolicArray:
     """The least position where the array equals its extreme, or is NaN if any cell is."""
-    axes = axes_of(axis, array.ndim)
+    axes = reduced_axes(axis, array.ndim)
     if not all(array.shape[one] for one in axes):
         name = "argmax" if operation is op("maximum") else "argmin"
         raise ShapeError(

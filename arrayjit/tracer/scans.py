@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.dtype import BOOL, DType
 from ..ir.expr import Apply
 from ..ir.index import Affine
@@ -42,7 +42,7 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, ou
         )
     given = as_array(array)
     if given.ndim == 0:
-        raise ShapeError("cannot accumulate on a scalar", loc=user_location(), fix="use np.atleast_1d(x)")
+        raise DTypeError("cannot accumulate on a scalar", loc=user_location(), fix="use np.atleast_1d(x)")
     return deliver(_scan(row, given, axis_of(axis, given.ndim), dtype), out)
 
 

@@ -33,7 +33,9 @@ def read_only(array: SymbolicArray) -> SymbolicArray:
 
 
 def insert_axes(array: SymbolicArray, axes: Sequence[int]) -> SymbolicArray:
-    """The view with axes of extent 1 at these positions of the result; no scalar any more."""
+    """The view with axes of extent 1 at these positions of the result."""
+    if not axes:
+        return array
     kept = [axis for axis in range(array.ndim + len(axes)) if axis not in axes]
     shape: list[Any] = [1] * (array.ndim + len(axes))
     for axis, extent in zip(kept, array.view.shape, strict=True):

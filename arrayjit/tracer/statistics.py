@@ -15,7 +15,7 @@ from ..errors import DTypeError, ShapeError
 from ..ir.dtype import BOOL, F64, I64, DType
 from ..ir.ops import op
 from .array import SymbolicArray
-from .elementwise import as_array, cast, elementwise
+from .elementwise import as_array, cast, copy, elementwise
 from .operands import axes_of, common_dtype, deliver, element_type, is_given, is_true
 from .reductions import accumulate_over, reduce_array
 from .registry import implements, method
@@ -148,8 +148,8 @@ def average(
         result, scale = _weighted(array, axis, axes, as_array(weights), keepdims)
     if not returned:
         return result
-    full = broadcast_to(_as_dtype(scale, result.element_type), result.shape)
-    return result, SymbolicArray(full.view, full.trace, is_scalar=result.is_scalar)
+    scale = _as_dtype(scale, result.element_type)
+    return result, scale if scale.shape == result.shape else copy(broadcast_to(scale, result.shape))
 
 
 def _weighted(

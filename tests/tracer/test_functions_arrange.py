@@ -1,0 +1,169 @@
+"""Shaping, joining and padding: values, shapes, and which results are views of the argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import assert_like_numpy, trace_and_interpret
+
+Function = Callable[..., Any]
+
+
+def grid(*shape: int, dtype: str = "f8") -> np.ndarray:
+    return np.arange(np.prod(shape), dtype="i8").reshape(shape).astype(dtype)
+
+
+VIEWS: dict[str, Function] = {
+    "reshape": lambda x: (x.reshape(6, 4), np.reshape(x, (-1, 2)), x.reshape(2, 2, -1, 2, 1)),
+    "reshape of a slice": lambda x: (x[1].reshape(2, 6), x[:, :, 1].reshape(3, 2), x[:, 1:].reshape(-1)),
+    "reshape of a step": lambda x: (
+        x[:, :, ::2].reshape(-1),
+        x[::-1].reshape(2, 12),
+        x[1, 2, ::2].reshape(2, 1),
+    ),
+    "reshape of a transpose": lambda x: (x.T.reshape(-1), x.T.reshape(4, 3, 2, 1), x.T.reshape(2, 12)),
+    "reshape in Fortran order": lambda x: (x.reshape(4, 6, order="F"), x.T.reshape(-1, order="F")),
+    "ravel": lambda x: (x.ravel(), np.ravel(x.T), x.T.ravel("F"), x.ravel("K"), x[0, 0].ravel()),
+    "flatten": lambda x: (x.flatten(), x.T.flatten("F")),
+    "transpose": lambda x: (x.T, x.transpose(1, 0, 2), np.transpose(x, (2, 0, 1)), x.transpose((1, 2, 0))),
+    "swapaxes": lambda x: (x.swapaxes(0, -1), np.matrix_transpose(x)),
+    "moveaxis": lambda x: (np.moveaxis(x, 0, -1), np.moveaxis(x, (0, 1), (2, 0)), np.rollaxis(x, 2, 1)),
+    "expand_dims": lambda x: (np.expand_dims(x, 1), np.expand_dims(x, (0, -1))),
+    "squeeze": lambda x: (x[:1].squeeze(), np.squeeze(x[:, :1, :1]), x[:, :1].squeeze(axis=1)),
+    "squeeze to nothing": lambda x: x[:1, :1, :1].squeeze(),
+    "broadcast_to": lambda x: (np.broadcast_to(x[0, 0], (3, 4)), np.broadcast_to(x[:, :1], (2, 3, 4))),
+    "atleast": lambda x: (
+        np.atleast_1d(x),
+        np.atleast_2d(x[0, 0]),
+        np.atleast_3d(x[0]),
+        np.atleast_3d(x[0, 0]),
+    ),
+    "flip": lambda x: (np.flip(x), np.flip(x, 1), np.flip(x, (0, 2)), np.fliplr(x), np.flipud(x)),
+    "rot90": lambda x: (*(np.rot90(x, k) for k in range(-1, 4)), np.rot90(x, 1, (1, 2))),
+    "diagonal": lambda x: (x.diagonal(), np.diagonal(x, 1, 2, 0), x[0].diagonal(-1), np.diag(x[0], 1)),
+    "split": lambda x: (
+        np.split(x, 2),
+        np.split(x, [1, 3], axis=2),
+        np.array_split(x, 3, 1),
+        np.hsplit(x, 3),
+    ),
+    "unstack": lambda x: np.unstack(x, axis=1),
+    "copy": lambda x: (x.copy(), np.copy(x)),
+    "real": lambda x: np.real(x),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize("dtype", ["f8", "i2", "?"])
+def test_views(view: Function, dtype: str) -> None:
+    assert_like_numpy(view, lambda: (grid(2, 3, 4, dtype=dtype),))
+
+
+LAYOUTS: dict[str, Callable[[], np.ndarray]] = {
+    "Fortran": lambda: np.asfortranarray(grid(4, 3)),
+    "every other row": lambda: grid(8, 3)[::2],
+    "some columns": lambda: grid(4, 5)[:, 1:4],
+    "reversed": lambda: grid(4, 3)[::-1, ::-1],
+}
+
+
+@pytest.mark.parametrize("make", LAYOUTS.values(), ids=LAYOUTS)
+def test_reshapes_of_any_layout(make: Callable[[], np.ndarray]) -> None:
+    def shapes(x: np.ndarray) -> Any:
+        return x.reshape(-1), x.T.reshape(-1), x.reshape(2, 2, 3), x.ravel("F"), x.T.reshape(6, 2)
+
+    assert_like_numpy(shapes, lambda: (make(),))
+
+
+def test_writes_through_a_reshape_reach_the_argument() -> None:
+    def write(x: np.ndarray) -> np.ndarray:
+        flat = x.reshape(-1)
+        flat[1::2] *= 10
+        x[0] += 1
+        flat[:3] = flat[3:6]
+        return flat
+
+    assert_like_numpy(write, lambda: (grid(3, 4),))
+
+
+JOINED: dict[str, Function] = {
+    "concatenate": lambda x, y: (
+        np.concatenate((x, y)),
+        np.concatenate([x, x], 1),
+        np.concatenate((x, y), None),
+    ),
+    "concatenate dtype": lambda x, y: np.concatenate((x, y), dtype="f4"),
+    "stack": lambda x, y: (np.stack([x, y]), np.stack((x, y), axis=-1), np.stack([x[0], y[1]], 1)),
+    "stacks": lambda x, y: (np.vstack((x, y)), np.hstack((x, y)), np.dstack((x, y)), np.vstack([x[0], y])),
+    "column_stack": lambda x, y: (np.column_stack((x[:, 0], y)), np.hstack((x[0], y[1]))),
+    "block": lambda x, y: (np.block([[x, y], [y, x]]), np.block([x[0], 5]), np.block(x)),
+    "append": lambda x, y: (np.append(x, y), np.append(x, y, axis=1), np.append(x, 7)),
+    "delete": lambda x, y: (np.delete(x, 1, axis=1), np.delete(x, [0, -1], 1), np.delete(x, slice(1, 3))),
+    "roll": lambda x, y: (np.roll(x, 2), np.roll(x, -1, 1), np.roll(x, (1, -2), (0, 1)), np.roll(x, 9, 0)),
+    "tile": lambda x, y: (np.tile(x, 2), np.tile(x, (2, 3)), np.tile(x[0], (2, 1)), np.tile(x, 0)),
+    "repeat": lambda x, y: (
+        np.repeat(x, 2),
+        x.repeat(3, axis=1),
+        np.repeat(x, [2, 0, 1], 0),
+        np.repeat(x, 0),
+    ),
+    "list of traced": lambda x, y: np.array([x[0, 0], y[1, 1], 2]),
+    "broadcast_arrays": lambda x, y: tuple(a + 0 for a in np.broadcast_arrays(x, y[:1])),
+}
+
+
+@pytest.mark.parametrize("join", JOINED.values(), ids=JOINED)
+@pytest.mark.parametrize("dtypes", [("f8", "f8"), ("i4", "f4"), ("?", "u1")], ids=str)
+def test_joins(join: Function, dtypes: tuple[str, str]) -> None:
+    assert_like_numpy(join, lambda: (grid(3, 4, dtype=dtypes[0]), grid(3, 4, dtype=dtypes[1])))
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
+@pytest.mark.parametrize("width", [1, (2, 0), ((1, 2), (0, 3)), ((0, 0), (7, 9)), 0], ids=str)
+def test_pads(mode: str, width: Any) -> None:
+    assert_like_numpy(lambda x: np.pad(x, width, mode=mode), lambda: (grid(3, 4),))
+
+
+@pytest.mark.parametrize("values", [3, (1, 2), ((1, 2), (3, 4)), ((5,),)], ids=str)
+def test_pads_with_constants(values: Any) -> None:
+    assert_like_numpy(
+        lambda x: np.pad(x, ((1, 2), (2, 1)), constant_values=values), lambda: (grid(2, 3, dtype="i4"),)
+    )
+
+
+def test_pads_an_axis_of_one_cell() -> None:
+    for mode in ("edge", "reflect", "symmetric", "wrap"):
+        assert_like_numpy(lambda x, mode=mode: np.pad(x, 3, mode=mode), lambda: (grid(1),))
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda x: x.reshape(5, 2), ValueError),
+        (lambda x: x.reshape(-1, -1), ValueError),
+        (lambda x: x.T.reshape(12, copy=False), ValueError),
+        (lambda x: np.squeeze(x, 0), ValueError),
+        (lambda x: np.transpose(x, (0, 0)), ValueError),
+        (lambda x: np.moveaxis(x, 2, 0), np.exceptions.AxisError),
+        (lambda x: np.concatenate((x, x[0])), ValueError),
+        (lambda x: np.stack([x, x[:2]]), ValueError),
+        (lambda x: np.split(x, 5), ValueError),
+        (lambda x: np.pad(x, -1), ValueError),
+        (lambda x: np.pad(x, 1, mode="linear_ramp"), NotImplementedError),
+        (lambda x: np.broadcast_to(x, (3, 5)), ValueError),
+        (lambda x: setattr(x, "shape", (12,)), NotImplementedError),
+        (lambda x: np.repeat(x, x[0].astype(int)), NotImplementedError),
+        (lambda x: np.sort(x), NotImplementedError),
+    ],
+)
+def test_mistakes(function: Function, error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"test_functions_arrange\.py"):
+        trace_and_interpret(function, grid(3, 4))
+
+
+def test_broadcasts_are_read_only() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        trace_and_interpret(lambda x: np.broadcast_to(x, (2, 3)).__setitem__(0, 1), grid(3))

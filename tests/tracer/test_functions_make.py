@@ -1,0 +1,191 @@
+"""Arrays made inside a traced function, and the functions that choose among values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import assert_like_numpy, trace_and_interpret
+
+Function = Callable[..., Any]
+
+
+def grid(*shape: int, dtype: str = "f8") -> np.ndarray:
+    return np.arange(np.prod(shape), dtype="i8").reshape(shape).astype(dtype)
+
+
+MADE: dict[str, Function] = {
+    "zeros": lambda x: (np.zeros(3), np.zeros((2, 0)), np.zeros(x.shape, x.dtype), np.zeros((), "i4")),
+    "ones": lambda x: (np.ones(3), np.ones((2, 2), dtype=bool), np.ones(x.shape[0], np.uint8)),
+    "full": lambda x: (np.full(3, 7), np.full((2, 2), 1.5), np.full(2, x[0, 0]), np.full((2, 4), x[0])),
+    "full dtype": lambda x: (np.full(3, 7, "f4"), np.full((), True)),
+    "arange of ints": lambda x: (np.arange(5), np.arange(2, 9), np.arange(9, 2, -3), np.arange(5, 2)),
+    "arange of floats": lambda x: (np.arange(0.1, 1.0, 0.1), np.arange(5.0), np.arange(0, 1, 0.3, "f4")),
+    "arange dtype": lambda x: (
+        np.arange(5, dtype="u1"),
+        np.arange(0, 3, 0.5, dtype=int),
+        np.arange(3, dtype="f4"),
+    ),
+    "linspace": lambda x: (np.linspace(0, 1, 7), np.linspace(3, -2, 5, endpoint=False), np.linspace(1, 2, 1)),
+    "linspace traced": lambda x: (
+        np.linspace(0, x[0, 1], 7),
+        np.linspace(x[0], x[1] + 0.3, 5),
+        np.linspace(x[0], 1, 3, axis=1),
+    ),
+    "linspace of one": lambda x: (
+        np.linspace(x[0, 0], 9, 1),
+        np.linspace(x[0, 1], 9, 0),
+        np.linspace(x[0], 9.7, 4, dtype=int),
+    ),
+    "linspace step": lambda x: np.linspace(0, x[0, 1], 4, retstep=True),
+    "eye": lambda x: (
+        np.eye(3),
+        np.eye(2, 4, 1),
+        np.eye(3, k=-1, dtype="i4"),
+        np.identity(2),
+        np.eye(3, dtype=bool),
+    ),
+    "tri": lambda x: (np.tri(3), np.tri(2, 4, 1, dtype=int)),
+    "diag": lambda x: (np.diag(x[0]), np.diag(x[0], 2), np.diag(x[:, 0], -1), np.diagflat(x)),
+    "like": lambda x: (
+        np.zeros_like(x),
+        np.ones_like(x, dtype="i2"),
+        np.full_like(x, 3),
+        np.zeros_like(x, shape=5),
+    ),
+    "array": lambda x: (np.array([1, 2, 3]), np.array([[1.5], [2]]), np.array(3), np.array([]), np.array(x)),
+    "array of traced": lambda x: (
+        np.array([x[0], x[1]]),
+        np.array([[x[0, 0], 1.0], [2, x[1, 1]]]),
+        np.array([x[0]], "i4"),
+    ),
+    "array ndmin": lambda x: (np.array(x[0], ndmin=2), np.array(5, ndmin=1)),
+    "asarray": lambda x: (np.asarray(x), np.asarray(x, "i4"), np.asarray([1, 2]), np.ascontiguousarray(x)),
+    "meshgrid": lambda x: (np.meshgrid(x[0], x[:, 0]), np.meshgrid(x[0], x[1], indexing="ij", sparse=True)),
+    "meshgrid of constants": lambda x: np.meshgrid(np.arange(3), np.arange(2)),
+    "indices": lambda x: (
+        np.indices((2, 3)),
+        np.indices((2,), dtype="f4"),
+        np.mgrid[0:2, 0:3],
+        np.ogrid[0:2, 0:3],
+    ),
+    "fromfunction": lambda x: np.fromfunction(lambda i, j: i * 10 + j, (2, 3)),
+    "geomspace": lambda x: (np.geomspace(1, 256, 9), np.logspace(0, 2, 3), np.hanning(5)),
+}
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+def test_made_arrays(make: Function) -> None:
+    assert_like_numpy(make, lambda: (grid(3, 4),))
+
+
+def test_made_arrays_take_traced_values() -> None:
+    def fill(x: np.ndarray) -> Any:
+        table = np.zeros((2, 3))
+        table[0] = x[0]
+        matrix = np.ndarray((2, 2), dtype=float)
+        matrix[:] = np.array([1, 2])
+        matrix[0, 1] = x[0, 1]
+        row = np.empty_like(x[0])
+        row[:] = 5
+        weights = np.array([0.25, 0.5, 0.25])
+        weights[1] = x[0, 2]
+        np.fill_diagonal(matrix, x[1, 1])
+        np.copyto(table[1], x[1], where=x[1] > 4)
+        return table, matrix, row, weights
+
+    for _ in range(2):
+        assert_like_numpy(fill, lambda: (grid(2, 3),))
+
+
+CHOSEN: dict[str, Function] = {
+    "where": lambda x, y: (
+        np.where(x > 3, x, y),
+        np.where(x > 3, x, 0),
+        np.where(x[0], 1, 0),
+        np.where(x > 2, 1.5, y),
+    ),
+    "where broadcast": lambda x, y: (
+        np.where(x[:, :1] > 3, x, y[0]),
+        np.where(True, x, y),
+        np.where(x[0, 1], 1, x),
+    ),
+    "clip": lambda x, y: (
+        np.clip(x, 2, 7),
+        x.clip(3),
+        x.clip(max=4),
+        np.clip(x, y[0], None),
+        np.clip(x, 5, 2),
+    ),
+    "take": lambda x, y: (np.take(x, [1, -1]), x.take(2, axis=1), np.take(x, [[0, 1]], 0), np.take(x, 7)),
+    "take mode": lambda x, y: (np.take(x, [9, -9], 1, mode="wrap"), np.take(x, [9, -9], 0, mode="clip")),
+    "take traced": lambda x, y: (np.take(x, (x[0] // 2).astype("i4"), 1), np.take(x, np.argmax(y))),
+    "take_along_axis": lambda x, y: (
+        np.take_along_axis(x, np.argmax(y, axis=1, keepdims=True), 1),
+        np.take_along_axis(x, np.array([[0, 2, 1, 0]]), 0),
+    ),
+    "select": lambda x, y: (np.select([x > 6, x > 3], [x, y]), np.select([x > 6], [1], -1)),
+    "choose": lambda x, y: np.choose(np.array([[0, 1, 1, 0]]), [x, y]),
+    "triangles": lambda x, y: (np.tril(x), np.triu(y, 1), np.tril(x, -1), np.triu(x[0])),
+    "nan_to_num": lambda x, y: (
+        np.nan_to_num(x / y[::-1]),
+        np.nan_to_num(x),
+        np.nan_to_num(y / x, nan=1, posinf=2),
+    ),
+    "isclose": lambda x, y: (
+        np.isclose(x, y),
+        np.isclose(x / y[::-1], x / y[::-1], equal_nan=True),
+        np.isclose(x, 3),
+    ),
+    "isposinf": lambda x, y: (np.isposinf(x / y), np.isneginf(x / y)),
+    "round": lambda x, y: (
+        np.round(x / 7, 2),
+        (y / 3).round(),
+        np.round(x * 13, -1),
+        np.around(y / 3, 1),
+        np.fix(x / 2),
+    ),
+    "shape": lambda x, y: (np.shape(x), np.ndim(y), np.size(x, 0)),
+}
+
+
+@pytest.mark.parametrize("choose", CHOSEN.values(), ids=CHOSEN)
+@pytest.mark.parametrize("dtypes", [("f8", "f8"), ("i4", "f4"), ("u1", "i8"), ("i8", "i8")], ids=str)
+def test_choices(choose: Function, dtypes: tuple[str, str]) -> None:
+    assert_like_numpy(choose, lambda: (grid(3, 4, dtype=dtypes[0]), grid(3, 4, dtype=dtypes[1])[::-1].copy()))
+
+
+def test_truth_of_comparisons_is_a_python_bool() -> None:
+    def compare(x: np.ndarray, y: np.ndarray) -> Any:
+        return np.array_equal(x, y), np.array_equal(x, x), np.allclose(x, x + 1e-12), np.array_equal(x, y[:1])
+
+    assert_like_numpy(compare, lambda: (grid(2, 3), grid(2, 3) + 1))
+
+
+@pytest.mark.parametrize("number", [3, -4, 99])
+def test_taking_outside_the_array_raises_when_it_runs(number: int) -> None:
+    with pytest.raises(IndexError, match="out of bounds for axis 0 with size 3"):
+        trace_and_interpret(lambda x, i: np.take(x, i), grid(3), np.array([0, number]))
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda x: np.where(x > 1), NotImplementedError),
+        (lambda x: np.nonzero(x), NotImplementedError),
+        (lambda x: np.unique(x), NotImplementedError),
+        (lambda x: x.nonzero(), NotImplementedError),
+        (lambda x: np.arange(x[0, 0]), TypeError),
+        (lambda x: np.zeros(x[0, 0]), TypeError),
+        (lambda x: np.zeros(-1), ValueError),
+        (lambda x: np.take(x, 1.5), IndexError),
+        (lambda x: np.select([x > 1], []), ValueError),
+        (lambda x: np.ndarray((2,), buffer=b"0123456789abcdef"), NotImplementedError),
+        (lambda x: np.random.normal(size=3), NotImplementedError),
+    ],
+)
+def test_mistakes(function: Function, error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"test_functions_make\.py"):
+        trace_and_interpret(function, grid(3, 4))

@@ -1,0 +1,176 @@
+"""Reductions, statistics and scans give NumPy's values, dtypes, shapes and scalars.
+
+Floats here are whole numbers whose sums are exact, so that every order of adding gives the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import assert_like_numpy, trace_and_interpret
+
+Function = Callable[..., Any]
+DTYPES = ("f8", "f4", "i8", "i4", "i1", "u1", "u8", "?")
+SHAPES = ((4, 2, 8), (1, 7), (5,), (), (2, 0, 3))
+
+
+def whole(dtype: str, *shape: int, least: int = -9) -> np.ndarray:
+    """Whole numbers of either sign (where the dtype has one), the same at each call."""
+    low = 0 if np.dtype(dtype).kind in "ub" else least
+    return np.random.default_rng(len(shape)).integers(low, 10, shape).astype(dtype)
+
+
+def numpy_refusal(function: Function, given: np.ndarray) -> type[Exception] | None:
+    """The kind of exception that NumPy raises, if any."""
+    try:
+        function(given.copy())
+    except (np.exceptions.AxisError, TypeError, ValueError) as refused:
+        kinds = (np.exceptions.AxisError, TypeError, ValueError)
+        return next(kind for kind in kinds if isinstance(refused, kind))
+    return None
+
+
+FOLDS: dict[str, Function] = {
+    "sum": lambda x: (np.sum(x), x.sum(-1), x.sum(axis=(0,), keepdims=True)),
+    "prod": lambda x: (np.prod(np.sign(x)), np.prod(np.sign(x), axis=0)),
+    "any": lambda x: (np.any(x), x.any(axis=0), np.any(x > 3, axis=-1, keepdims=True)),
+    "all": lambda x: (np.all(x), x.all(axis=0), np.all(x > -3, axis=-1, keepdims=True)),
+    "count_nonzero": lambda x: (np.count_nonzero(x), np.count_nonzero(x, axis=0)),
+    "add.reduce": lambda x: (np.add.reduce(x), np.add.reduce(x, axis=None), np.add.reduce(x, -1)),
+    "logical.reduce": lambda x: (np.logical_and.reduce(x), np.logical_or.reduce(x, axis=None)),
+    "mean": lambda x: (np.mean(x), x.mean(0), np.mean(x, axis=-1, keepdims=True)),
+    "cumsum": lambda x: (np.cumsum(x), x.cumsum(0), np.cumsum(x, axis=-1)),
+    "cumprod": lambda x: (np.cumprod(np.sign(x)), np.sign(x).cumprod(-1)),
+    "maximum.accumulate": lambda x: np.maximum.accumulate(x, axis=-1),
+    "extreme with initial": lambda x: (np.min(x, initial=3), np.max(x, axis=0, initial=3)),
+    "where": lambda x: (np.sum(x, where=x > 2), np.sum(x, axis=0, where=x > 2), np.any(x, where=x < 3)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("fold", FOLDS.values(), ids=FOLDS)
+def test_folds(fold: Function, shape: tuple[int, ...]) -> None:
+    for dtype in DTYPES:
+        given = whole(dtype, *shape)
+        refusal = numpy_refusal(fold, given)
+        if refusal is None:
+            assert_like_numpy(fold, lambda given=given: (given.copy(),))
+        else:
+            with pytest.raises(refusal):
+                trace_and_interpret(fold, given)
+
+
+EXTREMES: dict[str, Function] = {
+    "min": lambda x: (np.min(x), x.min(0), np.amin(x, axis=(0, -1)), x.min(axis=1, keepdims=True)),
+    "max": lambda x: (np.max(x), x.max(0), np.amax(x, axis=(-1, 0)), x.max(axis=1, keepdims=True)),
+    "argmin": lambda x: (np.argmin(x), x.argmin(0), np.argmin(x, axis=-1, keepdims=True)),
+    "argmax": lambda x: (np.argmax(x), x.argmax(0), np.argmax(x, axis=1, keepdims=True)),
+    "minimum.reduce": lambda x: np.minimum.reduce(x, axis=1),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("extreme", EXTREMES.values(), ids=EXTREMES)
+def test_extremes(extreme: Function, dtype: str) -> None:
+    assert_like_numpy(extreme, lambda: (whole(dtype, 3, 5, 2),))
+
+
+@pytest.mark.parametrize("extreme", EXTREMES.values(), ids=EXTREMES)
+def test_extremes_of_nan_and_signed_zero(extreme: Function) -> None:
+    values = np.array([[1.0, np.nan, 3.0], [np.inf, -np.inf, 2.0], [5.0, 5.0, -7.0], [np.nan, 1.0, np.nan]])
+    assert_like_numpy(extreme, lambda: (values.reshape(4, 3).copy(),))
+
+
+STATISTICS: dict[str, Function] = {
+    "mean where": lambda x: (np.mean(x, where=x > 1), np.mean(x, axis=1, where=x < 4)),
+    "mean dtype": lambda x: (np.mean(x, dtype="f4"), x.mean(dtype=float)),
+    "var": lambda x: (np.var(x), x.var(0), np.var(x, axis=(0, 1), keepdims=True), x.var(1, ddof=1)),
+    "std": lambda x: (np.std(x), x.std(0), np.std(x, axis=1, correction=1)),
+    "ptp": lambda x: (np.ptp(x), np.ptp(x, axis=0)),
+    "average": lambda x: (np.average(x), np.average(x, axis=0)),
+    "weighted average": lambda x: np.average(x, axis=1, weights=[1, 2, 4, 1]),
+    "average and weights": lambda x: np.average(x, axis=1, weights=[1, 2, 4, 1], returned=True),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "u1"])
+@pytest.mark.parametrize("statistic", STATISTICS.values(), ids=STATISTICS)
+def test_statistics(statistic: Function, dtype: str) -> None:
+    values = whole("i8", 8, 4).astype(dtype) * np.dtype(dtype).type(8)
+    assert_like_numpy(statistic, lambda: (values.copy(),))
+
+
+NAN_FOLDS: dict[str, Function] = {
+    "nansum": lambda x: (np.nansum(x), np.nansum(x, axis=0)),
+    "nanprod": lambda x: np.nanprod(x, axis=1),
+    "nanmin": lambda x: (np.nanmin(x), np.nanmin(x, axis=0)),
+    "nanmax": lambda x: (np.nanmax(x), np.nanmax(x, axis=1)),
+    "nanmean": lambda x: (np.nanmean(x), np.nanmean(x, axis=1)),
+    "nanvar": lambda x: np.nanvar(x, axis=1),
+    "nanstd": lambda x: np.nanstd(x, axis=1),
+    "nancumsum": lambda x: np.nancumsum(x, axis=1),
+    "nancumprod": lambda x: np.nancumprod(x),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
+@pytest.mark.parametrize("fold", NAN_FOLDS.values(), ids=NAN_FOLDS)
+def test_folds_that_skip_nan(fold: Function, dtype: str) -> None:
+    values = np.array([[1.0, 8.0, 4.0, 3.0], [np.nan, 2.0, 6.0, np.nan], [np.nan] * 4])
+    if dtype == "i4":
+        values = np.nan_to_num(values)
+    assert_like_numpy(fold, lambda: (values.astype(dtype),))
+
+
+OPTIONS: dict[str, Function] = {
+    "sum dtype": lambda x: (x.sum(dtype="f4"), x.sum(axis=0, dtype=np.int16)),
+    "sum initial": lambda x: (np.sum(x, initial=5), np.sum(x, axis=0, initial=x[0, 0])),
+    "axes out of order": lambda x: np.sum(x.reshape(2, 2, 4), axis=(2, 0)),
+    "no axes": lambda x: np.sum(x, axis=()),
+    "cumsum dtype": lambda x: x.cumsum(0, dtype="f4"),
+    "cumulative_sum": lambda x: np.cumulative_sum(x, axis=1, include_initial=True),
+    "cumulative_prod": lambda x: np.cumulative_prod(np.sign(x), axis=1),
+    "diff": lambda x: (np.diff(x), np.diff(x, 2, axis=0), np.diff(x, prepend=0), np.diff(x, 0)),
+    "diff of edges": lambda x: np.diff(x, axis=0, prepend=x[:1], append=x[-1:]),
+    "ediff1d": lambda x: np.ediff1d(x),
+    "multiply.outer": lambda x: np.multiply.outer(x[0], x[:, 1]),
+    "subtract.outer": lambda x: np.subtract.outer(x[0], 2),
+    "bitwise": lambda x: (np.bitwise_or.reduce(x), np.bitwise_and.reduce(x, 1), np.bitwise_xor.reduce(x)),
+}
+
+
+@pytest.mark.parametrize("function", OPTIONS.values(), ids=OPTIONS)
+def test_options(function: Function) -> None:
+    assert_like_numpy(function, lambda: (whole("i4", 4, 4),))
+
+
+def test_results_go_into_out() -> None:
+    def sums(x: np.ndarray, total: np.ndarray, running: np.ndarray) -> np.ndarray:
+        np.cumsum(x, axis=1, out=running)
+        return np.sum(x, axis=0, out=total)
+
+    assert_like_numpy(sums, lambda: (whole("f4", 3, 4), np.zeros(4), np.zeros((3, 4))))
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda x: x.sum(axis=2), np.exceptions.AxisError),
+        (lambda x: x.sum(axis=(0, 0)), ValueError),
+        (lambda x: x[:0].max(), ValueError),
+        (lambda x: np.argmin(x[:, :0]), ValueError),
+        (lambda x: np.min(x, where=x > 0), ValueError),
+        (lambda x: np.sum(x, axis=0, out=np.zeros(7)), ValueError),
+        (lambda x: np.subtract.reduce(x), NotImplementedError),
+        (lambda x: np.median(x), NotImplementedError),
+    ],
+)
+def test_mistakes(function: Function, error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"test_functions_reduce\.py") as raised:
+        trace_and_interpret(function, whole("f8", 3, 4))
+    assert len(str(raised.value).splitlines()) <= 15
