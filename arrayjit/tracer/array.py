@@ -38,10 +38,10 @@ class SymbolicArray:
     """A traced ndarray; with `is_scalar` a NumPy scalar (a copy, never a view); with `weak` a Python
     scalar of that type, which adapts to the dtype of its partner as NEP 50 says."""
 
-    __slots__ = ("is_scalar", "trace", "view", "weak")
+    __slots__ = ("cells", "is_scalar", "record", "weak")
 
-    view: View
-    trace: Trace
+    cells: View
+    record: Trace
     weak: type[bool] | type[int] | type[float] | None
     is_scalar: bool
 
@@ -52,8 +52,8 @@ class SymbolicArray:
         weak: type[bool] | type[int] | type[float] | None = None,
         is_scalar: bool = False,
     ) -> None:
-        self.view = view
-        self.trace = trace
+        self.cells = view
+        self.record = trace
         self.weak = weak
         self.is_scalar = is_scalar
 
@@ -76,16 +76,16 @@ class SymbolicArray:
 
     @property
     def element_type(self) -> DType:
-        return self.view.tensor.dtype
+        return self.cells.tensor.dtype
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.view.tensor.dtype.numpy
+        return self.cells.tensor.dtype.numpy
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Integers; an extent that is not constant stays an affine expression."""
-        return tuple(_extent(extent) for extent in self.view.shape)
+        return tuple(_extent(extent) for extent in self.cells.shape)
 
     @shape.setter
     def shape(self, value: object) -> NoReturn:
@@ -98,7 +98,7 @@ class SymbolicArray:
 
     @property
     def ndim(self) -> int:
-        return self.view.rank
+        return self.cells.rank
 
     @property
     def size(self) -> int:
@@ -118,9 +118,9 @@ class SymbolicArray:
     @property
     def T(self) -> SymbolicArray:  # noqa: N802
         if self.ndim < 2:
-            return self if self.is_scalar else SymbolicArray(self.view, self.trace)
+            return self if self.is_scalar else SymbolicArray(self.cells, self.record)
         order = tuple(reversed(range(self.ndim)))
-        return SymbolicArray(self.view.transpose(order), self.trace)
+        return SymbolicArray(self.cells.transpose(order), self.record)
 
     @property
     def flat(self) -> NoReturn:
@@ -133,7 +133,7 @@ class SymbolicArray:
 
     def load(self, position: Sequence[Extent]) -> Expr:
         """The cell at `position`."""
-        return self.view.load(position)
+        return self.cells.load(position)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return np
@@ -158,12 +158,12 @@ class SymbolicArray:
         METHODS["__setitem__"](self, key, value)
 
     def __len__(self) -> int:
-        if not self.view.shape:
+        if not self.cells.shape:
             raise DTypeError("len() of unsized object", loc=user_location(), details=(describe(self),))
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        if not self.view.shape:
+        if not self.cells.shape:
             raise DTypeError("iteration over a 0-d array", loc=user_location(), details=(describe(self),))
         return (METHODS["__getitem__"](self, position) for position in range(len(self)))
 
@@ -221,7 +221,7 @@ class SymbolicArray:
 
 def describe(array: SymbolicArray) -> str:
     """A phrase for messages: what the value is, its dtype and shape, and its name."""
-    label = array.view.tensor.label
+    label = array.cells.tensor.label
     name = "" if label == TEMPORARY else f" {label}"
     if array.weak is not None:
         return array.weak.__name__ + name

@@ -38,7 +38,7 @@ def contract(
     lacks. Axes of extent 1 are repeated where the label's extent is larger."""
     extents: dict[Hashable, Affine] = {}
     for operand, term in zip(operands, terms, strict=True):
-        for label, extent in zip(term, operand.view.shape, strict=True):
+        for label, extent in zip(term, operand.cells.shape, strict=True):
             known = extents.get(label)
             if known is None or known == Affine.of(1):
                 extents[label] = extent
@@ -241,7 +241,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> SymbolicArray:
 
 def _as_array_result(array: SymbolicArray) -> SymbolicArray:
     """A result without axes as an array, where NumPy gives no scalar."""
-    return SymbolicArray(array.view, array.trace)
+    return SymbolicArray(array.cells, array.record)
 
 
 @implements(np.trace)

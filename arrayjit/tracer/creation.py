@@ -289,7 +289,7 @@ def diag(v: Any, k: int = 0) -> SymbolicArray:
     size = given.shape[0] + abs(k)
     result = _filled((size, size), 0, given.element_type)
     down, right = max(0, -k), max(0, k)
-    target = remapped(result, given.view.shape, lambda position: (position[0] + down, position[0] + right))
+    target = remapped(result, given.cells.shape, lambda position: (position[0] + down, position[0] + right))
     setitem(target, Ellipsis, given)
     return result
 
@@ -348,7 +348,7 @@ def _as_typed(value: Any, dtype: Any) -> SymbolicArray:
         return _constant(value, dtype)
     result = as_array(value)
     if result.is_scalar or result.weak is not None:
-        result = SymbolicArray(result.view, result.trace)
+        result = SymbolicArray(result.cells, result.record)
         return cast_array(result, element_type(dtype, result.element_type))
     kind = element_type(dtype, result.element_type)
     return result if kind is result.element_type else cast(result, kind)
@@ -356,7 +356,7 @@ def _as_typed(value: Any, dtype: Any) -> SymbolicArray:
 
 def cast_array(array: SymbolicArray, dtype: DType) -> SymbolicArray:
     """A fresh array, never a scalar."""
-    return SymbolicArray(cast(array, dtype).view, array.trace)
+    return SymbolicArray(cast(array, dtype).cells, array.record)
 
 
 def _constant(value: Any, dtype: Any) -> SymbolicArray:
@@ -369,7 +369,7 @@ def _constant(value: Any, dtype: Any) -> SymbolicArray:
 
 
 def _copied(array: SymbolicArray) -> SymbolicArray:
-    return SymbolicArray(copy(array).view, array.trace)
+    return SymbolicArray(copy(array).cells, array.record)
 
 
 def _holds_symbolic(value: Any) -> bool:
@@ -404,7 +404,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         cases = (operand_at(mask, position, BOOL), operand_at(new, position, kind), target.load(position))
         return Apply(op("where"), cases, kind)
 
-    current_trace().store(target.view, cell)
+    current_trace().store(target.cells, cell)
 
 
 @implements(np.fill_diagonal)

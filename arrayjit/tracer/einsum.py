@@ -129,7 +129,7 @@ def _check_extents(arrays: Sequence[SymbolicArray], terms: Sequence[str]) -> Non
 
 def _rearranged(array: SymbolicArray, term: str, output: str) -> SymbolicArray:
     """A transpose or a diagonal: a view, as in NumPy."""
-    shape = [array.view.shape[term.index(label)] for label in output]
+    shape = [array.cells.shape[term.index(label)] for label in output]
 
     def place(position: tuple[Affine, ...]) -> list[Affine]:
         at = dict(zip(output, position, strict=True))

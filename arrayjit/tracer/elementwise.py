@@ -113,7 +113,7 @@ def operand_at(operand: Operand, position: Sequence[Affine], dtype: DType) -> Ex
     """The operand's cell for a position of the broadcast shape, converted to `dtype`."""
     if type(operand) is not SymbolicArray:
         return _literal(operand, dtype)
-    value: Expr = operand.load(_aligned(operand.view.shape, position))
+    value: Expr = operand.load(_aligned(operand.cells.shape, position))
     if operand.weak is int and dtype.is_float and dtype is not F64:
         value = Cast(value, F64)
     return convert(value, dtype)
@@ -176,8 +176,8 @@ def store(
     kind = target.element_type
     converted: Body = lambda position: convert(body(_aligned(shape, position)), kind)  # noqa: E731
     if mask is not None:
-        converted = _either(_cells(mask, BOOL), converted, target.view.load, kind)
-    trace.store(target.view, converted)
+        converted = _either(_cells(mask, BOOL), converted, target.cells.load, kind)
+    trace.store(target.cells, converted)
     return target
 
 
@@ -190,7 +190,7 @@ def cast(array: SymbolicArray, dtype: DType) -> SymbolicArray:
     """A fresh array with the cells converted as `astype` converts."""
     trace = current_trace()
     _require_owned(array, trace)
-    view = trace.compute(array.view.shape, dtype, lambda position: convert(array.load(position), dtype))
+    view = trace.compute(array.cells.shape, dtype, lambda position: convert(array.load(position), dtype))
     return SymbolicArray(view, trace, is_scalar=array.is_scalar)
 
 
@@ -199,7 +199,7 @@ _ZERO = Affine.of(0)
 
 
 def _require_owned(array: SymbolicArray, trace: Trace) -> None:
-    if array.trace is not trace or not trace.is_open:
+    if array.record is not trace or not trace.is_open:
         raise LeakedArrayError(
             "a symbolic array of another call was used",
             loc=user_location(),
@@ -215,7 +215,7 @@ def _aligned(shape: tuple[Affine, ...], position: Sequence[Affine]) -> tuple[Aff
 
 
 def _shape(operand: Operand) -> tuple[Affine, ...]:
-    return operand.view.shape if type(operand) is SymbolicArray else ()
+    return operand.cells.shape if type(operand) is SymbolicArray else ()
 
 
 def _kind(operand: Operand) -> Kinds:
@@ -376,7 +376,7 @@ def _check_exponent(exponent: Operand, dtype: DType, trace: Trace) -> None:
         def not_negative(position: tuple[Affine, ...]) -> Expr:
             return Apply(OPS["greater_equal"], (exponent.load(position), constant(0, kind)), BOOL)
 
-        trace.check(exponent.view.shape, not_negative, "ValueError", words)
+        trace.check(exponent.cells.shape, not_negative, "ValueError", words)
 
 
 def _mask(where: Any) -> Operand:
@@ -411,12 +411,12 @@ def _output(out: Any, name: str, shape: tuple[Affine, ...], dtype: DType, trace:
             fix="pass the array as an argument",
         )
     _require_owned(out, trace)
-    if not out.view.writeable:
+    if not out.cells.writeable:
         raise ReadOnlyError("output array is read-only", loc=user_location(), details=(describe(out),))
-    if broadcast(shape, out.view.shape) != out.view.shape:
+    if broadcast(shape, out.cells.shape) != out.cells.shape:
         raise ShapeError(
-            f"non-broadcastable output operand with shape {shape_text(out.view.shape)} doesn't match "
-            f"the broadcast shape {shape_text(broadcast(shape, out.view.shape))}",
+            f"non-broadcastable output operand with shape {shape_text(out.cells.shape)} doesn't match "
+            f"the broadcast shape {shape_text(broadcast(shape, out.cells.shape))}",
             loc=user_location(),
             fix="give out= the shape of the result",
         )

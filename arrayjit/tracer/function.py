@@ -86,7 +86,7 @@ def trace_function(
     sources: list[Source] = [source for _, _, source in parameters]
     known = {param.tensor for param in params} | {tensor for tensor, _ in trace.captured}
     for leaf in leaves:
-        tensor = leaf.view.tensor.storage
+        tensor = leaf.cells.tensor.storage
         if tensor not in known:
             known.add(tensor)
             params.append(ArrayParam(tensor, "write"))
@@ -158,7 +158,7 @@ def _settled(leaf: Any) -> SymbolicArray:
             fix="return a copy made in the function: np.array(x)",
         )
     as_operand(leaf)
-    if (leaf.is_scalar or leaf.weak is not None) and not leaf.view.is_whole():
+    if (leaf.is_scalar or leaf.weak is not None) and not leaf.cells.is_whole():
         return copy(leaf)
     return leaf
 
@@ -196,7 +196,7 @@ def _output(leaf: SymbolicArray, arguments: Arguments, places: Mapping[Tensor, i
     passed = arguments.position(leaf)
     if passed is not None:
         return ArgumentOutput(passed)
-    view = leaf.view
+    view = leaf.cells
     param = places[view.tensor.storage]
     if leaf.weak is not None or leaf.is_scalar:
         return ScalarOutput(param, leaf.weak is not None)

@@ -43,7 +43,7 @@ def getitem(array: SymbolicArray, key: Any) -> SymbolicArray:
     items, has_ellipsis = parse_key(array, key, trace)
     if any(isinstance(item, Many) for item in items):
         return _gathered(array, items, trace)
-    view = _basic(array.view, items)
+    view = _basic(array.cells, items)
     if view.rank == 0 and not (has_ellipsis and not array.is_scalar):
         return SymbolicArray(trace.compute((), array.element_type, view.load), trace, is_scalar=True)
     return SymbolicArray(view, trace)
@@ -60,7 +60,7 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
             loc=user_location(),
             details=(describe(array),),
         )
-    if not array.view.writeable:
+    if not array.cells.writeable:
         raise ReadOnlyError(
             "assignment destination is read-only",
             loc=user_location(),
@@ -75,7 +75,7 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
     if any(isinstance(item, Many) for item in items):
         _assign_many(array, items, operand, trace)
     else:
-        _assign(_basic(array.view, items), operand, trace)
+        _assign(_basic(array.cells, items), operand, trace)
 
 
 def gather(view: View, index: Sequence[Expr]) -> Gather:
@@ -100,9 +100,9 @@ def _evaluated(part: Affine, terms: dict[Symbol, Expr]) -> Expr:
 
 def _assign(target: View, operand: Operand, trace: Trace) -> None:
     """Write an operand into every cell of a view, broadcast as assignment broadcasts."""
-    if type(operand) is SymbolicArray and _same_cells(operand.view, target):
+    if type(operand) is SymbolicArray and _same_cells(operand.cells, target):
         return
-    given = operand.view.shape if type(operand) is SymbolicArray else ()
+    given = operand.cells.shape if type(operand) is SymbolicArray else ()
     _require_fit(given, target.shape)
     dtype = target.tensor.dtype
     leading = (Affine.of(0),) * (len(given) - target.rank)
@@ -132,8 +132,8 @@ def _same_cells(left: View, right: View) -> bool:
 
 def _assign_masked(array: SymbolicArray, mask: SymbolicArray, operand: Operand, trace: Trace) -> None:
     """`array[mask] = value` for a value that does not depend on how many cells the mask selects."""
-    rest = array.view.shape[mask.ndim :]
-    given = operand.view.shape if type(operand) is SymbolicArray else ()
+    rest = array.cells.shape[mask.ndim :]
+    given = operand.cells.shape if type(operand) is SymbolicArray else ()
     if len(given) > len(rest):
         raise UnsupportedError(
             "writing an array through a mask needs to know how many cells the mask selects",
@@ -149,7 +149,7 @@ def _assign_masked(array: SymbolicArray, mask: SymbolicArray, operand: Operand, 
         cell = operand_at(operand, position[mask.ndim :], dtype)
         return Apply(OPS["where"], (selected, cell, array.load(position)), dtype)
 
-    trace.store(array.view, chosen)
+    trace.store(array.cells, chosen)
 
 
 def _assign_many(array: SymbolicArray, items: Sequence[Item], operand: Operand, trace: Trace) -> None:
@@ -164,7 +164,7 @@ def _assign_many(array: SymbolicArray, items: Sequence[Item], operand: Operand, 
             details=(describe(array),),
             fix="write slices, or build the array with np.where",
         )
-    given = operand.view.shape if type(operand) is SymbolicArray else ()
+    given = operand.cells.shape if type(operand) is SymbolicArray else ()
     _require_fit(given, shape)
     held = copy(operand) if type(operand) is SymbolicArray and operand.weak is None else operand
     leading = (Affine.of(0),) * (len(given) - len(shape))
@@ -176,7 +176,7 @@ def _assign_many(array: SymbolicArray, items: Sequence[Item], operand: Operand, 
             return operand_at(held, whole, array.element_type)
 
         points = [_point(item, positions, place) if isinstance(item, Many) else item for item in items]
-        trace.store(_basic(array.view, points), cell)
+        trace.store(_basic(array.cells, points), cell)
 
 
 def _point(item: Many, extents: tuple[int, ...], place: tuple[int, ...]) -> Point:
@@ -253,6 +253,6 @@ def _gathered(array: SymbolicArray, items: Sequence[Item], trace: Trace) -> Symb
                     index.append(Index(start + next(free) * step))
                 case Many():
                     index.append(operand_at(arrays[n], picked, I64))
-        return gather(array.view, index)
+        return gather(array.cells, index)
 
     return SymbolicArray(trace.compute(shape, array.element_type, cell), trace, is_scalar=not shape)

@@ -238,7 +238,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> SymbolicArray:
     for one, by in np.broadcast(axes, shifts):
         total[axis_of(one, array.ndim)] += int(by)
     choices = [_halves(by, extent) for by, extent in zip(total, array.shape, strict=True)]
-    result = unwritten(array.view.shape, array.element_type, "rolled")
+    result = unwritten(array.cells.shape, array.element_type, "rolled")
     for choice in product(*choices):
         source, target = tuple(pair[0] for pair in choice), tuple(pair[1] for pair in choice)
         setitem(result, (*target, ...), getitem(array, (*source, ...)))

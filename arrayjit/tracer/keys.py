@@ -62,7 +62,7 @@ class Many:
     @property
     def shape(self) -> tuple[Affine, ...]:
         if self.traced is not None:
-            return self.traced.view.shape
+            return self.traced.cells.shape
         assert self.constant is not None
         return tuple(Affine.of(extent) for extent in self.constant.shape)
 
@@ -95,7 +95,7 @@ def parse_key(array: SymbolicArray, key: Any, trace: Trace) -> tuple[list[Item],
             items.append(New())
         elif part is Ellipsis:
             rest = range(axis, axis + array.ndim - used)
-            items += [Span(Affine.of(0), 1, array.view.shape[place]) for place in rest]
+            items += [Span(Affine.of(0), 1, array.cells.shape[place]) for place in rest]
             axis = rest.stop
         else:
             items += _items(array, axis, part, trace)
@@ -142,7 +142,7 @@ def _is_mask(part: Any) -> bool:
 
 
 def _items(array: SymbolicArray, axis: int, part: Any, trace: Trace) -> list[Item]:
-    extent = array.view.shape[axis]
+    extent = array.cells.shape[axis]
     if isinstance(part, slice):
         return [_span(part, extent)]
     if type(part) is SymbolicArray:
@@ -201,7 +201,7 @@ def _constant_positions(positions: np.ndarray, array: SymbolicArray, axis: int) 
         positions = positions.astype(np.int64)
     if positions.dtype.kind not in "iu":
         raise IndexOutOfRange(_VALID, loc=user_location(), fix="convert the index with .astype(int)")
-    extent = array.view.shape[axis]
+    extent = array.cells.shape[axis]
     checked = [_in_range(int(number), extent, axis) for number in positions.flat]
     return np.array(checked, np.int64).reshape(positions.shape)
 
@@ -222,7 +222,7 @@ def _traced_positions(
             details=(describe(array), describe(positions)),
             fix="read with np.take(x, i, axis=...), or name the argument in static_argnames",
         )
-    size = Const(array.view.shape[axis].constant, I64)
+    size = Const(array.cells.shape[axis].constant, I64)
     lowest = Const(-size.value, I64)
 
     def in_bounds(position: tuple[Affine, ...]) -> Expr:
@@ -237,5 +237,5 @@ def _traced_positions(
         return Apply(OPS["where"], (negative, Apply(OPS["add"], (value, size), I64), value), I64)
 
     words = f"index is out of bounds for axis {axis} with size {size.value}"
-    trace.check(positions.view.shape, in_bounds, "IndexError", words)
-    return SymbolicArray(trace.compute(positions.view.shape, I64, counted), trace)
+    trace.check(positions.cells.shape, in_bounds, "IndexError", words)
+    return SymbolicArray(trace.compute(positions.cells.shape, I64, counted), trace)

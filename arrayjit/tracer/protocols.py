@@ -82,7 +82,7 @@ def array_function(
 
 def _moved(name: str, result: SymbolicArray, out: SymbolicArray, where: Any) -> SymbolicArray:
     """One of several outputs delivered to its `out`, after all of them were computed."""
-    return store(name, current_trace(), result.view.shape, result.element_type, result.load, out, where)
+    return store(name, current_trace(), result.cells.shape, result.element_type, result.load, out, where)
 
 
 def _called(ours: AnyCallable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -52,8 +52,8 @@ def accumulate_over(
     mask = None
     if where is not True:
         given = as_array(where)
-        mask = SymbolicArray(broadcast_view(given.view, array.view.shape).transpose(order), given.trace)
-    moved = SymbolicArray(array.view.transpose(order), array.trace)
+        mask = SymbolicArray(broadcast_view(given.cells, array.cells.shape).transpose(order), given.record)
+    moved = SymbolicArray(array.cells.transpose(order), array.record)
 
     def cell(position: tuple[Affine, ...]) -> Expr:
         value = operand_at(moved, position, dtype)
@@ -62,11 +62,11 @@ def accumulate_over(
         return Apply(op("where"), (operand_at(mask, position, BOOL), value, neutral), dtype)
 
     view = current_trace().compute(
-        moved.view.shape[: len(kept)],
+        moved.cells.shape[: len(kept)],
         dtype,
         cell,
         label=operation.name,
-        over=moved.view.shape[len(kept) :],
+        over=moved.cells.shape[len(kept) :],
         accum=operation,
         initial=operand_at(as_operand(initial), (), dtype) if has_initial else _start(operation, dtype),
     )
@@ -259,9 +259,9 @@ def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, ke
     best = insert_axes(accumulate_over(operation, array, axes, dtype), axes)
     kept = tuple(one for one in range(array.ndim) if one not in axes)
     order = (*kept, *axes)
-    moved = SymbolicArray(array.view.transpose(order), array.trace)
-    extreme = SymbolicArray(best.view.transpose(order), array.trace)
-    over = moved.view.shape[len(kept) :]
+    moved = SymbolicArray(array.cells.transpose(order), array.record)
+    extreme = SymbolicArray(best.cells.transpose(order), array.record)
+    over = moved.cells.shape[len(kept) :]
     strides = row_major_strides(over)
 
     def cell(position: tuple[Affine, ...]) -> Expr:
@@ -275,7 +275,7 @@ def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, ke
         return Apply(op("where"), (hit, Index(linear), _neutral(op("minimum"), I64)), I64)
 
     view = current_trace().compute(
-        moved.view.shape[: len(kept)],
+        moved.cells.shape[: len(kept)],
         I64,
         cell,
         label=f"arg{operation.name}",

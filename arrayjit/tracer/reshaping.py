@@ -72,7 +72,7 @@ def view(self: SymbolicArray, dtype: Any = None, type: Any = None) -> SymbolicAr
     refuse("ndarray.view", fix, type=type)
     if dtype is not None and np.dtype(dtype) != self.dtype:
         refuse("ndarray.view", fix, dtype=dtype)
-    return SymbolicArray(self.view, self.trace)
+    return SymbolicArray(self.cells, self.record)
 
 
 def _completed(array: SymbolicArray, shape: Any) -> tuple[int, ...]:
@@ -112,7 +112,7 @@ def _merged(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def _strides(array: SymbolicArray) -> tuple[int, ...]:
-    strides = array.view.element_strides()
+    strides = array.cells.element_strides()
     if strides is None:
         raise UnsupportedError("reshaping an array of symbolic extents is not supported", loc=user_location())
     return tuple(stride.constant for stride in strides)
@@ -140,7 +140,7 @@ def _without_copy(array: SymbolicArray, wanted: tuple[int, ...]) -> SymbolicArra
     """The view of another shape, or None where NumPy would copy."""
     symbols = tuple(Symbol("i") for _ in wanted)
     if array.size == 0:
-        return SymbolicArray(View(array.view.tensor, affine(wanted), symbols, _nowhere(array)), array.trace)
+        return SymbolicArray(View(array.cells.tensor, affine(wanted), symbols, _nowhere(array)), array.record)
     groups = _groups(array.shape, wanted)
     strides = _strides(array)
     for old, _ in groups:
@@ -151,13 +151,13 @@ def _without_copy(array: SymbolicArray, wanted: tuple[int, ...]) -> SymbolicArra
         for old, new in groups:
             if old:
                 position[old[0]] = _linear(symbols, wanted, new)
-        return SymbolicArray(array.view.remap(wanted, symbols, position), array.trace)
+        return SymbolicArray(array.cells.remap(wanted, symbols, position), array.record)
     return _flat_view(array, wanted, symbols, groups, strides)
 
 
 def _nowhere(array: SymbolicArray) -> tuple[Affine, ...]:
     """The index of a view without cells."""
-    return (Affine.of(0),) * array.view.tensor.rank
+    return (Affine.of(0),) * array.cells.tensor.rank
 
 
 Groups = list[tuple[list[int], list[int]]]
@@ -203,9 +203,9 @@ def _flat_view(
     groups: Groups,
     strides: Sequence[int],
 ) -> SymbolicArray:
-    view = array.view
+    view = array.cells
     offset = view.tensor.linear(view.at((0,) * view.rank))
     for old, new in groups:
         offset = offset + _linear(symbols, wanted, new) * strides[old[-1]]
-    flat = array.trace.flat(view.tensor)
-    return SymbolicArray(View(flat, affine(wanted), symbols, (offset,), view.writeable), array.trace)
+    flat = array.record.flat(view.tensor)
+    return SymbolicArray(View(flat, affine(wanted), symbols, (offset,), view.writeable), array.record)

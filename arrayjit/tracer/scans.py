@@ -125,7 +125,7 @@ def _cumulative(
 def _scan(operation: Op, array: SymbolicArray, axis: int, dtype: Any) -> SymbolicArray:
     kind = _scan_dtype(operation, array.element_type, dtype)
     trace = current_trace()
-    whole = View.whole(Tensor(f"cum_{operation.name}", array.view.shape, kind))
+    whole = View.whole(Tensor(f"cum_{operation.name}", array.cells.shape, kind))
     rest = (*whole.shape[:axis], *whole.shape[axis + 1 :])
     axes = (*whole.axes[:axis], *whole.axes[axis + 1 :])
 

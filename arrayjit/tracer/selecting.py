@@ -39,7 +39,7 @@ def where(condition: Any, x: Any = np._NoValue, y: Any = np._NoValue, /) -> Symb
 def _chosen(condition: SymbolicArray, x: Any, y: Any, dtype: DType) -> SymbolicArray:
     yes, no = as_operand(x), as_operand(y)
     given = [operand for operand in (condition, yes, no) if type(operand) is SymbolicArray]
-    shape = broadcast(*(operand.view.shape for operand in given))
+    shape = broadcast(*(operand.cells.shape for operand in given))
 
     def cell(position: tuple[Affine, ...]) -> Expr:
         cases = (operand_at(condition, position, BOOL), operand_at(yes, position, dtype))
@@ -91,12 +91,12 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     along = axis_of(axis, array.ndim)
     counted = _in_range(positions, array, along, mode)
     rank = positions.ndim
-    shape = (*array.view.shape[:along], *positions.view.shape, *array.view.shape[along + 1 :])
+    shape = (*array.cells.shape[:along], *positions.cells.shape, *array.cells.shape[along + 1 :])
 
     def cell(position: tuple[Affine, ...]) -> Expr:
         before, picked, after = position[:along], position[along : along + rank], position[along + rank :]
         index = (*map(Index, before), counted.load(picked), *map(Index, after))
-        return gather(array.view, index)
+        return gather(array.cells, index)
 
     return deliver(result_of(current_trace().compute(shape, array.element_type, cell, label="taken")), out)
 
@@ -114,17 +114,17 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> SymbolicArray:
             fix="insert axes with np.newaxis",
         )
     counted = _in_range(positions, array, along, "raise")
-    others = [one if axis != along else Affine.of(1) for axis, one in enumerate(array.view.shape)]
-    shape = list(broadcast(others, positions.view.shape))
-    shape[along] = positions.view.shape[along]
+    others = [one if axis != along else Affine.of(1) for axis, one in enumerate(array.cells.shape)]
+    shape = list(broadcast(others, positions.cells.shape))
+    shape[along] = positions.cells.shape[along]
 
     def cell(position: tuple[Affine, ...]) -> Expr:
         index: list[Expr] = [
             Index(Affine.of(0) if extent == Affine.of(1) else part)
-            for extent, part in zip(array.view.shape, position, strict=True)
+            for extent, part in zip(array.cells.shape, position, strict=True)
         ]
         index[along] = operand_at(counted, position, I64)
-        return gather(array.view, index)
+        return gather(array.cells, index)
 
     return result_of(current_trace().compute(shape, array.element_type, cell, label="taken"))
 
@@ -144,7 +144,7 @@ def _in_range(positions: SymbolicArray, array: SymbolicArray, axis: int, mode: s
             "cannot do a non-empty take from an empty axes.", loc=user_location(), details=(describe(array),)
         )
     trace = current_trace()
-    shape = positions.view.shape
+    shape = positions.cells.shape
 
     def number(position: tuple[Affine, ...]) -> Expr:
         return convert(positions.load(position), I64)
@@ -195,7 +195,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> SymbolicArray:
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> SymbolicArray:
     selector, options = as_array(a), arrays_of(choices)
     dtype = common_dtype(*options)
-    shape = broadcast(selector.view.shape, *(option.view.shape for option in options))
+    shape = broadcast(selector.cells.shape, *(option.cells.shape for option in options))
     numbered = as_array(np.arange(len(options)))
     positions = _in_range_from_zero(selector, numbered, mode)
 
@@ -214,9 +214,9 @@ def _in_range_from_zero(selector: SymbolicArray, options: SymbolicArray, mode: s
     if mode == "raise":
         nonnegative = elementwise(op("greater_equal"), selector, 0)
         words = "invalid entry in choice array"
-        current_trace().check(selector.view.shape, nonnegative.load, "ValueError", words)
+        current_trace().check(selector.cells.shape, nonnegative.load, "ValueError", words)
         below = elementwise(op("less"), selector, options.shape[0])
-        current_trace().check(selector.view.shape, below.load, "ValueError", words)
+        current_trace().check(selector.cells.shape, below.load, "ValueError", words)
     return _in_range(selector, options, 0, "clip" if mode == "raise" else mode)
 
 
@@ -248,7 +248,7 @@ def _triangular(array: SymbolicArray, k: int, *, lower: bool) -> SymbolicArray:
         return Apply(op("where"), (triangle(position, k), *cases), dtype)
 
     trace = current_trace()
-    return SymbolicArray(trace.compute(array.view.shape, dtype, cell, label="triangle"), trace)
+    return SymbolicArray(trace.compute(array.cells.shape, dtype, cell, label="triangle"), trace)
 
 
 @implements(np.nan_to_num)
@@ -297,7 +297,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 def _python_bool(truth: SymbolicArray) -> SymbolicArray:
     """Whether all cells hold, as a Python bool."""
     verdict = reduce_array(op("logical_and"), truth)
-    return SymbolicArray(verdict.view, verdict.trace, weak=bool)
+    return SymbolicArray(verdict.cells, verdict.record, weak=bool)
 
 
 @implements(np.array_equal)

@@ -24,12 +24,12 @@ __all__ = ["broadcast_to", "diagonal", "insert_axes", "moveaxis", "permuted", "r
 
 def permuted(array: SymbolicArray, order: Sequence[int]) -> SymbolicArray:
     """The view whose axis `n` is the array's axis `order[n]`."""
-    return SymbolicArray(array.view.transpose(order), array.trace)
+    return SymbolicArray(array.cells.transpose(order), array.record)
 
 
 def read_only(array: SymbolicArray) -> SymbolicArray:
     """The same view, not writeable."""
-    return SymbolicArray(replace(array.view, writeable=False), array.trace)
+    return SymbolicArray(replace(array.cells, writeable=False), array.record)
 
 
 def insert_axes(array: SymbolicArray, axes: Sequence[int]) -> SymbolicArray:
@@ -38,7 +38,7 @@ def insert_axes(array: SymbolicArray, axes: Sequence[int]) -> SymbolicArray:
         return array
     kept = [axis for axis in range(array.ndim + len(axes)) if axis not in axes]
     shape: list[Any] = [1] * (array.ndim + len(axes))
-    for axis, extent in zip(kept, array.view.shape, strict=True):
+    for axis, extent in zip(kept, array.cells.shape, strict=True):
         shape[axis] = extent
     return remapped(array, shape, lambda position: [position[axis] for axis in kept])
 
@@ -53,7 +53,7 @@ def drop_axes(array: SymbolicArray, axes: Sequence[int]) -> SymbolicArray:
             full[axis] = part
         return full
 
-    return remapped(array, [array.view.shape[axis] for axis in kept], place)
+    return remapped(array, [array.cells.shape[axis] for axis in kept], place)
 
 
 @implements(np.transpose, np.permute_dims)
@@ -154,22 +154,22 @@ def squeeze(a: Any, axis: Any = None) -> SymbolicArray:
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> SymbolicArray:
     given, wanted = as_array(array), shape_of(shape)
-    if tuple(extent.constant for extent in broadcast(given.view.shape, wanted)) != wanted:
+    if tuple(extent.constant for extent in broadcast(given.cells.shape, wanted)) != wanted:
         raise ShapeError(
             f"operands could not be broadcast together with remapped shapes [original->remapped]: "
             f"{given.shape} and requested shape {wanted}",
             loc=user_location(),
             fix="every extent of the array must be 1 or equal that of the shape",
         )
-    return SymbolicArray(broadcast_view(given.view, wanted), given.trace)
+    return SymbolicArray(broadcast_view(given.cells, wanted), given.record)
 
 
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[SymbolicArray, ...]:
     arrays = arrays_of(args)
-    shape = broadcast(*(array.view.shape for array in arrays))
+    shape = broadcast(*(array.cells.shape for array in arrays))
     return tuple(
-        array if array.view.shape == shape else SymbolicArray(broadcast_view(array.view, shape), array.trace)
+        array if array.cells.shape == shape else SymbolicArray(broadcast_view(array.cells, shape), array.record)
         for array in arrays
     )
 
@@ -211,10 +211,10 @@ def flip(m: Any, axis: Any = None) -> SymbolicArray:
 
     def mirrored(position: tuple[Affine, ...]) -> list[Affine]:
         return [
-            array.view.shape[axis] - 1 - part if axis in axes else part for axis, part in enumerate(position)
+            array.cells.shape[axis] - 1 - part if axis in axes else part for axis, part in enumerate(position)
         ]
 
-    return remapped(array, array.view.shape, mirrored)
+    return remapped(array, array.cells.shape, mirrored)
 
 
 @implements(np.fliplr)
@@ -244,7 +244,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> SymbolicArray:
         raise ShapeError("Axes must be different.", loc=user_location(), fix="name two axes")
     turns = k % 4
     if turns == 0:
-        return remapped(array, array.view.shape, lambda position: position)
+        return remapped(array, array.cells.shape, lambda position: position)
     if turns == 2:
         return flip(array, (first, second))
     if turns == 1:
@@ -279,7 +279,7 @@ def _diagonal(array: SymbolicArray, offset: int, axis1: int, axis2: int) -> Symb
         full[rows], full[columns] = position[-1] + down, position[-1] + right
         return full
 
-    return remapped(array, [*(array.view.shape[axis] for axis in others), length], place)
+    return remapped(array, [*(array.cells.shape[axis] for axis in others), length], place)
 
 
 @implements(np.real)

@@ -164,7 +164,7 @@ def _weighted(
     message = "Weights sum to zero, can't be normalized"
 
     defined = elementwise(op("not_equal"), scale, 0)
-    current_trace().check(scale.view.shape, defined.load, "ZeroDivisionError", message)
+    current_trace().check(scale.cells.shape, defined.load, "ZeroDivisionError", message)
     products = elementwise(op("multiply"), array, weights, dtype=kind.numpy)
     total = reduce_array(op("add"), products, axes, keepdims=keepdims)
     return elementwise(op("divide"), total, scale), scale
@@ -187,7 +187,7 @@ def _aligned_weights(
             fix="give one weight for each position of the axes",
         )
     order = sorted(range(len(axes)), key=lambda n: axes[n])
-    turned = SymbolicArray(weights.view.transpose(order), weights.trace)
+    turned = SymbolicArray(weights.cells.transpose(order), weights.record)
     return insert_axes(turned, [axis for axis in range(array.ndim) if axis not in axes])
 
 
