@@ -24,6 +24,7 @@ __all__ = [
     "exp",
     "exp2",
     "expm1",
+    "float32_power",
     "log",
     "log1p",
     "log2",
@@ -323,6 +324,19 @@ def log2(x: Term) -> Term:
 def log10(x: Term) -> Term:
     width = _WIDTHS[x.dtype]
     return _log_specials(x, _in_base(_logarithm(x), width.log10_e, width.log10_2))
+
+
+def float32_power(x: Term, y: Term) -> Term:
+    """`e**(y log |x|)` in float64, which leaves one rounding, and the special cases of C's `pow`."""
+    base = abs(x).cast(F64)
+    exponent = y.cast(F64) * _log_specials(base, _natural(_logarithm(base)))
+    size = _exp(_clamped(exponent, -150.0, 150.0)).cast(F32)
+    whole = y == y.op("floor")
+    half = y * 0.5
+    odd = whole & (half != half.op("floor"))
+    result = where(odd, size.op("copysign", x), size)
+    result = where((x < 0) & (x != -math.inf) & ~whole, math.nan, result)
+    return where((y == 0) | (x == 1) | ((x == -1) & (abs(y) == math.inf)), 1.0, result)
 
 
 # Trigonometry of float32, in float64.

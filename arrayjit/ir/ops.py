@@ -30,7 +30,7 @@ import numpy as np
 from . import elementary
 from . import expansions as define
 from . import references as reference
-from .dtype import F32, DType, Kind
+from .dtype import F32, F64, DType, Kind
 from .terms import Builder
 
 __all__ = ["OPS", "Builder", "Op", "op"]
@@ -94,6 +94,10 @@ def _spelled(f: str = "", i: str = "", u: str = "", b: str = "") -> Mapping[Kind
 
 def _not_floats(dtypes: Sequence[DType]) -> bool:
     return not dtypes[0].is_float
+
+
+def _not_doubles(dtypes: Sequence[DType]) -> bool:
+    return dtypes[0] is not F64
 
 
 def _not_bools(dtypes: Sequence[DType]) -> bool:
@@ -171,8 +175,8 @@ _ARITHMETIC = (
        c=_spelled("fmod{f}"), cost=30.0),
     Op("divmod_quotient", 2, np.floor_divide, "divmod", expand=define.divmod_quotient, cost=30.0),
     Op("divmod_remainder", 2, np.remainder, "divmod", output=1, expand=define.divmod_remainder, cost=30.0),
-    Op("power", 2, reference.power, "power", expand=define.power, expand_for=_not_floats,
-       llvm=_spelled("libm pow"), c=_spelled("pow{f}"), ulp=(1.0, 1.0), cost=60.0, dunder="pow"),
+    Op("power", 2, reference.power, "power", expand=define.power, expand_for=_not_doubles,
+       llvm=_spelled("libm pow"), c=_spelled("pow{f}"), ulp=(0.6, 1.0), cost=60.0, dunder="pow"),
     Op("float_power", 2, np.float_power, "float_power", expand=define.float_power, ulp=(1.0, 1.0), cost=60.0),
     Op("negative", 1, np.negative, "negative", expand=define.negative, expand_for=_not_floats,
        llvm=_spelled("fneg"), c=_spelled("-"), dunder="neg"),
