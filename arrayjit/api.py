@@ -19,7 +19,7 @@ from typing_extensions import ParamSpec
 
 from .compile import build
 from .errors import CompilerBug, UnknownTarget, UserError
-from .settings import Settings
+from .settings import Settings, default_target
 from .stages import Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
 from .tracer.function import Traced, call_inline, static_arguments, trace_function
@@ -88,12 +88,13 @@ class JitFunction(Generic[P, R]):
             return call_inline(self._function, args, kwargs)
         try:
             key, leaves = key_of(args, kwargs, self._static)
-            entry = self._variants.get((self._chosen(target), key))
+            chosen = self._chosen(target)
+            entry = self._variants.get((chosen, key))
             if entry is not None and entry[0].is_valid():
                 self._hits += 1
                 variant = entry[0]
             else:
-                variant = self._missed(self._chosen(target), key, args, kwargs)
+                variant = self._missed(chosen, key, args, kwargs)
             return variant(leaves)
         except (UserError, CompilerBug) as error:
             raise _without_our_frames(error) from error.__cause__
@@ -113,7 +114,7 @@ class JitFunction(Generic[P, R]):
 
     def _chosen(self, target: str | None) -> str:
         """The target of a call: the call's, else the context's, else the decorator's, else the setting's."""
-        chosen = target or _used_target.get() or self._target or Settings.from_environment().target
+        chosen = target or _used_target.get() or self._target or default_target()
         if not isinstance(chosen, str):
             raise UnknownTarget(f"a target is named by a string, not by {chosen!r}", loc=user_location())
         return chosen

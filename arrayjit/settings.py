@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "default_target"]
+
+
+def default_target() -> str:
+    """`ARRAYJIT_TARGET`: where functions run unless the program says; asked for at each call."""
+    return os.environ.get("ARRAYJIT_TARGET") or "sync_llvm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,17 +18,15 @@ class Settings:
     """`verify` checks the IR after every pass; `dump` is a folder for each stage's text, or "";
     `full_traceback` keeps arrayjit's own frames in tracebacks."""
 
-    target: str = "sync_llvm"
     verify: bool = False
     dump: str = ""
     full_traceback: bool = False
 
     @staticmethod
     def from_environment() -> Settings:
-        """`ARRAYJIT_TARGET`, `ARRAYJIT_VERIFY=1`, `ARRAYJIT_DUMP=dir`, `ARRAYJIT_TRACEBACK=full`."""
+        """`ARRAYJIT_VERIFY=1`, `ARRAYJIT_DUMP=dir`, `ARRAYJIT_TRACEBACK=full`."""
         env = os.environ
         return Settings(
-            target=env.get("ARRAYJIT_TARGET") or "sync_llvm",
             verify=env.get("ARRAYJIT_VERIFY", "") not in ("", "0"),
             dump=env.get("ARRAYJIT_DUMP", ""),
             full_traceback=env.get("ARRAYJIT_TRACEBACK", "") == "full",

@@ -38,7 +38,7 @@ class Variant:
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Run on the leaves of a call's arguments."""
         arrays = arrays_for(self._sources, leaves)
-        self._routine.launch([array.ctypes.data for array in arrays])
+        self._routine.launch([array.__array_interface__["data"][0] for array in arrays])
         write_back(self._sources, leaves, arrays)
         return unflatten(self._results, outputs_from(self._outputs, self._sources, leaves, arrays))
 

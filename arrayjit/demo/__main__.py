@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ..errors import UserError
-from ..settings import Settings
+from ..settings import default_target
 
 try:
     from .report import show
@@ -21,7 +21,7 @@ def main() -> int:
         description="Develop a photograph and train a small network, by NumPy and by arrayjit.",
     )
     parser.add_argument("--out", type=Path, default=Path("demo-pictures"), help="folder for the pictures")
-    parser.add_argument("--target", default=Settings.from_environment().target, help="what runs the code")
+    parser.add_argument("--target", default=default_target(), help="what runs the code")
     parser.add_argument("--small", action="store_true", help="less data and fewer runs: a quick check")
     options = parser.parse_args()
     try:
