@@ -38,6 +38,7 @@ __all__ = ["parse"]
 
 _SHORT_NAMES = {dtype.short for dtype in DTYPES}
 _LOOP_KINDS = {kind.value: kind for kind in LoopKind}
+_PLACE_KINDS = tuple(kind.value for kind in PlaceKind)
 _ACCESSES = ("read", "write", "update", "merge")
 
 
@@ -148,7 +149,9 @@ class _Reader:
             case ast.For(target=target, iter=ast.Call(func=ast.Name(id="each"), args=extents), body=[inner]):
                 targets = target.elts if isinstance(target, ast.Tuple) else [target]
                 bounds = [self.affine(extent) for extent in extents]
-                loops = tuple((self.fresh(t), e) for t, e in zip(targets, bounds, strict=True))
+                if len(targets) != len(bounds):
+                    _refuse(node.target, f"{len(bounds)} symbols")
+                loops = tuple(zip(map(self.fresh, targets), bounds, strict=True))
                 yield self.assignment(inner, loops)
             case ast.For(target=target, iter=ast.Call(func=ast.Name(id="range"), args=args), body=inner_body):
                 lo, hi, step = self.bounds(node, args)
@@ -363,6 +366,8 @@ def _literal(node: ast.expr, accepts: Callable[[Any], bool], expected: str) -> A
 def _place(node: ast.expr) -> Place:
     match node:
         case ast.Call(func=ast.Name(id="place"), args=[kind, offset, reason]):
+            if _text(kind) not in _PLACE_KINDS:
+                _refuse(kind, f"one of {', '.join(_PLACE_KINDS)}")
             return Place(PlaceKind(_text(kind)), _text(reason), _integer(offset))
         case _:
             _refuse(node, "a place")

@@ -2,16 +2,20 @@
 
 For both IRs:
 - a symbol is used inside the loop that introduces it, or is a static or dimension symbol, or a parameter;
-- an index has one position per axis, and stays inside constant extents;
-- an expression's dtypes fit: an op has its number of arguments, a condition is a bool, a stored value has
-  the tensor's dtype, an initial value too;
+- an index has one position per axis; where loops have constant bounds and nothing guards the access, it
+  stays inside constant extents;
+- an expression's dtypes fit: an op has the arguments and the result that NumPy gives it, a constant is one
+  that its dtype holds, a condition is a bool, a stored value has the tensor's dtype, an initial value too;
 - an op that accumulates has an identity, `contract` needs a float multiply under `accum=add`;
-- a parameter that is only read is not written; steps are not 0; a tensor is a parameter once.
+- a parameter that is only read is not written; steps are not 0; a tensor is a parameter once;
+- the flat form of a tensor has one axis and the tensor's dtype.
 
 For a Computation: without `accum`, every loop symbol of an assignment occurs in its index.
 For a Kernel: a variable is defined once, before its use, in an enclosing body; an iteration of a parallel
 or vector loop changes an outer variable only by accumulating; no `Raise` or `Barrier` stands inside a vector
-loop; a vector loop has a power of two of lanes; once anything is placed, every temporary is.
+loop; a vector loop has a power of two of lanes, stores to another cell in each iteration, and accumulates
+onto a variable with one op without reading it; a filled tensor is in C order; once anything is placed, every
+temporary is.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from dataclasses import dataclass, field
 
 from typing_extensions import assert_never
 
-from ..errors import InvalidProgram
+from ..errors import DTypeError, InvalidProgram
 from .assign import ArrayParam, Assign, Check, Computation, IndexParam, Loop, Note, Param, Statement
 from .dtype import BOOL, I64, DType
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
@@ -41,54 +45,86 @@ from .loops import (
     Store,
     Update,
 )
-from .ops import Op
+from .ops import OPS, Op
+from .resolve import resolve
 from .tensor import Tensor
 from .walk import walk
 
 __all__ = ["verify_computation", "verify_kernel"]
 
-Ranges = dict[Symbol, tuple[int, int] | None]
-
 
 def verify_computation(computation: Computation) -> None:
     """Raises InvalidProgram for the first broken rule."""
-    rules = _Rules(computation.name, _access(computation.params), _bound_symbols(computation.params), {})
-    _check_statements(computation.body, rules)
+    _check_statements(computation.body, _Rules.of(computation.name, computation.params, {}))
 
 
 def verify_kernel(kernel: Kernel) -> None:
     """Raises InvalidProgram for the first broken rule."""
-    rules = _Rules(kernel.name, _access(kernel.params), _bound_symbols(kernel.params), kernel.placement)
-    _check_body(kernel.body, rules, _Scope())
+    _check_body(kernel.body, _Rules.of(kernel.name, kernel.params, kernel.placement))
 
 
-def _access(params: Sequence[Param]) -> dict[Tensor, str]:
-    access: dict[Tensor, str] = {}
-    for param in params:
-        if isinstance(param, ArrayParam):
-            if param.tensor in access:
-                raise InvalidProgram(f"{param.tensor} is a parameter twice")
-            access[param.tensor] = param.access
-    return access
+@dataclass(slots=True)
+class _Vector:
+    """A vector loop: how deep it stands, what it accumulates from outside and which variables it reads."""
 
-
-def _bound_symbols(params: Sequence[Param]) -> Ranges:
-    return {param.symbol: None for param in params if isinstance(param, IndexParam)}
+    symbol: Symbol
+    depth: int
+    accumulated: dict[Variable, Op] = field(default_factory=dict)
+    read: set[Variable] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class _Rules:
-    """The rules about expressions and cells; `ranges` has the first and last value of each symbol in
-    scope, where they are known."""
+    """What is in force at a statement, and the rules about expressions and cells.
+
+    `ranges` has the first and last value of each symbol in scope, None where they are no constants;
+    `guards` counts the enclosing statements that may never run, `depth` the enclosing loops whose
+    iterations are independent; `variables` has the depth at which each variable in scope is defined.
+    """
 
     program: str
     access: Mapping[Tensor, str]
-    ranges: Ranges
     placement: Mapping[Tensor, Place]
+    ranges: dict[Symbol, tuple[int, int] | None]
+    guards: int = 0
+    variables: dict[Variable, int] = field(default_factory=dict)
+    depth: int = 0
+    vector: _Vector | None = None
+
+    @staticmethod
+    def of(name: str, params: Sequence[Param], placement: Mapping[Tensor, Place]) -> _Rules:
+        rules = _Rules(name, {}, placement, {})
+        access: dict[Tensor, str] = {}
+        for param in params:
+            match param:
+                case ArrayParam(tensor=tensor):
+                    rules.require(tensor not in access, f"{tensor} is a parameter twice")
+                    access[tensor] = param.access
+                case IndexParam(symbol=symbol):
+                    rules.ranges[symbol] = None
+                case _:
+                    assert_never(param)
+        rules.access = access
+        return rules
 
     def require(self, holds: bool, message: str) -> None:
         if not holds:
             raise InvalidProgram(f"{self.program}: {message}")
+
+    # symbols and cells
+
+    def enter(self, symbol: Symbol, lo: Affine, hi: Affine, step: int = 1) -> None:
+        """Bring a loop's symbol into scope."""
+        self.affine(lo)
+        self.affine(hi)
+        self.require(step != 0, f"loop {symbol.hint} has step 0")
+        self.require(symbol not in self.ranges, f"symbol {symbol.hint} is introduced by two nested loops")
+        values = range(lo.offset, hi.offset, step) if lo.is_constant and hi.is_constant else range(0)
+        self.ranges[symbol] = (min(values[0], values[-1]), max(values[0], values[-1])) if values else None
+        self.guards += not values
+
+    def leave(self, symbol: Symbol) -> None:
+        self.guards -= self.ranges.pop(symbol) is None
 
     def affine(self, value: Affine) -> None:
         for symbol in value.symbols:
@@ -99,33 +135,32 @@ class _Rules:
         rank = tensor.rank
         self.require(len(index) == rank, f"{tensor} has {rank} axes and is indexed with {len(index)}")
         self.storage(tensor)
+        strided = tensor.base is not None and tensor.storage.strides is not None
         for position, extent in zip(index, tensor.shape, strict=True):
             self.affine(position)
             ends = self.bounds(position)
-            if ends is None or not extent.is_constant or tensor.base is not None:
-                continue
-            inside = ends[0] > ends[1] or (ends[0] >= 0 and ends[1] < extent.offset)
-            self.require(inside, f"{tensor} is indexed from {ends[0]} to {ends[1]}")
+            if ends is not None and extent.is_constant and not self.guards and not strided:
+                inside = ends[0] >= 0 and ends[1] < extent.offset
+                self.require(inside, f"{tensor} is indexed from {ends[0]} to {ends[1]}")
 
     def bounds(self, position: Affine) -> tuple[int, int] | None:
-        """The least and greatest value of an index, if known; an empty range where a loop never runs."""
-        ranges: dict[Symbol, tuple[int, int]] = {}
-        for symbol in position.symbols:
-            ends = self.ranges.get(symbol)
-            if ends is not None:
-                if ends[0] > ends[1]:
-                    return (0, -1)
-                ranges[symbol] = ends
-        return position.bounds(ranges)
+        """The least and the greatest value of an index, if known."""
+        ends = {symbol: self.ranges.get(symbol) for symbol in position.symbols}
+        return position.bounds({symbol: known for symbol, known in ends.items() if known is not None})
 
     def storage(self, tensor: Tensor) -> None:
         owner = tensor.storage
         placed = owner in self.access or not self.placement or owner in self.placement
         self.require(placed, f"temporary {owner} has no place")
+        if tensor.base is not None:
+            fits = tensor.rank == 1 and tensor.dtype is tensor.base.dtype
+            self.require(fits, f"{tensor} is no flat form of {tensor.base}")
 
     def written(self, tensor: Tensor) -> None:
         allowed = self.access.get(tensor.storage, "write") in ("write", "update")
         self.require(allowed, f"{tensor} is a parameter that may only be read, and is written")
+
+    # expressions
 
     def same(self, dtype: DType, expected: DType, what: str) -> None:
         self.require(dtype is expected, f"{what} is {dtype}, {expected} is needed")
@@ -136,9 +171,11 @@ class _Rules:
             fits = isinstance(value, Apply) and value.op.name == "multiply" and value.dtype.is_float
             self.require(fits and op.name == "add", "contract needs a float multiply accumulated by add")
 
-    def expression(self, expr: Expr, variables: _Scope | None) -> DType:
+    def expression(self, expr: Expr) -> DType:
         for node in walk(expr):
             match node:
+                case Const():
+                    self.constant(node)
                 case Load(tensor=tensor, index=index):
                     self.cell(tensor, index)
                 case Gather(tensor=tensor, index=parts):
@@ -147,33 +184,45 @@ class _Rules:
                     for part in parts:
                         self.same(dtype_of(part), I64, f"an index of {tensor}")
                 case Local(variable=variable):
-                    seen = variables is not None and variables.has(variable)
+                    seen = variable in self.variables
                     self.require(seen, f"variable {variable.hint} is used where it is not defined")
+                    if self.vector is not None:
+                        self.vector.read.add(variable)
                 case Index(value=value):
                     self.affine(value)
-                case Apply(op=op, args=args):
-                    self.require(len(args) == op.arity, f"{op} takes {op.arity} arguments, not {len(args)}")
-                case Const() | Cast():
+                case Apply():
+                    self.apply(node)
+                case Cast():
                     pass
                 case _:
                     assert_never(node)
         return dtype_of(expr)
 
-    def enter(self, symbol: Symbol, lo: Affine, hi: Affine, step: int = 1) -> None:
-        """Bring a loop's symbol into scope."""
-        self.affine(lo)
-        self.affine(hi)
-        self.require(step != 0, f"loop {symbol.hint} has step 0")
-        self.require(symbol not in self.ranges, f"symbol {symbol.hint} is introduced by two nested loops")
-        low, high = self.bounds(lo), self.bounds(hi)
-        if low is None or high is None:
-            self.ranges[symbol] = None
-            return
-        values = range(low[0], high[1], step) if step > 0 else range(low[1], high[0], step)
-        self.ranges[symbol] = (min(values), max(values)) if values else (0, -1)
+    def constant(self, const: Const) -> None:
+        try:
+            held = const.dtype.numpy.type(const.value)
+            exact = bool(held == const.value or held != held)
+        except OverflowError:
+            exact = False
+        self.require(exact, f"{const.dtype} does not hold the constant {const.value}")
 
-    def leave(self, symbol: Symbol) -> None:
-        del self.ranges[symbol]
+    def apply(self, node: Apply) -> None:
+        op = node.op
+        self.require(len(node.args) == op.arity, f"{op} takes {op.arity} arguments, not {len(node.args)}")
+        if OPS.get(op.name) is not op:
+            return
+        args = tuple(dtype_of(arg) for arg in node.args)
+        listed = ", ".join(str(dtype) for dtype in args)
+        try:
+            wanted, result = resolve(op, args)
+        except DTypeError as error:
+            raise InvalidProgram(f"{self.program}: {op} of {listed}: {error.what}") from None
+        needed = ", ".join(str(dtype) for dtype in wanted)
+        self.require(args == wanted, f"{op} is given {listed}, and computes in {needed}")
+        self.same(node.dtype, result, f"the result of {op} of {listed}")
+
+
+# ---- statements of a Computation ---------------------------------------------------------------------
 
 
 def _check_statements(body: Iterable[Statement], rules: _Rules) -> None:
@@ -183,7 +232,7 @@ def _check_statements(body: Iterable[Statement], rules: _Rules) -> None:
                 _check_assign(statement, rules)
             case Check(loops=loops, condition=condition):
                 _enter_all(loops, rules)
-                rules.same(rules.expression(condition, None), BOOL, "a checked condition")
+                rules.same(rules.expression(condition), BOOL, "a checked condition")
                 _leave_all(loops, rules)
             case Loop(symbol=symbol, lo=lo, hi=hi, step=step, body=inner):
                 rules.enter(symbol, lo, hi, step)
@@ -207,14 +256,14 @@ def _leave_all(loops: Iterable[tuple[Symbol, Affine]], rules: _Rules) -> None:
 
 def _check_assign(assign: Assign, rules: _Rules) -> None:
     _enter_all(assign.loops, rules)
-    dtype = rules.expression(assign.value, None)
+    dtype = rules.expression(assign.value)
     rules.same(dtype, assign.into.dtype, f"the value assigned to {assign.into}")
     rules.cell(assign.into, assign.index)
     rules.written(assign.into)
     if assign.accum is not None:
         rules.accumulates(assign.accum, assign.value, assign.contract)
         if assign.initial is not None:
-            initial = rules.expression(assign.initial, None)
+            initial = rules.expression(assign.initial)
             rules.same(initial, assign.into.dtype, f"the initial value of {assign.into}")
     else:
         used = {symbol for position in assign.index for symbol in position.symbols}
@@ -224,80 +273,98 @@ def _check_assign(assign: Assign, rules: _Rules) -> None:
     _leave_all(assign.loops, rules)
 
 
-@dataclass(slots=True)
-class _Scope:
-    """The variables of the enclosing bodies; `frozen` are those that may only accumulate here."""
-
-    variables: set[Variable] = field(default_factory=set)
-    frozen: frozenset[Variable] = frozenset()
-    in_vector: bool = False
-
-    def has(self, variable: Variable) -> bool:
-        return variable in self.variables
-
-    def inside(self, loop: For) -> _Scope:
-        independent = loop.kind not in (LoopKind.SEQUENTIAL, LoopKind.UNROLLED)
-        frozen = self.frozen | self.variables if independent else self.frozen
-        return _Scope(set(self.variables), frozenset(frozen), self.in_vector or loop.kind is LoopKind.VECTOR)
-
-    def copy(self) -> _Scope:
-        return _Scope(set(self.variables), self.frozen, self.in_vector)
+# ---- statements of a Kernel --------------------------------------------------------------------------
 
 
-def _check_body(body: Iterable[Stmt], rules: _Rules, scope: _Scope) -> None:
+def _check_body(body: Iterable[Stmt], rules: _Rules) -> None:
+    defined = []
     for stmt in body:
         match stmt:
             case For():
-                _check_loop(stmt, rules, scope)
-            case Store(tensor=tensor, index=index, value=value):
-                rules.same(rules.expression(value, scope), tensor.dtype, f"the value stored in {tensor}")
-                rules.cell(tensor, index)
-                rules.written(tensor)
-            case Fill(tensor=tensor, value=value):
-                rules.same(rules.expression(value, scope), tensor.dtype, f"the value that fills {tensor}")
-                rules.storage(tensor)
-                rules.written(tensor)
+                _check_loop(stmt, rules)
+            case Store() | Fill():
+                _check_write(stmt, rules)
             case Define(variable=variable, value=value):
-                dtype = rules.expression(value, scope)
+                dtype = rules.expression(value)
                 rules.same(dtype, variable.dtype, f"the value of variable {variable.hint}")
-                rules.require(not scope.has(variable), f"variable {variable.hint} is defined twice")
-                scope.variables.add(variable)
+                new = variable not in rules.variables
+                rules.require(new, f"variable {variable.hint} is defined twice")
+                rules.variables[variable] = rules.depth
+                defined.append(variable)
             case Update():
-                _check_update(stmt, rules, scope)
+                _check_update(stmt, rules)
             case If(condition=condition, body=inner, orelse=orelse):
-                rules.same(rules.expression(condition, scope), BOOL, "a condition")
-                _check_body(inner, rules, scope.copy())
-                _check_body(orelse, rules, scope.copy())
+                rules.same(rules.expression(condition), BOOL, "a condition")
+                rules.guards += 1
+                _check_body(inner, rules)
+                _check_body(orelse, rules)
+                rules.guards -= 1
             case Raise(condition=condition):
-                rules.same(rules.expression(condition, scope), BOOL, "a condition")
-                rules.require(not scope.in_vector, "a Raise stands inside a vector loop")
+                rules.same(rules.expression(condition), BOOL, "a condition")
+                rules.require(rules.vector is None, "a Raise stands inside a vector loop")
             case Barrier():
-                rules.require(not scope.in_vector, "a Barrier stands inside a vector loop")
+                rules.require(rules.vector is None, "a Barrier stands inside a vector loop")
             case Comment():
                 pass
             case _:
                 assert_never(stmt)
+    for variable in defined:
+        del rules.variables[variable]
 
 
-def _check_update(stmt: Update, rules: _Rules, scope: _Scope) -> None:
-    variable = stmt.variable
-    dtype = rules.expression(stmt.value, scope)
+def _check_write(stmt: Store | Fill, rules: _Rules) -> None:
+    tensor = stmt.tensor
+    dtype = rules.expression(stmt.value)
+    rules.written(tensor)
+    if isinstance(stmt, Store):
+        rules.same(dtype, tensor.dtype, f"the value stored in {tensor}")
+        rules.cell(tensor, stmt.index)
+        if rules.vector is not None:
+            symbol = rules.vector.symbol
+            moves = any(position.coefficient(symbol) for position in stmt.index)
+            rules.require(moves, f"vector loop {symbol.hint} stores to the same cell of {tensor} again")
+    else:
+        rules.same(dtype, tensor.dtype, f"the value that fills {tensor}")
+        rules.storage(tensor)
+        rules.require(tensor.storage.strides is None, f"{tensor} is filled, and is not in C order")
+
+
+def _check_update(stmt: Update, rules: _Rules) -> None:
+    variable, accum = stmt.variable, stmt.accum
+    dtype = rules.expression(stmt.value)
     rules.same(dtype, variable.dtype, f"the value of variable {variable.hint}")
-    rules.require(scope.has(variable), f"variable {variable.hint} is updated where it is not defined")
-    if stmt.accum is None:
+    depth = rules.variables.get(variable)
+    if depth is None:
+        raise InvalidProgram(f"{rules.program}: variable {variable.hint} is updated where it is not defined")
+    if accum is None:
         rules.require(
-            variable not in scope.frozen,
+            depth == rules.depth,
             f"variable {variable.hint} is carried by a loop whose iterations are independent",
         )
-    else:
-        rules.accumulates(stmt.accum, stmt.value, stmt.contract)
+        return
+    rules.accumulates(accum, stmt.value, stmt.contract)
+    vector = rules.vector
+    if vector is not None and depth <= vector.depth:
+        known = vector.accumulated.setdefault(variable, accum)
+        rules.require(known is accum, f"variable {variable.hint} accumulates by {known} and by {accum}")
 
 
-def _check_loop(loop: For, rules: _Rules, scope: _Scope) -> None:
+def _check_loop(loop: For, rules: _Rules) -> None:
+    hint = loop.symbol.hint
     power = loop.lanes > 0 and loop.lanes & (loop.lanes - 1) == 0
-    rules.require(power, f"loop {loop.symbol.hint} has {loop.lanes} lanes, which is no power of two")
-    if loop.kind is LoopKind.VECTOR:
-        rules.require(not scope.in_vector, f"vector loop {loop.symbol.hint} stands inside another")
+    rules.require(power, f"loop {hint} has {loop.lanes} lanes, which is no power of two")
     rules.enter(loop.symbol, loop.lo, loop.hi, loop.step)
-    _check_body(loop.body, rules, scope.inside(loop))
+    independent = loop.kind not in (LoopKind.SEQUENTIAL, LoopKind.UNROLLED)
+    rules.depth += independent
+    if loop.kind is LoopKind.VECTOR:
+        rules.require(rules.vector is None, f"vector loop {hint} stands inside another")
+        vector = rules.vector = _Vector(loop.symbol, rules.depth - 1)
+        _check_body(loop.body, rules)
+        for variable in vector.accumulated:
+            unread = variable not in vector.read
+            rules.require(unread, f"variable {variable.hint} is accumulated and read in one vector loop")
+        rules.vector = None
+    else:
+        _check_body(loop.body, rules)
+    rules.depth -= independent
     rules.leave(loop.symbol)
