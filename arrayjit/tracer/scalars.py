@@ -1,7 +1,8 @@
 """Python scalars among themselves: Python's arithmetic, not NumPy's.
 
 A traced `int` is an int64 and a traced `float` a float64. Where Python would raise, or leave these types
-(a bigger integer, a complex number), a check makes the compiled function raise.
+(a bigger integer, a complex number), a check makes the compiled function raise. Beside a float an int is
+rounded to float64 first, as Python does in arithmetic but not in comparisons of ints beyond 2**53.
 """
 
 from __future__ import annotations
