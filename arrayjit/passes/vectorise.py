@@ -52,8 +52,8 @@ MAX_LANES = 64
 REGISTER_BYTES = 64
 LIGHT_COST = 6.0
 UNKNOWN_TRIPS = 256
-LATENCY = 8.0
-"""What an addition that waits for the one before it costs at least."""
+LATENCY = 2.0
+"""What it costs to wait for the value before, in an accumulation."""
 
 
 def vectorise(kernel: Kernel, caps: Caps) -> Kernel:
@@ -100,11 +100,9 @@ def _as_vector(loop: For, count: int, tally: _Tally) -> tuple[float, Stmt] | Non
     while lanes >= MIN_LANES:
         if lanes <= count:
             once, rest = tally.cost(lanes), count % lanes * tally.cost(1)
-            fold = 0.0
-            if facts.sums:
-                once, fold = max(once, LATENCY), 2.0 * lanes.bit_length()
             if rest and repeats:
                 rest = once
+            fold = 2.0 * lanes.bit_length() if facts.sums else 0.0
             options.append((count // lanes * once + rest + fold, -lanes))
         lanes //= 2
     cost, negated = min(options)
@@ -211,8 +209,9 @@ class _Tally:
             match stmt:
                 case Store(tensor=tensor, index=index):
                     self._access(tensor, index, times)
-                case Update(variable=variable, accum=Op(cost=cost)):
-                    self._registers(variable.dtype, cost * times)
+                case Update(variable=variable, accum=Op(cost=cost), contract=contract):
+                    self.once += LATENCY * times
+                    self._registers(variable.dtype, 0.0 if contract else cost * times)
                 case For(body=inner, trips=trips):
                     self.once += times
                     self._body(inner, times * (UNKNOWN_TRIPS if trips is None else trips))
