@@ -2,8 +2,7 @@
 
 Each is right for every argument (NaN, infinities, subnormal numbers, overflow, -0.0), within the error
 that its row in `ops.py` publishes, and, being made of exactly rounded primitives, gives the same bits on
-every target. Polynomials are minimax fits. float32 trigonometry reduces its argument in float64, exactly
-for all of float32; float64 trigonometry stays the C library's.
+every target. Polynomials are minimax fits. `widened.py` has the functions that only float32 gets this way.
 """
 
 from __future__ import annotations
@@ -17,21 +16,24 @@ from .layout import largest_exponent, mantissa_bits, power_of_two, shifted_right
 from .terms import Number, Term, definition, fma, where
 
 __all__ = [
-    "cos",
+    "clamped",
     "cosh",
     "erf",
     "erfc",
     "exp",
     "exp2",
+    "exp_in_span",
     "expm1",
-    "float32_power",
+    "horner",
     "log",
     "log1p",
     "log2",
     "log10",
-    "sin",
+    "log_specials",
+    "logarithm",
+    "natural",
+    "rounded",
     "sinh",
-    "tan",
     "tanh",
 ]
 
@@ -119,18 +121,18 @@ def _polynomial(x: Term, coefficients: tuple[float, ...]) -> Term:
     """From the constant term up; long ones in two interleaved chains, which halves the wait."""
     if len(coefficients) > 5:
         square = x * x
-        return fma(_horner(square, coefficients[1::2]), x, _horner(square, coefficients[0::2]))
-    return _horner(x, coefficients)
+        return fma(horner(square, coefficients[1::2]), x, horner(square, coefficients[0::2]))
+    return horner(x, coefficients)
 
 
-def _horner(x: Term, coefficients: tuple[float, ...]) -> Term:
+def horner(x: Term, coefficients: tuple[float, ...]) -> Term:
     total = x.const(coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         total = fma(total, x, coefficient)
     return total
 
 
-def _clamped(x: Term, bottom: Number, top: Number) -> Term:
+def clamped(x: Term, bottom: Number, top: Number) -> Term:
     """NaN stays NaN."""
     x = where(x > top, top, x)
     return where(x < bottom, bottom, x)
@@ -139,7 +141,7 @@ def _clamped(x: Term, bottom: Number, top: Number) -> Term:
 # Exponentials: x = k ln 2 + r with |r| <= ln 2 / 2, and e**x = 2**k (1 + q(r)).
 
 
-def _rounded(x: Term, factor: float) -> tuple[Term, Term]:
+def rounded(x: Term, factor: float) -> tuple[Term, Term]:
     """The integer nearest to `x * factor`, as a float and as an integer."""
     width = _WIDTHS[x.dtype]
     shifted = fma(x, factor, width.rounder)
@@ -153,7 +155,7 @@ def _expm1_near_zero(r: Term) -> Term:
 def _reduced(x: Term) -> tuple[Term, Term]:
     """`k` and `q(r)`."""
     width = _WIDTHS[x.dtype]
-    whole, k = _rounded(x, 1 / math.log(2))
+    whole, k = rounded(x, 1 / math.log(2))
     r = fma(whole, -width.ln2_low, fma(whole, -width.ln2_high, x))
     return k, _expm1_near_zero(r)
 
@@ -166,10 +168,10 @@ def _scaled(x: Term, k: Term) -> Term:
 
 
 def _in_span(x: Term) -> Term:
-    return _clamped(x, *_WIDTHS[x.dtype].exp_span)
+    return clamped(x, *_WIDTHS[x.dtype].exp_span)
 
 
-def _exp(x: Term, halvings: int = 0) -> Term:
+def exp_in_span(x: Term, halvings: int = 0) -> Term:
     """`e**x / 2**halvings`, for x within the span."""
     k, q = _reduced(x)
     return _scaled(q + 1.0, k - halvings if halvings else k)
@@ -177,14 +179,14 @@ def _exp(x: Term, halvings: int = 0) -> Term:
 
 @definition
 def exp(x: Term) -> Term:
-    return _exp(_in_span(x))
+    return exp_in_span(_in_span(x))
 
 
 @definition
 def exp2(x: Term) -> Term:
     top = largest_exponent(x.dtype) + 1.0
-    x = _clamped(x, -top - mantissa_bits(x.dtype) - 1.0, top)
-    whole, k = _rounded(x, 1.0)
+    x = clamped(x, -top - mantissa_bits(x.dtype) - 1.0, top)
+    whole, k = rounded(x, 1.0)
     r = (x - whole) * math.log(2)
     return _scaled(_expm1_near_zero(r) + 1.0, k)
 
@@ -192,7 +194,7 @@ def exp2(x: Term) -> Term:
 def _expm1_half(x: Term) -> Term:
     """`(e**x - 1) / 2`, which is finite wherever half of e**x is."""
     width = _WIDTHS[x.dtype]
-    k, q = _reduced(_clamped(x, width.expm1_bottom, width.exp_span[1]))
+    k, q = _reduced(clamped(x, width.expm1_bottom, width.exp_span[1]))
     large = k > mantissa_bits(x.dtype) + 4
     minus_half = power_of_two(where(large, 0, k) + (largest_exponent(x.dtype) - 1), x.dtype) - 0.5
     return _scaled(where(large, q + 1.0, q), k - 1) + where(large, 0.0, minus_half)
@@ -213,7 +215,7 @@ def sinh(x: Term) -> Term:
 
 @definition
 def cosh(x: Term) -> Term:
-    half = _exp(_in_span(abs(x)), halvings=1)
+    half = exp_in_span(_in_span(abs(x)), halvings=1)
     return half + 0.25 / half
 
 
@@ -227,9 +229,9 @@ def tanh(x: Term) -> Term:
     size = abs(x)
     square = x * x
     small = size < 0.625
-    growth = _exp(where(size > 22.0, 22.0, size) * 2.0)
-    numerator = where(small, square * _horner(square, _TANH_NUMERATOR), 2.0)
-    denominator = where(small, _horner(square, _TANH_DENOMINATOR), growth + 1.0)
+    growth = exp_in_span(where(size > 22.0, 22.0, size) * 2.0)
+    numerator = where(small, square * horner(square, _TANH_NUMERATOR), 2.0)
+    denominator = where(small, horner(square, _TANH_DENOMINATOR), growth + 1.0)
     fraction = numerator / denominator
     return where(small, fma(size, fraction, size), 1.0 - fraction).op("copysign", x)
 
@@ -246,7 +248,7 @@ class Logarithm:
     low: Term
 
 
-def _logarithm(x: Term, correction: Term | None = None) -> Logarithm:
+def logarithm(x: Term, correction: Term | None = None) -> Logarithm:
     """Of x, or of x + correction * x where the correction is tiny."""
     mantissa, bias = mantissa_bits(x.dtype), largest_exponent(x.dtype)
     lift = mantissa + 2
@@ -279,12 +281,12 @@ def _log1p_parts(k: Term, f: Term, correction: Term | None) -> Logarithm:
     return Logarithm(k, high, low if correction is None else low + correction)
 
 
-def _natural(parts: Logarithm) -> Term:
+def natural(parts: Logarithm) -> Term:
     width = _WIDTHS[parts.k.dtype]
     return fma(parts.k, width.ln2_high, parts.high + fma(parts.k, width.ln2_low, parts.low))
 
 
-def _log_specials(x: Term, result: Term) -> Term:
+def log_specials(x: Term, result: Term) -> Term:
     """0 and infinity; NaN for negative numbers and NaN."""
     outside = where(x == 0, x.const(-math.inf), math.nan)
     return where(x > 0, where(x == math.inf, x, result), outside)
@@ -292,15 +294,15 @@ def _log_specials(x: Term, result: Term) -> Term:
 
 @definition
 def log(x: Term) -> Term:
-    return _log_specials(x, _natural(_logarithm(x)))
+    return log_specials(x, natural(logarithm(x)))
 
 
 @definition
 def log1p(x: Term) -> Term:
     total = x + 1.0
     lost = where(abs(x) < 1.0, x - (total - 1.0), 1.0 - (total - x))
-    result = _natural(_logarithm(total, lost / total))
-    return where(abs(x) < _NEGLIGIBLE, x, _log_specials(total, result))
+    result = natural(logarithm(total, lost / total))
+    return where(abs(x) < _NEGLIGIBLE, x, log_specials(total, result))
 
 
 def _in_base(parts: Logarithm, factor: tuple[float, float], log_2: tuple[float, float]) -> Term:
@@ -317,97 +319,13 @@ def _in_base(parts: Logarithm, factor: tuple[float, float], log_2: tuple[float, 
 
 @definition
 def log2(x: Term) -> Term:
-    return _log_specials(x, _in_base(_logarithm(x), _WIDTHS[x.dtype].log2_e, (1.0, 0.0)))
+    return log_specials(x, _in_base(logarithm(x), _WIDTHS[x.dtype].log2_e, (1.0, 0.0)))
 
 
 @definition
 def log10(x: Term) -> Term:
     width = _WIDTHS[x.dtype]
-    return _log_specials(x, _in_base(_logarithm(x), width.log10_e, width.log10_2))
-
-
-def float32_power(x: Term, y: Term) -> Term:
-    """`e**(y log |x|)` in float64, which leaves one rounding, and the special cases of C's `pow`."""
-    base = abs(x).cast(F64)
-    exponent = y.cast(F64) * _log_specials(base, _natural(_logarithm(base)))
-    size = _exp(_clamped(exponent, -150.0, 150.0)).cast(F32)
-    whole = y == y.op("floor")
-    half = y * 0.5
-    odd = whole & (half != half.op("floor"))
-    result = where(odd, size.op("copysign", x), size)
-    result = where((x < 0) & (x != -math.inf) & ~whole, math.nan, result)
-    return where((y == 0) | (x == 1) | ((x == -1) & (abs(y) == math.inf)), 1.0, result)
-
-
-# Trigonometry of float32, in float64.
-
-# 1 / 2 pi in pieces of 28 bits: the product of each with a float32 is exact.
-_TURNS = tuple(
-    float.fromhex(piece)
-    for piece in (
-        "0x1.45f306cp-3", "0x1.c9c882ap-31", "0x1.4fe13aap-61", "0x1.e8fa9a6p-89", "0x1.dc0db62p-118",
-        "0x1.2b32788p-147", "0x1.c820ff2p-177",
-    )
-)  # fmt: skip
-_SIN_TAIL = (-0.1666666666383839, 0.008333331867597785, -0.0001984008271995345, 2.7249390373707137e-06)
-_COS_TAIL = (0.04166666666430764, -0.001388888766604295, 2.4800596992487034e-05, -2.7300507935455277e-07)
-
-
-# From here on the product with any float32 is below one turn.
-_SMALL_TURNS = 5
-
-
-def _quarters(x: Term) -> tuple[Term, Term]:
-    """The nearest number of quarter turns, as a float, and the rest of the angle in radians.
-
-    Whole turns are dropped from each exact product before they are added, so no argument is too large.
-    """
-    wide = x.cast(F64)
-    turns = wide.const(0.0)
-    for piece in _TURNS[:_SMALL_TURNS]:
-        product = wide * piece
-        turns = turns + (product - product.op("rint"))
-    for piece in _TURNS[_SMALL_TURNS:]:
-        turns = fma(wide, piece, turns)
-    quarters = turns * 4.0
-    whole = quarters.op("rint")
-    return whole.cast(F32), (quarters - whole) * (math.pi / 2)
-
-
-def _sin_and_cos(r: Term) -> tuple[Term, Term]:
-    """For |r| <= pi / 4."""
-    square = r * r
-    sine = fma(square * r, _horner(square, _SIN_TAIL), r)
-    cosine = fma(square * square, _horner(square, _COS_TAIL), fma(square, -0.5, 1.0))
-    return sine, cosine
-
-
-def _wave(x: Term, ahead: int) -> Term:
-    """The sine of x, so many quarter turns ahead."""
-    whole, r = _quarters(x)
-    count = _rounded(whole, 1.0)[1] + ahead
-    sine, cosine = _sin_and_cos(r.cast(F32))
-    value = where((count & 1) == 0, sine, cosine)
-    return where((count & 2) == 0, value, -value)
-
-
-@definition
-def sin(x: Term) -> Term:
-    return where(x == 0, x, _wave(x, 0))
-
-
-@definition
-def cos(x: Term) -> Term:
-    return _wave(x, 1)
-
-
-@definition
-def tan(x: Term) -> Term:
-    whole, r = _quarters(x)
-    sine, cosine = _sin_and_cos(r)
-    even = (_rounded(whole, 1.0)[1] & 1) == 0
-    value = where(even, sine, -cosine) / where(even, cosine, sine)
-    return where(x == 0, x, value.cast(F32))
+    return log_specials(x, _in_base(logarithm(x), width.log10_e, width.log10_2))
 
 
 # The error function
@@ -449,16 +367,16 @@ def _erfc_large(size: Term, coefficients: tuple[float, ...]) -> Term:
     square = size * size
     lost = fma(size, size, -square)
     scale = _polynomial(t, coefficients) * shrink
-    return _exp(_in_span(-square)) * fma(scale, -lost, scale)
+    return exp_in_span(_in_span(-square)) * fma(scale, -lost, scale)
 
 
 @definition
 def erf(x: Term) -> Term:
     size = abs(x)
     if x.dtype is F32:
-        large = 1.0 - _exp(_polynomial(where(size > 4.0, 4.0, size), _ERF32_LARGE))
+        large = 1.0 - exp_in_span(_polynomial(where(size > 4.0, 4.0, size), _ERF32_LARGE))
         return where(size < 0.927, _erf_small(x), large.op("copysign", x))
-    large = 1.0 - _erfc_large(_clamped(size, 1.0, 6.0), _ERF64_LARGE)
+    large = 1.0 - _erfc_large(clamped(size, 1.0, 6.0), _ERF64_LARGE)
     return where(size < 1.0, _erf_small(x), large.op("copysign", x))
 
 
@@ -472,5 +390,5 @@ def erfc(x: Term) -> Term:
 
 def _erfc(x: Term, top: float, coefficients: tuple[float, ...]) -> Term:
     size = abs(x)
-    large = _erfc_large(_clamped(size, 0.5, top), coefficients)
+    large = _erfc_large(clamped(size, 0.5, top), coefficients)
     return where(size < 0.5, 1.0 - _erf_small(x), where(x < 0, 2.0 - large, large))

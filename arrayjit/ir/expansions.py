@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from .dtype import BOOL, F64, I32, Kind, named
-from .elementary import float32_power
 from .layout import largest_exponent, mantissa_bits, power_of_two, signed, unsigned
 from .terms import Term, definition, where
 
@@ -267,11 +266,9 @@ def fmod(x: Term, y: Term) -> Term:
 
 
 @definition
-def power(x: Term, y: Term) -> Term:
-    """Integers: square and multiply, modulo the width. NumPy raises for negative exponents: whoever builds
+def integer_power(x: Term, y: Term) -> Term:
+    """Square and multiply, modulo the width. NumPy raises for negative exponents: whoever builds
     the program puts a Check before."""
-    if x.dtype.is_float:
-        return float32_power(x, y)
     result = where((y & 1) != 0, x, 1)
     for bit in range(1, x.dtype.bits - (x.dtype.kind is Kind.INT)):
         x = x * x

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from . import elementary
+from . import elementary, widened
 from . import expansions as define
 from . import references as reference
 from .dtype import F32, F64, DType, Kind
@@ -153,11 +153,16 @@ def _written(name: str, ulp: tuple[float, float], cost: float) -> Op:
 
 def _libm(name: str, ulp: tuple[float, float], cost: float, function: str = "", arity: int = 1) -> Op:
     """A float function of NumPy's that the C library has, under the same name unless `function` is given;
-    float32 trigonometry is `elementary.py`'s."""
+    that of float32 is in `widened.py`."""
     function = function or name
     return Op(name, arity, getattr(np, name), name, llvm=_spelled(f"libm {function}"),
-              c=_spelled(function + "{f}"), ulp=ulp, cost=cost, expand=getattr(elementary, name, None),
+              c=_spelled(function + "{f}"), ulp=ulp, cost=cost, expand=getattr(widened, name),
               expand_for=_single)  # fmt: skip
+
+
+def _power(builder: Builder, x: Any, y: Any) -> Any:
+    define_it = widened.power if builder.dtype(x) is F32 else define.integer_power
+    return define_it(builder, x, y)
 
 
 _ARITHMETIC = (
@@ -175,7 +180,7 @@ _ARITHMETIC = (
        c=_spelled("fmod{f}"), cost=30.0),
     Op("divmod_quotient", 2, np.floor_divide, "divmod", expand=define.divmod_quotient, cost=30.0),
     Op("divmod_remainder", 2, np.remainder, "divmod", output=1, expand=define.divmod_remainder, cost=30.0),
-    Op("power", 2, reference.power, "power", expand=define.power, expand_for=_not_doubles,
+    Op("power", 2, reference.power, "power", expand=_power, expand_for=_not_doubles,
        llvm=_spelled("libm pow"), c=_spelled("pow{f}"), ulp=(0.6, 1.0), cost=60.0, dunder="pow"),
     Op("float_power", 2, np.float_power, "float_power", expand=define.float_power, ulp=(1.0, 1.0), cost=60.0),
     Op("negative", 1, np.negative, "negative", expand=define.negative, expand_for=_not_floats,
@@ -280,18 +285,18 @@ _ELEMENTARY = (
     _libm("sin", (1.6, 1.0), 25.0),
     _libm("cos", (1.6, 1.0), 25.0),
     _libm("tan", (0.6, 1.0), 40.0),
-    _libm("arcsin", (1.0, 1.0), 40.0, "asin"),
-    _libm("arccos", (1.0, 1.0), 40.0, "acos"),
-    _libm("arctan", (1.0, 1.0), 40.0, "atan"),
-    _libm("arctan2", (2.0, 1.0), 50.0, "atan2", arity=2),
+    _libm("arcsin", (0.6, 1.0), 40.0, "asin"),
+    _libm("arccos", (0.6, 1.0), 40.0, "acos"),
+    _libm("arctan", (0.6, 1.0), 40.0, "atan"),
+    _libm("arctan2", (0.6, 1.0), 50.0, "atan2", arity=2),
     _written("sinh", (2.5, 2.6), 40.0),
     _written("cosh", (1.6, 1.6), 40.0),
     _written("tanh", (1.5, 1.5), 30.0),
-    _libm("arcsinh", (2.0, 2.0), 40.0, "asinh"),
-    _libm("arccosh", (3.0, 3.0), 40.0, "acosh"),
-    _libm("arctanh", (2.0, 2.0), 40.0, "atanh"),
-    _libm("cbrt", (1.0, 4.0), 40.0),
-    _libm("hypot", (1.0, 1.0), 20.0, arity=2),
+    _libm("arcsinh", (0.6, 2.0), 40.0, "asinh"),
+    _libm("arccosh", (0.6, 3.0), 40.0, "acosh"),
+    _libm("arctanh", (0.6, 2.0), 40.0, "atanh"),
+    _libm("cbrt", (0.6, 4.0), 40.0),
+    _libm("hypot", (0.6, 1.0), 20.0, arity=2),
     Op("erf", 1, reference.erf, like="exp", expand=elementary.erf, ulp=(1.3, 1.1), cost=30.0),
     Op("erfc", 1, reference.erfc, like="exp", expand=elementary.erfc, ulp=(0.7, 4.5), cost=40.0),
 )  # fmt: skip
