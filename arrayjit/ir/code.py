@@ -46,3 +46,9 @@ class Code:
     params: tuple[Param, ...]
     arena_bytes: int = 0
     failures: tuple[Failure, ...] = ()
+
+    @property
+    def symbol(self) -> str:
+        """The name of the native function. The suffix keeps it apart from library functions: a user may
+        well call a function `sin`."""
+        return f"{self.name}_kernel"

@@ -75,7 +75,7 @@ class CpuDriver(HostDriver):
             module = self._parse(code)
             clock.lap("parse")
             symbol = f"routine.{next(self._names)}"
-            module.get_function(code.name).name = symbol
+            module.get_function(code.symbol).name = symbol
             machine_code = self._machine.emit_object(module)
             clock.lap("codegen")
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))

@@ -1,13 +1,15 @@
 """LLVM IR text from a Kernel.
 
-    define i32 @name(ptr %table)          ; one pointer per parameter, then the workspace
-    define internal i32 @name.body(ptr noalias %p0, ..., i64 %s0, ..., ptr noalias %arena)
+    define i32 @name_kernel(ptr %table)          ; one pointer per parameter, then the workspace
+    define internal i32 @name_kernel.body(ptr noalias %p0, ..., i64 %s0, ..., ptr noalias %arena)
 
 The entry unpacks the table and calls the body. The body's pointers are `noalias`: the caller promises
 that a written array overlaps no other array of the call. The result is 0, or the status of a Raise.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from ..ir.assign import ArrayParam, IndexParam
 from ..ir.code import Caps, Code
@@ -33,11 +35,11 @@ class LlvmTarget:
         return host_caps()
 
     def emit(self, kernel: Kernel) -> Code:
-        text = _module(kernel, self.caps().vector_bytes)
-        return Code(self.name, kernel.name, text, kernel.params, kernel.arena_bytes, failures_of(kernel))
+        code = Code(self.name, kernel.name, None, kernel.params, kernel.arena_bytes, failures_of(kernel))
+        return replace(code, payload=_module(kernel, code.symbol, self.caps().vector_bytes))
 
 
-def _module(kernel: Kernel, vector_bytes: int) -> str:
+def _module(kernel: Kernel, symbol: str, vector_bytes: int) -> str:
     pointers: dict[Tensor, str] = {}
     symbols: dict[Symbol, Operand] = {}
     heads, arguments, unpacking = [], [], []
@@ -50,9 +52,9 @@ def _module(kernel: Kernel, vector_bytes: int) -> str:
                 readonly = " readonly" if access in ("read", "merge") else ""
                 heads.append(f"ptr noalias{readonly} %p{number}")
                 arguments.append(f"ptr %p{number}")
-            case IndexParam(symbol=symbol):
+            case IndexParam(symbol=static):
                 unpacking.append(f"  %s{number} = load i64, ptr %p{number}")
-                symbols[symbol] = f"%s{number}"
+                symbols[static] = f"%s{number}"
                 heads.append(f"i64 %s{number}")
                 arguments.append(f"i64 %s{number}")
     if kernel.arena_bytes:
@@ -69,16 +71,15 @@ def _module(kernel: Kernel, vector_bytes: int) -> str:
         heads.append(f"i1 {ALWAYS}")
         arguments.append("i1 true")
         never = ["never:", "  ret i32 0"]
-    name = kernel.name
     return "\n".join(
         [
-            f'define i32 @"{name}"(ptr %table) #0 {{',
+            f'define i32 @"{symbol}"(ptr %table) #0 {{',
             *unpacking,
-            f'  %status = call i32 @"{name}.body"({", ".join(arguments)})',
+            f'  %status = call i32 @"{symbol}.body"({", ".join(arguments)})',
             "  ret i32 %status",
             "}",
             "",
-            f'define internal i32 @"{name}.body"({", ".join(heads)}) #0 {{',
+            f'define internal i32 @"{symbol}.body"({", ".join(heads)}) #0 {{',
             "entry:",
             *writer.frame,
             *writer.lines,

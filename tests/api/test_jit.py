@@ -250,3 +250,12 @@ def test_a_rebound_global_is_noticed(x, monkeypatch):
 
 
 FACTOR = 2.0
+
+
+def test_functions_may_be_called_like_the_libraries_they_use(x):
+    @arrayjit.jit
+    def sin(v):
+        return np.sin(v) + np.tan(v)
+
+    np.testing.assert_allclose(sin(x), np.sin(x) + np.tan(x), rtol=1e-15)
+    np.testing.assert_allclose(arrayjit.jit(np.arcsin)(x), np.arcsin(x), rtol=1e-15)

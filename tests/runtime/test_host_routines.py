@@ -287,7 +287,7 @@ def test_text_that_llvm_rejects_is_a_bug_and_not_a_crash():
 
 
 def test_routines_of_one_name_are_kept_apart():
-    one, two = (llvm_routine(f"define i32 @f(ptr %table) {{ ret i32 {n} }}") for n in (1, 2))
+    one, two = (llvm_routine(f"define i32 @f_kernel(ptr %table) {{ ret i32 {n} }}") for n in (1, 2))
     assert one.executable.launch((), (), 0) == 1
     assert two.executable.launch((), (), 0) == 2
 
