@@ -194,7 +194,6 @@ MODEL = Model()
         lambda x: sum([x, x + 1]),
         lambda x: list(map(lambda part: part * 2, [x, TABLE])),
     ],
-    ids=str,
 )
 def test_any_callable(function: Callable[..., Any]) -> None:
     assert_same(trace_and_interpret(function, numbers()), function(numbers()))
