@@ -123,6 +123,15 @@ class SymbolicArray:
         return SymbolicArray(self.cells.transpose(order), self.record)
 
     @property
+    def mT(self) -> Any:  # noqa: N802
+        return METHODS["mT"](self)
+
+    @property
+    def real(self) -> SymbolicArray:
+        """Every supported dtype is real."""
+        return self
+
+    @property
     def flat(self) -> NoReturn:
         raise UnsupportedError(
             "ndarray.flat is not supported in a jitted function",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -104,14 +104,16 @@ def _full(shape: Sequence[Any], fill_value: Any, dtype: Any) -> SymbolicArray:
 def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> SymbolicArray:
-    return _filled(*_like(a, dtype, shape, lambda extents, kind: (extents, 0, kind)))
+    extents, kind = _like(a, dtype, shape)
+    return _filled(extents, 0, kind)
 
 
 @implements(np.ones_like)
 def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> SymbolicArray:
-    return _filled(*_like(a, dtype, shape, lambda extents, kind: (extents, 1, kind)))
+    extents, kind = _like(a, dtype, shape)
+    return _filled(extents, 1, kind)
 
 
 @implements(np.empty_like)
@@ -125,7 +127,8 @@ def empty_like(
     *,
     device: Any = None,
 ) -> SymbolicArray:
-    return unwritten(*_like(prototype, dtype, shape, lambda extents, kind: (extents, kind, "empty")))
+    extents, kind = _like(prototype, dtype, shape)
+    return unwritten(extents, kind, "empty")
 
 
 @implements(np.full_like)
@@ -139,13 +142,14 @@ def full_like(
     *,
     device: Any = None,
 ) -> SymbolicArray:
-    return _full(*_like(a, dtype, shape, lambda extents, kind: (extents, fill_value, kind.numpy)))
+    extents, kind = _like(a, dtype, shape)
+    return _full(extents, fill_value, kind.numpy)
 
 
-def _like(a: Any, dtype: Any, shape: Any, form: Callable[[Any, DType], Any]) -> Any:
+def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], DType]:
     array = as_array(a)
     extents = array.shape if shape is None else shape_of(shape)
-    return form(extents, element_type(dtype, array.element_type))
+    return extents, element_type(dtype, array.element_type)
 
 
 @creates(np.arange)
@@ -315,7 +319,7 @@ def array(
     result = _as_typed(object, dtype)
     is_same = result is object
     if copy is True and (is_same or type(object) in (np.ndarray, np.memmap)):
-        result = _copied(result)
+        result = _fresh(result, result.element_type)
     elif copy is False and not is_same:
         raise ShapeError(
             "Unable to avoid copy while creating an array as requested.",
@@ -342,20 +346,22 @@ def asarray(
 
 def _as_typed(value: Any, dtype: Any) -> SymbolicArray:
     """A value as an array of a dtype: itself, a cast, a stack of its items, or a constant."""
-    if isinstance(value, (list, tuple)) and not _holds_symbolic(value):
-        return _constant(value, dtype)
-    if type(value) not in (SymbolicArray, np.ndarray, np.memmap) and not isinstance(value, (list, tuple)):
+    if not _holds_array(value):
         return _constant(value, dtype)
     result = as_array(value)
-    if result.is_scalar or result.weak is not None:
-        result = SymbolicArray(result.cells, result.record)
-        return cast_array(result, element_type(dtype, result.element_type))
     kind = element_type(dtype, result.element_type)
-    return result if kind is result.element_type else cast(result, kind)
+    is_number = result.is_scalar or result.weak is not None
+    return _fresh(result, kind) if is_number or kind is not result.element_type else result
 
 
-def cast_array(array: SymbolicArray, dtype: DType) -> SymbolicArray:
-    """A fresh array, never a scalar."""
+def _holds_array(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_holds_array(item) for item in value)
+    return type(value) is SymbolicArray or isinstance(value, np.ndarray)
+
+
+def _fresh(array: SymbolicArray, dtype: DType) -> SymbolicArray:
+    """A copy that is an array, also of a scalar."""
     return SymbolicArray(cast(array, dtype).cells, array.record)
 
 
@@ -368,19 +374,10 @@ def _constant(value: Any, dtype: Any) -> SymbolicArray:
     return copy(captured)
 
 
-def _copied(array: SymbolicArray) -> SymbolicArray:
-    return SymbolicArray(copy(array).cells, array.record)
-
-
-def _holds_symbolic(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(_holds_symbolic(item) for item in value)
-    return type(value) is SymbolicArray or isinstance(value, np.ndarray)
-
-
 @implements(np.copy)
 def copy_of(a: Any, order: str = "K", subok: bool = False) -> SymbolicArray:
-    return _copied(as_array(a))
+    array = as_array(a)
+    return _fresh(array, array.element_type)
 
 
 @implements(np.copyto)
@@ -434,7 +431,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     for axis, part in zip(order, flat, strict=True):
         spread = insert_axes(part, [other for other in range(len(flat)) if other != axis])
         grids.append(spread if sparse else broadcast_to(spread, tuple(shape)))
-    return tuple(_copied(grid) for grid in grids) if copy else tuple(grids)
+    return tuple(_fresh(grid, grid.element_type) if copy else grid for grid in grids)
 
 
 @creates(np.indices)

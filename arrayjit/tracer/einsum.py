@@ -15,7 +15,7 @@ from ..ir.ops import op
 from .array import SymbolicArray
 from .contractions import contract
 from .elementwise import elementwise
-from .operands import arrays_of, common_dtype, deliver, element_type, refuse, remapped
+from .operands import arrays_of, common_dtype, deliver, element_type, remapped
 from .registry import implements
 from .trace import user_location
 
@@ -136,8 +136,3 @@ def _rearranged(array: SymbolicArray, term: str, output: str) -> SymbolicArray:
         return [at[label] for label in term]
 
     return remapped(array, shape, place)
-
-
-@implements(np.einsum_path)
-def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> None:
-    refuse("np.einsum_path", "call it outside the jitted function", operands=operands)

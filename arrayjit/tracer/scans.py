@@ -25,6 +25,7 @@ from .reductions import summing_dtype
 from .registry import implements, method, ufunc_method
 from .reshaping import ravel
 from .shaping import broadcast_to
+from .statistics import without_nan
 from .trace import current_trace, user_location
 from .view import View
 
@@ -81,18 +82,12 @@ def cumulative_prod(
 
 @implements(np.nancumsum)
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> SymbolicArray:
-    return _along(op("add"), _replaced(as_array(a), 0.0), axis, dtype, out)
+    return _along(op("add"), without_nan(as_array(a), 0.0), axis, dtype, out)
 
 
 @implements(np.nancumprod)
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> SymbolicArray:
-    return _along(op("multiply"), _replaced(as_array(a), 1.0), axis, dtype, out)
-
-
-def _replaced(array: SymbolicArray, number: float) -> SymbolicArray:
-    if not array.element_type.is_float:
-        return array
-    return elementwise(op("where"), elementwise(op("isnan"), array), number, array)
+    return _along(op("multiply"), without_nan(as_array(a), 1.0), axis, dtype, out)
 
 
 def _along(operation: Op, a: Any, axis: Any, dtype: Any, out: Any) -> SymbolicArray:

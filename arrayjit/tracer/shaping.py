@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import ShapeError
 from ..ir.index import Affine
 from .array import SymbolicArray, describe
 from .elementwise import as_array, broadcast, broadcast_view
-from .operands import arrays_of, axes_of, axis_of, refuse, remapped, shape_of
+from .operands import arrays_of, axes_of, axis_of, remapped, shape_of
 from .registry import implements, method
 from .trace import user_location
 
@@ -76,6 +76,7 @@ def transpose_method(self: SymbolicArray, *axes: Any) -> SymbolicArray:
     return transpose(self, axes or None)
 
 
+@method("mT")
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
 def matrix_transpose(x: Any, /) -> SymbolicArray:
     array = as_array(x)
@@ -169,7 +170,9 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[SymbolicArray, ..
     arrays = arrays_of(args)
     shape = broadcast(*(array.cells.shape for array in arrays))
     return tuple(
-        array if array.cells.shape == shape else SymbolicArray(broadcast_view(array.cells, shape), array.record)
+        array
+        if array.cells.shape == shape
+        else SymbolicArray(broadcast_view(array.cells, shape), array.record)
         for array in arrays
     )
 
@@ -288,13 +291,35 @@ def real(val: Any) -> SymbolicArray:
     return as_array(val)
 
 
-@implements(np.asarray_chkfinite)
-def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> SymbolicArray:
-    raise UnsupportedError(
-        "np.asarray_chkfinite is not supported in a jitted function",
-        loc=user_location(),
-        fix="check with np.isfinite before the call",
-    )
+@implements(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> SymbolicArray:
+    array, windows = as_array(x), shape_of(window_shape)
+    axes = axes_of(axis, array.ndim) if axis is not None else tuple(range(array.ndim))
+    if len(axes) != len(windows):
+        raise ShapeError(
+            f"Must provide window_shape for all dimensions of `x`; got {len(windows)} window_shape elements "
+            f"and `x.ndim` is {array.ndim}.",
+            loc=user_location(),
+            fix="pass axis= with one axis for each extent of the window",
+        )
+    shape = list(array.shape)
+    for one, extent in zip(axes, windows, strict=True):
+        shape[one] -= extent - 1
+    if min(shape, default=0) < 0:
+        raise ShapeError(
+            "window shape cannot be larger than input array shape", loc=user_location(), fix="shrink it"
+        )
+
+    def place(position: tuple[Affine, ...]) -> list[Affine]:
+        index = list(position[: array.ndim])
+        for one, within in zip(axes, position[array.ndim :], strict=True):
+            index[one] = index[one] + within
+        return index
+
+    view = remapped(array, (*shape, *windows), place)
+    return view if writeable else read_only(view)
 
 
 @implements(np.shape)
@@ -314,8 +339,3 @@ def size(a: Any, axis: Any = None) -> int:
     for one in axes_of(axis, array.ndim):
         total *= array.shape[one]
     return total
-
-
-@method("resize")
-def resize(self: SymbolicArray, *shape: Any, refcheck: bool = True) -> None:
-    refuse("ndarray.resize", "make a new array with np.zeros and copy into it", new_shape=shape)

@@ -22,7 +22,7 @@ from .registry import implements, method
 from .shaping import broadcast_to, insert_axes
 from .trace import current_trace, user_location
 
-__all__ = ["mean", "std", "var"]
+__all__ = ["mean", "std", "var", "without_nan"]
 
 
 @implements(np.mean)
@@ -100,9 +100,8 @@ def _count(array: SymbolicArray, axes: tuple[int, ...], where: Any) -> SymbolicA
 
 def _divided(total: SymbolicArray, count: SymbolicArray | int | float) -> SymbolicArray:
     """The quotient as NumPy takes it: in float64, then back in the dtype of the sum."""
-    if type(count) is not SymbolicArray:
-        count = as_array(np.float64(count))
-    return _as_dtype(elementwise(op("divide"), total, count), total.element_type)
+    divisor = count if type(count) is SymbolicArray else float(count)
+    return _as_dtype(elementwise(op("divide"), _as_dtype(total, F64), divisor), total.element_type)
 
 
 def _as_dtype(array: SymbolicArray, dtype: DType) -> SymbolicArray:
@@ -191,7 +190,7 @@ def _aligned_weights(
     return insert_axes(turned, [axis for axis in range(array.ndim) if axis not in axes])
 
 
-def _without_nan(array: SymbolicArray, instead: float) -> SymbolicArray:
+def without_nan(array: SymbolicArray, instead: float) -> SymbolicArray:
     """The array with another number where it is NaN."""
     if not array.element_type.is_float:
         return array
@@ -208,7 +207,7 @@ def nansum(
     initial: Any = np._NoValue,
     where: Any = True,
 ) -> SymbolicArray:
-    array = _without_nan(as_array(a), 0.0)
+    array = without_nan(as_array(a), 0.0)
     return reduce_array(op("add"), array, axis, dtype, out, keepdims, initial, where)
 
 
@@ -222,7 +221,7 @@ def nanprod(
     initial: Any = np._NoValue,
     where: Any = True,
 ) -> SymbolicArray:
-    array = _without_nan(as_array(a), 1.0)
+    array = without_nan(as_array(a), 1.0)
     return reduce_array(op("multiply"), array, axis, dtype, out, keepdims, initial, where)
 
 

@@ -52,7 +52,13 @@ VIEWS: dict[str, Function] = {
     ),
     "unstack": lambda x: np.unstack(x, axis=1),
     "copy": lambda x: (x.copy(), np.copy(x)),
-    "real": lambda x: np.real(x),
+    "real": lambda x: (np.real(x), x.real),
+    "mT": lambda x: x.mT,
+    "sliding_window_view": lambda x: (
+        np.lib.stride_tricks.sliding_window_view(x, (2, 2, 3)),
+        np.lib.stride_tricks.sliding_window_view(x, 3, axis=2).sum(-1, dtype=int),
+    ),
+    "methods named as our fields": lambda x: (x[0].trace(dtype=int), x.view()),
 }
 
 
