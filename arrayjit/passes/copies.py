@@ -8,9 +8,9 @@ from dataclasses import replace
 from ..ir.expr import Expr, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Stmt, Store, Update
-from ..ir.walk import rewrite_bodies, rewrite_expressions, transform
+from ..ir.walk import rewrite_bodies, rewrite_expressions, substitute_statements, transform
 
-__all__ = ["Copying", "copy_body"]
+__all__ = ["Copying", "copy_body", "unless_once"]
 
 
 def copy_body(
@@ -18,6 +18,11 @@ def copy_body(
 ) -> tuple[Stmt, ...]:
     """A body that may stand beside the original, with `symbols` and `variables` replaced."""
     return Copying(symbols, variables).body(body)
+
+
+def unless_once(loop: For) -> tuple[Stmt, ...]:
+    """The loop; its body alone if that runs once."""
+    return substitute_statements(loop.body, {loop.symbol: loop.lo}) if loop.trips == 1 else (loop,)
 
 
 class Copying:

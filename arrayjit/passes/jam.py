@@ -25,7 +25,7 @@ from ..ir.expr import Load
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
-from .copies import Copying
+from .copies import Copying, unless_once
 from .share import share
 from .strides import stride
 
@@ -68,7 +68,7 @@ def _jammed(rows: Stmt, caps: Caps) -> Stmt | None:
     start = rows.lo + Affine.of(block) * at_once
     main = For(block, Affine.of(0), Affine.of(blocks), _interleaved(body, rows.symbol, start, at_once))
     last = _interleaved(body, rows.symbol, rows.lo + blocks * at_once, rest) if rest else ()
-    return replace(columns, lanes=lanes, body=(main, *last))
+    return replace(columns, lanes=lanes, body=(*unless_once(main), *last))
 
 
 def _is_product(rows: For, before: Sequence[Stmt], columns: For) -> bool:

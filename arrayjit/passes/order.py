@@ -14,14 +14,11 @@ from dataclasses import replace
 
 from ..ir.code import Caps
 from ..ir.index import Symbol
-from ..ir.loops import For, Kernel, LoopKind, Stmt, Store, walk_statements
+from ..ir.loops import For, Kernel, Stmt, Store, walk_statements
 from ..ir.walk import kept, rewrite_bodies
-from .strides import affine_accesses, stride
+from .strides import LINE, affine_accesses, parallel_nest, stride
 
 __all__ = ["order"]
-
-LINE = 16
-"""A step of this many elements or more finds another cache line each time."""
 
 
 def order(kernel: Kernel, caps: Caps) -> Kernel:
@@ -36,7 +33,7 @@ def _order_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 def _order_nest(stmt: Stmt) -> Stmt:
     """A nest with its loops sorted by how far they move, the farthest outermost."""
-    loops = _nest(stmt)
+    loops = parallel_nest(stmt)
     if len(loops) < 2:
         return stmt
     inner = loops[-1].body
@@ -47,17 +44,6 @@ def _order_nest(stmt: Stmt) -> Stmt:
     for loop in reversed(ordered):
         body = (replace(loop, body=body),)
     return body[0]
-
-
-def _nest(stmt: Stmt) -> list[For]:
-    """The perfect nest of parallel loops that a statement is, outermost first."""
-    loops: list[For] = []
-    while isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL:
-        loops.append(stmt)
-        if len(stmt.body) != 1:
-            break
-        stmt = stmt.body[0]
-    return loops
 
 
 def _independent(loops: list[For]) -> bool:

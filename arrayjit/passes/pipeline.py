@@ -24,11 +24,13 @@ from .jam import jam
 from .lifetimes import lifetimes
 from .lower import lower
 from .order import order
+from .pack import pack
 from .place import place
 from .prune import prune
 from .share import share
 from .simplify import simplify
 from .tails import tails
+from .tile import tile
 from .vectorise import vectorise
 
 __all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "Pass"]
@@ -64,7 +66,9 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(order, after=("simplify",), why="only loops that run more than once are worth a place in the nest"),
     Pass(collapse, after=("order",), why="loops join in the order in which memory lies"),
-    Pass(hoist, after=("collapse",), why="what it puts between two loops keeps them from being interchanged"),
+    Pass(pack, after=("order",), why="which loop runs over the columns is settled by then"),
+    Pass(tile, after=("pack",), why="a packing copy reads across memory too"),
+    Pass(hoist, after=("tile",), why="what it puts between two loops keeps them from being interchanged"),
     Pass(share, after=("hoist",), why="neighbouring loops hoist equal values"),
     Pass(vectorise, after=("share",), why="lanes follow from what is left in the body"),
     Pass(cascade, after=("vectorise",), why="its trees are built per lane"),

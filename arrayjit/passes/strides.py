@@ -1,4 +1,4 @@
-"""How the accesses of a body move through memory when a loop's symbol grows."""
+"""Nests of parallel loops, and how their accesses move through memory when a loop's symbol grows."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 from ..ir.expr import Load
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Stmt, Store, walk_statements
+from ..ir.loops import For, LoopKind, Stmt, Store, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, walk
 
-__all__ = ["affine_accesses", "stride"]
+__all__ = ["LINE", "affine_accesses", "parallel_nest", "stride"]
+
+LINE = 16
+"""A step of this many elements or more finds another cache line each time."""
 
 
 def stride(tensor: Tensor, index: tuple[Affine, ...], symbol: Symbol) -> int | None:
@@ -40,3 +43,14 @@ def affine_accesses(body: tuple[Stmt, ...]) -> Iterator[tuple[Tensor, tuple[Affi
                     yield node.tensor, node.index, False
         if isinstance(stmt, Store):
             yield stmt.tensor, stmt.index, True
+
+
+def parallel_nest(stmt: Stmt) -> list[For]:
+    """The perfect nest of parallel loops that a statement is, outermost first."""
+    loops: list[For] = []
+    while isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL:
+        loops.append(stmt)
+        if len(stmt.body) != 1:
+            break
+        stmt = stmt.body[0]
+    return loops

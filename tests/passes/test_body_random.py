@@ -29,12 +29,14 @@ from arrayjit.passes.expand import expand
 from arrayjit.passes.hoist import hoist
 from arrayjit.passes.jam import jam
 from arrayjit.passes.order import order
+from arrayjit.passes.pack import pack
 from arrayjit.passes.share import share
 from arrayjit.passes.simplify import simplify
 from arrayjit.passes.tails import tails
+from arrayjit.passes.tile import tile
 from arrayjit.passes.vectorise import vectorise
 
-PASSES = (expand, simplify, order, collapse, hoist, share, vectorise, cascade, jam, tails)
+PASSES = (expand, simplify, order, collapse, pack, tile, hoist, share, vectorise, cascade, jam, tails)
 FLOAT_OPS = ("add", "subtract", "multiply", "divide", "maximum", "square", "negative", "absolute")
 INT_OPS = ("add", "subtract", "multiply", "floor_divide", "maximum", "square", "negative", "left_shift")
 SHAPE = (6, 10)
@@ -172,4 +174,4 @@ def test_each_pass_changes_something_and_says_so(step) -> None:
         after = step(kernel, Caps())
         assert (print_kernel(after) == print_kernel(kernel)) == (after is kernel)
         changed += after is not kernel
-    assert changed or step in (cascade, jam)
+    assert changed or step in (cascade, jam, pack, tile)
