@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,8 @@ def erfc(x: Values) -> Values:
 
 
 def _library_fma() -> Any:
-    function = ctypes.CDLL(ctypes.util.find_library("m")).fma
+    # The C library that Python itself is linked with.
+    function = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None).fma
     function.restype = ctypes.c_double
     function.argtypes = [ctypes.c_double] * 3
     return np.frompyfunc(function, 3, 1)
