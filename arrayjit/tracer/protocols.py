@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, NoReturn
 
@@ -37,7 +36,7 @@ def ops_of(ufunc: np.ufunc) -> tuple[Op, ...]:
     """The ops that give the outputs of a ufunc. Raises UnsupportedError for one outside the table."""
     ops = _OPS.get(ufunc)
     if ops is None:
-        _refuse(f"the ufunc {ufunc.__name__}", [known.__name__ for known in _OPS], ufunc.__name__)
+        _refuse(f"the ufunc {ufunc.__name__}")
     return ops
 
 
@@ -47,7 +46,7 @@ def array_ufunc(self: SymbolicArray, ufunc: np.ufunc, how: str, *inputs: Any, **
     if how != "__call__":
         function = UFUNC_METHODS.get(how)
         if function is None:
-            _refuse(f"{ufunc.__name__}.{how}", list(UFUNC_METHODS), how)
+            _refuse(f"{ufunc.__name__}.{how}")
         return _called(function, f"{ufunc.__name__}.{how}", (ufunc, *inputs), options)
     if ufunc in FUNCTIONS:
         if "out" in options:
@@ -58,7 +57,7 @@ def array_ufunc(self: SymbolicArray, ufunc: np.ufunc, how: str, *inputs: Any, **
     where, dtype = options.pop("where", None), options.pop("dtype", None)
     for name, value in options.items():
         if value not in _IGNORED.get(name, ()):
-            _refuse(f"{ufunc.__name__}({name}={value!r})", [], "")
+            _refuse(f"{ufunc.__name__}({name}={value!r})")
     if len(ops) == 1:
         return elementwise(ops[0], *inputs, out=outs[0], where=where, dtype=dtype)
     results = [elementwise(op, *inputs, where=where, dtype=dtype) for op in ops]
@@ -76,7 +75,7 @@ def array_function(
     ours = FUNCTIONS.get(function)
     name = f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
     if ours is None:
-        _refuse(name, [f"np.{known.__name__}" for known in FUNCTIONS], name)
+        _refuse(name)
     return _called(ours, name, args, kwargs)
 
 
@@ -103,10 +102,9 @@ def _signature(function: AnyCallable) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def _refuse(what: str, known: list[str], name: str) -> NoReturn:
-    near = get_close_matches(name, known, 3, 0.6)
+def _refuse(what: str) -> NoReturn:
     raise UnsupportedError(
         f"{what} is not supported in a jitted function",
         loc=user_location(),
-        fix=f"use {' or '.join(near)}" if near else "compute it outside and pass the result as an argument",
+        fix="call it outside the jitted function and pass the result as an argument",
     )
