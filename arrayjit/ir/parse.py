@@ -104,6 +104,8 @@ class _Reader:
 
     def tensor(self, name: str, layout: ast.expr) -> Tensor:
         parts = layout.elts if isinstance(layout, ast.Tuple) else [layout]
+        if not parts:
+            _refuse(layout, "a dtype and extents")
         strides: tuple[Affine, ...] | None = None
         base: Tensor | None = None
         shape = []
@@ -173,9 +175,8 @@ class _Reader:
         match value:
             case ast.Call(func=ast.Name(id="reduce"), args=[accum, reduced, *initial], keywords=keywords):
                 start = self.expr(initial[0]) if initial else None
-                return Assign(
-                    loops, into, index, self.expr(reduced), _op(accum), start, contract=bool(keywords)
-                )
+                contract = _is_fused(keywords)
+                return Assign(loops, into, index, self.expr(reduced), _op(accum), start, contract)
             case _:
                 return Assign(loops, into, index, self.expr(value))
 
@@ -206,14 +207,22 @@ class _Reader:
     def loop(self, node: ast.For, call: ast.expr, kind: LoopKind) -> For:
         assert isinstance(call, ast.Call)
         lo, hi, step = self.bounds(node, call.args)
-        lanes = [_integer(keyword.value) for keyword in call.keywords if keyword.arg == "lanes"]
+        match call.keywords:
+            case []:
+                lanes = 1
+            case [ast.keyword(arg="lanes", value=value)]:
+                lanes = _integer(value)
+            case _:
+                _refuse(call, "no other keyword than `lanes`")
         symbol = self.fresh(node.target)
-        return For(symbol, lo, hi, self.stmts(node.body), kind, step, lanes[0] if lanes else 1)
+        return For(symbol, lo, hi, self.stmts(node.body), kind, step, lanes)
 
     def update(self, variable: Variable, value: ast.expr) -> Update:
         match value:
-            case ast.Call(func=ast.Name(id="reduce"), args=[accum, _, reduced], keywords=keywords):
-                return Update(variable, self.expr(reduced), _op(accum), contract=bool(keywords))
+            case ast.Call(func=ast.Name(id="reduce"), args=[accum, held, reduced], keywords=keywords):
+                if not isinstance(held, ast.Name) or self.variable(held) is not variable:
+                    _refuse(held, "the variable itself")
+                return Update(variable, self.expr(reduced), _op(accum), _is_fused(keywords))
             case _:
                 return Update(variable, self.expr(value))
 
@@ -232,6 +241,8 @@ class _Reader:
 
     def expr(self, node: ast.expr) -> Expr:
         match node:
+            case ast.Call(keywords=[_, *_]):
+                _refuse(node, "an expression without keywords")
             case ast.Call(func=ast.Name(id=name), args=[number]) if name in _SHORT_NAMES:
                 return _const(number, named(name))
             case ast.Call(func=ast.Name(id="index"), args=[value]):
@@ -272,6 +283,8 @@ class _Reader:
                 return self.affine(left) - self.affine(right)
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
                 return self.affine(right) * _integer(left)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self.affine(operand)
             case ast.Name(id=name):
                 symbol = self.names.get(name)
                 if isinstance(symbol, Symbol):
@@ -317,6 +330,16 @@ def _op(node: ast.expr) -> Op:
     if not (isinstance(node, ast.Name) and node.id in OPS):
         _refuse(node, "an op of the table")
     return OPS[node.id]
+
+
+def _is_fused(keywords: list[ast.keyword]) -> bool:
+    match keywords:
+        case []:
+            return False
+        case [ast.keyword(arg="fused", value=ast.Constant(value=True))]:
+            return True
+        case _:
+            _refuse(keywords[0], "`fused=True`")
 
 
 def _integer(node: ast.expr) -> int:

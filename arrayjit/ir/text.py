@@ -166,15 +166,21 @@ class _Names:
     def affine(self, value: Affine) -> str:
         terms = [(symbol, coefficient, self.symbol(symbol)) for coefficient, symbol in value.terms]
         terms.sort(key=lambda term: self._order[term[0]])
-        parts = [name if factor == 1 else f"{factor}*{name}" for _, factor, name in terms]
-        if value.offset or not parts:
-            parts.append(str(value.offset))
-        return " + ".join(parts).replace("+ -", "- ")
+        text = "".join(_signed(factor, name) for _, factor, name in terms)
+        if value.offset or not terms:
+            text += f" {'-' if value.offset < 0 else '+'} {abs(value.offset)}"
+        return text[3:] if text[1] == "+" else f"-{text[3:]}"
 
     def symbol(self, symbol: Symbol) -> str:
         if symbol.kind is SymbolKind.LOOP or symbol in self._given:
             return self.of(symbol)
         return f"{symbol.kind.value}({self.of(symbol)!r}, {symbol.lower}, {symbol.upper})"
+
+
+def _signed(factor: int, name: str) -> str:
+    """A term of a sum, with the sign that joins it to what stands before."""
+    term = name if abs(factor) == 1 else f"{abs(factor)}*{name}"
+    return f" {'-' if factor < 0 else '+'} {term}"
 
 
 def _expr(expr: Expr, names: _Names) -> str:
@@ -201,7 +207,7 @@ def _expr(expr: Expr, names: _Names) -> str:
 def _number(value: bool | int | float, dtype: DType) -> str:
     """The shortest digits that `dtype` reads back as this value."""
     sign = "-" if math.isnan(value) and math.copysign(1, value) < 0 else ""
-    return f"{sign}{dtype.numpy.type(value)}"
+    return f"{sign}{dtype.numpy.type(value)!s}"
 
 
 def _cell(tensor: Tensor, index: tuple[Affine, ...], names: _Names) -> str:
