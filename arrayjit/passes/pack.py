@@ -80,8 +80,8 @@ class _Packing:
         depth = _depth(loops, load)
         body: tuple[Stmt, ...] = reading
         for level in range(len(loops) - 1, -1, -1):
-            kind = LoopKind.SEQUENTIAL if level < depth else LoopKind.PARALLEL
-            body = (replace(loops[level], body=body, kind=kind),)
+            turn = LoopKind.SEQUENTIAL if level < depth else LoopKind.PARALLEL
+            body = (replace(loops[level], body=body, kind=turn),)
             if level == depth:
                 body = (copying, *body)
         return body

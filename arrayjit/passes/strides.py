@@ -18,20 +18,24 @@ LINE = 16
 
 def stride(tensor: Tensor, index: tuple[Affine, ...], symbol: Symbol) -> int | None:
     """By how many elements the cell at `index` moves when `symbol` grows by one; None if not constant."""
-    steps = [position.coefficient(symbol) for position in index]
-    if not any(steps[:-1]):
-        if not steps or not steps[-1]:
-            return 0
+    total = 0
+    unit: int | None = 1
+    for axis in range(tensor.rank - 1, -1, -1):
+        if tensor.strides is not None:
+            unit = _constant(tensor.strides[axis])
+        step = index[axis].coefficient(symbol)
+        if step:
+            if unit is None:
+                return None
+            total += step * unit
         if tensor.strides is None:
-            return steps[-1]
-    try:
-        strides = tensor.element_strides()
-    except ValueError:
-        return None
-    total = Affine.of(0)
-    for step, unit in zip(steps, strides, strict=True):
-        total = total + unit * step
-    return total.offset if total.is_constant else None
+            extent = _constant(tensor.shape[axis])
+            unit = None if unit is None or extent is None else unit * extent
+    return total
+
+
+def _constant(value: Affine) -> int | None:
+    return value.offset if value.is_constant else None
 
 
 def affine_accesses(body: tuple[Stmt, ...]) -> Iterator[tuple[Tensor, tuple[Affine, ...], bool]]:
