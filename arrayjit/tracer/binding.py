@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Union
 
 import numpy as np
+from typing_extensions import assert_never
 
 from ..errors import IntegerOverflow, UnsupportedError
 
@@ -22,6 +23,7 @@ __all__ = [
     "FreshSource",
     "Output",
     "OverlapSource",
+    "RepeatedOutput",
     "ScalarOutput",
     "ScalarSource",
     "Source",
@@ -116,7 +118,14 @@ class ScalarOutput:
     python: bool
 
 
-Output = Union[ArgumentOutput, ViewOutput, ScalarOutput]
+@dataclass(frozen=True, slots=True)
+class RepeatedOutput:
+    """The very object that is leaf `leaf` of the result, which comes before."""
+
+    leaf: int
+
+
+Output = Union[ArgumentOutput, ViewOutput, ScalarOutput, RepeatedOutput]
 
 
 def arrays_for(sources: Sequence[Source], leaves: Sequence[Any]) -> list[np.ndarray]:
@@ -141,7 +150,21 @@ def outputs_from(
     outputs: Sequence[Output], sources: Sequence[Source], leaves: Sequence[Any], arrays: Sequence[np.ndarray]
 ) -> list[Any]:
     """The leaves of the result."""
-    return [_output_from(output, sources, leaves, arrays) for output in outputs]
+    results: list[Any] = []
+    for output in outputs:
+        match output:
+            case ArgumentOutput(leaf=leaf):
+                results.append(leaves[leaf])
+            case RepeatedOutput(leaf=leaf):
+                results.append(results[leaf])
+            case ScalarOutput(param=param, python=python):
+                results.append(arrays[param].item() if python else arrays[param][()])
+            case ViewOutput(param=param):
+                memory = _memory_of(sources[param], leaves, arrays[param])
+                results.append(_view_of(output, memory, sources[param]))
+            case _:
+                assert_never(output)
+    return results
 
 
 def _array_for(source: Source, leaves: Sequence[Any]) -> np.ndarray:
@@ -212,18 +235,6 @@ def _refuse_hidden_overlap(sources: Sequence[Source], leaves: Sequence[Any]) -> 
                 )
 
 
-def _output_from(
-    output: Output, sources: Sequence[Source], leaves: Sequence[Any], arrays: Sequence[np.ndarray]
-) -> Any:
-    match output:
-        case ArgumentOutput(leaf=leaf):
-            return leaves[leaf]
-        case ScalarOutput(param=param, python=python):
-            return arrays[param].item() if python else arrays[param][()]
-        case ViewOutput(param=param):
-            return _view_of(output, _memory_of(sources[param], leaves, arrays[param]), sources[param])
-
-
 def _memory_of(source: Source, leaves: Sequence[Any], array: np.ndarray) -> np.ndarray:
     """The array that a result is a view of: the user's own, even where code worked on a copy."""
     match source:
@@ -247,7 +258,9 @@ def _view_of(output: ViewOutput, array: np.ndarray, source: Source) -> np.ndarra
     if output.shape is None:
         return array if isinstance(source, FreshSource) else array.view()
     if 0 in output.shape:
-        return np.empty(output.shape, array.dtype)
+        empty = np.empty(output.shape, array.dtype)
+        empty.flags.writeable = output.writeable
+        return empty
     if output.flat:
         array = _from_cell(array, *output.corner)
         output = replace(output, corner=(0,))

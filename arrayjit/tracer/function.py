@@ -21,6 +21,7 @@ from .binding import (
     CapturedSource,
     FreshSource,
     Output,
+    RepeatedOutput,
     ScalarOutput,
     Source,
     ViewOutput,
@@ -102,7 +103,7 @@ def trace_function(
         sources.append(CapturedSource(array, needs_copy(array), written))
     computation = trace.finish(params)
     places = {param.tensor: n for n, param in enumerate(computation.params) if isinstance(param, ArrayParam)}
-    outputs = tuple(_output(leaf, arguments, places) for leaf in leaves)
+    outputs = _outputs(leaves, arguments, places)
     return Traced(computation, tuple(sources), structure, outputs, namespace.guards)
 
 
@@ -192,7 +193,24 @@ def _constants(extents: Sequence[Affine]) -> tuple[int, ...]:
     return tuple(extent.constant for extent in extents)
 
 
-def _output(leaf: SymbolicArray, arguments: Arguments, places: Mapping[Tensor, int]) -> Output:
+def _outputs(
+    leaves: Sequence[SymbolicArray], arguments: Arguments, places: Mapping[Tensor, int]
+) -> tuple[Output, ...]:
+    """One array twice is one object; other leaves that are all of one memory are objects of their own."""
+    outputs: list[Output] = []
+    known: dict[int, int] = {}
+    handed_out: set[int] = set()
+    for number, leaf in enumerate(leaves):
+        earlier = known.setdefault(id(leaf), number)
+        repeated = earlier < number
+        outputs.append(RepeatedOutput(earlier) if repeated else _output(leaf, arguments, places, handed_out))
+    return tuple(outputs)
+
+
+def _output(
+    leaf: SymbolicArray, arguments: Arguments, places: Mapping[Tensor, int], handed_out: set[int]
+) -> Output:
+    """How to make a leaf; adds the parameter to `handed_out` where its array is the leaf."""
     passed = arguments.position(leaf)
     if passed is not None:
         return ArgumentOutput(passed)
@@ -200,7 +218,8 @@ def _output(leaf: SymbolicArray, arguments: Arguments, places: Mapping[Tensor, i
     param = places[view.tensor.storage]
     if leaf.weak is not None or leaf.is_scalar:
         return ScalarOutput(param, leaf.weak is not None)
-    if view.tensor.base is None and view.is_whole():
+    if view.tensor.base is None and view.is_whole() and view.writeable and param not in handed_out:
+        handed_out.add(param)
         return ViewOutput(param)
     corner = _constants(view.at((0,) * view.rank))
     steps = tuple(tuple(part.coefficient(axis) for part in view.index) for axis in view.axes)
