@@ -200,8 +200,8 @@ class _Rules:
 
     def constant(self, const: Const) -> None:
         try:
-            held = const.dtype.numpy.type(const.value)
-            exact = bool(held == const.value or held != held)
+            held = const.dtype.numpy.type(const.value).item()
+            exact = held == const.value or held != held
         except OverflowError:
             exact = False
         self.require(exact, f"{const.dtype} does not hold the constant {const.value}")
