@@ -5,14 +5,15 @@ A scan is a loop over the axis in which each cell is combined with the one befor
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.dtype import BOOL, DType
-from ..ir.expr import Apply
-from ..ir.index import Affine
+from ..ir.expr import Apply, Expr
+from ..ir.index import Affine, affine
 from ..ir.ops import OPS, Op, op
 from ..ir.resolve import resolve
 from ..ir.tensor import Tensor
@@ -121,29 +122,31 @@ def _scan(operation: Op, array: SymbolicArray, axis: int, dtype: Any) -> Symboli
     kind = _scan_dtype(operation, array.element_type, dtype)
     trace = current_trace()
     whole = View.whole(Tensor(f"cum_{operation.name}", array.cells.shape, kind))
-    rest = (*whole.shape[:axis], *whole.shape[axis + 1 :])
-    axes = (*whole.axes[:axis], *whole.axes[axis + 1 :])
+    if array.size:
+        with ExitStack() as rows:
+            outer = tuple(rows.enter_context(trace.loop(0, extent)) for extent in whole.shape[:axis])
+            _scan_row(operation, array, whole, outer)
+    return SymbolicArray(whole, trace)
+
+
+def _scan_row(operation: Op, array: SymbolicArray, whole: View, outer: tuple[Affine, ...]) -> None:
+    """The scan along the axis that follows the indices `outer`, of all that lies behind it."""
+    trace, kind = current_trace(), whole.tensor.dtype
+    axes = whole.axes[len(outer) + 1 :]
 
     def slab(at: Affine) -> View:
-        return whole.remap(rest, axes, _inserted(axes, axis, at))
+        return whole.remap(whole.shape[len(outer) + 1 :], axes, (*outer, at, *affine(axes)))
 
-    def cell(position: Any, at: Affine) -> Any:
-        return operand_at(array, _inserted(position, axis, at), kind)
+    def cell(position: tuple[Affine, ...], at: Affine) -> Expr:
+        return operand_at(array, (*outer, at, *position), kind)
 
-    if array.shape[axis] == 0:
-        return SymbolicArray(whole, trace)
     trace.store(slab(Affine.of(0)), lambda position: cell(position, Affine.of(0)))
-    with trace.loop(1, whole.shape[axis]) as here:
+    with trace.loop(1, whole.shape[len(outer)]) as here:
         before = slab(here - 1)
         trace.store(
             slab(here),
             lambda position: Apply(operation, (before.load(position), cell(position, here)), kind),
         )
-    return SymbolicArray(whole, trace)
-
-
-def _inserted(position: Any, axis: int, at: Affine) -> tuple[Any, ...]:
-    return (*position[:axis], at, *position[axis:])
 
 
 def _scan_dtype(operation: Op, dtype: DType, wanted: Any) -> DType:

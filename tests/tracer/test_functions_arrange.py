@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from harness import assert_like_numpy, trace_and_interpret
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 Function = Callable[..., Any]
 
@@ -82,6 +85,47 @@ def test_reshapes_of_any_layout(make: Callable[[], np.ndarray]) -> None:
         return x.reshape(-1), x.T.reshape(-1), x.reshape(2, 2, 3), x.ravel("F"), x.T.reshape(6, 2)
 
     assert_like_numpy(shapes, lambda: (make(),))
+
+
+@st.composite
+def reshaped_views(draw: st.DrawFn) -> tuple[Callable[[], np.ndarray], Function]:
+    """A view into a larger array, and a function that reshapes it twice and writes the result."""
+    shape = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    cuts = [draw(st.sampled_from(_cuts(extent))) for extent in shape]
+    layout = draw(st.sampled_from(["view", "C", "F"]))
+    axes = draw(st.permutations(range(len(shape))))
+    first, second = (draw(st.sampled_from(_shapes_of(math.prod(shape)))) for _ in range(2))
+    order, turned = draw(st.sampled_from("CF")), draw(st.booleans())
+
+    def make() -> np.ndarray:
+        part = grid(*(2 * extent for extent in shape))[tuple(cuts)]
+        return part if layout == "view" else np.array(part, order=layout)
+
+    def function(x: np.ndarray) -> Any:
+        once = x.transpose(axes).reshape(first, order=order)
+        twice = (once[::-1] if turned else once).reshape(second)
+        twice[...] = twice * 2
+        return once, twice
+
+    return make, function
+
+
+def _cuts(extent: int) -> list[slice]:
+    starts = [slice(None, extent), slice(1, extent + 1)]
+    return [*starts, slice(None, None, 2), slice(extent - 1, None, -1)]
+
+
+def _shapes_of(size: int) -> list[tuple[int, ...]]:
+    shapes = [(size,), (1, size), (size, 1)]
+    shapes += [(n, size // n) for n in range(2, size) if size % n == 0]
+    return shapes + [(2, n // 2, size // n) for n, _ in shapes[3:] if n % 2 == 0]
+
+
+@given(reshaped_views())
+@settings(max_examples=150)
+def test_reshapes_of_random_views(case: tuple[Callable[[], np.ndarray], Function]) -> None:
+    make, function = case
+    assert_like_numpy(function, lambda: (make(),))
 
 
 def test_writes_through_a_reshape_reach_the_argument() -> None:
