@@ -52,6 +52,8 @@ MAX_LANES = 64
 REGISTER_BYTES = 64
 LIGHT_COST = 6.0
 UNKNOWN_TRIPS = 256
+OUTER_GAIN = 0.7
+"""A vector loop inside stays unless this one costs less than so much of it: it can still be jammed."""
 LATENCY = 2.0
 """What it costs to wait for the value before, in an accumulation."""
 
@@ -85,7 +87,8 @@ def _best(stmt: Stmt) -> tuple[float, Stmt]:
     count = UNKNOWN_TRIPS if stmt.trips is None else stmt.trips
     found = _as_vector(stmt, count, tally)
     cost = 1.0 + count * cost
-    return found if found is not None and found[0] < cost else (cost, new)
+    enough = cost if new is stmt else cost * OUTER_GAIN
+    return found if found is not None and found[0] < enough else (cost, new)
 
 
 def _as_vector(loop: For, count: int, tally: _Tally) -> tuple[float, Stmt] | None:
