@@ -13,10 +13,12 @@ branches never taken; a loop that runs once becomes its body.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from ..ir.code import Caps
 from ..ir.expr import Const, Expr, Local, Variable
+from ..ir.index import Symbol
 from ..ir.loops import Define, For, If, Kernel, Raise, Stmt, Update, walk_statements
 from ..ir.walk import (
     expressions,
@@ -39,10 +41,17 @@ def simplify(kernel: Kernel, caps: Caps) -> Kernel:
 
 
 class _Rewrite:
-    """One walk in program order that knows which locals are mere names for something else."""
+    """One walk in program order that knows which locals are mere names for something else.
+
+    `updates` counts those still to come for each local that changes, and `homes` has the innermost loop
+    around its definition.
+    """
 
     def __init__(self, body: tuple[Stmt, ...]) -> None:
-        self.changing = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update)}
+        self.updates = Counter(s.variable for s in walk_statements(body) if isinstance(s, Update))
+        self.changing = frozenset(self.updates)
+        self.homes: dict[Variable, Symbol | None] = {}
+        self.loop: Symbol | None = None
         self.values: dict[Variable, Expr] = {}
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -70,16 +79,33 @@ class _Rewrite:
                 return self.body(body if taken else orelse)
             case Raise(condition=Const(value=False)):
                 return ()
+            case For(symbol=symbol):
+                around, self.loop = self.loop, symbol
+                stmt = rewrite_bodies(stmt, self.body)
+                self.loop = around
+                return (stmt,)
             case Define(variable=variable, value=value) if self._is_name(variable, value):
                 self.values[variable] = value
                 return ()
+            case Define(variable=variable):
+                self.homes[variable] = self.loop
+                return (stmt,)
+            case Update(variable=variable):
+                self.updates[variable] -= 1
+                return (stmt,)
             case _:
                 return (rewrite_bodies(stmt, self.body),)
 
     def _is_name(self, variable: Variable, value: Expr) -> bool:
+        """Does the local always equal a constant or one other local? One that changes has settled when no
+        update is to come, which a loop around both definitions cannot bring back."""
         if variable in self.changing:
             return False
-        return isinstance(value, Const) or (isinstance(value, Local) and value.variable not in self.changing)
+        if not isinstance(value, Local):
+            return isinstance(value, Const)
+        source = value.variable
+        settled = not self.updates[source] and self.homes.get(source) is self.loop
+        return source not in self.changing or settled
 
 
 def _drop_dead(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
