@@ -56,13 +56,14 @@ class ScalarSource:
 
 @dataclass(frozen=True, slots=True)
 class OverlapSource:
-    """The memory that several arrays share, as one flat array: it starts `offset` bytes below the first
-    element of the leaf `leaf` and has `size` elements."""
+    """The memory that arrays cover together, as one flat array: it starts `offset` bytes below the first
+    element of the leaf `leaf` and has `size` elements. `copied` and `written` as of an ArgumentSource."""
 
     leaf: int
     offset: int
     size: int
     dtype: np.dtype[Any]
+    copied: bool
     written: bool
 
 
@@ -142,6 +143,8 @@ def write_back(sources: Sequence[Source], leaves: Sequence[Any], arrays: Sequenc
         match source:
             case ArgumentSource(leaf=leaf, copied=True, written=True):
                 leaves[leaf][...] = array
+            case OverlapSource(copied=True, written=True):
+                _flat_memory(source, leaves)[...] = array
             case CapturedSource(array=original, copied=True, written=True):
                 original[...] = array
 
@@ -174,8 +177,9 @@ def _array_for(source: Source, leaves: Sequence[Any]) -> np.ndarray:
             return _native_copy(array) if copied else array
         case ScalarSource(leaf=leaf, label=label, dtype=dtype):
             return _scalar_array(leaves[leaf], label, dtype)
-        case OverlapSource(leaf=leaf, offset=offset, size=size, dtype=dtype):
-            return _flat_memory(leaves[leaf], offset, size, dtype)
+        case OverlapSource(copied=copied):
+            memory = _flat_memory(source, leaves)
+            return _native_copy(memory) if copied else memory
         case CapturedSource(array=array, copied=copied):
             return _native_copy(array) if copied else array
         case FreshSource(shape=shape, dtype=dtype):
@@ -209,9 +213,10 @@ class _Memory:
         }
 
 
-def _flat_memory(leaf: np.ndarray, offset: int, size: int, dtype: np.dtype[Any]) -> np.ndarray:
-    address = leaf.__array_interface__["data"][0] - offset
-    return np.asarray(_Memory(leaf, address, size, dtype))
+def _flat_memory(source: OverlapSource, leaves: Sequence[Any]) -> np.ndarray:
+    leaf: np.ndarray = leaves[source.leaf]
+    address = leaf.__array_interface__["data"][0] - source.offset
+    return np.asarray(_Memory(leaf, address, source.size, source.dtype))
 
 
 def _refuse_hidden_overlap(sources: Sequence[Source], leaves: Sequence[Any]) -> None:
@@ -243,6 +248,8 @@ def _memory_of(source: Source, leaves: Sequence[Any], array: np.ndarray) -> np.n
             return original
         case CapturedSource(array=original, copied=True):
             return original
+        case OverlapSource(copied=True):
+            return _flat_memory(source, leaves)
         case _:
             return array
 

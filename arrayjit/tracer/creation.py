@@ -31,6 +31,8 @@ from .trace import current_trace, user_location
 __all__ = ["arange", "array", "full", "zeros"]
 
 _FIX = "leave the argument out"
+# Ranges up to this length are also known while tracing, so that their elements can be indices.
+_KNOWN_LENGTH = 1 << 16
 
 
 def _filled(shape: Any, value: Any, dtype: DType) -> SymbolicArray:
@@ -192,7 +194,10 @@ def _progression(length: int, dtype: DType, numbers: np.ndarray) -> SymbolicArra
         return Apply(op("add"), (constant(begin, dtype), ahead), dtype)
 
     trace = current_trace()
-    return SymbolicArray(trace.compute((length,), dtype, cell, label="range"), trace)
+    view = trace.compute((length,), dtype, cell, label="range")
+    if dtype.is_integer and length <= _KNOWN_LENGTH:
+        trace.know(view.tensor, np.arange(length).astype(dtype.numpy) * numbers.dtype.type(step) + numbers[0])
+    return SymbolicArray(view, trace)
 
 
 @implements(np.linspace)
@@ -370,8 +375,7 @@ def _constant(value: Any, dtype: Any) -> SymbolicArray:
     kind = from_numpy(numbers.dtype)
     if numbers.size == 0 or numbers.ndim == 0:
         return _filled(numbers.shape, numbers[()] if numbers.ndim == 0 else 0, kind)
-    captured = as_array(numbers)
-    return copy(captured)
+    return constant_array(numbers)
 
 
 @implements(np.copy)
@@ -383,10 +387,12 @@ def copy_of(a: Any, order: str = "K", subok: bool = False) -> SymbolicArray:
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     target, source = as_array(dst), as_operand(src)
-    if type(source) is SymbolicArray and not np.can_cast(source.dtype, target.dtype, casting):  # type: ignore[arg-type]
+    given: Any = common_dtype(target, source).numpy  # Python scalars adapt
+    if type(source) is SymbolicArray and source.weak is None:
+        given = source.dtype
+    if not np.can_cast(given, target.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(
-            f"Cannot cast array data from {source.dtype!r} to {target.dtype!r} according to the rule "
-            f"'{casting}'",
+            f"Cannot cast array data from {given!r} to {target.dtype!r} according to the rule '{casting}'",
             loc=user_location(),
             fix="pass casting='unsafe'",
         )

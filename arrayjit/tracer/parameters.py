@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ from ..ir.index import Affine, Symbol, affine
 from ..ir.tensor import Tensor
 from .array import SymbolicArray
 from .binding import ArgumentSource, OverlapSource, ScalarSource, Source
-from .signature import PYTHON_SCALARS, Overlap, Spec, StaticArguments, is_leaf, overlaps
+from .signature import PYTHON_SCALARS, Overlap, Spec, StaticArguments, is_leaf, overlap_of, overlaps
 from .trace import Trace, needs_copy, tensor_like, user_location
 from .tree import Static, Structure, flatten, paths, statics, unflatten
 from .view import View
 
 __all__ = ["Arguments", "may_overlap_itself"]
+
+_OVERLAPS_ITSELF = "its elements may share memory with one another"
 
 
 class Arguments:
@@ -140,10 +143,13 @@ class Arguments:
         leaf, label = self._leaves[position], self._labels[position]
         dtype = _element_type(leaf, label)
         if isinstance(leaf, np.ndarray):
+            if not reason and needs_copy(leaf) and not leaf.flags.c_contiguous and _in_elements(leaf):
+                self._bind_flat(overlap_of([(position, leaf)]))
+                return
             tensor = tensor_like(leaf, label)
             self._params[tensor] = ArgumentSource(position, label, needs_copy(leaf), False)
             if not reason and may_overlap_itself(leaf):
-                reason = "its elements may share memory with one another"
+                reason = _OVERLAPS_ITSELF
             if reason:
                 self._unwritable[tensor] = reason
             self._views[position] = View.whole(tensor, leaf.flags.writeable)
@@ -168,23 +174,36 @@ class Arguments:
                 self._views[position] = View.whole(bound.tensor, member.flags.writeable)
             return
         size = first.itemsize
-        shiftable = all(offset % size == 0 for offset in group.offsets) and group.nbytes % size == 0
-        if not shiftable or any(needs_copy(member) or member.dtype != first.dtype for member in members):
-            for position in group.leaves:
-                self._bind(position, "it shares memory with another argument of another element layout")
+        shiftable = all(offset % size == 0 for offset in group.offsets)
+        if shiftable and all(member.dtype == first.dtype and _in_elements(member) for member in members):
+            self._bind_flat(group)
             return
+        for position in group.leaves:
+            self._bind(position, "it shares memory with another argument of another element layout")
+
+    def _bind_flat(self, group: Overlap) -> None:
+        """Leaves of one element type as views of the flat memory that covers them."""
+        members = [self._leaves[position] for position in group.leaves]
+        first, size = members[0], members[0].itemsize
         dtype = _element_type(first, self._labels[group.leaves[0]])
         label = "_and_".join(self._labels[position] for position in group.leaves[:3])
         tensor = Tensor(label, affine((group.nbytes // size,)), dtype)
         self._params[tensor] = OverlapSource(
-            group.leaves[0], group.offsets[0], group.nbytes // size, dtype.numpy, False
+            group.leaves[0], group.offsets[0], group.nbytes // size, first.dtype, needs_copy(first), False
         )
+        if any(member.flags.writeable and may_overlap_itself(member) for member in members):
+            self._unwritable[tensor] = _OVERLAPS_ITSELF
         for position, member, offset in zip(group.leaves, members, group.offsets, strict=True):
             self._views[position] = _window(tensor, member, offset // size)
 
 
 def _is(left: object, right: object) -> bool:
     return left is right
+
+
+def _in_elements(array: np.ndarray) -> bool:
+    """Whether every stride is a whole number of elements."""
+    return all(stride % array.itemsize == 0 for stride in array.strides)
 
 
 def _window(tensor: Tensor, array: np.ndarray, start: int) -> View:
@@ -234,10 +253,8 @@ def _element_type(leaf: Any, label: str) -> DType:
 
 def _marked(source: Source, written: bool) -> Source:
     match source:
-        case ArgumentSource(leaf=leaf, label=label, copied=copied):
-            return ArgumentSource(leaf, label, copied, written)
-        case OverlapSource(leaf=leaf, offset=offset, size=size, dtype=dtype):
-            return OverlapSource(leaf, offset, size, dtype, written)
+        case ArgumentSource() | OverlapSource():
+            return replace(source, written=written)
         case _:
             return source
 

@@ -15,6 +15,7 @@ from ..errors import ShapeError
 from ..ir.index import Affine
 from .array import SymbolicArray, describe
 from .elementwise import as_array, broadcast, broadcast_view
+from .indexing import getitem
 from .operands import arrays_of, axes_of, axis_of, remapped, shape_of
 from .registry import implements, method
 from .trace import user_location
@@ -211,13 +212,8 @@ def atleast_3d(*arys: Any) -> Any:
 def flip(m: Any, axis: Any = None) -> SymbolicArray:
     array = as_array(m)
     axes = axes_of(axis, array.ndim)
-
-    def mirrored(position: tuple[Affine, ...]) -> list[Affine]:
-        return [
-            array.cells.shape[axis] - 1 - part if axis in axes else part for axis, part in enumerate(position)
-        ]
-
-    return remapped(array, array.cells.shape, mirrored)
+    backwards, forwards = slice(None, None, -1), slice(None)
+    return getitem(array, tuple(backwards if n in axes else forwards for n in range(array.ndim)))
 
 
 @implements(np.fliplr)

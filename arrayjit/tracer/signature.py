@@ -17,7 +17,17 @@ from ..errors import StaticArgumentError
 from .state import has_state, state_of
 from .tree import contents
 
-__all__ = ["PYTHON_SCALARS", "Key", "Overlap", "Spec", "StaticArguments", "is_leaf", "key_of", "overlaps"]
+__all__ = [
+    "PYTHON_SCALARS",
+    "Key",
+    "Overlap",
+    "Spec",
+    "StaticArguments",
+    "is_leaf",
+    "key_of",
+    "overlap_of",
+    "overlaps",
+]
 
 Key = tuple[Any, ...]
 
@@ -147,7 +157,7 @@ def overlaps(leaves: Sequence[Any]) -> tuple[Overlap, ...]:
             else:
                 apart.append(group)
         groups = [*apart, sorted(joined, key=lambda member: member[0])]
-    return tuple(_overlap(group) for group in groups if len(group) > 1)
+    return tuple(overlap_of(group) for group in groups if len(group) > 1)
 
 
 def _share(left: np.ndarray, right: np.ndarray) -> bool:
@@ -159,7 +169,8 @@ def _share(left: np.ndarray, right: np.ndarray) -> bool:
         return True
 
 
-def _overlap(group: Sequence[tuple[int, np.ndarray]]) -> Overlap:
+def overlap_of(group: Sequence[tuple[int, np.ndarray]]) -> Overlap:
+    """The memory of some arrays, given with their positions among the leaves."""
     bounds = [np.lib.array_utils.byte_bounds(array) for _, array in group]
     low = min(first for first, _ in bounds)
     starts = [array.__array_interface__["data"][0] for _, array in group]
