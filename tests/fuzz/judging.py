@@ -1,0 +1,191 @@
+"""Runs a program plainly and through `arrayjit.jit`, and says whether anybody could tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+import arrayjit
+from arrayjit.backends import backend
+from arrayjit.errors import CompilerBug
+from arrayjit.ir.assign import ArrayParam
+from arrayjit.ir.interp import run, run_computation
+from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
+from arrayjit.tracer.binding import arrays_for, outputs_from, write_back
+from arrayjit.tracer.function import trace_function
+from arrayjit.tracer.signature import StaticArguments, key_of
+from arrayjit.tracer.tree import unflatten
+
+__all__ = ["TARGETS", "Difference", "assert_like_numpy"]
+
+TARGETS = ("interp", "sync_llvm")
+# What arrayjit says it does not do, where NumPy does it; nothing else may be refused.
+REFUSALS = (
+    "an array is written whose elements may share memory with one another",
+    "selecting by a mask gives an array whose shape depends on values",
+    "writing an array through a mask needs to know how many cells the mask selects",
+)
+
+Program = Callable[..., Any]
+Maker = Callable[[], tuple[Any, ...]]
+Tolerances = Mapping[int, Any]
+
+
+class Difference(AssertionError):
+    """The program does not do what it does in NumPy."""
+
+
+def assert_like_numpy(
+    program: Program, make: Maker, approximate: Tolerances | None = None, targets: tuple[str, ...] = TARGETS
+) -> str:
+    """Raises Difference unless results, arguments, shared memory and exceptions are NumPy's, on each target
+    and at the second call too. Says how it went: "same", "raised" or "refused"."""
+    tolerances = approximate or {}
+    jitted = arrayjit.jit(program)
+    verdict = "same"
+    for target in targets:
+        for _ in range(2):
+            try:
+                verdict = _compare(program, make, lambda *args: jitted(*args, target=target), tolerances)  # noqa: B023
+            except (Difference, CompilerBug) as error:
+                stage = _first_wrong_stage(program, make, tolerances, target)
+                raise Difference(f"target {target}, first wrong stage {stage}\n{error}") from error
+        if verdict == "same" and jitted.stats().hits != jitted.stats().misses:
+            raise Difference(f"target {target}: the second call compiled again: {jitted.stats().reasons}")
+    return verdict
+
+
+def _compare(program: Program, make: Maker, ours: Program, tolerances: Tolerances) -> str:
+    plain, traced = make(), make()
+    with np.errstate(all="ignore"):
+        wanted, error = _outcome(program, plain)
+    got, our_error = _outcome(ours, traced)
+    if isinstance(our_error, arrayjit.UnsupportedError) and error is None:
+        if any(text in str(our_error) for text in REFUSALS):
+            return "refused"
+        raise Difference(f"refused: {our_error}") from our_error
+    if error is not None or our_error is not None:
+        if error is None or not isinstance(our_error, _caught_as(error)):
+            raise Difference(f"NumPy: {error!r}\narrayjit: {our_error!r}") from our_error
+        return "raised"
+    _require_same(got, wanted, tolerances)
+    _require_same(traced, plain, {})
+    _require_same_memory([*got, *traced], [*wanted, *plain])
+    return "same"
+
+
+def _outcome(program: Program, args: tuple[Any, ...]) -> tuple[Any, Exception | None]:
+    try:
+        return program(*args), None
+    except CompilerBug:
+        raise
+    except Exception as error:
+        return None, error
+
+
+def _caught_as(error: Exception) -> type[Exception]:
+    """The exception class that people catch: Python's own, since NumPy's are often private."""
+    return next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+
+
+def _require_same(got: Any, wanted: Any, tolerances: Tolerances) -> None:
+    if type(got) is not type(wanted) or len(got) != len(wanted):
+        raise Difference(f"NumPy: {wanted!r}\narrayjit: {got!r}")
+    for place, (left, right) in enumerate(zip(got, wanted, strict=True)):
+        _require_same_value(left, right, tolerances.get(place), f"value {place}")
+
+
+def _require_same_value(got: Any, wanted: Any, tolerance: Any, what: str) -> None:
+    if type(got) is not type(wanted):
+        raise Difference(f"{what} is a {type(got).__name__}, in NumPy a {type(wanted).__name__}")
+    if not isinstance(wanted, (np.ndarray, np.generic)):
+        if got != wanted and not (got != got and wanted != wanted):
+            raise Difference(f"{what} is {got!r}, in NumPy {wanted!r}")
+        return
+    native = wanted.dtype.newbyteorder("=")  # which arrayjit gives new arrays
+    if got.dtype not in (wanted.dtype, native) or got.shape != wanted.shape:
+        raise Difference(f"{what} is {got.dtype}{got.shape}, in NumPy {wanted.dtype}{wanted.shape}")
+    if isinstance(wanted, np.ndarray) and got.flags.writeable != wanted.flags.writeable:
+        raise Difference(f"{what} has writeable={got.flags.writeable}, unlike in NumPy")
+    if tolerance is None:
+        same = (got == wanted) & (np.signbit(got) == np.signbit(wanted)) if _signed(wanted) else got == wanted
+    else:
+        with np.errstate(all="ignore"):
+            same = (got == wanted) | (np.abs(np.subtract(got, wanted, dtype=np.longdouble)) <= tolerance)
+    if _signed(wanted):
+        same = same | (np.isnan(got) & np.isnan(wanted))
+    if not np.all(same):
+        where = np.argwhere(~np.asarray(same))[0]
+        ours, theirs = np.asarray(got)[tuple(where)], np.asarray(wanted)[tuple(where)]
+        raise Difference(f"{what} at {where.tolist()} is {ours!r}, in NumPy {theirs!r}\n{got!r}\n{wanted!r}")
+
+
+def _signed(value: Any) -> bool:
+    return bool(value.dtype.kind == "f")
+
+
+def _require_same_memory(got: list[Any], wanted: list[Any]) -> None:
+    """The same pairs are one object or share memory, and writing through each shows in the same places."""
+    ours, theirs = _only_arrays(got), _only_arrays(wanted)
+    for (n, left), (_, right) in zip(ours, theirs, strict=True):
+        for (k, left_other), (_, right_other) in zip(ours[:n], theirs[:n], strict=True):
+            if (left is left_other) != (right is right_other):
+                raise Difference(f"values {k} and {n} are {'one object' if left is left_other else 'two'}")
+            shared = np.may_share_memory(right, right_other) and np.shares_memory(right, right_other)
+            if np.shares_memory(left, left_other) != shared:
+                raise Difference(f"values {k} and {n} {'do not share' if shared else 'share'} memory")
+    for number, ((n, left), (_, right)) in enumerate(zip(ours, theirs, strict=True)):
+        if right.flags.writeable:
+            mark = np.arange(right.size).reshape(right.shape) + number
+            left[...] = right[...] = mark.astype(right.dtype)
+    _require_same([a for _, a in ours], [a for _, a in theirs], {})
+
+
+def _only_arrays(values: list[Any]) -> list[tuple[int, np.ndarray]]:
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    return list(enumerate(arrays))
+
+
+def _first_wrong_stage(program: Program, make: Maker, tolerances: Tolerances, target: str) -> str:
+    """The first stage between trace and native code whose program, interpreted, differs from NumPy's."""
+    statics = StaticArguments()
+    try:
+        traced = trace_function(program, make(), {}, statics)
+    except Exception as error:
+        return f"trace ({type(error).__name__})"
+
+    def interpreted(execute: Callable[[Any], None]) -> Program:
+        def ours(*args: Any) -> Any:
+            leaves = key_of(args, {}, statics)[1]
+            arrays = arrays_for(traced.sources, leaves)
+            tensors = [p.tensor for p in traced.computation.params if isinstance(p, ArrayParam)]
+            execute(dict(zip(tensors, arrays, strict=True)))
+            write_back(traced.sources, leaves, arrays)
+            return unflatten(traced.results, outputs_from(traced.outputs, traced.sources, leaves, arrays))
+
+        return ours
+
+    try:
+        for name, execute in _stages(traced.computation, target):
+            try:
+                _compare(program, make, interpreted(execute), tolerances)
+            except (Difference, CompilerBug):
+                return name
+    except Exception as error:
+        return f"after {name}: {type(error).__name__}: {error}"
+    return "code generation or run"
+
+
+def _stages(computation: Any, target: str) -> Iterator[tuple[str, Callable[[Any], None]]]:
+    caps = backend(target).target.caps()
+    yield "trace", lambda arrays: run_computation(computation, arrays)
+    for on_assignments in ON_ASSIGNMENTS:
+        computation = on_assignments.run(computation, caps)
+        yield on_assignments.name, lambda arrays: run_computation(computation, arrays)
+    kernel = LOWERING.run(computation, caps)
+    yield LOWERING.name, lambda arrays: run(kernel, arrays)
+    for on_loops in ON_LOOPS:
+        kernel = on_loops.run(kernel, caps)
+        yield on_loops.name, lambda arrays: run(kernel, arrays)
