@@ -60,6 +60,7 @@ def outcome(text: str) -> str:
     return "read"
 
 
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
 @settings(max_examples=300)
 @given(st.sampled_from([*KERNELS.values(), *COMPUTATIONS.values()]), st.data())
 def test_a_damaged_text_is_read_or_refused(text: str, data: st.DataObject) -> None:
