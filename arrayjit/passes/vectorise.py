@@ -10,7 +10,7 @@ The loop may be the innermost, or an outer one over inner loops that become sequ
 columns of a matrix product). The choice is by estimated cost: an access with unit stride is one vector
 access, any other is one access per lane.
 
-Lanes follow from the body alone, never from the machine, because they are part of what an accumulating
+Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
 loop means. A light body that accumulates gets 256 bytes (four 64-byte registers, so that additions
 overlap), other bodies 64 or 128 bytes of the widest element. Nothing but the lane order of accumulating
 loops changes.
@@ -45,7 +45,7 @@ from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .strides import stride
 from .tails import may_repeat
 
-__all__ = ["MIN_LANES", "vectorise"]
+__all__ = ["vectorise"]
 
 MIN_LANES = 4
 MAX_LANES = 64
