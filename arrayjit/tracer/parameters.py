@@ -171,7 +171,7 @@ class Arguments:
             bound = self._views[chosen]
             assert bound is not None
             for position, member in zip(group.leaves, members, strict=True):
-                self._views[position] = View.whole(bound.tensor, member.flags.writeable)
+                self._views[position] = replace(bound, writeable=member.flags.writeable)
             return
         size = first.itemsize
         shiftable = all(offset % size == 0 for offset in group.offsets)
