@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from ..ir.expr import Apply, Const, Expr, Index, constant
 from ..ir.index import Affine
 from ..ir.ops import op
 from .array import SymbolicArray, describe
-from .elementwise import as_array, as_operand, broadcast, convert, elementwise, operand_at
+from .elementwise import as_array, as_operand, broadcast, convert, copy, elementwise, operand_at, views_of
 from .indexing import gather
+from .layout import is_laid_out, kept_order
 from .operands import arrays_of, axis_of, common_dtype, deliver, is_given, result_of
 from .reductions import reduce_array
 from .registry import implements, method
@@ -46,12 +47,13 @@ def _chosen(condition: SymbolicArray, x: Any, y: Any, dtype: DType) -> SymbolicA
         return Apply(op("where"), (*cases, operand_at(no, position, dtype)), dtype)
 
     trace = current_trace()
-    return SymbolicArray(trace.compute(shape, dtype, cell, label="where"), trace)
+    order = kept_order(len(shape), views_of(given))
+    return SymbolicArray(trace.compute(shape, dtype, cell, label="where", order=order), trace)
 
 
 @method("nonzero", "compress")
 @implements(np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.compress, np.extract)
-def shape_from_values(*args: Any, **kwargs: Any) -> None:
+def shape_from_values(*args: Any, **kwargs: Any) -> NoReturn:
     raise UnsupportedError(
         "a function whose result's shape depends on values is not supported in a jitted function",
         loc=user_location(),
@@ -188,7 +190,8 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> SymbolicArray:
     result = default
     for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
         result = _chosen(as_array(condition), choice, result, dtype)
-    return as_array(result)
+    result = as_array(result)
+    return result if is_laid_out(result.cells, "C") else copy(result, "C")
 
 
 @implements(np.choose)
