@@ -22,6 +22,7 @@ from .array import SymbolicArray, describe
 from .elementwise import as_array, as_operand, cast, convert, copy, elementwise, operand_at
 from .indexing import getitem, setitem
 from .joining import unwritten
+from .layout import Order, copy_order, is_laid_out, shape_order
 from .operands import arrays_of, common_dtype, element_type, is_given, refuse, remapped, shape_of
 from .registry import CREATION, creates, implements
 from .reshaping import ravel
@@ -35,12 +36,14 @@ _FIX = "leave the argument out"
 _KNOWN_LENGTH = 1 << 16
 
 
-def _filled(shape: Any, value: Any, dtype: DType) -> SymbolicArray:
-    """An array of one number."""
-    extents = shape_of(shape)
+def _filled(
+    shape: Sequence[Any], value: Any, dtype: DType, order: Sequence[int] | None = None
+) -> SymbolicArray:
+    """An array of one number, its axes in memory in `order` (None: C's)."""
     number = constant(value, dtype)
     trace = current_trace()
-    return SymbolicArray(trace.compute(extents, dtype, lambda _: number, label="filled"), trace)
+    view = trace.compute(shape, dtype, lambda _: number, label="filled", order=order)
+    return SymbolicArray(view, trace)
 
 
 @creates(np.zeros)
@@ -48,7 +51,8 @@ def zeros(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> SymbolicArray:
     refuse("np.zeros", _FIX, device=device, like=like)
-    return _filled(shape, 0, element_type(dtype, F64))
+    extents = shape_of(shape)
+    return _filled(extents, 0, element_type(dtype, F64), shape_order(len(extents), order))
 
 
 @creates(np.ones)
@@ -56,7 +60,8 @@ def ones(
     shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> SymbolicArray:
     refuse("np.ones", _FIX, device=device, like=like)
-    return _filled(shape, 1, element_type(dtype, F64))
+    extents = shape_of(shape)
+    return _filled(extents, 1, element_type(dtype, F64), shape_order(len(extents), order))
 
 
 @creates(np.empty)
@@ -64,7 +69,8 @@ def empty(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> SymbolicArray:
     refuse("np.empty", _FIX, device=device, like=like)
-    return unwritten(shape_of(shape), element_type(dtype, F64), "empty")
+    extents = shape_of(shape)
+    return unwritten(extents, element_type(dtype, F64), "empty", shape_order(len(extents), order))
 
 
 @creates(np.ndarray)
@@ -77,7 +83,7 @@ def ndarray(
     order: Any = None,
 ) -> SymbolicArray:
     refuse("np.ndarray", "make it from an array by slicing and reshaping", buffer=buffer, strides=strides)
-    return empty(shape, dtype)
+    return empty(shape, dtype, order or "C")
 
 
 @creates(np.full)
@@ -92,12 +98,13 @@ def full(
     like: Any = None,
 ) -> SymbolicArray:
     refuse("np.full", _FIX, device=device, like=like)
-    return _full(shape_of(shape), fill_value, dtype)
+    extents = shape_of(shape)
+    return _full(extents, fill_value, dtype, shape_order(len(extents), order))
 
 
-def _full(shape: Sequence[Any], fill_value: Any, dtype: Any) -> SymbolicArray:
+def _full(shape: Sequence[Any], fill_value: Any, dtype: Any, order: Sequence[int]) -> SymbolicArray:
     value = as_array(fill_value)
-    result = unwritten(shape, element_type(dtype, value.element_type), "filled")
+    result = unwritten(shape, element_type(dtype, value.element_type), "filled", order)
     setitem(result, Ellipsis, fill_value)
     return result
 
@@ -106,16 +113,16 @@ def _full(shape: Sequence[Any], fill_value: Any, dtype: Any) -> SymbolicArray:
 def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> SymbolicArray:
-    extents, kind = _like(a, dtype, shape)
-    return _filled(extents, 0, kind)
+    extents, kind, memory = _like(a, dtype, order, shape)
+    return _filled(extents, 0, kind, memory)
 
 
 @implements(np.ones_like)
 def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> SymbolicArray:
-    extents, kind = _like(a, dtype, shape)
-    return _filled(extents, 1, kind)
+    extents, kind, memory = _like(a, dtype, order, shape)
+    return _filled(extents, 1, kind, memory)
 
 
 @implements(np.empty_like)
@@ -129,8 +136,8 @@ def empty_like(
     *,
     device: Any = None,
 ) -> SymbolicArray:
-    extents, kind = _like(prototype, dtype, shape)
-    return unwritten(extents, kind, "empty")
+    extents, kind, memory = _like(prototype, dtype, order, shape)
+    return unwritten(extents, kind, "empty", memory)
 
 
 @implements(np.full_like)
@@ -144,14 +151,18 @@ def full_like(
     *,
     device: Any = None,
 ) -> SymbolicArray:
-    extents, kind = _like(a, dtype, shape)
-    return _full(extents, fill_value, kind.numpy)
+    extents, kind, memory = _like(a, dtype, order, shape)
+    return _full(extents, fill_value, kind.numpy, memory)
 
 
-def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], DType]:
+def _like(a: Any, dtype: Any, order: str, shape: Any) -> tuple[tuple[int, ...], DType, Order]:
+    """The shape, the dtype and the memory order of a `_like` form."""
     array = as_array(a)
     extents = array.shape if shape is None else shape_of(shape)
-    return extents, element_type(dtype, array.element_type)
+    memory = copy_order(array.cells, order)
+    if len(extents) != array.ndim:
+        memory = shape_order(len(extents), order)
+    return extents, element_type(dtype, array.element_type), memory
 
 
 @creates(np.arange)
@@ -321,20 +332,22 @@ def array(
     like: Any = None,
 ) -> SymbolicArray:
     refuse("np.array", _FIX, like=like)
-    result = _as_typed(object, dtype)
-    is_same = result is object
-    if copy is True and (is_same or type(object) in (np.ndarray, np.memmap)):
-        result = _fresh(result, result.element_type)
-    elif copy is False and not is_same:
+    order = order or "K"
+    result = _as_typed(object, dtype, order)
+    is_fit = is_laid_out(result.cells, order)
+    if copy is False and not (is_fit and result is object):
         raise ShapeError(
             "Unable to avoid copy while creating an array as requested.",
             loc=user_location(),
             fix="use np.asarray",
         )
+    is_users = result is object or type(object) in (np.ndarray, np.memmap)
+    if not is_fit or (copy is True and is_users):
+        result = _fresh(result, result.element_type, order)
     return insert_axes(result, range(ndmin - result.ndim)) if ndmin > result.ndim else result
 
 
-@creates(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
+@creates(np.asarray, np.asanyarray)
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -346,17 +359,27 @@ def asarray(
 ) -> SymbolicArray:
     """The array itself where it is one of that dtype: no copy, as in NumPy."""
     refuse("np.asarray", _FIX, device=device, like=like)
-    return array(a, dtype, copy=copy)
+    return array(a, dtype, copy=copy, order=order)
 
 
-def _as_typed(value: Any, dtype: Any) -> SymbolicArray:
+@creates(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
+    return array(a, dtype, copy=None, order="C", ndmin=1, like=like)
+
+
+@creates(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
+    return array(a, dtype, copy=None, order="F", ndmin=1, like=like)
+
+
+def _as_typed(value: Any, dtype: Any, order: str) -> SymbolicArray:
     """A value as an array of a dtype: itself, a cast, a stack of its items, or a constant."""
     if not _holds_array(value):
         return _constant(value, dtype)
     result = as_array(value)
     kind = element_type(dtype, result.element_type)
     is_number = result.is_scalar or result.weak is not None
-    return _fresh(result, kind) if is_number or kind is not result.element_type else result
+    return _fresh(result, kind, order) if is_number or kind is not result.element_type else result
 
 
 def _holds_array(value: Any) -> bool:
@@ -365,9 +388,9 @@ def _holds_array(value: Any) -> bool:
     return type(value) is SymbolicArray or isinstance(value, np.ndarray)
 
 
-def _fresh(array: SymbolicArray, dtype: DType) -> SymbolicArray:
+def _fresh(array: SymbolicArray, dtype: DType, order: str) -> SymbolicArray:
     """A copy that is an array, also of a scalar."""
-    return SymbolicArray(cast(array, dtype).cells, array.record)
+    return SymbolicArray(cast(array, dtype, order).cells, array.record)
 
 
 def _constant(value: Any, dtype: Any) -> SymbolicArray:
@@ -381,7 +404,7 @@ def _constant(value: Any, dtype: Any) -> SymbolicArray:
 @implements(np.copy)
 def copy_of(a: Any, order: str = "K", subok: bool = False) -> SymbolicArray:
     array = as_array(a)
-    return _fresh(array, array.element_type)
+    return _fresh(array, array.element_type, order)
 
 
 @implements(np.copyto)
@@ -437,7 +460,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     for axis, part in zip(order, flat, strict=True):
         spread = insert_axes(part, [other for other in range(len(flat)) if other != axis])
         grids.append(spread if sparse else broadcast_to(spread, tuple(shape)))
-    return tuple(_fresh(grid, grid.element_type) if copy else grid for grid in grids)
+    return tuple(_fresh(grid, grid.element_type, "C") if copy else grid for grid in grids)
 
 
 @creates(np.indices)

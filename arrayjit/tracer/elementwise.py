@@ -25,6 +25,7 @@ from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
 from ..ir.tensor import Tensor
 from .array import SymbolicArray, describe
+from .layout import copy_order, kept_order
 from .trace import Body, Trace, current_trace, user_location
 from .view import View
 
@@ -41,6 +42,7 @@ __all__ = [
     "operand_at",
     "shape_text",
     "store",
+    "views_of",
 ]
 
 Operand = Union[SymbolicArray, bool, int, float]
@@ -151,7 +153,7 @@ def elementwise(
         if op.name == "power":
             _check_exponent(values[1], output, trace)
         body = _applied(op, values, inputs, output)
-    return store(op.ufunc or op.name, trace, shape, output, body, out, where)
+    return store(op.ufunc or op.name, trace, shape, output, body, out, where, views_of(values))
 
 
 def store(
@@ -162,8 +164,10 @@ def store(
     body: Body,
     out: SymbolicArray | None = None,
     where: Any = None,
+    like: Sequence[View] = (),
 ) -> SymbolicArray:
-    """Deliver the cells `body(position)`: into a fresh array, or into `out` by NumPy's rules for ufuncs."""
+    """Deliver the cells `body(position)`: into a fresh array in the memory order of the operands `like`,
+    or into `out` by NumPy's rules for ufuncs."""
     shape = affine(shape)
     mask = None if where is None or where is True else _mask(where)
     if mask is not None:
@@ -171,7 +175,9 @@ def store(
     if out is None:
         if mask is not None:
             body = _either(_cells(mask, BOOL), body, _always(constant(0, dtype)), dtype)
-        return SymbolicArray(trace.compute(shape, dtype, body), trace, is_scalar=not shape)
+            like = (*like, *views_of((mask,)))
+        order = kept_order(len(shape), like)
+        return SymbolicArray(trace.compute(shape, dtype, body, order=order), trace, is_scalar=not shape)
     target = _output(out, name, shape, dtype, trace)
     kind = target.element_type
     converted: Body = lambda position: convert(body(_aligned(shape, position)), kind)  # noqa: E731
@@ -181,16 +187,20 @@ def store(
     return target
 
 
-def copy(array: SymbolicArray, order: str = "C") -> SymbolicArray:
-    """A fresh array with the same cells."""
-    return cast(array, array.element_type)
+def copy(array: SymbolicArray, order: str = "K") -> SymbolicArray:
+    """A fresh array with the same cells, in NumPy's `order`."""
+    return cast(array, array.element_type, order)
 
 
-def cast(array: SymbolicArray, dtype: DType) -> SymbolicArray:
-    """A fresh array with the cells converted as `astype` converts."""
+def cast(array: SymbolicArray, dtype: DType, order: str = "K") -> SymbolicArray:
+    """A fresh array with the cells converted as `astype` converts, in NumPy's `order`."""
     trace = current_trace()
     _require_owned(array, trace)
-    view = trace.compute(array.cells.shape, dtype, lambda position: convert(array.load(position), dtype))
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        return convert(array.load(position), dtype)
+
+    view = trace.compute(array.cells.shape, dtype, cell, order=copy_order(array.cells, order))
     return SymbolicArray(view, trace, is_scalar=array.is_scalar)
 
 
@@ -212,6 +222,11 @@ def _aligned(shape: tuple[Affine, ...], position: Sequence[Affine]) -> tuple[Aff
     """The index into `shape` of a position in a shape that it broadcasts to."""
     tail = position[len(position) - len(shape) :]
     return tuple(_ZERO if extent == _ONE else part for extent, part in zip(shape, tail, strict=True))
+
+
+def views_of(operands: Sequence[Operand]) -> list[View]:
+    """The cells of the operands that are arrays."""
+    return [operand.cells for operand in operands if type(operand) is SymbolicArray]
 
 
 def _shape(operand: Operand) -> tuple[Affine, ...]:

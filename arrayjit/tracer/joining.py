@@ -14,10 +14,10 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..ir.dtype import DType
-from ..ir.tensor import Tensor
 from .array import SymbolicArray
-from .elementwise import as_array, copy
+from .elementwise import as_array, copy, views_of
 from .indexing import getitem, setitem
+from .layout import copy_order, joined_order
 from .operands import arrays_of, axis_of, common_dtype, deliver, element_type, refuse, shape_of
 from .registry import implements, method
 from .reshaping import ravel, reshape
@@ -28,9 +28,11 @@ from .view import View
 __all__ = ["concatenate", "slab", "stack", "unwritten"]
 
 
-def unwritten(shape: Sequence[Any], dtype: DType, label: str = "t") -> SymbolicArray:
-    """A fresh array whose cells hold nothing yet."""
-    return SymbolicArray(View.whole(Tensor.of(label, tuple(shape), dtype)), current_trace())
+def unwritten(
+    shape: Sequence[Any], dtype: DType, label: str = "t", order: Sequence[int] | None = None
+) -> SymbolicArray:
+    """A fresh array whose cells hold nothing yet, its axes in memory in `order` (None: C's)."""
+    return SymbolicArray(View.fresh(label, shape, dtype, order), current_trace())
 
 
 def slab(axis: int, part: Any) -> tuple[Any, ...]:
@@ -56,7 +58,7 @@ def concatenate(
     kind = element_type(dtype, common_dtype(*parts))
     total = sum(part.shape[along] for part in parts)
     shape = (*parts[0].shape[:along], total, *parts[0].shape[along + 1 :])
-    result = unwritten(shape, kind, "joined")
+    result = unwritten(shape, kind, "joined", joined_order(views_of(parts)))
     start = 0
     for part in parts:
         stop = start + part.shape[along]
@@ -238,7 +240,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> SymbolicArray:
     for one, by in np.broadcast(axes, shifts):
         total[axis_of(one, array.ndim)] += int(by)
     choices = [_halves(by, extent) for by, extent in zip(total, array.shape, strict=True)]
-    result = unwritten(array.cells.shape, array.element_type, "rolled")
+    order = copy_order(array.cells, "K")
+    result = unwritten(array.cells.shape, array.element_type, "rolled", order)
     for choice in product(*choices):
         source, target = tuple(pair[0] for pair in choice), tuple(pair[1] for pair in choice)
         setitem(result, (*target, ...), getitem(array, (*source, ...)))

@@ -13,6 +13,7 @@ from ..ir.index import Affine
 from .array import SymbolicArray, describe
 from .elementwise import as_operand, cast, convert, copy
 from .indexing import setitem
+from .layout import is_laid_out
 from .registry import method
 from .trace import current_trace, user_location
 
@@ -38,13 +39,15 @@ def astype(
             fix="use casting='unsafe' (the default)",
         )
     kind = from_numpy(target)
-    return self if not copy and kind is self.element_type else cast(self, kind)
+    if not copy and kind is self.element_type and is_laid_out(self.cells, order):
+        return self
+    return cast(self, kind, order)
 
 
 @method("copy")
 def copied(self: SymbolicArray, order: str = "C") -> SymbolicArray:
     """A fresh array with the same cells."""
-    return copy(self)
+    return copy(self, order)
 
 
 @method("fill")

@@ -14,6 +14,7 @@ from ..ir.index import Affine, row_major_strides
 from ..ir.ops import OPS, Op, op
 from .array import SymbolicArray, describe
 from .elementwise import as_array, as_operand, broadcast_view, cast, operand_at
+from .layout import kept_order
 from .operands import deliver, element_type, is_given, is_true, reduced_axes, result_of
 from .registry import implements, method, ufunc_method
 from .shaping import insert_axes
@@ -43,8 +44,9 @@ def accumulate_over(
     where: Any = True,
 ) -> SymbolicArray:
     """The array with `axes` combined by `operation`, computed in `dtype`; a scalar when none are left."""
-    kept = tuple(axis for axis in range(array.ndim) if axis not in axes)
-    order = (*kept, *axes)
+    memory = kept_order(array.ndim, [array.cells])
+    kept = tuple(axis for axis in memory if axis not in axes)
+    order = (*kept, *(axis for axis in memory if axis in axes))
     neutral = _neutral(operation, dtype)
     has_initial = is_given(initial)
     if operation.name in _EXTREMES and not has_initial:
@@ -70,7 +72,7 @@ def accumulate_over(
         accum=operation,
         initial=operand_at(as_operand(initial), (), dtype) if has_initial else _start(operation, dtype),
     )
-    return result_of(view)
+    return result_of(view.transpose([kept.index(axis) for axis in sorted(kept)]))
 
 
 def _neutral(operation: Op, dtype: DType) -> Const:

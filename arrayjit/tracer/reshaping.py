@@ -120,7 +120,7 @@ def _strides(array: SymbolicArray) -> tuple[int, ...]:
 
 def _reshaped(array: SymbolicArray, wanted: tuple[int, ...], may_copy: Any) -> SymbolicArray:
     if may_copy is True:
-        array = copy(array)
+        array = copy(array, "C")
     result = _without_copy(array, wanted)
     if result is not None:
         return result
@@ -131,7 +131,7 @@ def _reshaped(array: SymbolicArray, wanted: tuple[int, ...], may_copy: Any) -> S
             details=(describe(array),),
             fix="leave copy= out",
         )
-    result = _without_copy(copy(array), wanted)
+    result = _without_copy(copy(array, "C"), wanted)
     assert result is not None, "a fresh array is contiguous"
     return result
 

@@ -21,11 +21,12 @@ from .array import SymbolicArray
 from .elementwise import as_array, elementwise, operand_at
 from .indexing import getitem
 from .joining import concatenate
+from .layout import kept_order
 from .operands import axis_of, deliver, element_type, is_given
 from .reductions import summing_dtype
 from .registry import implements, method, ufunc_method
 from .reshaping import ravel
-from .shaping import broadcast_to
+from .shaping import broadcast_to, permuted
 from .statistics import without_nan
 from .trace import current_trace, user_location
 from .view import View
@@ -119,14 +120,18 @@ def _cumulative(
 
 
 def _scan(operation: Op, array: SymbolicArray, axis: int, dtype: Any) -> SymbolicArray:
+    """The scan, in the memory order of the array."""
     kind = _scan_dtype(operation, array.element_type, dtype)
     trace = current_trace()
+    order = kept_order(array.ndim, [array.cells])
+    array = permuted(array, order)
     whole = View.whole(Tensor(f"cum_{operation.name}", array.cells.shape, kind))
     if array.size:
         with ExitStack() as rows:
-            outer = tuple(rows.enter_context(trace.loop(0, extent)) for extent in whole.shape[:axis])
+            before = whole.shape[: order.index(axis)]
+            outer = tuple(rows.enter_context(trace.loop(0, extent)) for extent in before)
             _scan_row(operation, array, whole, outer)
-    return SymbolicArray(whole, trace)
+    return permuted(SymbolicArray(whole, trace), [order.index(n) for n in range(array.ndim)])
 
 
 def _scan_row(operation: Op, array: SymbolicArray, whole: View, outer: tuple[Affine, ...]) -> None:

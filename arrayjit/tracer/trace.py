@@ -159,10 +159,12 @@ class Trace:
         accum: Op | None = None,
         initial: Expr | None = None,
         contract: bool = False,
+        order: Sequence[int] | None = None,
     ) -> View:
         """A fresh tensor whose cell at `p` is `body(p)`, or with `accum` the reduction of `body(p + q)`
-        for `q` over the extents `over`, starting from `initial`. Returns the whole tensor's view."""
-        target = View.whole(Tensor(label, affine(shape), dtype))
+        for `q` over the extents `over`, starting from `initial`. Returns the whole tensor's view, whose
+        axes lie in memory in `order` (None: C's)."""
+        target = View.fresh(label, shape, dtype, order)
         self.store(target, body, over=over, accum=accum, initial=initial, contract=contract)
         return target
 
@@ -177,8 +179,12 @@ class Trace:
         contract: bool = False,
     ) -> None:
         """Write every cell of a view: `target[p] = body(p)`; reductions as in `compute`."""
-        loops = _loops((*target.shape, *affine(over)))
-        position = affine(symbol for symbol, _ in loops)
+        order = target.axis_order()
+        loops = _loops((*(target.shape[axis] for axis in order), *affine(over)))
+        symbols = [symbol for symbol, _ in loops]
+        position = affine(
+            (*(symbols[order.index(axis)] for axis in range(target.rank)), *symbols[target.rank :])
+        )
         index = target.at(position[: target.rank])
         value = body(position)
         self.emit(Assign(loops, target.tensor, index, value, accum, initial, contract, user_location()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..ir.dtype import DType
 from ..ir.expr import Load
 from ..ir.index import Affine, Extent, Symbol, affine
 from ..ir.tensor import Tensor
@@ -31,6 +32,15 @@ class View:
         """The view of a whole tensor."""
         axes = tuple(Symbol("i") for _ in tensor.shape)
         return View(tensor, tensor.shape, axes, affine(axes), writeable)
+
+    @staticmethod
+    def fresh(label: str, shape: Sequence[Extent], dtype: DType, order: Sequence[int] | None = None) -> View:
+        """The view of a new tensor whose axes lie in memory in `order`, the farthest apart first."""
+        extents = affine(shape)
+        if order is None:
+            return View.whole(Tensor(label, extents, dtype))
+        whole = View.whole(Tensor(label, tuple(extents[axis] for axis in order), dtype))
+        return whole.transpose([order.index(axis) for axis in range(len(order))])
 
     @property
     def rank(self) -> int:
@@ -60,6 +70,11 @@ class View:
     def is_whole(self) -> bool:
         """Whether this is the tensor itself, cell for cell."""
         return self.shape == self.tensor.shape and self.index == affine(self.axes)
+
+    def axis_order(self) -> tuple[int, ...]:
+        """The axes in the order in which the tensor's index mentions them."""
+        first = {s: at for at in range(len(self.index) - 1, -1, -1) for s in self.index[at].symbols}
+        return tuple(sorted(range(self.rank), key=lambda axis: first.get(self.axes[axis], len(first))))
 
     def element_strides(self) -> tuple[Affine, ...] | None:
         """Strides in elements per axis of the view; None when the tensor's strides are symbolic."""
