@@ -17,14 +17,16 @@ The outer loop is unrolled and its copies are interleaved; the sums stay in vect
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ..ir.code import Caps
 from ..ir.expr import Load
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
+from .access import loads
 from .copies import Copying, unless_once
 from .share import share
 from .strides import stride
@@ -76,10 +78,11 @@ def _is_product(rows: For, before: Sequence[Stmt], columns: For) -> bool:
     inside = list(walk_statements(columns.body))
     loops = [columns, *(stmt for stmt in inside if isinstance(stmt, For))]
     own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
+    written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
     return (
         columns.kind is LoopKind.VECTOR
         and len(inside) <= MAX_STATEMENTS
-        and all(isinstance(stmt, Define) for stmt in before)
+        and all(_may_follow(stmt, written) for stmt in before)
         and not any({*loop.lo.symbols, *loop.hi.symbols} & {rows.symbol} for loop in loops)
         and all(loop.kind is LoopKind.SEQUENTIAL for loop in loops[1:])
         and all(stmt.variable in own for stmt in inside if isinstance(stmt, Update))
@@ -88,6 +91,11 @@ def _is_product(rows: For, before: Sequence[Stmt], columns: For) -> bool:
             _shares_columns(stmt, rows.symbol, columns.symbol) for loop in loops[1:] for stmt in loop.body
         )
     )
+
+
+def _may_follow(stmt: Stmt, written: Collection[Tensor]) -> bool:
+    """May a statement before the columns run again after some of them have been written?"""
+    return isinstance(stmt, Define) and not any(tensor.storage in written for tensor, _ in loads(stmt.value))
 
 
 def _mentions(store: Store, symbol: Symbol) -> bool:

@@ -36,7 +36,8 @@ REUSE = 8
 
 def pack(kernel: Kernel, caps: Caps) -> Kernel:
     """Every operand of a product read in the order in which it lies."""
-    packing = _Packing(caps.stack_bytes)
+    taken = sum(t.nbytes for t, place in kernel.placement.items() if place.kind is PlaceKind.STACK)
+    packing = _Packing(caps.stack_bytes - taken)
     body = packing.body(kernel.body)
     if body is kernel.body:
         return kernel
@@ -47,7 +48,7 @@ def pack(kernel: Kernel, caps: Caps) -> Kernel:
 
 @dataclass(slots=True)
 class _Packing:
-    stack_bytes: int
+    stack_left: int
     placement: dict[Tensor, Place] = field(default_factory=dict)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -67,7 +68,10 @@ class _Packing:
         columns = loops[-1]
         shape = (terms.hi - terms.lo, columns.hi - columns.lo)
         copy = Tensor(f"{load.tensor.label}_packed", shape, load.tensor.dtype)
-        kind = PlaceKind.STACK if copy.nbytes <= self.stack_bytes else PlaceKind.ARENA
+        kind = PlaceKind.ARENA
+        if copy.nbytes <= self.stack_left:
+            kind = PlaceKind.STACK
+            self.stack_left -= copy.nbytes
         self.placement[copy] = Place(kind, f"{load.tensor.label} is read across memory in every row")
         k, j = Symbol(terms.symbol.hint), Symbol(columns.symbol.hint)
         values = {terms.symbol: terms.lo + k, columns.symbol: columns.lo + j}
@@ -103,6 +107,9 @@ def _across(loops: Sequence[For]) -> tuple[For, Load] | None:
 def _pays(loops: Sequence[For], terms: For, load: Load) -> bool:
     columns = loops[-1]
     if any(not loop.lo.is_constant or loop.trips is None for loop in (*loops, terms)):
+        return False
+    inner = {stmt.symbol for stmt in walk_statements(terms.body) if isinstance(stmt, For)}
+    if any(symbol in inner for position in load.index for symbol in position.symbols):
         return False
     far, near = (stride(load.tensor, load.index, loop.symbol) for loop in (columns, terms))
     if far is None or near is None or abs(near) != 1 or abs(far) < LINE:
