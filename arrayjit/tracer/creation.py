@@ -398,7 +398,7 @@ def _constant(value: Any, dtype: Any) -> SymbolicArray:
     kind = from_numpy(numbers.dtype)
     if numbers.size == 0 or numbers.ndim == 0:
         return _filled(numbers.shape, numbers[()] if numbers.ndim == 0 else 0, kind)
-    return constant_array(numbers)
+    return copy(as_array(numbers), "C")
 
 
 @implements(np.copy)
