@@ -5,6 +5,7 @@ feature that nothing else names would otherwise be missing.
 """
 
 from . import (
+    adopted,
     contractions,
     creation,
     einsum,
@@ -15,6 +16,7 @@ from . import (
     operators,
     padding,
     protocols,
+    questions,
     reductions,
     reshaping,
     rounding,
@@ -25,6 +27,7 @@ from . import (
 )
 
 __all__ = [
+    "adopted",
     "contractions",
     "creation",
     "einsum",
@@ -35,6 +38,7 @@ __all__ = [
     "operators",
     "padding",
     "protocols",
+    "questions",
     "reductions",
     "reshaping",
     "rounding",

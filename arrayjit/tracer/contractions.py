@@ -94,14 +94,14 @@ def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1, dtype: Any =
     return deliver(_batched((left, right), (["inner"], ["inner"]), [], dtype), out)
 
 
-@implements(np.matvec)
+@implements("matvec")
 def matvec(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> SymbolicArray:
     left, right = arrays_of((x1, x2))
     _require_equal(left.shape[-1], right.shape[-1], "matvec", "(m,n),(n)->(m)")
     return deliver(_batched((left, right), (["row", "inner"], ["inner"]), ["row"], dtype), out)
 
 
-@implements(np.vecmat)
+@implements("vecmat")
 def vecmat(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> SymbolicArray:
     left, right = arrays_of((x1, x2))
     _require_equal(left.shape[-1], right.shape[-2], "vecmat", "(n),(n,m)->(m)")

@@ -19,7 +19,7 @@ from ..ir.expr import Apply, Cast, Expr, Index, constant
 from ..ir.index import Affine
 from ..ir.ops import op
 from .array import SymbolicArray, describe
-from .elementwise import as_array, as_operand, cast, convert, copy, elementwise, operand_at
+from .elementwise import as_array, as_operand, cast, constant_array, convert, elementwise, operand_at
 from .indexing import getitem, setitem
 from .joining import unwritten
 from .layout import Order, copy_order, is_laid_out, shape_order
@@ -207,7 +207,7 @@ def _progression(length: int, dtype: DType, numbers: np.ndarray) -> SymbolicArra
     trace = current_trace()
     view = trace.compute((length,), dtype, cell, label="range")
     if dtype.is_integer and length <= _KNOWN_LENGTH:
-        trace.know(view.tensor, np.arange(length).astype(dtype.numpy) * numbers.dtype.type(step) + numbers[0])
+        trace.know(view.tensor, (np.arange(length) * step + begin).astype(dtype.numpy))
     return SymbolicArray(view, trace)
 
 
@@ -398,7 +398,7 @@ def _constant(value: Any, dtype: Any) -> SymbolicArray:
     kind = from_numpy(numbers.dtype)
     if numbers.size == 0 or numbers.ndim == 0:
         return _filled(numbers.shape, numbers[()] if numbers.ndim == 0 else 0, kind)
-    return copy(as_array(numbers), "C")
+    return constant_array(numbers)
 
 
 @implements(np.copy)

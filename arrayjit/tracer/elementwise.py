@@ -36,6 +36,7 @@ __all__ = [
     "broadcast",
     "broadcast_view",
     "cast",
+    "constant_array",
     "convert",
     "copy",
     "elementwise",
@@ -109,6 +110,14 @@ def broadcast_view(view: View, shape: Sequence[Extent]) -> View:
     """The view repeated along its extents of 1 and along new leading axes; read-only as in NumPy."""
     axes = tuple(Symbol("i") for _ in shape)
     return View(view.tensor, affine(shape), axes, view.at(_aligned(view.shape, affine(axes))), False)
+
+
+def constant_array(numbers: np.ndarray) -> SymbolicArray:
+    """A fresh array that holds numbers known while tracing."""
+    trace = current_trace()
+    symbolic = copy(_captured(numbers, trace), "C")
+    trace.know(symbolic.cells.tensor, numbers)
+    return symbolic
 
 
 def operand_at(operand: Operand, position: Sequence[Affine], dtype: DType) -> Expr:

@@ -29,6 +29,13 @@ _MOST_WRITES = 64
 
 
 @method("__getitem__")
+def element_or_part(array: SymbolicArray, key: Any) -> Any:
+    """What the user's `array[key]` gives: elements of constants are numbers, which may be indices."""
+    result = getitem(array, key)
+    known = array.record.known(result.cells) if result.is_scalar else None
+    return result if known is None else known[()]
+
+
 def getitem(array: SymbolicArray, key: Any) -> SymbolicArray:
     """`array[key]`: a view, a scalar (a copy), or a gathered copy."""
     trace = current_trace()
@@ -45,7 +52,11 @@ def getitem(array: SymbolicArray, key: Any) -> SymbolicArray:
         return _gathered(array, items, trace)
     view = _basic(array.cells, items)
     if view.rank == 0 and not (has_ellipsis and not array.is_scalar):
-        return SymbolicArray(trace.compute((), array.element_type, view.load), trace, is_scalar=True)
+        known = trace.known(view)
+        view = trace.compute((), array.element_type, view.load)
+        if known is not None:
+            trace.know(view.tensor, known)
+        return SymbolicArray(view, trace, is_scalar=True)
     return SymbolicArray(view, trace)
 
 

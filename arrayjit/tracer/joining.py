@@ -222,7 +222,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
     return split(ary, indices_or_sections, 2)
 
 
-@implements(np.unstack)
+@implements("unstack")
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[SymbolicArray, ...]:
     array = as_array(x)
     along = axis_of(axis, array.ndim)

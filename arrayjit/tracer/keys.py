@@ -115,6 +115,9 @@ def too_many_indices(array: SymbolicArray, used: int) -> IndexOutOfRange:
 
 def _part(part: Any, trace: Trace) -> Any:
     """One entry of the key; lists as arrays, constant where they can be."""
+    if type(part) is SymbolicArray and not part.is_scalar and part.weak is None:
+        known = trace.known(part.cells)
+        return part if known is None else known
     if type(part) is SymbolicArray or not isinstance(part, (list, tuple, np.ndarray, bool, np.bool_)):
         return part
     try:

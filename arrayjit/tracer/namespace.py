@@ -26,8 +26,7 @@ from typing import Any, Union
 import numpy as np
 
 from ..errors import UnsupportedError
-from .array import SymbolicArray
-from .elementwise import as_operand, copy
+from .elementwise import as_operand, constant_array
 from .registry import CREATION
 from .state import has_state, state_of
 from .trace import Trace, user_location
@@ -303,9 +302,7 @@ def _symbolic(value: Any) -> Any:
 
 def _as_constants(result: Any) -> Any:
     if type(result) is np.ndarray:
-        symbolic = as_operand(result)
-        assert type(symbolic) is SymbolicArray
-        return copy(symbolic)
+        return constant_array(result)
     if type(result) in (tuple, list):
         return type(result)(_as_constants(item) for item in result)
     return result

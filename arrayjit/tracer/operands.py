@@ -28,6 +28,7 @@ __all__ = [
     "element_type",
     "is_given",
     "is_true",
+    "kind_of",
     "reduced_axes",
     "refuse",
     "remapped",
@@ -103,13 +104,14 @@ def element_type(dtype: Any, default: DType) -> DType:
 
 def common_dtype(*operands: Any) -> DType:
     """NumPy's `result_type` of operands, in which Python scalars are weak."""
-    kinds: list[Any] = []
-    for operand in map(as_operand, operands):
-        if type(operand) is not SymbolicArray:
-            kinds.append(operand)
-        else:
-            kinds.append(operand.dtype if operand.weak is None else operand.weak(0))
-    return from_numpy(np.result_type(*kinds))
+    return from_numpy(np.result_type(*(kind_of(as_operand(operand)) for operand in operands)))
+
+
+def kind_of(operand: Any) -> Any:
+    """What `np.result_type` takes for an operand: an array's dtype, a number for a Python scalar."""
+    if type(operand) is not SymbolicArray:
+        return operand
+    return operand.dtype if operand.weak is None else operand.weak(0)
 
 
 def refuse(function: str, fix: str, **options: Any) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 __all__ = [
     "CREATION",
     "FUNCTIONS",
@@ -36,9 +38,11 @@ UFUNC_METHODS: dict[str, AnyCallable] = {}
 """Methods of ufuncs (`reduce`) -> functions whose first argument is the ufunc."""
 
 
-def implements(*functions: AnyCallable) -> Callable[[Function], Function]:
-    """Register the decorated function for calls of `functions` with symbolic arrays."""
-    return _filling(FUNCTIONS, *functions)
+def implements(*functions: AnyCallable | str) -> Callable[[Function], Function]:
+    """Register the decorated function for calls of `functions` with symbolic arrays. One that the oldest
+    NumPy lacks is given by its name in `np`, and left out where it is missing."""
+    present = (getattr(np, f, None) if isinstance(f, str) else f for f in functions)
+    return _filling(FUNCTIONS, *(function for function in present if function is not None))
 
 
 def creates(*functions: AnyCallable) -> Callable[[Function], Function]:

@@ -68,14 +68,14 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Sym
     return _along(op("multiply"), a, axis, dtype, out)
 
 
-@implements(np.cumulative_sum)
+@implements("cumulative_sum")
 def cumulative_sum(
     x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> SymbolicArray:
     return _cumulative(op("add"), 0, x, axis, dtype, out, include_initial)
 
 
-@implements(np.cumulative_prod)
+@implements("cumulative_prod")
 def cumulative_prod(
     x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> SymbolicArray:

@@ -150,7 +150,9 @@ def squeeze(a: Any, axis: Any = None) -> SymbolicArray:
             details=(describe(array),),
             fix="squeeze axes of size 1 only",
         )
-    return array if array.is_scalar else drop_axes(array, axes)
+    if array.is_scalar or (axis is None and not axes):
+        return array
+    return drop_axes(array, axes)
 
 
 @implements(np.broadcast_to)
@@ -281,12 +283,6 @@ def _diagonal(array: SymbolicArray, offset: int, axis1: int, axis2: int) -> Symb
     return remapped(array, [*(array.cells.shape[axis] for axis in others), length], place)
 
 
-@implements(np.real)
-def real(val: Any) -> SymbolicArray:
-    """Every supported dtype is real: the value itself."""
-    return as_array(val)
-
-
 @implements(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
@@ -316,22 +312,3 @@ def sliding_window_view(
 
     view = remapped(array, (*shape, *windows), place)
     return view if writeable else read_only(view)
-
-
-@implements(np.shape)
-def shape(a: Any) -> tuple[int, ...]:
-    return as_array(a).shape
-
-
-@implements(np.ndim)
-def ndim(a: Any) -> int:
-    return as_array(a).ndim
-
-
-@implements(np.size)
-def size(a: Any, axis: Any = None) -> int:
-    array = as_array(a)
-    total = 1
-    for one in axes_of(axis, array.ndim):
-        total *= array.shape[one]
-    return total

@@ -87,12 +87,14 @@ class Trace:
         self._fingerprints: list[int] = []
         self._written: set[Tensor] = set()
         self._flat: dict[Tensor, Tensor] = {}
+        self._known: dict[Tensor, np.ndarray] = {}
         self._watched: list[Watch] = []
 
     def emit(self, statement: Statement) -> None:
         self.statements.append(statement)
         if isinstance(statement, Assign):
             self._written.add(statement.into.storage)
+            self._known.pop(statement.into.storage, None)
 
     def watch(self, value: Any) -> None:
         """Remember the state of an object of the user's."""
@@ -119,6 +121,22 @@ class Trace:
         self.captured.append((tensor, array))
         self._fingerprints.append(_fingerprint(array))
         return tensor
+
+    def know(self, tensor: Tensor, numbers: np.ndarray) -> None:
+        """Note that the tensor holds these numbers until it is written again."""
+        self._known[tensor] = numbers
+
+    def known(self, view: View) -> np.ndarray | None:
+        """The numbers of a view of a constant that the function made, usable as an index; else None."""
+        numbers = self._known.get(view.tensor.storage)
+        if numbers is None:
+            return None
+        if view.tensor.base is not None:
+            numbers = numbers.reshape(-1)
+        shape = tuple(extent.constant for extent in view.shape)
+        places = dict(zip(view.axes, np.indices(shape, sparse=True), strict=True))
+        index = tuple(part.offset + sum(c * places[s] for c, s in part.terms) for part in view.index)
+        return np.broadcast_to(numbers[index], shape)
 
     def flat(self, tensor: Tensor) -> Tensor:
         """The flat form of a tensor: its memory as one row-major axis."""

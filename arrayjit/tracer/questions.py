@@ -1,0 +1,61 @@
+"""What NumPy tells of an array without looking at its numbers: its shape, its dtype, that it is real."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.ops import op
+from .array import SymbolicArray
+from .elementwise import as_array, elementwise
+from .operands import axes_of, kind_of
+from .registry import implements, method
+
+__all__ = ["ndim", "result_type", "shape", "size"]
+
+
+@implements(np.shape)
+def shape(a: Any) -> tuple[int, ...]:
+    return as_array(a).shape
+
+
+@implements(np.ndim)
+def ndim(a: Any) -> int:
+    return as_array(a).ndim
+
+
+@implements(np.size)
+def size(a: Any, axis: Any = None) -> int:
+    array = as_array(a)
+    total = 1
+    for one in axes_of(axis, array.ndim):
+        total *= array.shape[one]
+    return total
+
+
+@implements(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    return np.result_type(*map(kind_of, arrays_and_dtypes))
+
+
+@implements(np.real)
+@method("conj", "conjugate")
+def real(val: Any) -> SymbolicArray:
+    """The value itself: every supported dtype is real."""
+    return as_array(val)
+
+
+@implements(np.conjugate)
+def conjugate(x: Any, /, out: Any = None) -> SymbolicArray:
+    return elementwise(op("positive"), x, out=out)
+
+
+@implements(np.iscomplexobj)
+def iscomplexobj(x: Any) -> bool:
+    return False
+
+
+@implements(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    return True

@@ -1,0 +1,71 @@
+"""Functions traced through NumPy's own code, and constants of the program that serve as indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import assert_like_numpy
+
+Function = Callable[..., Any]
+
+
+def whole(*shape: int) -> np.ndarray:
+    return np.random.default_rng(7).integers(-9, 10, shape).astype("f8")
+
+
+ADOPTED: dict[str, Function] = {
+    "apply_over_axes": lambda x: np.apply_over_axes(np.sum, x, [0, 1]),
+    "cov": lambda x: (np.cov(x), np.cov(x, rowvar=False), np.cov(x[0], x[1]), np.cov(x[0])),
+    "corrcoef": lambda x: np.corrcoef(x),
+    "gradient": lambda x: (np.gradient(x), np.gradient(x, 2.0, 0.5), np.gradient(x, axis=1, edge_order=2)),
+    "polynomials": lambda x: (np.polyadd(x[0], x[1, :3]), np.polysub(x[0], x[1]), np.polyder(x[0])),
+    "polyval": lambda x: (np.polyval(x[0], x[1]), np.polyval([1, 2, 3], x)),
+    "sinc": lambda x: np.sinc(x),
+    "trapezoid": lambda x: (np.trapezoid(x), np.trapezoid(x, dx=0.5, axis=0), np.trapezoid(x[0], x[1])),
+    "unwrap": lambda x: np.unwrap(x),
+    "vander": lambda x: (np.vander(x[0]), np.vander(x[0], 3, increasing=True)),
+    "questions": lambda x: (np.result_type(x, "f4").name, np.isrealobj(x), x.conj(), np.conj(x)),
+}
+
+
+@pytest.mark.parametrize("function", ADOPTED.values(), ids=ADOPTED)
+def test_functions_of_numpys_own_code(function: Function) -> None:
+    assert_like_numpy(function, lambda: (whole(4, 8),))
+
+
+INDICES: dict[str, Function] = {
+    "arange": lambda x: (x[np.arange(3)], x[np.arange(3, -1, -2), 1], x[np.arange(4) * 2 // 2]),
+    "array": lambda x: (x[np.array([0, 2])], x[:, np.array([True, False] * 4)], x[np.array([[3], [0]]), 1]),
+    "triangles": lambda x: (x[np.triu_indices(4)], x[np.tril_indices(4, -1)], x[np.diag_indices(4)]),
+    "iteration": lambda x: [x[i] + i for i in np.arange(1, 4)],
+    "element": lambda x: x[np.array([5, 2])[1], : np.arange(9)[3]],
+    "part of a constant": lambda x: x[np.arange(8).reshape(2, 4)[0, ::-1]],
+}
+
+
+@pytest.mark.parametrize("function", INDICES.values(), ids=INDICES)
+def test_constants_made_by_the_function_are_indices(function: Function) -> None:
+    assert_like_numpy(function, lambda: (whole(4, 8),))
+
+
+def test_constants_made_by_the_function_say_where_to_write() -> None:
+    def write(x: np.ndarray) -> np.ndarray:
+        x[np.diag_indices(4)] = 0
+        x[np.array([0, 2])] += 1
+        x[:, np.arange(2)] = 3
+        return x
+
+    assert_like_numpy(write, lambda: (whole(4, 8),))
+
+
+def test_a_written_constant_is_no_constant_any_more() -> None:
+    def pick(x: np.ndarray) -> Any:
+        places = np.array([0, 1])
+        before = x[places]
+        places[0] = 3
+        return before, x[places], places
+
+    assert_like_numpy(pick, lambda: (whole(4, 8),))
