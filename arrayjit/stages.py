@@ -36,10 +36,12 @@ class Variant:
         return guards_hold(self.traced.guards)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        """Run on the leaves of a call's arguments."""
+        """Run on the leaves of a call's arguments. What was written before an exception stays written."""
         arrays = arrays_for(self._sources, leaves)
-        self._routine.launch([array.__array_interface__["data"][0] for array in arrays])
-        write_back(self._sources, leaves, arrays)
+        try:
+            self._routine.launch([array.__array_interface__["data"][0] for array in arrays])
+        finally:
+            write_back(self._sources, leaves, arrays)
         return unflatten(self._results, outputs_from(self._outputs, self._sources, leaves, arrays))
 
 

@@ -169,6 +169,18 @@ def test_integers_to_negative_integer_powers():
         arrayjit.jit(power)(np.arange(4), np.array([1, 2, -1, 0]))
 
 
+@pytest.mark.parametrize("dtype", ["<i8", ">i8"])
+def test_what_was_written_before_an_exception_stays_written(dtype):
+    def power(into, a, b):
+        into[:] = 1
+        into += a**b
+
+    into = np.zeros(2, dtype)
+    with pytest.raises(ValueError, match="negative integer powers"):
+        arrayjit.jit(power)(into, np.arange(2), np.array([1, -1]))
+    np.testing.assert_array_equal(into, [1, 1])
+
+
 def test_a_python_integer_that_does_not_fit():
     with pytest.raises(OverflowError):
         arrayjit.jit(lambda a: a + 300)(np.arange(3, dtype=np.uint8))
