@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 import time
 from collections import deque
@@ -23,6 +22,7 @@ from .settings import Settings, default_target
 from .stages import Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
 from .tracer.function import Traced, call_inline, static_arguments, trace_function
+from .tracer.parameters import parameters_of
 from .tracer.signature import Key, Spec, key_of
 from .tracer.trace import tracing, user_location
 
@@ -212,7 +212,7 @@ def use(*, target: str) -> Iterator[None]:
 
 
 def _has_parameter(function: Callable[..., Any], name: str) -> bool:
-    return name in inspect.signature(function).parameters
+    return name in parameters_of(function)
 
 
 def _without_our_frames(error: Exception) -> Exception:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .errors import Location
+from .tracer.parameters import positional_names
 from .tracer.signature import PYTHON_SCALARS, Spec, StaticArguments, is_leaf
 from .tracer.tree import flatten, paths
 
@@ -43,7 +43,9 @@ def describe_call(
 ) -> Description:
     """What a compilation depends on, by argument."""
     described: dict[str, str] = {}
-    for position, (name, value) in enumerate([*_named(function, args), *kwargs.items()]):
+    for position, (name, value) in enumerate(
+        [*zip(positional_names(function, len(args)), args, strict=True), *kwargs.items()]
+    ):
         if name in static.names or (position < len(args) and position in static.positions):
             described[name] = f"static {value!r}"
             continue
@@ -70,13 +72,6 @@ def _changes(old: Description, new: Description) -> list[str]:
         for name in names
         if old.get(name) != new.get(name)
     ]
-
-
-def _named(function: Callable[..., Any], args: Sequence[Any]) -> list[tuple[str, Any]]:
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = [p.name for p in inspect.signature(function).parameters.values() if p.kind in kinds]
-    names += [f"args_{position}" for position in range(len(names), len(args))]
-    return list(zip(names, args, strict=False))
 
 
 def _described(leaf: Any) -> str:

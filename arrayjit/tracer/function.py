@@ -28,7 +28,7 @@ from .binding import (
 )
 from .elementwise import as_operand, copy
 from .namespace import Guard, Namespace
-from .parameters import Arguments, may_overlap_itself
+from .parameters import Arguments, may_overlap_itself, parameters_of
 from .signature import StaticArguments
 from .trace import Trace, current_trace, location_of, needs_copy, recording, user_location
 from .tree import Structure, flatten
@@ -55,7 +55,7 @@ def static_arguments(function: Callable[..., Any], names: Sequence[str]) -> Stat
     """The arguments called `names`. Raises StaticArgumentError for a name that is no parameter."""
     if not names:
         return StaticArguments()
-    parameters = list(inspect.signature(function).parameters.values())
+    parameters = list(parameters_of(function).values())
     known = {parameter.name: position for position, parameter in enumerate(parameters)}
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     for name in names:

@@ -21,7 +21,7 @@ from .trace import Trace, needs_copy, tensor_like, user_location
 from .tree import Static, Structure, flatten, paths, statics, unflatten
 from .view import View
 
-__all__ = ["Arguments", "may_overlap_itself"]
+__all__ = ["Arguments", "may_overlap_itself", "parameters_of", "positional_names"]
 
 _OVERLAPS_ITSELF = "its elements may share memory with one another"
 
@@ -47,7 +47,7 @@ class Arguments:
         self._structures: list[Structure] = []
         self._leaves: list[Any] = []
         self._labels: list[str] = []
-        names = [*_positional_names(function, len(args)), *kwargs]
+        names = [*positional_names(function, len(args)), *kwargs]
         for position, (name, value) in enumerate(zip(names, (*args, *kwargs.values()), strict=True)):
             is_static = name in static.names if position >= len(args) else position in static.positions
             leaves, structure = ([], Static(value)) if is_static else flatten(value, is_leaf)
@@ -259,11 +259,17 @@ def _marked(source: Source, written: bool) -> Source:
             return source
 
 
-def _positional_names(function: Callable[..., Any], count: int) -> list[str]:
+def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """The parameters by name; none for a function of C code that does not tell."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        return inspect.signature(function).parameters
     except (TypeError, ValueError):
-        return [f"arg{n}" for n in range(count)]
+        return {}
+
+
+def positional_names(function: Callable[..., Any], count: int) -> list[str]:
+    """A name for each of `count` positional arguments."""
+    parameters = parameters_of(function).values()
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "arg")
     return [positional[n] if n < len(positional) else f"{rest}{n - len(positional)}" for n in range(count)]
