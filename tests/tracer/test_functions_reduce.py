@@ -97,6 +97,7 @@ STATISTICS: dict[str, Function] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "u1"])
 @pytest.mark.parametrize("statistic", STATISTICS.values(), ids=STATISTICS)
 def test_statistics(statistic: Function, dtype: str) -> None:
