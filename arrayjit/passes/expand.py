@@ -13,15 +13,13 @@ definition may use a value as often as it likes and nothing is computed twice.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
-
-import numpy as np
 
 from ..ir.code import Caps
-from ..ir.dtype import DType, from_numpy
+from ..ir.dtype import DType
 from ..ir.expr import Apply, Cast, Const, Expr, Local, Variable, constant, dtype_of
 from ..ir.loops import Define, Kernel, Stmt
-from ..ir.ops import OPS, Op
+from ..ir.ops import OPS
+from ..ir.resolve import resolve
 from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
 
 __all__ = ["expand"]
@@ -46,10 +44,6 @@ def _expand_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return kept(body, out)
 
 
-def _is_derived(expr: Expr) -> bool:
-    return isinstance(expr, Apply) and expr.op.definition([dtype_of(arg) for arg in expr.args]) is not None
-
-
 class _Definitions:
     """The `Builder` that definitions are run over: values are constants and locals."""
 
@@ -62,7 +56,7 @@ class _Definitions:
 
     def op(self, name: str, *args: Expr) -> Expr:
         row = OPS[name]
-        dtype = _result(row, tuple(dtype_of(arg) for arg in args))
+        _, dtype = resolve(row, [dtype_of(arg) for arg in args])
         return self._bound(self._primitive(Apply(row, args, dtype)))
 
     def const(self, value: bool | int | float, dtype: DType) -> Expr:
@@ -90,10 +84,3 @@ class _Definitions:
         variable = Variable("t", dtype_of(value))
         self.lines.append(Define(variable, value))
         return Local(variable)
-
-
-@cache
-def _result(op: Op, dtypes: tuple[DType, ...]) -> DType:
-    """The dtype that an op gives, from its meaning."""
-    with np.errstate(all="ignore"):
-        return from_numpy(op.ref(*(np.ones(1, dtype.numpy) for dtype in dtypes)).dtype)

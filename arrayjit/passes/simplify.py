@@ -21,14 +21,13 @@ from ..ir.expr import Const, Expr, Local, Variable
 from ..ir.index import Symbol
 from ..ir.loops import Define, For, If, Kernel, Raise, Stmt, Update, walk_statements
 from ..ir.walk import (
-    expressions,
     kept,
     rewrite_bodies,
     rewrite_expressions,
     substitute_statements,
     transform,
-    walk,
 )
+from .prune import prune
 from .rules import simpler
 
 __all__ = ["simplify"]
@@ -36,8 +35,8 @@ __all__ = ["simplify"]
 
 def simplify(kernel: Kernel, caps: Caps) -> Kernel:
     """The same program with less to do."""
-    body = _drop_dead(_Rewrite(kernel.body).body(kernel.body))
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    body = _Rewrite(kernel.body).body(kernel.body)
+    return prune(kernel if body is kernel.body else replace(kernel, body=body), caps)
 
 
 class _Rewrite:
@@ -106,34 +105,3 @@ class _Rewrite:
         source = value.variable
         settled = not self.updates[source] and self.homes.get(source) is self.loop
         return source not in self.changing or settled
-
-
-def _drop_dead(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Without the locals that reach no store, branch or failure, and without bodies left empty."""
-    sources: dict[Variable, list[Variable]] = {}
-    live: list[Variable] = []
-    for stmt in walk_statements(body):
-        reads = [node.variable for e in expressions(stmt) for node in walk(e) if isinstance(node, Local)]
-        if isinstance(stmt, (Define, Update)):
-            sources.setdefault(stmt.variable, []).extend(reads)
-        else:
-            live.extend(reads)
-    needed: set[Variable] = set()
-    while live:
-        variable = live.pop()
-        if variable not in needed:
-            needed.add(variable)
-            live.extend(sources.get(variable, ()))
-
-    def without(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out = []
-        for stmt in body:
-            if isinstance(stmt, (Define, Update)) and stmt.variable not in needed:
-                continue
-            stmt = rewrite_bodies(stmt, without)
-            if isinstance(stmt, (For, If)) and not stmt.body and not getattr(stmt, "orelse", ()):
-                continue
-            out.append(stmt)
-        return kept(body, out)
-
-    return without(body)
