@@ -153,7 +153,11 @@ def elementwise(
         forced = from_numpy(dtype)
         values = [_forced(op, value, forced) for value in values]
         kinds = [forced] * len(kinds)
+    if out is not None:
+        _require_writeable(out, trace)
     inputs, output = resolve(op, kinds)
+    if out is not None:
+        _require_output_cast(op.ufunc or op.name, output, out)
     shape = broadcast(*(_shape(value) for value in values))
     body = _comparison_with_integer(op, values, inputs) if op.name in _COMPARISONS else None
     if body is None:
@@ -428,6 +432,19 @@ def _either(condition: Body, then: Body, otherwise: Body, dtype: DType) -> Body:
 
 def _output(out: Any, name: str, shape: tuple[Affine, ...], dtype: DType, trace: Trace) -> SymbolicArray:
     """`out`, checked as NumPy checks the output of a ufunc."""
+    target = _require_writeable(out, trace)
+    _require_output_cast(name, dtype, target)
+    if broadcast(shape, target.cells.shape) != target.cells.shape:
+        raise ShapeError(
+            f"non-broadcastable output operand with shape {shape_text(target.cells.shape)} doesn't match "
+            f"the broadcast shape {shape_text(broadcast(shape, target.cells.shape))}",
+            loc=user_location(),
+            fix="give out= the shape of the result",
+        )
+    return target
+
+
+def _require_writeable(out: Any, trace: Trace) -> SymbolicArray:
     if type(out) is not SymbolicArray:
         raise DTypeError(
             "out= must be an array that is passed to, or made in, the jitted function",
@@ -437,12 +454,8 @@ def _output(out: Any, name: str, shape: tuple[Affine, ...], dtype: DType, trace:
     _require_owned(out, trace)
     if not out.cells.writeable:
         raise ReadOnlyError("output array is read-only", loc=user_location(), details=(describe(out),))
-    if broadcast(shape, out.cells.shape) != out.cells.shape:
-        raise ShapeError(
-            f"non-broadcastable output operand with shape {shape_text(out.cells.shape)} doesn't match "
-            f"the broadcast shape {shape_text(broadcast(shape, out.cells.shape))}",
-            loc=user_location(),
-            fix="give out= the shape of the result",
-        )
-    _require_cast(f"Cannot cast ufunc '{name}' output", dtype.numpy, out.dtype)
     return out
+
+
+def _require_output_cast(name: str, dtype: DType, out: SymbolicArray) -> None:
+    _require_cast(f"Cannot cast ufunc '{name}' output", dtype.numpy, out.dtype)

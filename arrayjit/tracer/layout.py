@@ -55,11 +55,11 @@ def is_laid_out(view: View, order: str) -> bool:
 
 def _is_contiguous(view: View, order: str) -> bool:
     """Whether the cells lie one after another, in C's or Fortran's order."""
+    if _NOTHING in view.shape:
+        return True
     expected = 1
     pairs = list(zip(view.shape, _strides(view), strict=True))
     for extent, stride in pairs if order == "F" else reversed(pairs):
-        if extent == _NOTHING:
-            return True
         if extent != _ONE and stride != expected:
             return False
         expected *= extent.offset

@@ -17,6 +17,7 @@ from ..errors import ShapeError, UnsupportedError
 from ..ir.index import Affine, Symbol, affine, row_major_strides
 from .array import SymbolicArray, describe
 from .elementwise import as_array, copy
+from .layout import is_laid_out
 from .operands import refuse, shape_of
 from .registry import implements, method
 from .shaping import permuted
@@ -46,12 +47,11 @@ def reshape_method(self: SymbolicArray, *shape: Any, order: str = "C", copy: Any
 @implements(np.ravel)
 @method("ravel")
 def ravel(a: Any, order: str = "C") -> SymbolicArray:
+    """A view where the cells lie one after another (for "K", evenly spaced in any order), else a copy."""
     array = as_array(a)
-    if order == "K":
-        strides = _strides(array)
-        array = permuted(array, sorted(range(array.ndim), key=lambda axis: -abs(strides[axis])))
-        order = "C"
-    return reshape(array, -1, order)
+    if order == "K" or is_laid_out(array.cells, order):
+        return _one_axis(array, order)
+    return flat_copy(array, order)
 
 
 @method("flatten")
@@ -62,7 +62,15 @@ def flatten(self: SymbolicArray, order: str = "C") -> SymbolicArray:
 
 def flat_copy(array: SymbolicArray, order: str = "C") -> SymbolicArray:
     """The cells in row-major (or another) order as a fresh array of one axis."""
-    return copy(ravel(array, order))
+    return copy(_one_axis(array, order))
+
+
+def _one_axis(array: SymbolicArray, order: str) -> SymbolicArray:
+    if order == "K":
+        strides = _strides(array)
+        array = permuted(array, sorted(range(array.ndim), key=lambda axis: -abs(strides[axis])))
+        order = "C"
+    return reshape(array, -1, order)
 
 
 @method("view")
@@ -140,7 +148,9 @@ def _without_copy(array: SymbolicArray, wanted: tuple[int, ...]) -> SymbolicArra
     """The view of another shape, or None where NumPy would copy."""
     symbols = tuple(Symbol("i") for _ in wanted)
     if array.size == 0:
-        return SymbolicArray(View(array.cells.tensor, affine(wanted), symbols, _nowhere(array)), array.record)
+        nowhere = (Affine.of(0),) * array.cells.tensor.rank
+        view = View(array.cells.tensor, affine(wanted), symbols, nowhere, array.cells.writeable)
+        return SymbolicArray(view, array.record)
     groups = _groups(array.shape, wanted)
     strides = _strides(array)
     for old, _ in groups:
@@ -153,11 +163,6 @@ def _without_copy(array: SymbolicArray, wanted: tuple[int, ...]) -> SymbolicArra
                 position[old[0]] = _linear(symbols, wanted, new)
         return SymbolicArray(array.cells.remap(wanted, symbols, position), array.record)
     return _flat_view(array, wanted, symbols, groups, strides)
-
-
-def _nowhere(array: SymbolicArray) -> tuple[Affine, ...]:
-    """The index of a view without cells."""
-    return (Affine.of(0),) * array.cells.tensor.rank
 
 
 Groups = list[tuple[list[int], list[int]]]
