@@ -23,7 +23,7 @@ __all__ = ["TARGETS", "Difference", "assert_like_numpy"]
 TARGETS = ("interp", "sync_llvm")
 # What arrayjit says it does not do, where NumPy does it; nothing else may be refused.
 REFUSALS = (
-    "an array is written whose elements may share memory with one another",
+    "elements may share memory with one another",
     "selecting by a mask gives an array whose shape depends on values",
     "writing an array through a mask needs to know how many cells the mask selects",
 )
@@ -62,10 +62,8 @@ def _compare(program: Program, make: Maker, ours: Program, tolerances: Tolerance
     with np.errstate(all="ignore"):
         wanted, error = _outcome(program, plain)
     got, our_error = _outcome(ours, traced)
-    if isinstance(our_error, arrayjit.UnsupportedError) and error is None:
-        if any(text in str(our_error) for text in REFUSALS):
-            return "refused"
-        raise Difference(f"refused: {our_error}") from our_error
+    if isinstance(our_error, arrayjit.UnsupportedError) and any(text in str(our_error) for text in REFUSALS):
+        return "refused"
     if error is not None or our_error is not None:
         if error is None or not isinstance(our_error, _caught_as(error)):
             raise Difference(f"NumPy: {error!r}\narrayjit: {our_error!r}") from our_error

@@ -12,10 +12,18 @@ __all__ = ["memory_programs"]
 
 SHAPES = ((4, 3), (6,), (3, 3), (2, 3, 4), (9,), (4, 4), (5, 1), (), (1,), (0,), (2, 0), (17, 2))
 DTYPES = ("f8", "f4", "i4", "u1", "i8", "?")
-LAYOUTS = (
-    "plain", "plain", "fortran", "strided", "reversed", "transposed", "swapped", "unaligned", "readonly",
-    "broadcast", "offset",
-)  # fmt: skip
+# How an array lies in memory that holds (at least) its elements: {0} is the memory, {1} the shape,
+# {2} the shape the other way round, {3} the shape with a last axis twice as long.
+LAYOUTS = {
+    "plain": "{0}[: {4}].reshape({1})",
+    "offset": "{0}[-{4}:].reshape({1})",
+    "Fortran's": "{0}[: {4}].reshape({2}).T",
+    "strided": "{0}[: 2 * {4}].reshape({3})[..., ::2]",
+    "reversed": "{0}[: {4}].reshape({1})[::-1]",
+    "reversed and strided": "{0}[: 2 * {4}].reshape({3})[..., ::-2]",
+    "swapped axes": "{0}[: {4}].reshape({1}[:-2] + {1}[:-3:-1]).swapaxes(-1, -2)",
+    "broadcast": "np.broadcast_to({0}[: {1}[-1]], {1})",
+}
 ALIASES = (
     "{0}",
     "{0}[...]",
@@ -32,7 +40,8 @@ SIGNS = {"np.add": "+", "np.subtract": "-", "np.multiply": "*"}
 VIEWS = (
     "{0}.T", "{0}.ravel()", "np.flip({0})", "np.flip({0}, -1)", "{0}[::-1]", "{0}.squeeze()", "np.diagonal({0})",
     "{0}[None]", "{0}[..., None]", "{0}.swapaxes(0, -1)", "np.moveaxis({0}, 0, -1)", "np.atleast_2d({0})",
-    "np.expand_dims({0}, -1)", "np.broadcast_to({0}, (2, *{0}.shape))", "{0}.reshape(-1)", "{0}.view()",
+    "np.expand_dims({0}, -1)",
+    "np.broadcast_to({0}, (2, *{0}.shape))", "{0}.reshape(-1)", "{0}.view()",
     "np.asarray({0})", "{0}.reshape({0}.shape[::-1])", "{0}.reshape(-1, 2)", "{0}.reshape(2, -1)",
     "np.rot90({0})", "np.split({0}, [1, 3])[1]", "{0}.T.reshape(-1)", "{0}[...]", "{0}.reshape(1, *{0}.shape)",
     "np.fliplr({0})", "np.rollaxis({0}, -1)", "np.ascontiguousarray({0})", "np.atleast_1d({0})", "{0}[()]",
@@ -80,33 +89,29 @@ def _arguments(writer: Writer) -> None:
 def _fresh_argument(writer: Writer, name: str) -> None:
     shape, dtype = writer.choose(*SHAPES), writer.choose(*DTYPES)
     size = int(np.prod(shape))
-    numbers = f"np.arange({size}).reshape({shape})"
-    match writer.choose(*LAYOUTS):
-        case "fortran":
-            writer.argument(name, f"np.asfortranarray({numbers}.astype({dtype!r}))")
-        case "strided" if shape:
-            wide = f"np.arange({2 * size}).reshape({(*shape[:-1], 2 * shape[-1])})"
-            writer.argument(name, f"{wide}.astype({dtype!r})[..., ::2]")
-        case "reversed" if shape:
-            writer.argument(name, f"{numbers}.astype({dtype!r})[::-1]")
-        case "transposed":
-            writer.argument(name, f"np.arange({size}).reshape({shape[::-1]}).astype({dtype!r}).T")
+    memory = f"memory_{name}"
+    match writer.choose("owned", "owned", "native", "native", "swapped", "unaligned"):
+        case "native":
+            writer.make(f"{memory} = np.arange({2 * size + 3}).astype({dtype!r})")
         case "swapped":
-            writer.argument(name, f"{numbers}.astype({np.dtype(dtype).newbyteorder('>').str!r})")
+            writer.make(
+                f"{memory} = np.arange({2 * size + 3}).astype({np.dtype(dtype).newbyteorder().str!r})"
+            )
         case "unaligned":
             width = np.dtype(dtype).itemsize
-            memory = f"np.zeros({size * width + 1}, 'u1')[1:].view({dtype!r}).reshape({shape})"
-            writer.argument(name, memory)
-            writer.make(f"{name}[...] = {numbers}")
-        case "readonly":
-            writer.argument(name, f"{numbers}.astype({dtype!r})")
-            writer.make(f"{name}.flags.writeable = False")
-        case "broadcast" if shape:
-            writer.argument(name, f"np.broadcast_to(np.arange({shape[-1]}).astype({dtype!r}), {shape})")
-        case "offset":
-            writer.argument(name, f"np.arange({size + 5}).astype({dtype!r})[3:{size + 3}].reshape({shape})")
+            writer.make(f"{memory} = np.zeros({(2 * size + 3) * width + 1}, 'u1')[1:].view({dtype!r})")
+            writer.make(f"{memory}[...] = np.arange({2 * size + 3})")
         case _:
-            writer.argument(name, f"{numbers}.astype({dtype!r})")
+            writer.argument(name, f"np.arange({size}).reshape({shape}).astype({dtype!r})")
+            return
+    layout = LAYOUTS[writer.choose(*LAYOUTS)]
+    twice = (*shape[:-1], 2 * shape[-1]) if shape else ()
+    text = layout.format(memory, shape, shape[::-1], twice, size)
+    if not isinstance(writer.value(text), np.ndarray):
+        text = LAYOUTS["plain"].format(memory, shape, shape, shape, size)
+    writer.argument(name, text)
+    if writer.seldom():
+        writer.make(f"{name}.flags.writeable = False")
 
 
 # ---- statements --------------------------------------------------------------------------------------
@@ -209,6 +214,8 @@ def _scatter(writer: Writer) -> None:
 
 def _copyto(writer: Writer) -> None:
     name = _some(writer)
+    if not writer.names[name].flags.writeable:
+        return
     source = _operand(writer, name)
     text = writer.choose(
         "np.copyto({0}, {1})",

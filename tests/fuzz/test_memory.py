@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from budget import examples
 from hypothesis import event, given
 from judging import assert_like_numpy
 from memory import memory_programs
 from written import Written
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of empty means and the like
 
 
 @examples(250)
