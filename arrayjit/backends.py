@@ -46,7 +46,7 @@ def backend(name: str) -> Backend:
 def _backend(name: str) -> Backend:
     try:
         emitter, driver = (_load(path) for path in BACKENDS[name])
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise BackendUnavailable(
             f"target {name!r} needs the package {error.name}", fix=f"pip install {error.name}"
         ) from error

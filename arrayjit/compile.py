@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from .backends import Backend, backend
-from .errors import UnsupportedError
+from .errors import CompilerBug, UnsupportedError
 from .ir.assign import ArrayParam, Computation
 from .ir.code import Code
 from .ir.index import Symbol
+from .ir.loops import Kernel
 from .ir.tensor import Tensor
 from .ir.text import print_computation, print_kernel
-from .passes.manager import Optimized, optimize
+from .passes.manager import Dump, Optimized, optimize
 from .runtime.context import Context
 from .runtime.routine import Routine
 from .settings import Settings
@@ -72,7 +73,7 @@ def build(computation: Computation, target: str, settings: Settings | None = Non
     dump = _dump_into(settings.dump, computation.name) if settings.dump else None
     optimized = optimize(computation, chosen.target.caps(), verify=settings.verify, dump=dump)
     start = time.perf_counter()
-    code = chosen.target.emit(optimized.kernel)
+    code = _emit(chosen, optimized.kernel)
     seconds = {**optimized.seconds, "emit": time.perf_counter() - start}
     if dump is not None and isinstance(code.payload, str):
         dump("emitted", code.payload)
@@ -94,12 +95,30 @@ def run(
     routine.launch(pointers, [bindings[symbol] for symbol in symbols])
 
 
-def _dump_into(folder: str, name: str) -> Callable[[str, str], None]:
-    """A writer of one readable file per stage."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
+def _emit(backend: Backend, kernel: Kernel) -> Code:
+    try:
+        return backend.target.emit(kernel)
+    except CompilerBug:
+        raise
+    except Exception as error:
+        stage = f"the emitter of {backend.name}"
+        raise CompilerBug(f"{type(error).__name__}: {error}", stage=stage) from error
+
+
+def _dump_into(folder: str, name: str) -> Dump:
+    """A writer of one readable file per stage, into a new folder for each build."""
+    for number in count():
+        build_folder = Path(folder, f"{name}-{number}")
+        try:
+            build_folder.mkdir(parents=True)
+            break
+        except FileExistsError:
+            continue
     order = count()
 
-    def dump(stage: str, text: str) -> None:
-        Path(folder, f"{name}-{next(order):02}-{stage}.txt").write_text(text)
+    def dump(stage: str, text: str) -> str:
+        file = build_folder / f"{next(order):02}-{stage}.txt"
+        file.write_text(text, encoding="utf-8")
+        return str(file)
 
     return dump

@@ -20,10 +20,11 @@ from ..ir.text import print_computation, print_kernel
 from ..ir.verify import verify_computation, verify_kernel
 from .pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, Pass
 
-__all__ = ["Optimized", "optimize"]
+__all__ = ["Dump", "Optimized", "optimize"]
 
 Program = Union[Computation, Kernel]
-Dump = Callable[[str, str], None]
+Dump = Callable[[str, str], str]
+"""Keeps the text of a stage, given with the stage's name, and says where."""
 
 Before = TypeVar("Before", Computation, Kernel)
 After = TypeVar("After", Computation, Kernel)
@@ -44,7 +45,7 @@ class Optimized:
 def optimize(
     computation: Computation, caps: Caps, *, verify: bool = False, dump: Dump | None = None
 ) -> Optimized:
-    """Run every pass. `dump` is called with a stage's name and text. Raises CompilerBug."""
+    """Run every pass. Raises CompilerBug."""
     run = _Run(caps, verify, dump)
     for on_assignments in ON_ASSIGNMENTS:
         computation = run.apply(on_assignments, computation)
@@ -81,8 +82,8 @@ class _Run:
         """The failure of the pass `name` on `program`; its reproducer is among the dumps."""
         reproducer = ""
         if self.dump is not None:
-            reproducer = f"{name}-failed"
-            self.dump(reproducer, f"{_text(program)}\n# {_commented(traceback.format_exc())}\n")
+            text = f"{_text(program)}\n# {_commented(traceback.format_exc())}\n"
+            reproducer = self.dump(f"{name}-failed", text)
         return CompilerBug(f"{type(error).__name__}: {error}", stage=name, reproducer=reproducer)
 
 

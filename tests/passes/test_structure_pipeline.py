@@ -70,9 +70,17 @@ def test_every_stage_is_kept_timed_and_verified():
     assert optimized.notes == optimized.kernel.notes
 
 
+class Dumped(dict[str, str]):
+    """Dumps by name."""
+
+    def keep(self, stage: str, text: str) -> str:
+        self[stage] = text
+        return stage
+
+
 def test_every_stage_is_dumped_under_its_name():
-    dumped: dict[str, str] = {}
-    optimized = optimize(small(), CAPS, dump=dumped.__setitem__)
+    dumped = Dumped()
+    optimized = optimize(small(), CAPS, dump=dumped.keep)
     assert list(dumped) == [row.name for row in TABLE]
     assert dumped["lifetimes"] == print_kernel(optimized.kernel)
 
@@ -81,10 +89,10 @@ def test_a_failing_pass_is_named_and_leaves_a_reproducer(monkeypatch):
     def broken(kernel, caps):
         raise KeyError("lost")
 
-    dumped: dict[str, str] = {}
+    dumped = Dumped()
     monkeypatch.setattr(manager, "ON_LOOPS", (Pass(broken),))
     with pytest.raises(CompilerBug, match=r"arrayjit bug in broken: KeyError: 'lost'") as failure:
-        optimize(small(), CAPS, dump=dumped.__setitem__)
+        optimize(small(), CAPS, dump=dumped.keep)
     assert failure.value.stage == "broken"
     assert dumped[failure.value.reproducer].startswith(dumped["lower"])
 
