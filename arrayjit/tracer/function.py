@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MethodType
+from types import GeneratorType, MethodType
 from typing import Any
 
 import numpy as np
@@ -27,11 +27,12 @@ from .binding import (
     ViewOutput,
 )
 from .elementwise import as_operand, copy
-from .namespace import Guard, Namespace
+from .namespace import Guard, Namespace, once_for_many_calls
 from .parameters import Arguments, may_overlap_itself, parameters_of
 from .signature import StaticArguments
+from .state import reachable
 from .trace import Trace, current_trace, location_of, needs_copy, recording, user_location
-from .tree import Structure, flatten
+from .tree import Structure, flatten, statics
 
 __all__ = ["Traced", "call_inline", "static_arguments", "trace_function"]
 
@@ -113,17 +114,20 @@ def _run(
     """Run the function: the leaves of its result and their structure."""
     positional, keywords = arguments.values(namespace.of)
     try:
-        result = namespace.of(_with_code(function))(*positional, **keywords)
+        result = namespace.root(_with_code(function))(*positional, **keywords)
     except UserError as error:
         error.loc = error.loc or location_of(error)
         raise
     finally:
-        namespace.leave()
-        changed = trace.restore_watched()
-    _require_steady_objects(changed, function)
+        changed = [f"assigns {name}" for name in namespace.leave()]
+        changed += [f"changes a {type(value).__name__}" for value in trace.restore_watched()]
+    for change in changed:
+        raise once_for_many_calls(change, _definition(function))
     arguments.require_unchanged(positional, keywords)
     _require_steady_captures(trace)
     leaves, structure = flatten(result, _is_result_leaf)
+    for constant in statics(structure):
+        _require_no_traces(constant)
     return [_settled(leaf) for leaf in leaves], structure
 
 
@@ -147,6 +151,16 @@ def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_result_leaf(value: Any) -> bool:
     return type(value) is SymbolicArray or issubclass(type(value), np.ndarray)
+
+
+def _require_no_traces(constant: Any) -> None:
+    """A part of the result that is the same at each call: it must hold nothing of this one."""
+    if any(type(part) in (SymbolicArray, GeneratorType) for part in reachable(constant)):
+        raise UnsupportedError(
+            f"the function returns a {type(constant).__name__} that holds traced values",
+            loc=user_location(),
+            fix="return arrays, numbers, and tuples, lists, dicts, namedtuples or dataclasses of them",
+        )
 
 
 def _settled(leaf: Any) -> SymbolicArray:
@@ -177,16 +191,6 @@ def _definition(function: Callable[..., Any]) -> Location | None:
     """The line where a function begins."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return None if code is None else Location(code.co_filename, code.co_firstlineno, code.co_name)
-
-
-def _require_steady_objects(changed: Sequence[Any], function: Callable[..., Any]) -> None:
-    for value in changed:
-        raise UnsupportedError(
-            f"the function changes a {type(value).__name__} that it did not make",
-            loc=_definition(function),
-            details=("its code runs once for many calls, so the change would be made once",),
-            fix="return the new value instead; arrays may be written in place",
-        )
 
 
 def _constants(extents: Sequence[Affine]) -> tuple[int, ...]:

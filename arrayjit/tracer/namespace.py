@@ -17,6 +17,7 @@ from __future__ import annotations
 import builtins
 import functools
 import os
+import random
 import sysconfig
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -25,13 +26,13 @@ from typing import Any, Union
 
 import numpy as np
 
-from ..errors import UnsupportedError
+from ..errors import Location, UnsupportedError
 from .elementwise import as_operand, constant_array
 from .registry import CREATION
 from .state import has_state, state_of
 from .trace import Trace, user_location
 
-__all__ = ["Guard", "Namespace", "guards_hold"]
+__all__ = ["Guard", "Namespace", "guards_hold", "once_for_many_calls"]
 
 _ABSENT = object()
 _INSTALLED = tuple(
@@ -55,15 +56,32 @@ class Guard:
 
     def holds(self) -> bool:
         if isinstance(self.holder, CellType):
-            held = self.holder.cell_contents
+            held = _content(self.holder)
         else:
             held = self.holder.get(self.name, _ABSENT)
         return held is self.value and (self.state is None or state_of(held) == self.state)
 
 
+def once_for_many_calls(what: str, loc: Location | None) -> UnsupportedError:
+    """The error of a function that does `what` to something outside it."""
+    return UnsupportedError(
+        f"the function {what}, which it did not make",
+        loc=loc,
+        details=("its code runs once for many calls, so the change would be made once",),
+        fix="return the new value instead; arrays may be written in place",
+    )
+
+
 def guards_hold(guards: tuple[Guard, ...]) -> bool:
     """Whether every name that a trace baked in is still bound to what it was."""
     return all(guard.holds() for guard in guards)
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _ABSENT
 
 
 class Namespace:
@@ -75,10 +93,14 @@ class Namespace:
         self._home = _distribution(function)
         self._known: dict[int, tuple[Any, Any]] = {}
         self._globals: dict[int, GlobalsView] = {}
-        self._cells: list[tuple[CellType, CellType, Any]] = []
+        self._cells: list[tuple[str, CellType, Any]] = []
         self._guards: dict[tuple[int, str], Guard] = {}
         self._builtins = dict(vars(builtins))
         self._builtins["__import__"] = self._import
+
+    def root(self, function: Callable[..., Any]) -> Any:
+        """`of` the jitted function itself, on whose state the trace depends."""
+        return self.read({"": function}, "", function) if has_state(function) else self.of(function)
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -104,13 +126,17 @@ class Namespace:
             self._guards[id(holder), name] = Guard(holder, name, value, state)
         return self.of(value)
 
-    def leave(self) -> None:
-        """Carry what the function assigned to globals and closure variables to the user's own."""
-        for view in self._globals.values():
-            view.leave()
-        for theirs, ours, value in self._cells:
-            if ours.cell_contents is not value:
-                theirs.cell_contents = ours.cell_contents
+    def leave(self) -> list[str]:
+        """The global and closure variables that the function assigned, each put back."""
+        assigned = [name for view in self._globals.values() for name in view.assigned()]
+        for name, ours, value in self._cells:
+            if _content(ours) is not value:
+                assigned.append(name)
+                if value is _ABSENT:
+                    del ours.cell_contents
+                else:
+                    ours.cell_contents = value
+        return assigned
 
     def _counterpart(self, value: Any) -> Any:
         kind = type(value)
@@ -127,7 +153,7 @@ class Namespace:
             return as_operand(value, self._trace)
         if value is np.ndarray:
             return NdarrayView
-        if kind in (np.random.Generator, np.random.RandomState):
+        if kind in (np.random.Generator, np.random.RandomState, random.Random):
             return RandomView(value)
         return self._of_numpy(value) if _is_numpy(value) else value
 
@@ -157,19 +183,17 @@ class Namespace:
             copied.__defaults__ = tuple(self.of(value) for value in function.__defaults__)
         if function.__kwdefaults__ is not None:
             copied.__kwdefaults__ = {k: self.of(value) for k, value in function.__kwdefaults__.items()}
-        for theirs, ours in zip(cells or (), closure or (), strict=True):
+        for name, theirs, ours in zip(function.__code__.co_freevars, cells or (), closure or (), strict=True):
             if ours is not theirs:
-                value = self.read(theirs, "", theirs.cell_contents)
-                ours.cell_contents = value
-                self._cells.append((theirs, ours, value))
+                ours.cell_contents = self.read(theirs, "", theirs.cell_contents)
+            self._cells.append((name, ours, _content(ours)))
         return copied
 
     def _cell_for(self, cell: CellType) -> CellType:
         """A cell of our own where the content has a counterpart, to be filled when the function is known
-        (it may refer to itself); else the user's cell, so that `nonlocal` works."""
-        try:
-            value = cell.cell_contents
-        except ValueError:
+        (it may refer to itself); else the user's own."""
+        value = _content(cell)
+        if value is _ABSENT:
             return cell
         if isinstance(value, (FunctionType, ModuleType, MethodType, functools.partial, np.ndarray)):
             return CellType()
@@ -184,6 +208,8 @@ class Namespace:
         return view
 
     def _module(self, module: ModuleType) -> Any:
+        if module is random:
+            return RandomView(module)
         if _is_numpy(module):
             return ModuleView(module, self)
         file = getattr(module, "__file__", None)
@@ -202,7 +228,7 @@ class Namespace:
 
 class GlobalsView(dict[str, Any]):
     """The globals of a rebuilt function. LOAD_GLOBAL asks `__getitem__`; STORE_GLOBAL writes into the
-    dict itself, from where `leave` carries it to the real globals."""
+    dict itself and never reaches the real globals."""
 
     __slots__ = ("_names", "_namespace")
 
@@ -216,8 +242,9 @@ class GlobalsView(dict[str, Any]):
             return super().__getitem__(name)
         return self._namespace.read(self._names, name, self._names[name])
 
-    def leave(self) -> None:
-        self._names.update({name: value for name, value in self.items() if name != "__builtins__"})
+    def assigned(self) -> list[str]:
+        """The names that the function assigned."""
+        return [name for name in self if name != "__builtins__"]
 
 
 class ModuleView:
@@ -234,7 +261,7 @@ class ModuleView:
         return self._namespace.read(vars(self._module), name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._module, name, value)
+        raise once_for_many_calls(f"assigns {self._module.__name__}.{name}", user_location())
 
     def __repr__(self) -> str:
         return f"<{self._module.__name__} as seen by a traced function>"
@@ -269,7 +296,8 @@ class RandomView:
         self._generator = generator
 
     def __getattr__(self, name: str) -> Any:
-        raise _random_numbers(f"{type(self._generator).__name__}.{name}")
+        owner = "random" if self._generator is random else type(self._generator).__name__
+        raise _random_numbers(f"{owner}.{name}")
 
 
 def _random_numbers(what: str) -> UnsupportedError:

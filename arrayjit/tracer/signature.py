@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import StaticArgumentError
-from .state import has_state, state_of
+from .state import state_of
 from .tree import contents
 
 __all__ = [
@@ -139,9 +139,7 @@ def _add_static(value: Any, key: list[Any], name: str) -> None:
             f"{name} is static, but a {type(value).__name__} cannot be hashed",
             fix="pass a tuple, a frozen dataclass or another hashable value",
         ) from None
-    key += (type(value), value)
-    if has_state(value):
-        key.append(state_of(value))
+    key.append(state_of(value))
 
 
 def overlaps(leaves: Sequence[Any]) -> tuple[Overlap, ...]:

@@ -9,21 +9,34 @@ nor 0.0 -0.0. It holds what it compares by identity, so that no identity is give
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterator
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
+from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Same", "Watch", "has_state", "state_of"]
+__all__ = ["Same", "Watch", "has_state", "reachable", "state_of"]
 
 _BY_VALUE = (bool, int, str, bytes, type(None))
 _BY_TEXT = (float, complex)  # tells -0.0 from 0.0, and any NaN is the same
-_STATELESS = (type, np.generic, np.ndarray, np.dtype, np.ufunc, FunctionType, BuiltinFunctionType, ModuleType)
-# Loggers, locks, jitted functions: what changes in them is not what a computation reads.
-_NOT_THE_USERS = sys.stdlib_module_names | {__name__.partition(".")[0], "numpy"}
+_STATELESS = (
+    np.generic,
+    np.ndarray,
+    np.dtype,
+    np.ufunc,
+    FunctionType,
+    BuiltinFunctionType,
+    ModuleType,
+    Enum,
+)
+# Loggers, threads, jitted functions: what changes in them is not what a computation reads.
+_NOT_READ = {__name__.partition(".")[0], "logging", "numpy", "threading"}
+_MUTABLE = (list, deque, dict, set)
+_ITEMS = (tuple, list, deque, set, frozenset)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,55 +54,102 @@ class Same:
 
 def has_state(value: Any) -> bool:
     """Whether the value can change while it stays the same object."""
-    kind = type(value)
-    if kind in _BY_VALUE or kind in _BY_TEXT or issubclass(kind, _STATELESS):
-        return False
-    if kind is MethodType:
-        return has_state(value.__self__)
-    if issubclass(kind, tuple):
-        return any(has_state(item) for item in value)
-    return issubclass(kind, (list, dict, set)) or bool(_attributes(value))
+    return any(isinstance(part, _MUTABLE) or _attributes(part) for part in reachable(value))
+
+
+def reachable(value: Any) -> Iterator[Any]:
+    """The value and all that its items and attributes lead to, each object once."""
+    waiting = [value]
+    seen: set[int] = set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in seen:
+            seen.add(id(part))
+            yield part
+            waiting.extend(_inside(part))
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if type(value) is MethodType:
+        return (value.__self__,)
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, _ITEMS) else (*_attributes(value).values(), *_classes(value))
+
+
+def _classes(value: Any) -> tuple[type, ...]:
+    """Where Python looks for the attributes that a value does not hold itself."""
+    return value.__bases__ if isinstance(value, type) else (type(value),)
+
+
+def _contents(value: Any) -> Any:
+    """A copy of the items or attributes that the value holds itself and could exchange."""
+    return copy(value) if isinstance(value, _MUTABLE) else _attributes(value)
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """The attributes that an object holds itself; empty for what is no object of a user's class."""
+    """The attributes that an object or a class holds itself; empty for what computes nothing."""
+    if isinstance(value, type):
+        return _class_attributes(value)
     kind = type(value)
-    if isinstance(value, _STATELESS) or kind.__module__.partition(".")[0] in _NOT_THE_USERS:
+    if isinstance(value, _STATELESS) or _home(kind) in _NOT_READ:
         return {}
-    slots = {name: value for name, value in _slots(value)}
+    slots = {
+        name: getattr(value, name)
+        for part in kind.__mro__
+        for name, member in vars(part).items()
+        if isinstance(member, MemberDescriptorType) and hasattr(value, name)
+    }
     return slots | dict(getattr(value, "__dict__", {}))
 
 
-def _slots(value: Any) -> Iterator[tuple[str, Any]]:
-    for kind in type(value).__mro__:
-        for name, member in vars(kind).items():
-            if isinstance(member, MemberDescriptorType) and hasattr(value, name):
-                yield name, getattr(value, name)
+def _class_attributes(kind: type) -> dict[str, Any]:
+    """The data of a class of the user's: no methods, no properties."""
+    if _home(kind) in _NOT_READ or _home(kind) in sys.stdlib_module_names:
+        return {}
+    return {
+        name: item
+        for name, item in vars(kind).items()
+        if not name.startswith("__") and not hasattr(type(item), "__get__")
+    }
+
+
+def _home(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
 
 
 class Watch:
-    """An object's state when the trace met it."""
+    """The state of an object, and of those inside it, when the trace met it."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
         self._state = state_of(value)
-        self._contents = copy(value) if isinstance(value, (list, dict, set)) else _attributes(value)
+        self._contents = [(part, _contents(part)) for part in reachable(value)]
 
     def changed(self) -> bool:
         return state_of(self.value) != self._state
 
     def restore(self) -> None:
-        """Give the object the items or attributes it had; objects inside it keep theirs."""
-        if isinstance(self.value, list):
-            self.value[:] = self._contents
-        elif isinstance(self.value, (dict, set)):
-            self.value.clear()
-            self.value.update(self._contents)
-        else:
-            for name in _attributes(self.value).keys() - self._contents.keys():
-                object.__delattr__(self.value, name)
-            for name, held in self._contents.items():
-                object.__setattr__(self.value, name, held)
+        """Give every object the items and attributes that it had."""
+        for part, contents in self._contents:
+            if isinstance(part, (list, deque)):
+                part.clear()
+                part.extend(contents)
+            elif isinstance(part, (dict, set)):
+                part.clear()
+                part.update(contents)
+            else:
+                _set_attributes(part, contents)
+
+
+def _set_attributes(value: Any, wanted: dict[str, Any]) -> None:
+    kind: Any = type if isinstance(value, type) else object
+    held = _attributes(value)
+    for name in held.keys() - wanted.keys():
+        kind.__delattr__(value, name)
+    for name, item in wanted.items():
+        if held.get(name, wanted) is not item:
+            kind.__setattr__(value, name, item)
 
 
 def state_of(value: Any) -> Hashable:
@@ -107,22 +167,26 @@ def _state(value: Any, visited: set[int]) -> Hashable:
     if issubclass(kind, np.generic):
         return value.dtype, value.tobytes()
     if issubclass(kind, np.dtype):
-        return value
+        return value  # type: ignore[no-any-return]
+    if issubclass(kind, tuple):
+        return kind, tuple(_state(item, visited) for item in value)
     if issubclass(kind, _STATELESS) or id(value) in visited:
         return Same(value)
     visited.add(id(value))
     if kind is MethodType:
         return Same(value.__func__), _state(value.__self__, visited)
-    if issubclass(kind, (tuple, list)):
+    if issubclass(kind, (list, deque)):
         return kind, tuple(_state(item, visited) for item in value)
     if issubclass(kind, dict):
         return kind, tuple(_pairs(value.items(), visited))
     if issubclass(kind, (set, frozenset)):
         return kind, frozenset(_state(item, visited) for item in value)
-    own = (kind, value) if kind.__hash__ not in (None, object.__hash__) else Same(value)
-    return own, tuple(_pairs(_attributes(value).items(), visited))
+    hashing: Any = kind.__hash__
+    itself = Same(value) if hashing in (None, object.__hash__) else (kind, value)
+    classes = tuple(_state(part, visited) for part in _classes(value))
+    return itself, tuple(_pairs(_attributes(value).items(), visited)), classes
 
 
-def _pairs(items: Any, visited: set[int]) -> Iterator[Hashable]:
+def _pairs(items: Iterable[tuple[Any, Any]], visited: set[int]) -> Iterator[Hashable]:
     for name, item in items:
         yield name, _state(item, visited)

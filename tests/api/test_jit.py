@@ -14,6 +14,12 @@ import pytest
 
 import arrayjit
 
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    number: object
+
+
 TARGETS = ("interp", "sync_llvm")
 
 
@@ -79,6 +85,67 @@ def test_a_changed_attribute_of_self_is_noticed(x):
     np.testing.assert_array_equal(model.predict(x), 5 * x + 2)
     model.weights[:] = 7.0
     np.testing.assert_array_equal(model.predict(x), 7 * x + 2)
+
+
+class Slotted:
+    __slots__ = ("gain",)
+
+    def __init__(self, gain):
+        self.gain = gain
+
+    def scale(self, v):
+        return self.gain * v
+
+    __call__ = scale
+
+
+class Plain:
+    offset = 0.0
+
+    def __init__(self, gain):
+        self.gain = gain
+
+    def scale(self, v):
+        return self.gain * v + self.offset
+
+    __call__ = scale
+
+
+@pytest.mark.parametrize("kind", [Slotted, Plain])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda model: arrayjit.jit(model.scale),
+        lambda model: arrayjit.jit(model),
+        lambda model: arrayjit.jit(functools.partial(type(model).scale, model)),
+        lambda model: functools.partial(arrayjit.jit(lambda v, call: call(v)), call=model.scale),
+        lambda model: functools.partial(arrayjit.jit(lambda v, m: m(v), static_argnames="m"), m=model),
+    ],
+    ids=["method", "object", "partial", "argument", "static"],
+)
+def test_a_changed_attribute_is_noticed_however_it_is_reached(x, kind, make):
+    model = kind(2.0)
+    f = make(model)
+    np.testing.assert_array_equal(f(x), 2 * x)
+    model.gain = 5.0
+    np.testing.assert_array_equal(f(x), 5 * x)
+    assert np.signbit(f(x)).tolist() == np.signbit(5 * x).tolist()
+
+
+def test_a_changed_attribute_of_a_class_is_noticed(x, monkeypatch):
+    f = arrayjit.jit(lambda v: v + Plain.offset)
+    model = arrayjit.jit(Plain(1.0).scale)
+    np.testing.assert_array_equal([f(x), model(x)], [x, x])
+    monkeypatch.setattr(Plain, "offset", 2.0)
+    np.testing.assert_array_equal([f(x), model(x)], [x + 2, x + 2])
+
+
+def test_the_sign_of_zero_is_noticed(x):
+    model = Plain(0.0)
+    f = arrayjit.jit(lambda v: np.copysign(v, model.gain))
+    assert f(x)[-1] == 1.0
+    model.gain = -0.0
+    assert f(x)[-1] == -1.0
 
 
 def test_it_looks_like_the_function():
@@ -152,6 +219,29 @@ def test_static_arguments_are_compiled_in(x):
     np.testing.assert_array_equal(f(x, 3), x + 3)
     np.testing.assert_array_equal(f(x, steps=2, flag=True), -(x + 2))
     assert f.stats().compiles == 2
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[(1,), (1.0,), (True,)], [0.0, -0.0], [Setting(1), Setting(1.0)], [frozenset({1}), frozenset({1.0})]],
+    ids=repr,
+)
+def test_static_arguments_that_equal_one_another_and_differ(x, values):
+    @arrayjit.jit(static_argnames="value")
+    def f(v, value):
+        number = value
+        if isinstance(value, Setting):
+            number = value.number
+        elif not isinstance(value, float):
+            (number,) = value
+        return np.copysign(np.int8(1), np.float32(number)) * np.asarray(number)
+
+    for value in values:
+        got, wanted = f(x, value), f.__wrapped__(x, value)
+        assert (got.dtype, repr(got)) == (wanted.dtype, repr(wanted))
+    assert f.stats().compiles == len(values)
+    f(x, values[0])
+    assert f.stats().hits == 1
 
 
 def test_python_scalars_are_arguments(x):
