@@ -116,9 +116,10 @@ def _malformed(what: str, subscripts: str, fix: str) -> ShapeError:
 def _check_extents(arrays: Sequence[SymbolicArray], terms: Sequence[str]) -> None:
     extents: dict[str, int] = {}
     for array, term in zip(arrays, terms, strict=True):
+        own: dict[str, int] = {}
         for label, extent in zip(term, array.shape, strict=True):
             known = extents.get(label, 1)
-            if 1 not in (known, extent) and known != extent:
+            if own.setdefault(label, extent) != extent or (1 not in (known, extent) and known != extent):
                 raise ShapeError(
                     f"operand has a mismatch in the dimension labelled {label!r}: {known} and {extent}",
                     loc=user_location(),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -251,7 +252,7 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) 
 
 def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, keepdims: Any) -> SymbolicArray:
     """The least position where the array equals its extreme, or is NaN if any cell is."""
-    axes = reduced_axes(axis, array.ndim)
+    axes = reduced_axes(None if axis is None else operator.index(axis), array.ndim)
     if not all(array.shape[one] for one in axes):
         name = "argmax" if operation is op("maximum") else "argmin"
         raise ShapeError(
