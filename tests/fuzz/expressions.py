@@ -57,85 +57,85 @@ ELEMENTARY = tuple(
     for row in OPS.values()
     if row.ufunc and row.ulp != (0.0, 0.0) and not row.name.startswith("logaddexp") and not row.output
 )
-MOVES = """
-{0}.T
-{0}[::-1]
-{0}[..., ::2]
-{0}[1:]
-{0}[..., 1:-1]
-{0}[None]
-{0}[..., None]
-{0}.ravel()
-{0}.reshape(-1, 1)
-np.roll({0}, 3)
-np.roll({0}, -1, axis=0)
-np.concatenate([{0}, {1}])
-np.concatenate([{0}, {1}], axis=-1)
-np.concatenate([{0}, {1}], axis=None)
-np.stack([{0}, {1}])
-np.stack([{0}, {1}], axis=-1)
-np.hstack([{0}, {1}])
-np.vstack([{0}, {1}])
-np.column_stack([{0}, {1}])
-np.append({0}, {1})
-np.pad({0}, 2)
-np.pad({0}, 1, mode="edge")
-np.pad({0}, (1, 2), constant_values=3)
-np.tile({0}, 2)
-np.tile({0}, (2, 1, 2))
-np.repeat({0}, 3)
-np.repeat({0}, 2, axis=-1)
-np.flip({0}, 0)
-np.where({0} > {1}, {0}, {1})
-np.where({0}, {1}, 2)
-np.where({0} != 0, 1.5, {1})
-np.where({0} > 0, 1, 0)
-np.clip({0}, 1, 3)
-np.clip({0}, None, {1})
-np.clip({0}, {1}, {0})
-{0}.clip(min=0)
-np.take({0}, [0, -1, 0], axis=0)
-{0}[[0, -1]]
-{0}[..., [0, 0, 0]]
-np.take_along_axis({0}, np.zeros({0}.shape, int), axis=-1)
-np.split({0}, 2)[1]
-np.array_split({0}, 3, axis=-1)[1]
-np.triu({0})
-np.tril({0}, -1)
-np.diff({0})
-np.diff({0}, n=2, axis=0)
-np.diag({0})
-np.expand_dims({0}, (0, -1))
-np.broadcast_to({0}, (3, *{0}.shape))
-np.atleast_2d({0})
-np.moveaxis({0}, 0, -1)
-np.select([{0} > 1, {1} > 0], [{1}, {0}], 0)
-np.full_like({0}, 2)
-np.zeros_like({0}) + {1}
-np.arange({0}.shape[0]) * {0}
-np.eye(3)[:, :1] * {0}
-np.linspace(0, 1, 7)[:, None] + {0}
-np.nan_to_num({0})
-np.round({0}, 1)
-np.rint({0})
-np.isclose({0}, {1})
-np.array_equal({0}, {1})
-np.count_nonzero({0})
-np.count_nonzero({0}, axis=0)
-np.any({0})
-np.all({0}, axis=-1)
-np.any({0} > {1}, axis=0, keepdims=True)
-np.logical_and.reduce({0} != 0)
-np.bitwise_or.reduce({0} > 1, axis=-1)
-np.meshgrid({0}.ravel()[:3], {1}.ravel()[:4])[1]
-{0}.astype(np.float32)
-{0}.astype(bool)
-{0}.astype("i2")
-{0}.astype("u8")
-{0}.astype(np.int64)
-{0}.astype("u1")
-{0}.astype(np.float64)
-""".split("\n")[1:-1]  # fmt: skip
+MOVES = (
+    "{0}.T",
+    "{0}[::-1]",
+    "{0}[..., ::2]",
+    "{0}[1:]",
+    "{0}[..., 1:-1]",
+    "{0}[None]",
+    "{0}[..., None]",
+    "{0}.ravel()",
+    "{0}.reshape(-1, 1)",
+    "np.roll({0}, 3)",
+    "np.roll({0}, -1, axis=0)",
+    "np.concatenate([{0}, {1}])",
+    "np.concatenate([{0}, {1}], axis=-1)",
+    "np.concatenate([{0}, {1}], axis=None)",
+    "np.stack([{0}, {1}])",
+    "np.stack([{0}, {1}], axis=-1)",
+    "np.hstack([{0}, {1}])",
+    "np.vstack([{0}, {1}])",
+    "np.column_stack([{0}, {1}])",
+    "np.append({0}, {1})",
+    "np.pad({0}, 2)",
+    'np.pad({0}, 1, mode="edge")',
+    "np.pad({0}, (1, 2), constant_values=3)",
+    "np.tile({0}, 2)",
+    "np.tile({0}, (2, 1, 2))",
+    "np.repeat({0}, 3)",
+    "np.repeat({0}, 2, axis=-1)",
+    "np.flip({0}, 0)",
+    "np.where({0} > {1}, {0}, {1})",
+    "np.where({0}, {1}, 2)",
+    "np.where({0} != 0, 1.5, {1})",
+    "np.where({0} > 0, 1, 0)",
+    "np.clip({0}, 1, 3)",
+    "np.clip({0}, None, {1})",
+    "np.clip({0}, {1}, {0})",
+    "{0}.clip(min=0)",
+    "np.take({0}, [0, -1, 0], axis=0)",
+    "{0}[[0, -1]]",
+    "{0}[..., [0, 0, 0]]",
+    "np.take_along_axis({0}, np.zeros({0}.shape, int), axis=-1)",
+    "np.split({0}, 2)[1]",
+    "np.array_split({0}, 3, axis=-1)[1]",
+    "np.triu({0})",
+    "np.tril({0}, -1)",
+    "np.diff({0})",
+    "np.diff({0}, n=2, axis=0)",
+    "np.diag({0})",
+    "np.expand_dims({0}, (0, -1))",
+    "np.broadcast_to({0}, (3, *{0}.shape))",
+    "np.atleast_2d({0})",
+    "np.moveaxis({0}, 0, -1)",
+    "np.select([{0} > 1, {1} > 0], [{1}, {0}], 0)",
+    "np.full_like({0}, 2)",
+    "np.zeros_like({0}) + {1}",
+    "np.arange({0}.shape[0]) * {0}",
+    "np.eye(3)[:, :1] * {0}",
+    "np.linspace(0, 1, 7)[:, None] + {0}",
+    "np.nan_to_num({0})",
+    "np.round({0}, 1)",
+    "np.rint({0})",
+    "np.isclose({0}, {1})",
+    "np.array_equal({0}, {1})",
+    "np.count_nonzero({0})",
+    "np.count_nonzero({0}, axis=0)",
+    "np.any({0})",
+    "np.all({0}, axis=-1)",
+    "np.any({0} > {1}, axis=0, keepdims=True)",
+    "np.logical_and.reduce({0} != 0)",
+    "np.bitwise_or.reduce({0} > 1, axis=-1)",
+    "np.meshgrid({0}.ravel()[:3], {1}.ravel()[:4])[1]",
+    "{0}.astype(np.float32)",
+    "{0}.astype(bool)",
+    '{0}.astype("i2")',
+    '{0}.astype("u8")',
+    "{0}.astype(np.int64)",
+    '{0}.astype("u1")',
+    "{0}.astype(np.float64)",
+)
 EXTREMES = ("{0}.max({1})", "{0}.min({1})", "np.argmax({0}{2})", "np.argmin({0}{2})", "np.ptp({0}{2})",
             "np.maximum.reduce({0}{2})", "{0}.max({1}{3})", "np.maximum.accumulate({0}{2})", "np.nanmax({0}{2})")  # fmt: skip
 PRODUCTS = (
@@ -143,7 +143,7 @@ PRODUCTS = (
     "np.tensordot({0}, {1}, 1)", "np.vdot({0}, {1})", "np.einsum('ij,jk->ik', {0}, {1})", "np.kron({0}, {1})",
     "np.einsum('ij,ij->i', {0}, {1})", "np.einsum('i,j->ij', {0}, {1})", "np.einsum('ij->ji', {0})",
     "np.einsum('ij,kj->ik', {0}, {1})", "np.einsum('ii->i', {0})", "np.einsum('ij->', {0})", "np.trace({0})",
-    "np.matmul({0}[None], {1})", "np.linalg.norm({0})", "np.convolve({0}, {1})",
+    "np.matmul({0}[None], {1})", "np.linalg.norm({0})",
 )  # fmt: skip
 
 
@@ -262,7 +262,9 @@ def _broadcast(left: Any, right: Any) -> bool:
 
 
 def _unary(writer: Writer) -> None:
-    _add(writer, f"np.{writer.choose(*UNARY)}({_some(writer)})")
+    name, function = _some(writer), writer.choose(*UNARY)
+    if function != "signbit" or writer.names[name].dtype.itemsize > 1:  # else NumPy converts to float16
+        _add(writer, f"np.{function}({name})")
 
 
 def _binary(writer: Writer) -> None:
@@ -372,7 +374,9 @@ def _product(writer: Writer) -> None:
     others = writer.arrays()
     text = writer.choose(*PRODUCTS).format(name, writer.choose(*others))
     left, right = (writer.names[other] for other in (name, others[0]))
-    if max(left.size, right.size) > 4000:
+    if max(left.size, right.size) > 4000 or (
+        "ii" in text and not left.size
+    ):  # NumPy reads beyond an empty array
         return
     result = writer.value(text)
     floats = np.asarray(result).dtype.kind == "f"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 import arrayjit
 from arrayjit.backends import backend
 from arrayjit.errors import CompilerBug
-from arrayjit.ir.assign import ArrayParam
+from arrayjit.ir.assign import ArrayParam, Computation
 from arrayjit.ir.interp import run, run_computation
 from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
 from arrayjit.tracer.binding import arrays_for, outputs_from, write_back
@@ -46,9 +48,10 @@ def assert_like_numpy(
     jitted = arrayjit.jit(program)
     verdict = "same"
     for target in targets:
+        ours = jitted.on(target)
         for _ in range(2):
             try:
-                verdict = _compare(program, make, lambda *args: jitted(*args, target=target), tolerances)  # noqa: B023
+                verdict = _compare(program, make, ours, tolerances)
             except (Difference, CompilerBug) as error:
                 stage = _first_wrong_stage(program, make, tolerances, target)
                 raise Difference(f"target {target}, first wrong stage {stage}\n{error}") from error
@@ -126,24 +129,19 @@ def _signed(value: Any) -> bool:
 
 def _require_same_memory(got: list[Any], wanted: list[Any]) -> None:
     """The same pairs are one object or share memory, and writing through each shows in the same places."""
-    ours, theirs = _only_arrays(got), _only_arrays(wanted)
-    for (n, left), (_, right) in zip(ours, theirs, strict=True):
-        for (k, left_other), (_, right_other) in zip(ours[:n], theirs[:n], strict=True):
-            if (left is left_other) != (right is right_other):
-                raise Difference(f"values {k} and {n} are {'one object' if left is left_other else 'two'}")
-            shared = np.may_share_memory(right, right_other) and np.shares_memory(right, right_other)
-            if np.shares_memory(left, left_other) != shared:
-                raise Difference(f"values {k} and {n} {'do not share' if shared else 'share'} memory")
-    for number, ((n, left), (_, right)) in enumerate(zip(ours, theirs, strict=True)):
+    ours = [value for value in got if isinstance(value, np.ndarray)]
+    theirs = [value for value in wanted if isinstance(value, np.ndarray)]
+    for n, k in combinations(range(len(theirs)), 2):
+        if (ours[n] is ours[k]) != (theirs[n] is theirs[k]):
+            raise Difference(f"arrays {n} and {k} are {'one object' if ours[n] is ours[k] else 'two'}")
+        shared = np.may_share_memory(theirs[n], theirs[k]) and np.shares_memory(theirs[n], theirs[k])
+        if np.shares_memory(ours[n], ours[k]) != shared:
+            raise Difference(f"arrays {n} and {k} {'do not share' if shared else 'share'} memory")
+    for number, (left, right) in enumerate(zip(ours, theirs, strict=True)):
         if right.flags.writeable:
             mark = np.arange(right.size).reshape(right.shape) + number
             left[...] = right[...] = mark.astype(right.dtype)
-    _require_same([a for _, a in ours], [a for _, a in theirs], {})
-
-
-def _only_arrays(values: list[Any]) -> list[tuple[int, np.ndarray]]:
-    arrays = [value for value in values if isinstance(value, np.ndarray)]
-    return list(enumerate(arrays))
+    _require_same(ours, theirs, {})
 
 
 def _first_wrong_stage(program: Program, make: Maker, tolerances: Tolerances, target: str) -> str:
@@ -176,14 +174,14 @@ def _first_wrong_stage(program: Program, make: Maker, tolerances: Tolerances, ta
     return "code generation or run"
 
 
-def _stages(computation: Any, target: str) -> Iterator[tuple[str, Callable[[Any], None]]]:
+def _stages(computation: Computation, target: str) -> Iterator[tuple[str, Callable[[Any], None]]]:
     caps = backend(target).target.caps()
-    yield "trace", lambda arrays: run_computation(computation, arrays)
+    yield "trace", partial(run_computation, computation)
     for on_assignments in ON_ASSIGNMENTS:
         computation = on_assignments.run(computation, caps)
-        yield on_assignments.name, lambda arrays: run_computation(computation, arrays)
+        yield on_assignments.name, partial(run_computation, computation)
     kernel = LOWERING.run(computation, caps)
-    yield LOWERING.name, lambda arrays: run(kernel, arrays)
+    yield LOWERING.name, partial(run, kernel)
     for on_loops in ON_LOOPS:
         kernel = on_loops.run(kernel, caps)
-        yield on_loops.name, lambda arrays: run(kernel, arrays)
+        yield on_loops.name, partial(run, kernel)

@@ -38,22 +38,70 @@ ALIASES = (
 FUNCTIONS = ("np.add", "np.multiply", "np.subtract", "np.maximum", "np.minimum")
 SIGNS = {"np.add": "+", "np.subtract": "-", "np.multiply": "*"}
 VIEWS = (
-    "{0}.T", "{0}.ravel()", "np.flip({0})", "np.flip({0}, -1)", "{0}[::-1]", "{0}.squeeze()", "np.diagonal({0})",
-    "{0}[None]", "{0}[..., None]", "{0}.swapaxes(0, -1)", "np.moveaxis({0}, 0, -1)", "np.atleast_2d({0})",
+    "{0}.T",
+    "{0}.ravel()",
+    "np.flip({0})",
+    "np.flip({0}, -1)",
+    "{0}[::-1]",
+    "{0}.squeeze()",
+    "np.diagonal({0})",
+    "{0}[None]",
+    "{0}[..., None]",
+    "{0}.swapaxes(0, -1)",
+    "np.moveaxis({0}, 0, -1)",
+    "np.atleast_2d({0})",
     "np.expand_dims({0}, -1)",
-    "np.broadcast_to({0}, (2, *{0}.shape))", "{0}.reshape(-1)", "{0}.view()",
-    "np.asarray({0})", "{0}.reshape({0}.shape[::-1])", "{0}.reshape(-1, 2)", "{0}.reshape(2, -1)",
-    "np.rot90({0})", "np.split({0}, [1, 3])[1]", "{0}.T.reshape(-1)", "{0}[...]", "{0}.reshape(1, *{0}.shape)",
-    "np.fliplr({0})", "np.rollaxis({0}, -1)", "np.ascontiguousarray({0})", "np.atleast_1d({0})", "{0}[()]",
-)  # fmt: skip
+    "np.broadcast_to({0}, (2, *{0}.shape))",
+    "{0}.reshape(-1)",
+    "{0}.view()",
+    "np.asarray({0})",
+    "{0}.reshape({0}.shape[::-1])",
+    "{0}.reshape(-1, 2)",
+    "{0}.reshape(2, -1)",
+    "np.rot90({0})",
+    "np.split({0}, [1, 3])[1]",
+    "{0}.T.reshape(-1)",
+    "{0}[...]",
+    "{0}.reshape(1, *{0}.shape)",
+    "np.fliplr({0})",
+    "np.rollaxis({0}, -1)",
+    "np.ascontiguousarray({0})",
+    "np.atleast_1d({0})",
+    "{0}[()]",
+)
 NEW = (
-    "{0}.copy()", "{0} + 1", "-{0}", "{0} * 2", "{0}.flatten()", "np.array({0})", "{0}.astype('f8')",
-    "np.zeros_like({0})", "np.concatenate([{0}, {0}])", "np.where({0} > 2, {0}, 5)", "np.roll({0}, 1)",
-    "{0}.astype('i4', copy=False)", "np.ones({0}.shape)", "np.stack([{0}, {0}])", "np.maximum({0}, 2)",
-    "np.array({0}, copy=None)", "{0}.T + {0}.T", "np.copy({0})", "np.pad({0}, 1)", "np.tile({0}, 2)",
-    "np.full({0}.shape, 3)", "{0}.sum(axis=0)", "{0}.max(axis=-1)", "{0}.sum()", "np.cumsum({0})", "{0} > 1",
-    "{0}.sum(axis=-1, keepdims=True)", "{0} @ {0}.T", "{0}[[0, -1]]", "{0}[[0, 0], ...]", "np.take({0}, [0, 1])",
-)  # fmt: skip
+    "{0}.copy()",
+    "{0} + 1",
+    "-{0}",
+    "{0} * 2",
+    "{0}.flatten()",
+    "np.array({0})",
+    "{0}.astype('f8')",
+    "np.zeros_like({0})",
+    "np.concatenate([{0}, {0}])",
+    "np.where({0} > 2, {0}, 5)",
+    "np.roll({0}, 1)",
+    "{0}.astype('i4', copy=False)",
+    "np.ones({0}.shape)",
+    "np.stack([{0}, {0}])",
+    "np.maximum({0}, 2)",
+    "np.array({0}, copy=None)",
+    "{0}.T + {0}.T",
+    "np.copy({0})",
+    "np.pad({0}, 1)",
+    "np.tile({0}, 2)",
+    "np.full({0}.shape, 3)",
+    "{0}.sum(axis=0)",
+    "{0}.max(axis=-1)",
+    "{0}.sum()",
+    "np.cumsum({0})",
+    "{0} > 1",
+    "{0}.sum(axis=-1, keepdims=True)",
+    "{0} @ {0}.T",
+    "{0}[[0, -1]]",
+    "{0}[[0, 0], ...]",
+    "np.take({0}, [0, 1])",
+)
 SUMS = ("sum", "cumsum", "@")
 
 
@@ -151,6 +199,8 @@ def _view(writer: Writer) -> None:
 def _new(writer: Writer) -> None:
     name, text = _some(writer), str(writer.choose(*NEW))
     if any(word in text for word in SUMS) and not sums_exactly(writer.names[name]):
+        return
+    if "copy=False" in text and not writer.names[name].dtype.isnative:  # arrayjit sees native numbers only
         return
     writer.line(f"{writer.fresh()} = {text.format(name)}")
 
