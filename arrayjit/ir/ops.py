@@ -31,7 +31,8 @@ from . import elementary, widened
 from . import expansions as define
 from . import references as reference
 from .dtype import F32, F64, DType, Kind
-from .terms import Builder
+from .powers import known_power
+from .terms import Builder, Term
 
 __all__ = ["OPS", "Builder", "Op", "op"]
 
@@ -96,10 +97,6 @@ def _not_floats(dtypes: Sequence[DType]) -> bool:
     return not dtypes[0].is_float
 
 
-def _not_doubles(dtypes: Sequence[DType]) -> bool:
-    return dtypes[0] is not F64
-
-
 def _not_bools(dtypes: Sequence[DType]) -> bool:
     return dtypes[0].kind is not Kind.BOOL
 
@@ -161,6 +158,12 @@ def _libm(name: str, ulp: tuple[float, float], cost: float, function: str = "", 
 
 
 def _power(builder: Builder, x: Any, y: Any) -> Any:
+    exponent = builder.known(y)
+    product = None if exponent is None else known_power(Term(builder, x), exponent)
+    if product is not None:
+        return product.value
+    if builder.dtype(x) is F64:
+        return builder.op("raw_power", x, y)
     define_it = widened.power if builder.dtype(x) is F32 else define.integer_power
     return define_it(builder, x, y)
 
@@ -180,8 +183,7 @@ _ARITHMETIC = (
        c=_spelled("fmod{f}"), cost=30.0),
     Op("divmod_quotient", 2, np.floor_divide, "divmod", expand=define.divmod_quotient, cost=30.0),
     Op("divmod_remainder", 2, np.remainder, "divmod", output=1, expand=define.divmod_remainder, cost=30.0),
-    Op("power", 2, reference.power, "power", expand=_power, expand_for=_not_doubles,
-       llvm=_spelled("libm pow"), c=_spelled("pow{f}"), ulp=(0.6, 1.0), cost=60.0, dunder="pow"),
+    Op("power", 2, reference.power, "power", expand=_power, ulp=(0.6, 1.0), cost=60.0, dunder="pow"),
     Op("float_power", 2, np.float_power, "float_power", expand=define.float_power, ulp=(1.0, 1.0), cost=60.0),
     Op("negative", 1, np.negative, "negative", expand=define.negative, expand_for=_not_floats,
        llvm=_spelled("fneg"), c=_spelled("-"), dunder="neg"),
@@ -311,7 +313,7 @@ _GATES = (
 )  # fmt: skip
 
 # What definitions are made of and nobody else needs. The machine leaves `raw_` ops undefined for some
-# operands: division by zero, the least integer by -1, shifts by the width or more.
+# operands (division by zero, the least integer by -1, shifts by the width or more) or for some dtypes.
 _MACHINE = (
     Op("raw_left_shift", 2, np.left_shift, like="left_shift", llvm=_spelled("", "shl"), c=_spelled("", "<<")),
     Op("raw_right_shift", 2, np.right_shift, like="right_shift", llvm=_spelled("", "ashr", "lshr"),
@@ -320,6 +322,8 @@ _MACHINE = (
        c=_spelled("", "/"), cost=25.0),
     Op("raw_remainder", 2, np.fmod, like="fmod", llvm=_spelled("", "srem", "urem"), c=_spelled("", "%"),
        cost=25.0),
+    Op("raw_power", 2, np.power, like="power", llvm=_spelled("libm pow"), c=_spelled("pow{f}"),
+       ulp=(1.0, 1.0), cost=60.0),
     Op("popcount", 1, reference.popcount, like="positive", llvm=_spelled("", "@llvm.ctpop"),
        c=_spelled("", "popcount"), cost=4.0),
     Op("bits", 1, reference.bits, llvm=_spelled("bitcast"), c=_spelled("bits")),

@@ -37,6 +37,9 @@ class Builder(Protocol):
 
     def dtype(self, value: Any) -> DType: ...
 
+    def known(self, value: Any) -> Number | None:
+        """The value, if it is a constant."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:

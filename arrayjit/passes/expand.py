@@ -68,6 +68,9 @@ class _Definitions:
     def dtype(self, value: Expr) -> DType:
         return dtype_of(value)
 
+    def known(self, value: Expr) -> bool | int | float | None:
+        return value.value if isinstance(value, Const) else None
+
     def _primitive(self, expr: Expr) -> Expr:
         if not isinstance(expr, Apply):
             return expr

@@ -13,10 +13,12 @@ import numpy as np
 from ..ir.ops import OPS, Op
 from .array import SymbolicArray
 from .elementwise import elementwise
-from .registry import FUNCTIONS, METHODS, AnyCallable, method
+from .registry import FUNCTIONS, METHODS, AnyCallable, implements, method
 from .scalars import is_python_scalar, python_operator
 
 __all__ = ["power"]
+
+_SHORT_CUTS = {-1: "reciprocal", 0.5: "sqrt", 1: "positive", 2: "square"}
 
 
 def _applied(op: Op, *operands: Any) -> SymbolicArray:
@@ -28,11 +30,20 @@ def _applied(op: Op, *operands: Any) -> SymbolicArray:
 def power(base: Any, exponent: Any, out: SymbolicArray | None = None) -> SymbolicArray:
     """`base ** exponent`, with NumPy's short cuts for float arrays and constant exponents."""
     if type(base) is SymbolicArray and base.element_type.is_float and not base.is_scalar and not base.weak:
-        if type(exponent) is int and exponent in (-1, 2):
-            return elementwise(OPS["square" if exponent == 2 else "reciprocal"], base, out=out)
-        if type(exponent) is float and exponent == 0.5:
-            return elementwise(OPS["sqrt"], base, out=out)
+        short_cut = _SHORT_CUTS.get(exponent) if type(exponent) in (int, float) else None
+        if short_cut is not None:
+            return elementwise(OPS[short_cut], base, out=out)
     return elementwise(OPS["power"], base, exponent, out=out)
+
+
+@implements(np.power)
+def power_function(
+    x1: Any, x2: Any, /, out: Any = None, *, where: Any = None, dtype: Any = None
+) -> SymbolicArray:
+    plain = where is None and dtype is None
+    return (
+        power(x1, x2, out) if plain else elementwise(OPS["power"], x1, x2, out=out, where=where, dtype=dtype)
+    )
 
 
 def _forward_operator(op: Op) -> AnyCallable:
