@@ -12,8 +12,8 @@ nothing between them is in its way and each iteration needs only what the same i
 made, so that parallel loops stay parallel. Nests that agree in their outer loops only are joined there,
 and their inner parts meet again one level down: a softmax becomes one loop over rows.
 
-Every nest is compared with few others and only through the memory that both touch, so that a thousand
-assignments take a thousand steps.
+Every nest is compared with few others, only through the memory that both touch and at a bounded number
+of places, so that a thousand assignments take a thousand steps.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ __all__ = ["MAX_STREAMS", "fuse"]
 
 MAX_STREAMS = 24
 """Arrays of the caller's that one nest may go through: more would fight for the first-level cache."""
+
+MAX_REGIONS = 64
+"""Places of one array that a nest is compared at: a nest that goes to more takes no other that meets it."""
 
 MAX_TRIES = 4
 """Independent nests of the same ranges that are tried before a nest stays on its own."""
@@ -273,7 +276,7 @@ class _Schedule:
             return 0
         if len(target.streams | nest.streams) > max(MAX_STREAMS, len(target.streams)):
             return 0
-        if _share_variables(target.effects, nest.effects):
+        if _share_variables(target.effects, nest.effects) or _has_many_regions(target.effects, nest.effects):
             return 0
         full = max(len(target.band), len(nest.band))
         for depth in range(len(names), 0, -1):
@@ -333,6 +336,15 @@ def _bounds(loop: For) -> tuple[Affine, Affine, int]:
 def _share_variables(one: Effects, other: Effects) -> bool:
     """Whether one of them sets a variable that the other sets or reads."""
     return bool(one.updates & other.updates or one.updates & other.uses or one.uses & other.updates)
+
+
+def _has_many_regions(effect: Effects, other: Effects) -> bool:
+    """Whether there are too many places to compare of an array that both touch."""
+    return any(
+        len(touched.get(storage, ())) > MAX_REGIONS
+        for storage in (*other.reads, *other.writes)
+        for touched in (effect.reads, effect.writes)
+    )
 
 
 def _outermost(names: Mapping[Symbol, Affine], depth: int) -> dict[Symbol, Affine]:

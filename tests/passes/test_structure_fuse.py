@@ -9,7 +9,8 @@ from programs import Program, View, agrees, count_loads, count_loops, count_stor
 
 from arrayjit.ir.index import Affine
 from arrayjit.ir.loops import Define, For, LoopKind, PlaceKind, walk_statements
-from arrayjit.passes.fuse import MAX_STREAMS, fuse
+from arrayjit.passes.access import distances
+from arrayjit.passes.fuse import MAX_REGIONS, MAX_STREAMS, fuse
 from arrayjit.passes.inline import inline
 from arrayjit.passes.lifetimes import lifetimes
 from arrayjit.passes.lower import lower
@@ -177,6 +178,22 @@ def test_a_nest_goes_through_a_bounded_number_of_arrays():
     for number in range(2 * MAX_STREAMS):
         p.store(p.argument(f"x{number}", 5, access="update"), 1.0)
     assert len(structured(p).body) == 2
+
+
+def test_a_nest_is_compared_at_a_bounded_number_of_places_of_an_array(monkeypatch):
+    def comparisons(rows: int) -> int:
+        p = Program()
+        x = p.argument("x", rows, 5, access="update")
+        for row in range(1, rows):
+            x[row] = x[row] + x[row - 1] * 0.5
+        done = []
+        monkeypatch.setattr(
+            "arrayjit.passes.fuse.distances", lambda *args: done.append(args) or distances(*args)
+        )
+        structured(p)
+        return len(done)
+
+    assert comparisons(4 * MAX_REGIONS) < 2.5 * comparisons(2 * MAX_REGIONS)
 
 
 def test_a_temporary_that_a_user_loop_carries_stays_an_array():
