@@ -277,7 +277,7 @@ def tile(A: Any, reps: Any) -> SymbolicArray:  # noqa: N803
 @implements(np.repeat)
 @method("repeat")
 def repeat(a: Any, repeats: Any, axis: Any = None) -> SymbolicArray:
-    array = as_array(a)
+    array = atleast_1d(a)
     if axis is None:
         array, axis = ravel(array), 0
     along = axis_of(axis, array.ndim)
