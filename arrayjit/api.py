@@ -97,14 +97,14 @@ class JitFunction(Generic[P, R]):
                 variant = self._missed(chosen, key, args, kwargs)
             return variant(leaves)
         except (UserError, CompilerBug) as error:
-            raise _without_our_frames(error) from error.__cause__
+            raise _for_the_user(error) from error.__cause__
 
     def _lower(self, target: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
         try:
             key, _ = key_of(args, kwargs, self._static)
             traced, built = self._built(self._chosen(target), args, kwargs)
         except (UserError, CompilerBug) as error:
-            raise _without_our_frames(error) from error.__cause__
+            raise _for_the_user(error) from error.__cause__
 
         def leaves_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sequence[Any] | None:
             other, leaves = key_of(args, kwargs, self._static)
@@ -215,8 +215,11 @@ def _has_parameter(function: Callable[..., Any], name: str) -> bool:
     return name in parameters_of(function)
 
 
-def _without_our_frames(error: Exception) -> Exception:
-    """The error with a traceback of the user's frames only, unless `ARRAYJIT_TRACEBACK=full`."""
+def _for_the_user(error: Exception) -> Exception:
+    """The error with the user's line, and a traceback of the user's frames only unless
+    `ARRAYJIT_TRACEBACK=full`."""
+    if isinstance(error, UserError):
+        error.loc = error.loc or user_location()
     if isinstance(error, CompilerBug) or Settings.from_environment().full_traceback:
         return error
     frames = []
