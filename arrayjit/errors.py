@@ -21,6 +21,7 @@ __all__ = [
     "LeakedArrayError",
     "LinkError",
     "Location",
+    "NumberError",
     "ReadOnlyError",
     "ShapeError",
     "StaticArgumentError",
@@ -95,6 +96,10 @@ class IndexOutOfRange(UserError, IndexError):
 
 class IntegerOverflow(UserError, OverflowError):
     """A Python integer that the element type cannot hold."""
+
+
+class NumberError(UserError, ValueError):
+    """A number that the operation does not take, such as NaN where an integer is wanted."""
 
 
 class ReadOnlyError(UserError, ValueError):

@@ -127,7 +127,8 @@ def dtype_of(expr: Expr) -> DType:
 
 def constant(value: bool | int | float, dtype: DType) -> Const:
     """`value` converted to `dtype` as `np.asarray(value).astype(dtype)` would."""
-    converted = np.asarray(value).astype(dtype.numpy)
+    with np.errstate(over="ignore", invalid="ignore"):
+        converted = np.asarray(value).astype(dtype.numpy)
     if dtype is BOOL:
         return Const(bool(converted), dtype)
     return Const(float(converted) if dtype.is_float else int(converted), dtype)

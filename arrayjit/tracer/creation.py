@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,16 @@ from ..ir.expr import Apply, Cast, Expr, Index, constant
 from ..ir.index import Affine
 from ..ir.ops import op
 from .array import SymbolicArray, describe
-from .elementwise import as_array, as_operand, cast, constant_array, convert, elementwise, operand_at
+from .elementwise import (
+    as_array,
+    as_operand,
+    cast,
+    check_fits,
+    constant_array,
+    convert,
+    elementwise,
+    operand_at,
+)
 from .indexing import getitem, setitem
 from .joining import unwritten
 from .layout import Order, copy_order, is_laid_out, shape_order
@@ -105,6 +114,8 @@ def full(
 def _full(shape: Sequence[Any], fill_value: Any, dtype: Any, order: Sequence[int]) -> SymbolicArray:
     value = as_array(fill_value)
     result = unwritten(shape, element_type(dtype, value.element_type), "filled", order)
+    if value.element_type.is_float:  # converted as by astype, unlike ints, which must fit
+        fill_value = SymbolicArray(value.cells, value.record)
     setitem(result, Ellipsis, fill_value)
     return result
 
@@ -378,14 +389,22 @@ def _as_typed(value: Any, dtype: Any, order: str) -> SymbolicArray:
         return _constant(value, dtype)
     result = as_array(value)
     kind = element_type(dtype, result.element_type)
+    for item in _items(value):
+        check_fits(as_operand(item), kind, result.record)
     is_number = result.is_scalar or result.weak is not None
     return _fresh(result, kind, order) if is_number or kind is not result.element_type else result
 
 
-def _holds_array(value: Any) -> bool:
+def _items(value: Any) -> Iterator[Any]:
     if isinstance(value, (list, tuple)):
-        return any(_holds_array(item) for item in value)
-    return type(value) is SymbolicArray or isinstance(value, np.ndarray)
+        for item in value:
+            yield from _items(item)
+    else:
+        yield value
+
+
+def _holds_array(value: Any) -> bool:
+    return any(type(item) is SymbolicArray or isinstance(item, np.ndarray) for item in _items(value))
 
 
 def _fresh(array: SymbolicArray, dtype: DType, order: str) -> SymbolicArray:

@@ -14,6 +14,7 @@ from ..errors import (
     DTypeError,
     IntegerOverflow,
     LeakedArrayError,
+    NumberError,
     ReadOnlyError,
     ShapeError,
     UnsupportedError,
@@ -162,7 +163,7 @@ def elementwise(
     body = _comparison_with_integer(op, values, inputs) if op.name in _COMPARISONS else None
     if body is None:
         for value, kind in zip(values, inputs, strict=True):
-            _check_weak_integer(value, kind, trace)
+            check_fits(value, kind, trace)
         if op.name == "power":
             _check_exponent(values[1], output, trace)
         body = _applied(op, values, inputs, output)
@@ -217,6 +218,7 @@ def cast(array: SymbolicArray, dtype: DType, order: str = "K") -> SymbolicArray:
     return SymbolicArray(view, trace, is_scalar=array.is_scalar)
 
 
+_USE_FLOATS = "use an array of a float dtype"
 _ONE = Affine.of(1)
 _ZERO = Affine.of(0)
 
@@ -306,7 +308,8 @@ def _common_dtype(parts: Sequence[Operand]) -> DType:
 
 
 def _literal(value: bool | int | float, dtype: DType) -> Const:
-    if dtype.is_integer and not isinstance(value, float):
+    if dtype.is_integer:
+        value = _whole(value)
         low, high = _limits(dtype)
         if not low <= value <= high:
             raise IntegerOverflow(
@@ -315,6 +318,19 @@ def _literal(value: bool | int | float, dtype: DType) -> Const:
                 fix=f"convert the array to a wider dtype, or wrap the number: np.array({value}).astype(...)",
             )
     return constant(float(value) if dtype.is_float else value, dtype)
+
+
+def _whole(value: bool | int | float) -> int:
+    """A Python number as an integer, as Python makes one of it."""
+    try:
+        return int(value)
+    except ValueError:
+        raise NumberError(
+            "cannot convert float NaN to integer", loc=user_location(), fix=_USE_FLOATS
+        ) from None
+    except OverflowError:
+        words = "cannot convert float infinity to integer"
+        raise IntegerOverflow(words, loc=user_location(), fix=_USE_FLOATS) from None
 
 
 def _forced(op: Op, value: Operand, dtype: DType) -> Operand:
@@ -365,18 +381,28 @@ def _verdict(op: Op, beyond: int, place: int) -> Const:
     return Const(bool(op.ref(0, beyond) if place else op.ref(beyond, 0)), BOOL)
 
 
-def _check_weak_integer(value: Operand, dtype: DType, trace: Trace) -> None:
-    """A traced Python int must fit the dtype that it adapts to, as NumPy demands of the number."""
-    if type(value) is not SymbolicArray or value.weak is not int or not dtype.is_integer or dtype is I64:
+def check_fits(value: Operand, dtype: DType, trace: Trace) -> None:
+    """A Python number must fit the integer dtype that takes it: now, or where traced when it runs."""
+    if type(value) is not SymbolicArray:
+        _literal(value, dtype)
         return
+    if value.weak not in (int, float) or not dtype.is_integer:
+        return
+    number = value.load(())
     low, high = _limits(dtype)
-    bounds = [("greater_equal", low)]
-    if high <= _limits(I64)[1]:
-        bounds.append(("less_equal", high))
-    for name, limit in bounds:
-        condition = Apply(OPS[name], (value.load(()), Const(limit, I64)), BOOL)
-        message = f"Python integer out of bounds for {dtype.name}"
-        trace.check((), _always(condition), "OverflowError", message)
+    words = f"Python integer out of bounds for {dtype.name}"
+    bounds: list[tuple[str, Expr, Const]]
+    if value.weak is float:
+        is_number = Apply(OPS["equal"], (number, number), BOOL)
+        trace.check((), _always(is_number), "ValueError", "cannot convert float NaN to integer")
+        whole = Apply(OPS["trunc"], (number,), F64)
+        bounds = [("greater_equal", whole, Const(float(low), F64)), ("less", whole, Const(high + 1.0, F64))]
+    else:
+        widest = _limits(I64)
+        bounds = [("greater_equal", number, Const(low, I64))] if low > widest[0] else []
+        bounds += [("less_equal", number, Const(high, I64))] if high < widest[1] else []
+    for name, left, limit in bounds:
+        trace.check((), _always(Apply(OPS[name], (left, limit), BOOL)), "OverflowError", words)
 
 
 def _limits(dtype: DType) -> tuple[int, int]:
@@ -396,7 +422,7 @@ def _check_exponent(exponent: Operand, dtype: DType, trace: Trace) -> None:
     words = "Integers to negative integer powers are not allowed."
     if type(exponent) is not SymbolicArray:
         if exponent < 0:
-            raise ShapeError(words, loc=user_location(), fix="use a float base, x.astype(float) ** n")
+            raise NumberError(words, loc=user_location(), fix="use a float base, x.astype(float) ** n")
         return
     kind = exponent.element_type
     if kind.kind is Kind.INT:

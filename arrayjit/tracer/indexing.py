@@ -17,7 +17,7 @@ from ..ir.expr import Apply, Const, Expr, Gather, Index
 from ..ir.index import Affine, Extent, Symbol
 from ..ir.ops import OPS
 from .array import SymbolicArray, describe
-from .elementwise import Operand, as_operand, broadcast, copy, operand_at, shape_text
+from .elementwise import Operand, as_operand, broadcast, check_fits, copy, operand_at, shape_text
 from .keys import Item, Many, New, Point, Span, parse_key, require_mask_shape, too_many_indices
 from .registry import method
 from .trace import Trace, current_trace, user_location
@@ -79,6 +79,7 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
             fix="write into a copy: x = x.copy()",
         )
     operand = as_operand(value, trace)
+    check_fits(operand, array.element_type, trace)
     if (mask := _whole_mask(array, key)) is not None:
         _assign_masked(array, mask, operand, trace)
         return

@@ -13,7 +13,17 @@ from ..ir.expr import Apply, Const, Expr, Index, constant
 from ..ir.index import Affine
 from ..ir.ops import op
 from .array import SymbolicArray, describe
-from .elementwise import as_array, as_operand, broadcast, convert, copy, elementwise, operand_at, views_of
+from .elementwise import (
+    Operand,
+    as_array,
+    as_operand,
+    broadcast,
+    convert,
+    copy,
+    elementwise,
+    operand_at,
+    views_of,
+)
 from .indexing import gather
 from .layout import is_laid_out, kept_order
 from .operands import arrays_of, axis_of, common_dtype, deliver, is_given, result_of
@@ -38,7 +48,7 @@ def where(condition: Any, x: Any = np._NoValue, y: Any = np._NoValue, /) -> Symb
 
 
 def _chosen(condition: SymbolicArray, x: Any, y: Any, dtype: DType) -> SymbolicArray:
-    yes, no = as_operand(x), as_operand(y)
+    yes, no = (_converted(value, dtype) for value in (x, y))
     given = [operand for operand in (condition, yes, no) if type(operand) is SymbolicArray]
     shape = broadcast(*(operand.cells.shape for operand in given))
 
@@ -49,6 +59,14 @@ def _chosen(condition: SymbolicArray, x: Any, y: Any, dtype: DType) -> SymbolicA
     trace = current_trace()
     order = kept_order(len(shape), views_of(given))
     return SymbolicArray(trace.compute(shape, dtype, cell, label="where", order=order), trace)
+
+
+def _converted(value: Any, dtype: DType) -> Operand:
+    """A choice; a Python number beyond an integer dtype wraps around, in NumPy only here."""
+    operand = as_operand(value)
+    if type(operand) is SymbolicArray or not dtype.is_integer:
+        return operand
+    return int(np.array(operand).astype(dtype.numpy))
 
 
 @method("nonzero", "compress")
@@ -77,11 +95,26 @@ def clip(
     result = as_array(a) if type(a) is SymbolicArray else as_operand(a)
     bounds = [(name, bound) for name, bound in (("maximum", low), ("minimum", high)) if is_given(bound)]
     for name, bound in bounds:
-        result = elementwise(op(name), result, bound)
+        result = elementwise(op(name), result, _reachable_bound(name, bound, result))
     if not bounds:
         result = elementwise(op("positive"), result)
     assert type(result) is SymbolicArray
     return deliver(result, out)
+
+
+def _reachable_bound(name: str, bound: Any, array: Any) -> Any:
+    """A Python int that no element lies beyond stands for the dtype's own limit."""
+    if type(array) is not SymbolicArray or not array.element_type.is_integer:
+        return bound
+    limits = np.iinfo(array.dtype)
+    limit = int(limits.min if name == "maximum" else limits.max)
+    if type(bound) is int:
+        return max(bound, limit) if name == "maximum" else min(bound, limit)
+    if type(bound) is not SymbolicArray or bound.weak is not int or limit > np.iinfo(np.int64).max:
+        return bound
+    trace = current_trace()
+    nearer = Apply(op(name), (bound.load(()), Const(limit, I64)), I64)
+    return SymbolicArray(trace.compute((), I64, lambda _: nearer), trace, weak=int)
 
 
 @implements(np.take)

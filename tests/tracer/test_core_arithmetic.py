@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -228,3 +229,41 @@ def test_augmented_assignment_of_scalars_rebinds() -> None:
     m, n, s, t, same = trace_and_interpret(program, 5, x)
     assert (m, n, s, t) == (5, 6, 6.0, 3.0)
     assert same is x
+
+
+def set_item(x: np.ndarray, n: Any) -> None:
+    x[0] = n
+
+
+def set_masked(x: np.ndarray, n: Any) -> None:
+    x[x == 0] = n
+
+
+NUMBERS_INTO_ARRAYS: dict[str, Callable[[np.ndarray, Any], Any]] = {
+    "item": set_item,
+    "mask": set_masked,
+    "full": lambda x, n: np.full(3, n, dtype=x.dtype),
+    "array": lambda x, n: np.array([n, 1], dtype=x.dtype),
+    "where": lambda x, n: np.where(x == 0, n, x),
+    "clip": lambda x, n: x.clip(n),
+    "clip below": lambda x, n: x.clip(None, n),
+}
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "i8", "u8", "f4", "?"])
+@pytest.mark.parametrize("write", NUMBERS_INTO_ARRAYS.values(), ids=NUMBERS_INTO_ARRAYS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_python_numbers_fit_the_array_that_takes_them(dtype: str, write: Callable[..., Any]) -> None:
+    for number in (5, 300, -1, 2**40, -(2**63), 3.7, -0.5, 300.5, -128.5, 1e20, np.inf, -np.inf, np.nan):
+        calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+            (write, (number,)),
+            (functools.partial(write, n=number), ()),
+        ]
+        for function, rest in calls:
+            try:
+                write(np.zeros(3, dtype), number)
+            except (ValueError, OverflowError) as error:
+                with pytest.raises(type(error)):
+                    trace_and_interpret(function, np.zeros(3, dtype), *rest)
+            else:
+                assert_like_numpy(function, lambda rest=rest: (np.zeros(3, dtype), *rest))
