@@ -33,11 +33,13 @@ R = TypeVar("R")
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _REMEMBERED_MISSES = 100
+_KEPT_VARIANTS = 1000
 _used_target: ContextVar[str | None] = ContextVar("arrayjit_target", default=None)
 
 
 class JitFunction(Generic[P, R]):
-    """A NumPy function that runs as native code, compiled once per signature and target.
+    """A NumPy function that runs as native code, compiled once per signature and target; it keeps the code
+    of the latest 1,000 of them.
 
     Call it as the function it was made from. `target=` in a call chooses the target for that call; where
     the function has a parameter of that name, use `f.on("interp")(...)`.
@@ -138,6 +140,8 @@ class JitFunction(Generic[P, R]):
                 reason = explain_miss(described, known)
             milliseconds = (time.perf_counter() - start) * 1e3
             self._reasons.append(Miss(reason, target, milliseconds, user_location()))
+            if len(self._variants) >= _KEPT_VARIANTS:
+                del self._variants[next(iter(self._variants))]
             self._variants[target, key] = (variant, described)
             return variant
 

@@ -63,6 +63,7 @@ def static_arguments(function: Callable[..., Any], names: Sequence[str]) -> Stat
         if name not in known and not takes_any:
             raise StaticArgumentError(
                 f"static_argnames names {name!r}, which is no parameter of {_name(function)}",
+                loc=user_location(),
                 details=(f"its parameters are {', '.join(known) or 'none'}",),
                 fix="name parameters of the function",
             )

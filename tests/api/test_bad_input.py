@@ -50,7 +50,9 @@ def test_dtype_without_a_meaning(x):
 
 @pytest.mark.parametrize("array", [np.array([1, "a"], object), np.array(["a"]), np.array(["2001"], "M8[Y]")])
 def test_arrays_without_an_element_type(array):
-    assert isinstance(mistake(lambda a: a, array), TypeError)
+    error = mistake(lambda a: a, array)
+    assert isinstance(error, TypeError)
+    assert at_this_file(error)
 
 
 @pytest.mark.parametrize(
@@ -187,8 +189,9 @@ def test_what_was_written_before_an_exception_stays_written(dtype):
 def test_a_python_integer_that_does_not_fit():
     with pytest.raises(OverflowError):
         arrayjit.jit(lambda a: a + 300)(np.arange(3, dtype=np.uint8))
-    with pytest.raises(OverflowError):
+    with pytest.raises(arrayjit.IntegerOverflow) as caught:
         arrayjit.jit(lambda a, n: a + n)(np.arange(3), 2**70)
+    assert at_this_file(caught.value)
 
 
 def test_a_failed_call_leaves_the_function_usable(x):

@@ -269,6 +269,14 @@ def test_stats_say_why_each_miss_happened(x):
     assert all(miss.milliseconds > 0 and miss.loc.file == __file__ for miss in stats.reasons)
 
 
+def test_old_variants_are_dropped(x, monkeypatch):
+    monkeypatch.setattr("arrayjit.api._KEPT_VARIANTS", 2)
+    f = arrayjit.jit(lambda v: v + 1)
+    for size in (1, 2, 3, 3, 2, 1):
+        f(x[:size])
+    assert (f.stats().hits, f.stats().compiles) == (2, 4)
+
+
 def test_every_stage_can_be_read(x):
     lowered = axpy.lower(2.0, x, x)
     assert "each(11)" in lowered.as_text("assignments")
