@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Union
 
+from ..ir.assign import ArrayParam, Param
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Barrier, Comment, Define, Fill, For, If, Raise, Stmt, Store, Update
@@ -31,6 +32,7 @@ __all__ = [
     "Span",
     "distances",
     "effects",
+    "given",
     "is_injective",
     "loads",
     "loop_range",
@@ -132,6 +134,11 @@ def loop_range(lo: Affine, hi: Affine, step: int, ranges: Ranges) -> Range | Non
     if first is None or last is None:
         return None
     return (first[0], last[1] - 1) if step > 0 else (last[0] + 1, first[1])
+
+
+def given(params: Iterable[Param]) -> frozenset[Tensor]:
+    """The storages that come from the caller; all others are temporaries."""
+    return frozenset(param.tensor.storage for param in params if isinstance(param, ArrayParam))
 
 
 def loads(expr: Expr) -> Iterator[tuple[Tensor, tuple[Affine, ...] | None]]:

@@ -23,14 +23,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
 
-from ..ir.assign import ArrayParam
 from ..ir.code import Caps
 from ..ir.expr import Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Update, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, substitute_statements
-from .access import Effects, Range, Region, distances, effects, loop_range
+from .access import Effects, Range, Ranges, Region, distances, effects, given, loop_range
 
 __all__ = ["MAX_STREAMS", "fuse"]
 
@@ -43,14 +42,12 @@ MAX_REGIONS = 64
 MAX_TRIES = 4
 """Independent nests of the same ranges that are tried before a nest stays on its own."""
 
-Ranges = Mapping[Symbol, Range]
 Streams = frozenset[Tensor]
 
 
 def fuse(kernel: Kernel, caps: Caps) -> Kernel:
     """The same program in fewer loop nests."""
-    streams = frozenset(param.tensor.storage for param in kernel.params if isinstance(param, ArrayParam))
-    body = _fused(kernel.body, {}, streams)
+    body = _fused(kernel.body, {}, given(kernel.params))
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 

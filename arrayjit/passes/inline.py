@@ -19,13 +19,13 @@ from functools import partial
 from itertools import count
 from typing import TypeVar, Union
 
-from ..ir.assign import ArrayParam, Assign, Check, Computation, Loop, Note, Statement
+from ..ir.assign import Assign, Check, Computation, Loop, Note, Statement
 from ..ir.code import Caps
 from ..ir.expr import Apply, Cast, Expr, Gather, Load
 from ..ir.index import Affine, Symbol
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute, transform, walk
-from .access import loads
+from .access import given, loads
 
 __all__ = ["CHEAP_COST", "CHEAP_LOADS", "MAX_NODES", "inline"]
 
@@ -44,7 +44,7 @@ _Reader = TypeVar("_Reader", Assign, Check)
 
 def inline(computation: Computation, caps: Caps) -> Computation:
     """The computation with fewer temporaries."""
-    inlining = _Inlining({p.tensor.storage for p in computation.params if isinstance(p, ArrayParam)})
+    inlining = _Inlining(given(computation.params))
     inlining.survey(computation.body, 0)
     body = inlining.body(computation.body, (), count())
     if not inlining.inlined:
@@ -72,7 +72,7 @@ class _Producer:
 class _Inlining:
     """Assignments and checks are numbered in program order; `ends` is the last number in each loop."""
 
-    given: set[Tensor]
+    given: frozenset[Tensor]
     writes: dict[Tensor, list[int]] = field(default_factory=dict)
     readers: dict[Tensor, set[int]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)

@@ -30,13 +30,12 @@ from ..ir.loops import Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Stor
 from ..ir.ops import op
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute
-from .access import Distance, Range, distances, is_injective, loads, loop_range, region
+from .access import Distance, Ranges, distances, is_injective, loads, loop_range, region
 
 __all__ = ["lower"]
 
 Loops = tuple[tuple[Symbol, Affine], ...]
 Values = Mapping[Symbol, Affine]
-Ranges = dict[Symbol, Range]
 Distances = Mapping[Symbol, Distance]
 
 _Looping = TypeVar("_Looping", Assign, Check)

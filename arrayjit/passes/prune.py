@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Union
 
-from ..ir.assign import ArrayParam
 from ..ir.code import Caps
 from ..ir.expr import Expr, Gather, Load, Local, Variable
 from ..ir.loops import Define, Fill, For, If, Kernel, Stmt, Store, Update, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
+from .access import given
 
 __all__ = ["prune"]
 
@@ -27,7 +27,7 @@ Value = Union[Tensor, Variable]
 
 def prune(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel without what has no effect."""
-    visible = {param.tensor.storage for param in kernel.params if isinstance(param, ArrayParam)}
+    visible = given(kernel.params)
     needs: dict[Value | None, set[Value]] = {None: set()}
     for stmt in walk_statements(kernel.body):
         made = _made(stmt)

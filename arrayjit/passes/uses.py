@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..ir.assign import ArrayParam
 from ..ir.index import Affine
 from ..ir.loops import Fill, For, If, Kernel, Stmt, Store
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions
-from .access import loads
+from .access import given, loads
 
 __all__ = ["Frame", "Path", "Use", "common_path", "makes_anew", "uses_of_temporaries"]
 
@@ -42,7 +41,7 @@ class Use:
 
 @dataclass(slots=True)
 class _Collection:
-    given: set[Tensor]
+    given: frozenset[Tensor]
     found: dict[Tensor, list[Use]] = field(default_factory=dict)
     count: int = 0
 
@@ -77,7 +76,7 @@ class _Collection:
 
 def uses_of_temporaries(kernel: Kernel) -> dict[Tensor, list[Use]]:
     """The uses of each temporary's storage in program order; a statement reads before it writes."""
-    collection = _Collection({p.tensor.storage for p in kernel.params if isinstance(p, ArrayParam)})
+    collection = _Collection(given(kernel.params))
     collection.body(kernel.body, ())
     return collection.found
 
