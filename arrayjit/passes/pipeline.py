@@ -29,6 +29,7 @@ from .place import place
 from .prune import prune
 from .share import share
 from .simplify import simplify
+from .stream import stream
 from .tails import tails
 from .tile import tile
 from .vectorise import vectorise
@@ -73,6 +74,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(vectorise, after=("share",), why="lanes follow from what is left in the body"),
     Pass(cascade, after=("vectorise",), why="its trees are built per lane"),
     Pass(jam, after=("cascade",), why="rows are interleaved around vector loops"),
-    Pass(tails, after=("jam",), why="a loop and its tail are no longer one nest"),
+    Pass(stream, after=("jam",), why="what rows of a product share is read once already"),
+    Pass(tails, after=("stream",), why="a loop and its tail are no longer one nest"),
     Pass(lifetimes, after=("place",), why="no later pass may move a use of a temporary"),
 )
