@@ -9,8 +9,9 @@ from typing import Any
 from .compile import Build
 from .errors import UserError
 from .ir.assign import ArrayParam
+from .runtime.host import address_of
 from .runtime.routine import Routine
-from .tracer.binding import arrays_for, outputs_from, write_back
+from .tracer.binding import Binding
 from .tracer.function import Traced
 from .tracer.namespace import guards_hold
 from .tracer.tree import unflatten
@@ -21,28 +22,27 @@ __all__ = ["Compiled", "Lowered", "Variant"]
 class Variant:
     """A traced function linked for one target: the whole of a warm call."""
 
-    __slots__ = ("_outputs", "_results", "_routine", "_sources", "build", "traced")
+    __slots__ = ("_binding", "_guards", "_routine", "build", "traced")
 
     def __init__(self, traced: Traced, build: Build) -> None:
         self.traced = traced
         self.build = build
         self._routine: Routine = build.link()
-        self._sources = traced.sources
-        self._outputs = traced.outputs
-        self._results = traced.results
+        self._binding = Binding(traced.sources, traced.outputs)
+        self._guards = traced.guards
 
     def is_valid(self) -> bool:
         """Whether the names outside the function that the trace baked in are bound as they were."""
-        return guards_hold(self.traced.guards)
+        return not self._guards or guards_hold(self._guards)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Run on the leaves of a call's arguments. What was written before an exception stays written."""
-        arrays = arrays_for(self._sources, leaves)
+        arrays = self._binding.arrays(leaves)
         try:
-            self._routine.launch([array.__array_interface__["data"][0] for array in arrays])
+            self._routine.launch([address_of(array) for array in arrays])
         finally:
-            write_back(self._sources, leaves, arrays)
-        return unflatten(self._results, outputs_from(self._outputs, self._sources, leaves, arrays))
+            self._binding.write_back(leaves, arrays)
+        return unflatten(self.traced.results, self._binding.results(leaves, arrays))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import sys
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -12,9 +13,26 @@ import numpy as np
 from ..errors import BackendUnavailable
 from .device import Event, Memory
 
-__all__ = ["HostDriver", "HostMemory", "InlineStream"]
+__all__ = ["HostDriver", "HostMemory", "InlineStream", "address_of"]
 
 ALIGNMENT = 64
+
+
+def _address_in_object(array: np.ndarray) -> int:
+    """As NumPy's C interface fixes it, an array's address follows the head that all objects have."""
+    return ctypes.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
+
+
+def _address_in_interface(array: np.ndarray) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+# Reading the object itself takes a tenth of the time, where an object's `id` is its address.
+address_of: Callable[[np.ndarray], int] = (
+    _address_in_object if sys.implementation.name == "cpython" else _address_in_interface
+)
+"""The address of an array's first element."""
 
 
 class HostMemory:

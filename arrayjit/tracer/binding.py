@@ -2,23 +2,25 @@
 
 A traced function says where each parameter's memory comes from (a `Source` per parameter of its
 Computation) and what each leaf of its result is made of (an `Output`). Plain data, computed once; the
-functions below apply it at each call.
+`Binding` applies it at each call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
+from operator import itemgetter
 from typing import Any, Union
 
 import numpy as np
-from typing_extensions import assert_never
 
 from ..errors import IntegerOverflow, UnsupportedError
 
 __all__ = [
     "ArgumentOutput",
     "ArgumentSource",
+    "Binding",
     "CapturedSource",
     "FreshSource",
     "Output",
@@ -28,9 +30,6 @@ __all__ = [
     "ScalarSource",
     "Source",
     "ViewOutput",
-    "arrays_for",
-    "outputs_from",
-    "write_back",
 ]
 
 
@@ -78,10 +77,16 @@ class CapturedSource:
 
 @dataclass(frozen=True, slots=True)
 class FreshSource:
-    """A result: new memory, which code fills."""
+    """A result: new memory, which code fills in C's order. Axis `order[k]` of the array that is handed out
+    is axis `k` of what code sees."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    order: tuple[int, ...]
+
+    @property
+    def is_transposed(self) -> bool:
+        return self.order != tuple(range(len(self.shape)))
 
 
 Source = Union[ArgumentSource, ScalarSource, OverlapSource, CapturedSource, FreshSource]
@@ -129,61 +134,117 @@ class RepeatedOutput:
 Output = Union[ArgumentOutput, ViewOutput, ScalarOutput, RepeatedOutput]
 
 
-def arrays_for(sources: Sequence[Source], leaves: Sequence[Any]) -> list[np.ndarray]:
-    """The array for each parameter: the user's own memory wherever code can use it."""
-    arrays = [_array_for(source, leaves) for source in sources]
-    if any(isinstance(source, CapturedSource) for source in sources):
-        _refuse_hidden_overlap(sources, leaves)
-    return arrays
+Leaves = Sequence[Any]
+Arrays = Sequence[np.ndarray]
+Finder = Callable[[Leaves], np.ndarray]
+Giver = Callable[[Leaves, Arrays, Sequence[Any]], Any]
 
 
-def write_back(sources: Sequence[Source], leaves: Sequence[Any], arrays: Sequence[np.ndarray]) -> None:
-    """Copy what code wrote into copies to the arrays they were copied from."""
-    for source, array in zip(sources, arrays, strict=True):
-        match source:
-            case ArgumentSource(leaf=leaf, copied=True, written=True):
-                leaves[leaf][...] = array
-            case OverlapSource(copied=True, written=True):
-                _flat_memory(source, leaves)[...] = array
-            case CapturedSource(array=original, copied=True, written=True):
-                original[...] = array
+class Binding:
+    """The arrays and the results of a traced function's calls: what `sources` and `outputs` say, made into
+    functions once, so that a call decides nothing again."""
+
+    __slots__ = ("_copied", "_givers", "_makers", "_meets_hidden", "_sources")
+
+    def __init__(self, sources: Sequence[Source], outputs: Sequence[Output]) -> None:
+        self._sources = sources
+        self._meets_hidden = any(isinstance(source, CapturedSource) for source in sources)
+        self._makers = [_maker(source) for source in sources]
+        originals = [(param, _written_original(source)) for param, source in enumerate(sources)]
+        self._copied = [(param, original) for param, original in originals if original is not None]
+        self._givers = [_giver(output, sources) for output in outputs]
+
+    def arrays(self, leaves: Leaves) -> list[np.ndarray]:
+        """The array for each parameter: the user's own memory wherever code can use it."""
+        arrays = [make(leaves) for make in self._makers]
+        if self._meets_hidden:
+            _refuse_hidden_overlap(self._sources, leaves)
+        return arrays
+
+    def write_back(self, leaves: Leaves, arrays: Arrays) -> None:
+        """Copy what code wrote into copies to the arrays they were copied from."""
+        for param, original in self._copied:
+            original(leaves)[...] = arrays[param]
+
+    def results(self, leaves: Leaves, arrays: Arrays) -> list[Any]:
+        """The leaves of the result."""
+        results: list[Any] = []
+        for give in self._givers:
+            results.append(give(leaves, arrays, results))
+        return results
 
 
-def outputs_from(
-    outputs: Sequence[Output], sources: Sequence[Source], leaves: Sequence[Any], arrays: Sequence[np.ndarray]
-) -> list[Any]:
-    """The leaves of the result."""
-    results: list[Any] = []
-    for output in outputs:
-        match output:
-            case ArgumentOutput(leaf=leaf):
-                results.append(leaves[leaf])
-            case RepeatedOutput(leaf=leaf):
-                results.append(results[leaf])
-            case ScalarOutput(param=param, python=python):
-                results.append(arrays[param].item() if python else arrays[param][()])
-            case ViewOutput(param=param):
-                memory = _memory_of(sources[param], leaves, arrays[param])
-                results.append(_view_of(output, memory, sources[param]))
-            case _:
-                assert_never(output)
-    return results
-
-
-def _array_for(source: Source, leaves: Sequence[Any]) -> np.ndarray:
+def _maker(source: Source) -> Finder:
+    """What gives the array of a parameter."""
     match source:
-        case ArgumentSource(leaf=leaf, copied=copied):
-            array: np.ndarray = leaves[leaf]
-            return _native_copy(array) if copied else array
         case ScalarSource(leaf=leaf, label=label, dtype=dtype):
-            return _scalar_array(leaves[leaf], label, dtype)
-        case OverlapSource(copied=copied):
-            memory = _flat_memory(source, leaves)
-            return _native_copy(memory) if copied else memory
-        case CapturedSource(array=array, copied=copied):
-            return _native_copy(array) if copied else array
+            return lambda leaves: _scalar_array(leaves[leaf], label, dtype)
+        case FreshSource(is_transposed=True):
+            return _transposed_maker(source)
         case FreshSource(shape=shape, dtype=dtype):
-            return np.empty(shape, dtype)
+            return lambda _: np.empty(shape, dtype)
+        case ArgumentSource(copied=copied) | OverlapSource(copied=copied) | CapturedSource(copied=copied):
+            find = _users(source)
+            return (lambda leaves: _native_copy(find(leaves))) if copied else find
+
+
+def _transposed_maker(source: FreshSource) -> Finder:
+    """The array to hand out is made, and owns its memory; code gets a view of it."""
+    order, dtype = source.order, source.dtype
+    axes = [order.index(axis) for axis in range(len(order))]
+    shape = tuple(source.shape[axis] for axis in axes)
+    strides = tuple(dtype.itemsize * prod(source.shape[axis + 1 :]) for axis in axes)
+    return lambda _: np.ndarray(shape, dtype, strides=strides).transpose(order)
+
+
+def _users(source: ArgumentSource | OverlapSource | CapturedSource) -> Finder:
+    """What gives the user's own memory."""
+    match source:
+        case ArgumentSource(leaf=leaf):
+            return itemgetter(leaf)
+        case OverlapSource():
+            return lambda leaves: _flat_memory(source, leaves)
+        case CapturedSource(array=array):
+            return lambda _: array
+
+
+def _original(source: Source) -> Finder | None:
+    """What gives the user's own memory where code works on a copy of it."""
+    match source:
+        case ArgumentSource(copied=True) | OverlapSource(copied=True) | CapturedSource(copied=True):
+            return _users(source)
+        case _:
+            return None
+
+
+def _written_original(source: Source) -> Finder | None:
+    match source:
+        case ArgumentSource(written=True) | OverlapSource(written=True) | CapturedSource(written=True):
+            return _original(source)
+        case _:
+            return None
+
+
+def _giver(output: Output, sources: Sequence[Source]) -> Giver:
+    """What gives a leaf of the result, from the leaves of the call, the arrays and the results before."""
+    match output:
+        case ArgumentOutput(leaf=leaf):
+            return lambda leaves, arrays, results: leaves[leaf]
+        case RepeatedOutput(leaf=leaf):
+            return lambda leaves, arrays, results: results[leaf]
+        case ScalarOutput(param=param, python=True):
+            return lambda leaves, arrays, results: arrays[param].item()
+        case ScalarOutput(param=param):
+            return lambda leaves, arrays, results: arrays[param][()]
+        case ViewOutput(param=param, shape=None) if isinstance(source := sources[param], FreshSource):
+            if source.is_transposed:
+                return lambda leaves, arrays, results: arrays[param].base
+            return lambda leaves, arrays, results: arrays[param]
+        case ViewOutput(param=param):
+            original = _original(sources[param])
+            if original is None:
+                return lambda leaves, arrays, results: _view_of(output, arrays[param])
+            return lambda leaves, arrays, results: _view_of(output, original(leaves))
 
 
 def _native_copy(array: np.ndarray) -> np.ndarray:
@@ -240,20 +301,6 @@ def _refuse_hidden_overlap(sources: Sequence[Source], leaves: Sequence[Any]) -> 
                 )
 
 
-def _memory_of(source: Source, leaves: Sequence[Any], array: np.ndarray) -> np.ndarray:
-    """The array that a result is a view of: the user's own, even where code worked on a copy."""
-    match source:
-        case ArgumentSource(leaf=leaf, copied=True):
-            original: np.ndarray = leaves[leaf]
-            return original
-        case CapturedSource(array=original, copied=True):
-            return original
-        case OverlapSource(copied=True):
-            return _flat_memory(source, leaves)
-        case _:
-            return array
-
-
 def _from_cell(array: np.ndarray, cell: int) -> np.ndarray:
     """The memory of an array as one axis that starts `cell` elements after its first."""
     step = array.itemsize if cell >= 0 else -array.itemsize
@@ -261,9 +308,10 @@ def _from_cell(array: np.ndarray, cell: int) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(last, (1,), (array.itemsize,))
 
 
-def _view_of(output: ViewOutput, array: np.ndarray, source: Source) -> np.ndarray:
+def _view_of(output: ViewOutput, array: np.ndarray) -> np.ndarray:
     if output.shape is None:
-        return array if isinstance(source, FreshSource) else array.view()
+        whole: np.ndarray = array.view()
+        return whole
     if 0 in output.shape:
         empty = np.empty(output.shape, array.dtype)
         empty.flags.writeable = output.writeable

@@ -27,6 +27,7 @@ from .binding import (
     ViewOutput,
 )
 from .elementwise import as_operand, copy
+from .layout import Order
 from .namespace import Guard, Namespace, once_for_many_calls
 from .parameters import Arguments, may_overlap_itself, parameters_of
 from .signature import StaticArguments
@@ -88,12 +89,9 @@ def trace_function(
     params = [ArrayParam(tensor, access) for tensor, access, _ in parameters]
     sources: list[Source] = [source for _, _, source in parameters]
     known = {param.tensor for param in params} | {tensor for tensor, _ in trace.captured}
-    for leaf in leaves:
-        tensor = leaf.cells.tensor.storage
-        if tensor not in known:
-            known.add(tensor)
-            params.append(ArrayParam(tensor, "write"))
-            sources.append(FreshSource(_constants(tensor.shape), tensor.dtype.numpy))
+    fresh = _fresh_sources(leaves, known)
+    params += [ArrayParam(tensor, "write") for tensor in fresh]
+    sources += fresh.values()
     for tensor, array in trace.captured:
         written = trace.is_written(tensor)
         if written and may_overlap_itself(array):
@@ -105,7 +103,7 @@ def trace_function(
         sources.append(CapturedSource(array, needs_copy(array), written))
     computation = trace.finish(params)
     places = {param.tensor: n for n, param in enumerate(computation.params) if isinstance(param, ArrayParam)}
-    outputs = _outputs(leaves, arguments, places)
+    outputs = _outputs(leaves, arguments, places, fresh)
     return Traced(computation, tuple(sources), structure, outputs, namespace.guards)
 
 
@@ -198,8 +196,23 @@ def _constants(extents: Sequence[Affine]) -> tuple[int, ...]:
     return tuple(extent.constant for extent in extents)
 
 
+def _fresh_sources(leaves: Sequence[SymbolicArray], known: set[Tensor]) -> dict[Tensor, FreshSource]:
+    """The results' own memory. An array that is handed out transposed is made that way."""
+    sources: dict[Tensor, FreshSource] = {}
+    for view in (leaf.cells for leaf in leaves):
+        tensor = view.tensor.storage
+        if tensor not in known and tensor not in sources:
+            order = view.transposition() if view.tensor is tensor else None
+            order = order or tuple(range(tensor.rank))
+            sources[tensor] = FreshSource(_constants(tensor.shape), tensor.dtype.numpy, order)
+    return sources
+
+
 def _outputs(
-    leaves: Sequence[SymbolicArray], arguments: Arguments, places: Mapping[Tensor, int]
+    leaves: Sequence[SymbolicArray],
+    arguments: Arguments,
+    places: Mapping[Tensor, int],
+    fresh: Mapping[Tensor, FreshSource],
 ) -> tuple[Output, ...]:
     """One array twice is one object; other leaves that are all of one memory are objects of their own."""
     outputs: list[Output] = []
@@ -207,27 +220,27 @@ def _outputs(
     handed_out: set[int] = set()
     for number, leaf in enumerate(leaves):
         earlier = known.setdefault(id(leaf), number)
-        repeated = earlier < number
-        outputs.append(RepeatedOutput(earlier) if repeated else _output(leaf, arguments, places, handed_out))
+        passed = arguments.position(leaf)
+        if earlier < number:
+            outputs.append(RepeatedOutput(earlier))
+        elif passed is not None:
+            outputs.append(ArgumentOutput(passed))
+        else:
+            tensor = leaf.cells.tensor.storage
+            order = fresh[tensor].order if tensor in fresh else tuple(range(tensor.rank))
+            outputs.append(_output(leaf, places[tensor], order, handed_out))
     return tuple(outputs)
 
 
-def _output(
-    leaf: SymbolicArray, arguments: Arguments, places: Mapping[Tensor, int], handed_out: set[int]
-) -> Output:
+def _output(leaf: SymbolicArray, param: int, order: Order, handed_out: set[int]) -> Output:
     """How to make a leaf; adds the parameter to `handed_out` where its array is the leaf."""
-    passed = arguments.position(leaf)
-    if passed is not None:
-        return ArgumentOutput(passed)
     view = leaf.cells
-    param = places[view.tensor.storage]
     if leaf.weak is not None or leaf.is_scalar:
         return ScalarOutput(param, leaf.weak is not None)
-    if view.tensor.base is None and view.is_whole() and view.writeable and param not in handed_out:
+    is_flat = view.tensor.base is not None
+    if not is_flat and view.transposition() == order and view.writeable and param not in handed_out:
         handed_out.add(param)
         return ViewOutput(param)
     corner = _constants(view.at((0,) * view.rank))
     steps = tuple(tuple(part.coefficient(axis) for part in view.index) for axis in view.axes)
-    return ViewOutput(
-        param, _constants(view.shape), corner, steps, view.tensor.base is not None, view.writeable
-    )
+    return ViewOutput(param, _constants(view.shape), corner, steps, is_flat, view.writeable)

@@ -71,6 +71,11 @@ class View:
         """Whether this is the tensor itself, cell for cell."""
         return self.shape == self.tensor.shape and self.index == affine(self.axes)
 
+    def transposition(self) -> tuple[int, ...] | None:
+        """The view's axis for each axis of the tensor, if it is the whole tensor, transposed or not."""
+        order = self.axis_order()
+        return order if len(order) == self.tensor.rank and self.transpose(order).is_whole() else None
+
     def axis_order(self) -> tuple[int, ...]:
         """The axes in the order in which the tensor's index mentions them."""
         first = {s: at for at in range(len(self.index) - 1, -1, -1) for s in self.index[at].symbols}

@@ -15,7 +15,7 @@ from arrayjit.errors import CompilerBug
 from arrayjit.ir.assign import ArrayParam, Computation
 from arrayjit.ir.interp import run, run_computation
 from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
-from arrayjit.tracer.binding import arrays_for, outputs_from, write_back
+from arrayjit.tracer.binding import Binding
 from arrayjit.tracer.function import trace_function
 from arrayjit.tracer.signature import StaticArguments, key_of
 from arrayjit.tracer.tree import unflatten
@@ -155,11 +155,12 @@ def _first_wrong_stage(program: Program, make: Maker, tolerances: Tolerances, ta
     def interpreted(execute: Callable[[Any], None]) -> Program:
         def ours(*args: Any) -> Any:
             leaves = key_of(args, {}, statics)[1]
-            arrays = arrays_for(traced.sources, leaves)
+            binding = Binding(traced.sources, traced.outputs)
+            arrays = binding.arrays(leaves)
             tensors = [p.tensor for p in traced.computation.params if isinstance(p, ArrayParam)]
             execute(dict(zip(tensors, arrays, strict=True)))
-            write_back(traced.sources, leaves, arrays)
-            return unflatten(traced.results, outputs_from(traced.outputs, traced.sources, leaves, arrays))
+            binding.write_back(leaves, arrays)
+            return unflatten(traced.results, binding.results(leaves, arrays))
 
         return ours
 

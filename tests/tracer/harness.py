@@ -10,7 +10,7 @@ import numpy as np
 
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.interp import KernelRaise, run_computation
-from arrayjit.tracer.binding import arrays_for, outputs_from, write_back
+from arrayjit.tracer.binding import Binding
 from arrayjit.tracer.function import static_arguments, trace_function
 from arrayjit.tracer.signature import key_of
 from arrayjit.tracer.tree import flatten, unflatten
@@ -23,14 +23,15 @@ def trace_and_interpret(
     statics = static_arguments(function, static)
     _, leaves = key_of(args, kwargs, statics)
     traced = trace_function(function, args, kwargs, statics)
-    arrays = arrays_for(traced.sources, leaves)
+    binding = Binding(traced.sources, traced.outputs)
+    arrays = binding.arrays(leaves)
     tensors = [param.tensor for param in traced.computation.params if isinstance(param, ArrayParam)]
     try:
         run_computation(traced.computation, dict(zip(tensors, arrays, strict=True)))
     except KernelRaise as raised:
         raise getattr(builtins, raised.stmt.exception)(raised.stmt.message) from None
-    write_back(traced.sources, leaves, arrays)
-    return unflatten(traced.results, outputs_from(traced.outputs, traced.sources, leaves, arrays))
+    binding.write_back(leaves, arrays)
+    return unflatten(traced.results, binding.results(leaves, arrays))
 
 
 def assert_like_numpy(

@@ -91,3 +91,10 @@ def test_a_reshape_of_a_transposed_temporary_is_a_copy() -> None:
 
     x = np.arange(6.0).reshape(2, 3)
     assert_same(trace_and_interpret(write_through, x), write_through(x))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_results_own_their_memory(layout: str) -> None:
+    result, view = trace_and_interpret(lambda x: (y := x * 2, y.T), LAYOUTS[layout])
+    assert result.flags.owndata
+    assert np.shares_memory(result, view)
