@@ -30,7 +30,7 @@ from .operands import arrays_of, axis_of, common_dtype, deliver, is_given, resul
 from .reductions import reduce_array
 from .registry import implements, method
 from .reshaping import ravel
-from .shaping import broadcast_to
+from .shaping import atleast_1d, broadcast_to
 from .trace import current_trace, user_location
 
 __all__ = ["choose", "clip", "select", "take", "triangle", "where"]
@@ -120,7 +120,7 @@ def _reachable_bound(name: str, bound: Any, array: Any) -> Any:
 @implements(np.take)
 @method("take")
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> SymbolicArray:
-    array, positions = as_array(a), as_array(indices)
+    array, positions = atleast_1d(a), as_array(indices)
     if axis is None:
         array, axis = ravel(array), 0
     along = axis_of(axis, array.ndim)
@@ -275,6 +275,10 @@ def triu(m: Any, k: int = 0) -> SymbolicArray:
 def _triangular(array: SymbolicArray, k: int, *, lower: bool) -> SymbolicArray:
     dtype = array.element_type
     zero = constant(0, dtype)
+    if array.ndim == 0:
+        raise UnsupportedError(
+            "a triangle of a number", loc=user_location(), details=(describe(array),), fix="use a matrix"
+        )
     if array.ndim == 1:
         array = broadcast_to(array, array.shape * 2)
 
@@ -295,8 +299,8 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     limits = np.finfo(array.dtype)
     high = limits.max.item() if posinf is None else posinf
     low = limits.min.item() if neginf is None else neginf
-    infinite = elementwise(op("where"), elementwise(op("greater"), array, 0), high, low)
-    result = elementwise(op("where"), elementwise(op("isinf"), array), infinite, array)
+    result = elementwise(op("where"), elementwise(op("equal"), array, np.inf), high, array)
+    result = elementwise(op("where"), elementwise(op("equal"), array, -np.inf), low, result)
     result = elementwise(op("where"), elementwise(op("isnan"), array), nan, result)
     return result if copy else deliver(result, array)
 
