@@ -136,15 +136,38 @@ MOVES = (
     '{0}.astype("u1")',
     "{0}.astype(np.float64)",
 )
-EXTREMES = ("{0}.max({1})", "{0}.min({1})", "np.argmax({0}{2})", "np.argmin({0}{2})", "np.ptp({0}{2})",
-            "np.maximum.reduce({0}{2})", "{0}.max({1}{3})", "np.maximum.accumulate({0}{2})", "np.nanmax({0}{2})")  # fmt: skip
+EXTREMES = (
+    "{0}.max({1})",
+    "{0}.min({1})",
+    "{0}.max({1}{3})",
+    "np.argmax({0}{2})",
+    "np.argmin({0}{2})",
+    "np.ptp({0}{2})",
+    "np.nanmax({0}{2})",
+    "np.maximum.reduce({0}{2})",
+    "np.maximum.accumulate({0}{2})",
+)
 PRODUCTS = (
-    "{0} @ {1}", "{0} @ {1}.T", "{0}.T @ {1}", "np.dot({0}, {1})", "np.inner({0}, {1})", "np.outer({0}, {1})",
-    "np.tensordot({0}, {1}, 1)", "np.vdot({0}, {1})", "np.einsum('ij,jk->ik', {0}, {1})", "np.kron({0}, {1})",
-    "np.einsum('ij,ij->i', {0}, {1})", "np.einsum('i,j->ij', {0}, {1})", "np.einsum('ij->ji', {0})",
-    "np.einsum('ij,kj->ik', {0}, {1})", "np.einsum('ii->i', {0})", "np.einsum('ij->', {0})", "np.trace({0})",
-    "np.matmul({0}[None], {1})", "np.linalg.norm({0})",
-)  # fmt: skip
+    "{0} @ {1}",
+    "{0} @ {1}.T",
+    "{0}.T @ {1}",
+    "np.dot({0}, {1})",
+    "np.inner({0}, {1})",
+    "np.outer({0}, {1})",
+    "np.tensordot({0}, {1}, 1)",
+    "np.vdot({0}, {1})",
+    "np.kron({0}, {1})",
+    "np.trace({0})",
+    "np.matmul({0}[None], {1})",
+    "np.linalg.norm({0})",
+    "np.einsum('ij,jk->ik', {0}, {1})",
+    "np.einsum('ij,ij->i', {0}, {1})",
+    "np.einsum('i,j->ij', {0}, {1})",
+    "np.einsum('ij,kj->ik', {0}, {1})",
+    "np.einsum('ij->ji', {0})",
+    "np.einsum('ii->i', {0})",
+    "np.einsum('ij->', {0})",
+)
 
 
 def expression_programs(most: int = 6) -> st.SearchStrategy[Written]:
@@ -318,7 +341,7 @@ def _axis(writer: Writer, name: str) -> str:
 
 
 def _extreme(writer: Writer) -> None:
-    name, axis = _some(writer), ""
+    name = _some(writer)
     if _both_zeros(writer.names[name]):
         return
     axis = _axis(writer, name)
@@ -327,13 +350,10 @@ def _extreme(writer: Writer) -> None:
 
 
 def _sum(writer: Writer) -> None:
-    name, axis = _some(writer), ""
-    value = writer.names[name]
+    name = _some(writer)
     axis = _axis(writer, name)
     method = writer.choose("sum", "sum", "mean", "var", "std", "prod", "cumsum", "cumprod")
-    if method.startswith("cum") and "(" in axis:
-        axis = ""
-    options = [axis] if axis else []
+    options = [axis] if axis and not (method.startswith("cum") and "(" in axis) else []
     if method in ("sum", "mean") and writer.seldom():
         options.append(writer.choose("dtype='f8'", "dtype='f4'"))
     if method in ("sum", "prod") and writer.seldom():
@@ -341,58 +361,51 @@ def _sum(writer: Writer) -> None:
     if not method.startswith("cum") and writer.integer(0, 2) == 0:
         options.append("keepdims=True")
     text = f"{name}.{method}({', '.join(options)})"
+    value, result = writer.names[name], writer.value(text)
+    if method not in ("sum", "cumsum", "mean") and value.size > 33:
+        return
+    _add_float_sum(writer, text, [name], max(1, value.size // max(1, np.size(result))))
+
+
+def _product(writer: Writer) -> None:
+    name, other = _some(writer), _some(writer)
+    text = writer.choose(*PRODUCTS).format(name, other)
+    most = max(writer.names[name].size, writer.names[other].size)
+    # NumPy reads beyond an empty array for a label that stands twice.
+    if most <= 4000 and not ("ii" in text and not writer.names[name].size):
+        _add_float_sum(writer, text, [name, other] if other in text else [name], most)
+
+
+def _add_float_sum(writer: Writer, text: str, operands: list[str], terms: int) -> None:
+    """A line that sums: bit for bit where the order of the sum cannot show, else within `c n eps sum|x|`."""
     result = writer.value(text)
     if result is None or np.asarray(result).dtype.kind != "f":
         _add(writer, text)
         return
-    exact = method in ("sum", "cumsum", "mean") and sums_exactly(value) and "f4" not in text
-    if not exact and (not _tame(value) or ("prod" in method and value.size > 33)):
+    values = [writer.names[operand].astype("f8") for operand in operands]
+    if not all(map(_tame, values)):
         return
-    line = f"{writer.fresh()} = {text}"
-    if writer.line(line) and not exact:
-        writer.approximate[line.split(" ")[0]] = _sum_tolerance(method, value, result)
-
-
-def _sum_tolerance(method: str, value: Any, result: Any) -> Any:
-    """Greatest distance from NumPy's number: `c n eps sum|x|`, and what follows from it."""
-    wide = np.abs(value.astype(np.longdouble))
-    count = max(1, value.size)
-    unit = 4 * count * np.finfo(np.asarray(result).dtype).eps
-    match method:
-        case "sum" | "mean" | "cumsum":
-            return unit * (np.max(wide, initial=1) * count)
-        case "var":
-            return unit * np.max(wide * wide, initial=1)
-        case "std":
-            return np.sqrt(unit * np.max(wide * wide, initial=1))
-        case _:
-            return unit * np.abs(result)
-
-
-def _product(writer: Writer) -> None:
-    name = _some(writer)
-    others = writer.arrays()
-    text = writer.choose(*PRODUCTS).format(name, writer.choose(*others))
-    left, right = (writer.names[other] for other in (name, others[0]))
-    if max(left.size, right.size) > 4000 or (
-        "ii" in text and not left.size
-    ):  # NumPy reads beyond an empty array
-        return
-    result = writer.value(text)
-    floats = np.asarray(result).dtype.kind == "f"
-    operands = [writer.names[other] for other in others if other in text]
-    if result is None or not floats:
+    ordered = any(word in text for word in (".var", ".std", ".prod", ".cumprod", "norm"))
+    if not ordered and all(map(sums_exactly, values)):
         _add(writer, text)
         return
-    if not all(map(_tame, operands)):
-        return
-    exact = all(map(sums_exactly, operands)) and "norm" not in text
     line = f"{writer.fresh()} = {text}"
-    if np.size(result) <= MOST_CELLS and writer.line(line) and not exact:
-        bound = np.prod([np.max(np.abs(operand), initial=1) for operand in operands], dtype=np.longdouble)
-        count = max(operand.size for operand in operands)
-        eps = np.finfo(np.asarray(result).dtype).eps
-        writer.approximate[line.split(" ")[0]] = 4 * (count + 1) ** 2 * eps * np.maximum(bound, bound**2)
+    if _small(result) and writer.line(line):
+        bound = _sum_of_magnitudes(writer, text, operands)
+        unit = 4 * terms * np.finfo(np.asarray(result).dtype).eps
+        writer.approximate[line.split(" ")[0]] = np.sqrt(unit * bound) if ".std" in text else unit * bound
+
+
+def _sum_of_magnitudes(writer: Writer, text: str, operands: list[str]) -> Any:
+    """What a sum gives when all its terms are positive; for a variance, of the squares."""
+    wide = {name: np.abs(writer.names[name].astype(np.longdouble)) for name in operands}
+    if ".var" in text or ".std" in text:
+        text = text.replace(".var", ".mean").replace(".std", ".mean")
+        wide = {name: value * value for name, value in wide.items()}
+    for option in ("dtype='f8'", "dtype='f4'"):
+        text = text.replace(option, "dtype='g'")
+    with np.errstate(all="ignore"):
+        return eval(text, {**writer.names, **wide})
 
 
 def _elementary(writer: Writer) -> None:

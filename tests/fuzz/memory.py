@@ -10,7 +10,23 @@ from written import Draw, Writer, Written
 
 __all__ = ["memory_programs"]
 
-SHAPES = ((4, 3), (6,), (3, 3), (2, 3, 4), (9,), (4, 4), (5, 1), (), (1,), (0,), (2, 0), (17, 2))
+SHAPES = (
+    (4, 3),
+    (6,),
+    (3, 3),
+    (2, 3, 4),
+    (9,),
+    (4, 4),
+    (5, 1),
+    (),
+    (1,),
+    (0,),
+    (2, 0),
+    (17, 2),
+    (100,),
+    (9, 33),
+    (20, 20),
+)
 DTYPES = ("f8", "f4", "i4", "u1", "i8", "?")
 # How an array lies in memory that holds (at least) its elements: {0} is the memory, {1} the shape,
 # {2} the shape the other way round, {3} the shape with a last axis twice as long.
