@@ -473,7 +473,7 @@ def _output(out: Any, name: str, shape: tuple[Affine, ...], dtype: DType, trace:
 def _require_writeable(out: Any, trace: Trace) -> SymbolicArray:
     if type(out) is not SymbolicArray:
         raise DTypeError(
-            "out= must be an array that is passed to, or made in, the jitted function",
+            "the array that this line writes is neither passed to nor made in the jitted function",
             loc=user_location(),
             fix="pass the array as an argument",
         )

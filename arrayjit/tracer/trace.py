@@ -97,7 +97,8 @@ class Trace:
             self._known.pop(statement.into.storage, None)
 
     def watch(self, value: Any) -> None:
-        """Remember the state of an object of the user's."""
+        """Remember the state of an object of the user's, of a method that of its object."""
+        value = getattr(value, "__self__", value)
         if has_state(value):
             self._watched.append(Watch(value))
 

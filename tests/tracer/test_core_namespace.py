@@ -7,7 +7,7 @@ import math
 import random
 import sys
 from collections.abc import Callable, Iterator
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -310,8 +310,13 @@ def test_an_object_inside_an_object_is_put_back() -> None:
         outer.held.append(x)
         return x
 
-    with pytest.raises(UnsupportedError, match="changes a Box"):
-        trace_and_interpret(program, numbers())
+    def rebind(box: Box, x: np.ndarray) -> np.ndarray:
+        box.held = x
+        return x
+
+    for change in (program, MethodType(rebind, outer)):
+        with pytest.raises(UnsupportedError, match="changes a Box"):
+            trace_and_interpret(change, numbers())
     assert len(outer.held) == 2
     assert outer.held[0].held == 1
     assert outer.held[1] == {"a": 2}
