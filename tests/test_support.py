@@ -32,8 +32,9 @@ def test_the_page_says_what_the_tables_say(request: pytest.FixtureRequest) -> No
 
 def ufuncs() -> Iterator[str]:
     yield "## Ufuncs\n"
-    yield "With `out=`, `where=`, `dtype=`; `reduce`, `accumulate`, `outer` where NumPy has them for the op. The"
-    yield "error is the greatest, in units in the last place, for float32 and float64; exact means NumPy's bits.\n"
+    yield "With `out=`, `where=`, `dtype=`; `reduce`, `accumulate`, `outer` where NumPy has them for the op."
+    yield "The error is the greatest, in units in the last place, for float32 and float64; exact means"
+    yield "NumPy's bits.\n"
     yield "| ufunc | error |"
     yield "| --- | --- |"
     rows = {row.ufunc: row for row in OPS.values() if row.ufunc}
