@@ -13,8 +13,8 @@ A running sum of n terms loses up to n roundings. Here no chain is longer than `
 folded in half at the end, so the error is that of NumPy's pairwise sum: the last few additions make up
 nearly all of it in both. Memory is walked in the same order as before. Vectors that do not fill the tree
 make a smaller one; what does not fill a vector is a last one that overlaps, with the lanes seen before
-ignored. A sum inside a sum (rows of columns) gets a partial sum per inner loop. The order is in the loops
-and so the same on every target.
+ignored (or not, where a maximum or its like does not mind). A sum inside a sum (rows of columns) gets a
+partial sum per inner loop. The order is in the loops and so the same on every target.
 
 Matrix products (`contract`) keep one chain of fused multiply-adds per cell, as BLAS does.
 """
@@ -43,6 +43,12 @@ CHAIN = 16
 
 FAN = 8
 """How many partial sums are."""
+
+REPEATABLE = (
+    *("maximum", "minimum", "fmax", "fmin"),
+    *("logical_and", "logical_or", "bitwise_and", "bitwise_or"),
+)
+"""The ops that give the same result if a cell takes part twice."""
 
 Sums = Mapping[Variable, Op]
 """The locals that a loop accumulates into from outside, with the op of each."""
@@ -73,6 +79,9 @@ def _loop(loop: For, outer: frozenset[Variable]) -> Sequence[Stmt]:
     sums = _sums(loop, is_vector)
     if is_vector and sums:
         return _lanes(loop, sums)
+    extremes = _accumulated(loop)
+    if is_vector and extremes and all(op.name in REPEATABLE for op in extremes.values()):
+        return _extremes(loop, extremes)
     inner = rewrite_bodies(loop, lambda body: _body(body, frozenset(sums)))
     assert isinstance(inner, For)
     if sums and loop.step == 1 and loop.trips is not None and loop.trips > CHAIN:
@@ -84,16 +93,23 @@ def _loop(loop: For, outer: frozenset[Variable]) -> Sequence[Stmt]:
 
 def _sums(loop: For, contracted: bool) -> Sums:
     """The accumulators of a loop that adds floats into one of them; none where it does not."""
+    found = _accumulated(loop)
+    adds = any(
+        isinstance(stmt, Update)
+        and found.get(stmt.variable) is OPS["add"]
+        and stmt.variable.dtype.is_float
+        and (contracted or not stmt.contract)
+        for stmt in walk_statements(loop.body)
+    )
+    return found if adds else {}
+
+
+def _accumulated(loop: For) -> Sums:
+    """The locals from outside that a loop accumulates into."""
     inside = list(walk_statements(loop.body))
     own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
-    found: dict[Variable, Op] = {}
-    adds = False
-    for stmt in inside:
-        if isinstance(stmt, Update) and stmt.accum is not None and stmt.variable not in own:
-            found[stmt.variable] = stmt.accum
-            is_sum = stmt.accum is OPS["add"] and stmt.variable.dtype.is_float
-            adds = adds or (is_sum and (contracted or not stmt.contract))
-    return found if adds else {}
+    updates = [stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable not in own]
+    return {stmt.variable: stmt.accum for stmt in updates if stmt.accum is not None}
 
 
 def _lanes(loop: For, sums: Sums) -> Sequence[Stmt]:
@@ -122,6 +138,24 @@ def _lanes(loop: For, sums: Sums) -> Sequence[Stmt]:
         return [main]
     rest = replace(loop, lo=loop.hi - left, kind=LoopKind.SEQUENTIAL, lanes=1)
     return [main, *_partial(sums, {}, lambda names: copy_body((rest,), {}, names))]
+
+
+def _extremes(loop: For, found: Sums) -> Sequence[Stmt]:
+    """A vector loop whose accumulators do not mind meeting a cell twice, with a last vector that overlaps."""
+    if loop.trips is None:
+        return [loop]
+    vectors, left = divmod(loop.trips, loop.lanes)
+    if not vectors or not left or not may_repeat(loop.body, found):
+        return [loop]
+    lane = Symbol("l")
+
+    def combine(names: Names) -> Sequence[Stmt]:
+        sizes = (vectors,) if vectors > 1 else ()
+        whole = _nest(loop, found, names, sizes, loop.lo + Affine.of(lane), loop.lanes)
+        return [*whole, *copy_body(loop.body, {loop.symbol: loop.hi - loop.lanes + lane}, names)]
+
+    body = tuple(_partial(found, {}, combine))
+    return [replace(loop, symbol=lane, lo=Affine.of(0), hi=Affine.of(loop.lanes), body=body)]
 
 
 def _ignoring(body: tuple[Stmt, ...], seen: Expr, sums: Sums) -> tuple[Stmt, ...]:
