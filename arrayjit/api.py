@@ -59,7 +59,7 @@ class JitFunction(Generic[P, R]):
         self._reasons: deque[Miss] = deque(maxlen=_REMEMBERED_MISSES)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        target: Any = None if self._owns_target else kwargs.pop("target", None)
+        target: Any = kwargs.pop("target", None) if kwargs and not self._owns_target else None
         result: R = self._call(target, args, kwargs)
         return result
 

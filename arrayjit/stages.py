@@ -9,7 +9,7 @@ from typing import Any
 from .compile import Build
 from .errors import UserError
 from .ir.assign import ArrayParam
-from .runtime.host import address_of
+from .runtime.host import addresses_of
 from .runtime.routine import Routine
 from .tracer.binding import Binding
 from .tracer.function import Traced
@@ -39,7 +39,7 @@ class Variant:
         """Run on the leaves of a call's arguments. What was written before an exception stays written."""
         arrays = self._binding.arrays(leaves)
         try:
-            self._routine.launch([address_of(array) for array in arrays])
+            self._routine.launch(addresses_of(arrays))
         finally:
             self._binding.write_back(leaves, arrays)
         return unflatten(self.traced.results, self._binding.results(leaves, arrays))

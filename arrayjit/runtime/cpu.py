@@ -11,6 +11,7 @@ import ctypes
 import time
 from collections.abc import Mapping, Sequence
 from itertools import count
+from struct import Struct
 from threading import Lock
 
 import llvmlite.binding as llvm
@@ -32,20 +33,21 @@ class CpuExecutable:
 
     def __init__(self, address: int, params: tuple[Param, ...], seconds: Mapping[str, float]) -> None:
         self.seconds = seconds
-        self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)
-        self._table = ctypes.c_void_p * (len(params) + 1)
+        self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p)(address)
+        self._table = Struct(f"{len(params) + 1}P").pack
         self._is_index = tuple(isinstance(param, IndexParam) for param in params)
         self._numbers = ctypes.c_int64 * sum(self._is_index)
 
     def launch(self, pointers: Sequence[int], bindings: Sequence[int], workspace: int) -> int:
         """Call the function with the interpreter's lock released."""
-        if not bindings:
-            return int(self._function(self._table(*pointers, workspace)))
-        numbers = self._numbers(*bindings)
-        rest = iter(pointers)
-        number = iter(range(ctypes.addressof(numbers), ctypes.addressof(numbers) + ctypes.sizeof(numbers), 8))
-        slots = [next(number) if is_index else next(rest) for is_index in self._is_index]
-        return int(self._function(self._table(*slots, workspace)))
+        slots = pointers
+        if bindings:
+            numbers = self._numbers(*bindings)
+            first, rest = ctypes.addressof(numbers), iter(pointers)
+            number = iter(range(first, first + ctypes.sizeof(numbers), 8))
+            slots = [next(number) if is_index else next(rest) for is_index in self._is_index]
+        status: int = self._function(self._table(*slots, workspace))
+        return status
 
 
 class CpuDriver(HostDriver):
