@@ -75,6 +75,8 @@ class _Streaming:
         spread = _in_blocks(columns.body)
         groups = list(_groups(spread))
         shared = _shared(groups)
+        if not shared:  # so few rows that they are read at once anyway
+            return [columns]
         size = max(variable.dtype.itemsize for variable in shared)
         width = min(columns.trips, STRIP // size)
         homes = {v: Tensor(f"{v.hint}_row", (Affine.of(width),), v.dtype) for v in shared}
