@@ -1,17 +1,16 @@
-"""Reductions over axes: `sum`, `prod`, `min`, `max`, `any`, `all`, `count_nonzero`, `argmin`, `argmax` and
+"""Reductions over axes: `sum`, `prod`, `min`, `max`, `any`, `all`, `count_nonzero` and
 `ufunc.reduce`. Each is one Assign with an accumulating op."""
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..ir.dtype import BOOL, I64, DType, Kind, from_numpy
-from ..ir.expr import Apply, Const, Expr, Index, constant
-from ..ir.index import Affine, row_major_strides
+from ..ir.expr import Apply, Const, Expr, constant
+from ..ir.index import Affine
 from ..ir.ops import OPS, Op, op
 from .array import SymbolicArray, describe
 from .elementwise import as_array, as_operand, broadcast_view, cast, operand_at
@@ -236,55 +235,3 @@ def all_(
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> SymbolicArray:
     truth = cast(as_array(a), BOOL)
     return reduce_array(op("add"), truth, axis, np.int64, None, keepdims)
-
-
-@implements(np.argmax)
-@method("argmax")
-def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> SymbolicArray:
-    return _first_position(op("maximum"), as_array(a), axis, out, keepdims)
-
-
-@implements(np.argmin)
-@method("argmin")
-def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> SymbolicArray:
-    return _first_position(op("minimum"), as_array(a), axis, out, keepdims)
-
-
-def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, keepdims: Any) -> SymbolicArray:
-    """The least position where the array equals its extreme, or is NaN if any cell is."""
-    axes = reduced_axes(None if axis is None else operator.index(axis), array.ndim)
-    if not all(array.shape[one] for one in axes):
-        name = "argmax" if operation is op("maximum") else "argmin"
-        raise ShapeError(
-            f"attempt to get {name} of an empty sequence", loc=user_location(), details=(describe(array),)
-        )
-    dtype = array.element_type
-    best = insert_axes(accumulate_over(operation, array, axes, dtype), axes)
-    kept = tuple(one for one in range(array.ndim) if one not in axes)
-    order = (*kept, *axes)
-    moved = SymbolicArray(array.cells.transpose(order), array.record)
-    extreme = SymbolicArray(best.cells.transpose(order), array.record)
-    over = moved.cells.shape[len(kept) :]
-    strides = row_major_strides(over)
-
-    def cell(position: tuple[Affine, ...]) -> Expr:
-        value = operand_at(moved, position, dtype)
-        hit: Expr = Apply(op("equal"), (value, operand_at(extreme, position, dtype)), BOOL)
-        if dtype.is_float:
-            hit = Apply(op("logical_or"), (hit, Apply(op("isnan"), (value,), BOOL)), BOOL)
-        linear = Affine.of(0)
-        for index, stride in zip(position[len(kept) :], strides, strict=True):
-            linear = linear + index * stride.constant
-        return Apply(op("where"), (hit, Index(linear), _neutral(op("minimum"), I64)), I64)
-
-    view = current_trace().compute(
-        moved.cells.shape[: len(kept)],
-        I64,
-        cell,
-        label=f"arg{operation.name}",
-        over=over,
-        accum=op("minimum"),
-        initial=_neutral(op("minimum"), I64),
-    )
-    result = result_of(view)
-    return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)

@@ -1,0 +1,63 @@
+"""`argmax` and `argmin` along axes long enough to be searched block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import arrayjit
+from arrayjit.tracer.positions import BLOCK, MANY
+
+RANDOM = np.random.default_rng(0)
+COUNT = MANY + 3 * BLOCK // 2
+
+
+def values(*shape: int) -> np.ndarray:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def with_cell(position: int, value: float, count: int = COUNT) -> np.ndarray:
+    x = np.zeros(count)
+    x[position] = value
+    return x
+
+
+@pytest.mark.parametrize("position", [0, 1, BLOCK - 1, BLOCK, MANY, COUNT - BLOCK, COUNT - 1])
+@pytest.mark.parametrize("value", [1.0, np.inf, np.nan])
+def test_the_greatest_value_is_found_wherever_it_stands(position: int, value: float) -> None:
+    assert arrayjit.jit(lambda x: np.argmax(x))(with_cell(position, value)) == position
+
+
+def test_of_equal_values_the_first_counts() -> None:
+    tied = with_cell(BLOCK + 1, 1.0)
+    tied[[BLOCK + 2, 5 * BLOCK, COUNT - 1]] = 1.0
+    for x in (tied, np.zeros(COUNT), np.full(COUNT, -0.0), np.full(COUNT, -np.inf), np.full(COUNT, np.nan)):
+        assert arrayjit.jit(lambda x: (np.argmax(x), np.argmin(-x)))(x) == (np.argmax(x), np.argmin(-x))
+
+
+def test_the_first_nan_counts_before_all_numbers() -> None:
+    x = with_cell(BLOCK + 1, np.inf)
+    x[[3 * BLOCK, COUNT - 1]] = np.nan
+    assert arrayjit.jit(lambda x: (np.argmax(x), np.argmin(x)))(x) == (3 * BLOCK, 3 * BLOCK)
+
+
+@pytest.mark.parametrize(
+    ("program", "x"),
+    [
+        (lambda x: np.argmax(x), values(70, COUNT // 60)),
+        (lambda x: np.argmin(x.T), values(70, COUNT // 60)),
+        (lambda x: np.argmin(x[::-2]), values(2 * COUNT)),
+        (lambda x: np.argmax(x, axis=1), values(3, COUNT)),
+        (lambda x: np.argmax(x, axis=0, keepdims=True), values(COUNT, 3)),
+        (lambda x: np.argmax(x * x), values(MANY)),
+        (lambda x: np.argmin(x), np.arange(COUNT) % 1000 - 7 * (np.arange(COUNT) > COUNT - 5)),
+        (lambda x: np.argmax(x), np.arange(COUNT) > COUNT - 5),
+    ],
+    ids=["matrix", "transposed", "strided", "rows", "columns", "expression", "int64", "bool"],
+)
+def test_positions_are_numpys(program: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> None:
+    got, wanted = arrayjit.jit(program)(x), program(x)
+    assert np.array_equal(got, wanted)
+    assert np.asarray(got).dtype == np.asarray(wanted).dtype
