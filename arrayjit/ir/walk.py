@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local
 from .index import Affine, Symbol
@@ -27,6 +28,10 @@ __all__ = [
 ]
 
 
+# Most nodes are leaves, and most of a compilation's time in Python is spent walking.
+_LEAVES = frozenset((Const, Load, Local, Index))
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct operands of an expression."""
     match expr:
@@ -42,7 +47,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 def rebuild(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
     """The same expression over other operands; the same object when they are the same objects."""
-    if all(new is old for new, old in zip(operands, children(expr), strict=True)):
+    if all(map(is_, operands, children(expr))):
         return expr
     match expr:
         case Apply(op=op, dtype=dtype):
@@ -61,12 +66,15 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while pending:
         node = pending.pop()
         yield node
-        pending.extend(reversed(children(node)))
+        if type(node) not in _LEAVES:
+            pending.extend(children(node)[::-1])
 
 
 def transform(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
     """`rule` applied to every node, operands first."""
-    return rule(rebuild(expr, tuple(transform(child, rule) for child in children(expr))))
+    if type(expr) in _LEAVES:
+        return rule(expr)
+    return rule(rebuild(expr, tuple([transform(child, rule) for child in children(expr)])))
 
 
 def substitute(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:
@@ -114,7 +122,7 @@ def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
 
 def kept(old: tuple[Stmt, ...], new: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """`new` as a body; `old` itself when it has the same statements."""
-    same = len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
+    same = len(old) == len(new) and all(map(is_, old, new))
     return old if same else tuple(new)
 
 
