@@ -41,6 +41,7 @@ __all__ = [
 _NOT_THE_USERS = (
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
     os.path.dirname(np.__file__) + os.sep,
+    "<frozen ",  # the interpreter's own start-up and import code
 )
 TEMPORARY = "t"
 """The label of arrays that the user did not name."""
