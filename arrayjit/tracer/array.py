@@ -144,6 +144,12 @@ class SymbolicArray:
         """The cell at `position`."""
         return self.cells.load(position)
 
+    def shown(self) -> View:
+        """The cells for a view to show: of a number, which never changes, those of a copy."""
+        if self.is_scalar or self.weak is not None:
+            return self.record.compute((), self.element_type, self.load)
+        return self.cells
+
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return np
 

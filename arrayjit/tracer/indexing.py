@@ -51,13 +51,13 @@ def getitem(array: SymbolicArray, key: Any) -> SymbolicArray:
     if any(isinstance(item, Many) for item in items):
         return _gathered(array, items, trace)
     view = _basic(array.cells, items)
-    if view.rank == 0 and not (has_ellipsis and not array.is_scalar):
+    if view.rank == 0 and not has_ellipsis:
         known = trace.known(view)
         view = trace.compute((), array.element_type, view.load)
         if known is not None:
             trace.know(view.tensor, known)
         return SymbolicArray(view, trace, is_scalar=True)
-    return SymbolicArray(view, trace)
+    return SymbolicArray(_basic(array.shown(), items) if array.is_scalar else view, trace)
 
 
 @method("__setitem__")

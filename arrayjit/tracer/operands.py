@@ -132,7 +132,7 @@ def remapped(
 ) -> SymbolicArray:
     """The view of `shape` whose cell `p` is the array's cell `position(p)`."""
     symbols = tuple(Symbol("i") for _ in shape)
-    return SymbolicArray(array.cells.remap(shape, symbols, position(affine(symbols))), array.record)
+    return SymbolicArray(array.shown().remap(shape, symbols, position(affine(symbols))), array.record)
 
 
 def deliver(result: SymbolicArray, out: Any) -> SymbolicArray:

@@ -80,7 +80,7 @@ def view(self: SymbolicArray, dtype: Any = None, type: Any = None) -> SymbolicAr
     refuse("ndarray.view", fix, type=type)
     if dtype is not None and np.dtype(dtype) != self.dtype:
         refuse("ndarray.view", fix, dtype=dtype)
-    return SymbolicArray(self.cells, self.record)
+    return self if self.is_scalar else SymbolicArray(self.shown(), self.record)
 
 
 def _completed(array: SymbolicArray, shape: Any) -> tuple[int, ...]:
@@ -161,7 +161,7 @@ def _without_copy(array: SymbolicArray, wanted: tuple[int, ...]) -> SymbolicArra
         for old, new in groups:
             if old:
                 position[old[0]] = _linear(symbols, wanted, new)
-        return SymbolicArray(array.cells.remap(wanted, symbols, position), array.record)
+        return SymbolicArray(array.shown().remap(wanted, symbols, position), array.record)
     return _flat_view(array, wanted, symbols, groups, strides)
 
 

@@ -25,7 +25,7 @@ __all__ = ["broadcast_to", "diagonal", "insert_axes", "moveaxis", "permuted", "r
 
 def permuted(array: SymbolicArray, order: Sequence[int]) -> SymbolicArray:
     """The view whose axis `n` is the array's axis `order[n]`."""
-    return SymbolicArray(array.cells.transpose(order), array.record)
+    return array if array.is_scalar else SymbolicArray(array.shown().transpose(order), array.record)
 
 
 def read_only(array: SymbolicArray) -> SymbolicArray:
@@ -172,12 +172,13 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> SymbolicArray:
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[SymbolicArray, ...]:
     arrays = arrays_of(args)
     shape = broadcast(*(array.cells.shape for array in arrays))
-    return tuple(
-        array
-        if array.cells.shape == shape
-        else SymbolicArray(broadcast_view(array.cells, shape), array.record)
-        for array in arrays
-    )
+
+    def spread(array: SymbolicArray) -> SymbolicArray:
+        if array.cells.shape != shape:
+            return SymbolicArray(broadcast_view(array.cells, shape), array.record)
+        return SymbolicArray(array.shown(), array.record) if array.is_scalar else array
+
+    return tuple(map(spread, arrays))
 
 
 def _at_least(arys: tuple[Any, ...], ndim: int) -> Any:
