@@ -27,7 +27,7 @@ def main() -> int:
     try:
         show(options.out, options.target, options.small)
     except UserError as error:
-        print(error, file=sys.stderr)
+        print(f"{error.what}\n  fix: {error.fix}", file=sys.stderr)
         return 1
     return 0
 

@@ -24,6 +24,8 @@ __all__ = ["accumulate_over", "reduce_array", "summing_dtype"]
 
 _WIDENED = (op("add"), op("multiply"))
 _EXTREMES = ("minimum", "maximum", "fmin", "fmax")
+# NumPy 2.2 and earlier count all of an array as a Python int.
+_COUNTS_IN_PYTHON = type(np.count_nonzero(np.zeros(1))) is int
 _TRUTH = ("logical_and", "logical_or", "logical_xor")
 
 
@@ -234,4 +236,6 @@ def all_(
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> SymbolicArray:
     truth = cast(as_array(a), BOOL)
-    return reduce_array(op("add"), truth, axis, np.int64, None, keepdims)
+    count = reduce_array(op("add"), truth, axis, np.int64, None, keepdims)
+    is_number = axis is None and not keepdims and _COUNTS_IN_PYTHON
+    return SymbolicArray(count.cells, count.record, weak=int) if is_number else count
