@@ -12,8 +12,8 @@ access, any other is one access per lane.
 
 Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
 loop means. A light body that accumulates gets 256 bytes (four 64-byte registers, so that additions
-overlap), other bodies 64 or 128 bytes of the widest element. Nothing but the lane order of accumulating
-loops changes.
+overlap), other bodies 64 or 128 bytes of the widest element. A row of a matrix-vector product gets 64:
+`jam` overlaps it with other rows. Nothing but the lane order of accumulating loops changes.
 """
 
 from __future__ import annotations
@@ -60,19 +60,20 @@ LATENCY = 2.0
 
 def vectorise(kernel: Kernel, caps: Caps) -> Kernel:
     """At most one loop on each path from the root made a vector loop."""
-    body = kept(kernel.body, [_best(stmt)[1] for stmt in kernel.body])
+    body = kept(kernel.body, [_best(stmt, False)[1] for stmt in kernel.body])
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-def _best(stmt: Stmt) -> tuple[float, Stmt]:
-    """The cheapest form of a statement, with its cost."""
+def _best(stmt: Stmt, in_rows: bool) -> tuple[float, Stmt]:
+    """The cheapest form of a statement, with its cost; `in_rows` says that it is in a parallel loop."""
     if not isinstance(stmt, (For, If)):
         return _Tally.of((stmt,), None).cost(1), stmt
     cost = 0.0
+    rows = isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL
 
     def best_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         nonlocal cost
-        parts = [_best(child) for child in body]
+        parts = [_best(child, rows) for child in body]
         cost += sum(part for part, _ in parts)
         return kept(body, [new for _, new in parts])
 
@@ -85,17 +86,17 @@ def _best(stmt: Stmt) -> tuple[float, Stmt]:
     else:
         new, cost = stmt, tally.cost(1)
     count = UNKNOWN_TRIPS if stmt.trips is None else stmt.trips
-    found = _as_vector(stmt, count, tally)
+    found = _as_vector(stmt, count, tally, in_rows)
     cost = 1.0 + count * cost
     enough = cost if new is stmt else cost * OUTER_GAIN
     return found if found is not None and found[0] < enough else (cost, new)
 
 
-def _as_vector(loop: For, count: int, tally: _Tally) -> tuple[float, Stmt] | None:
+def _as_vector(loop: For, count: int, tally: _Tally, in_rows: bool) -> tuple[float, Stmt] | None:
     """The loop as a vector loop at its best number of lanes, or None where that is not possible."""
     if loop.kind is not LoopKind.PARALLEL or loop.step != 1 or count < MIN_LANES:
         return None
-    facts = _Facts.of(loop)
+    facts = _Facts.of(loop, in_rows)
     if facts is None:
         return None
     repeats = may_repeat(loop.body, facts.sums)
@@ -129,7 +130,7 @@ class _Facts:
     sums: frozenset[Variable]
 
     @staticmethod
-    def of(loop: For) -> _Facts | None:
+    def of(loop: For, in_rows: bool) -> _Facts | None:
         """None when the loop cannot be a vector loop."""
         inside = list(walk_statements(loop.body))
         if not all(_allowed(stmt, loop.symbol) for stmt in inside):
@@ -143,6 +144,8 @@ class _Facts:
         light = sum(cost for cost, _ in weights) <= LIGHT_COST
         recurrent = any(isinstance(stmt, Update) for stmt in inside)
         registers = (4 if recurrent else 2) if light else 1
+        if in_rows and outer and all(stmt.contract for stmt in outer):
+            registers = 1
         widest = max(size for _, size in weights) or REGISTER_BYTES // 8
         return _Facts(max(MIN_LANES, min(MAX_LANES, registers * REGISTER_BYTES // widest)), sums)
 
