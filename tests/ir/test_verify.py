@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from corpus import computation, kernel
+from work import calls_in
 
 from arrayjit.errors import InvalidProgram
 from arrayjit.ir.assign import ArrayParam, Assign, Computation, IndexParam
@@ -287,13 +286,9 @@ def _long(length: int) -> Kernel:
     return Kernel("long", PARAMS, tuple(body))
 
 
-def test_time_grows_with_the_program_and_no_faster() -> None:
-    def seconds(program: Kernel) -> float:
-        best = float("inf")
-        for _ in range(3):
-            start = time.perf_counter()
-            verify_kernel(program)
-            best = min(best, time.perf_counter() - start)
-        return best
+def test_work_grows_with_the_program_and_no_faster() -> None:
+    def calls(length: int) -> int:
+        program = _long(length)
+        return calls_in(lambda: verify_kernel(program))
 
-    assert seconds(_long(4000)) < 30 * seconds(_long(400))
+    assert calls(4000) < 11 * calls(400)
