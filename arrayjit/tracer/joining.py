@@ -267,10 +267,11 @@ def tile(A: Any, reps: Any) -> SymbolicArray:  # noqa: N803
     times = (*(1,) * (rank - len(times)), *times)
     array = insert_axes(array, range(rank - array.ndim))
     shape = [extent * count for extent, count in zip(array.shape, times, strict=True)]
+    if not array.size and set(times) != {1}:
+        return reshape(array, shape)
     result = unwritten(shape, array.element_type, "tiled")
-    if result.size:
-        spread = [part for pair in zip(times, array.shape, strict=True) for part in pair]
-        setitem(reshape(result, spread), Ellipsis, insert_axes(array, range(0, 2 * rank, 2)))
+    spread = [part for pair in zip(times, array.shape, strict=True) for part in pair]
+    setitem(reshape(result, spread), Ellipsis, insert_axes(array, range(0, 2 * rank, 2)))
     return result
 
 
