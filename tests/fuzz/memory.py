@@ -224,7 +224,9 @@ def _new(writer: Writer) -> None:
 def _assign(writer: Writer) -> None:
     name = _some(writer)
     target = f"{name}[{_key(writer, name)}]"
-    _store(writer, f"{target} = {_right(writer, target)}")
+    right = _right(writer, target)
+    if not _crossing(writer.value(target), writer.value(right)):
+        _store(writer, f"{target} = {right}")
 
 
 def _augment(writer: Writer) -> None:
@@ -250,7 +252,10 @@ def _chain(writer: Writer) -> None:
     first, second = _some(writer), _some(writer)
     target = f"{first}[{_key(writer, first)}]"
     other = _part(writer, second, np.shape(writer.value(target))) or second
-    _store(writer, f"{target} = {other} = {_right(writer, target)}")
+    right = _right(writer, target)
+    value = writer.value(right)
+    if not (_crossing(writer.value(target), value) or _crossing(writer.value(other), value)):
+        _store(writer, f"{target} = {other} = {right}")
 
 
 def _swap(writer: Writer) -> None:
@@ -283,6 +288,8 @@ def _copyto(writer: Writer) -> None:
     if not writer.names[name].flags.writeable:
         return
     source = _operand(writer, name)
+    if _crossing(writer.names[name], writer.value(source)):
+        return
     text = writer.choose(
         "np.copyto({0}, {1})",
         "np.copyto({0}, {1}, where={0} > 1)",
@@ -291,6 +298,13 @@ def _copyto(writer: Writer) -> None:
         "{0}[:] = {1}",
     )
     _store(writer, text.format(name, source))
+
+
+def _crossing(target: Any, source: Any) -> bool:
+    """Whether NumPy copies cells that it has already overwritten: along one axis, with other strides."""
+    if not isinstance(source, np.ndarray) or not np.shape(target):
+        return False
+    return target.ndim == 1 and source.strides[-1:] != target.strides and np.shares_memory(source, target)
 
 
 def _store(writer: Writer, text: str) -> None:

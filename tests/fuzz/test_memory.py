@@ -5,14 +5,25 @@ from __future__ import annotations
 import pytest
 from budget import examples
 from hypothesis import event, given
-from judging import assert_like_numpy
+from hypothesis import strategies as st
+from judging import TARGETS, assert_like_numpy
+from machines import MACHINES, on_machine
 from memory import memory_programs
 from written import Written
+
+from arrayjit.ir.code import Caps
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of empty means and the like
 
 
-@examples(250)
+@examples(700)
 @given(memory_programs())
 def test_memory(program: Written) -> None:
     event(assert_like_numpy(*program.load(), program.approximate))
+
+
+@examples(250)
+@given(memory_programs(most=14), st.sampled_from(MACHINES))
+def test_memory_on_other_machines(program: Written, caps: Caps) -> None:
+    with on_machine(caps, TARGETS):
+        event(assert_like_numpy(*program.load(), program.approximate))

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from judging import assert_like_numpy
 
+import arrayjit
+
 
 def grid(*shape: int, dtype: str = "f8") -> np.ndarray:
     return np.arange(np.prod(shape)).reshape(shape).astype(dtype)
@@ -145,6 +147,10 @@ LIKE_NUMPY: dict[str, Case] = {
         lambda x: (np.nan_to_num(x), np.nan_to_num(x, posinf=3)),
         lambda: (np.array([1, np.nan, np.inf, -np.inf], "f4"),),
     ),
+    "tiling an empty array is a view": (
+        lambda x: (np.tile(x, 2), np.tile(x, 1)),
+        lambda: (read_only(grid(2, 0)),),
+    ),
     "copyto takes Python numbers that fit the kind": (
         lambda x, y: (np.copyto(x, 7), np.copyto(y, 1.5, where=x > 1)),
         lambda: (grid(3, dtype="u1"), grid(3, dtype="f4")),
@@ -176,3 +182,15 @@ def test_like_numpy(program: Callable[..., Any], make: Callable[[], tuple[Any, .
 @pytest.mark.parametrize(("program", "make"), RAISES.values(), ids=RAISES)
 def test_raises_as_numpy_does(program: Callable[..., Any], make: Callable[[], tuple[Any, ...]]) -> None:
     assert assert_like_numpy(program, make) == "raised"
+
+
+def test_the_right_side_is_read_before_any_cell_is_written() -> None:
+    """NumPy itself overwrites cells that it reads later, where slices of one axis cross with other steps."""
+
+    def crossing(x: np.ndarray) -> None:
+        x[15:89:3] = x[3:100:4]
+
+    x, wanted = grid(100), grid(100)
+    wanted[15:89:3] = wanted[3:100:4].copy()
+    arrayjit.jit(crossing)(x)
+    np.testing.assert_array_equal(x, wanted)
