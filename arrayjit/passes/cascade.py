@@ -12,8 +12,8 @@
 A running sum of n terms loses up to n roundings. Here no chain is longer than `CHAIN`, and the lanes are
 folded in half at the end, so the error is that of NumPy's pairwise sum: the last few additions make up
 nearly all of it in both. Memory is walked in the same order as before. Vectors that do not fill the tree
-make a smaller one; what does not fill a vector is a last one that overlaps, with the lanes seen before
-ignored (or not, where a maximum or its like does not mind). A sum inside a sum (rows of columns) gets a
+make a smaller one, which starts earlier where the last of them would not fill its lanes; what was seen before
+is ignored (or not, where a maximum or its like does not mind). A sum inside a sum (rows of columns) gets a
 partial sum per inner loop. The order is in the loops and so the same on every target.
 
 Matrix products (`contract`) keep one chain of fused multiply-adds per cell, as BLAS does.
@@ -125,12 +125,20 @@ def _lanes(loop: For, sums: Sums) -> Sequence[Stmt]:
     start = loop.lo + Affine.of(lane)
 
     def add_up(names: Names) -> Sequence[Stmt]:
-        tree = _tree(loop, sums, names, start, lanes, vectors)
         if not left or not repeats:
-            return tree
-        last = copy_body(loop.body, {loop.symbol: loop.hi - lanes + lane}, names)
-        seen = Apply(OPS["less"], (Index(Affine.of(lane)), constant(lanes - left, I64)), BOOL)
-        return [*tree, *_ignoring(last, seen, {names[v]: op for v, op in sums.items()})]
+            return _tree(loop, sums, names, start, lanes, vectors)
+        sizes = _sizes(vectors)
+        done = math.prod(sizes)
+        tree = _nest(loop, sums, names, sizes, start, lanes)
+        ahead = Affine.of(loop.symbol) - loop.lo - done * lanes
+        seen = Apply(OPS["less"], (Index(ahead), constant(0, I64)), BOOL)
+        rest = replace(loop, body=_ignoring(loop.body, seen, sums))
+        count = vectors - done + 1
+        first = loop.hi - count * lanes + lane
+        if count == 1:
+            return [*tree, *_tree(rest, sums, names, first, lanes, 1)]
+        last = _partial(sums, names, lambda partials: _tree(rest, sums, partials, first, lanes, count))
+        return [*tree, *last]
 
     body = tuple(_partial(sums, {}, add_up))
     main = For(lane, Affine.of(0), Affine.of(lanes), body, LoopKind.VECTOR, lanes=lanes)
