@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from ..ir.expr import Expr, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Define, For, Stmt, Store, Update
+from ..ir.loops import Define, For, LoopKind, Stmt, Store, Update
 from ..ir.walk import rewrite_bodies, rewrite_expressions, substitute_statements, transform
 
-__all__ = ["Copying", "copy_body", "unless_once"]
+__all__ = ["Copying", "copy_body", "in_turn", "unless_once"]
 
 
 def copy_body(
@@ -23,6 +23,14 @@ def copy_body(
 def unless_once(loop: For) -> tuple[Stmt, ...]:
     """The loop; its body alone if that runs once."""
     return substitute_statements(loop.body, {loop.symbol: loop.lo}) if loop.trips == 1 else (loop,)
+
+
+def in_turn(old: Stmt, new: Stmt) -> Stmt:
+    """`new`; if it is a parallel loop whose body is no longer that of `old` since it uses memory of its own,
+    its iterations take turns."""
+    if new is old or not isinstance(new, For) or new.kind is not LoopKind.PARALLEL:
+        return new
+    return replace(new, kind=LoopKind.SEQUENTIAL)
 
 
 class Copying:

@@ -25,6 +25,7 @@ from .lifetimes import lifetimes
 from .lower import lower
 from .order import order
 from .pack import pack
+from .panel import panel
 from .place import place
 from .prune import prune
 from .share import share
@@ -74,7 +75,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(vectorise, after=("share",), why="lanes follow from what is left in the body"),
     Pass(cascade, after=("vectorise",), why="its trees are built per lane"),
     Pass(jam, after=("cascade",), why="rows are interleaved around vector loops"),
-    Pass(stream, after=("jam",), why="what rows of a product share is read once already"),
+    Pass(panel, after=("jam",), why="jam says how many columns are taken at once"),
+    Pass(stream, after=("panel",), why="what rows of a product share is read once already"),
     Pass(tails, after=("stream",), why="a loop and its tail are no longer one nest"),
     Pass(lifetimes, after=("place",), why="no later pass may move a use of a temporary"),
 )

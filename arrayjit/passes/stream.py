@@ -27,7 +27,7 @@ from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
-from .copies import Copying, unless_once
+from .copies import Copying, in_turn, unless_once
 from .strides import LINE, stride
 
 __all__ = ["stream"]
@@ -67,7 +67,7 @@ class _Streaming:
             if isinstance(stmt, For) and _is_sum(stmt) and _bytes_down(stmt.body, stmt, 1) >= self.large:
                 out.extend(self._strips(stmt))
             else:
-                out.append(rewrite_bodies(stmt, self.body))
+                out.append(in_turn(stmt, rewrite_bodies(stmt, self.body)))
         return kept(body, out)
 
     def _strips(self, columns: For) -> Sequence[Stmt]:
