@@ -15,6 +15,7 @@ __all__ = [
     "CompilerBug",
     "ConcretizationError",
     "DTypeError",
+    "DivisionByZero",
     "IndexOutOfRange",
     "IntegerOverflow",
     "InvalidProgram",
@@ -96,6 +97,10 @@ class IndexOutOfRange(UserError, IndexError):
 
 class IntegerOverflow(UserError, OverflowError):
     """A Python integer that the element type cannot hold."""
+
+
+class DivisionByZero(UserError, ZeroDivisionError):
+    """A Python number divided by zero."""
 
 
 class NumberError(UserError, ValueError):

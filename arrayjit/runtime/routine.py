@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import builtins
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from ..errors import CompilerBug, LinkError, Location
+from ..errors import (
+    CompilerBug,
+    DivisionByZero,
+    IndexOutOfRange,
+    IntegerOverflow,
+    LinkError,
+    Location,
+    NumberError,
+    UserError,
+)
 from ..ir.assign import ArrayParam, IndexParam, Param
 from ..ir.code import Code, Failure
 from ..ir.index import Symbol
@@ -113,12 +121,17 @@ class Routine:
         return f"Routine({self.name!r} on {self.context.device.name})"
 
 
+_ERRORS: Mapping[str, type[UserError]] = {
+    "IndexError": IndexOutOfRange,
+    "OverflowError": IntegerOverflow,
+    "ValueError": NumberError,
+    "ZeroDivisionError": DivisionByZero,
+}
+
+
 def _exception(failure: Failure) -> Exception:
-    """The exception that a failure stands for, with the user's line."""
-    kind = getattr(builtins, failure.exception, None)
-    if not (isinstance(kind, type) and issubclass(kind, Exception)):
-        raise CompilerBug(f"{failure.exception!r} is no exception of Python's", stage="runtime")
-    if not failure.file:
-        return kind(failure.message)
-    where = Location(failure.file, failure.line)
-    return kind(f"{failure.message}\n  at {where}\n    {where.source()}".rstrip())
+    """The error that a failure stands for, with the user's line."""
+    kind = _ERRORS.get(failure.exception)
+    if kind is None:
+        return CompilerBug(f"no error stands for {failure.exception!r}", stage="runtime")
+    return kind(failure.message, loc=Location(failure.file, failure.line) if failure.file else None)
