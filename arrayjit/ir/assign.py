@@ -82,7 +82,7 @@ class Assign:
 class Check:
     """Leave with an exception if `condition` is false at any point of `loops`.
 
-    `exception` names a Python exception class ("ValueError", "IndexError", "ZeroDivisionError").
+    `exception` names one of Python's: "IndexError", "OverflowError", "ValueError", "ZeroDivisionError".
     """
 
     loops: tuple[tuple[Symbol, Affine], ...]
