@@ -6,7 +6,12 @@
                                                     y[i] = sqrt(x[i])
 
 The last cells are computed twice, to the same values, instead of one by one. That needs a body that
-reads nothing it writes and adds up nothing.
+reads nothing it writes and adds up nothing. A long body is not written twice; a loop around it takes the
+one span, then the other:
+
+    for again in sequential(0, 2):
+        for i in vector(84*again, 4*again + 96, lanes=16):
+            ...
 """
 
 from __future__ import annotations
@@ -15,12 +20,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ..ir.code import Caps
-from ..ir.expr import Gather, Load, Variable
+from ..ir.expr import Apply, Gather, Load, Variable
+from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .copies import copy_body
 
 __all__ = ["may_repeat", "tails"]
+
+HEAVY = 32
+"""Operations in a body beyond which a second copy takes longer to compile than it saves."""
 
 
 def tails(kernel: Kernel, caps: Caps) -> Kernel:
@@ -58,5 +67,22 @@ def _whole(loop: For) -> Sequence[Stmt]:
     left = loop.trips % loop.lanes
     if not left or not may_repeat(loop.body):
         return [loop]
+    if _weight(loop.body) > HEAVY:
+        return [_in_two_spans(loop, left)]
     last = replace(loop, lo=loop.hi - loop.lanes)
     return [replace(loop, hi=loop.hi - left), *copy_body((last,), {}, {})]
+
+
+def _weight(body: tuple[Stmt, ...]) -> int:
+    """The number of operations in a body."""
+    nodes = (node for stmt in walk_statements(body) for expr in expressions(stmt) for node in walk(expr))
+    return sum(isinstance(node, Apply) for node in nodes)
+
+
+def _in_two_spans(loop: For, left: int) -> For:
+    """One text for both: the second time it starts a vector before the end."""
+    assert loop.trips is not None
+    again = Symbol("again")
+    lo = loop.lo + Affine.of(again) * (loop.trips - loop.lanes)
+    hi = loop.hi - left + Affine.of(again) * left
+    return For(again, Affine.of(0), Affine.of(2), (replace(loop, lo=lo, hi=hi),))

@@ -243,6 +243,13 @@ class Body:
         writer = self._writer
         lo, hi = self._bound(loop.lo), self._bound(loop.hi)
         changed = self._changed(loop.body)
+        if _fills_lanes(loop):
+            self._guarded(
+                writer.compare("slt" if loop.step > 0 else "sgt", lo, hi),
+                changed,
+                partial(self._vectors, loop, loop.lanes, lo, hi, changed),
+            )
+            return
         for lanes in _widths(loop, changed):
             whole = self._whole(lo, hi, loop.step, lanes)
             middle = writer.add(lo, writer.multiply(whole, loop.step))
@@ -364,6 +371,12 @@ def _accum(variable: Variable, body: tuple[Stmt, ...]) -> Op:
     if ops or op is None:
         raise CompilerBug(f"lanes carry {variable} from one iteration to another", stage="targets/llvm")
     return op
+
+
+def _fills_lanes(loop: For) -> bool:
+    """Whether nothing is left after whole vectors, whatever the bounds turn out to be."""
+    span = loop.hi - loop.lo
+    return all(count % (loop.lanes * loop.step) == 0 for count in (span.offset, *(c for c, _ in span.terms)))
 
 
 def _widths(loop: For, changed: tuple[Variable, ...]) -> tuple[int, ...]:

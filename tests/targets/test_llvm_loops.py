@@ -15,6 +15,7 @@ from arrayjit.ir.loops import Barrier, Comment, Define, Fill, If, Kernel, LoopKi
 from arrayjit.ir.ops import op
 from arrayjit.ir.references import fma
 from arrayjit.ir.tensor import Tensor
+from arrayjit.targets.llvm import LlvmTarget
 
 SIZES = (0, 1, 7, 8, 9, 1000)
 
@@ -157,6 +158,18 @@ def test_outer_vector_loop_sums_columns():
     )
     run([columns], [(x, source)], [(out, result)])
     np.testing.assert_array_equal(result, np.add.accumulate(source)[-1])
+
+
+def test_spans_that_fill_the_lanes_whatever_their_bounds_are_printed_once():
+    x, out, i, again = f64("x", 21), f64("out", 21), Symbol("i"), Symbol("again")
+    lo, hi = Affine.of(again) * 13, Affine.of(again) * 5 + 16
+    body = vector(i, hi, put(out, i, value=call("sqrt", at(x, i))), lo=lo)
+    kernel = Kernel("spans", (ArrayParam(x, "read"), ArrayParam(out, "write")), (loop(again, 2, body),))
+    source, result = np.arange(21.0), np.full(21, -1.0)
+    launch(kernel, "sync_llvm", [source, result])
+    np.testing.assert_array_equal(result, np.sqrt(source))
+    text = LlvmTarget("sync_llvm").emit(kernel).payload
+    assert text.count("@llvm.sqrt") == 2, "the declaration and one call"
 
 
 def test_lanes_accumulate_through_an_inner_loop():
