@@ -42,7 +42,7 @@ from ..ir.loops import (
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
-from .strides import stride
+from .strides import LINE, stride
 from .tails import may_repeat
 
 __all__ = ["vectorise"]
@@ -54,6 +54,9 @@ LIGHT_COST = 6.0
 UNKNOWN_TRIPS = 256
 OUTER_GAIN = 0.7
 """A vector loop inside stays unless this one costs less than so much of it: it can still be jammed."""
+FAR = 4.0
+"""What it costs to read a cell of a cache line that the next lane does not touch."""
+
 LATENCY = 2.0
 """What it costs to wait for the value before, in an accumulation."""
 
@@ -250,7 +253,8 @@ class _Tally:
         elif step in (1, -1):
             self._registers(tensor.dtype, times)
         else:
-            self.per_lane += times
+            is_near = step is not None and abs(step) < LINE
+            self.per_lane += times if is_near else times * FAR
 
     def _registers(self, dtype: DType, work: float) -> None:
         self.by_size[dtype.itemsize] = self.by_size.get(dtype.itemsize, 0.0) + work
