@@ -164,7 +164,7 @@ def elementwise(
     if body is None:
         for value, kind in zip(values, inputs, strict=True):
             check_fits(value, kind, trace)
-        if op.name == "power":
+        if op.name == "power" and _ZERO not in shape:
             _check_exponent(values[1], output, trace)
         body = _applied(op, values, inputs, output)
     return store(op.ufunc or op.name, trace, shape, output, body, out, where, views_of(values))
@@ -471,7 +471,7 @@ def _output(out: Any, name: str, shape: tuple[Affine, ...], dtype: DType, trace:
 
 
 def _require_writeable(out: Any, trace: Trace) -> SymbolicArray:
-    if type(out) is not SymbolicArray:
+    if type(out) is not SymbolicArray or out.is_scalar or out.weak is not None:
         raise DTypeError(
             "the array that this line writes is neither passed to nor made in the jitted function",
             loc=user_location(),

@@ -24,16 +24,27 @@ _SHORT_CUTS = {-1: "reciprocal", 0.5: "sqrt", 1: "positive", 2: "square"}
 def _applied(op: Op, *operands: Any) -> SymbolicArray:
     if all(is_python_scalar(operand) for operand in operands):
         return python_operator(op, *operands)
-    return power(*operands) if op.dunder == "pow" else elementwise(op, *operands)
+    return _raised(*operands) if op.dunder == "pow" else elementwise(op, *operands)
 
 
 def power(base: Any, exponent: Any, out: SymbolicArray | None = None) -> SymbolicArray:
-    """`base ** exponent`, with NumPy's short cuts for float arrays and constant exponents."""
-    if type(base) is SymbolicArray and base.element_type.is_float and not base.is_scalar and not base.weak:
+    """`np.power`, with NumPy's short cuts for float arrays and constant exponents."""
+    if _is_array(base) and base.element_type.is_float:
         short_cut = _SHORT_CUTS.get(exponent) if type(exponent) in (int, float) else None
         if short_cut is not None:
             return elementwise(OPS[short_cut], base, out=out)
     return elementwise(OPS["power"], base, exponent, out=out)
+
+
+def _raised(base: Any, exponent: Any, out: SymbolicArray | None = None) -> SymbolicArray:
+    """`base ** exponent`, where NumPy squares arrays of any dtype: of bools that gives int8."""
+    if _is_array(base) and type(exponent) is int and exponent == 2:
+        return elementwise(OPS["square"], base, out=out)
+    return power(base, exponent, out)
+
+
+def _is_array(value: Any) -> bool:
+    return type(value) is SymbolicArray and not value.is_scalar and value.weak is None
 
 
 @implements(np.power)
@@ -64,7 +75,9 @@ def _in_place_operator(op: Op) -> AnyCallable:
     def apply(self: SymbolicArray, other: Any) -> SymbolicArray:
         if self.is_scalar or self.weak is not None:
             return _applied(op, self, other)
-        return power(self, other, out=self) if op.dunder == "pow" else elementwise(op, self, other, out=self)
+        return (
+            _raised(self, other, out=self) if op.dunder == "pow" else elementwise(op, self, other, out=self)
+        )
 
     return apply
 

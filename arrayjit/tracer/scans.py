@@ -46,6 +46,8 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, ou
     given = as_array(array)
     if given.ndim == 0:
         raise DTypeError("cannot accumulate on a scalar", loc=user_location(), fix="use np.atleast_1d(x)")
+    if isinstance(axis, tuple):
+        raise ShapeError("accumulate does not allow multiple axes", loc=user_location(), fix="name one axis")
     return deliver(_scan(row, given, axis_of(axis, given.ndim), dtype), out)
 
 

@@ -18,13 +18,14 @@ from .elementwise import (
     as_array,
     as_operand,
     broadcast,
+    cast,
     convert,
     copy,
     elementwise,
     operand_at,
     views_of,
 )
-from .indexing import gather
+from .indexing import gather, getitem
 from .layout import is_laid_out, kept_order
 from .operands import arrays_of, axis_of, common_dtype, deliver, is_given, result_of
 from .reductions import reduce_array
@@ -295,7 +296,8 @@ def _triangular(array: SymbolicArray, k: int, *, lower: bool) -> SymbolicArray:
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     array = as_array(x)
     if not array.element_type.is_float:
-        return array if not copy else elementwise(op("positive"), array)
+        kept = cast(array, array.element_type) if copy else array
+        return kept if kept.ndim else getitem(kept, ())
     limits = np.finfo(array.dtype)
     high = limits.max.item() if posinf is None else posinf
     low = limits.min.item() if neginf is None else neginf

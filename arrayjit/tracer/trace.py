@@ -199,6 +199,8 @@ class Trace:
         contract: bool = False,
     ) -> None:
         """Write every cell of a view: `target[p] = body(p)`; reductions as in `compute`."""
+        if Affine.of(0) in target.shape:
+            return
         order = target.axis_order()
         loops = _loops((*(target.shape[axis] for axis in order), *affine(over)))
         symbols = [symbol for symbol, _ in loops]
