@@ -280,7 +280,8 @@ def _scatter(writer: Writer) -> None:
         "[0, -1]", "[-1, 0, 0]", "..., [1, 0]", "[0, 1], [1, 0]", f"{name} > 2", "[True, False, True]"
     )
     value = writer.choose(1, 7, 0.5, f"{name}[{key}]", f"{name}[[1, 0]]")
-    _store(writer, f"{name}[{key}] {writer.choose('=', '=', '+=')} {value}")
+    if writer.value(f"{name}[{key}]") is not None and writer.value(str(value)) is not None:
+        _store(writer, f"{name}[{key}] {writer.choose('=', '=', '+=')} {value}")
 
 
 def _copyto(writer: Writer) -> None:

@@ -147,6 +147,22 @@ LIKE_NUMPY: dict[str, Case] = {
         lambda x: (np.nan_to_num(x), np.nan_to_num(x, posinf=3)),
         lambda: (np.array([1, np.nan, np.inf, -np.inf], "f4"),),
     ),
+    "the square of bools is int8, their second power is not": (
+        lambda x, y: (x**2, y**2, x**3, np.power(x, 2)),
+        lambda: (grid(3, dtype="?"), grid(dtype="?")),
+    ),
+    "a view of an empty array is written": (
+        lambda x: (x[None].reshape(-1), np.add(x, 1, out=x[None][0]), (x[None] + 1).sum(axis=-1)),
+        lambda: (grid(2, 0),),
+    ),
+    "negative exponents of nothing": (
+        lambda x, y: (x**y, x**-1),
+        lambda: (grid(0, dtype="i8"), np.array([-1])),
+    ),
+    "replacing NaN among bools": (
+        lambda x, y: (np.nan_to_num(x), np.nan_to_num(y)),
+        lambda: (grid(3, dtype="?"), grid(dtype="i4")),
+    ),
     "tiling an empty array is a view": (
         lambda x: (np.tile(x, 2), np.tile(x, 1)),
         lambda: (read_only(grid(2, 0)),),
@@ -168,6 +184,8 @@ RAISES: dict[str, Case] = {
         lambda x: np.add(x, [1.5, 2.5], out=x),
         lambda: (grid(3, dtype="i4"),),
     ),
+    "a number as out=": (lambda x: np.add(x[0], 1, out=x[-1]), lambda: (grid(3),)),
+    "accumulating along two axes": (lambda x: np.maximum.accumulate(x, axis=(0, 1)), lambda: (grid(3, 2),)),
     "argmax over two axes": (lambda x: np.argmax(x, axis=(0, 1)), lambda: (grid(3, 2),)),
     "one label for axes of two sizes": (lambda x: np.einsum("ii->i", x), lambda: (grid(1, 4),)),
     "a triangle of a number": (np.triu, lambda: (grid(),)),
