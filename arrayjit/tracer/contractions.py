@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import IndexOutOfRange, ShapeError, UnsupportedError
 from ..ir.dtype import DType
 from ..ir.expr import Apply, Expr, constant
 from ..ir.index import Affine
 from ..ir.ops import op
-from .array import SymbolicArray
+from .array import SymbolicArray, describe
 from .elementwise import as_array, elementwise, operand_at
 from .joining import stack
 from .operands import arrays_of, axes_of, axis_of, common_dtype, deliver, element_type, refuse, result_of
@@ -227,9 +227,14 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> SymbolicArray:
         left_axes, right_axes = axes_of(axes[0], left.ndim), axes_of(axes[1], right.ndim)
     else:
         left_axes, right_axes = tuple(range(left.ndim - axes, left.ndim)), tuple(range(axes))
-    extents = [tuple(array.shape[axis] for axis in pick if axis < array.ndim) for array, pick in
-               ((left, left_axes), (right, right_axes))]  # fmt: skip
-    if extents[0] != extents[1] or any(axis < 0 for axis in left_axes):
+    if any(axis < 0 for axis in left_axes) or any(axis >= right.ndim for axis in right_axes):
+        raise IndexOutOfRange(
+            f"{axes} axes to sum over are more than an array has",
+            loc=user_location(),
+            details=(describe(left), describe(right)),
+            fix="sum over axes that both arrays have",
+        )
+    if [left.shape[axis] for axis in left_axes] != [right.shape[axis] for axis in right_axes]:
         raise ShapeError(
             "shape-mismatch for sum",
             loc=user_location(),

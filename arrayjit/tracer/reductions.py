@@ -101,9 +101,7 @@ def _require_cells(operation: Op, array: SymbolicArray, axes: tuple[int, ...], w
             loc=user_location(),
             fix="pass initial=",
         )
-    shape = array.shape
-    kept = all(extent for axis, extent in enumerate(shape) if axis not in axes)
-    if kept and not all(shape[axis] for axis in axes):
+    if not all(array.shape[axis] for axis in axes):
         raise ShapeError(
             f"zero-size array to reduction operation {operation.name} which has no identity",
             loc=user_location(),
