@@ -186,6 +186,8 @@ RAISES: dict[str, Case] = {
     ),
     "a number as out=": (lambda x: np.add(x[0], 1, out=x[-1]), lambda: (grid(3),)),
     "accumulating along two axes": (lambda x: np.maximum.accumulate(x, axis=(0, 1)), lambda: (grid(3, 2),)),
+    "the largest of nothing, even none of them": (lambda x: x.max(axis=1), lambda: (grid(0, 0),)),
+    "tensordot over more axes than there are": (lambda x: np.tensordot(x, x[0], 1), lambda: (grid(3),)),
     "argmax over two axes": (lambda x: np.argmax(x, axis=(0, 1)), lambda: (grid(3, 2),)),
     "one label for axes of two sizes": (lambda x: np.einsum("ii->i", x), lambda: (grid(1, 4),)),
     "a triangle of a number": (np.triu, lambda: (grid(),)),
