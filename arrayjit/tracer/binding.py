@@ -8,7 +8,7 @@ Computation) and what each leaf of its result is made of (an `Output`). Plain da
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from operator import itemgetter
 from typing import Any, Union
@@ -16,6 +16,7 @@ from typing import Any, Union
 import numpy as np
 
 from ..errors import IntegerOverflow, UnsupportedError
+from .foreign import native_copy, pitch
 
 __all__ = [
     "ArgumentOutput",
@@ -185,7 +186,7 @@ def _maker(source: Source) -> Finder:
             return lambda _: np.empty(shape, dtype)
         case ArgumentSource(copied=copied) | OverlapSource(copied=copied) | CapturedSource(copied=copied):
             find = _users(source)
-            return (lambda leaves: _native_copy(find(leaves))) if copied else find
+            return (lambda leaves: native_copy(find(leaves))) if copied else find
 
 
 def _transposed_maker(source: FreshSource) -> Finder:
@@ -247,10 +248,6 @@ def _giver(output: Output, sources: Sequence[Source]) -> Giver:
             return lambda leaves, arrays, results: _view_of(output, original(leaves))
 
 
-def _native_copy(array: np.ndarray) -> np.ndarray:
-    return np.array(array, array.dtype.newbyteorder("="), order="C", copy=True, subok=False)
-
-
 def _scalar_array(value: Any, label: str, dtype: np.dtype[Any]) -> np.ndarray:
     try:
         return np.array(value, dtype)
@@ -301,13 +298,6 @@ def _refuse_hidden_overlap(sources: Sequence[Source], leaves: Sequence[Any]) -> 
                 )
 
 
-def _from_cell(array: np.ndarray, cell: int) -> np.ndarray:
-    """The memory of an array as one axis that starts `cell` elements after its first."""
-    step = array.itemsize if cell >= 0 else -array.itemsize
-    last = np.lib.stride_tricks.as_strided(array, (abs(cell) + 1,), (step,))[-1:]
-    return np.lib.stride_tricks.as_strided(last, (1,), (array.itemsize,))
-
-
 def _view_of(output: ViewOutput, array: np.ndarray) -> np.ndarray:
     if output.shape is None:
         whole: np.ndarray = array.view()
@@ -317,11 +307,13 @@ def _view_of(output: ViewOutput, array: np.ndarray) -> np.ndarray:
         empty.flags.writeable = output.writeable
         return empty
     if output.flat:
-        array = _from_cell(array, *output.corner)
-        output = replace(output, corner=(0,))
-    start = array[tuple(slice(at, at + 1) for at in output.corner)] if output.corner else array
-    strides = tuple(
-        sum(count * stride for count, stride in zip(step, array.strides, strict=True))
-        for step in output.steps
-    )
+        unit, (cell,) = pitch(array), output.corner
+        start = np.lib.stride_tricks.as_strided(array, (2,), (int(cell * unit),))[1:]
+        strides = tuple(int(count * unit) for (count,) in output.steps)
+    else:
+        start = array[tuple(slice(at, at + 1) for at in output.corner)] if output.corner else array
+        strides = tuple(
+            sum(count * stride for count, stride in zip(step, array.strides, strict=True))
+            for step in output.steps
+        )
     return np.lib.stride_tricks.as_strided(start, output.shape, strides, writeable=output.writeable)

@@ -27,12 +27,13 @@ from .binding import (
     ViewOutput,
 )
 from .elementwise import as_operand, copy
+from .foreign import needs_copy
 from .layout import Order
 from .namespace import Guard, Namespace, once_for_many_calls
 from .parameters import Arguments, may_overlap_itself, parameters_of
 from .signature import StaticArguments
 from .state import reachable
-from .trace import Trace, current_trace, location_of, needs_copy, recording, user_location
+from .trace import Trace, current_trace, location_of, recording, user_location
 from .tree import Structure, flatten, statics
 
 __all__ = ["Traced", "call_inline", "static_arguments", "trace_function"]

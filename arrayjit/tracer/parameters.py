@@ -16,8 +16,9 @@ from ..ir.index import Affine, Symbol, affine
 from ..ir.tensor import Tensor
 from .array import SymbolicArray
 from .binding import ArgumentSource, OverlapSource, ScalarSource, Source
-from .signature import PYTHON_SCALARS, Overlap, Spec, StaticArguments, is_leaf, overlap_of, overlaps
-from .trace import Trace, needs_copy, tensor_like, user_location
+from .foreign import needs_copy
+from .signature import PYTHON_SCALARS, Overlap, Spec, StaticArguments, is_leaf, overlaps
+from .trace import Trace, tensor_like, user_location
 from .tree import Static, Structure, flatten, paths, statics, unflatten
 from .view import View
 
@@ -143,9 +144,6 @@ class Arguments:
         leaf, label = self._leaves[position], self._labels[position]
         dtype = _element_type(leaf, label)
         if isinstance(leaf, np.ndarray):
-            if not reason and needs_copy(leaf) and not leaf.flags.c_contiguous and _in_elements(leaf):
-                self._bind_flat(overlap_of([(position, leaf)]))
-                return
             tensor = tensor_like(leaf, label)
             self._params[tensor] = ArgumentSource(position, label, needs_copy(leaf), False)
             if not reason and may_overlap_itself(leaf):

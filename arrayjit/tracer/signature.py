@@ -25,7 +25,6 @@ __all__ = [
     "StaticArguments",
     "is_leaf",
     "key_of",
-    "overlap_of",
     "overlaps",
 ]
 
@@ -155,7 +154,7 @@ def overlaps(leaves: Sequence[Any]) -> tuple[Overlap, ...]:
             else:
                 apart.append(group)
         groups = [*apart, sorted(joined, key=lambda member: member[0])]
-    return tuple(overlap_of(group) for group in groups if len(group) > 1)
+    return tuple(_overlap(group) for group in groups if len(group) > 1)
 
 
 def _share(left: np.ndarray, right: np.ndarray) -> bool:
@@ -167,8 +166,7 @@ def _share(left: np.ndarray, right: np.ndarray) -> bool:
         return True
 
 
-def overlap_of(group: Sequence[tuple[int, np.ndarray]]) -> Overlap:
-    """The memory of some arrays, given with their positions among the leaves."""
+def _overlap(group: Sequence[tuple[int, np.ndarray]]) -> Overlap:
     bounds = [np.lib.array_utils.byte_bounds(array) for _, array in group]
     low = min(first for first, _ in bounds)
     starts = [array.__array_interface__["data"][0] for _, array in group]

@@ -23,6 +23,7 @@ from ..ir.expr import Expr
 from ..ir.index import Affine, Extent, Symbol, affine
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
+from .foreign import element_strides
 from .state import Watch, has_state
 from .view import View
 
@@ -31,7 +32,6 @@ __all__ = [
     "Trace",
     "current_trace",
     "location_of",
-    "needs_copy",
     "recording",
     "tensor_like",
     "tracing",
@@ -229,23 +229,12 @@ def _fingerprint(array: np.ndarray) -> int:
     return zlib.crc32(array.tobytes())
 
 
-def needs_copy(array: np.ndarray) -> bool:
-    """Whether compiled code cannot read the array where it is: foreign byte order, unaligned, or strides
-    that are no multiples of the element."""
-    flags = array.flags
-    if not (array.dtype.isnative and flags.aligned):
-        return True
-    return not flags.c_contiguous and any(stride % array.itemsize for stride in array.strides)
-
-
 def tensor_like(array: np.ndarray, label: str) -> Tensor:
-    """A parameter with the array's shape, dtype and layout: strides in elements, or C order for a
-    contiguous array and for one of which code gets a copy."""
-    dtype = from_numpy(array.dtype)
-    shape = affine(array.shape)
-    if array.flags.c_contiguous or needs_copy(array):
+    """A parameter with the array's shape, dtype and layout."""
+    dtype, shape = from_numpy(array.dtype), affine(array.shape)
+    if array.flags.c_contiguous:
         return Tensor(label, shape, dtype)
-    return Tensor(label, shape, dtype, affine(stride // dtype.itemsize for stride in array.strides))
+    return Tensor(label, shape, dtype, affine(element_strides(array)))
 
 
 def _loops(extents: tuple[Affine, ...]) -> tuple[tuple[Symbol, Affine], ...]:

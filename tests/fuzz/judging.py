@@ -26,6 +26,7 @@ TARGETS = ("interp", "sync_llvm")
 # What arrayjit says it does not do, where NumPy does it; nothing else may be refused.
 REFUSALS = (
     "elements may share memory with one another",
+    "shares memory with another argument of another element layout",
     "selecting by a mask gives an array whose shape depends on values",
     "writing an array through a mask needs to know how many cells the mask selects",
 )

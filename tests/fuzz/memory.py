@@ -39,6 +39,7 @@ LAYOUTS = {
     "reversed and strided": "{0}[: 2 * {4}].reshape({3})[..., ::-2]",
     "swapped axes": "{0}[: {4}].reshape({1}[:-2] + {1}[:-3:-1]).swapaxes(-1, -2)",
     "broadcast": "np.broadcast_to({0}[: {1}[-1]], {1})",
+    "windows": "np.lib.stride_tricks.sliding_window_view({0}[: {4}], 3, writeable=True)",
 }
 ALIASES = (
     "{0}",
@@ -50,6 +51,8 @@ ALIASES = (
     "{0}[::2]",
     "{0}.reshape(-1)",
     "{0}[1::2]",
+    "{0}.view('u1')",
+    "{0}.view({0}.dtype.newbyteorder())",
 )
 FUNCTIONS = ("np.add", "np.multiply", "np.subtract", "np.maximum", "np.minimum")
 SIGNS = {"np.add": "+", "np.subtract": "-", "np.multiply": "*"}
@@ -154,7 +157,9 @@ def _fresh_argument(writer: Writer, name: str) -> None:
     shape, dtype = writer.choose(*SHAPES), writer.choose(*DTYPES)
     size = int(np.prod(shape))
     memory = f"memory_{name}"
-    match writer.choose("owned", "owned", "native", "native", "swapped", "unaligned"):
+    match writer.choose(
+        "owned", "owned", "owned", "native", "native", "native", "swapped", "unaligned", "field"
+    ):
         case "native":
             writer.make(f"{memory} = np.arange({2 * size + 3}).astype({dtype!r})")
         case "swapped":
@@ -164,6 +169,10 @@ def _fresh_argument(writer: Writer, name: str) -> None:
         case "unaligned":
             width = np.dtype(dtype).itemsize
             writer.make(f"{memory} = np.zeros({(2 * size + 3) * width + 1}, 'u1')[1:].view({dtype!r})")
+            writer.make(f"{memory}[...] = np.arange({2 * size + 3})")
+        case "field":
+            fields = f"[('x', 'i1'), ('y', {dtype!r})]"
+            writer.make(f"{memory} = np.zeros({2 * size + 3}, {fields})['y']")
             writer.make(f"{memory}[...] = np.arange({2 * size + 3})")
         case _:
             writer.argument(name, f"np.arange({size}).reshape({shape}).astype({dtype!r})")

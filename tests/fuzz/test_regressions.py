@@ -23,6 +23,13 @@ def unaligned(*shape: int, dtype: str = "f8") -> np.ndarray:
     return memory
 
 
+def field(*shape: int, dtype: str = "f8") -> np.ndarray:
+    """An array whose strides are no multiples of its elements."""
+    records = np.zeros(shape, [("before", "i1"), ("numbers", dtype)])
+    records["numbers"] = grid(*shape, dtype=dtype)
+    return records["numbers"]
+
+
 def read_only(array: np.ndarray) -> np.ndarray:
     array.flags.writeable = False
     return array
@@ -111,6 +118,12 @@ LIKE_NUMPY: dict[str, Case] = {
         written_through_reshape,
         lambda: (unaligned(4, 6)[:, ::2],),
     ),
+    "a field of records is viewed by reshape": (written_through_reshape, lambda: (field(3, 4)[:, ::-2],)),
+    "a part of a field of records is copied by reshape": (
+        written_through_reshape,
+        lambda: (field(3, 4)[:, 1:],),
+    ),
+    "a field of records is copied by ravel": (written_through_ravel, lambda: (field(5),)),
     "an evenly strided array is copied by ravel": (written_through_ravel, lambda: (grid(4, 6)[:, ::2],)),
     "a contiguous array is viewed by ravel": (written_through_ravel, lambda: (grid(4, 6),)),
     "swapped arguments may share memory": (
