@@ -23,6 +23,8 @@ __all__ = [
     "Access",
     "ArrayParam",
     "Assign",
+    "Bind",
+    "Branch",
     "Check",
     "Computation",
     "IndexParam",
@@ -30,6 +32,7 @@ __all__ = [
     "Note",
     "Param",
     "Statement",
+    "While",
     "statements",
 ]
 
@@ -82,7 +85,8 @@ class Assign:
 class Check:
     """Leave with an exception if `condition` is false at any point of `loops`.
 
-    `exception` names one of Python's: "IndexError", "OverflowError", "ValueError", "ZeroDivisionError".
+    `exception` names one of Python's: "IndexError", "OverflowError", "UnboundLocalError", "ValueError",
+    "ZeroDivisionError".
     """
 
     loops: tuple[tuple[Symbol, Affine], ...]
@@ -105,13 +109,46 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Bind:
+    """From here to the end of the body that this stands in, `symbol` is the int64 `value`.
+
+    So a number that the program computes becomes an extent, a bound or part of an index. The value lies
+    in the symbol's declared range, where it has one; who binds it sees to that, by a `Check` if need be.
+    """
+
+    symbol: Symbol
+    value: Expr
+    loc: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Run `body` if the bool `condition` holds, else `orelse`."""
+
+    condition: Expr
+    body: tuple[Statement, ...]
+    orelse: tuple[Statement, ...] = ()
+    loc: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Run `test`; if the bool `condition` then holds, run `body` and start again."""
+
+    test: tuple[Statement, ...]
+    condition: Expr
+    body: tuple[Statement, ...]
+    loc: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """A block comment; the first one names the routine."""
 
     text: str
 
 
-Statement = Union[Assign, Check, Loop, Note]
+Statement = Union[Assign, Bind, Branch, Check, Loop, Note, While]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,5 +164,18 @@ def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
     """Every statement of a body, outer before inner, in program order."""
     for statement in body:
         yield statement
-        if isinstance(statement, Loop):
-            yield from statements(statement.body)
+        for inner in bodies(statement):
+            yield from statements(inner)
+
+
+def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
+    """The bodies that stand in a statement, in program order."""
+    match statement:
+        case Loop(body=body):
+            return (body,)
+        case Branch(body=body, orelse=orelse):
+            return (body, orelse)
+        case While(test=test, body=body):
+            return (test, body)
+        case Assign() | Bind() | Check() | Note():
+            return ()

@@ -36,6 +36,7 @@ from .tensor import Tensor
 
 __all__ = [
     "Barrier",
+    "Bind",
     "Comment",
     "Define",
     "Fill",
@@ -49,6 +50,7 @@ __all__ = [
     "Stmt",
     "Store",
     "Update",
+    "While",
     "walk_statements",
 ]
 
@@ -120,6 +122,25 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
+class Bind:
+    """From here to the end of the body that this stands in, `symbol` is the int64 `value`, which lies in
+    the symbol's declared range, where it has one."""
+
+    symbol: Symbol
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Run `test`; if the bool `condition` then holds, run `body` and start again. What `test` defines is
+    visible to its end, in `condition` and in `body`."""
+
+    test: tuple[Stmt, ...]
+    condition: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class If:
     condition: Expr
     body: tuple[Stmt, ...]
@@ -146,7 +167,7 @@ class Comment:
     text: str
 
 
-Stmt = Union[For, Store, Fill, Define, Update, If, Raise, Barrier, Comment]
+Stmt = Union[For, Store, Fill, Define, Update, Bind, If, While, Raise, Barrier, Comment]
 
 
 class PlaceKind(Enum):
@@ -192,5 +213,8 @@ def walk_statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
             case If(body=inner, orelse=other):
                 yield from walk_statements(inner)
                 yield from walk_statements(other)
+            case While(test=test, body=inner):
+                yield from walk_statements(test)
+                yield from walk_statements(inner)
             case _:
                 pass
