@@ -1,0 +1,14 @@
+"""Scientific programs in plain NumPy, as the sciences write them: `KERNELS` is the table of all of them.
+
+Each module holds the programs of a field, written from their descriptions, and ends in its rows. The
+programs know nothing of arrayjit; where one had to be changed for it, its row says so.
+"""
+
+from __future__ import annotations
+
+from .linear_algebra import LINEAR_ALGEBRA
+from .registry import Kernel, difference, results_of
+
+__all__ = ["KERNELS", "Kernel", "difference", "results_of"]
+
+KERNELS: tuple[Kernel, ...] = (*LINEAR_ALGEBRA,)
