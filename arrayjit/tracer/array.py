@@ -16,7 +16,8 @@ import numpy as np
 from ..errors import ConcretizationError, DTypeError, UnsupportedError
 from ..ir.dtype import DType
 from ..ir.expr import Expr
-from ..ir.index import Affine, Extent
+from ..ir.index import Extent
+from .integer import python_int
 from .registry import METHODS
 from .trace import TEMPORARY, Trace, user_location
 from .view import View
@@ -84,8 +85,8 @@ class SymbolicArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Integers; an extent that is not constant stays an affine expression."""
-        return tuple(_extent(extent) for extent in self.cells.shape)
+        """Integers, traced ones for extents that depend on loops or computed numbers."""
+        return tuple(python_int(extent, self.record) for extent in self.cells.shape)  # type: ignore[misc]
 
     @shape.setter
     def shape(self, value: object) -> NoReturn:
@@ -243,10 +244,6 @@ def describe(array: SymbolicArray) -> str:
     if array.is_scalar:
         return f"{array.dtype} scalar{name}"
     return f"{array.dtype} array{name} of shape {array.shape}"
-
-
-def _extent(extent: Affine) -> Any:
-    return extent.offset if extent.is_constant else extent
 
 
 def _needs_value(array: SymbolicArray, purpose: str, fix: str) -> ConcretizationError:

@@ -26,7 +26,9 @@ from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
 from ..ir.tensor import Tensor
 from .array import SymbolicArray, describe
+from .integer import SymbolicInt
 from .layout import copy_order, kept_order
+from .numbers import as_scalar
 from .trace import Body, Trace, current_trace, user_location
 from .view import View
 
@@ -61,6 +63,8 @@ def as_operand(value: Any, trace: Trace | None = None) -> Operand:
         return value
     if type(value) in (bool, int, float):
         return value  # type: ignore[no-any-return]
+    if type(value) is SymbolicInt:
+        return as_scalar(value, trace)
     if isinstance(value, np.generic):
         number = _constant_of(value)
         return SymbolicArray(trace.compute((), number.dtype, lambda _: number), trace, is_scalar=True)
@@ -296,7 +300,7 @@ def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
 
 
 def _is_traced(value: Any) -> bool:
-    if type(value) is SymbolicArray:
+    if type(value) in (SymbolicArray, SymbolicInt):
         return True
     return isinstance(value, (list, tuple)) and any(_is_traced(item) for item in value)
 

@@ -15,6 +15,7 @@ from ..ir.expr import Apply, Const, Expr
 from ..ir.ops import OPS, Op
 from .array import SymbolicArray
 from .elementwise import as_operand, convert, operand_at
+from .integer import SymbolicInt
 from .trace import Trace, current_trace, user_location
 
 __all__ = ["is_python_scalar", "python_operator"]
@@ -34,7 +35,7 @@ def is_python_scalar(value: Any) -> bool:
     """Whether `value` is, or stands for, a Python bool, int or float."""
     if type(value) is SymbolicArray:
         return value.weak is not None
-    return type(value) in _DTYPES
+    return type(value) in _DTYPES or type(value) is SymbolicInt
 
 
 def python_operator(op: Op, *operands: Any) -> SymbolicArray:

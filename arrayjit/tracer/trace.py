@@ -9,21 +9,24 @@ from __future__ import annotations
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..errors import LeakedArrayError, Location
-from ..ir.assign import ArrayParam, Assign, Check, Computation, Loop, Param, Statement
+from ..ir.assign import ArrayParam, Assign, Bind, Check, Computation, Loop, Param, Statement, statements
 from ..ir.dtype import DType, from_numpy
-from ..ir.expr import Expr
-from ..ir.index import Affine, Extent, Symbol, affine
+from ..ir.expr import Expr, Gather, Index, Load
+from ..ir.index import Affine, Extent, Symbol, SymbolKind, affine
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
+from ..ir.walk import walk
 from .foreign import element_strides
+from .retrace import Decisions, Origin, Reason, Retrace, Site, number_needed
 from .state import Watch, has_state
 from .view import View
 
@@ -47,6 +50,7 @@ TEMPORARY = "t"
 """The label of arrays that the user did not name."""
 
 _LOOP_NAMES = "ijklmnpq"
+_UNDECIDED = Decisions()
 
 Body = Callable[[tuple[Affine, ...]], Expr]
 
@@ -74,28 +78,66 @@ def location_of(error: BaseException) -> Location | None:
     return found
 
 
+@dataclass(slots=True)
+class Scope:
+    """The body that is being recorded, and the numbers that symbols were bound to in it."""
+
+    statements: list[Statement] = field(default_factory=list)
+    bound: dict[Expr, Affine] = field(default_factory=dict)
+    symbols: list[Symbol] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a trace knew at some point, to go back to."""
+
+    depth: int
+    written: frozenset[Tensor]
+    known: dict[Tensor, np.ndarray]
+    fresh: int
+    rewritten: int
+
+
 class Trace:
     """The record of one run. `captured` are arrays of the user's that the function met by other ways
     than its arguments (globals, closures): parameters that read and write the user's own memory.
-    `namespace` is the view of names that the function runs with."""
+    `namespace` is the view of names that the function runs with. `decisions` are what earlier runs of the
+    same trace found; `pending` is a reason to start again that could not be raised where it was found."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, decisions: Decisions = _UNDECIDED) -> None:
         self.name = name
+        self.decisions = decisions
+        self.pending: Retrace | None = None
         self.is_open = True
-        self.statements: list[Statement] = []
+        self.notes: list[str] = []
+        self._scopes = [Scope()]
+        self._origins: dict[Symbol | Tensor, Origin] = {}
+        self._gone: dict[Symbol | Tensor, Site] = {}
         self.captured: list[tuple[Tensor, np.ndarray]] = []
         self.namespace: Any = None
         self._fingerprints: list[int] = []
+        self._fresh: dict[Tensor, int] = {}
+        self._rewritten: list[Tensor] = []
         self._written: set[Tensor] = set()
         self._flat: dict[Tensor, Tensor] = {}
         self._known: dict[Tensor, np.ndarray] = {}
         self._watched: list[Watch] = []
 
+    @property
+    def statements(self) -> list[Statement]:
+        """The body that is being recorded."""
+        return self._scopes[-1].statements
+
     def emit(self, statement: Statement) -> None:
+        if self.pending is not None:
+            raise self.pending
         self.statements.append(statement)
         if isinstance(statement, Assign):
-            self._written.add(statement.into.storage)
-            self._known.pop(statement.into.storage, None)
+            storage = statement.into.storage
+            self._written.add(storage)
+            known = self._known.pop(storage, None)
+            if self._origins.pop(storage, None) is not None or known is not None:
+                self._rewritten.append(storage)
 
     def watch(self, value: Any) -> None:
         """Remember the state of an object of the user's, of a method that of its object."""
@@ -150,17 +192,107 @@ class Trace:
             self._flat[tensor] = Tensor(tensor.label, affine((cells,)), tensor.dtype, base=tensor)
         return self._flat[tensor]
 
+    def bind(self, value: Expr, lower: int | None = None, upper: int | None = None) -> Affine:
+        """An int64 that the program computes, `lower <= value < upper` where these are given, as a symbol
+        for bounds, extents and indices."""
+        is_constant = self._is_constant(value)
+        known = next((scope.bound[value] for scope in self._scopes if value in scope.bound), None)
+        if is_constant and known is not None:
+            return known
+        symbol = Symbol("n", SymbolKind.LOOP, lower, upper)
+        self._origins[symbol] = value
+        self.emit(Bind(symbol, value, user_location()))
+        scope = self._scopes[-1]
+        scope.symbols.append(symbol)
+        if is_constant:
+            scope.bound[value] = Affine.of(symbol)
+        return Affine.of(symbol)
+
+    def _is_constant(self, value: Expr) -> bool:
+        """Whether nothing that the expression reads is ever written again."""
+        for node in walk(value):
+            if isinstance(node, Gather) or (isinstance(node, Load) and node.tensor not in self._origins):
+                return False
+        return True
+
+    def came_from(self, of: Symbol | Tensor, origin: Origin) -> None:
+        """Note what the value of a symbol or of a scalar depends on."""
+        self._origins[of] = origin
+
+    def origin(self, of: Symbol | Tensor) -> Origin | None:
+        return self._origins.get(of)
+
+    def begin(self) -> Mark:
+        """Record a body of its own from here on."""
+        self._scopes.append(Scope())
+        return Mark(
+            len(self._scopes),
+            frozenset(self._written),
+            dict(self._known),
+            len(self._fresh),
+            len(self._rewritten),
+        )
+
+    def end(self, site: Site | None = None) -> tuple[Statement, ...]:
+        """The body since `begin`. What its symbols stand for is gone, and the loop at `site` must be
+        unrolled for code that still needs it."""
+        scope = self._scopes.pop()
+        if site is not None:
+            self._gone.update(dict.fromkeys(scope.symbols, site))
+        return tuple(scope.statements)
+
+    def discard(self, mark: Mark, site: Site) -> set[Tensor]:
+        """Forget all that was recorded since the mark, but what it wrote: the numbers in that are no longer
+        known. Returns the storages that were written and had been there before."""
+        del self._scopes[mark.depth :]
+        written: set[Tensor] = set()
+        for statement in statements(tuple(self._scopes.pop().statements)):
+            match statement:
+                case Assign(into=into):
+                    written.add(into.storage)
+                case Bind(symbol=symbol) | Loop(symbol=symbol):
+                    self._gone[symbol] = site
+                case _:
+                    pass
+        self._gone.update((tensor, site) for tensor in written if self._is_new(tensor, mark))
+        self._written = set(mark.written)
+        self._known = {tensor: held for tensor, held in mark.known.items() if tensor not in written}
+        return {tensor for tensor in written if not self._is_new(tensor, mark)}
+
+    def assumed_too_much(self, mark: Mark) -> bool:
+        """Whether something was rewritten since the mark whose value was taken for known before it."""
+        return any(not self._is_new(tensor, mark) for tensor in self._rewritten[mark.rewritten :])
+
+    def _is_new(self, tensor: Tensor, mark: Mark) -> bool:
+        return self._fresh.get(tensor, -1) >= mark.fresh
+
+    def gone(self, symbol: Symbol, site: Site) -> None:
+        """The symbol has no value any more."""
+        self._gone[symbol] = site
+
+    def require_alive(self, parts: Iterable[Symbol | Tensor]) -> None:
+        """Raise Retrace if a value is used that ended with a loop, which is then unrolled."""
+        if not self._gone:
+            return
+        for part in parts:
+            site = self._gone.get(part)
+            if site is not None:
+                words = "a value that a loop made is used after it, out of an object or a container"
+                raise Retrace({site: Reason(words, user_location())})
+
     @contextmanager
     def loop(self, lo: Extent, hi: Extent) -> Iterator[Affine]:
         """Statements recorded inside stand in a loop over the index that this yields."""
-        symbol = Symbol("k")
-        outer, self.statements = self.statements, []
+        low, high = Affine.of(lo), Affine.of(hi)
+        first, last = low.bounds({}), high.bounds({})
+        symbol = Symbol("k", SymbolKind.LOOP, first and first[0], last and last[1])
+        self.begin()
+        body: tuple[Statement, ...] = ()
         try:
             yield Affine.of(symbol)
-            body = tuple(self.statements)
         finally:
-            self.statements = outer
-        self.emit(Loop(symbol, Affine.of(lo), Affine.of(hi), 1, body, user_location()))
+            body = self.end()
+        self.emit(Loop(symbol, low, high, 1, body, user_location()))
 
     def changed_while_recorded(self) -> list[np.ndarray]:
         """The captured arrays whose numbers plain Python code changed during the run: the record cannot
@@ -183,10 +315,27 @@ class Trace:
     ) -> View:
         """A fresh tensor whose cell at `p` is `body(p)`, or with `accum` the reduction of `body(p + q)`
         for `q` over the extents `over`, starting from `initial`. Returns the whole tensor's view, whose
-        axes lie in memory in `order` (None: C's)."""
-        target = View.fresh(label, shape, dtype, order)
+        axes lie in memory in `order` (None: C's). Symbolic extents take a window of the room they need at
+        most."""
+        extents = affine(shape)
+        room = tuple(self._room(extent) for extent in extents)
+        target = View.fresh(label, room, dtype, order)
+        self._fresh[target.tensor] = len(self._fresh)
+        if affine(room) != extents:
+            target = target.remap(extents, target.axes, affine(target.axes))
         self.store(target, body, over=over, accum=accum, initial=initial, contract=contract)
+        if not extents and accum is None and isinstance(self.statements[-1], Assign):
+            self._origins[target.tensor] = self.statements[-1].value
         return target
+
+    def _room(self, extent: Affine) -> int:
+        """The most that an extent can be. Raises Retrace or ConcretizationError where it is not known."""
+        bounds = extent.bounds({})
+        if bounds is not None:
+            return max(bounds[1], 0)
+        words = "the size of an array depends on a number that is known only when the compiled function runs"
+        fix = "make the array as large as it may become, and use a slice of it"
+        number_needed(self, [Index(extent)], words, user_location(), fix=fix)
 
     def store(
         self,
@@ -222,6 +371,8 @@ class Trace:
         captured = tuple(
             ArrayParam(tensor, "update" if self.is_written(tensor) else "read") for tensor, _ in self.captured
         )
+        if self.pending is not None:
+            raise self.pending
         return Computation(self.name, (*params, *captured), tuple(self.statements))
 
 

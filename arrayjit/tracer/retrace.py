@@ -1,0 +1,140 @@
+"""Starting a trace again with more known.
+
+The user's code sometimes needs a number where it holds a traced one: a list index, an `if`, a shape. Where
+the number comes from the indices of loops, these loops are unrolled; where it comes from arguments that are
+Python or NumPy scalars, their values are compiled in. Both are found only while tracing, so the run is left
+by a `Retrace` and started again under the `Decisions` so far. Numbers out of arrays are an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import NoReturn, Protocol, Union
+
+from ..errors import ConcretizationError, Location
+from ..ir.expr import Expr, Gather, Index, Load
+from ..ir.index import Affine, Symbol
+from ..ir.tensor import Tensor
+from ..ir.walk import walk
+
+__all__ = ["Argument", "Decisions", "Origin", "Reason", "Retrace", "Site", "number_needed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A `for` statement: its code and the offset of its FOR_ITER instruction."""
+
+    code: CodeType
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A scalar argument: its position among the leaves of the call."""
+
+    leaf: int
+
+
+Origin = Union[Site, Argument, Expr]
+"""What the value of a symbol or of a scalar tensor depends on; what has none holds data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a loop is unrolled or an argument compiled in."""
+
+    what: str
+    loc: Location | None
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The loops to unroll and the arguments (leaves of the call) to compile in, each with its reason."""
+
+    unrolled: Mapping[Site, Reason] = field(default_factory=dict)
+    baked: Mapping[int, Reason] = field(default_factory=dict)
+
+    def with_more(self, retrace: Retrace) -> Decisions:
+        return Decisions({**retrace.unroll, **self.unrolled}, {**retrace.bake, **self.baked})
+
+
+class Retrace(BaseException):
+    """Leaves a run of the user's function, whose `except Exception` does not see it."""
+
+    def __init__(
+        self, unroll: Mapping[Site, Reason] | None = None, bake: Mapping[int, Reason] | None = None
+    ) -> None:
+        super().__init__()
+        self.unroll = unroll or {}
+        self.bake = bake or {}
+
+
+class Origins(Protocol):
+    """What knows where numbers come from: a Trace."""
+
+    def origin(self, of: Symbol | Tensor) -> Origin | None: ...
+
+
+def number_needed(
+    origins: Origins,
+    needed: Iterable[Expr],
+    what: str,
+    loc: Location | None,
+    *,
+    details: tuple[str, ...] = (),
+    fix: str = "",
+) -> NoReturn:
+    """Leave the run so that the values `needed` are numbers in the next one. Raises ConcretizationError
+    where they depend on the elements of arrays."""
+    reason = Reason(what, loc, fix)
+    unroll: dict[Site, Reason] = {}
+    bake: dict[int, Reason] = {}
+    for root in _roots(origins, needed):
+        match root:
+            case Site():
+                unroll[root] = reason
+            case Argument(leaf=leaf):
+                bake[leaf] = reason
+            case None:
+                raise ConcretizationError(what, loc=loc, details=details, fix=fix)
+    if not unroll and not bake:
+        raise ConcretizationError(what, loc=loc, details=details, fix=fix)
+    raise Retrace(unroll, bake)
+
+
+def _roots(origins: Origins, needed: Iterable[Expr]) -> Iterator[Site | Argument | None]:
+    waiting = list(needed)
+    seen: set[Symbol | Tensor] = set()
+    while waiting:
+        for part in _sources(waiting.pop()):
+            if part in seen:
+                continue
+            seen.add(part)
+            origin = origins.origin(part)
+            if origin is None or isinstance(origin, (Site, Argument)):
+                yield origin
+            else:
+                waiting.append(origin)
+
+
+def _sources(expr: Expr) -> Iterator[Symbol | Tensor]:
+    """The symbols and tensors that an expression reads."""
+    for node in walk(expr):
+        match node:
+            case Index(value=value):
+                yield from value.symbols
+            case Load(tensor=tensor, index=index):
+                yield tensor.storage
+                yield from _symbols(index)
+            case Gather(tensor=tensor):
+                yield tensor.storage
+            case _:
+                pass
+
+
+def _symbols(index: tuple[Affine, ...]) -> Iterator[Symbol]:
+    for position in index:
+        yield from position.symbols
