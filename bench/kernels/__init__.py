@@ -6,9 +6,23 @@ programs know nothing of arrayjit; where one had to be changed for it, its row s
 
 from __future__ import annotations
 
+from .differential_equations import DIFFERENTIAL_EQUATIONS
+from .factorisations import FACTORISATIONS
+from .iterations import ITERATIONS
+from .layers import LAYERS
 from .linear_algebra import LINEAR_ALGEBRA
+from .observations import OBSERVATIONS
 from .registry import Kernel, difference, results_of
+from .stencils import STENCILS
 
 __all__ = ["KERNELS", "Kernel", "difference", "results_of"]
 
-KERNELS: tuple[Kernel, ...] = (*LINEAR_ALGEBRA,)
+KERNELS: tuple[Kernel, ...] = (
+    *LINEAR_ALGEBRA,
+    *FACTORISATIONS,
+    *STENCILS,
+    *DIFFERENTIAL_EQUATIONS,
+    *LAYERS,
+    *OBSERVATIONS,
+    *ITERATIONS,
+)

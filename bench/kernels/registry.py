@@ -67,9 +67,10 @@ def _difference(got: Any, wanted: Any) -> float:
         return math.inf
     if ours.dtype.kind != "f":
         return 0.0 if np.array_equal(ours, theirs) else math.inf
-    finite = np.isfinite(theirs)
-    if not np.array_equal(ours[~finite], theirs[~finite], equal_nan=True):
-        return math.inf
-    gap = np.max(np.abs(ours[finite] - theirs[finite]), initial=0)
-    scale = np.max(np.abs(theirs[finite]), initial=0)
-    return float(gap / scale) if gap else 0.0
+    apart = ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
+    if not apart.any():
+        return 0.0
+    largest = np.max(np.abs(theirs), where=np.isfinite(theirs), initial=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worst = np.max(np.abs(ours[apart] - theirs[apart])) / largest
+    return float(worst) if np.isfinite(worst) else math.inf

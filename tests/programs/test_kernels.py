@@ -27,9 +27,8 @@ def test_what_numpy_computes_is_what_mathematics_says(kernel: Kernel) -> None:
 
 
 @every_kernel
-def test_a_kernel_does_something_at_every_size(kernel: Kernel) -> None:
+def test_a_kernel_has_three_sizes(kernel: Kernel) -> None:
     assert list(kernel.sizes) == ["small", "medium", "large"]
-    assert len({tuple(extents) for extents in map(dict.items, kernel.sizes.values())}) == 3
 
 
 @every_kernel
