@@ -1,0 +1,151 @@
+"""The kernels, by NumPy and by arrayjit: `python bench/table.py [--size SIZE] [--only NAME] [--json FILE]`.
+
+Each row is one kernel of `bench/kernels` with the decorator alone. The ratio is taken in one run, the two
+called in turn on fresh copies of the same arguments, each on one thread. Exits with 1 where a kernel fails
+or differs from NumPy by more than it may.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from kernels import KERNELS, Kernel, difference, results_of
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+import arrayjit
+from arrayjit.demo.measure import environment_for_numpy, seconds
+from arrayjit.errors import CompilerBug, UserError
+
+SECONDS_PER_KERNEL = 1.5
+FEWEST_RUNS, MOST_RUNS = 3, 25
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was measured of a kernel, times in seconds; `error` is why nothing was, or what is wrong."""
+
+    name: str
+    source: str
+    changed: str
+    first: float | None = None
+    numpy: float | None = None
+    warm: float | None = None
+    difference: float | None = None
+    error: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        return self.numpy / self.warm if self.numpy and self.warm else None
+
+
+def measured(kernel: Kernel, size: str, target: str | None) -> Row:
+    """Call a kernel for the first time, compare it with NumPy, and time both."""
+    jitted, plain = arrayjit.jit(kernel.function, target=target), kernel.plain or kernel.function
+    arguments = kernel.arguments(size)
+    row = Row(kernel.name, kernel.source, kernel.changed)
+    try:
+        used = copy.deepcopy(arguments)
+        first, got = seconds(lambda: results_of(jitted, used))
+    except (UserError, CompilerBug) as refusal:
+        return replace(row, error=f"{type(refusal).__name__}: {str(refusal).splitlines()[0]}")
+    apart = difference(got, results_of(plain, copy.deepcopy(arguments)))
+    error = "" if apart <= kernel.tolerance else f"differs by more than {kernel.tolerance:g}"
+    numpy, warm = in_turn(plain, jitted, arguments)
+    return replace(row, first=first, numpy=numpy, warm=warm, difference=apart, error=error)
+
+
+def in_turn(one: Callable[..., Any], other: Callable[..., Any], arguments: tuple[Any, ...]) -> list[float]:
+    """The median seconds of each. They may write to their arguments, so each call has its own."""
+    times: tuple[list[float], list[float]] = ([], [])
+    end = time.perf_counter() + SECONDS_PER_KERNEL
+    while len(times[0]) < FEWEST_RUNS or (len(times[0]) < MOST_RUNS and time.perf_counter() < end):
+        for function, taken in zip((one, other), times, strict=True):
+            taken.append(seconds(partial(function, *copy.deepcopy(arguments)))[0])
+    return [statistics.median(taken) for taken in times]
+
+
+def shown(rows: Sequence[Row], size: str) -> Table:
+    """The rows as a table, and what they come to beneath it."""
+    ratios = [row.ratio for row in rows if row.ratio and not row.error]
+    mean = f", {statistics.geometric_mean(ratios):.1f}x in the geometric mean" if ratios else ""
+    right = sum(not row.error for row in rows)
+    changed = sum(bool(row.changed) for row in rows)
+    table = Table(
+        title=f"Kernels at size {size!r}",
+        caption=f"{right} of {len(rows)} as NumPy{mean}; {changed} changed",
+        box=SIMPLE_HEAD,
+    )
+    table.add_column("kernel", no_wrap=True)
+    for heading in ("first call", "NumPy", "arrayjit", "ratio", "differs"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        numbers = [cell(row.first, "{:.2f} s")]
+        numbers += [cell(row.numpy, "{:.2f} ms", 1e3), cell(row.warm, "{:.2f} ms", 1e3)]
+        numbers += [cell(row.ratio, "{:.2f}x"), cell(row.difference, "{:.0e}")]
+        table.add_row(row.name, *numbers, style="red" if row.error else "")
+    return table
+
+
+def remarks(rows: Sequence[Row]) -> Iterator[str]:
+    """What the table has no room for."""
+    for row in rows:
+        if row.error:
+            yield f"{row.name}: {row.error}"
+        if row.changed:
+            yield f"{row.name} was changed: {row.changed}"
+
+
+def cell(value: float | None, pattern: str, scale: float = 1) -> str:
+    return "" if value is None else pattern.format(value * scale)
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Time the kernels by NumPy and by arrayjit.")
+    parser.add_argument("--size", choices=["small", "medium", "large"], default="medium")
+    parser.add_argument("--only", metavar="NAME", help="the kernels with this in their names")
+    parser.add_argument("--target", help="what runs arrayjit's code; its default if not given")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the rows to this file as well")
+    return parser.parse_args()
+
+
+def main() -> int:
+    chosen = options()
+    environment, _ = environment_for_numpy()
+    wanted = {**environment, "OPENBLAS_NUM_THREADS": "1"}
+    if wanted != dict(os.environ):
+        return subprocess.run([sys.executable, *sys.argv], env=wanted, check=False).returncode
+    kernels = [kernel for kernel in KERNELS if not chosen.only or chosen.only in kernel.name]
+    if not kernels:
+        sys.exit(f"no kernel has {chosen.only!r} in its name")
+    arrayjit.jit(np.ones_like, target=chosen.target)(np.ones(1))  # loads the compiler
+    console = Console()
+    rows = []
+    with console.status("") as status:
+        for kernel in kernels:
+            status.update(kernel.name)
+            rows.append(measured(kernel, chosen.size, chosen.target))
+    console.print(shown(rows, chosen.size))
+    for remark in remarks(rows):
+        console.print(remark, markup=False)
+    if chosen.json:
+        chosen.json.write_text(json.dumps([asdict(row) | {"ratio": row.ratio} for row in rows], indent=2))
+    return 1 if any(row.error for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
