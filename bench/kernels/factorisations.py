@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy import sqrt, zeros, zeros_like
 from numpy.testing import assert_allclose
 
 from .registry import Kernel
@@ -32,7 +33,7 @@ def cholesky(A):
         for j in range(i):
             A[i, j] -= A[i, :j] @ A[j, :j]
             A[i, j] /= A[j, j]
-        A[i, i] = np.sqrt(A[i, i] - A[i, :i] @ A[i, :i])
+        A[i, i] = sqrt(A[i, i] - A[i, :i] @ A[i, :i])
 
 
 def make_cholesky(random, n):
@@ -50,10 +51,10 @@ def check_cholesky(arguments, results):
 def gramschmidt(A):
     """Orthonormal columns Q and an upper triangular R with Q R = A; A is used up."""
     n = A.shape[1]
-    Q = np.zeros_like(A)
-    R = np.zeros((n, n), dtype=A.dtype)
+    Q = zeros_like(A)
+    R = zeros((n, n), dtype=A.dtype)
     for k in range(n):
-        R[k, k] = np.sqrt(np.sum(A[:, k] * A[:, k]))
+        R[k, k] = sqrt(A[:, k] @ A[:, k])
         Q[:, k] = A[:, k] / R[k, k]
         for j in range(k + 1, n):
             R[k, j] = Q[:, k] @ A[:, j]
