@@ -6,13 +6,19 @@ programs know nothing of arrayjit; where one had to be changed for it, its row s
 
 from __future__ import annotations
 
+from .bodies import BODIES
 from .differential_equations import DIFFERENTIAL_EQUATIONS
 from .factorisations import FACTORISATIONS
+from .finance import FINANCE
+from .images import IMAGES
 from .iterations import ITERATIONS
 from .layers import LAYERS
+from .learning import LEARNING
 from .linear_algebra import LINEAR_ALGEBRA
 from .observations import OBSERVATIONS
 from .registry import Kernel, difference, results_of
+from .sequences import SEQUENCES
+from .solvers import SOLVERS
 from .stencils import STENCILS
 
 __all__ = ["KERNELS", "Kernel", "difference", "results_of"]
@@ -25,4 +31,10 @@ KERNELS: tuple[Kernel, ...] = (
     *LAYERS,
     *OBSERVATIONS,
     *ITERATIONS,
+    *SOLVERS,
+    *LEARNING,
+    *IMAGES,
+    *SEQUENCES,
+    *BODIES,
+    *FINANCE,
 )
