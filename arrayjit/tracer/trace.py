@@ -104,9 +104,10 @@ class Trace:
     `namespace` is the view of names that the function runs with. `decisions` are what earlier runs of the
     same trace found; `pending` is a reason to start again that could not be raised where it was found."""
 
-    def __init__(self, name: str, decisions: Decisions = _UNDECIDED) -> None:
+    def __init__(self, name: str, decisions: Decisions = _UNDECIDED, unchecked: bool = False) -> None:
         self.name = name
         self.decisions = decisions
+        self.unchecked = unchecked
         self.pending: Retrace | None = None
         self.is_open = True
         self.notes: list[str] = []
@@ -173,7 +174,7 @@ class Trace:
     def known(self, view: View) -> np.ndarray | None:
         """The numbers of a view of a constant that the function made, usable as an index; else None."""
         numbers = self._known.get(view.tensor.storage)
-        if numbers is None:
+        if numbers is None or not view.is_fixed():
             return None
         if view.tensor.base is not None:
             numbers = numbers.reshape(-1)
@@ -314,19 +315,28 @@ class Trace:
         order: Sequence[int] | None = None,
     ) -> View:
         """A fresh tensor whose cell at `p` is `body(p)`, or with `accum` the reduction of `body(p + q)`
-        for `q` over the extents `over`, starting from `initial`. Returns the whole tensor's view, whose
-        axes lie in memory in `order` (None: C's). Symbolic extents take a window of the room they need at
-        most."""
-        extents = affine(shape)
-        room = tuple(self._room(extent) for extent in extents)
-        target = View.fresh(label, room, dtype, order)
-        self._fresh[target.tensor] = len(self._fresh)
-        if affine(room) != extents:
-            target = target.remap(extents, target.axes, affine(target.axes))
+        for `q` over the extents `over`, starting from `initial`. Returns the view of the cells, whose axes
+        lie in memory in `order` (None: C's)."""
+        target = self.window(shape, dtype, label, order)
         self.store(target, body, over=over, accum=accum, initial=initial, contract=contract)
-        if not extents and accum is None and isinstance(self.statements[-1], Assign):
+        if not target.shape and accum is None and isinstance(self.statements[-1], Assign):
             self._origins[target.tensor] = self.statements[-1].value
         return target
+
+    def window(
+        self,
+        shape: Sequence[Extent],
+        dtype: DType,
+        label: str = TEMPORARY,
+        order: Sequence[int] | None = None,
+    ) -> View:
+        """A fresh array that holds nothing yet: a tensor, of which symbolic extents take a window, since it
+        has the room that they need at most."""
+        extents = affine(shape)
+        room = affine(self._room(extent) for extent in extents)
+        target = View.fresh(label, room, dtype, order)
+        self._fresh[target.tensor] = len(self._fresh)
+        return target if room == extents else target.remap(extents, target.axes, affine(target.axes))
 
     def _room(self, extent: Affine) -> int:
         """The most that an extent can be. Raises Retrace or ConcretizationError where it is not known."""
@@ -361,7 +371,10 @@ class Trace:
         self.emit(Assign(loops, target.tensor, index, value, accum, initial, contract, user_location()))
 
     def check(self, shape: Sequence[Extent], condition: Body, exception: str, message: str) -> None:
-        """Leave with `exception` at run time unless `condition` holds for every position in `shape`."""
+        """Leave with `exception` at run time unless `condition` holds for every position in `shape`. Of an
+        `unchecked` trace, indices are not checked."""
+        if self.unchecked and exception == "IndexError":
+            return
         loops = _loops(affine(shape))
         position = affine(symbol for symbol, _ in loops)
         self.emit(Check(loops, condition(position), exception, message, user_location()))

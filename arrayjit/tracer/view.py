@@ -71,6 +71,11 @@ class View:
         """Whether this is the tensor itself, cell for cell."""
         return self.shape == self.tensor.shape and self.index == affine(self.axes)
 
+    def is_fixed(self) -> bool:
+        """Whether it shows the same cells each time: its extents and its index hold no symbols but its axes."""
+        fixed = all(symbol in self.axes for part in self.index for symbol in part.symbols)
+        return fixed and all(extent.is_constant for extent in self.shape)
+
     def transposition(self) -> tuple[int, ...] | None:
         """The view's axis for each axis of the tensor, if it is the whole tensor, transposed or not."""
         order = self.axis_order()
