@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from typing_extensions import assert_never
 
 from ..errors import CompilerBug
-from .assign import Assign, Check, Computation, Loop, Note, Statement
+from .assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from .frame import Array, Frame, Number, Step, accumulate, spread
 from .index import Affine, Symbol
@@ -37,6 +37,7 @@ from .loops import (
     Update,
     walk_statements,
 )
+from .loops import While as WhileStmt
 from .memory import Memory
 from .ops import Op, op
 from .tensor import Tensor
@@ -78,9 +79,9 @@ def run_computation(
 # ---- what loops may do together ----------------------------------------------------------------------
 
 
-def _outer_updates(loop: For) -> list[Update]:
+def _outer_updates(loop: For | WhileStmt) -> list[Update]:
     """The updates in a loop of variables defined outside it."""
-    inside = list(walk_statements(loop.body))
+    inside = list(walk_statements((loop,)))
     defined = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
     return [stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable not in defined]
 
@@ -110,9 +111,10 @@ def _independent(loop: For) -> bool:
         if isinstance(node, Local)
     }
     return not touched & read and all(
-        _together(inner)
+        isinstance(inner, For) and _together(inner)
         for inner in inside
-        if isinstance(inner, For) and not touched.isdisjoint(u.variable for u in _outer_updates(inner))
+        if isinstance(inner, (For, WhileStmt))
+        and not touched.isdisjoint(u.variable for u in _outer_updates(inner))
     )
 
 
@@ -158,11 +160,10 @@ class _Interpreter:
         match stmt:
             case Define(variable=variable, value=value):
                 frame.values[variable] = self.value(value, frame)
-            case Update(variable=variable, value=value, accum=accum, contract=contract):
-                if accum is None:
-                    frame.write(variable, self.value(value, frame))
-                else:
-                    frame.combine(variable, *self._combination(accum, contract, value, frame))
+            case Update():
+                self._update(stmt, frame)
+            case Bind():
+                self._bind(stmt, frame)
             case Store(tensor=tensor, index=index, value=value):
                 cells = [frame.affine(position) for position in index]
                 self._memory.store(tensor, cells, self.value(value, frame))
@@ -175,10 +176,26 @@ class _Interpreter:
                     raise KernelRaise(stmt)
             case For():
                 self._loop(stmt, frame)
+            case WhileStmt():
+                self._while(stmt, frame)
             case Barrier() | Comment():
                 pass
             case _:
                 assert_never(stmt)
+
+    def _update(self, update: Update, frame: Frame) -> None:
+        variable, value, accum = update.variable, update.value, update.accum
+        if accum is None:
+            frame.write(variable, self.value(value, frame))
+        else:
+            frame.combine(variable, *self._combination(accum, update.contract, value, frame))
+
+    def _bind(self, bind: Bind, frame: Frame) -> None:
+        symbol, value = bind.symbol, self.value(bind.value, frame)
+        below = symbol.lower is not None and (value < symbol.lower).any()
+        if below or (symbol.upper is not None and (value >= symbol.upper).any()):
+            raise CompilerBug(f"a number bound to {symbol.hint} lies outside its range", stage="interp")
+        frame.symbols[symbol] = value if value.ndim else int(value)
 
     def _branch(
         self, condition: Array, body: tuple[Stmt, ...], orelse: tuple[Stmt, ...], frame: Frame
@@ -269,18 +286,24 @@ class _Interpreter:
             self._known_independent[id(loop)] = known
         return known
 
+    def _while(self, loop: WhileStmt, frame: Frame) -> None:
+        """Iterations for which the condition no longer holds wait for the others."""
+        going = np.arange(frame.lanes)
+        while going.size:
+            turn = frame.same() if going.size == frame.lanes else frame.chosen(going)
+            self.body(loop.test, turn)
+            holds = np.flatnonzero(np.broadcast_to(self.value(loop.condition, turn), going.shape))
+            if holds.size:
+                self.body(loop.body, turn.same() if holds.size == going.size else turn.chosen(holds))
+            going = going[holds]
+
     # the assignment IR
 
     def statements(self, body: tuple[Statement, ...], frame: Frame) -> None:
         for statement in body:
             match statement:
-                case Assign(accum=accum):
-                    points = _points(frame, statement.loops)
-                    if accum is None:
-                        values = spread(self.value(statement.value, points), points.lanes)
-                        self._memory.store(statement.into, _cell(points, statement.index), values)
-                    else:
-                        self._reduce(statement, accum, points, frame)
+                case Assign():
+                    self._assign(statement, frame)
                 case Check(loops=loops, condition=condition):
                     points = _points(frame, loops)
                     if points.lanes and not self.value(condition, points).all():
@@ -290,10 +313,29 @@ class _Interpreter:
                         once = frame.same()
                         once.symbols[symbol] = number
                         self.statements(inner, once)
+                case Bind():
+                    self._bind(statement, frame)
+                case Branch(condition=condition, body=inner, orelse=orelse):
+                    self.statements(inner if self.value(condition, frame) else orelse, frame.same())
+                case While(test=test, condition=condition, body=inner):
+                    once = frame.same()
+                    self.statements(test, once)
+                    while self.value(condition, once):
+                        self.statements(inner, once)
+                        once = frame.same()
+                        self.statements(test, once)
                 case Note():
                     pass
                 case _:
                     assert_never(statement)
+
+    def _assign(self, assign: Assign, frame: Frame) -> None:
+        points = _points(frame, assign.loops)
+        if assign.accum is None:
+            values = spread(self.value(assign.value, points), points.lanes)
+            self._memory.store(assign.into, _cell(points, assign.index), values)
+        else:
+            self._reduce(assign, assign.accum, points, frame)
 
     def _reduce(self, assign: Assign, accum: Op, points: Frame, frame: Frame) -> None:
         step, operands = self._combination(accum, assign.contract, assign.value, points)

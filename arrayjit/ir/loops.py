@@ -28,7 +28,7 @@ from enum import Enum
 from typing import Union
 
 from ..errors import Location
-from .assign import Param
+from .assign import Bind, Param
 from .expr import Expr, Variable
 from .index import Affine, Symbol
 from .ops import Op
@@ -119,15 +119,6 @@ class Update:
     value: Expr
     accum: Op | None = None
     contract: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Bind:
-    """From here to the end of the body that this stands in, `symbol` is the int64 `value`, which lies in
-    the symbol's declared range, where it has one."""
-
-    symbol: Symbol
-    value: Expr
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Text of `text.py` back to IR: the same program, over fresh tensors, symbols and variables.
 
-The text is Python, so Python's own `ast` reads it and `match` recognises it. A program whose loops are all
-`each` or `range` is a Computation; any other, or one that says `-> kernel`, is a Kernel.
+The text is Python, so Python's own `ast` reads it and `match` recognises it. A program with a statement or
+a loop that only kernels have, or that says `-> kernel`, is a Kernel; any other is a Computation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,21 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, cast
 
 from ..errors import InvalidProgram
-from .assign import Access, ArrayParam, Assign, Check, Computation, IndexParam, Loop, Note, Param, Statement
+from .assign import (
+    Access,
+    ArrayParam,
+    Assign,
+    Bind,
+    Branch,
+    Check,
+    Computation,
+    IndexParam,
+    Loop,
+    Note,
+    Param,
+    Statement,
+    While,
+)
 from .dtype import DTYPES, DType, named
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from .index import Affine, Symbol, SymbolKind
@@ -31,6 +45,7 @@ from .loops import (
     Store,
     Update,
 )
+from .loops import While as WhileStmt
 from .ops import OPS, Op
 from .tensor import Tensor
 
@@ -69,7 +84,7 @@ def _is_kernel(function: ast.FunctionDef) -> bool:
                 return True
             case ast.Call(func=ast.Name(id="arena" | "fill" | "raise_" | "barrier" | "comment")):
                 return True
-            case ast.AnnAssign(annotation=ast.Name()) | ast.If():
+            case ast.AnnAssign(annotation=ast.Name()):
                 return True
             case ast.Call(func=ast.Name(id="place")):
                 return True
@@ -159,6 +174,13 @@ class _Reader:
                 lo, hi, step = self.bounds(node, args)
                 symbol = self.fresh(target)
                 yield Loop(symbol, lo, hi, step, self.statements(inner_body))
+            case ast.AnnAssign(annotation=ast.Subscript(value=ast.Name(id="index"))):
+                yield self.bind(node)
+            case ast.If(test=test, body=body, orelse=orelse):
+                yield Branch(self.expr(test), self.statements(body), self.statements(orelse))
+            case ast.While():
+                first, condition, rest = self.repetition(node)
+                yield While(self.statements(first), self.expr(condition), self.statements(rest))
             case ast.Expr(value=ast.Call(func=ast.Name(id="note"), args=[ast.Constant(value=str(text))])):
                 yield Note(text)
             case _:
@@ -190,6 +212,8 @@ class _Reader:
             case ast.Assign(targets=[ast.Subscript() as cell], value=value):
                 tensor, index = self.cell(cell)
                 return Store(tensor, index, self.expr(value))
+            case ast.AnnAssign(annotation=ast.Subscript(value=ast.Name(id="index"))):
+                return self.bind(node)
             case ast.AnnAssign(target=ast.Name(id=name), annotation=dtype, value=ast.expr() as value):
                 defined = self.expr(value)
                 variable = Variable(name, _dtype(dtype))
@@ -199,10 +223,38 @@ class _Reader:
                 return self.update(self.variable(target), value)
             case ast.If(test=test, body=body, orelse=orelse):
                 return If(self.expr(test), self.stmts(body), self.stmts(orelse))
+            case ast.While():
+                first, condition, rest = self.repetition(node)
+                return WhileStmt(self.stmts(first), self.expr(condition), self.stmts(rest))
             case ast.Expr(value=ast.Call(func=ast.Name(id=verb), args=args)):
                 return self.command(node, verb, args)
             case _:
                 _refuse(node, "a statement")
+
+    def bind(self, node: ast.AnnAssign) -> Bind:
+        match node:
+            case ast.AnnAssign(
+                target=ast.Name(id=name),
+                annotation=ast.Subscript(slice=ast.Tuple(elts=[lower, upper])),
+                value=ast.expr() as value,
+            ):
+                bound = self.expr(value)
+                symbol = Symbol(name, lower=_optional(lower), upper=_optional(upper))
+                self.names[name] = symbol
+                return Bind(symbol, bound)
+            case _:
+                _refuse(node, "a bound symbol such as `n: index[0, 8] = x[i]`")
+
+    def repetition(self, node: ast.While) -> tuple[list[ast.stmt], ast.expr, list[ast.stmt]]:
+        """The test, the condition and the body of `while condition:`, or of a `while True:` that holds one
+        `if not condition: break`."""
+        if not isinstance(node.test, ast.Constant):
+            return [], node.test, node.body
+        for position, inner in enumerate(node.body):
+            match inner:
+                case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=condition), body=[ast.Break()], orelse=[]):
+                    return node.body[:position], condition, node.body[position + 1 :]
+        _refuse(node, "a condition under which the loop is left")
 
     def loop(self, node: ast.For, call: ast.expr, kind: LoopKind) -> For:
         assert isinstance(call, ast.Call)

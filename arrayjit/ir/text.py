@@ -14,6 +14,15 @@ An op is followed by the dtype of its result. A variable is defined with its dty
     for i, j in each(4, 8):
         s[i] = reduce(add, x[i, j], f32(0.0))
 
+`n: index[0, 8] = x[i]` binds a symbol to a number that the program computes, with the symbol's range (None
+where it has no end). A loop that runs as long as a condition holds has the statements of its test inside:
+
+    while True:
+        ok: bool = less[bool](x[0], f32(1.0))
+        if not ok:
+            break
+        x[0] = add[f32](x[0], x[1])
+
 Names are given here, in order of use, from the hints and labels: text depends on the program alone.
 """
 
@@ -31,6 +40,8 @@ from ..errors import Location
 from .assign import (
     ArrayParam,
     Assign,
+    Bind,
+    Branch,
     Check,
     Computation,
     IndexParam,
@@ -38,6 +49,7 @@ from .assign import (
     Note,
     Param,
     Statement,
+    While,
     statements,
 )
 from .dtype import DTYPES, DType
@@ -58,6 +70,7 @@ from .loops import (
     Update,
     walk_statements,
 )
+from .loops import While as WhileStmt
 from .ops import OPS
 from .tensor import Tensor
 from .walk import expressions, walk
@@ -86,16 +99,25 @@ def print_computation(computation: Computation, *, locations: bool = False) -> s
 
 
 def print_kernel(kernel: Kernel, *, locations: bool = False) -> str:
-    """The text of a kernel; with `locations`, statements end in the user's file and line. A kernel that
-    only stores looks like a computation, and says `-> kernel`."""
+    """The text of a kernel; with `locations`, statements end in the user's file and line. A kernel
+    whose statements computations have too says `-> kernel`."""
     names = _Names(locations)
     head = names.signature(kernel.name, kernel.params)
-    if not kernel.placement and not kernel.arena_bytes and all(isinstance(s, Store) for s in kernel.body):
+    if (
+        not kernel.placement
+        and not kernel.arena_bytes
+        and all(map(_is_ambiguous, walk_statements(kernel.body)))
+    ):
         head += " -> kernel"
     tensors = _used_tensors(kernel.params, _kernel_tensors(kernel))
     lines = [f"arena({kernel.arena_bytes})"] if kernel.arena_bytes else []
     lines += [*names.declarations(tensors, kernel.placement), *_body(kernel.body, names)]
     return _joined(f"{head}:", lines)
+
+
+def _is_ambiguous(stmt: Stmt) -> bool:
+    """Does a statement look the same in both IRs?"""
+    return isinstance(stmt, (Bind, If, Store, WhileStmt))
 
 
 def _joined(head: str, lines: list[str]) -> str:
@@ -219,6 +241,17 @@ def _statements(body: tuple[Statement, ...], names: _Names) -> Iterator[str]:
         match statement:
             case Assign():
                 yield from _assign(statement, names)
+            case Bind():
+                yield _bind(statement, names)
+            case Branch(condition=condition, body=inner, orelse=orelse, loc=loc):
+                yield f"if {_expr(condition, names)}:{names.at(loc)}"
+                yield from _indented(_statements(inner, names))
+                if orelse:
+                    yield "else:"
+                    yield from _indented(_statements(orelse, names))
+            case While(test=test, condition=condition, body=inner, loc=loc):
+                first = list(_statements(test, names))
+                yield from _while(first, _expr(condition, names), _statements(inner, names), names.at(loc))
             case Check(loops=loops, condition=condition, exception=exception, message=message, loc=loc):
                 yield from _each(loops, names)
                 indent = _INDENT if loops else ""
@@ -232,6 +265,21 @@ def _statements(body: tuple[Statement, ...], names: _Names) -> Iterator[str]:
                 yield f"note({text!r})"
             case _:
                 assert_never(statement)
+
+
+def _bind(bind: Bind, names: _Names) -> str:
+    symbol = bind.symbol
+    named = f"{names.of(symbol)}: index[{symbol.lower}, {symbol.upper}]"
+    return f"{named} = {_expr(bind.value, names)}{names.at(bind.loc)}"
+
+
+def _while(test: list[str], condition: str, body: Iterable[str], at: str = "") -> Iterator[str]:
+    if not test:
+        yield f"while {condition}:{at}"
+        yield from _indented(body)
+        return
+    yield f"while True:{at}"
+    yield from _indented([*test, f"if not {condition}:", f"{_INDENT}break", *body])
 
 
 def _each(loops: tuple[tuple[Symbol, Affine], ...], names: _Names) -> Iterator[str]:
@@ -271,29 +319,40 @@ def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
         case For():
             yield _for_head(stmt, names)
             yield from _indented(_body(stmt.body, names))
-        case Store(tensor=tensor, index=index, value=value, loc=loc):
-            yield f"{_cell(tensor, index, names)} = {_expr(value, names)}{names.at(loc)}"
-        case Fill(tensor=tensor, value=value, loc=loc):
-            yield f"fill({names.of(tensor)}, {_expr(value, names)}){names.at(loc)}"
-        case Define(variable=variable, value=value):
-            yield f"{names.of(variable)}: {variable.dtype.short} = {_expr(value, names)}"
-        case Update(variable=variable, value=value, accum=accum, contract=contract):
-            name, text = names.of(variable), _expr(value, names)
-            if accum is not None:
-                text = f"reduce({accum.name}, {name}, {text}{', fused=True' if contract else ''})"
-            yield f"{name} = {text}"
         case If(condition=condition, body=inner, orelse=orelse):
             yield f"if {_expr(condition, names)}:"
             yield from _indented(_body(inner, names))
             if orelse:
                 yield "else:"
                 yield from _indented(_body(orelse, names))
+        case WhileStmt(test=test, condition=condition, body=inner):
+            first = list(_body(test, names))
+            yield from _while(first, _expr(condition, names), _body(inner, names))
+        case _:
+            yield _line(stmt, names)
+
+
+def _line(stmt: Store | Fill | Define | Update | Bind | Raise | Barrier | Comment, names: _Names) -> str:
+    match stmt:
+        case Store(tensor=tensor, index=index, value=value, loc=loc):
+            return f"{_cell(tensor, index, names)} = {_expr(value, names)}{names.at(loc)}"
+        case Fill(tensor=tensor, value=value, loc=loc):
+            return f"fill({names.of(tensor)}, {_expr(value, names)}){names.at(loc)}"
+        case Define(variable=variable, value=value):
+            return f"{names.of(variable)}: {variable.dtype.short} = {_expr(value, names)}"
+        case Update(variable=variable, value=value, accum=accum, contract=contract):
+            name, text = names.of(variable), _expr(value, names)
+            if accum is not None:
+                text = f"reduce({accum.name}, {name}, {text}{', fused=True' if contract else ''})"
+            return f"{name} = {text}"
+        case Bind():
+            return _bind(stmt, names)
         case Raise(condition=condition, exception=exception, message=message, loc=loc):
-            yield f"raise_({_expr(condition, names)}, {exception!r}, {message!r}){names.at(loc)}"
+            return f"raise_({_expr(condition, names)}, {exception!r}, {message!r}){names.at(loc)}"
         case Barrier():
-            yield "barrier()"
+            return "barrier()"
         case Comment(text=text):
-            yield f"comment({text!r})"
+            return f"comment({text!r})"
         case _:
             assert_never(stmt)
 
@@ -331,7 +390,9 @@ def _computation_tensors(computation: Computation) -> Iterator[Tensor]:
             case Assign(into=into, value=value, initial=initial):
                 yield from _loaded((value,) if initial is None else (value, initial))
                 yield into
-            case Check(condition=condition):
+            case Bind(value=value):
+                yield from _loaded((value,))
+            case Branch(condition=condition) | Check(condition=condition) | While(condition=condition):
                 yield from _loaded((condition,))
             case Loop() | Note():
                 pass

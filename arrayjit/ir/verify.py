@@ -1,7 +1,8 @@
 """Is a program valid? Every broken rule has its own message.
 
 For both IRs:
-- a symbol is used inside the loop that introduces it, or is a static or dimension symbol, or a parameter;
+- a symbol is used inside the loop that introduces it, or after it is bound in the same body, or is a static
+  or dimension symbol, or a parameter; a bound number is an int64;
 - an index has one position per axis; where loops have constant bounds and nothing guards the access, it
   stays inside constant extents;
 - an expression's dtypes fit: an op has the arguments and the result that NumPy gives it, a constant is one
@@ -26,7 +27,20 @@ from dataclasses import dataclass, field
 from typing_extensions import assert_never
 
 from ..errors import DTypeError, InvalidProgram
-from .assign import ArrayParam, Assign, Check, Computation, IndexParam, Loop, Note, Param, Statement
+from .assign import (
+    ArrayParam,
+    Assign,
+    Bind,
+    Branch,
+    Check,
+    Computation,
+    IndexParam,
+    Loop,
+    Note,
+    Param,
+    Statement,
+    While,
+)
 from .dtype import BOOL, I64, DType
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from .index import Affine, Symbol, SymbolKind
@@ -45,6 +59,7 @@ from .loops import (
     Store,
     Update,
 )
+from .loops import While as WhileStmt
 from .ops import OPS, Op
 from .resolve import resolve
 from .tensor import Tensor
@@ -77,7 +92,7 @@ class _Vector:
 class _Rules:
     """What is in force at a statement, and the rules about expressions and cells.
 
-    `ranges` has the first and last value of each symbol in scope, None where they are no constants;
+    `ranges` has the first and last value of each symbol in scope, None where they are not known;
     `guards` counts the enclosing statements that may never run, `depth` the enclosing loops whose
     iterations are independent; `variables` has the depth at which each variable in scope is defined.
     """
@@ -126,6 +141,22 @@ class _Rules:
     def leave(self, symbol: Symbol) -> None:
         self.guards -= self.ranges.pop(symbol) is None
 
+    def bind(self, bind: Bind) -> Symbol:
+        """Bring a bound number into scope."""
+        symbol = bind.symbol
+        self.same(self.expression(bind.value), I64, f"the number bound to {symbol.hint}")
+        self.require(symbol not in self.ranges, f"symbol {symbol.hint} is bound where it is in scope already")
+        self.ranges[symbol] = None
+        return symbol
+
+    def forget(self, names: Iterable[Symbol | Variable]) -> None:
+        """Leave the body in which numbers were bound and variables defined."""
+        for name in names:
+            if isinstance(name, Symbol):
+                del self.ranges[name]
+            else:
+                del self.variables[name]
+
     def affine(self, value: Affine) -> None:
         for symbol in value.symbols:
             known = symbol in self.ranges or symbol.kind is not SymbolKind.LOOP
@@ -144,9 +175,11 @@ class _Rules:
                 self.require(inside, f"{tensor} is indexed from {ends[0]} to {ends[1]}")
 
     def bounds(self, position: Affine) -> tuple[int, int] | None:
-        """The least and the greatest value of an index, if known."""
+        """The least and the greatest value of an index, if it takes them: symbols other than those of loops
+        may depend on one another."""
         ends = {symbol: self.ranges.get(symbol) for symbol in position.symbols}
-        return position.bounds({symbol: known for symbol, known in ends.items() if known is not None})
+        known = {symbol: span for symbol, span in ends.items() if span is not None}
+        return position.bounds(known) if len(known) == len(ends) else None
 
     def storage(self, tensor: Tensor) -> None:
         owner = tensor.storage
@@ -226,10 +259,31 @@ class _Rules:
 
 
 def _check_statements(body: Iterable[Statement], rules: _Rules) -> None:
+    rules.forget(_checked_statements(body, rules))
+
+
+def _checked_statements(body: Iterable[Statement], rules: _Rules) -> list[Symbol]:
+    """The symbols that a body has bound at its end."""
+    bound = []
     for statement in body:
         match statement:
             case Assign():
                 _check_assign(statement, rules)
+            case Bind():
+                bound.append(rules.bind(statement))
+            case Branch(condition=condition, body=inner, orelse=orelse):
+                rules.same(rules.expression(condition), BOOL, "a condition")
+                rules.guards += 1
+                _check_statements(inner, rules)
+                _check_statements(orelse, rules)
+                rules.guards -= 1
+            case While(test=test, condition=condition, body=inner):
+                tested = _checked_statements(test, rules)
+                rules.same(rules.expression(condition), BOOL, "a condition")
+                rules.guards += 1
+                _check_statements(inner, rules)
+                rules.guards -= 1
+                rules.forget(tested)
             case Check(loops=loops, condition=condition):
                 _enter_all(loops, rules)
                 rules.same(rules.expression(condition), BOOL, "a checked condition")
@@ -242,6 +296,7 @@ def _check_statements(body: Iterable[Statement], rules: _Rules) -> None:
                 pass
             case _:
                 assert_never(statement)
+    return bound
 
 
 def _enter_all(loops: Iterable[tuple[Symbol, Affine]], rules: _Rules) -> None:
@@ -277,7 +332,12 @@ def _check_assign(assign: Assign, rules: _Rules) -> None:
 
 
 def _check_body(body: Iterable[Stmt], rules: _Rules) -> None:
-    defined = []
+    rules.forget(_checked_body(body, rules))
+
+
+def _checked_body(body: Iterable[Stmt], rules: _Rules) -> list[Symbol | Variable]:
+    """The symbols that a body has bound and the variables that it has defined at its end."""
+    names: list[Symbol | Variable] = []
     for stmt in body:
         match stmt:
             case For():
@@ -290,7 +350,9 @@ def _check_body(body: Iterable[Stmt], rules: _Rules) -> None:
                 new = variable not in rules.variables
                 rules.require(new, f"variable {variable.hint} is defined twice")
                 rules.variables[variable] = rules.depth
-                defined.append(variable)
+                names.append(variable)
+            case Bind():
+                names.append(rules.bind(stmt))
             case Update():
                 _check_update(stmt, rules)
             case If(condition=condition, body=inner, orelse=orelse):
@@ -299,6 +361,13 @@ def _check_body(body: Iterable[Stmt], rules: _Rules) -> None:
                 _check_body(inner, rules)
                 _check_body(orelse, rules)
                 rules.guards -= 1
+            case WhileStmt(test=test, condition=condition, body=inner):
+                tested = _checked_body(test, rules)
+                rules.same(rules.expression(condition), BOOL, "a condition")
+                rules.guards += 1
+                _check_body(inner, rules)
+                rules.guards -= 1
+                rules.forget(tested)
             case Raise(condition=condition):
                 rules.same(rules.expression(condition), BOOL, "a condition")
                 rules.require(rules.vector is None, "a Raise stands inside a vector loop")
@@ -308,8 +377,7 @@ def _check_body(body: Iterable[Stmt], rules: _Rules) -> None:
                 pass
             case _:
                 assert_never(stmt)
-    for variable in defined:
-        del rules.variables[variable]
+    return names
 
 
 def _check_write(stmt: Store | Fill, rules: _Rules) -> None:

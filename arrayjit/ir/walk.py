@@ -12,7 +12,7 @@ from operator import is_
 
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local
 from .index import Affine, Symbol
-from .loops import Barrier, Comment, Define, Fill, For, If, Raise, Stmt, Store, Update
+from .loops import Barrier, Bind, Comment, Define, Fill, For, If, Raise, Stmt, Store, Update, While
 
 __all__ = [
     "children",
@@ -93,11 +93,18 @@ def substitute(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
-    """The expressions that stand directly in a statement (not in its nested bodies)."""
+    """The expressions that stand directly in a statement (not in its nested bodies). That of a `While` is
+    evaluated at the end of its test."""
     match stmt:
-        case Store(value=value) | Fill(value=value) | Define(value=value) | Update(value=value):
+        case (
+            Store(value=value)
+            | Fill(value=value)
+            | Define(value=value)
+            | Update(value=value)
+            | Bind(value=value)
+        ):
             return (value,)
-        case If(condition=condition) | Raise(condition=condition):
+        case If(condition=condition) | Raise(condition=condition) | While(condition=condition):
             return (condition,)
         case For() | Barrier() | Comment():
             return ()
@@ -110,10 +117,16 @@ def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
         case Update(value=value, contract=True):
             new = rebuild(value, tuple(rule(factor) for factor in children(value)))
             return stmt if new is value else replace(stmt, value=new)
-        case Store(value=value) | Fill(value=value) | Define(value=value) | Update(value=value):
+        case (
+            Store(value=value)
+            | Fill(value=value)
+            | Define(value=value)
+            | Update(value=value)
+            | Bind(value=value)
+        ):
             new = rule(value)
             return stmt if new is value else replace(stmt, value=new)
-        case If(condition=condition) | Raise(condition=condition):
+        case If(condition=condition) | Raise(condition=condition) | While(condition=condition):
             new = rule(condition)
             return stmt if new is condition else replace(stmt, condition=new)
         case For() | Barrier() | Comment():
@@ -135,6 +148,9 @@ def rewrite_bodies(stmt: Stmt, rule: Callable[[tuple[Stmt, ...]], tuple[Stmt, ..
         case If(body=body, orelse=orelse):
             new, other = rule(body), rule(orelse)
             return stmt if new is body and other is orelse else replace(stmt, body=new, orelse=other)
+        case While(test=test, body=body):
+            first, new = rule(test), rule(body)
+            return stmt if first is test and new is body else replace(stmt, test=first, body=new)
         case _:
             return stmt
 
@@ -142,25 +158,18 @@ def rewrite_bodies(stmt: Stmt, rule: Callable[[tuple[Stmt, ...]], tuple[Stmt, ..
 def substitute_statements(body: tuple[Stmt, ...], values: Mapping[Symbol, Affine]) -> tuple[Stmt, ...]:
     """A body with index symbols replaced everywhere: loads, stores, bounds."""
 
+    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(place(stmt) for stmt in body)
+
     def place(stmt: Stmt) -> Stmt:
         stmt = rewrite_expressions(stmt, lambda expr: substitute(expr, values))
         match stmt:
             case Store(index=index):
                 return replace(stmt, index=tuple(position.substitute(values) for position in index))
-            case For(lo=lo, hi=hi, body=inner):
-                return replace(
-                    stmt,
-                    lo=lo.substitute(values),
-                    hi=hi.substitute(values),
-                    body=substitute_statements(inner, values),
-                )
-            case If(body=inner, orelse=other):
-                return replace(
-                    stmt,
-                    body=substitute_statements(inner, values),
-                    orelse=substitute_statements(other, values),
-                )
+            case For(lo=lo, hi=hi):
+                bounded = replace(stmt, lo=lo.substitute(values), hi=hi.substitute(values))
+                return rewrite_bodies(bounded, inside)
             case _:
-                return stmt
+                return rewrite_bodies(stmt, inside)
 
-    return tuple(place(stmt) for stmt in body)
+    return inside(body)

@@ -18,7 +18,21 @@ from typing import Union
 from ..ir.assign import ArrayParam, Param
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Barrier, Comment, Define, Fill, For, If, Raise, Stmt, Store, Update
+from ..ir.loops import (
+    Barrier,
+    Bind,
+    Comment,
+    Define,
+    Fill,
+    For,
+    If,
+    Raise,
+    Stmt,
+    Store,
+    Update,
+    While,
+    walk_statements,
+)
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, walk
 
@@ -30,12 +44,14 @@ __all__ = [
     "Ranges",
     "Region",
     "Span",
+    "declared",
     "distances",
     "effects",
     "given",
     "is_injective",
     "loads",
     "loop_range",
+    "mentioned",
     "region",
 ]
 
@@ -128,6 +144,11 @@ def region(tensor: Tensor, index: Iterable[Affine] | None, inner: Mapping[Symbol
     return Region(tensor, tuple(_widen(Span(position), inner) for position in index))
 
 
+def declared(symbol: Symbol) -> Range | None:
+    """The range that a symbol comes with."""
+    return None if symbol.lower is None or symbol.upper is None else (symbol.lower, symbol.upper - 1)
+
+
 def loop_range(lo: Affine, hi: Affine, step: int, ranges: Ranges) -> Range | None:
     """The values of a loop's symbol, at most; None when the bounds have no known range."""
     first, last = lo.bounds(ranges), hi.bounds(ranges)
@@ -151,6 +172,32 @@ def loads(expr: Expr) -> Iterator[tuple[Tensor, tuple[Affine, ...] | None]]:
                 yield tensor, None
             case _:
                 pass
+
+
+def mentioned(body: Iterable[Stmt]) -> Iterator[Symbol]:
+    """Every symbol that a body uses, each as often as it does."""
+    for stmt in walk_statements(tuple(body)):
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                match node:
+                    case Load(index=index):
+                        yield from _symbols(index)
+                    case Index(value=value):
+                        yield from value.symbols
+                    case _:
+                        pass
+        match stmt:
+            case Store(index=index):
+                yield from _symbols(index)
+            case For(lo=lo, hi=hi):
+                yield from _symbols((lo, hi))
+            case _:
+                pass
+
+
+def _symbols(positions: Iterable[Affine]) -> Iterator[Symbol]:
+    for position in positions:
+        yield from position.symbols
 
 
 Touched = dict[Tensor, dict[Region, None]]
@@ -195,15 +242,10 @@ class Effects:
 def effects(body: Iterable[Stmt], ranges: Ranges) -> Effects:
     """What a body does in one iteration of the loops around it; `ranges` has their values."""
     found = Effects()
-    _collect(body, dict(ranges), {}, found)
-    return found
-
-
-def _collect(
-    body: Iterable[Stmt], ranges: dict[Symbol, Range], inner: dict[Symbol, Range | None], found: Effects
-) -> None:
+    inside = list(walk_statements(tuple(body)))
+    inner = _ranges_inside(inside, ranges)
     local: set[Variable] = set()
-    for stmt in body:
+    for stmt in inside:
         for expr in expressions(stmt):
             _collect_reads(expr, inner, found)
         match stmt:
@@ -215,21 +257,31 @@ def _collect(
                 local.add(variable)
             case Update(variable=variable):
                 found.updates.add(variable)
-            case For(symbol=symbol, lo=lo, hi=hi, step=step, body=nested):
-                known = loop_range(lo, hi, step, ranges)
-                if known is not None:
-                    ranges[symbol] = known
-                inner[symbol] = known
-                _collect(nested, ranges, inner, found)
-            case If(body=nested, orelse=other):
-                _collect(nested, ranges, inner, found)
-                _collect(other, ranges, inner, found)
             case Raise() | Barrier():
                 found.leaves = True
-            case Comment():
+            case Bind() | For() | If() | While() | Comment():
                 pass
     found.uses -= local
     found.updates -= local
+    return found
+
+
+def _ranges_inside(body: Iterable[Stmt], ranges: Ranges) -> dict[Symbol, Range | None]:
+    """The values of the symbols that statements introduce."""
+    known = dict(ranges)
+    inner: dict[Symbol, Range | None] = {}
+    for stmt in body:
+        match stmt:
+            case For(symbol=symbol, lo=lo, hi=hi, step=step):
+                span = loop_range(lo, hi, step, known)
+                if span is not None:
+                    known[symbol] = span
+                inner[symbol] = span
+            case Bind(symbol=symbol):
+                inner[symbol] = declared(symbol)
+            case _:
+                pass
+    return inner
 
 
 def _collect_reads(expr: Expr, inner: Mapping[Symbol, Range | None], found: Effects) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..ir.expr import Expr, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Define, For, LoopKind, Stmt, Store, Update
+from ..ir.loops import Bind, Define, For, LoopKind, Stmt, Store, Update, While
 from ..ir.walk import rewrite_bodies, rewrite_expressions, substitute_statements, transform
 
 __all__ = ["Copying", "copy_body", "in_turn", "unless_once"]
@@ -44,6 +44,9 @@ class Copying:
         return tuple(self.statement(stmt) for stmt in body)
 
     def statement(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, While):
+            test = self.body(stmt.test)
+            return While(test, transform(stmt.condition, self._node), self.body(stmt.body))
         stmt = rewrite_expressions(stmt, lambda expr: transform(expr, self._node))
         match stmt:
             case Define(variable=variable):
@@ -53,6 +56,10 @@ class Copying:
                 return replace(stmt, variable=self.variables.get(variable, variable))
             case Store(index=index):
                 return replace(stmt, index=self._index(index))
+            case Bind(symbol=symbol):
+                bound = Symbol(symbol.hint, symbol.kind, symbol.lower, symbol.upper)
+                self.symbols[symbol] = Affine.of(bound)
+                return replace(stmt, symbol=bound)
             case For(symbol=symbol, lo=lo, hi=hi):
                 new = Symbol(symbol.hint)
                 lo, hi = lo.substitute(self.symbols), hi.substitute(self.symbols)

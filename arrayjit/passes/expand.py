@@ -17,7 +17,7 @@ from dataclasses import replace
 from ..ir.code import Caps
 from ..ir.dtype import DType
 from ..ir.expr import Apply, Cast, Const, Expr, Local, Variable, constant, dtype_of
-from ..ir.loops import Define, Kernel, Stmt
+from ..ir.loops import Define, Kernel, Stmt, While
 from ..ir.ops import OPS
 from ..ir.resolve import resolve
 from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
@@ -39,7 +39,10 @@ def _expand_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         ):
             definitions = _Definitions()
             stmt = rewrite_expressions(stmt, definitions.of)
-            out.extend(definitions.lines)
+            if isinstance(stmt, While):
+                stmt = replace(stmt, test=(*stmt.test, *definitions.lines))
+            else:
+                out.extend(definitions.lines)
         out.append(rewrite_bodies(stmt, _expand_body))
     return kept(body, out)
 

@@ -26,10 +26,10 @@ from itertools import islice
 from ..ir.code import Caps
 from ..ir.expr import Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Update, walk_statements
+from ..ir.loops import Bind, Define, For, If, Kernel, LoopKind, Stmt, Update, While, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, substitute_statements
-from .access import Effects, Range, Ranges, Region, distances, effects, given, loop_range
+from .access import Effects, Range, Ranges, Region, distances, effects, given, loop_range, mentioned
 
 __all__ = ["MAX_STREAMS", "fuse"]
 
@@ -53,8 +53,9 @@ def fuse(kernel: Kernel, caps: Caps) -> Kernel:
 
 def _fused(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> tuple[Stmt, ...]:
     """A body with its nests joined, and the same for the bodies in it."""
-    if not any(isinstance(stmt, (For, If)) for stmt in body):
+    if not any(isinstance(stmt, (For, If, While)) for stmt in body):
         return body
+    bound = frozenset(stmt.symbol for stmt in body if isinstance(stmt, Bind))
     schedule = _Schedule(ranges)
     waiting: list[Define] = []
     for stmt in body:
@@ -64,7 +65,7 @@ def _fused(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> tuple[St
         if not isinstance(stmt, For):
             schedule.append_all(waiting, streams)
             waiting = []
-        schedule.add(_nest(waiting, stmt, ranges, streams))
+        schedule.add(_nest(waiting, stmt, ranges, streams, bound))
         waiting = []
     schedule.append_all(waiting, streams)
     return kept(body, [stmt for nest in schedule.nests for stmt in nest.rebuilt(ranges, streams)])
@@ -84,8 +85,9 @@ class _Nest:
 
     `band` are the perfectly nested parallel loops from the outermost in (none for other statements),
     `body` what stands inside them, `effects` what one iteration of the whole band does; `flat` if no
-    loop is among it. `prelude` declares variables right before the nest, `before` is its effect.
-    `original` is the statement, until another one joins.
+    loop is among it. `prelude` declares variables right before the nest, `before` is its effect. `numbers`
+    are the numbers bound in the same body that the nest and its prelude mention. `original` is the statement,
+    until another one joins.
     """
 
     prelude: list[Define]
@@ -96,6 +98,7 @@ class _Nest:
     flat: bool
     contracts: bool
     streams: set[Tensor]
+    numbers: frozenset[Symbol]
     original: Stmt | None
 
     def view(self, depth: int, ranges: Ranges) -> _View:
@@ -120,6 +123,7 @@ class _Nest:
         self.before.add(other.before)
         self.contracts |= other.contracts
         self.streams |= other.streams
+        self.numbers |= other.numbers
         self.original = None
 
     def rebuilt(self, ranges: Ranges, streams: Streams) -> Iterator[Stmt]:
@@ -152,7 +156,9 @@ class _View:
         return list(dict.fromkeys(seen)) if self.inner else list(seen)
 
 
-def _nest(prelude: list[Define], stmt: Stmt, ranges: Ranges, streams: Streams) -> _Nest:
+def _nest(
+    prelude: list[Define], stmt: Stmt, ranges: Ranges, streams: Streams, bound: frozenset[Symbol]
+) -> _Nest:
     band, body = _band(stmt)
     found = effects(body, _ranges_inside(band, ranges))
     return _Nest(
@@ -164,6 +170,7 @@ def _nest(prelude: list[Define], stmt: Stmt, ranges: Ranges, streams: Streams) -
         not any(isinstance(inner, For) for inner in body),
         any(isinstance(inner, Update) and inner.contract for inner in walk_statements(body)),
         {storage for touched in (found.reads, found.writes) for storage in touched if storage in streams},
+        bound & set(mentioned((*prelude, stmt))) if bound else bound,
         stmt,
     )
 
@@ -203,12 +210,13 @@ class _Schedule:
     last_write: dict[Tensor, int] = field(default_factory=dict)
     last_use: dict[Variable, int] = field(default_factory=dict)
     last_set: dict[Variable, int] = field(default_factory=dict)
+    last_bound: dict[Symbol, int] = field(default_factory=dict)
     last_exit: int = -1
     by_bounds: dict[tuple[Affine, Affine, int], list[int]] = field(default_factory=dict)
 
     def append_all(self, defines: Iterable[Define], streams: Streams) -> None:
         for define in defines:
-            self.append(_nest([], define, self.ranges, streams))
+            self.append(_nest([], define, self.ranges, streams, frozenset()))
 
     def append(self, nest: _Nest) -> None:
         position = len(self.nests)
@@ -230,8 +238,13 @@ class _Schedule:
             if effect.leaves:
                 self.last_exit = position
         for stmt in (*nest.prelude, *nest.body):
-            if isinstance(stmt, Define):
-                self.last_set[stmt.variable] = max(position, self.last_set.get(stmt.variable, -1))
+            match stmt:
+                case Define(variable=variable):
+                    self.last_set[variable] = max(position, self.last_set.get(variable, -1))
+                case Bind(symbol=symbol):
+                    self.last_bound[symbol] = position
+                case _:
+                    pass
 
     def earliest(self, effect: Effects) -> int:
         """The last nest that must come before, or hold, a statement with this effect; -1 for none."""
@@ -248,8 +261,8 @@ class _Schedule:
         """Join a nest to an earlier one, or append it."""
         if nest.band and not nest.effects.leaves:
             least = self.earliest(nest.effects)
-            prelude = self.earliest(nest.before)
-            for position in self.candidates(nest, max(least, prelude + 1)):
+            after = [self.earliest(nest.before), *(self.last_bound[symbol] for symbol in nest.numbers)]
+            for position in self.candidates(nest, max(least, max(after) + 1)):
                 target = self.nests[position]
                 names = _names(target, nest)
                 depth = self.joined_depth(target, nest, names)

@@ -7,7 +7,8 @@
 
 Every value goes as far out as the symbols, locals and storages that it needs allow. A load leaves a loop
 only if nothing in the loop writes its storage, and only if it would have run anyway or its cell surely
-exists. Arithmetic is total, so it may run where it did not before.
+exists. Arithmetic is total, so it may run where it did not before. A number that is bound stays where it is:
+a check before it may be what keeps it in its range.
 """
 
 from __future__ import annotations
@@ -18,7 +19,20 @@ from dataclasses import dataclass, field, replace
 from ..ir.code import Caps
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Define, Fill, For, If, Kernel, Stmt, Store, Update, walk_statements
+from ..ir.loops import (
+    Bind,
+    Define,
+    Fill,
+    For,
+    If,
+    Kernel,
+    Raise,
+    Stmt,
+    Store,
+    Update,
+    While,
+    walk_statements,
+)
 from ..ir.tensor import Tensor
 from ..ir.walk import children, kept, rebuild, rewrite_bodies, rewrite_expressions
 from .access import Range, loop_range
@@ -34,14 +48,22 @@ def hoist(kernel: Kernel, caps: Caps) -> Kernel:
 
 @dataclass(slots=True)
 class _Frame:
-    """A loop around the present statement: what its body changes, whether it surely runs, the branches
-    around it, and the definitions to put before it."""
+    """A loop around the present statement: what its body changes, whether all of it surely runs, the
+    branches around it, and the definitions to put before it."""
 
     stores: set[Tensor]
     updates: set[Variable]
     runs: bool
     branches: int
     before: list[Stmt] = field(default_factory=list)
+
+    @staticmethod
+    def around(body: tuple[Stmt, ...], runs: bool, branches: int) -> _Frame:
+        inside = list(walk_statements(body))
+        stores = {stmt.tensor.storage for stmt in inside if isinstance(stmt, (Store, Fill))}
+        updates = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+        leaves = any(isinstance(stmt, Raise) for stmt in inside)
+        return _Frame(stores, updates, runs and not leaves, branches)
 
 
 class _Hoisting:
@@ -62,6 +84,11 @@ class _Hoisting:
             match stmt:
                 case For():
                     out.extend(self._loop(stmt))
+                case While():
+                    out.extend(self._while(stmt))
+                case Bind(symbol=symbol):
+                    self.depths[symbol] = len(self.frames)
+                    out.append(rewrite_expressions(stmt, self._settled))
                 case If():
                     stmt = rewrite_expressions(stmt, self._settled)
                     self.branches += 1
@@ -84,16 +111,21 @@ class _Hoisting:
         self.frames.pop()
         return [*frame.before, new]
 
+    def _while(self, loop: While) -> list[Stmt]:
+        frame = _Frame.around((*loop.test, *loop.body), False, self.branches)
+        self.frames.append(frame)
+        test, condition, body = self.body(loop.test), self._settled(loop.condition), self.body(loop.body)
+        self.frames.pop()
+        same = test is loop.test and condition is loop.condition and body is loop.body
+        return [*frame.before, loop if same else While(test, condition, body)]
+
     def _frame(self, loop: For) -> _Frame:
-        inside = list(walk_statements(loop.body))
-        stores = {stmt.tensor.storage for stmt in inside if isinstance(stmt, (Store, Fill))}
-        updates = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
         span = (loop.hi - loop.lo).bounds(self.ranges)
         runs = span is not None and (span[0] > 0 if loop.step > 0 else span[1] < 0)
         known = loop_range(loop.lo, loop.hi, loop.step, self.ranges)
         if known is not None:
             self.ranges[loop.symbol] = known
-        return _Frame(stores, updates, runs, self.branches)
+        return _Frame.around(loop.body, runs, self.branches)
 
     def _definition(self, stmt: Define) -> list[Stmt]:
         """A definition moves as a whole, if it can."""

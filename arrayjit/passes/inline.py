@@ -19,7 +19,7 @@ from functools import partial
 from itertools import count
 from typing import TypeVar, Union
 
-from ..ir.assign import Assign, Check, Computation, Loop, Note, Statement
+from ..ir.assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from ..ir.code import Caps
 from ..ir.expr import Apply, Cast, Expr, Gather, Load
 from ..ir.index import Affine, Symbol
@@ -36,10 +36,15 @@ MAX_NODES = 48
 
 ONE = Affine.of(1)
 
-Reader = Union[Assign, Check]
+Reader = Union[Assign, Bind, Branch, Check, While]
+"""What evaluates expressions: its own, not those of the statements in it."""
+
 Body = tuple[Statement, ...]
 
-_Reader = TypeVar("_Reader", Assign, Check)
+Scope = tuple[int, int]
+"""A body in a statement: which statement, and which side of a branch. A test is part of its loop's body."""
+
+_Reader = TypeVar("_Reader", Assign, Bind, Branch, Check, While)
 
 
 def inline(computation: Computation, caps: Caps) -> Computation:
@@ -60,7 +65,7 @@ class _Producer:
     value: Expr
     axes: tuple[Symbol | None, ...]
     at: int
-    around: tuple[Loop, ...]
+    around: tuple[Scope, ...]
 
     def at_index(self, index: tuple[Affine, ...]) -> Expr:
         """The value of the cell at `index`."""
@@ -70,7 +75,7 @@ class _Producer:
 
 @dataclass(slots=True)
 class _Inlining:
-    """Assignments and checks are numbered in program order; `ends` is the last number in each loop."""
+    """Readers are numbered in program order; `ends` is the last number in each loop."""
 
     given: frozenset[Tensor]
     writes: dict[Tensor, list[int]] = field(default_factory=dict)
@@ -86,34 +91,54 @@ class _Inlining:
                 case Loop(body=inner):
                     number = self.survey(inner, number)
                     self.ends[id(statement)] = number - 1
-                case Assign() | Check():
-                    for storage in _storages(statement):
-                        self.readers.setdefault(storage, set()).add(number)
-                    if isinstance(statement, Assign):
-                        self.writes.setdefault(statement.into.storage, []).append(number)
-                    number += 1
+                case While(test=test, body=inner):
+                    number = self.survey(inner, self.note(statement, self.survey(test, number)))
+                    self.ends[id(statement)] = number - 1
+                case Branch(body=inner, orelse=other):
+                    number = self.survey(other, self.survey(inner, self.note(statement, number)))
+                case Assign() | Bind() | Check():
+                    number = self.note(statement, number)
                 case Note():
                     pass
         return number
 
-    def body(self, body: tuple[Statement, ...], around: tuple[Loop, ...], numbers: Iterator[int]) -> Body:
+    def note(self, reader: Reader, number: int) -> int:
+        for storage in _storages(reader):
+            self.readers.setdefault(storage, set()).add(number)
+        if isinstance(reader, Assign):
+            self.writes.setdefault(reader.into.storage, []).append(number)
+        return number + 1
+
+    def body(self, body: Body, around: tuple[Scope, ...], numbers: Iterator[int]) -> Body:
         return tuple(self.statement(statement, around, numbers) for statement in body)
 
-    def statement(self, statement: Statement, around: tuple[Loop, ...], numbers: Iterator[int]) -> Statement:
+    def statement(self, statement: Statement, around: tuple[Scope, ...], numbers: Iterator[int]) -> Statement:
+        inside = (*around, (id(statement), 0))
         match statement:
             case Loop(body=inner):
-                return replace(statement, body=self.body(inner, (*around, statement), numbers))
+                return replace(statement, body=self.body(inner, inside, numbers))
+            case While(test=test, body=inner):
+                test = self.body(test, inside, numbers)
+                loop = self.reader(statement, next(numbers), inside)
+                return replace(loop, test=test, body=self.body(inner, inside, numbers))
+            case Branch(body=inner, orelse=other):
+                branch = self.reader(statement, next(numbers), around)
+                inner = self.body(inner, inside, numbers)
+                other = self.body(other, (*around, (id(statement), 1)), numbers)
+                return replace(branch, body=inner, orelse=other)
             case Assign():
                 number = next(numbers)
                 assign = self.reader(statement, number, around)
                 self.offer(assign, number, around)
                 return assign
+            case Bind():
+                return self.reader(statement, next(numbers), around)
             case Check():
                 return self.reader(statement, next(numbers), around)
             case Note():
                 return statement
 
-    def offer(self, stmt: Assign, number: int, around: tuple[Loop, ...]) -> None:
+    def offer(self, stmt: Assign, number: int, around: tuple[Scope, ...]) -> None:
         """Make an assignment a producer, if its form allows."""
         storage = stmt.into
         if storage in self.given or len(self.writes[storage.storage]) > 1 or stmt.accum is not None:
@@ -124,7 +149,7 @@ class _Inlining:
         if axes is not None:
             self.producers[storage] = _Producer(storage, stmt.value, axes, number, around)
 
-    def reader(self, stmt: _Reader, number: int, around: tuple[Loop, ...]) -> _Reader:
+    def reader(self, stmt: _Reader, number: int, around: tuple[Scope, ...]) -> _Reader:
         """A statement with all producers inlined that should be."""
         refused: set[Tensor] = set()
         while True:
@@ -147,13 +172,13 @@ class _Inlining:
             if not self.readers[producer.tensor]:
                 self.readers[storage].discard(producer.at)
 
-    def may(self, producer: _Producer, stmt: Reader, number: int, around: tuple[Loop, ...]) -> bool:
+    def may(self, producer: _Producer, stmt: Reader, number: int, around: tuple[Scope, ...]) -> bool:
         """Whether the producer's value is the same where the reader stands."""
         indices = _indices(stmt, producer.tensor)
         if None in indices or around[: len(producer.around)] != producer.around:
             return False
         extra = around[len(producer.around) :]
-        last = self.ends[id(extra[0])] if extra else number - 1
+        last = next((self.ends[scope] for scope, _ in extra if scope in self.ends), number - 1)
         read = _storages_of(producer.value)
         if any(self.is_written(storage, producer.at, last) for storage in read):
             return False
@@ -196,6 +221,14 @@ class _Inlining:
             match statement:
                 case Loop(body=inner):
                     yield replace(statement, body=tuple(self.remaining(inner)))
+                case While(test=inner, body=other):
+                    yield replace(
+                        statement, test=tuple(self.remaining(inner)), body=tuple(self.remaining(other))
+                    )
+                case Branch(body=inner, orelse=other):
+                    yield replace(
+                        statement, body=tuple(self.remaining(inner)), orelse=tuple(self.remaining(other))
+                    )
                 case Assign(into=into) if into in self.inlined and not self.readers[into]:
                     pass
                 case _:
@@ -226,7 +259,9 @@ def _values(stmt: Reader) -> tuple[Expr, ...]:
     match stmt:
         case Assign(value=value, initial=initial):
             return (value,) if initial is None else (value, initial)
-        case Check(condition=condition):
+        case Bind(value=bound):
+            return (bound,)
+        case Branch(condition=condition) | Check(condition=condition) | While(condition=condition):
             return (condition,)
 
 
@@ -235,8 +270,10 @@ def _with_values(stmt: _Reader, change: Callable[[Expr], Expr]) -> _Reader:
         case Assign(value=value, initial=initial):
             first = None if initial is None else change(initial)
             return replace(stmt, value=change(value), initial=first)
-        case Check(condition=condition):
-            return replace(stmt, condition=change(condition))
+        case Bind(value=value):
+            return replace(stmt, value=change(value))
+        case Branch() | Check() | While():
+            return replace(stmt, condition=change(stmt.condition))
 
 
 def _inlined(producer: _Producer, expr: Expr) -> Expr:
@@ -290,6 +327,8 @@ def _depends(index: tuple[Affine, ...] | None, symbols: set[Symbol]) -> bool:
 
 def _loop_order(stmt: Reader) -> list[Symbol]:
     """The loops that lowering makes, from the outermost in."""
+    if not isinstance(stmt, (Assign, Check)):
+        return []
     loops = [symbol for symbol, extent in stmt.loops if extent != ONE]
     if isinstance(stmt, Check) or stmt.accum is None:
         return loops

@@ -10,7 +10,7 @@ NumPy reads the whole right side before it writes. Where the right side reads ot
 being written, the loops run in a direction in which every read comes before the write of its cell, or
 else the value goes through a temporary, which is noted with the user's line.
 
-Afterwards no two loops share a symbol.
+Afterwards no symbol is introduced twice.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from enum import Enum
 from typing import TypeVar
 
 from ..errors import UnsupportedError
-from ..ir.assign import Assign, Check, Computation, Loop, Note, Statement
+from ..ir.assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from ..ir.code import Caps
 from ..ir.dtype import BOOL
 from ..ir.expr import Apply, Const, Expr, Load, Local, Variable
-from ..ir.index import Affine, Symbol, SymbolKind
-from ..ir.loops import Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
+from ..ir.index import Affine, Symbol
+from ..ir.loops import Comment, Define, For, If, Kernel, LoopKind, Raise, Stmt, Store, Update
+from ..ir.loops import While as WhileStmt
 from ..ir.ops import op
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute
-from .access import Distance, Ranges, distances, is_injective, loads, loop_range, region
+from .access import Distance, Range, Ranges, distances, is_injective, loads, loop_range, region
 
 __all__ = ["lower"]
 
@@ -54,40 +55,58 @@ class Direction(Enum):
 def lower(computation: Computation, caps: Caps) -> Kernel:
     """The computation as one kernel, one loop nest per assignment, nothing optimised."""
     lowering = _Lowering()
-    body = tuple(lowering.body(computation.body, {}, {}))
+    body = tuple(lowering.body(computation.body))
     return Kernel(computation.name, computation.params, body, notes=tuple(lowering.notes))
 
 
 @dataclass(slots=True)
 class _Lowering:
-    """`values` replace the symbols of enclosing loops, `ranges` are the values of those loops."""
+    """`values` replace the symbols that loops and bound numbers have in the computation, `ranges` are those
+    of the loops."""
 
     notes: list[str] = field(default_factory=list)
     taken: set[Symbol] = field(default_factory=set)
+    values: dict[Symbol, Affine] = field(default_factory=dict)
+    ranges: dict[Symbol, Range] = field(default_factory=dict)
 
-    def body(self, body: tuple[Statement, ...], values: Values, ranges: Ranges) -> Iterator[Stmt]:
+    def body(self, body: tuple[Statement, ...]) -> Iterator[Stmt]:
         for statement in body:
             match statement:
                 case Assign():
-                    yield from self.assign(self.own_loops(statement, values), ranges)
+                    yield from self.assign(self.own_loops(statement, self.values), self.ranges)
                 case Check():
-                    yield from _check(self.own_loops(statement, values))
+                    yield from _check(self.own_loops(statement, self.values))
+                case Bind(symbol=symbol, value=value):
+                    value = substitute(value, self.values)
+                    yield Bind(self.introduced(symbol), value, statement.loc)
                 case Loop():
-                    yield self.loop(statement, values, ranges)
+                    yield self.loop(statement)
+                case Branch(condition=condition, body=inner, orelse=other):
+                    condition = substitute(condition, self.values)
+                    yield If(condition, tuple(self.body(inner)), tuple(self.body(other)))
+                case While(test=test, condition=condition, body=inner):
+                    first = tuple(self.body(test))
+                    yield WhileStmt(first, substitute(condition, self.values), tuple(self.body(inner)))
                 case Note(text=text):
                     yield Comment(text)
 
-    def loop(self, loop: Loop, values: Values, ranges: Ranges) -> For:
-        lo, hi = loop.lo.substitute(values), loop.hi.substitute(values)
-        symbol = self.fresh(loop.symbol)
-        if symbol is not loop.symbol:
-            values = {**values, loop.symbol: Affine.of(symbol)}
-        known = loop_range(lo, hi, loop.step, ranges)
-        inner = ranges if known is None else {**ranges, symbol: known}
-        return For(symbol, lo, hi, tuple(self.body(loop.body, values, inner)), step=loop.step)
+    def loop(self, loop: Loop) -> For:
+        lo, hi = loop.lo.substitute(self.values), loop.hi.substitute(self.values)
+        symbol = self.introduced(loop.symbol)
+        known = loop_range(lo, hi, loop.step, self.ranges)
+        if known is not None:
+            self.ranges[symbol] = known
+        return For(symbol, lo, hi, tuple(self.body(loop.body)), step=loop.step)
+
+    def introduced(self, symbol: Symbol) -> Symbol:
+        """What stands for a symbol from here to where it goes out of scope."""
+        own = self.fresh(symbol)
+        if own is not symbol:
+            self.values[symbol] = Affine.of(own)
+        return own
 
     def fresh(self, symbol: Symbol) -> Symbol:
-        """The symbol, or another one if a loop already has it."""
+        """The symbol, or another one if it is taken."""
         if symbol in self.taken:
             symbol = Symbol(symbol.hint, symbol.kind, symbol.lower, symbol.upper)
         self.taken.add(symbol)
@@ -122,7 +141,7 @@ class _Lowering:
 
     def through_temporary(self, stmt: Assign, outer: Loops, ranges: Ranges) -> Iterator[Stmt]:
         """Compute all of the value before the first cell is written."""
-        shape = tuple(_largest(extent, ranges) for _, extent in outer)
+        shape = tuple(_most(stmt, symbol, extent, ranges) for symbol, extent in outer)
         temporary = Tensor(f"{stmt.into.label}_value", shape, stmt.into.dtype)
         index = tuple(Affine.of(symbol) for symbol, _ in outer)
         where = f"{stmt.loc}: " if stmt.loc else ""
@@ -293,10 +312,16 @@ def _check(check: Check) -> Iterator[Stmt]:
     yield Raise(fails, check.exception, check.message, check.loc)
 
 
-def _largest(extent: Affine, ranges: Ranges) -> Affine:
-    """The extent, or where it depends on a loop, the most that it can be."""
-    if all(symbol.kind is not SymbolKind.LOOP for symbol in extent.symbols):
+def _most(stmt: Assign, symbol: Symbol, extent: Affine, ranges: Ranges) -> Affine:
+    """The extent of an outer loop, or where it is not a constant the most that it can be: each iteration
+    reaches a cell of its own."""
+    if extent.is_constant:
         return extent
     known = extent.bounds(ranges)
-    assert known is not None, f"extent {extent} has no upper bound"
-    return Affine.of(max(known[1], 0))
+    limits = [] if known is None else [max(known[1], 0)]
+    for position, size in zip(stmt.index, stmt.into.shape, strict=True):
+        step = position.coefficient(symbol)
+        if step and size.is_constant:
+            limits.append((size.offset - 1) // abs(step) + 1)
+    assert limits, f"extent {extent} has no upper bound"
+    return Affine.of(min(limits))

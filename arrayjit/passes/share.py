@@ -23,7 +23,7 @@ from typing import Union
 
 from ..ir.code import Caps
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
-from ..ir.loops import Define, Fill, For, If, Kernel, Stmt, Store, Update
+from ..ir.loops import Define, Fill, For, If, Kernel, Stmt, Store, Update, While
 from ..ir.tensor import Tensor
 from ..ir.walk import children, expressions, rebuild, rewrite_bodies, rewrite_expressions
 
@@ -91,18 +91,44 @@ class _Numbering:
                 case If(body=inner, orelse=orelse):
                     self._changed[id(stmt)] = self._changes(inner) | self._changes(orelse)
                     found |= self._changed[id(stmt)]
+                case While(test=test, body=inner):
+                    self._changed[id(stmt)] = self._changes(test) | self._changes(inner)
+                    found |= self._changed[id(stmt)]
                 case _:
                     pass
         return found
 
     def _body(self, body: tuple[Stmt, ...]) -> None:
         mark = len(self._trail)
+        self._statements(body)
+        self._forget(mark)
+
+    def _statements(self, body: tuple[Stmt, ...]) -> None:
         for stmt in body:
-            roots = [self._number(expr) for expr in _parts(stmt)]
-            for root in roots:
-                self.values[root].uses += 1
-            self.roots.extend(roots)
-            self._effect(stmt, roots)
+            if isinstance(stmt, While):
+                self._while(stmt)
+            else:
+                self._effect(stmt, self._rooted(_parts(stmt)))
+
+    def _while(self, loop: While) -> None:
+        """Test, condition and body in the order in which an iteration meets them."""
+        mark = len(self._trail)
+        self._touch(self._changed[id(loop)])
+        self._statements(loop.test)
+        self._rooted((loop.condition,))
+        self._statements(loop.body)
+        self._touch(self._changed[id(loop)])
+        self._forget(mark)
+
+    def _rooted(self, exprs: tuple[Expr, ...]) -> list[int]:
+        roots = [self._number(expr) for expr in exprs]
+        for root in roots:
+            self.values[root].uses += 1
+        self.roots.extend(roots)
+        return roots
+
+    def _forget(self, mark: int) -> None:
+        """Leave the body in which all values from `mark` on became known."""
         for key in self._trail[mark:]:
             del self._known[key]
         del self._trail[mark:]
@@ -192,6 +218,11 @@ class _Writer:
         for stmt in body:
             if isinstance(stmt, Define) and stmt.variable not in self._changing:
                 self._define(stmt, self._values[next(self._roots)], out)
+                continue
+            if isinstance(stmt, While):
+                test = list(self.body(stmt.test))
+                condition = self._expression(next(self._roots), test)
+                out.append(While(tuple(test), condition, self.body(stmt.body)))
                 continue
             new = rewrite_expressions(stmt, lambda _: self._expression(next(self._roots), out))
             out.append(rewrite_bodies(new, self.body))

@@ -18,8 +18,7 @@ from dataclasses import replace
 
 from ..ir.code import Caps
 from ..ir.expr import Const, Expr, Local, Variable
-from ..ir.index import Symbol
-from ..ir.loops import Define, For, If, Kernel, Raise, Stmt, Update, walk_statements
+from ..ir.loops import Define, For, If, Kernel, Raise, Stmt, Update, While, walk_statements
 from ..ir.walk import (
     kept,
     rewrite_bodies,
@@ -49,14 +48,17 @@ class _Rewrite:
     def __init__(self, body: tuple[Stmt, ...]) -> None:
         self.updates = Counter(s.variable for s in walk_statements(body) if isinstance(s, Update))
         self.changing = frozenset(self.updates)
-        self.homes: dict[Variable, Symbol | None] = {}
-        self.loop: Symbol | None = None
+        self.homes: dict[Variable, For | While | None] = {}
+        self.loop: For | While | None = None
         self.values: dict[Variable, Expr] = {}
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
         for stmt in body:
-            out.extend(self._statement(rewrite_expressions(stmt, self._expression)))
+            if isinstance(stmt, While):
+                out.extend(self._while(stmt))
+            else:
+                out.extend(self._statement(rewrite_expressions(stmt, self._expression)))
         return kept(body, out)
 
     def _expression(self, expr: Expr) -> Expr:
@@ -78,8 +80,8 @@ class _Rewrite:
                 return self.body(body if taken else orelse)
             case Raise(condition=Const(value=False)):
                 return ()
-            case For(symbol=symbol):
-                around, self.loop = self.loop, symbol
+            case For():
+                around, self.loop = self.loop, stmt
                 stmt = rewrite_bodies(stmt, self.body)
                 self.loop = around
                 return (stmt,)
@@ -94,6 +96,16 @@ class _Rewrite:
                 return (stmt,)
             case _:
                 return (rewrite_bodies(stmt, self.body),)
+
+    def _while(self, loop: While) -> tuple[Stmt, ...]:
+        """The condition is met after the test."""
+        around, self.loop = self.loop, loop
+        test, condition, body = self.body(loop.test), self._expression(loop.condition), self.body(loop.body)
+        self.loop = around
+        if isinstance(condition, Const) and not condition.value:
+            return test
+        same = test is loop.test and condition is loop.condition and body is loop.body
+        return (loop if same else While(test, condition, body),)
 
     def _is_name(self, variable: Variable, value: Expr) -> bool:
         """Does the local always equal a constant or one other local? One that changes has settled when no

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..ir.index import Affine
-from ..ir.loops import Fill, For, If, Kernel, Stmt, Store
+from ..ir.loops import Fill, For, If, Kernel, Stmt, Store, While
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions
 from .access import given, loads
@@ -16,7 +16,7 @@ __all__ = ["Frame", "Path", "Use", "common_path", "makes_anew", "uses_of_tempora
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """A loop, or one side of an If when `loop` is None; statements `first` to `last` stand in it."""
+    """A loop; one side of an If or a While when `loop` is None; statements `first` to `last` stand in it."""
 
     loop: For | None
     first: int
@@ -49,9 +49,8 @@ class _Collection:
         for stmt in body:
             at = self.count
             self.count += 1
-            for expr in expressions(stmt):
-                for tensor, index in loads(expr):
-                    self.add(Use(tensor, index, path, stmt, at, False))
+            if not isinstance(stmt, While):
+                self.reads(stmt, path, at)
             match stmt:
                 case Store(tensor=tensor, index=index):
                     self.add(Use(tensor, index, path, stmt, at, True))
@@ -62,8 +61,19 @@ class _Collection:
                 case If(body=inner, orelse=other):
                     self.inside(Frame(None, at), inner, path)
                     self.inside(Frame(None, at), other, path)
+                case While(test=test, body=inner):
+                    frame = Frame(None, at)
+                    self.inside(frame, test, path)
+                    self.reads(stmt, (*path, frame), self.count)
+                    self.count += 1
+                    self.inside(frame, inner, path)
                 case _:
                     pass
+
+    def reads(self, stmt: Stmt, path: Path, at: int) -> None:
+        for expr in expressions(stmt):
+            for tensor, index in loads(expr):
+                self.add(Use(tensor, index, path, stmt, at, False))
 
     def inside(self, frame: Frame, body: tuple[Stmt, ...], path: Path) -> None:
         self.body(body, (*path, frame))
@@ -107,4 +117,4 @@ def makes_anew(uses: Sequence[Use], common: Path, axes: Sequence[int]) -> bool:
         loop = inner.pop(symbol, None) if symbol is not None else None
         if loop is None or (loop.lo, loop.hi, loop.step) != (Affine.of(0), first.tensor.shape[axis], 1):
             return False
-    return True
+    return all(loop.trips for loop in inner.values())

@@ -26,6 +26,7 @@ from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Vari
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
     Barrier,
+    Bind,
     Comment,
     Define,
     Fill,
@@ -37,6 +38,7 @@ from ..ir.loops import (
     Stmt,
     Store,
     Update,
+    While,
     walk_statements,
 )
 from ..ir.ops import Op
@@ -69,7 +71,7 @@ def vectorise(kernel: Kernel, caps: Caps) -> Kernel:
 
 def _best(stmt: Stmt, in_rows: bool) -> tuple[float, Stmt]:
     """The cheapest form of a statement, with its cost; `in_rows` says that it is in a parallel loop."""
-    if not isinstance(stmt, (For, If)):
+    if not isinstance(stmt, (For, If, While)):
         return _Tally.of((stmt,), None).cost(1), stmt
     cost = 0.0
     rows = isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL
@@ -80,11 +82,11 @@ def _best(stmt: Stmt, in_rows: bool) -> tuple[float, Stmt]:
         cost += sum(part for part, _ in parts)
         return kept(body, [new for _, new in parts])
 
-    if isinstance(stmt, If):
-        branch = rewrite_bodies(stmt, best_body)
-        return cost, branch
+    if not isinstance(stmt, For):
+        new = rewrite_bodies(stmt, best_body)
+        return cost, new
     tally = _Tally.of(stmt.body, stmt.symbol)
-    if any(isinstance(child, (For, If)) for child in stmt.body):
+    if any(isinstance(child, (For, If, While)) for child in stmt.body):
         new = rewrite_bodies(stmt, best_body)
     else:
         new, cost = stmt, tally.cost(1)
@@ -164,7 +166,7 @@ def _allowed(stmt: Stmt, symbol: Symbol) -> bool:
             return stride(tensor, index, symbol) != 0
         case Define() | Update() | Comment():
             return True
-        case Fill() | If() | Raise() | Barrier():
+        case Bind() | Fill() | If() | While() | Raise() | Barrier():
             return False
 
 
@@ -224,7 +226,7 @@ class _Tally:
                 case For(body=inner, trips=trips):
                     self.once += times
                     self._body(inner, times * (UNKNOWN_TRIPS if trips is None else trips))
-                case If(body=inner, orelse=other):
+                case If(body=inner, orelse=other) | While(test=inner, body=other):
                     self._body((*inner, *other), times)
                 case _:
                     pass

@@ -18,6 +18,7 @@ from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Vari
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
     Barrier,
+    Bind,
     Comment,
     Define,
     Fill,
@@ -29,6 +30,7 @@ from ..ir.loops import (
     Stmt,
     Store,
     Update,
+    While,
     walk_statements,
 )
 from ..ir.ops import Op
@@ -69,8 +71,12 @@ class Body:
                 self._define(variable, self._value(value))
             case Update():
                 self._update(stmt)
+            case Bind(symbol=symbol, value=value):
+                self._bind(symbol, self._value(value))
             case For():
                 self._for(stmt)
+            case While():
+                self._while(stmt)
             case If():
                 self._if(stmt)
             case Raise():
@@ -129,6 +135,11 @@ class Body:
         return value.text
 
     # Locals
+
+    def _bind(self, symbol: Symbol, value: Value) -> None:
+        if value.lanes > 1:
+            raise CompilerBug(f"the number bound to {symbol} differs from lane to lane", stage="targets/llvm")
+        self._memory.symbols[symbol] = int(value.text) if value.is_literal else value.text
 
     def _define(self, variable: Variable, value: Value) -> None:
         if variable in self._mutable:
@@ -338,6 +349,32 @@ class Body:
         for (line, name, kind, first), last in zip(phis, latest, strict=True):
             writer.fill(line, f"{name} = phi {kind} [ {first}, %{outside} ], [ {last}, %{writer.block} ]")
         writer.branch(again, header, leave)
+        writer.start(leave)
+
+    def _while(self, loop: While) -> None:
+        """Test and body by turns. What the test leaves in the locals is what follows finds."""
+        writer = self._writer
+        changed = self._changed((*loop.test, *loop.body))
+        outside, header = writer.block, writer.fresh("while")
+        body, leave = writer.fresh("body"), writer.fresh("done")
+        before = {variable: self._values[variable] for variable in changed}
+        writer.jump(header)
+        writer.start(header)
+        phis = {variable: (writer.reserve(), "%" + writer.fresh("v")) for variable in changed}
+        for variable, (_, name) in phis.items():
+            self._values[variable] = replace(before[variable], text=name)
+        with writer.scope():
+            self.statements(loop.test)
+            writer.branch(self._condition(loop.condition), body, leave)
+            tested = {variable: self._values[variable] for variable in changed}
+            writer.start(body)
+            self.statements(loop.body)
+            writer.jump(header)
+        for variable, (line, name) in phis.items():
+            first, latest = before[variable], self._values[variable]
+            incoming = f"[ {first.text}, %{outside} ], [ {latest.text}, %{writer.block} ]"
+            writer.fill(line, f"{name} = phi {first.type} {incoming}")
+        self._values.update(tested)
         writer.start(leave)
 
     def _fill(self, fill: Fill) -> None:

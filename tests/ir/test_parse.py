@@ -22,7 +22,7 @@ HEAD = "def f(x: read[f32, 8], y: write[f32, 8]):\n"
         ("def f(x: borrow[f32, 8]):\n    pass", "line 1: a parameter such as"),
         ("def f(x):\n    pass", "line 1: a parameter such as"),
         ("def f(x: read[f16, 8]):\n    pass", "line 1: a dtype"),
-        (HEAD + "    while x:\n        pass", "line 2: an assignment to a cell"),
+        (HEAD + "    while True:\n        pass", "line 2: a condition under which the loop is left"),
         (HEAD + "    y[0] = z[0]", "line 2: a declared tensor"),
         (HEAD + "    y[i] = x[0]", "line 2: a symbol in scope"),
         (HEAD + "    for i in parallel(0, 8):\n        y[i] = t", "line 3: a defined variable"),
