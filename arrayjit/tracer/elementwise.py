@@ -24,8 +24,8 @@ from ..ir.expr import Apply, Cast, Const, Expr, constant, dtype_of
 from ..ir.index import Affine, Extent, Symbol, affine
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
-from ..ir.tensor import Tensor
 from .array import SymbolicArray, describe
+from .extents import ONE, ZERO, agree, same_shape
 from .integer import SymbolicInt
 from .layout import copy_order, kept_order
 from .numbers import as_scalar
@@ -38,6 +38,7 @@ __all__ = [
     "as_operand",
     "broadcast",
     "broadcast_view",
+    "broadcasts_to",
     "cast",
     "constant_array",
     "convert",
@@ -93,22 +94,37 @@ def as_array(value: Any, dtype: DType | None = None) -> SymbolicArray:
 
 
 def broadcast(*shapes: Sequence[Extent]) -> tuple[Affine, ...]:
-    """The common shape. Raises ShapeError with NumPy's words."""
+    """The common shape. Raises ShapeError with NumPy's words. An extent that is known only when the
+    compiled function runs is not repeated there: it must then be equal to the others."""
     given = [affine(shape) for shape in shapes]
     rank = max((len(shape) for shape in given), default=0)
-    result = [Affine.of(1)] * rank
+    result = [ONE] * rank
     for shape in given:
         for axis, extent in enumerate(shape, rank - len(shape)):
-            if result[axis] == _ONE:
-                result[axis] = extent
-            elif extent not in (result[axis], _ONE):
-                listed = " ".join(shape_text(shape) for shape in given)
-                raise ShapeError(
-                    f"operands could not be broadcast together with shapes {listed}",
-                    loc=user_location(),
-                    fix="reshape an operand, or insert axes with x[:, np.newaxis]",
-                )
+            result[axis] = _common_extent(result[axis], extent, given)
     return tuple(result)
+
+
+def _common_extent(one: Affine, other: Affine, shapes: Sequence[Sequence[Affine]]) -> Affine:
+    if other in (one, ONE):
+        return one
+    if one == ONE:
+        return other
+    words = f"operands could not be broadcast together with shapes {' '.join(map(shape_text, shapes))}"
+    if agree(one, other, words + _NOT_REPEATED):
+        return one if one.is_constant else other
+    raise ShapeError(
+        words, loc=user_location(), fix="reshape an operand, or insert axes with x[:, np.newaxis]"
+    )
+
+
+def broadcasts_to(shape: Sequence[Affine], wanted: Sequence[Affine], words: str) -> bool:
+    """Whether an array of this shape can be repeated to the `wanted` one. Extents known only when the
+    compiled function runs are checked there, as in `broadcast`."""
+    pairs = zip(reversed(shape), reversed(wanted), strict=False)
+    return len(shape) <= len(wanted) and all(
+        extent == ONE or agree(extent, room, words + _NOT_REPEATED) for extent, room in pairs
+    )
 
 
 def broadcast_view(view: View, shape: Sequence[Extent]) -> View:
@@ -168,7 +184,7 @@ def elementwise(
     if body is None:
         for value, kind in zip(values, inputs, strict=True):
             check_fits(value, kind, trace)
-        if op.name == "power" and _ZERO not in shape:
+        if op.name == "power" and ZERO not in shape:
             _check_exponent(values[1], output, trace)
         body = _applied(op, values, inputs, output)
     return store(op.ufunc or op.name, trace, shape, output, body, out, where, views_of(values))
@@ -223,8 +239,7 @@ def cast(array: SymbolicArray, dtype: DType, order: str = "K") -> SymbolicArray:
 
 
 _USE_FLOATS = "use an array of a float dtype"
-_ONE = Affine.of(1)
-_ZERO = Affine.of(0)
+_NOT_REPEATED = " (an extent of 1 is repeated only if it is known while tracing)"
 
 
 def _require_owned(array: SymbolicArray, trace: Trace) -> None:
@@ -240,7 +255,7 @@ def _require_owned(array: SymbolicArray, trace: Trace) -> None:
 def _aligned(shape: tuple[Affine, ...], position: Sequence[Affine]) -> tuple[Affine, ...]:
     """The index into `shape` of a position in a shape that it broadcasts to."""
     tail = position[len(position) - len(shape) :]
-    return tuple(_ZERO if extent == _ONE else part for extent, part in zip(shape, tail, strict=True))
+    return tuple(ZERO if extent == ONE else part for extent, part in zip(shape, tail, strict=True))
 
 
 def views_of(operands: Sequence[Operand]) -> list[View]:
@@ -285,14 +300,15 @@ def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
     parts = [as_operand(value, trace) for value in values]
     dtype = _common_dtype(parts)
     shape = _shape(parts[0])
-    if any(_shape(part) != shape for part in parts):
+    words = "the elements of a list differ in shape"
+    if not all(same_shape(_shape(part), shape, words) for part in parts):
         raise ShapeError(
-            "the elements of a list differ in shape",
+            words,
             loc=user_location(),
             details=tuple(shape_text(_shape(part)) for part in parts),
             fix="give every element the same shape",
         )
-    whole = View.whole(Tensor.of("t", (len(parts), *shape), dtype))
+    whole = trace.window((len(parts), *shape), dtype)
     for row, part in enumerate(parts):
         target = whole.remap(shape, whole.axes[1:], (row, *whole.axes[1:]))
         trace.store(target, lambda position, part=part: operand_at(part, position, dtype))  # type: ignore[misc]
@@ -464,10 +480,13 @@ def _output(out: Any, name: str, shape: tuple[Affine, ...], dtype: DType, trace:
     """`out`, checked as NumPy checks the output of a ufunc."""
     target = _require_writeable(out, trace)
     _require_output_cast(name, dtype, target)
-    if broadcast(shape, target.cells.shape) != target.cells.shape:
+    room = target.cells.shape
+    words = (
+        f"non-broadcastable output operand with shape {shape_text(room)} doesn't match the broadcast shape "
+    )
+    if not broadcasts_to(shape, room, words + shape_text(shape)):
         raise ShapeError(
-            f"non-broadcastable output operand with shape {shape_text(target.cells.shape)} doesn't match "
-            f"the broadcast shape {shape_text(broadcast(shape, target.cells.shape))}",
+            words + shape_text(broadcast(shape, room)),
             loc=user_location(),
             fix="give out= the shape of the result",
         )

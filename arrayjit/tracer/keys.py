@@ -14,13 +14,18 @@ from typing import Any, Union
 import numpy as np
 
 from ..errors import ConcretizationError, IndexOutOfRange, ShapeError, UnsupportedError
-from ..ir.dtype import BOOL, I64, Kind
-from ..ir.expr import Apply, Const, Expr
-from ..ir.index import Affine
-from ..ir.ops import OPS
+from ..ir.dtype import BOOL, I64
+from ..ir.expr import Apply, Const, Expr, Index
+from ..ir.index import Affine, Extent, affine
+from ..ir.ops import op
 from .array import SymbolicArray, describe
-from .elementwise import as_operand, convert
-from .trace import Trace, user_location
+from .bounds import require_integers, within
+from .compaction import nonzero
+from .elementwise import as_operand, constant_array
+from .extents import ZERO, agree, as_expr, divided, greater, is_at_least, most, require_at_least
+from .integer import number
+from .numbers import as_affine
+from .trace import Trace, current_trace, user_location
 from .view import View
 
 __all__ = ["Item", "Many", "New", "Point", "Span", "parse_key", "require_mask_shape", "too_many_indices"]
@@ -141,104 +146,129 @@ def _width(part: Any) -> int:
 
 
 def _is_mask(part: Any) -> bool:
+    if type(part) is SymbolicArray:
+        return part.element_type is BOOL and part.ndim > 0
     return type(part) is np.ndarray and part.dtype == np.bool_
 
 
 def _items(array: SymbolicArray, axis: int, part: Any, trace: Trace) -> list[Item]:
     extent = array.cells.shape[axis]
     if isinstance(part, slice):
-        return [_span(part, extent)]
-    if type(part) is SymbolicArray:
-        return [Many(traced=_traced_positions(part, array, axis, trace))]
+        return [_span(part, extent, trace)]
     if _is_mask(part):
         require_mask_shape(part.shape, array, axis)
+        if type(part) is SymbolicArray:
+            return [Many(traced=positions) for positions in nonzero(part)]
         return [Many(constant=positions) for positions in np.nonzero(part)]
     if type(part) is np.ndarray:
-        return [Many(constant=_constant_positions(part, array, axis))]
+        return [_constant_positions(part, extent, axis)]
+    if type(part) is SymbolicArray and part.ndim:
+        require_integers(part, _VALID)
+        return [Many(traced=within(part, extent, axis))]
+    position = as_affine(part, trace)
+    if position is not None:
+        return [_point(position, extent, axis, trace)]
+    if type(part) is SymbolicArray:
+        require_integers(part, _VALID)
     try:
         number = operator.index(part)
     except TypeError:
         raise IndexOutOfRange(
             _VALID, loc=user_location(), details=(f"got {part!r}",), fix="use an integer or a slice"
         ) from None
-    return [Point(Affine.of(_in_range(number, extent, axis)))]
+    return [_point(Affine.of(number), extent, axis, trace)]
 
 
-def require_mask_shape(shape: Sequence[int], array: SymbolicArray, axis: int) -> None:
+def require_mask_shape(shape: Sequence[Extent], array: SymbolicArray, axis: int) -> None:
     """A mask has the shape of the axes that it selects from."""
-    for place, extent in enumerate(shape, axis):
-        if extent != array.shape[place]:
-            raise IndexOutOfRange(
-                f"boolean index did not match indexed array along axis {place}; size of axis is "
-                f"{array.shape[place]} but size of corresponding boolean axis is {extent}",
-                loc=user_location(),
-                fix="use a mask of the array's own shape",
-            )
-
-
-def _span(part: slice, extent: Affine) -> Span:
-    if not extent.is_constant:
-        if part == slice(None):
-            return Span(Affine.of(0), 1, extent)
-        raise UnsupportedError("slicing an axis of symbolic extent is not supported", loc=user_location())
-    if part.step is not None and type(part.step) is not SymbolicArray and part.step == 0:
-        raise ShapeError("slice step cannot be zero", loc=user_location(), fix="use a step of 1 or more")
-    start, stop, step = part.indices(extent.constant)
-    return Span(Affine.of(start), step, Affine.of(len(range(start, stop, step))))
-
-
-def _in_range(number: int, extent: Affine, axis: int) -> int:
-    size = extent.constant
-    if not -size <= number < size:
-        raise IndexOutOfRange(
-            f"index {number} is out of bounds for axis {axis} with size {size}",
-            loc=user_location(),
-            fix=f"use an index from {-size} to {size - 1}",
+    for place, (extent, room) in enumerate(zip(affine(shape), array.cells.shape[axis:], strict=False), axis):
+        words = (
+            f"boolean index did not match indexed array along axis {place}; size of axis is {room} but size "
+            f"of corresponding boolean axis is {extent}"
         )
-    return number % size
+        if not agree(extent, room, words, "IndexError"):
+            raise IndexOutOfRange(words, loc=user_location(), fix="use a mask of the array's own shape")
 
 
-def _constant_positions(positions: np.ndarray, array: SymbolicArray, axis: int) -> np.ndarray:
+def _span(part: slice, extent: Affine, trace: Trace) -> Span:
+    """As `slice.indices`: bounds count from the end where negative and stop at the ends of the axis."""
+    start, stop, step = (None if one is None else _integer(one, trace) for one in _parts(part))
+    stride = 1 if step is None else number(step, trace, "the step of a slice")
+    if stride == 0:
+        raise ShapeError("slice step cannot be zero", loc=user_location(), fix="use a step of 1 or more")
+    if all(one is None or one.is_constant for one in (start, stop, extent)):
+        numbers = slice(start and start.offset, stop and stop.offset, stride).indices(extent.offset)
+        return Span(Affine.of(numbers[0]), stride, Affine.of(len(range(*numbers))))
+    # Cells of the axis from `low` to below `high`; a backward slice names the cell before its last one.
+    first, last = (start, stop) if stride > 0 else (stop, start)
+    past = 0 if stride > 0 else 1
+    low = ZERO if first is None else _bound(first, extent, past, trace, is_low=True)
+    high = extent if last is None else _bound(last, extent, past, trace, is_low=False)
+    cells = divided(high - low + (abs(stride) - 1), abs(stride))
+    return Span(low if stride > 0 else high - 1, stride, greater(cells, ZERO))
+
+
+def _parts(part: slice) -> tuple[Any, Any, Any]:
+    return part.start, part.stop, part.step
+
+
+def _integer(bound: Any, trace: Trace) -> Affine:
+    value = as_affine(bound, trace)
+    return Affine.of(operator.index(bound)) if value is None else value
+
+
+def _bound(value: Affine, extent: Affine, past: int, trace: Trace, *, is_low: bool) -> Affine:
+    """A bound of a slice, `past` cells on, counted from the start of the axis. A low one is 0 or more, a
+    high one at most the extent; one that needs a symbol of its own is both, for the sake of its range."""
+    counted = _from_front(value, extent)
+    if counted is None:
+        expr = _wrapped(value, extent)
+        expr = Apply(op("add"), (expr, Const(past, I64)), I64) if past else expr
+    else:
+        counted = counted + past
+        room, end = (counted, ZERO) if is_low else (extent - counted, extent)
+        if is_at_least(room, 0):
+            return counted
+        if is_at_least(-room, 0):
+            return end
+        expr = as_expr(counted)
+    kept = Apply(op("minimum"), (Apply(op("maximum"), (expr, Const(0, I64)), I64), as_expr(extent)), I64)
+    highest = most(extent)
+    return trace.bind(kept, 0, None if highest is None else highest + 1)
+
+
+def _from_front(value: Affine, extent: Affine) -> Affine | None:
+    """A number that counts from the end where it is negative; None when its sign is not known."""
+    if is_at_least(value, 0):
+        return value
+    return value + extent if is_at_least(-value, 1) else None
+
+
+def _wrapped(value: Affine, extent: Affine) -> Expr:
+    negative = Apply(op("less"), (Index(value), Const(0, I64)), BOOL)
+    return Apply(op("where"), (negative, Index(value + extent), Index(value)), I64)
+
+
+def _point(value: Affine, extent: Affine, axis: int, trace: Trace) -> Point:
+    """One position, checked now or when the program runs, counted from the front."""
+    shown = f" {value}" if value.is_constant else ""
+    words = f"index{shown} is out of bounds for axis {axis} with size {extent}"
+    ends = (value + extent, extent - 1 - value)
+    if not all(require_at_least(end, 0, "IndexError", words) for end in ends):
+        fix = f"use an index from {-extent} to {extent - 1}"
+        raise IndexOutOfRange(words, loc=user_location(), fix=fix)
+    counted = _from_front(value, extent)
+    return Point(trace.bind(_wrapped(value, extent), 0, most(extent)) if counted is None else counted)
+
+
+def _constant_positions(positions: np.ndarray, extent: Affine, axis: int) -> Many:
     """Positions known while tracing, checked now and counted from the front."""
     if positions.size == 0:
         positions = positions.astype(np.int64)
     if positions.dtype.kind not in "iu":
         raise IndexOutOfRange(_VALID, loc=user_location(), fix="convert the index with .astype(int)")
-    extent = array.cells.shape[axis]
-    checked = [_in_range(int(number), extent, axis) for number in positions.flat]
-    return np.array(checked, np.int64).reshape(positions.shape)
-
-
-def _traced_positions(
-    positions: SymbolicArray, array: SymbolicArray, axis: int, trace: Trace
-) -> SymbolicArray:
-    """Positions computed by the program: checked when it runs, counted from the end where negative."""
-    as_operand(positions, trace)
-    if positions.element_type.kind not in (Kind.INT, Kind.UINT):
-        raise IndexOutOfRange(
-            _VALID, loc=user_location(), details=(describe(positions),), fix="use .astype(int)"
-        )
-    if positions.ndim == 0 and array.ndim > 1:
-        raise UnsupportedError(
-            "a traced integer as an index of an axis is supported only where it reads one number",
-            loc=user_location(),
-            details=(describe(array), describe(positions)),
-            fix="read with np.take(x, i, axis=...), or name the argument in static_argnames",
-        )
-    size = Const(array.cells.shape[axis].constant, I64)
-    lowest = Const(-size.value, I64)
-
-    def in_bounds(position: tuple[Affine, ...]) -> Expr:
-        value = convert(positions.load(position), I64)
-        above = Apply(OPS["greater_equal"], (value, lowest), BOOL)
-        below = Apply(OPS["less"], (value, size), BOOL)
-        return Apply(OPS["logical_and"], (above, below), BOOL)
-
-    def counted(position: tuple[Affine, ...]) -> Expr:
-        value = convert(positions.load(position), I64)
-        negative = Apply(OPS["less"], (value, Const(0, I64)), BOOL)
-        return Apply(OPS["where"], (negative, Apply(OPS["add"], (value, size), I64), value), I64)
-
-    words = f"index is out of bounds for axis {axis} with size {size.value}"
-    trace.check(positions.cells.shape, in_bounds, "IndexError", words)
-    return SymbolicArray(trace.compute(positions.cells.shape, I64, counted), trace)
+    if not extent.is_constant:
+        return Many(traced=within(constant_array(positions), extent, axis))
+    trace = current_trace()
+    counted = [_point(Affine.of(int(number)), extent, axis, trace).at.offset for number in positions.flat]
+    return Many(constant=np.array(counted, np.int64).reshape(positions.shape))

@@ -1,0 +1,164 @@
+"""Arithmetic and questions about extents, some of which are known only when the compiled function runs.
+
+An extent is an affine expression; the ranges of its symbols decide most questions while tracing. What they
+leave open becomes a check, or a number bound to a symbol of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..ir.dtype import BOOL, I64
+from ..ir.expr import Apply, Const, Expr, Index
+from ..ir.index import Affine
+from ..ir.ops import op
+from .integer import number
+from .trace import Trace, current_trace
+
+__all__ = [
+    "ONE",
+    "ZERO",
+    "agree",
+    "as_expr",
+    "divided",
+    "greater",
+    "is_at_least",
+    "least",
+    "lesser",
+    "most",
+    "numbers",
+    "product",
+    "require_at_least",
+    "same_shape",
+    "total",
+]
+
+ZERO, ONE = Affine.of(0), Affine.of(1)
+
+
+def least(value: Affine) -> int | None:
+    """The smallest value by the ranges of the symbols; None when there is no bound."""
+    low = value.offset
+    for coefficient, symbol in value.terms:
+        last = None if symbol.upper is None else symbol.upper - 1
+        end = symbol.lower if coefficient > 0 else last
+        if end is None:
+            return None
+        low += coefficient * end
+    return low
+
+
+def most(value: Affine) -> int | None:
+    """The largest value by the ranges of the symbols; None when there is no bound."""
+    low = least(-value)
+    return None if low is None else -low
+
+
+def is_at_least(value: Affine, low: int) -> bool:
+    """Whether the value certainly is `low` or more."""
+    known = least(value)
+    return known is not None and known >= low
+
+
+def agree(first: Affine, second: Affine, words: str, exception: str = "ValueError") -> bool:
+    """Whether two extents are equal. False where they certainly differ; where the ranges leave it open,
+    True, and the compiled function raises the exception with these words if they differ."""
+    if first == second:
+        return True
+    if is_at_least(first - second, 1) or is_at_least(second - first, 1):
+        return False
+    equal = Apply(op("equal"), (as_expr(first), as_expr(second)), BOOL)
+    current_trace().check((), lambda _: equal, exception, words)
+    return True
+
+
+def same_shape(first: Sequence[Affine], second: Sequence[Affine], words: str) -> bool:
+    """Whether two shapes are equal, as `agree` answers for extents."""
+    pairs = zip(first, second, strict=False)
+    return len(first) == len(second) and all(agree(one, other, words) for one, other in pairs)
+
+
+def require_at_least(value: Affine, low: int, exception: str, words: str) -> bool:
+    """Whether the value may be `low` or more; where it may also be less, the compiled function raises."""
+    if is_at_least(value, low):
+        return True
+    if is_at_least(-value, 1 - low):
+        return False
+    enough = Apply(op("greater_equal"), (as_expr(value), Const(low, I64)), BOOL)
+    current_trace().check((), lambda _: enough, exception, words)
+    return True
+
+
+def lesser(one: Affine, other: Affine) -> Affine:
+    """The smaller of two numbers."""
+    if is_at_least(other - one, 0):
+        return one
+    if is_at_least(one - other, 0):
+        return other
+    lows, highs = (least(one), least(other)), (most(one), most(other))
+    low = None if None in lows else min(lows)  # type: ignore[type-var]
+    return _bound("minimum", one, other, low, min((end for end in highs if end is not None), default=None))
+
+
+def greater(one: Affine, other: Affine) -> Affine:
+    """The larger of two numbers."""
+    if is_at_least(one - other, 0):
+        return one
+    if is_at_least(other - one, 0):
+        return other
+    lows, highs = (least(one), least(other)), (most(one), most(other))
+    high = None if None in highs else max(highs)  # type: ignore[type-var]
+    return _bound("maximum", one, other, max((end for end in lows if end is not None), default=None), high)
+
+
+def divided(value: Affine, divisor: int) -> Affine:
+    """The quotient by a positive number, rounded down."""
+    if all(coefficient % divisor == 0 for coefficient, _ in value.terms):
+        return Affine(tuple((c // divisor, s) for c, s in value.terms), value.offset // divisor)
+    low, high = least(value), most(value)
+    return _bound(
+        "floor_divide",
+        value,
+        Affine.of(divisor),
+        None if low is None else low // divisor,
+        None if high is None else high // divisor,
+    )
+
+
+def product(extents: Iterable[Affine]) -> Affine:
+    """The number of cells: affine where one extent at most is symbolic."""
+    result = ONE
+    for extent in extents:
+        if extent.is_constant:
+            result = result * extent.offset
+        elif result.is_constant:
+            result = extent * result.offset
+        else:
+            ends = most(result), most(extent)
+            high = None if None in ends else ends[0] * ends[1]  # type: ignore[operator]
+            result = _bound("multiply", result, extent, 0, high)
+    return result
+
+
+def total(extents: Iterable[Affine]) -> Affine:
+    """The sum."""
+    result = ZERO
+    for extent in extents:
+        result = result + extent
+    return result
+
+
+def numbers(extents: Sequence[Affine], purpose: str, trace: Trace | None = None) -> tuple[int, ...]:
+    """The extents as numbers, where nothing else will do."""
+    record = trace or current_trace()
+    return tuple(number(extent, record, purpose) for extent in extents)
+
+
+def as_expr(value: Affine) -> Expr:
+    """The number in an expression, as an int64."""
+    return Const(value.offset, I64) if value.is_constant else Index(value)
+
+
+def _bound(name: str, one: Affine, other: Affine, low: int | None, high: int | None) -> Affine:
+    value = Apply(op(name), (as_expr(one), as_expr(other)), I64)
+    return current_trace().bind(value, low, None if high is None else high + 1)
