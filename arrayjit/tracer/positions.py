@@ -20,7 +20,8 @@ from ..ir.index import Affine, Symbol, affine, row_major_strides
 from ..ir.ops import Op, op
 from .array import SymbolicArray, describe
 from .elementwise import as_array, cast, elementwise, operand_at
-from .indexing import gather, getitem
+from .gathering import gather
+from .indexing import getitem
 from .operands import deliver, is_true, reduced_axes, result_of
 from .reductions import accumulate_over
 from .registry import implements, method

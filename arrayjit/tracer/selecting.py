@@ -25,7 +25,8 @@ from .elementwise import (
     operand_at,
     views_of,
 )
-from .indexing import gather, getitem
+from .gathering import gather
+from .indexing import getitem
 from .layout import is_laid_out, kept_order
 from .operands import arrays_of, axis_of, common_dtype, deliver, is_given, result_of
 from .reductions import reduce_array
