@@ -147,7 +147,7 @@ DIFFERENTIAL_EQUATIONS = (
         check=check_adi,
     ),
     Kernel(
-        "cavity flow",
+        "cavity_flow",
         cavity_flow,
         make_cavity_flow,
         {

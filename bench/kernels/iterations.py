@@ -67,7 +67,7 @@ def check_mandelbrot(arguments, results):
 
 ITERATIONS = (
     Kernel(
-        "floyd warshall",
+        "floyd_warshall",
         floyd_warshall,
         make_floyd_warshall,
         {"small": {"n": 11}, "medium": {"n": 200}, "large": {"n": 700}},

@@ -217,7 +217,7 @@ LINEAR_ALGEBRA = (
         check=check_syrk,
     ),
     Kernel(
-        "tanh of trace",
+        "tanh_of_trace",
         tanh_of_trace,
         make_tanh_of_trace,
         {"small": {"n": 13}, "medium": {"n": 2000}, "large": {"n": 8000}},
@@ -225,7 +225,7 @@ LINEAR_ALGEBRA = (
         check=check_tanh_of_trace,
     ),
     Kernel(
-        "sparse product",
+        "sparse_product",
         sparse_product,
         make_sparse_product,
         {

@@ -85,7 +85,7 @@ OBSERVATIONS = (
         check=check_covariance,
     ),
     Kernel(
-        "azimuthal integration",
+        "azimuthal_integration",
         azimuthal_integration,
         make_azimuthal_integration,
         {

@@ -108,7 +108,7 @@ def check_horizontal_diffusion(arguments, results):
 
 STENCILS = (
     Kernel(
-        "jacobi 2d",
+        "jacobi_2d",
         jacobi_2d,
         make_jacobi_2d,
         {
@@ -121,7 +121,7 @@ STENCILS = (
         tolerance=EXACT,
     ),
     Kernel(
-        "fdtd 2d",
+        "fdtd_2d",
         fdtd_2d,
         make_fdtd_2d,
         {
@@ -134,7 +134,7 @@ STENCILS = (
         tolerance=EXACT,
     ),
     Kernel(
-        "horizontal diffusion",
+        "horizontal_diffusion",
         horizontal_diffusion,
         make_horizontal_diffusion,
         {
