@@ -250,6 +250,7 @@ def _require_owned(array: SymbolicArray, trace: Trace) -> None:
             details=(describe(array),),
             fix="return the array from the function that made it; do not keep it in a global or an object",
         )
+    trace.require_alive((array.cells.tensor.storage,))
 
 
 def _aligned(shape: tuple[Affine, ...], position: Sequence[Affine]) -> tuple[Affine, ...]:

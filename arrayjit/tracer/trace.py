@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LeakedArrayError, Location
+from ..errors import LeakedArrayError, Location, UnsupportedError
 from ..ir.assign import ArrayParam, Assign, Bind, Check, Computation, Loop, Param, Statement, statements
 from ..ir.dtype import DType, from_numpy
 from ..ir.expr import Expr, Gather, Index, Load
@@ -113,7 +113,8 @@ class Trace:
         self.notes: list[str] = []
         self._scopes = [Scope()]
         self._origins: dict[Symbol | Tensor, Origin] = {}
-        self._gone: dict[Symbol | Tensor, Site] = {}
+        self._gone: dict[Symbol | Tensor, Site | Reason] = {}
+        self._perhaps_one: dict[Tensor, dict[Tensor, Reason]] = {}
         self.captured: list[tuple[Tensor, np.ndarray]] = []
         self.namespace: Any = None
         self._fingerprints: list[int] = []
@@ -136,6 +137,7 @@ class Trace:
         if isinstance(statement, Assign):
             storage = statement.into.storage
             self._written.add(storage)
+            self._separate(storage)
             known = self._known.pop(storage, None)
             if self._origins.pop(storage, None) is not None or known is not None:
                 self._rewritten.append(storage)
@@ -242,23 +244,42 @@ class Trace:
             self._gone.update(dict.fromkeys(scope.symbols, site))
         return tuple(scope.statements)
 
-    def discard(self, mark: Mark, site: Site) -> set[Tensor]:
+    def discard(self, mark: Mark, cause: Site | Reason) -> set[Tensor]:
         """Forget all that was recorded since the mark, but what it wrote: the numbers in that are no longer
         known. Returns the storages that were written and had been there before."""
         del self._scopes[mark.depth :]
+        written = self.bury(mark, tuple(self._scopes.pop().statements), cause)
+        self._written = set(mark.written)
+        self._known = {tensor: held for tensor, held in mark.known.items() if tensor not in written}
+        return written
+
+    def bury(self, mark: Mark, body: tuple[Statement, ...], cause: Site | Reason) -> set[Tensor]:
+        """What the body made since the mark is gone. Returns the storages that it wrote and that had been
+        there before."""
         written: set[Tensor] = set()
-        for statement in statements(tuple(self._scopes.pop().statements)):
+        for statement in statements(body):
             match statement:
                 case Assign(into=into):
                     written.add(into.storage)
                 case Bind(symbol=symbol) | Loop(symbol=symbol):
-                    self._gone[symbol] = site
+                    self._gone[symbol] = cause
                 case _:
                     pass
-        self._gone.update((tensor, site) for tensor in written if self._is_new(tensor, mark))
-        self._written = set(mark.written)
-        self._known = {tensor: held for tensor, held in mark.known.items() if tensor not in written}
-        return {tensor for tensor in written if not self._is_new(tensor, mark)}
+        made = {tensor for tensor in written if self._is_new(tensor, mark)}
+        self._gone.update(dict.fromkeys(made, cause))
+        return written - made
+
+    def may_be_one(self, one: Tensor, other: Tensor, reason: Reason) -> None:
+        """Note that these are the same array of the user's or not, as the compiled function finds: once one
+        of them is written, what the other holds is not known."""
+        self._perhaps_one.setdefault(one, {})[other] = reason
+        self._perhaps_one.setdefault(other, {})[one] = reason
+
+    def _separate(self, written: Tensor) -> None:
+        for other, reason in self._perhaps_one.pop(written, {}).items():
+            if other not in self._fresh:
+                raise UnsupportedError(reason.what, loc=user_location(), fix=reason.fix)
+            self._gone[other] = reason
 
     def assumed_too_much(self, mark: Mark) -> bool:
         """Whether something was rewritten since the mark whose value was taken for known before it."""
@@ -272,14 +293,19 @@ class Trace:
         self._gone[symbol] = site
 
     def require_alive(self, parts: Iterable[Symbol | Tensor]) -> None:
-        """Raise Retrace if a value is used that ended with a loop, which is then unrolled."""
+        """Raise if a value is used that has ended: Retrace where it ended with a loop, which is then
+        unrolled, else UnsupportedError."""
         if not self._gone:
             return
         for part in parts:
-            site = self._gone.get(part)
-            if site is not None:
-                words = "a value that a loop made is used after it, out of an object or a container"
-                raise Retrace({site: Reason(words, user_location())})
+            match self._gone.get(part):
+                case Site() as site:
+                    words = "a value that a loop made is used after it, out of an object or a container"
+                    raise Retrace({site: Reason(words, user_location())})
+                case Reason(what=what, fix=fix):
+                    raise UnsupportedError(what, loc=user_location(), fix=fix)
+                case None:
+                    pass
 
     @contextmanager
     def loop(self, lo: Extent, hi: Extent) -> Iterator[Affine]:
