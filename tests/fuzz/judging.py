@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -20,7 +21,7 @@ from arrayjit.tracer.function import trace_function
 from arrayjit.tracer.signature import StaticArguments, key_of
 from arrayjit.tracer.tree import unflatten
 
-__all__ = ["TARGETS", "Difference", "assert_like_numpy"]
+__all__ = ["TARGETS", "Difference", "Rules", "assert_calls_like_numpy", "assert_like_numpy"]
 
 TARGETS = ("interp", "sync_llvm")
 # What arrayjit says it does not do, where NumPy does it; nothing else may be refused.
@@ -40,40 +41,62 @@ class Difference(AssertionError):
     """The program does not do what it does in NumPy."""
 
 
+def _says_so(error: Exception) -> bool:
+    return isinstance(error, arrayjit.UnsupportedError) and any(text in str(error) for text in REFUSALS)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What may differ: `tolerances` of the results by their places, what arrayjit `refuses`, and whether a
+    NumPy number may stand for a Python number of its value."""
+
+    tolerances: Tolerances = field(default_factory=dict)
+    refuses: Callable[[Exception], bool] = _says_so
+    numbers_alike: bool = False
+
+
 def assert_like_numpy(
     program: Program, make: Maker, approximate: Tolerances | None = None, targets: tuple[str, ...] = TARGETS
 ) -> str:
     """Raises Difference unless results, arguments, shared memory and exceptions are NumPy's, on each target
     and at the second call too. Says how it went: "same", "raised" or "refused"."""
-    tolerances = approximate or {}
+    return assert_calls_like_numpy(program, [make], Rules(approximate or {}), targets)[-1]
+
+
+def assert_calls_like_numpy(
+    program: Program, makers: Sequence[Maker], rules: Rules, targets: tuple[str, ...] = TARGETS
+) -> list[str]:
+    """The same for one function called with the arguments of each maker in turn, twice."""
     jitted = arrayjit.jit(program)
-    verdict = "same"
+    verdicts: list[str] = []
     for target in targets:
         ours = jitted.on(target)
-        for _ in range(2):
+        for make in makers:
             try:
-                verdict = _compare(program, make, ours, tolerances)
+                verdicts.append(_compare(program, make, ours, rules))
+                misses = jitted.stats().misses
+                _compare(program, make, ours, rules)
             except (Difference, CompilerBug) as error:
-                stage = _first_wrong_stage(program, make, tolerances, target)
+                stage = _first_wrong_stage(program, make, rules, target)
                 raise Difference(f"target {target}, first wrong stage {stage}\n{error}") from error
-        if verdict == "same" and jitted.stats().hits != jitted.stats().misses:
-            raise Difference(f"target {target}: the second call compiled again: {jitted.stats().reasons}")
-    return verdict
+            if verdicts[-1] == "same" and jitted.stats().misses != misses:
+                raise Difference(f"target {target}: the second call compiled again: {jitted.stats().reasons}")
+    return verdicts
 
 
-def _compare(program: Program, make: Maker, ours: Program, tolerances: Tolerances) -> str:
+def _compare(program: Program, make: Maker, ours: Program, rules: Rules) -> str:
     plain, traced = make(), make()
     with np.errstate(all="ignore"):
         wanted, error = _outcome(program, plain)
     got, our_error = _outcome(ours, traced)
-    if isinstance(our_error, arrayjit.UnsupportedError) and any(text in str(our_error) for text in REFUSALS):
+    if our_error is not None and rules.refuses(our_error):
         return "refused"
     if error is not None or our_error is not None:
         if error is None or not isinstance(our_error, _caught_as(error)):
             raise Difference(f"NumPy: {error!r}\narrayjit: {our_error!r}") from our_error
         return "raised"
-    _require_same(got, wanted, tolerances)
-    _require_same(traced, plain, {})
+    _require_same(got, wanted, rules)
+    _require_same(traced, plain, Rules())
     _require_same_memory([*got, *traced], [*wanted, *plain])
     return "same"
 
@@ -92,11 +115,17 @@ def _caught_as(error: Exception) -> type[Exception]:
     return next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
 
 
-def _require_same(got: Any, wanted: Any, tolerances: Tolerances) -> None:
+def _require_same(got: Any, wanted: Any, rules: Rules) -> None:
     if type(got) is not type(wanted) or len(got) != len(wanted):
         raise Difference(f"NumPy: {wanted!r}\narrayjit: {got!r}")
     for place, (left, right) in enumerate(zip(got, wanted, strict=True)):
-        _require_same_value(left, right, tolerances.get(place), f"value {place}")
+        if rules.numbers_alike and type(left) is not type(right) and not _is_array(left, right):
+            left, right = float(left), float(right)
+        _require_same_value(left, right, rules.tolerances.get(place), f"value {place}")
+
+
+def _is_array(*values: Any) -> bool:
+    return not all(isinstance(value, (bool, int, float, np.generic)) for value in values)
 
 
 def _require_same_value(got: Any, wanted: Any, tolerance: Any, what: str) -> None:
@@ -142,10 +171,10 @@ def _require_same_memory(got: list[Any], wanted: list[Any]) -> None:
         if right.flags.writeable:
             mark = np.arange(right.size).reshape(right.shape) + number
             left[...] = right[...] = mark.astype(right.dtype)
-    _require_same(ours, theirs, {})
+    _require_same(ours, theirs, Rules())
 
 
-def _first_wrong_stage(program: Program, make: Maker, tolerances: Tolerances, target: str) -> str:
+def _first_wrong_stage(program: Program, make: Maker, rules: Rules, target: str) -> str:
     """The first stage between trace and native code whose program, interpreted, differs from NumPy's."""
     statics = StaticArguments()
     try:
@@ -168,7 +197,7 @@ def _first_wrong_stage(program: Program, make: Maker, tolerances: Tolerances, ta
     try:
         for name, execute in _stages(traced.computation, target):
             try:
-                _compare(program, make, interpreted(execute), tolerances)
+                _compare(program, make, interpreted(execute), rules)
             except (Difference, CompilerBug):
                 return name
     except Exception as error:

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-__all__ = ["Draw", "Writer", "Written"]
+__all__ = ["INDENT", "Draw", "LoopProgram", "Writer", "Written"]
+
+INDENT = "    "
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -47,12 +49,53 @@ class Written:
 
     def load(self) -> tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]:
         """The function and the maker of its arguments; errors show their source lines."""
-        text = str(self)
-        name = f"written-{next(_numbers)}.py"
-        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-        names: dict[str, Any] = {}
-        exec(compile(text, name, "exec"), names)
+        names = _run(str(self))
         return names["program"], names["make"]
+
+
+@dataclass(frozen=True)
+class LoopProgram:
+    """Helper functions, the function's parameters, lines and results, and the arguments of each call.
+
+    `bounded` says that an argument bounds a loop: one that may run zero times gives the NumPy number where
+    Python keeps the number that it started from."""
+
+    helpers: tuple[str, ...]
+    parameters: tuple[str, ...]
+    body: tuple[str, ...]
+    results: tuple[str, ...]
+    calls: tuple[tuple[str, ...], ...]
+    bounded: bool
+    features: frozenset[str]
+
+    def __str__(self) -> str:
+        names = ", ".join(self.parameters)
+        returned = f"return ({', '.join(self.results)},)" if self.results else "return ()"
+        parts = [*self.helpers, _function(f"program({names})", (*self.body, returned))]
+        for number, lines in enumerate(self.calls):
+            parts.append(_function(f"make{number}()", (*lines, f"return {names},")))
+        return "import numpy as np\n\n\n" + "\n\n\n".join(parts) + "\n"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(f"\n{self}")
+
+    def load(self) -> tuple[Callable[..., Any], list[Callable[[], tuple[Any, ...]]]]:
+        """The function and the makers of its arguments; errors show their source lines."""
+        names = _run(str(self))
+        return names["program"], [names[f"make{number}"] for number in range(len(self.calls))]
+
+
+def _function(head: str, lines: tuple[str, ...]) -> str:
+    return "\n".join((f"def {head}:", *(INDENT + line for line in lines)))
+
+
+def _run(text: str) -> dict[str, Any]:
+    """The names that a program defines."""
+    name = f"written-{next(_numbers)}.py"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    names: dict[str, Any] = {}
+    exec(compile(text, name, "exec"), names)
+    return names
 
 
 class Writer:

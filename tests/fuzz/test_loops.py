@@ -1,0 +1,42 @@
+"""Python's loops mean what they mean in Python, in random programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from budget import examples
+from hypothesis import given
+from judging import Rules, assert_calls_like_numpy
+from loops import loop_programs
+from written import LoopProgram
+
+import arrayjit
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of empty means and the like
+
+MOST_REFUSED = 0.15
+
+
+def is_refusal(error: Exception) -> bool:
+    return isinstance(error, (arrayjit.UnsupportedError, arrayjit.ConcretizationError))
+
+
+@pytest.mark.parametrize(("target", "count"), [("interp", 1500), ("sync_llvm", 500)])
+def test_loops(target: str, count: int) -> None:
+    """Few programs may be refused; the message counts them by feature."""
+    programs, refused = Counter[str](), Counter[str]()
+
+    @examples(count)
+    @given(loop_programs())
+    def run(program: LoopProgram) -> None:
+        rules = Rules(refuses=is_refusal, numbers_alike=program.bounded)
+        verdicts = assert_calls_like_numpy(*program.load(), rules, (target,))
+        features = ["all", *program.features]
+        programs.update(features)
+        if "refused" in verdicts:
+            refused.update(features)
+
+    run()
+    rates = {feature: f"{refused[feature]} of {tried}" for feature, tried in programs.items()}
+    assert refused["all"] <= MOST_REFUSED * programs["all"], rates
