@@ -2,7 +2,8 @@
 
 A program is written statement by statement and run plainly after each one, so that what NumPy refuses is
 left out, most of the time. Names tell what they hold: `s` a number, `c` a counter, `b` a bool, `o` None at
-first, `u` a vector of length n, `M` a matrix of n by n, `w` a list, `i` an index below n, `e` an element,
+first, `u` a vector of length n, `M` a matrix of n by n, `w` a list, `p` a
+number and a vector, `d` a dict of them, `i` an index below n, `e` an element,
 `r` a row. Numbers stay small and dyadic, so that every sum is exact in any order.
 """
 
@@ -35,6 +36,8 @@ STARTS = {
     "b": ("False", "True"),
     "o": ("None",),
     "w": ("[]",),
+    "p": ("(0.0, x)", "(x.sum(), np.zeros(n))", "(1.0, x[::-1])"),
+    "d": ('{"a": x.sum(), "b": y}', '{"a": 0.0, "b": x + 1}'),
 }
 HELPERS = (
     "def {0}(z, q):\n    for j in range(len(z)):\n        z[j] = z[j] + q\n    return z[:1].sum()",
@@ -106,7 +109,7 @@ class _Writer(Operands):
     def starts(self) -> None:
         self.emit("n = len(x)")
         for _ in range(self.integer(2, 5)):
-            kind = self.choose("s", "s", "s", "u", "u", "u", "c", "M", "M", "b", "o", "w")
+            kind = self.choose("s", "s", "s", "u", "u", "u", "c", "M", "M", "b", "o", "w", "p", "d")
             # What a loop that may run zero times leaves must be of the kind that it would have made.
             options = STARTS[kind][:5] if self.bounded else STARTS[kind]
             self.bind(self.fresh(kind), self.choose(*options))
@@ -130,11 +133,11 @@ class _Writer(Operands):
         self.known, self.assigned, self.features = before[1], before[2], before[3]
 
     def program(self) -> LoopProgram:
-        results = [name for name in self.known if name[0] in "scbouMwie"]
+        results = [name for name in self.known if name[0] in "scbouMwpie"]
         maybe = sorted(name for name in self.assigned if name[0] in "sie" and name not in results)
         if maybe and self.seldom(6):
             results.append(self.choose(*maybe))
-        shown = [f"tuple({name})" if name[0] == "w" else name for name in results]
+        shown = [f"*{name}" if name[0] in "wp" else name for name in results]
         return self._program(tuple(shown))
 
     def _program(self, results: tuple[str, ...]) -> LoopProgram:
@@ -248,27 +251,20 @@ class _Writer(Operands):
 
     def _leave(self) -> None:
         self.features.add("break")
-        self.emit(f"if {self._condition()}:\n{INDENT}{self.choose('break', 'continue', 'break')}")
+        numbers = "".join(f"{name}, " for name in self.names("s"))
+        leaving = self.choose("break", "continue", "break", f"return ({numbers})")
+        self.emit(f"if {self._condition()}:\n{INDENT}{leaving}")
 
     # ---- statements ----------------------------------------------------------------------------------
 
     def statement(self) -> None:
-        kinds = [
-            *(self._store, self._accumulate, self._recur, self._recur, self._store, self._store),
-            *(
-                self._augment,
-                self._augment,
-                self._rebind_vector,
-                self._swap,
-                self._swap,
-                self._alias,
-                self._previous,
-            ),
-            *(self._count, self._chain, self._out, self._exchange, self._rows, self._call, self._whole),
-            *(self._find, self._find, self._flag, self._masked, self._scattered),
-        ]
+        weights = {self._store: 4, self._accumulate: 2, self._recur: 2, self._augment: 2, self._swap: 2}
+        weights |= {self._rebind_vector: 2, self._alias: 2, self._previous: 1, self._count: 1, self._chain: 1}
+        weights |= {self._out: 1, self._exchange: 1, self._rows: 1, self._call: 1, self._whole: 1}
+        weights |= {self._find: 2, self._flag: 1, self._pair: 2, self._masked: 1, self._scattered: 1}
         if self.in_loop:
-            kinds += [self._if, self._append, self._inner, self._nonlocal, self._while]
+            weights |= {self._if: 1, self._append: 2, self._inner: 1, self._nonlocal: 1, self._while: 1}
+        kinds = [kind for kind, weight in weights.items() for _ in range(weight)]
         start = len(self.body)
         while len(self.body) == start:  # some need names of a kind that the program lacks
             self.choose(*kinds)()
@@ -440,11 +436,32 @@ class _Writer(Operands):
             options = ["n > 3", *(("k > 1",) if self.bounded else ())]
         return str(self.choose(*options))
 
+    def _pair(self) -> None:
+        """A tuple of carried values, put together or taken apart."""
+        if name := self.some("p"):
+            self.features.add("tuple")
+            number, vector = self.some("s") or self.fresh("s"), self.some("u") or self.fresh("u")
+            if self.integer(0, 2) == 0:
+                self.emit(f"{number}, {vector} = {name}")
+                self.now_known(number, vector)
+            else:
+                old, changed = f"{name}[0]", f"{name}[1]"
+                value = self.choose(self.number(), f"{old} + {self.number(0)}", old)
+                array = self.choose(self.fresh_vector(), f"{changed}[::-1] + 1", changed, self.row())
+                self.bind(name, f"({value}, {array})")
+
     def _append(self) -> None:
         """A container that the body changes."""
-        if name := self.some("w"):
+        name, other = self.some("w"), self.some("d")
+        if name and self.integer(0, 1):
             self.features.add("container")
             self.emit(f"{name}.append({self.choose(self.number(), self.fresh_vector())})")
+        elif other:
+            self.features.add("container")
+            key = self.choose("'a'", "'b'", *self.indices)
+            value = f"{other}['b'] + 1" if key == "'b'" else self.number(0)
+            self.emit(f"{other}[{key}] = {value}")
+            self.emit(f"{self.cell()} = {other}['a'] + {other}['b'][-1]")
 
     def _inner(self) -> None:
         """Numbers of a range that a comprehension or a generator takes one by one."""
@@ -479,8 +496,8 @@ class _Writer(Operands):
 
 def _exact(value: Any) -> bool:
     """Whether sums of such numbers are the same in any order."""
-    if isinstance(value, list):
-        return all(map(_exact, value))
+    if isinstance(value, (list, tuple, dict)):
+        return all(map(_exact, value.values() if isinstance(value, dict) else value))
     if value is None:
         return True
     numbers = np.asarray(value).astype("f8") * FINEST

@@ -1,0 +1,481 @@
+"""The rules of docs/loops.md: which loops are kept, what they carry, what is left after them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import assert_same
+from rolling import assert_kept, assert_like_numpy, assert_unrolled, length
+
+import arrayjit
+from arrayjit.errors import ConcretizationError, UnsupportedError
+
+HERE = Path(__file__).parent
+RULES = HERE.parents[1] / "docs" / "loops.md"
+
+x10 = np.arange(10.0) - 3
+square = np.arange(36.0).reshape(6, 6)
+
+
+# ---- which loops are kept ----------------------------------------------------------------------------
+
+
+def running_sum(x: Any) -> Any:
+    total = 0.0
+    for i in range(len(x)):
+        total = total + x[i]
+        x[i] = total
+    return total
+
+
+def test_a_loop_is_recorded_once() -> None:
+    assert_kept(running_sum)
+    assert_like_numpy(running_sum, (x10,), (np.ones(1000),))
+
+
+def test_a_short_loop_is_unrolled() -> None:
+    def halved(x: Any) -> Any:
+        for _ in range(4):
+            x = x / 2
+        return x
+
+    assert "for" not in arrayjit.jit(halved).lower(np.float64(1)).as_text("assignments")
+    assert_like_numpy(halved, (x10,))
+
+
+BOUNDS: dict[str, Callable[[Any, int], range]] = {
+    "a constant": lambda x, k: range(7),
+    "a size": lambda x, k: range(len(x)),
+    "an argument": lambda x, k: range(k),
+    "from an argument to a size": lambda x, k: range(k, len(x)),
+    "backward": lambda x, k: range(len(x) - 1, -1, -1),
+    "backward from an argument": lambda x, k: range(k, 0, -1),
+    "every other": lambda x, k: range(0, len(x), 2),
+    "every third backward": lambda x, k: range(len(x) - 1, 0, -3),
+    "every other up to an argument": lambda x, k: range(1, k, 2),
+    "none": lambda x, k: range(5, 2),
+}
+
+
+@pytest.mark.parametrize("bounds", BOUNDS.values(), ids=BOUNDS)
+def test_bounds_of_every_kind(bounds: Callable[[Any, int], range]) -> None:
+    def visited(x: Any, k: int) -> Any:
+        order = 1.0
+        for i in bounds(x, k):
+            x[i] += order
+            order = order + 1
+        return order * 1.0
+
+    assert_like_numpy(visited, (x10, 6), (x10, 9), (x10, 1))
+
+
+def triangle(m: Any) -> Any:
+    for i in range(len(m)):
+        for j in range(i + 1, len(m)):
+            m[j, i] = m[i, j] - m[j - i - 1, i]
+    for i in range(len(m) - 1, 0, -1):
+        for j in range(i, 0, -1):
+            m[i, j] += m[i, :j].sum() + m[j, j:] @ m[j:, i]
+    return m[::-1]
+
+
+def test_nested_loops() -> None:
+    assert length(triangle, np.ones((5, 5))) == length(triangle, np.ones((50, 50)))
+    assert_like_numpy(triangle, (square,), (square[:5, :5],))
+
+
+def smoothed(x: Any, weight: float) -> Any:
+    before = x[0]
+    for i in range(1, len(x)):
+        before = weight * before + x[i]
+        x[i] = before
+    return before
+
+
+def test_loops_in_helper_functions() -> None:
+    def rows(m: Any) -> Any:
+        last = m[:, 0].copy()
+        for i in range(len(m)):
+            last[i] = smoothed(m[i], 2.0) + smoothed(m[i, 2:], 1.0)
+        return last
+
+    assert length(rows, np.ones((5, 5))) == length(rows, np.ones((50, 50)))
+    assert_like_numpy(rows, (square,))
+
+
+def over_rows(m: Any) -> Any:
+    total = m[0] * 0
+    for row in m:
+        total = total + row
+        row += total
+    return total
+
+
+def over_cells(m: Any) -> Any:
+    total = 0.0
+    for cell in m[0]:
+        total = total * 2 + cell
+    return total
+
+
+def over_enumerated(m: Any) -> None:
+    for number, row in enumerate(m, 1):
+        row *= number
+
+
+def over_zipped(m: Any) -> Any:
+    total = 0.0
+    for row, cell, n in zip(m[1:], m[0], range(100), strict=False):
+        row[:] = row[::-1] + cell
+        total = total + row[0] * n
+    return total
+
+
+def over_reversed(m: Any) -> Any:
+    total = 0.0
+    for i in reversed(range(len(m))):
+        total = total * 2 + m[i, i]
+    for row in reversed(m):
+        row -= total
+    return total
+
+
+def over_pairs(m: Any) -> Any:
+    total = 0.0
+    for i, (row, cell) in enumerate(zip(m, m.T[0], strict=True)):
+        total = total + row[i] * cell
+    return total
+
+
+@pytest.mark.parametrize(
+    "program", [over_rows, over_cells, over_enumerated, over_zipped, over_reversed, over_pairs]
+)
+def test_arrays_are_iterated(program: Callable[[Any], Any]) -> None:
+    assert length(program, np.ones((6, 6))) == length(program, np.ones((60, 60)))
+    assert_like_numpy(program, (square,))
+
+
+def test_comprehensions_take_numbers() -> None:
+    names = ["a", "b", "c", "d", "e", "f"]
+
+    def program(x: Any) -> Any:
+        a, b, *others = range(len(x))
+        weights = {name: x[i] for i, name in zip(range(6), names, strict=True)}
+        halves = sum(x[i] / 2 for i in range(len(x)))
+        return weights["c"], halves, x[list(range(3))], x[a] + x[b], len(others), max(range(len(x)))
+
+    assert_like_numpy(program, (x10,))
+
+
+def test_the_explicit_range_is_never_unrolled() -> None:
+    def halved(x: Any) -> Any:
+        for _ in arrayjit.range(3):
+            x = x / 2
+        return x
+
+    def needing(x: Any) -> Any:
+        for i in arrayjit.range(6):
+            if i % 2:
+                x = x / 2
+        return x
+
+    assert "range(" in arrayjit.jit(halved).lower(x10).as_text("assignments")
+    assert_like_numpy(halved, (x10,))
+    assert list(arrayjit.range(2, 5)) == [2, 3, 4]
+    with pytest.raises((ConcretizationError, UnsupportedError), match="loop"):
+        arrayjit.jit(needing)(x10)
+
+
+def test_a_while_over_numbers_runs_while_tracing() -> None:
+    def program(x: Any) -> Any:
+        step = len(x)
+        while step > 1:
+            step //= 2
+            x[:step] += x[-step:]
+        return x[0]
+
+    assert_like_numpy(program, (x10,))
+
+
+# ---- what an iteration hands to the next -------------------------------------------------------------
+
+
+def fibonacci(x: Any) -> Any:
+    a, b = x[0], x[1]
+    for _ in range(len(x)):
+        a, b = b, a + b
+    return a, b
+
+
+def rebound_array(x: Any) -> Any:
+    y = x * 0
+    for i in range(len(x)):
+        y = y[::-1] * 2 - x[i]
+    return y
+
+
+def rebound_bool(x: Any) -> Any:
+    found = False
+    for i in range(len(x)):
+        found = found | (x[i] > 4)
+    return found
+
+
+def polynomial(x: Any) -> Any:
+    value, power = 0.0, 1.0
+    for coefficient in x:
+        value = value + coefficient * power
+        power = power * 0.5
+    return value
+
+
+@pytest.mark.parametrize("program", [fibonacci, rebound_array, rebound_bool, polynomial])
+def test_rebound_names_are_carried(program: Callable[[Any], Any]) -> None:
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
+def test_names_in_a_tuple_are_carried() -> None:
+    def program(x: Any) -> Any:
+        state = (x[0] * 0, (x[:2] * 0, 1.0))
+        for i in range(len(x)):
+            total, (pair, factor) = state
+            state = (total + x[i] * factor, (pair[::-1] + total, factor * 2))
+        return state
+
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
+def test_names_of_enclosing_functions_are_carried() -> None:
+    def program(x: Any) -> Any:
+        total = x[0] * 0
+
+        def plus(value: Any) -> Any:
+            return total + value
+
+        for i in range(len(x)):
+            total = plus(x[i]) * 2
+        return total
+
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
+def kept_number(x: Any) -> Any:
+    total = x[0]
+    first = total
+    before = total
+    for i in range(1, len(x)):
+        before = total
+        total = total * 2 + x[i] - first
+    return total, before, first
+
+
+def kept_array(x: Any) -> Any:
+    state = x + 1
+    start, before = state, state
+    for i in range(len(x)):
+        before, state = state, state * 2 - start
+        before[i] = 7
+    return state, before, start
+
+
+@pytest.mark.parametrize("program", [kept_number, kept_array])
+def test_another_name_keeps_the_old_value(program: Callable[[Any], Any]) -> None:
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
+def ping_pong(x: Any) -> Any:
+    u, v = x.copy(), x * 0
+    for _ in range(len(x)):
+        v[1:-1] = u[:-2] + u[2:]
+        u, v = v, u
+    return u, v
+
+
+def three_in_turn(x: Any) -> Any:
+    u, v, w = x + 1, x + 2, x + 3
+    for i in range(len(x)):
+        u[i] = v[0] + w[-1]
+        u, v, w = v, w, u
+    return u, v, w
+
+
+@pytest.mark.parametrize("program", [ping_pong, three_in_turn])
+@pytest.mark.parametrize("size", [1, 5, 6, 7, 12])
+def test_names_that_exchange_arrays(program: Callable[[Any], Any], size: int) -> None:
+    assert_kept(program)
+    assert_like_numpy(program, (np.arange(float(size)),))
+
+
+def test_names_that_exchange_arrays_are_not_copied() -> None:
+    text = arrayjit.jit(ping_pong).lower(np.ones(100)).as_text("assignments")
+    (loop,) = text.split("for ")[1:2]
+    assert text.count("for ") >= 1
+    assert loop.count("= ") <= 4, text
+
+
+def test_a_view_that_moves_stays_a_view() -> None:
+    def program(m: Any) -> Any:
+        before = m[0]
+        for i in range(1, len(m)):
+            before += m[i, ::-1]
+            before = m[i]
+        before[0] = 100
+        return before
+
+    assert length(program, np.ones((5, 5))) == length(program, np.ones((50, 50)))
+    assert_like_numpy(program, (square,))
+
+
+def test_a_counter_moves_with_the_loop() -> None:
+    def program(x: Any) -> Any:
+        at, last = 1, len(x)
+        for i in range(len(x) // 2):
+            x[at] += x[last - 1] + i
+            x[at:last] *= 2
+            at += 1
+            last -= 1
+        return at, last
+
+    assert length(program, np.ones(10)) == length(program, np.ones(100))
+    assert_like_numpy(program, (x10,))
+
+
+def test_writes_are_seen_by_the_next_iteration() -> None:
+    def program(x: Any) -> Any:
+        y = np.zeros_like(x)
+        z = y[::-1]
+        for i in range(1, len(x)):
+            y[i] = y[i - 1] + z[i - 1] + x[i]
+            x[i:] += x[:-i] - z[i]
+        return y, z
+
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
+def test_a_value_may_change_its_kind_in_the_first_iteration() -> None:
+    def program(x: Any) -> Any:
+        total, best, row = 0, None, [0] * len(x)
+        for i in range(len(x)):
+            total += x[i]
+            best = x[i] if best is None else np.maximum(best, x[i])
+            row = x * total - row
+        return total, best, row
+
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
+def summed(x: Any, k: int) -> Any:
+    total = 0.0
+    for i in range(k):
+        total += x[i]
+    return total
+
+
+def test_a_number_is_converted_where_the_loop_may_not_run() -> None:
+    ours = arrayjit.jit(summed)
+    assert summed(x10, 0) == ours(x10, 0) == 0
+    assert type(summed(x10, 0)) is float
+    assert type(ours(x10, 0)) is np.float64
+    assert_same(ours(x10, 9), summed(x10, 9))
+
+
+def test_none_cannot_change_where_the_loop_may_not_run() -> None:
+    def program(x: Any, k: int) -> Any:
+        best = None
+        for i in range(k):
+            best = x[i] if best is None else np.maximum(best, x[i])
+        return best
+
+    with pytest.raises(UnsupportedError, match="best"):
+        arrayjit.jit(program)(x10, 3)
+
+
+def test_a_shape_that_grows_unrolls_the_loop() -> None:
+    def grown(x: Any) -> Any:
+        y = x[:1]
+        for i in range(len(x)):
+            y = np.append(y, x[i] + y[-1])
+        return y
+
+    def widened(x: Any) -> Any:
+        y = np.arange(3, dtype="i2")
+        for i in range(6):
+            y = y[None] + np.ones(1, "i4" if i == 3 else "i2")
+        return y
+
+    assert_unrolled(grown)
+    assert_like_numpy(grown, (x10,))
+    assert_like_numpy(widened, (x10,))
+
+
+# ---- after the loop ----------------------------------------------------------------------------------
+
+
+def test_names_have_their_last_values() -> None:
+    def program(x: Any) -> Any:
+        for i in range(1, len(x), 2):
+            doubled = x[i] * 2
+            part = x[i - 1 : i + 1]
+        part += 100
+        return i, doubled, part, x[i]
+
+    assert_kept(lambda x: program(x)[1])
+    assert_like_numpy(program, (x10,))
+
+
+def test_a_loop_of_zero_iterations_changes_nothing() -> None:
+    def program(x: Any, k: int) -> Any:
+        total, y = x[0], x * 1
+        for i in range(len(x), 3):
+            total, y, x = total + 1, y * 2, x[i]
+        for i in range(k):
+            total, y[i] = total + 1, total
+        return total, y, x
+
+    assert_like_numpy(program, (x10, 0), (x10, 2), (x10, -4))
+
+
+def test_a_name_is_unbound_after_zero_iterations() -> None:
+    def last(x: Any, k: int) -> Any:
+        for i in range(k):
+            doubled = x[i] * 2
+        return doubled
+
+    def never(x: Any) -> Any:
+        for i in range(len(x), 3):
+            doubled = x[i] * 2
+        return doubled
+
+    ours = assert_like_numpy(last, (x10, 3), (x10, 10))
+    for program, arguments in ((last, (x10, 0)), (never, (x10,))):
+        with pytest.raises(UnboundLocalError):
+            program(*arguments)
+        with pytest.raises(UnboundLocalError):
+            arrayjit.jit(program)(*arguments)
+    with pytest.raises(UnboundLocalError):
+        ours(x10, 0)
+
+
+# ---- the document ------------------------------------------------------------------------------------
+
+
+def test_every_rule_names_its_test() -> None:
+    rules = re.split(r"^\d+\. ", RULES.read_text(), flags=re.MULTILINE)[1:]
+    quoted = [re.findall(r"`(test_\w+)`", rule) for rule in rules]
+    assert [number for number, names in enumerate(quoted, 1) if not names] == []
+    files = [HERE / "test_loop_rules.py", HERE / "test_loop_unrolling.py"]
+    written = {
+        name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE)
+    }
+    assert {name for names in quoted for name in names} - written == set()

@@ -1,0 +1,265 @@
+"""The rules of docs/loops.md: when loops are unrolled, and what integers may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from rolling import TARGETS, assert_like_numpy, assert_unrolled, length
+
+import arrayjit
+from arrayjit.errors import ConcretizationError, UnsupportedError
+
+x10 = np.arange(10.0) - 3
+square = np.arange(36.0).reshape(6, 6)
+
+# ---- when a loop is unrolled -------------------------------------------------------------------------
+
+factors = [1.0, 2.0, 0.5]
+named = {0: 3.0, 1: -1.0, 2: 0.0}
+
+
+def list_index(x: Any) -> None:
+    for i in range(len(x)):
+        x[i] *= factors[i % 3]
+
+
+def condition(x: Any) -> None:
+    for i in range(len(x)):
+        if i % 2:
+            x[i] = x[i - 1]
+        else:
+            x[i] += 1
+
+
+def dict_key(x: Any) -> None:
+    for i in range(len(x)):
+        x[i] += named[i % 3]
+
+
+def text(x: Any) -> None:
+    for i in range(len(x)):
+        x[i] += len(f"{'*' * i}")
+
+
+def shape(x: Any) -> Any:
+    total = 0.0
+    for i in range(1, len(x)):
+        total = total + np.resize(x, (i, i)).sum()
+    return total
+
+
+@pytest.mark.parametrize("program", [list_index, condition, dict_key, text, shape])
+def test_a_loop_is_unrolled_where_its_index_is_needed(program: Callable[[Any], Any]) -> None:
+    assert_unrolled(program)
+    assert_like_numpy(program, (x10,))
+
+
+def test_only_the_loop_whose_index_is_needed_is_unrolled() -> None:
+    def program(m: Any) -> None:
+        for i in range(6):
+            for j in range(len(m)):
+                m[j] += factors[i % 3]
+
+    assert length(program, np.ones((5, 5))) == length(program, np.ones((50, 50)))
+    assert_like_numpy(program, (square,))
+
+
+def test_starting_again_is_not_seen() -> None:
+    class Scale:
+        def __init__(self) -> None:
+            self.history = [1.0]
+
+    def program(x: Any) -> Any:
+        scale = Scale()
+        for _ in range(2):
+            scale.history.append(2.0)
+        for i in range(len(x)):
+            x[i] *= scale.history[i % 2]
+        return len(scale.history)
+
+    assert_like_numpy(program, (x10,))
+
+
+def broken_off(x: Any) -> Any:
+    for i in range(len(x)):
+        if i == 6:
+            break
+        x[i] *= 2
+    return i
+
+
+def skipped(x: Any) -> Any:
+    for i in range(len(x)):
+        if i % 3 == 1:
+            continue
+        x[i] *= 2
+    return i
+
+
+def returned(x: Any) -> Any:
+    for i in range(len(x)):
+        x[i] *= 2
+        if i > 5:
+            return x[i]
+    return None
+
+
+@pytest.mark.parametrize("program", [broken_off, skipped, returned])
+def test_leaving_a_loop_unrolls_it(program: Callable[[Any], Any]) -> None:
+    assert_like_numpy(program, (x10,), (x10[:5],))
+
+
+def test_else_runs_unless_the_loop_was_left() -> None:
+    def program(x: Any) -> Any:
+        for i in range(len(x)):
+            x[i] += 1
+        else:
+            x *= 2
+        for i in range(len(x)):
+            if i == 5:
+                break
+        else:
+            x *= 3
+        return x[::2]
+
+    assert_like_numpy(program, (x10,), (x10[:5],))
+
+
+def appended(x: Any) -> Any:
+    parts = []
+    for i in range(len(x)):
+        parts.append(x[i] * 2)
+    return np.stack(parts)
+
+
+def in_a_dict(x: Any) -> Any:
+    state = {"total": x[0]}
+    for i in range(len(x)):
+        state["total"] = state["total"] * 2 + x[i]
+    return state
+
+
+def in_a_list(x: Any) -> Any:
+    state = [x[0], 1.0]
+    for i in range(len(x)):
+        state[0], state[1] = state[1], state[0] + x[i]
+    return state
+
+
+class Particle:
+    """An object whose attributes change."""
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+
+    def move(self, by: Any) -> None:
+        self.place = self.place + by
+
+
+def in_an_object(x: Any) -> Any:
+    particle = Particle(x[0])
+    for i in range(len(x)):
+        particle.move(x[i] * particle.place)
+    return particle.place
+
+
+@pytest.mark.parametrize("program", [appended, in_a_dict, in_a_list, in_an_object])
+def test_containers_that_the_body_changes_unroll_it(program: Callable[[Any], Any]) -> None:
+    assert_unrolled(program)
+    assert_like_numpy(program, (x10,))
+
+
+def test_an_iterator_that_the_body_advances_unrolls_it() -> None:
+    def from_a_generator(x: Any) -> Any:
+        squares = (n * n for n in range(100))
+        for i in range(len(x)):
+            x[i] += next(squares)
+
+    def from_another_array(x: Any) -> Any:
+        backward = iter(x[::-1].copy())
+        for i in range(len(x)):
+            x[i] -= next(backward)
+
+    for program in (from_a_generator, from_another_array):
+        assert_like_numpy(program, (x10,))
+
+
+def test_too_many_iterations_to_unroll() -> None:
+    assert_like_numpy(condition, (np.ones(1024),))
+    with pytest.raises(UnsupportedError, match="1,024") as caught:
+        arrayjit.jit(condition)(np.ones(1025))
+    assert "if i % 2:" in str(caught.value)
+    assert "fix:" in str(caught.value)
+
+
+def test_unrolling_compiles_the_bound_in() -> None:
+    def program(x: Any, k: int) -> Any:
+        for i in range(k):
+            if i % 2:
+                x[i] = x[i - 1]
+        return x[0]
+
+    jitted = assert_like_numpy(program, (x10, 6), (x10, 0), (x10, 6), (x10, 7))
+    assert jitted.stats().compiles == 3 * len(TARGETS)
+
+
+def test_a_bound_read_from_an_array_cannot_be_unrolled() -> None:
+    def program(x: Any, ends: Any) -> None:
+        for i in range(ends[0]):
+            if i % 2:
+                x[i] = 0
+
+    with pytest.raises(ConcretizationError) as caught:
+        arrayjit.jit(program)(x10.copy(), np.array([5]))
+    assert "fix:" in str(caught.value)
+
+
+# ---- integers ----------------------------------------------------------------------------------------
+
+
+def test_bounds_do_not_compile_again() -> None:
+    def program(x: Any, k: int) -> Any:
+        total = 0.5 * x[0]
+        for i in range(k):
+            total = total + x[i]
+        for i in range(k, len(x)):
+            x[i - k] += total
+        return total, x[k:].sum(), x[:k][::-1] @ x[:k], x[k - 1]
+
+    jitted = assert_like_numpy(program, *((x10, k) for k in (3, 0, 1, 9, 10)))
+    assert jitted.stats().compiles == len(TARGETS)
+
+
+def test_a_needed_number_is_compiled_in() -> None:
+    def indexed(x: Any, k: int) -> Any:
+        return x * factors[k]
+
+    def branched(x: Any, k: int) -> Any:
+        return x if k > 1 else -x
+
+    def sized(x: Any, k: int) -> Any:
+        return np.zeros(k) + x[0]
+
+    for program in (indexed, branched, sized):
+        jitted = assert_like_numpy(program, (x10, 1), (x10, 2), (x10, 1))
+        assert jitted.stats().compiles == 2 * len(TARGETS)
+        assert "k" in jitted.stats().reasons[1].reason
+
+
+def test_bounds_and_indices_read_from_arrays() -> None:
+    def rows(data: Any, starts: Any, columns: Any, x: Any) -> Any:
+        y = np.zeros(len(starts) - 1)
+        for i in range(len(starts) - 1):
+            y[i] = data[starts[i] : starts[i + 1]] @ x[columns[starts[i] : starts[i + 1]]]
+            for j in range(starts[i], starts[i + 1]):
+                y[i] += data[j] * x[columns[j]]
+        return y
+
+    starts = np.array([0, 2, 2, 5, 6, 7, 9])
+    columns = np.array([1, 3, -1, 0, 2, 2, 5, 4, 0])
+    jitted = assert_like_numpy(rows, (x10[:9], starts, columns, x10[1:7]))
+    with pytest.raises(IndexError, match="out of bounds"):
+        jitted(x10[:9], starts, columns + 4, x10[1:7])
