@@ -6,7 +6,7 @@ import functools
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import RLock
@@ -24,6 +24,7 @@ from .stats import Description, Miss, Stats, describe_call, explain_miss
 from .tracer.function import Traced, call_inline, static_arguments, trace_function
 from .tracer.parameters import parameters_of
 from .tracer.signature import Key, Spec, key_of
+from .tracer.state import state_of
 from .tracer.trace import tracing, user_location
 
 __all__ = ["JitFunction", "jit", "spec", "use"]
@@ -54,6 +55,7 @@ class JitFunction(Generic[P, R]):
         self._static = static_arguments(function, static_argnames)
         self._owns_target = _has_parameter(function, "target")
         self._variants: dict[tuple[str, Key], tuple[Variant, Description]] = {}
+        self._baked: dict[Key, tuple[int, ...]] = {}
         self._lock = RLock()
         self._hits = self._misses = self._compiles = 0
         self._reasons: deque[Miss] = deque(maxlen=_REMEMBERED_MISSES)
@@ -89,28 +91,33 @@ class JitFunction(Generic[P, R]):
         if tracing():
             return call_inline(self._function, args, kwargs)
         try:
-            key, leaves = key_of(args, kwargs, self._static)
+            signature, leaves = key_of(args, kwargs, self._static)
             chosen = self._chosen(target)
+            key = self._with_baked(signature, leaves)
             entry = self._variants.get((chosen, key))
             if entry is not None and entry[0].is_valid():
                 self._hits += 1
                 variant = entry[0]
             else:
-                variant = self._missed(chosen, key, args, kwargs)
+                variant = self._missed(chosen, signature, leaves, args, kwargs)
             return variant(leaves)
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
 
     def _lower(self, target: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
         try:
-            key, _ = key_of(args, kwargs, self._static)
+            key, given = key_of(args, kwargs, self._static)
             traced, built = self._built(self._chosen(target), args, kwargs)
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
 
         def leaves_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sequence[Any] | None:
             other, leaves = key_of(args, kwargs, self._static)
-            return leaves if other == key else None
+            return (
+                leaves
+                if other == key and all(state_of(given[n]) == state_of(leaves[n]) for n in traced.baked)
+                else None
+            )
 
         return Lowered(traced, built, leaves_of)
 
@@ -121,9 +128,22 @@ class JitFunction(Generic[P, R]):
             raise UnknownTarget(f"a target is named by a string, not by {chosen!r}", loc=user_location())
         return chosen
 
-    def _missed(self, target: str, key: Key, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Variant:
+    def _with_baked(self, signature: Key, leaves: Sequence[Any]) -> Key:
+        """The key of a call: its signature and the numbers that are compiled in."""
+        baked = self._baked.get(signature)
+        return signature if baked is None else (*signature, *(state_of(leaves[place]) for place in baked))
+
+    def _missed(
+        self,
+        target: str,
+        signature: Key,
+        leaves: Sequence[Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Variant:
         """Compile for a signature, once even when several threads ask for it."""
         with self._lock:
+            key = self._with_baked(signature, leaves)
             entry = self._variants.get((target, key))
             if entry is not None and entry[0].is_valid():
                 self._hits += 1
@@ -132,7 +152,9 @@ class JitFunction(Generic[P, R]):
             start = time.perf_counter()
             variant = Variant(*self._built(target, args, kwargs))
             self._compiles += 1
-            described = describe_call(self._function, args, kwargs, self._static)
+            self._bake(signature, variant.traced.baked)
+            key = self._with_baked(signature, leaves)
+            described = describe_call(self._function, args, kwargs, self._static, variant.traced.baked)
             if entry is not None:
                 reason = "a global or closure variable that the function reads was rebound"
             else:
@@ -144,6 +166,12 @@ class JitFunction(Generic[P, R]):
                 del self._variants[next(iter(self._variants))]
             self._variants[target, key] = (variant, described)
             return variant
+
+    def _bake(self, signature: Key, baked: Iterable[int]) -> None:
+        """Note which leaves of calls of this signature are compiled in."""
+        known = self._baked.get(signature, ())
+        if not set(baked) <= set(known):
+            self._baked[signature] = tuple(sorted({*known, *baked}))
 
     def _built(self, target: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Traced, Any]:
         settings = Settings.from_environment()

@@ -10,6 +10,7 @@ import numpy as np
 
 from .errors import Location
 from .tracer.parameters import positional_names
+from .tracer.retrace import Reason
 from .tracer.signature import PYTHON_SCALARS, Spec, StaticArguments, is_leaf
 from .tracer.tree import flatten, paths
 
@@ -39,10 +40,15 @@ class Stats:
 
 
 def describe_call(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], static: StaticArguments
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    static: StaticArguments,
+    baked: Mapping[int, Reason],
 ) -> Description:
-    """What a compilation depends on, by argument."""
+    """What a compilation depends on, by argument; `baked` are the leaves compiled in by value."""
     described: dict[str, str] = {}
+    count = 0
     for position, (name, value) in enumerate(
         [*zip(positional_names(function, len(args)), args, strict=True), *kwargs.items()]
     ):
@@ -51,7 +57,11 @@ def describe_call(
             continue
         leaves, structure = flatten(value, is_leaf)
         names = paths(structure, name)
-        described.update(zip(names, map(_described, leaves), strict=True))
+        for leaf_name, leaf in zip(names, leaves, strict=True):
+            described[leaf_name] = _described(leaf)
+            if count in baked:
+                described[leaf_name] += f" {leaf!r}, compiled in because {baked[count].what}"
+            count += 1
         if not (len(names) == 1 and names[0] == name):
             described[f"structure of {name}"] = f"{type(value).__name__} of {len(leaves)} leaves"
     return described

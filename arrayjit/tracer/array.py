@@ -7,6 +7,7 @@ the numbers raises at the user's line.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import MethodType
 from typing import Any, NoReturn, final
@@ -181,7 +182,7 @@ class SymbolicArray:
     def __iter__(self) -> Iterator[Any]:
         if not self.cells.shape:
             raise DTypeError("iteration over a 0-d array", loc=user_location(), details=(describe(self),))
-        return (METHODS["__getitem__"](self, position) for position in range(len(self)))
+        return METHODS["__iter__"](self, sys._getframe(1))  # type: ignore[no-any-return]
 
     def __bool__(self) -> NoReturn:
         raise _needs_value(

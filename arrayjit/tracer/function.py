@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Location, StaticArgumentError, UnsupportedError, UserError
+from ..errors import CompilerBug, Location, StaticArgumentError, UnsupportedError, UserError
 from ..ir.assign import ArrayParam, Computation
 from ..ir.index import Affine
 from ..ir.tensor import Tensor
@@ -31,6 +31,7 @@ from .foreign import needs_copy
 from .layout import Order
 from .namespace import Guard, Namespace, once_for_many_calls
 from .parameters import Arguments, may_overlap_itself, parameters_of
+from .retrace import Decisions, Reason, Retrace
 from .signature import StaticArguments
 from .state import reachable
 from .trace import Trace, current_trace, location_of, recording, user_location
@@ -45,13 +46,16 @@ _NO_STATICS = StaticArguments()
 class Traced:
     """A traced function. `sources` go with the parameters of `computation`, in order; `results` with
     `outputs` in the places of its leaves is the value that the function returns; `guards` must hold for
-    the trace to be used again."""
+    the trace to be used again, and the arguments that are `baked` (leaves of the call, with the reasons) must
+    have the same values. `notes` say what became of loops."""
 
     computation: Computation
     sources: tuple[Source, ...]
     results: Structure
     outputs: tuple[Output, ...]
     guards: tuple[Guard, ...]
+    baked: Mapping[int, Reason]
+    notes: tuple[str, ...]
 
 
 def static_arguments(function: Callable[..., Any], names: Sequence[str]) -> StaticArguments:
@@ -81,7 +85,26 @@ def trace_function(
     static: StaticArguments = _NO_STATICS,
 ) -> Traced:
     """Trace a call. Exceptions of the user's code pass through."""
-    trace = Trace(_name(function))
+    decisions = Decisions()
+    while True:
+        try:
+            return _traced(function, args, kwargs, static, decisions)
+        except Retrace as more:
+            extended = decisions.with_more(more)
+            if extended == decisions:
+                raise CompilerBug("a trace starts again for what is decided already", stage="trace") from None
+            decisions = extended
+
+
+def _traced(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    static: StaticArguments,
+    decisions: Decisions,
+) -> Traced:
+    """One run of the function. Raises Retrace where it needs more decisions."""
+    trace = Trace(_name(function), decisions)
     arguments = Arguments(function, args, kwargs, static, trace)
     namespace = Namespace(trace, function)
     with recording(trace):
@@ -105,7 +128,11 @@ def trace_function(
     computation = trace.finish(params)
     places = {param.tensor: n for n, param in enumerate(computation.params) if isinstance(param, ArrayParam)}
     outputs = _outputs(leaves, arguments, places, fresh)
-    return Traced(computation, tuple(sources), structure, outputs, namespace.guards)
+    notes = (
+        *trace.notes,
+        *(f"{r.loc}: an argument is compiled in: {r.what}" for r in decisions.baked.values()),
+    )
+    return Traced(computation, tuple(sources), structure, outputs, namespace.guards, decisions.baked, notes)
 
 
 def _run(
@@ -115,6 +142,8 @@ def _run(
     positional, keywords = arguments.values(namespace.of)
     try:
         result = namespace.root(_with_code(function))(*positional, **keywords)
+        if trace.pending is not None:
+            raise trace.pending
     except UserError as error:
         error.loc = error.loc or location_of(error)
         raise

@@ -28,6 +28,7 @@ import numpy as np
 
 from ..errors import Location, UnsupportedError
 from .elementwise import as_operand, constant_array
+from .ranges import BUILTINS
 from .registry import CREATION
 from .state import has_state, state_of
 from .trace import Trace, user_location
@@ -95,7 +96,7 @@ class Namespace:
         self._globals: dict[int, GlobalsView] = {}
         self._cells: list[tuple[str, CellType, Any]] = []
         self._guards: dict[tuple[int, str], Guard] = {}
-        self._builtins = dict(vars(builtins))
+        self._builtins = {**vars(builtins), **BUILTINS}
         self._builtins["__import__"] = self._import
 
     def root(self, function: Callable[..., Any]) -> Any:

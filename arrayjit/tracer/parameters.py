@@ -17,6 +17,7 @@ from ..ir.tensor import Tensor
 from .array import SymbolicArray
 from .binding import ArgumentSource, OverlapSource, ScalarSource, Source
 from .foreign import needs_copy
+from .retrace import Argument
 from .signature import PYTHON_SCALARS, Overlap, Spec, StaticArguments, is_leaf, overlaps
 from .trace import Trace, tensor_like, user_location
 from .tree import Static, Structure, flatten, paths, statics, unflatten
@@ -114,11 +115,14 @@ class Arguments:
             result.append((tensor, "update" if written else "read", _marked(source, written)))
         return result
 
-    def _symbols(self) -> list[SymbolicArray]:
+    def _symbols(self) -> list[Any]:
+        """What stands for each leaf in the traced function: of one that is compiled in, its value."""
         known: dict[int, SymbolicArray] = {}
-        result = []
+        result: list[Any] = []
         for leaf, view in zip(self._leaves, self._views, strict=True):
-            assert view is not None
+            if view is None:
+                result.append(leaf)
+                continue
             weak = PYTHON_SCALARS.get(type(leaf))
             is_scalar = weak is None and isinstance(leaf, np.generic)
             value = known.get(id(leaf)) if isinstance(leaf, np.ndarray) else None
@@ -133,7 +137,7 @@ class Arguments:
         for group in overlaps(self._leaves):
             grouped.update(dict.fromkeys(group.leaves, group))
         for position in range(len(self._leaves)):
-            if self._views[position] is None:
+            if position not in self._trace.decisions.baked and self._views[position] is None:
                 if position in grouped:
                     self._bind_overlapping(grouped[position])
                 else:
@@ -158,6 +162,7 @@ class Arguments:
         else:
             tensor = Tensor(label, (), dtype)
             self._params[tensor] = ScalarSource(position, label, dtype.numpy)
+            self._trace.came_from(tensor, Argument(position))
         self._views[position] = View.whole(tensor)
 
     def _bind_overlapping(self, group: Overlap) -> None:

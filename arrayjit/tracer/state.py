@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Same", "Watch", "has_state", "reachable", "state_of"]
+__all__ = ["Same", "Watch", "attributes_of", "has_state", "reachable", "state_of"]
 
 _BY_VALUE = (bool, int, str, bytes, type(None))
 _BY_TEXT = (float, complex)  # tells -0.0 from 0.0, and any NaN is the same
@@ -54,7 +54,7 @@ class Same:
 
 def has_state(value: Any) -> bool:
     """Whether the value can change while it stays the same object."""
-    return any(isinstance(part, _MUTABLE) or _attributes(part) for part in reachable(value))
+    return any(isinstance(part, _MUTABLE) or attributes_of(part) for part in reachable(value))
 
 
 def reachable(value: Any) -> Iterator[Any]:
@@ -74,7 +74,7 @@ def _inside(value: Any) -> Iterable[Any]:
         return (value.__self__,)
     if isinstance(value, dict):
         return value.values()
-    return value if isinstance(value, _ITEMS) else (*_attributes(value).values(), *_classes(value))
+    return value if isinstance(value, _ITEMS) else (*attributes_of(value).values(), *_classes(value))
 
 
 def _classes(value: Any) -> tuple[type, ...]:
@@ -84,10 +84,10 @@ def _classes(value: Any) -> tuple[type, ...]:
 
 def _contents(value: Any) -> Any:
     """A copy of the items or attributes that the value holds itself and could exchange."""
-    return copy(value) if isinstance(value, _MUTABLE) else _attributes(value)
+    return copy(value) if isinstance(value, _MUTABLE) else attributes_of(value)
 
 
-def _attributes(value: Any) -> dict[str, Any]:
+def attributes_of(value: Any) -> dict[str, Any]:
     """The attributes that an object or a class holds itself; empty for what computes nothing."""
     if isinstance(value, type):
         return _class_attributes(value)
@@ -144,7 +144,7 @@ class Watch:
 
 def _set_attributes(value: Any, wanted: dict[str, Any]) -> None:
     kind: Any = type if isinstance(value, type) else object
-    held = _attributes(value)
+    held = attributes_of(value)
     for name in held.keys() - wanted.keys():
         kind.__delattr__(value, name)
     for name, item in wanted.items():
@@ -184,7 +184,7 @@ def _state(value: Any, visited: set[int]) -> Hashable:
     hashing: Any = kind.__hash__
     itself = Same(value) if hashing in (None, object.__hash__) else (kind, value)
     classes = tuple(_state(part, visited) for part in _classes(value))
-    return itself, tuple(_pairs(_attributes(value).items(), visited)), classes
+    return itself, tuple(_pairs(attributes_of(value).items(), visited)), classes
 
 
 def _pairs(items: Iterable[tuple[Any, Any]], visited: set[int]) -> Iterator[Hashable]:

@@ -19,10 +19,10 @@ import numpy as np
 
 from ..errors import LeakedArrayError, Location, UnsupportedError
 from ..ir.assign import ArrayParam, Assign, Bind, Check, Computation, Loop, Param, Statement, statements
-from ..ir.dtype import DType, from_numpy
-from ..ir.expr import Expr, Gather, Index, Load
+from ..ir.dtype import I64, DType, from_numpy
+from ..ir.expr import Apply, Const, Expr, Gather, Index, Load
 from ..ir.index import Affine, Extent, Symbol, SymbolKind, affine
-from ..ir.ops import Op
+from ..ir.ops import OPS, Op
 from ..ir.tensor import Tensor
 from ..ir.walk import walk
 from .foreign import element_strides
@@ -265,7 +265,7 @@ class Trace:
                     self._gone[symbol] = cause
                 case _:
                     pass
-        made = {tensor for tensor in written if self._is_new(tensor, mark)}
+        made = {tensor for tensor in written if self.is_new(tensor, mark)}
         self._gone.update(dict.fromkeys(made, cause))
         return written - made
 
@@ -281,11 +281,43 @@ class Trace:
                 raise UnsupportedError(reason.what, loc=user_location(), fix=reason.fix)
             self._gone[other] = reason
 
+    def is_made_here(self, tensor: Tensor) -> bool:
+        """Whether the tensor was made by the traced function, and is no array of the caller's."""
+        return tensor in self._fresh
+
+    def written_since(self, mark: Mark) -> set[Tensor]:
+        """The storages that the record writes since the mark."""
+        bodies = (tuple(scope.statements) for scope in self._scopes[mark.depth - 1 :])
+        return {
+            statement.into.storage
+            for body in bodies
+            for statement in statements(body)
+            if isinstance(statement, Assign)
+        }
+
+    def symbols_since(self, mark: Mark) -> set[Symbol]:
+        """The symbols that were bound since the mark, and are not gone."""
+        return {symbol for scope in self._scopes[mark.depth - 1 :] for symbol in scope.symbols}
+
+    def not_negative(self, value: Affine) -> Affine:
+        """The value, or 0 where it is less."""
+        bounds = value.bounds({})
+        if bounds is not None and bounds[0] >= 0:
+            return value
+        clamped = Apply(OPS["maximum"], (Index(value), Const(0, I64)), I64)
+        return self.bind(clamped, 0, bounds and max(bounds[1], 0) + 1)
+
+    def note(self, text: str) -> None:
+        """Remember what was decided, for whoever asks; each text once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
     def assumed_too_much(self, mark: Mark) -> bool:
         """Whether something was rewritten since the mark whose value was taken for known before it."""
-        return any(not self._is_new(tensor, mark) for tensor in self._rewritten[mark.rewritten :])
+        return any(not self.is_new(tensor, mark) for tensor in self._rewritten[mark.rewritten :])
 
-    def _is_new(self, tensor: Tensor, mark: Mark) -> bool:
+    def is_new(self, tensor: Tensor, mark: Mark) -> bool:
+        """Whether the tensor was made since the mark."""
         return self._fresh.get(tensor, -1) >= mark.fresh
 
     def gone(self, symbol: Symbol, site: Site) -> None:
@@ -363,6 +395,16 @@ class Trace:
         target = View.fresh(label, room, dtype, order)
         self._fresh[target.tensor] = len(self._fresh)
         return target if room == extents else target.remap(extents, target.axes, affine(target.axes))
+
+    def fresh(
+        self, label: str, shape: Sequence[Extent], dtype: DType, order: Sequence[int] | None = None
+    ) -> View:
+        """A new tensor, which nothing has written yet."""
+        extents = affine(shape)
+        room = tuple(self._room(extent) for extent in extents)
+        view = View.fresh(label, room, dtype, order)
+        self._fresh[view.tensor] = len(self._fresh)
+        return view if affine(room) == extents else view.remap(extents, view.axes, affine(view.axes))
 
     def _room(self, extent: Affine) -> int:
         """The most that an extent can be. Raises Retrace or ConcretizationError where it is not known."""

@@ -1,0 +1,148 @@
+"""What the bytecode of the user's function says: is this a `for` statement, which names are read again.
+
+Only the names of instructions and their jump targets are used, by way of `dis`, so that one text serves
+CPython 3.10 to 3.13.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from types import CodeType, FrameType
+
+__all__ = ["Liveness", "for_statement", "liveness"]
+
+_ACCESS = re.compile(r"(LOAD|STORE|DELETE)_(?:FAST|DEREF|CLOSURE|CLASSDEREF)(?:_BORROW)?")
+_LEAVES = frozenset(("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE"))
+_JUMPS_ALWAYS = frozenset(("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"))
+_SEES_ALL = frozenset(("locals", "vars", "eval", "exec", "dir"))
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """The names that may be read before they are assigned: when the loop is about to go on or end (`head`),
+    by its body (`body`), after it (`after`)."""
+
+    head: frozenset[str]
+    body: frozenset[str]
+    after: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Instruction:
+    name: str
+    target: int | None
+    reads: frozenset[str]
+    writes: frozenset[str]
+
+
+def for_statement(frame: FrameType) -> int | None:
+    """The offset of the FOR_ITER instruction, when the frame is asking for the iterator of a `for` statement
+    of an ordinary function; comprehensions, generators and calls such as `list(...)` give None."""
+    code = frame.f_code
+    if code.co_flags & _SUSPENDS or not code.co_flags & inspect.CO_OPTIMIZED:
+        return None
+    instructions = _instructions(code)
+    here, following = instructions.get(frame.f_lasti), _following(code).get(frame.f_lasti)
+    if here is None or following is None or here.name != "GET_ITER":
+        return None
+    return following if instructions[following].name == "FOR_ITER" else None
+
+
+@lru_cache(maxsize=256)
+def liveness(code: CodeType, offset: int) -> Liveness:
+    """The live names at the FOR_ITER instruction at `offset`."""
+    live = _live(code)
+    inside, target = _following(code)[offset], _instructions(code)[offset].target
+    assert target is not None
+    shared = frozenset(code.co_cellvars) | frozenset(code.co_freevars)
+    if _SEES_ALL & set(code.co_names):
+        shared |= frozenset(code.co_varnames)
+    return Liveness(live[offset] | shared, live[inside] | shared, live[_at_or_after(code, target)] | shared)
+
+
+@lru_cache(maxsize=256)
+def _instructions(code: CodeType) -> dict[int, _Instruction]:
+    """The instructions by offset, without prefixes and caches."""
+    jumps = {*dis.hasjrel, *dis.hasjabs}
+    return {
+        item.offset: _Instruction(
+            item.opname, item.argval if item.opcode in jumps else None, *_accesses(item.opname, item.argval)
+        )
+        for item in dis.get_instructions(code)
+        if item.opname not in ("EXTENDED_ARG", "CACHE")
+    }
+
+
+def _accesses(name: str, value: object) -> tuple[frozenset[str], frozenset[str]]:
+    """The local names that an instruction reads before it writes, and those that it writes."""
+    reads: set[str] = set()
+    writes: set[str] = set()
+    kinds = _ACCESS.findall(name)
+    names = value if isinstance(value, tuple) else (value,) * len(kinds)
+    for kind, local in zip(kinds, names, strict=True):
+        if kind != "LOAD":
+            writes.add(local)
+        elif local not in writes:
+            reads.add(local)
+    return frozenset(reads), frozenset(writes)
+
+
+@lru_cache(maxsize=64)
+def _live(code: CodeType) -> dict[int, frozenset[str]]:
+    """The names live before each instruction (backward dataflow to the fixed point)."""
+    instructions = _instructions(code)
+    successors = {offset: tuple(_successors(code, offset)) for offset in instructions}
+    live: dict[int, frozenset[str]] = dict.fromkeys(instructions, frozenset())
+    changed = True
+    while changed:
+        changed = False
+        for offset in reversed(instructions):
+            after = frozenset().union(*(live[n] for n in successors[offset]))
+            instruction = instructions[offset]
+            before = (after - instruction.writes) | instruction.reads
+            if before != live[offset]:
+                live[offset] = before
+                changed = True
+    return live
+
+
+def _successors(code: CodeType, offset: int) -> Iterator[int]:
+    instructions = _instructions(code)
+    instruction = instructions[offset]
+    if instruction.target is not None:
+        yield _at_or_after(code, instruction.target)
+    falls_through = instruction.name not in _LEAVES and instruction.name not in _JUMPS_ALWAYS
+    if falls_through and offset in _following(code):
+        yield _following(code)[offset]
+    for first, last, handler in _handlers(code):
+        if first <= offset < last:
+            yield _at_or_after(code, handler)
+
+
+@lru_cache(maxsize=64)
+def _following(code: CodeType) -> dict[int, int]:
+    """The offset of the next instruction for that of each but the last."""
+    offsets = list(_instructions(code))
+    return dict(pairwise(offsets))
+
+
+def _at_or_after(code: CodeType, offset: int) -> int:
+    """The instruction at an offset, past its prefixes."""
+    instructions = _instructions(code)
+    while offset not in instructions:
+        offset += 2
+    return offset
+
+
+@lru_cache(maxsize=64)
+def _handlers(code: CodeType) -> tuple[tuple[int, int, int], ...]:
+    """Spans of code with the offset of their exception handler; older versions jump by instructions."""
+    entries = getattr(dis.Bytecode(code), "exception_entries", ())
+    return tuple((entry.start, entry.end, entry.target) for entry in entries)

@@ -1,0 +1,222 @@
+"""The end of a recorded loop: its statement, and what the user's names stand for after it.
+
+Carried names have the value that the last iteration left, or if none ran the one from before. Other names
+that are read again have their value of the last iteration; a name that only the body binds has none if no
+iteration ran, and then the compiled function raises UnboundLocalError, as Python would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import Location
+from ..ir.assign import Branch, Loop
+from ..ir.dtype import BOOL, I64
+from ..ir.expr import Apply, Const, Expr, Index
+from ..ir.index import Affine, Symbol
+from ..ir.ops import OPS
+from .array import SymbolicArray
+from .bytecode import Liveness
+from .carries import (
+    MISSING,
+    Carry,
+    Cell,
+    Count,
+    Leaf,
+    Moving,
+    Unfit,
+    leaves_of,
+    map_leaves,
+    moved,
+    same,
+    same_cells,
+    substituted,
+    symbols_of,
+)
+from .elementwise import as_operand, copy, operand_at
+from .integer import python_int
+from .iterations import Iterations
+from .retrace import Site
+from .trace import Mark, Trace
+from .view import View
+
+__all__ = ["Exit"]
+
+Names = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Exit:
+    """What is known about a loop whose body has been recorded."""
+
+    trace: Trace
+    site: Site
+    iterations: Iterations
+    carries: Mapping[str, Carry]
+    live: Liveness
+    loc: Location | None
+    peeled: int
+
+    def close(self, mark: Mark, entry: Names, after: Names, before: Names | None) -> Names:
+        """End the body and record the loop; the locals to assign. `before` has the locals before a first
+        iteration that was recorded under the condition that it runs."""
+        earlier = entry if before is None else before
+        last = self.leave_last_values(earlier, after)
+        memory = self.leave_symbols(mark, last)
+        self.leave_next_values(after)
+        body = self.trace.end(self.site)
+        for carry in self.carries.values():
+            for leaf, value in zip(carry.leaves, carry.entry, strict=True):
+                self.start(leaf, value)
+        self.trace.emit(Loop(self.iterations.symbol, *self.iterations.bounds(), body, self.loc))
+        self.trace.gone(self.iterations.symbol, self.site)
+        if before is not None:
+            self.guard(before, last)
+        new = [name for name in (*self.carries, *last) if name in self.live.after and name not in earlier]
+        self.require_run(new, before is not None)
+        self.note()
+        return self.values_after(last, memory, before is not None)
+
+    # inside the body
+
+    def leave_last_values(self, earlier: Names, after: Names) -> Names:
+        """The values of names that are read after the loop and are not carried, safe from what follows."""
+        return {
+            name: map_leaves(value, self.rescued)
+            for name, value in after.items()
+            if name in self.live.after
+            and name not in self.carries
+            and not same(earlier.get(name, MISSING), value)
+        }
+
+    def rescued(self, leaf: Any) -> Any:
+        """The leaf, copied where it lies in memory that the next values are about to overwrite."""
+        if type(leaf) is not SymbolicArray:
+            return leaf
+        parts = [part for carry in self.carries.values() for part in carry.leaves]
+        storage = leaf.cells.tensor.storage
+        if not any(isinstance(part, Cell) and part.view.tensor is storage for part in parts):
+            return leaf
+        copied = copy(leaf)
+        return SymbolicArray(copied.cells, leaf.record, leaf.weak, leaf.is_scalar)
+
+    def leave_symbols(self, mark: Mark, last: Names) -> dict[Symbol, View]:
+        """Memory for the last values of the symbols that the body bound and that `last` mentions."""
+        made = self.trace.symbols_since(mark)
+        used = {
+            symbol for value in last.values() for leaf in leaves_of(value)[0] for symbol in symbols_of(leaf)
+        }
+        memory: dict[Symbol, View] = {}
+        for symbol in sorted(used & made, key=lambda symbol: symbol.order):
+            memory[symbol] = self.trace.fresh("last", (), I64)
+            value = Index(Affine.of(symbol))
+            self.trace.store(memory[symbol], lambda _, value=value: value)  # type: ignore[misc]
+        return memory
+
+    def leave_next_values(self, after: Names) -> None:
+        """Store what the next iteration starts with, all of it read before any of it is written."""
+        pairs: list[tuple[Cell, Any]] = []
+        for name, carry in self.carries.items():
+            news, _ = leaves_of(after[name])
+            for leaf, now in zip(carry.leaves, news, strict=True):
+                if isinstance(leaf, Cell) and not (
+                    type(now) is SymbolicArray and same_cells(now.cells, leaf.view)
+                ):
+                    pairs.append((leaf, now))
+        values = [self.rescued(now) for _, now in pairs]
+        for (leaf, _), value in zip(pairs, values, strict=True):
+            self.start(leaf, value)
+
+    # after the body
+
+    def start(self, leaf: Leaf, value: Any) -> None:
+        """Store a value in the memory that a leaf is carried in."""
+        if not isinstance(leaf, Cell):
+            return
+        operand, dtype = as_operand(value, self.trace), leaf.kind.dtype
+        self.trace.store(leaf.view, lambda position: operand_at(operand, position, dtype))
+        if not leaf.kind.is_array:
+            self.trace.came_from(leaf.view.tensor, self.site)
+
+    def guard(self, before: Names, last: Names) -> None:
+        """Put the record since the first iteration under the condition that this one runs; carried names
+        keep their value if it does not. Raises Unfit where they cannot."""
+        body = self.trace.end(self.site)
+        for name, carry in self.carries.items():
+            if name in self.live.after and name in before:
+                self.guard_name(name, carry, before[name])
+        for name, value in last.items():
+            if name in before:
+                raise Unfit(f"{name} would be {before[name]!r} if the loop ran zero times, and not {value!r}")
+        self.trace.emit(Branch(self.runs(whole=True), body, (), self.loc))
+
+    def guard_name(self, name: str, carry: Carry, before: Any) -> None:
+        """Give a carried name its value from before the first iteration."""
+        olds, structure = leaves_of(before)
+        if structure != carry.structure:
+            raise Unfit(f"{name} changes its structure in the first iteration, which may not run")
+        for leaf, old, entry in zip(carry.leaves, olds, carry.entry, strict=True):
+            match leaf:
+                case Cell(kind=kind) if kind.holds(old):
+                    self.start(leaf, old)
+                case Count(start=start, stride=stride) if _is_number(old, start - stride):
+                    pass
+                case None if same(old, entry):
+                    pass
+                case _:
+                    raise Unfit(
+                        f"{name} would be {old!r} if the loop ran zero times, which is of another kind"
+                    )
+
+    def runs(self, whole: bool) -> Expr:
+        """Whether there is an iteration; with `whole`, counting the one recorded by itself."""
+        count = self.iterations.count + int(whole)
+        return Apply(OPS["greater"], (Index(count), Const(0, I64)), BOOL)
+
+    def require_run(self, names: list[str], guarded: bool) -> None:
+        """Names that only the body binds have no value if it did not run."""
+        if not names or self.iterations.at_least(0 if guarded else 1):
+            return
+        condition = self.runs(whole=guarded)
+        words = f"cannot access local variable '{names[0]}' where it is not associated with a value"
+        self.trace.check((), lambda _: condition, "UnboundLocalError", words)
+
+    def values_after(self, last: Names, memory: Mapping[Symbol, View], guarded: bool) -> Names:
+        """What the names stand for after the loop; where even the first iteration, recorded by itself, did
+        not run, that is one iteration before the start."""
+        done = self.trace.not_negative(self.iterations.groups + int(guarded)) - int(guarded)
+        ended = {self.iterations.symbol: self.iterations.symbol_after(done)}
+
+        def at_end(leaf: Leaf, before: Any) -> Any:
+            match leaf:
+                case Count(start=start, stride=stride):
+                    return python_int(start + done * stride, self.trace)
+                case Moving(view=view):
+                    return SymbolicArray(moved(view, ended), self.trace)
+                case Cell(kind=kind, view=view):
+                    return SymbolicArray(view, self.trace, kind.weak, kind.is_scalar)
+                case None:
+                    return before
+
+        values = dict(ended)
+        for symbol, view in memory.items():
+            values[symbol] = self.trace.bind(view.load(()), symbol.lower, symbol.upper)
+        names = {name: carry.value(at_end) for name, carry in self.carries.items()}
+        return names | {
+            name: map_leaves(v, lambda leaf: substituted(leaf, values)) for name, v in last.items()
+        }
+
+    def note(self) -> None:
+        """Say what became of the loop."""
+        carried = ", ".join(name for name, carry in self.carries.items() if any(carry.leaves))
+        parts = [f"{self.loc}: one loop of {self.iterations.groups} iterations"]
+        parts += [f"each making {self.iterations.period} of the user's"] * (self.iterations.period > 1)
+        parts += [f"carries {carried}"] if carried else []
+        parts += [f"the first {self.peeled} recorded by themselves"] if self.peeled else []
+        self.trace.note("; ".join(parts))
+
+
+def _is_number(value: Any, expected: Affine) -> bool:
+    return value == expected.offset if type(value) is int else getattr(value, "value", None) == expected
