@@ -56,16 +56,19 @@ def compacted(array: SymbolicArray, dtype: DType, bodies: Sequence[Body]) -> tup
     total = trace.bind(number.load(()), 0, None if room is None else room + 1)
     results = [trace.window((total,), dtype, "selected") for _ in bodies]
     reached = trace.window((), I64, "reached")
-    trace.store(reached, lambda _: zero)
+    trace.store(reached, _always(zero))
     with ExitStack() as loops:
         position = tuple(loops.enter_context(trace.loop(0, extent)) for extent in extents)
         at = trace.bind(reached.load(()), 0, room)
         for result, body in zip(results, bodies, strict=True):
-            value = body(position)
-            trace.store(result.remap((), (), (at,)), lambda _, value=value: value)
+            trace.store(result.remap((), (), (at,)), _always(body(position)))
         trace.store(reached, lambda _: Apply(op("add"), (reached.load(()), selected(position)), I64))
     return tuple(SymbolicArray(result, trace) for result in results)
 
 
 def _coordinate(axis: int) -> Body:
     return lambda position: Index(position[axis])
+
+
+def _always(value: Expr) -> Body:
+    return lambda _: value

@@ -72,8 +72,9 @@ def chosen_shape(items: Sequence[Item]) -> tuple[tuple[Affine, ...], int, tuple[
             words, loc=error.loc, fix="give the index arrays shapes that broadcast"
         ) from None
     kept = [(n, item) for n, item in enumerate(items) if isinstance(item, (Span, New))]
-    neighbours = chosen[-1] - chosen[0] + 1 == len(chosen)
-    before = sum(1 for n, _ in kept if n < chosen[0]) if neighbours else 0
+    first, last = (chosen[0], chosen[-1]) if chosen else (0, -1)
+    neighbours = last - first + 1 == len(chosen)
+    before = sum(1 for n, _ in kept if n < first) if neighbours else 0
     extents = [item.extent if isinstance(item, Span) else Affine.of(1) for _, item in kept]
     return common, before, (*extents[:before], *common, *extents[before:])
 

@@ -6,7 +6,7 @@ into a fresh array, and write one position after another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ReadOnlyError, ShapeError, UnsupportedError
@@ -19,13 +19,13 @@ from .compaction import compacted
 from .elementwise import Operand, as_operand, check_fits, operand_at, shape_text
 from .extents import ONE, ZERO, agree
 from .gathering import chosen_shape, gathered, part
-from .keys import Item, Many, parse_key, require_mask_shape, too_many_indices
+from .keys import Item, Many, Point, Span, parse_key, require_mask_shape, too_many_indices
 from .registry import method
-from .scatter import Position, scatter, unaliased
+from .scatter import scatter
 from .trace import Trace, current_trace, user_location
 from .view import View
 
-__all__ = ["getitem", "setitem"]
+__all__ = ["assign_chosen", "getitem", "require_assignable", "setitem"]
 
 
 @method("__getitem__")
@@ -61,6 +61,34 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
     """`array[key] = value`: the right side is wholly read first."""
     trace = current_trace()
     as_operand(array, trace)
+    require_assignable(array)
+    operand = as_operand(value, trace)
+    check_fits(operand, array.element_type, trace)
+    mask = _whole_mask(array, key)
+    if mask is not None and mask.ndim == array.ndim:
+        _require_row(_shape(operand))
+    if mask is not None and _is_same_for_all(operand, array.ndim - mask.ndim):
+        _assign_where(array, mask, operand, trace)
+        return
+    items, _ = parse_key(array, key, trace)
+    if not any(isinstance(item, Many) for item in items):
+        _assign(part(array.cells, items), operand, trace)
+        return
+    covers = mask is not None and mask.ndim == array.ndim
+    assign_chosen(array, items, operand, _wrong_count(_shape(operand)) if covers else None)
+
+
+def assign_chosen(
+    array: SymbolicArray, items: Sequence[Item], operand: Operand, words: str | None = None
+) -> None:
+    """Write an operand into the cells that arrays choose; `words` say that it does not fit."""
+    _, _, shape = chosen_shape(items)
+    fitted = _fitted(operand, shape, words or _mismatch(_shape(operand), shape))
+    scatter(array, items, fitted, _write, array.record)
+
+
+def require_assignable(array: SymbolicArray) -> None:
+    """Raises where NumPy refuses to write the array."""
     if array.is_scalar or array.weak is not None:
         raise UnsupportedError(
             f"'{array.__class__.__name__}' object does not support item assignment",
@@ -74,39 +102,22 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
             details=(describe(array),),
             fix="write into a copy: x = x.copy()",
         )
-    operand = as_operand(value, trace)
-    check_fits(operand, array.element_type, trace)
-    mask = _whole_mask(array, key)
-    if mask is not None and _is_same_for_all(operand, array.ndim - mask.ndim):
-        _assign_where(array, mask, operand, trace)
-        return
-    items, _ = parse_key(array, key, trace)
-    if any(isinstance(item, Many) for item in items):
-        _assign_many(array, items, operand, trace)
-    else:
-        _assign(part(array.cells, items), operand, trace)
 
 
 def _assign(target: View, operand: Operand, trace: Trace) -> None:
     """Write an operand into every cell of a view, broadcast as assignment broadcasts."""
     if type(operand) is SymbolicArray and _same_cells(operand.cells, target):
         return
-    given = _shape(operand)
-    words = f"could not broadcast input array from shape {shape_text(given)} into shape "
-    _require_fit(given, target.shape, words + shape_text(target.shape))
+    given, wanted = shape_text(_shape(operand)), shape_text(target.shape)
+    words = f"could not broadcast input array from shape {given} into shape {wanted}"
+    fitted = _fitted(operand, target.shape, words)
     dtype = target.tensor.dtype
-    leading = (ZERO,) * (len(given) - target.rank)
-    trace.store(target, lambda position: operand_at(operand, (*leading, *position), dtype))
+    trace.store(target, lambda position: operand_at(fitted, position, dtype))
 
 
-def _require_fit(given: Sequence[Affine], wanted: Sequence[Affine], words: str) -> None:
-    """A value fits a part if it broadcasts to it, axes of extent 1 in front not counted."""
-    padded = (*[ONE] * (len(wanted) - len(given)), *given)
-    target = (*[ONE] * (len(given) - len(wanted)), *wanted)
-    pairs = zip(padded, target, strict=True)
-    if not all(extent == ONE or agree(extent, room, words) for extent, room in pairs):
-        fix = "give the value the shape of the assigned part, or one that broadcasts to it"
-        raise ShapeError(words, loc=user_location(), fix=fix)
+def _write(cells: SymbolicArray, value: Operand) -> None:
+    dtype = cells.element_type
+    cells.record.store(cells.cells, lambda position: operand_at(value, position, dtype))
 
 
 def _same_cells(left: View, right: View) -> bool:
@@ -127,38 +138,58 @@ def _is_same_for_all(operand: Operand, rank: int) -> bool:
 def _assign_where(array: SymbolicArray, mask: SymbolicArray, operand: Operand, trace: Trace) -> None:
     """`array[mask] = value` for a value that is the same wherever the mask holds."""
     rest = array.cells.shape[mask.ndim :]
-    given = _shape(operand)
-    _require_fit(given, rest, _mismatch(given, f"(n,{shape_text(rest)[1:]}"))
-    leading = (ZERO,) * (len(given) - len(rest))
+    fitted = _fitted(operand, rest, _mismatch(_shape(operand), rest))
     dtype = array.element_type
 
-    def chosen(position: Position) -> Expr:
+    def chosen(position: tuple[Affine, ...]) -> Expr:
         selected = mask.load(position[: mask.ndim])
-        cell = operand_at(operand, (*leading, *position[mask.ndim :]), dtype)
+        cell = operand_at(fitted, position[mask.ndim :], dtype)
         return Apply(op("where"), (selected, cell, array.load(position)), dtype)
 
     trace.store(array.cells, chosen)
 
 
-def _assign_many(array: SymbolicArray, items: Sequence[Item], operand: Operand, trace: Trace) -> None:
-    """Write an operand into the cells that arrays choose, one position after another."""
-    given, (_, _, shape) = _shape(operand), chosen_shape(items)
-    _require_fit(given, shape, _mismatch(given, shape_text(shape)))
-    held = unaliased(operand, array)
-    leading = (ZERO,) * (len(given) - len(shape))
-    dtype = array.element_type
+def _fitted(operand: Operand, wanted: Sequence[Affine], words: str) -> Operand:
+    """A value that broadcasts to a part, its extra axes of extent 1 in front dropped."""
+    given = _shape(operand)
+    extra = max(len(given) - len(wanted), 0)
+    ones, rest = given[:extra], given[extra:]
+    pairs = zip(rest[::-1], wanted[::-1], strict=False)
+    if not all(extent == ONE for extent in ones) or not all(
+        extent == ONE or agree(extent, room, words) for extent, room in pairs
+    ):
+        fix = "give the value the shape of the assigned part, or one that broadcasts to it"
+        raise ShapeError(words, loc=user_location(), fix=fix)
+    if not extra or type(operand) is not SymbolicArray:
+        return operand
+    spans = [Span(ZERO, 1, extent) for extent in rest]
+    return SymbolicArray(part(operand.cells, [*[Point(ZERO)] * extra, *spans]), operand.record)
 
-    def write(target: View, within: Callable[[Position], Position]) -> None:
-        trace.store(target, lambda position: operand_at(held, (*leading, *within(position)), dtype))
 
-    scatter(array, items, write, trace)
-
-
-def _mismatch(given: Sequence[Affine], wanted: str) -> str:
+def _mismatch(given: Sequence[Affine], wanted: Sequence[Affine]) -> str:
     return (
         f"shape mismatch: value array of shape {shape_text(given)} could not be broadcast to indexing result "
-        f"of shape {wanted}"
+        f"of shape {shape_text(wanted)}"
     )
+
+
+def _wrong_count(given: Sequence[Affine]) -> str:
+    """What NumPy says of a value whose length is not the number of cells that a mask selects."""
+    return (
+        f"NumPy boolean array indexing assignment cannot assign {given[0]} input values to the output values "
+        "where the mask is true"
+    )
+
+
+def _require_row(given: Sequence[Affine]) -> None:
+    """What a mask of the whole array assigns is a number or one row of them."""
+    if len(given) > 1:
+        raise ShapeError(
+            "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, input has "
+            f"{len(given)} dimensions",
+            loc=user_location(),
+            fix="write x[mask] = values[mask]",
+        )
 
 
 def _shape(operand: Operand) -> tuple[Affine, ...]:

@@ -32,6 +32,7 @@ __all__ = [
     "reduced_axes",
     "refuse",
     "remapped",
+    "require_cast",
     "result_of",
     "shape_of",
 ]
@@ -123,6 +124,18 @@ def refuse(function: str, fix: str, **options: Any) -> None:
                 loc=user_location(),
                 fix=fix,
             )
+
+
+def require_cast(array: SymbolicArray, dtype: Any, rule: str) -> None:
+    """Raises DTypeError, with NumPy's words, where the array may not become one of `dtype` by the rule."""
+    target = np.dtype(dtype)
+    if not np.can_cast(array.dtype, target, rule):  # type: ignore[arg-type]
+        raise DTypeError(
+            f"Cannot cast array data from {array.dtype!r} to {target!r} according to the rule '{rule}'",
+            loc=user_location(),
+            details=(describe(array),),
+            fix=f"convert it with .astype(np.{target})",
+        )
 
 
 def remapped(

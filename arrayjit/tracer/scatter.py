@@ -14,43 +14,57 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from ..ir.dtype import I64
-from ..ir.index import Affine
+from ..ir.index import Affine, Symbol, affine
 from .array import SymbolicArray
-from .elementwise import Operand, copy, operand_at
+from .elementwise import Operand, broadcast_view, copy, operand_at
+from .extents import ONE, ZERO, most
 from .gathering import chosen_shape, part
 from .keys import Item, Many, New, Point
 from .trace import Trace
-from .view import View
 
-__all__ = ["scatter", "unaliased"]
+__all__ = ["scatter"]
 
-Position = tuple[Affine, ...]
-Write = Callable[[View, Callable[[Position], Position]], None]
+Write = Callable[[SymbolicArray, Operand], None]
 
 
-def scatter(array: SymbolicArray, items: Sequence[Item], write: Write, trace: Trace) -> None:
-    """`write(target, within)` for one choice of the items' integer arrays after another: `target` is the
-    view of the cells there, `within(p)` where its position `p` stands in the shape of all that is chosen."""
+def scatter(
+    array: SymbolicArray, items: Sequence[Item], operand: Operand, write: Write, trace: Trace
+) -> None:
+    """`write(cells, value)` for one choice of the items' integer arrays after another: `cells` is the part
+    of the array there, `value` that of the operand, which fits the shape of all that is chosen."""
     common, before, shape = chosen_shape(items)
-    if Affine.of(0) in shape:
+    if ZERO in shape:
         return
+    held = _spread(operand, array, shape)
     arrays = {n: item.symbolic(trace) for n, item in enumerate(items) if isinstance(item, Many)}
     extents = iter(array.cells.shape)
     points: list[Item] = []
     with ExitStack() as loops:
         place = tuple(loops.enter_context(trace.loop(0, extent)) for extent in common)
         for n, item in enumerate(items):
-            extent = Affine.of(1) if isinstance(item, New) else next(extents)
+            extent = ONE if isinstance(item, New) else next(extents)
             if n in arrays:
-                bounds = extent.bounds({})
-                cell = operand_at(arrays[n], place, I64)
-                item = Point(trace.bind(cell, 0, bounds and bounds[1]))
+                item = Point(trace.bind(operand_at(arrays[n], place, I64), 0, most(extent)))
             points.append(item)
-        write(part(array.cells, points), lambda position: (*position[:before], *place, *position[before:]))
+        cells = SymbolicArray(part(array.cells, points), trace)
+        write(cells, _at_place(held, cells, place, before))
 
 
-def unaliased(operand: Operand, array: SymbolicArray) -> Operand:
-    """The operand, or a copy where writing the array would change it."""
-    if type(operand) is SymbolicArray and operand.cells.tensor.storage is array.cells.tensor.storage:
-        return copy(operand)
-    return operand
+def _spread(operand: Operand, array: SymbolicArray, shape: Sequence[Affine]) -> Operand:
+    """The operand repeated to the shape of all that is chosen; a copy where writing the array would change
+    it. Numbers stay as they are."""
+    if type(operand) is not SymbolicArray or operand.weak is not None:
+        return operand
+    if operand.cells.tensor.storage is array.cells.tensor.storage:
+        operand = copy(operand)
+    return SymbolicArray(broadcast_view(operand.cells, shape), operand.record)
+
+
+def _at_place(held: Operand, cells: SymbolicArray, place: tuple[Affine, ...], before: int) -> Operand:
+    """What of the operand belongs to the cells at one place of the integer arrays."""
+    if type(held) is not SymbolicArray or held.weak is not None:
+        return held
+    symbols = tuple(Symbol("i") for _ in cells.cells.shape)
+    inner = affine(symbols)
+    position = (*inner[:before], *place, *inner[before:])
+    return SymbolicArray(held.cells.remap(cells.cells.shape, symbols, position), held.record)

@@ -13,22 +13,24 @@ from ..ir.expr import Apply, Const, Expr, Index, constant
 from ..ir.index import Affine
 from ..ir.ops import op
 from .array import SymbolicArray, describe
+from .bounds import require_integers, within
+from .compaction import nonzero
 from .elementwise import (
     Operand,
     as_array,
     as_operand,
     broadcast,
     cast,
-    convert,
     copy,
     elementwise,
     operand_at,
     views_of,
 )
+from .extents import ZERO, require_at_least
 from .gathering import gather
 from .indexing import getitem
 from .layout import is_laid_out, kept_order
-from .operands import arrays_of, axis_of, common_dtype, deliver, is_given, result_of
+from .operands import arrays_of, axis_of, common_dtype, deliver, is_given, require_cast, result_of
 from .reductions import reduce_array
 from .registry import implements, method
 from .reshaping import ravel
@@ -39,13 +41,12 @@ __all__ = ["choose", "clip", "select", "take", "triangle", "where"]
 
 
 @implements(np.where)
-def where(condition: Any, x: Any = np._NoValue, y: Any = np._NoValue, /) -> SymbolicArray:
+def where(condition: Any, x: Any = np._NoValue, y: Any = np._NoValue, /) -> Any:
+    if x is np._NoValue and y is np._NoValue:
+        return nonzero(as_array(condition))
     if x is np._NoValue or y is np._NoValue:
-        raise UnsupportedError(
-            "np.where with one argument gives an array whose shape depends on values",
-            loc=user_location(),
-            fix="use the form np.where(condition, x, y)",
-        )
+        words = "either both or neither of x and y should be given"
+        raise ShapeError(words, loc=user_location(), fix="use np.where(condition, x, y)")
     return _chosen(as_array(condition), x, y, common_dtype(x, y))
 
 
@@ -71,8 +72,7 @@ def _converted(value: Any, dtype: DType) -> Operand:
     return int(np.array(operand).astype(dtype.numpy))
 
 
-@method("nonzero", "compress")
-@implements(np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.compress, np.extract)
+@implements(np.unique)
 def shape_from_values(*args: Any, **kwargs: Any) -> NoReturn:
     raise UnsupportedError(
         "a function whose result's shape depends on values is not supported in a jitted function",
@@ -126,7 +126,12 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if axis is None:
         array, axis = ravel(array), 0
     along = axis_of(axis, array.ndim)
-    counted = _in_range(positions, array, along, mode)
+    require_cast(positions, np.int64, "same_kind")
+    extent = array.cells.shape[along]
+    words = "cannot do a non-empty take from an empty axes."
+    if ZERO not in positions.cells.shape and not require_at_least(extent, 1, "IndexError", words):
+        raise IndexOutOfRange(words, loc=user_location(), details=(describe(array),))
+    counted = within(positions, extent, along, mode)
     rank = positions.ndim
     shape = (*array.cells.shape[:along], *positions.cells.shape, *array.cells.shape[along + 1 :])
 
@@ -150,7 +155,8 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> SymbolicArray:
             loc=user_location(),
             fix="insert axes with np.newaxis",
         )
-    counted = _in_range(positions, array, along, "raise")
+    require_integers(positions, "`indices` must be an integer array")
+    counted = within(positions, array.cells.shape[along], along)
     others = [one if axis != along else Affine.of(1) for axis, one in enumerate(array.cells.shape)]
     shape = list(broadcast(others, positions.cells.shape))
     shape[along] = positions.cells.shape[along]
@@ -164,53 +170,6 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> SymbolicArray:
         return gather(array.cells, index)
 
     return result_of(current_trace().compute(shape, array.element_type, cell, label="taken"))
-
-
-def _in_range(positions: SymbolicArray, array: SymbolicArray, axis: int, mode: str) -> SymbolicArray:
-    """The positions as int64 within the axis: checked, wrapped or clipped."""
-    if not positions.element_type.is_integer:
-        raise IndexOutOfRange(
-            "indices must be integers",
-            loc=user_location(),
-            details=(describe(positions),),
-            fix="convert them with .astype(int)",
-        )
-    size = array.shape[axis]
-    if size == 0 and positions.size:
-        raise IndexOutOfRange(
-            "cannot do a non-empty take from an empty axes.", loc=user_location(), details=(describe(array),)
-        )
-    trace = current_trace()
-    shape = positions.cells.shape
-
-    def number(position: tuple[Affine, ...]) -> Expr:
-        return convert(positions.load(position), I64)
-
-    def in_bounds(position: tuple[Affine, ...]) -> Expr:
-        above = Apply(op("greater_equal"), (number(position), Const(-size, I64)), BOOL)
-        below = Apply(op("less"), (number(position), Const(size, I64)), BOOL)
-        return Apply(op("logical_and"), (above, below), BOOL)
-
-    def counted(position: tuple[Affine, ...]) -> Expr:
-        value = number(position)
-        if mode == "wrap":
-            return Apply(op("remainder"), (value, Const(size, I64)), I64)
-        if mode == "clip":
-            positive = Apply(op("maximum"), (value, Const(0, I64)), I64)
-            return Apply(op("minimum"), (positive, Const(size - 1, I64)), I64)
-        negative = Apply(op("less"), (value, Const(0, I64)), BOOL)
-        return Apply(op("where"), (negative, Apply(op("add"), (value, Const(size, I64)), I64), value), I64)
-
-    if mode not in ("raise", "wrap", "clip"):
-        raise ShapeError(
-            f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')",
-            loc=user_location(),
-            fix="use mode='raise'",
-        )
-    if mode == "raise":
-        words = f"index is out of bounds for axis {axis} with size {size}"
-        trace.check(shape, in_bounds, "IndexError", words)
-    return SymbolicArray(trace.compute(shape, I64, counted, label="positions"), trace)
 
 
 @implements(np.select)
@@ -234,8 +193,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Symbol
     selector, options = as_array(a), arrays_of(choices)
     dtype = common_dtype(*options)
     shape = broadcast(selector.cells.shape, *(option.cells.shape for option in options))
-    numbered = as_array(np.arange(len(options)))
-    positions = _in_range_from_zero(selector, numbered, mode)
+    positions = _chosen_option(selector, len(options), mode)
 
     def cell(position: tuple[Affine, ...]) -> Expr:
         number = operand_at(positions, position, I64)
@@ -248,14 +206,15 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Symbol
     return deliver(result_of(current_trace().compute(shape, dtype, cell, label="chosen")), out)
 
 
-def _in_range_from_zero(selector: SymbolicArray, options: SymbolicArray, mode: str) -> SymbolicArray:
+def _chosen_option(selector: SymbolicArray, count: int, mode: str) -> SymbolicArray:
+    """The numbers of the options, which do not count from the end."""
+    require_cast(selector, np.int64, "same_kind")
     if mode == "raise":
-        nonnegative = elementwise(op("greater_equal"), selector, 0)
         words = "invalid entry in choice array"
-        current_trace().check(selector.cells.shape, nonnegative.load, "ValueError", words)
-        below = elementwise(op("less"), selector, options.shape[0])
-        current_trace().check(selector.cells.shape, below.load, "ValueError", words)
-    return _in_range(selector, options, 0, "clip" if mode == "raise" else mode)
+        for name, limit in (("greater_equal", 0), ("less", count)):
+            holds = elementwise(op(name), selector, limit)
+            current_trace().check(selector.cells.shape, holds.load, "ValueError", words)
+    return within(selector, Affine.of(count), 0, "clip" if mode == "raise" else mode)
 
 
 def triangle(position: Sequence[Affine], k: int) -> Expr:

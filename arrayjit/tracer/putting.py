@@ -1,0 +1,244 @@
+"""NumPy's functions that write where arrays say: `ufunc.at`, `put`, `place`, `putmask`, `put_along_axis`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedError
+from ..ir.dtype import BOOL, F64, I64
+from ..ir.expr import Apply, Expr, Index, constant
+from ..ir.index import Affine, affine, row_major_strides
+from ..ir.ops import Op, op
+from .array import SymbolicArray, describe
+from .bounds import require_integers, within
+from .compaction import nonzero
+from .elementwise import (
+    Operand,
+    as_array,
+    as_operand,
+    broadcasts_to,
+    cast,
+    check_fits,
+    convert,
+    elementwise,
+    operand_at,
+)
+from .extents import ONE, ZERO, agree, as_expr, numbers, product, require_at_least, same_shape
+from .gathering import chosen_shape, gather
+from .indexing import assign_chosen, require_assignable
+from .keys import Item, Many, parse_key
+from .layout import is_laid_out
+from .operands import axis_of, require_cast
+from .protocols import ops_of
+from .registry import implements, method, ufunc_method
+from .reshaping import ravel, reshape
+from .scatter import scatter
+from .shaping import atleast_1d
+from .trace import current_trace, user_location
+
+__all__: list[str] = []
+
+
+@ufunc_method("at")
+def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
+    """`a[indices] = ufunc(a[indices], b)` for one index after another, so that repeated ones accumulate. As
+    in NumPy, a number `b` has a dtype of its own, and results are converted as `astype` converts."""
+    trace, array, row = current_trace(), as_array(a), _only_op(ufunc, b)
+    require_assignable(array)
+    items, _ = parse_key(array, indices, trace)
+    _, _, shape = chosen_shape(items)
+    operand: Operand = 0
+    if b is not None:
+        given = as_array(b)
+        operand = SymbolicArray(given.cells, given.record)
+        words = "array is not broadcastable to correct shape"
+        if not broadcasts_to(given.cells.shape, shape, words):
+            fix = "give the second operand the shape of the chosen cells, or one that broadcasts to it"
+            raise ShapeError(words, loc=user_location(), details=(describe(given),), fix=fix)
+
+    def write(cells: SymbolicArray, value: Operand) -> None:
+        result = elementwise(row, cells, value) if row.arity == 2 else elementwise(row, cells)
+        trace.store(cells.cells, lambda position: convert(result.load(position), cells.element_type))
+
+    scatter(array, items, operand, write, trace)
+
+
+def _only_op(ufunc: np.ufunc, b: Any) -> Op:
+    """The op of a ufunc with one result, which takes `b` as its second operand, if there is one."""
+    rows = ops_of(ufunc)
+    words = ""
+    if len(rows) > 1:
+        words = "Only single output ufuncs supported at this time"
+    elif (b is None) != (rows[0].arity == 1):
+        words = (
+            "second operand needed for ufunc" if b is None else "second operand provided when ufunc is unary"
+        )
+    if words:
+        raise ShapeError(words, loc=user_location(), details=(f"np.{ufunc.__name__}",))
+    return rows[0]
+
+
+@implements(np.put)
+@method("put")
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    array = atleast_1d(a)
+    positions = within(ravel(as_array(ind)), product(array.cells.shape), 0, mode)
+    _put(array, positions, v)
+
+
+@implements(np.place)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    array, chosen = atleast_1d(arr), as_array(mask)
+    _require_same_size("place", array, chosen)
+    if ZERO in as_array(vals).cells.shape:
+        raise ShapeError("Cannot insert from an empty array!", loc=user_location(), fix="pass a value")
+    (positions,) = nonzero(ravel(chosen))
+    _put(array, positions, vals)
+
+
+def _put(array: SymbolicArray, positions: SymbolicArray, v: Any) -> None:
+    """Write the values, repeated as often as needed, at positions of the array's cells in row-major order."""
+    require_assignable(array)
+    check_fits(v, array.element_type, current_trace())
+    values = ravel(as_array(v))
+    (given,), (wanted,) = values.cells.shape, positions.cells.shape
+    trace = current_trace()
+    if given == ZERO:
+        return
+    if given not in (ONE, wanted):
+        require_at_least(given, 1, "ValueError", "Cannot insert from an empty array!")
+
+        def repeated(position: tuple[Affine, ...]) -> Expr:
+            place = Apply(op("remainder"), (Index(position[0]), as_expr(given)), I64)
+            return gather(values.cells, [place])
+
+        values = SymbolicArray(trace.compute((wanted,), values.element_type, repeated), trace)
+    _assign_flat(array, positions, values)
+
+
+def _assign_flat(array: SymbolicArray, positions: SymbolicArray, values: Operand) -> None:
+    """Write at positions among the array's cells in row-major order."""
+    if is_laid_out(array.cells, "C"):
+        assign_chosen(ravel(array), [Many(traced=positions)], values)
+    else:
+        places = [_coordinate(array, axis, positions) for axis in range(array.ndim)]
+        assign_chosen(array, [Many(traced=place) for place in places], values)
+
+
+def _coordinate(array: SymbolicArray, axis: int, positions: SymbolicArray) -> SymbolicArray:
+    extents = array.cells.shape
+    step = as_expr(product(extents[axis + 1 :]))
+
+    def coordinate(position: tuple[Affine, ...]) -> Expr:
+        rows = Apply(op("floor_divide"), (positions.load(position), step), I64)
+        return Apply(op("remainder"), (rows, as_expr(extents[axis])), I64)
+
+    trace = current_trace()
+    return SymbolicArray(trace.compute(positions.cells.shape, I64, coordinate, label="positions"), trace)
+
+
+@implements(np.putmask)
+def putmask(a: Any, /, mask: Any, values: Any) -> None:
+    """Each cell where the mask holds gets the value of its own place, counted on from the start of the values
+    where these are fewer."""
+    array, given = as_array(a), ravel(as_array(values))
+    require_assignable(array)
+    check_fits(values, array.element_type, current_trace())
+    chosen = as_array(mask)
+    _require_same_size("putmask", array, chosen)
+    (length,) = given.cells.shape
+    if length == ZERO:
+        return
+    extents = numbers(array.cells.shape, "the shape of an array that np.putmask writes")
+    strides = row_major_strides(affine(extents))
+    held, kind = reshape(chosen, extents), array.element_type
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        place = ZERO
+        for part, stride in zip(position, strides, strict=True):
+            place = place + part * stride.offset
+        within_values = Apply(op("remainder"), (Index(place), as_expr(length)), I64)
+        value = convert(gather(given.cells, [within_values]), kind)
+        return Apply(op("where"), (operand_at(held, position, BOOL), value, array.load(position)), kind)
+
+    current_trace().store(array.cells, cell)
+
+
+def _require_same_size(function: str, array: SymbolicArray, mask: SymbolicArray) -> None:
+    words = f"{function}: mask and data must be the same size"
+    if not agree(product(array.cells.shape), product(mask.cells.shape), words):
+        details = (describe(array), describe(mask))
+        raise ShapeError(
+            words, loc=user_location(), details=details, fix="use a mask of the array's own shape"
+        )
+
+
+@implements(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    array, positions = as_array(arr), as_array(indices)
+    require_assignable(array)
+    require_integers(positions, "`indices` must be an integer array")
+    if positions.ndim != (1 if axis is None else array.ndim):
+        words = "`indices` and `arr` must have the same number of dimensions"
+        raise ShapeError(words, loc=user_location(), fix="insert axes with np.newaxis")
+    if axis is None:
+        _assign_flat(array, within(positions, product(array.cells.shape), 0), as_operand(values))
+        return
+    extents, along = array.cells.shape, axis_of(axis, array.ndim)
+    items: list[Item] = [Many(traced=_grid(axis, extents)) for axis in range(array.ndim)]
+    items[along] = Many(traced=within(positions, extents[along], along))
+    assign_chosen(array, items, as_operand(values))
+
+
+def _grid(axis: int, extents: Sequence[Affine]) -> SymbolicArray:
+    """The positions along an axis, of the rank of the whole array."""
+    shape = [extent if other == axis else ONE for other, extent in enumerate(extents)]
+    trace = current_trace()
+    return SymbolicArray(trace.compute(shape, I64, lambda position: Index(position[axis])), trace)
+
+
+@implements(np.bincount)
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> SymbolicArray:
+    """The length of the result is `minlength`, which the numbers must stay below."""
+    array, length = as_array(x), operator.index(minlength)
+    if length <= 0:
+        raise UnsupportedError(
+            "np.bincount without minlength= gives an array whose length depends on values",
+            loc=user_location(),
+            details=(describe(array),),
+            fix="pass minlength=, the length of the result",
+        )
+    if array.ndim != 1:
+        raise ShapeError("object too deep for desired array", loc=user_location(), details=(describe(array),))
+    require_cast(array, np.int64, "safe")
+    added, trace = _counted(array, weights), current_trace()
+    number = cast(array, I64)
+    for name, limit, words in (
+        ("greater_equal", 0, "'list' argument must have no negative elements"),
+        ("less", length, "np.bincount in a jitted function: a number is not below minlength"),
+    ):
+        trace.check(array.cells.shape, elementwise(op(name), number, limit).load, "ValueError", words)
+    zero = constant(0, added.element_type)
+    counts = SymbolicArray(trace.compute((length,), zero.dtype, lambda _: zero, label="counts"), trace)
+
+    def add(cells: SymbolicArray, value: Operand) -> None:
+        trace.store(cells.cells, elementwise(op("add"), cells, value).load)
+
+    scatter(counts, [Many(traced=number)], added, add, trace)
+    return counts
+
+
+def _counted(array: SymbolicArray, weights: Any) -> SymbolicArray:
+    """What each number adds to its count."""
+    if weights is None:
+        return as_array(1)
+    added = as_array(weights)
+    require_cast(added, np.float64, "safe")
+    words = "The weights and list don't have the same length."
+    if not same_shape(added.cells.shape, array.cells.shape, words):
+        raise ShapeError(words, loc=user_location(), details=(describe(array), describe(added)))
+    return cast(added, F64)
