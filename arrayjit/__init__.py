@@ -20,6 +20,7 @@ from .errors import (
 )
 from .stages import Compiled, Lowered
 from .stats import Miss, Stats
+from .tracer.control import cond, while_loop
 
 __version__ = "0.1.0"
 
@@ -44,7 +45,9 @@ __all__ = [
     "UnknownTarget",
     "UnsupportedError",
     "UserError",
+    "cond",
     "jit",
     "spec",
     "use",
+    "while_loop",
 ]

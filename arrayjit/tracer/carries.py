@@ -98,7 +98,7 @@ class Kind:
         theirs = kind_of(number)
         if theirs is None or self.is_array or theirs.is_array:
             return False
-        if type(number) in _NUMBERS or isinstance(number, np.generic):
+        if type(number) in _NUMBERS or issubclass(type(number), np.generic):
             with np.errstate(all="ignore"):
                 converted = np.asarray(number).astype(self.dtype.numpy)[()]
             return bool(converted == number or (converted != converted and number != number))

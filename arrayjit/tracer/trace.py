@@ -248,7 +248,11 @@ class Trace:
         """Forget all that was recorded since the mark, but what it wrote: the numbers in that are no longer
         known. Returns the storages that were written and had been there before."""
         del self._scopes[mark.depth :]
-        written = self.bury(mark, tuple(self._scopes.pop().statements), cause)
+        return self.forget(mark, tuple(self._scopes.pop().statements), cause)
+
+    def forget(self, mark: Mark, body: tuple[Statement, ...], cause: Site | Reason) -> set[Tensor]:
+        """`discard` of a body that has ended."""
+        written = self.bury(mark, body, cause)
         self._written = set(mark.written)
         self._known = {tensor: held for tensor, held in mark.known.items() if tensor not in written}
         return written
@@ -277,7 +281,7 @@ class Trace:
 
     def _separate(self, written: Tensor) -> None:
         for other, reason in self._perhaps_one.pop(written, {}).items():
-            if other not in self._fresh:
+            if not self.is_made_here(other):
                 raise UnsupportedError(reason.what, loc=user_location(), fix=reason.fix)
             self._gone[other] = reason
 
@@ -320,9 +324,9 @@ class Trace:
         """Whether the tensor was made since the mark."""
         return self._fresh.get(tensor, -1) >= mark.fresh
 
-    def gone(self, symbol: Symbol, site: Site) -> None:
-        """The symbol has no value any more."""
-        self._gone[symbol] = site
+    def gone(self, part: Symbol | Tensor, cause: Site | Reason) -> None:
+        """The symbol or the tensor has no value any more."""
+        self._gone[part] = cause
 
     def require_alive(self, parts: Iterable[Symbol | Tensor]) -> None:
         """Raise if a value is used that has ended: Retrace where it ended with a loop, which is then

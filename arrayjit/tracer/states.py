@@ -1,0 +1,163 @@
+"""What functions of the user's take and return when they become a part of the program: a state, which is an
+array, a number, or nested containers of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CellType, FunctionType, MethodType
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from ..errors import DTypeError, UnsupportedError
+from ..ir.assign import Statement
+from .array import SymbolicArray
+from .carries import Contents, Kind, kind_of, same
+from .elementwise import as_operand
+from .kinds import put
+from .trace import Mark, Trace, user_location
+from .tree import Leaf, Node, Static, Structure, flatten
+
+__all__ = [
+    "Record",
+    "call",
+    "is_array",
+    "kind_in_state",
+    "leaves_in",
+    "places_in",
+    "put_all",
+    "record",
+    "require_one_structure",
+]
+
+T = TypeVar("T")
+
+_EMPTY = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Generic[T]):
+    """What a function gave and the statements that it made since the mark."""
+
+    result: T
+    body: tuple[Statement, ...]
+    mark: Mark
+
+
+def record(trace: Trace, run: Callable[[], T]) -> Record[T]:
+    """Run with what is recorded set apart."""
+    mark = trace.begin()
+    body: tuple[Statement, ...] = ()
+    try:
+        result = run()
+    finally:
+        body = trace.end()
+    return Record(result, body, mark)
+
+
+def call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+    """The result of a function that runs any number of times. Raises UnsupportedError if it changes a
+    variable, a container or an object, which happens once while tracing."""
+    cells = _cells(function)
+    before = [_content(cell) for _, cell in cells]
+    named = {name: content for (name, _), content in zip(cells, before, strict=True)}
+    contents = Contents({"an argument": arguments, **named})
+    result = function(*arguments)
+    after = [_content(cell) for _, cell in cells]
+    rebound = (n for (n, _), old, new in zip(cells, before, after, strict=True) if not same(old, new))
+    changed = next(rebound, None) or contents.changed() or next(iter(contents.iterators), None)
+    if changed is not None:
+        name = getattr(function, "__name__", "function")
+        raise UnsupportedError(
+            f"{name} changes {changed}, but runs once while tracing, whatever the compiled function does",
+            loc=user_location(),
+            fix="return the new value instead; arrays may be written in place",
+        )
+    return result
+
+
+def _cells(function: Any) -> list[tuple[str, CellType]]:
+    """The closure variables of a function and of the functions among them."""
+    found: dict[int, tuple[str, CellType]] = {}
+    waiting = [function]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, functools.partial):
+            waiting.append(part.func)
+        elif type(part) is MethodType:
+            waiting.append(part.__func__)
+        elif type(part) is FunctionType:
+            for name, cell in zip(part.__code__.co_freevars, part.__closure__ or (), strict=True):
+                if id(cell) not in found:
+                    found[id(cell)] = name, cell
+                    waiting.append(_content(cell))
+    return list(found.values())
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _EMPTY
+
+
+def leaves_in(state: Any) -> tuple[list[Any], Structure]:
+    """The arrays and numbers of a state and how they are put together."""
+    leaves, structure = flatten(state, lambda part: kind_of(part) is not None or isinstance(part, np.ndarray))
+    return [as_operand(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves], structure
+
+
+def is_array(leaf: Any) -> bool:
+    """Whether a leaf is an array, which may be written, and not a number."""
+    return type(leaf) is SymbolicArray and leaf.weak is None and not leaf.is_scalar
+
+
+def kind_in_state(leaf: Any) -> Kind:
+    """The kind of a leaf of a state."""
+    kind = kind_of(leaf)
+    assert kind is not None
+    return kind
+
+
+def put_all(trace: Trace, memories: dict[int, SymbolicArray], values: list[Any]) -> None:
+    """Write the values into the memories of their places."""
+    for place, target in memories.items():
+        put(target, values[place], trace)
+
+
+def require_one_structure(what: str, before: Structure, after: Structure) -> None:
+    """Raise DTypeError, in the words `what`, if two states are put together in different ways."""
+    if before != after:
+        raise DTypeError(
+            f"{what}: {_shown(before)} and {_shown(after)}",
+            loc=user_location(),
+            fix="return the same containers with the same keys from both",
+        )
+
+
+def _shown(structure: Structure) -> str:
+    match structure:
+        case Leaf():
+            return "value"
+        case Static(value=value):
+            return repr(value)
+        case Node(kind=kind, keys=keys, children=children):
+            parts = [_shown(child) for child in children]
+            if keys:
+                parts = [f"{key}={part}" for key, part in zip(keys, parts, strict=True)]
+            return f"{kind.__name__}({', '.join(parts)})"
+
+
+def places_in(structure: Structure, prefix: str) -> list[str]:
+    """How the user's code reaches each leaf of a state."""
+    match structure:
+        case Leaf():
+            return [prefix]
+        case Static():
+            return []
+        case Node(kind=kind, keys=keys, children=children):
+            named = keys if issubclass(kind, dict) else range(len(children))
+            pairs = zip(named, children, strict=True)
+            return [place for key, child in pairs for place in places_in(child, f"{prefix}[{key!r}]")]
