@@ -17,7 +17,8 @@ from ..ir.expr import Apply, Expr, constant
 from ..ir.index import Affine
 from ..ir.ops import op
 from .array import SymbolicArray, describe
-from .elementwise import as_array, elementwise, operand_at
+from .elementwise import as_array, broadcast, elementwise, operand_at
+from .extents import agree, numbers, product, same_shape, shape_text
 from .joining import stack
 from .operands import arrays_of, axes_of, axis_of, common_dtype, deliver, element_type, refuse, result_of
 from .reductions import reduce_array
@@ -82,7 +83,8 @@ def matmul(
             )
     rows: Labels = ["row"] if left.ndim > 1 else []
     columns: Labels = ["column"] if right.ndim > 1 else []
-    _require_equal(left.shape[-1], right.shape[-2 if columns else -1], "matmul", "(n?,k),(k,m?)->(n?,m?)")
+    inner_extents = left.cells.shape[-1], right.cells.shape[-2 if columns else -1]
+    _require_equal(*inner_extents, "matmul", "(n?,k),(k,m?)->(n?,m?)")
     inner = ([*rows, "inner"], ["inner", *columns])
     return deliver(_batched((left, right), inner, [*rows, *columns], dtype), out)
 
@@ -90,29 +92,32 @@ def matmul(
 @implements(np.vecdot, np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1, dtype: Any = None) -> SymbolicArray:
     left, right = (moveaxis(array, axis, -1) for array in arrays_of((x1, x2)))
-    _require_equal(left.shape[-1], right.shape[-1], "vecdot", "(n),(n)->()")
+    _require_equal(left.cells.shape[-1], right.cells.shape[-1], "vecdot", "(n),(n)->()")
     return deliver(_batched((left, right), (["inner"], ["inner"]), [], dtype), out)
 
 
 @implements("matvec")
 def matvec(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> SymbolicArray:
     left, right = arrays_of((x1, x2))
-    _require_equal(left.shape[-1], right.shape[-1], "matvec", "(m,n),(n)->(m)")
+    _require_equal(left.cells.shape[-1], right.cells.shape[-1], "matvec", "(m,n),(n)->(m)")
     return deliver(_batched((left, right), (["row", "inner"], ["inner"]), ["row"], dtype), out)
 
 
 @implements("vecmat")
 def vecmat(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> SymbolicArray:
     left, right = arrays_of((x1, x2))
-    _require_equal(left.shape[-1], right.shape[-2], "vecmat", "(n),(n,m)->(m)")
+    _require_equal(left.cells.shape[-1], right.cells.shape[-2], "vecmat", "(n),(n,m)->(m)")
     return deliver(_batched((left, right), (["inner"], ["inner", "column"]), ["column"], dtype), out)
 
 
-def _require_equal(first: int, second: int, name: str, signature: str) -> None:
-    if first != second:
+def _require_equal(first: Affine, second: Affine, name: str, signature: str) -> None:
+    words = (
+        f"{name}: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
+        f"{signature} (size {second} is different from {first})"
+    )
+    if not agree(first, second, words):
         raise ShapeError(
-            f"{name}: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
-            f"{signature} (size {second} is different from {first})",
+            words,
             loc=user_location(),
             fix="make the inner dimensions equal, for example by transposing an operand",
         )
@@ -126,17 +131,17 @@ def _batched(
 ) -> SymbolicArray:
     """A contraction of trailing axes, with the leading axes broadcast together."""
     terms = []
-    leading: list[tuple[int, ...]] = []
+    leading: list[tuple[Affine, ...]] = []
     for operand, labels in zip(operands, core, strict=True):
         batch = operand.ndim - len(labels)
-        leading.append(operand.shape[:batch])
+        leading.append(operand.cells.shape[:batch])
         terms.append([*range(batch)[::-1], *labels])
     try:
-        np.broadcast_shapes(*leading)
-    except ValueError:
+        broadcast(*leading)
+    except ShapeError:
         raise ShapeError(
             "operands could not be broadcast together with remapped shapes [original->remapped]: "
-            f"{operands[0].shape} and {operands[1].shape}",
+            f"{shape_text(operands[0].cells.shape)} and {shape_text(operands[1].cells.shape)}",
             loc=user_location(),
             fix="make the leading dimensions equal, or 1",
         ) from None
@@ -152,18 +157,21 @@ def dot(a: Any, b: Any, out: Any = None) -> SymbolicArray:
     if not left.ndim or not right.ndim:
         return deliver(elementwise(op("multiply"), left, right), out)
     depth = max(right.ndim - 2, 0)
-    if left.shape[-1] != right.shape[depth]:
-        raise ShapeError(
-            f"shapes {_text(left)} and {_text(right)} not aligned: {left.shape[-1]} (dim {left.ndim - 1}) "
-            f"!= {right.shape[depth]} (dim {depth})",
-            loc=user_location(),
-            fix="make the inner dimensions equal, for example by transposing an operand",
-        )
+    _require_aligned(left, right, depth)
     return deliver(_summed_axes(left, right, (left.ndim - 1,), (depth,)), out)
 
 
-def _text(array: SymbolicArray) -> str:
-    return str(array.shape).replace(" ", "")
+def _require_aligned(left: SymbolicArray, right: SymbolicArray, axis: int) -> None:
+    """The last axis of the left operand and this one of the right are summed over."""
+    shapes = left.cells.shape, right.cells.shape
+    first, second = shapes[0][-1], shapes[1][axis]
+    words = (
+        f"shapes {shape_text(shapes[0])} and {shape_text(shapes[1])} not aligned: "
+        f"{first} (dim {left.ndim - 1}) != {second} (dim {axis})"
+    )
+    if not agree(first, second, words):
+        fix = "make the inner dimensions equal, for example by transposing an operand"
+        raise ShapeError(words, loc=user_location(), fix=fix)
 
 
 def _summed_axes(
@@ -184,13 +192,7 @@ def inner(a: Any, b: Any, /) -> SymbolicArray:
     left, right = as_array(a), as_array(b)
     if not left.ndim or not right.ndim:
         return elementwise(op("multiply"), left, right)
-    if left.shape[-1] != right.shape[-1]:
-        raise ShapeError(
-            f"shapes {_text(left)} and {_text(right)} not aligned: {left.shape[-1]} (dim {left.ndim - 1}) "
-            f"!= {right.shape[-1]} (dim {right.ndim - 1})",
-            loc=user_location(),
-            fix="make the last dimensions equal",
-        )
+    _require_aligned(left, right, right.ndim - 1)
     return _summed_axes(left, right, (left.ndim - 1,), (right.ndim - 1,))
 
 
@@ -234,11 +236,14 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> SymbolicArray:
             details=(describe(left), describe(right)),
             fix="sum over axes that both arrays have",
         )
-    if [left.shape[axis] for axis in left_axes] != [right.shape[axis] for axis in right_axes]:
+    first = [left.cells.shape[axis] for axis in left_axes]
+    second = [right.cells.shape[axis] for axis in right_axes]
+    words = "shape-mismatch for sum"
+    if not same_shape(first, second, words):
         raise ShapeError(
-            "shape-mismatch for sum",
+            words,
             loc=user_location(),
-            details=(f"{left.shape} over axes {left_axes}, {right.shape} over axes {right_axes}",),
+            details=(f"{describe(left)} over {left_axes}", f"{describe(right)} over {right_axes}"),
             fix="sum over axes of equal sizes",
         )
     return _as_array_result(_summed_axes(left, right, left_axes, right_axes))
@@ -270,9 +275,9 @@ def kron(a: Any, b: Any) -> SymbolicArray:
     right = insert_axes(right, range(rank - right.ndim))
     spread = insert_axes(left, range(1, 2 * rank, 2))
     repeated = insert_axes(right, range(0, 2 * rank, 2))
-    product = elementwise(op("multiply"), spread, repeated)
-    shape = [one * other for one, other in zip(left.shape, right.shape, strict=True)]
-    return product if rank == 0 else reshape(product, shape)
+    products = elementwise(op("multiply"), spread, repeated)
+    shape = [product(pair) for pair in zip(left.cells.shape, right.cells.shape, strict=True)]
+    return products if rank == 0 else reshape(products, tuple(shape))
 
 
 @implements(np.cross, np.linalg.cross)
@@ -283,11 +288,11 @@ def cross(
         axisa = axisb = axisc = axis
     left, right = as_array(a), as_array(b)
     left, right = moveaxis(left, axisa, -1), moveaxis(right, axisb, -1)
-    if left.shape[-1] != 3 or right.shape[-1] != 3:
+    if numbers((left.cells.shape[-1], right.cells.shape[-1]), "how many components vectors have") != (3, 3):
         raise UnsupportedError(
             "np.cross of vectors that do not have three components is not supported",
             loc=user_location(),
-            details=(f"{left.shape} and {right.shape}",),
+            details=(describe(left), describe(right)),
             fix="write a[0] * b[1] - a[1] * b[0]",
         )
     rank = max(left.ndim, right.ndim)
@@ -316,7 +321,10 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> SymbolicArray:
 
 
 def _cheapest_product(operands: Sequence[SymbolicArray]) -> SymbolicArray:
-    sizes = [*(operand.shape[0] for operand in operands), operands[-1].shape[-1]]
+    if len(operands) == 2:
+        return dot(*operands)
+    extents = [*(operand.cells.shape[0] for operand in operands), operands[-1].cells.shape[-1]]
+    sizes = numbers(extents, "a size that decides which product comes first")
     best: dict[tuple[int, int], tuple[int, int]] = {(n, n + 1): (0, n) for n in range(len(operands))}
     for length in range(2, len(operands) + 1):
         for lo in range(len(operands) - length + 1):
@@ -326,13 +334,13 @@ def _cheapest_product(operands: Sequence[SymbolicArray]) -> SymbolicArray:
                 for cut in range(lo + 1, hi)
             )
 
-    def product(lo: int, hi: int) -> SymbolicArray:
+    def multiplied(lo: int, hi: int) -> SymbolicArray:
         if hi == lo + 1:
             return operands[lo]
         cut = best[lo, hi][1]
-        return dot(product(lo, cut), product(cut, hi))
+        return dot(multiplied(lo, cut), multiplied(cut, hi))
 
-    return product(0, len(operands))
+    return multiplied(0, len(operands))
 
 
 @implements(np.linalg.matrix_power)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ConcretizationError, DTypeError, ShapeError
+from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.dtype import BOOL, F64, I64, DType, from_numpy
 from ..ir.expr import Apply, Cast, Expr, Index, constant
 from ..ir.index import Affine
@@ -29,12 +29,15 @@ from .elementwise import (
     elementwise,
     operand_at,
 )
+from .extents import ZERO, divided, greater, lesser
 from .indexing import getitem, setitem
+from .integer import SymbolicInt, number, python_int
 from .joining import unwritten
 from .layout import Order, copy_order, is_laid_out, shape_order
+from .numbers import as_affine, integer_of
 from .operands import arrays_of, common_dtype, element_type, is_given, refuse, remapped, shape_of
 from .registry import CREATION, creates, implements
-from .reshaping import ravel
+from .reshaping import flat
 from .shaping import broadcast_to, diagonal, insert_axes, moveaxis
 from .trace import current_trace, user_location
 
@@ -166,10 +169,10 @@ def full_like(
     return _full(extents, fill_value, kind.numpy, memory)
 
 
-def _like(a: Any, dtype: Any, order: str, shape: Any) -> tuple[tuple[int, ...], DType, Order]:
+def _like(a: Any, dtype: Any, order: str, shape: Any) -> tuple[tuple[Affine, ...], DType, Order]:
     """The shape, the dtype and the memory order of a `_like` form."""
     array = as_array(a)
-    extents = array.shape if shape is None else shape_of(shape)
+    extents = array.cells.shape if shape is None else shape_of(shape)
     memory = copy_order(array.cells, order)
     if len(extents) != array.ndim:
         memory = shape_order(len(extents), order)
@@ -181,19 +184,12 @@ def arange(
     start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, like: Any = None
 ) -> SymbolicArray:
     refuse("np.arange", _FIX, device=device, like=like)
-    given = [start, stop, step]
-    for value in given:
-        if type(value) is SymbolicArray:
-            raise ConcretizationError(
-                "np.arange of a traced number makes an array whose length is known only when it runs",
-                loc=user_location(),
-                details=(describe(value),),
-                fix="name the argument in static_argnames, or use the length of an array: len(x)",
-            )
     first, last = (0, start) if stop is None else (start, stop)
     stride = 1 if step is None else step
+    if any(type(value) in (SymbolicArray, SymbolicInt) for value in (first, last, stride)):
+        return _traced_range(first, last, stride, dtype)
     if stride == 0:
-        raise ShapeError("Maximum allowed size exceeded", loc=user_location(), fix="use a step that is not 0")
+        raise _no_range()
     kind = element_type(dtype, _number_dtype(first, last, stride))
     length = max(0, math.ceil((last - first) / stride))
     # NumPy stores the first two numbers in the dtype and continues by their difference.
@@ -201,8 +197,44 @@ def arange(
     return _progression(length, kind, numbers)
 
 
+def _no_range() -> ShapeError:
+    return ShapeError("Maximum allowed size exceeded", loc=user_location(), fix="use a step that is not 0")
+
+
+def _traced_range(first: Any, last: Any, stride: Any, dtype: Any) -> SymbolicArray:
+    """Integers between numbers that are known when the compiled function runs."""
+    trace = current_trace()
+    ends = [as_affine(value, trace) for value in (first, last)]
+    step = as_affine(stride, trace)
+    if step is None or None in ends:
+        words = "np.arange of traced floats makes an array whose length is known only when it runs"
+        fix = "name the arguments in static_argnames, or use np.arange(n) * step"
+        raise UnsupportedError(words, loc=user_location(), fix=fix)
+    by = number(step, trace, "the step of np.arange")
+    if by == 0:
+        raise _no_range()
+    begin, end = ends
+    assert begin is not None
+    assert end is not None
+    kind = element_type(dtype, _number_dtype(first, last, stride))
+    span = (end - begin) if by > 0 else (begin - end)
+    length = greater(divided(span + (abs(by) - 1), abs(by)), ZERO)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        return convert(Index(position[0] * by + begin), kind)
+
+    return SymbolicArray(trace.compute((length,), kind, cell, label="range"), trace)
+
+
 def _number_dtype(*numbers: Any) -> DType:
-    return from_numpy(np.result_type(*(np.asarray(number).dtype for number in numbers)))
+    """The dtype of an array of numbers, in which Python's count as NumPy's defaults."""
+    return from_numpy(np.result_type(*map(_default_dtype, numbers)))
+
+
+def _default_dtype(value: Any) -> np.dtype[Any]:
+    if type(value) is SymbolicArray:
+        return value.dtype
+    return np.dtype(np.int64) if type(value) is SymbolicInt else np.asarray(value).dtype
 
 
 def _progression(length: int, dtype: DType, numbers: np.ndarray) -> SymbolicArray:
@@ -235,7 +267,7 @@ def linspace(
     device: Any = None,
 ) -> Any:
     """NumPy's steps, for ends that are traced; constant ends give a constant."""
-    count = operator.index(num)
+    count = number(integer_of(num, current_trace()), current_trace(), "how many numbers np.linspace makes")
     if count < 0:
         raise ShapeError(f"Number of samples, {count}, must be non-negative.", loc=user_location())
     intervals = count - 1 if endpoint else count
@@ -298,7 +330,7 @@ def tri(
 def _by_diagonal(relation: str, rows: Any, columns: Any, k: Any, dtype: Any) -> SymbolicArray:
     """One where `column relation row + k`, else zero."""
     kind = element_type(dtype, F64)
-    offset = operator.index(k)
+    offset = integer_of(k, current_trace())
 
     def cell(position: tuple[Affine, ...]) -> Expr:
         row, column = position
@@ -317,7 +349,8 @@ def diag(v: Any, k: int = 0) -> SymbolicArray:
         return diagonal(given, k)
     if given.ndim != 1:
         raise ShapeError("Input must be 1- or 2-d.", loc=user_location(), fix="use np.diagonal")
-    size = given.shape[0] + abs(k)
+    k = operator.index(k)
+    size = given.cells.shape[0] + abs(k)
     result = _filled((size, size), 0, given.element_type)
     down, right = max(0, -k), max(0, k)
     target = remapped(result, given.cells.shape, lambda position: (position[0] + down, position[0] + right))
@@ -327,7 +360,7 @@ def diag(v: Any, k: int = 0) -> SymbolicArray:
 
 @implements(np.diagflat)
 def diagflat(v: Any, k: int = 0) -> SymbolicArray:
-    return diag(ravel(as_array(v)), k)
+    return diag(flat(as_array(v)), k)
 
 
 @creates(np.array)
@@ -441,9 +474,9 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if where is True:
         setitem(target, Ellipsis, source)
         return
-    mask = broadcast_to(as_array(where), target.shape)
+    mask = broadcast_to(as_array(where), target.cells.shape)
     kind = target.element_type
-    new = source if type(source) is not SymbolicArray else broadcast_to(source, target.shape)
+    new = source if type(source) is not SymbolicArray else broadcast_to(source, target.cells.shape)
 
     def cell(position: tuple[Affine, ...]) -> Expr:
         cases = (operand_at(mask, position, BOOL), operand_at(new, position, kind), target.load(position))
@@ -457,7 +490,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     target = as_array(a)
     if target.ndim != 2:
         refuse("np.fill_diagonal", "use a matrix", a=describe(target))
-    size = min(target.shape)
+    size = lesser(*target.cells.shape)
     setitem(remapped(target, (size,), lambda position: position * 2), Ellipsis, val)
 
 
@@ -468,18 +501,23 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         raise ShapeError(
             "Valid values for `indexing` are 'xy' and 'ij'.", loc=user_location(), fix="use 'xy' or 'ij'"
         )
-    flat = [ravel(part) for part in arrays_of(xi)]
-    order = list(range(len(flat)))
-    if indexing == "xy" and len(flat) > 1:
+    parts = [flat(part) for part in arrays_of(xi)]
+    order = list(range(len(parts)))
+    if indexing == "xy" and len(parts) > 1:
         order[0], order[1] = 1, 0
-    shape = [0] * len(flat)
-    for axis, part in zip(order, flat, strict=True):
-        shape[axis] = part.shape[0]
+    shape = [ZERO] * len(parts)
+    for axis, part in zip(order, parts, strict=True):
+        shape[axis] = part.cells.shape[0]
     grids = []
-    for axis, part in zip(order, flat, strict=True):
-        spread = insert_axes(part, [other for other in range(len(flat)) if other != axis])
+    for axis, part in zip(order, parts, strict=True):
+        spread = insert_axes(part, [other for other in range(len(parts)) if other != axis])
         grids.append(spread if sparse else broadcast_to(spread, tuple(shape)))
     return tuple(_fresh(grid, grid.element_type, "C") if copy else grid for grid in grids)
+
+
+def _counted(length: Affine) -> SymbolicArray:
+    """`np.arange(length)`."""
+    return arange(python_int(length, current_trace()))
 
 
 @creates(np.indices)
@@ -487,7 +525,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     shape = shape_of(dimensions)
     kind = element_type(dtype, I64)
     ranges = [
-        insert_axes(cast(arange(extent), kind), [other for other in range(len(shape)) if other != axis])
+        insert_axes(cast(_counted(extent), kind), [other for other in range(len(shape)) if other != axis])
         for axis, extent in enumerate(shape)
     ]
     if sparse:
@@ -502,7 +540,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
 def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
     refuse("np.fromfunction", _FIX, like=like)
     grid = indices(shape, dtype)
-    return function(*(getitem(grid, axis) for axis in range(len(shape))), **kwargs)
+    return function(*(getitem(grid, axis) for axis in range(grid.shape[0])), **kwargs)
 
 
 class _Grid:

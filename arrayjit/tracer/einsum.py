@@ -15,6 +15,7 @@ from ..ir.ops import op
 from .array import SymbolicArray
 from .contractions import contract
 from .elementwise import elementwise
+from .extents import ONE, agree
 from .operands import arrays_of, common_dtype, deliver, element_type, remapped
 from .registry import implements
 from .trace import user_location
@@ -114,18 +115,17 @@ def _malformed(what: str, subscripts: str, fix: str) -> ShapeError:
 
 
 def _check_extents(arrays: Sequence[SymbolicArray], terms: Sequence[str]) -> None:
-    extents: dict[str, int] = {}
+    extents: dict[str, Affine] = {}
     for array, term in zip(arrays, terms, strict=True):
-        own: dict[str, int] = {}
-        for label, extent in zip(term, array.shape, strict=True):
-            known = extents.get(label, 1)
-            if own.setdefault(label, extent) != extent or (1 not in (known, extent) and known != extent):
-                raise ShapeError(
-                    f"operand has a mismatch in the dimension labelled {label!r}: {known} and {extent}",
-                    loc=user_location(),
-                    fix="give axes of the same label the same size",
-                )
-            extents[label] = extent if known == 1 else known
+        own: dict[str, Affine] = {}
+        for label, extent in zip(term, array.cells.shape, strict=True):
+            known = extents.get(label, ONE)
+            words = f"operand has a mismatch in the dimension labelled {label!r}: {known} and {extent}"
+            fits = ONE in (known, extent) or agree(known, extent, words)
+            if not (fits and agree(own.setdefault(label, extent), extent, words)):
+                fix = "give axes of the same label the same size"
+                raise ShapeError(words, loc=user_location(), fix=fix)
+            extents[label] = extent if known == ONE else known
 
 
 def _rearranged(array: SymbolicArray, term: str, output: str) -> SymbolicArray:

@@ -25,7 +25,7 @@ from ..ir.index import Affine, Extent, Symbol, affine
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
 from .array import SymbolicArray, describe
-from .extents import ONE, ZERO, agree, same_shape
+from .extents import ONE, ZERO, agree, same_shape, shape_text
 from .integer import SymbolicInt
 from .layout import copy_order, kept_order
 from .numbers import as_scalar
@@ -45,7 +45,6 @@ __all__ = [
     "copy",
     "elementwise",
     "operand_at",
-    "shape_text",
     "store",
     "views_of",
 ]
@@ -272,11 +271,6 @@ def _kind(operand: Operand) -> Kinds:
     if type(operand) is SymbolicArray:
         return operand.weak or operand.element_type
     return type(operand)
-
-
-def shape_text(shape: Sequence[Affine]) -> str:
-    """A shape as NumPy writes it in messages."""
-    return "(" + ",".join(str(extent) for extent in shape) + ("," if len(shape) == 1 else "") + ")"
 
 
 def _constant_of(value: np.generic) -> Const:

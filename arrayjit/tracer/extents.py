@@ -28,8 +28,10 @@ __all__ = [
     "most",
     "numbers",
     "product",
+    "remainder",
     "require_at_least",
     "same_shape",
+    "shape_text",
     "total",
 ]
 
@@ -125,6 +127,16 @@ def divided(value: Affine, divisor: int) -> Affine:
     )
 
 
+def remainder(value: Affine, divisor: Affine) -> Affine:
+    """The remainder of the division by an extent, from 0 on; 0 for an extent of 0."""
+    if value.is_constant and divisor.is_constant:
+        return Affine.of(value.offset % divisor.offset if divisor.offset else 0)
+    if is_at_least(value, 0) and is_at_least(divisor - value, 1):
+        return value
+    high = most(divisor)
+    return _bound("remainder", value, divisor, 0, None if high is None else max(high - 1, 0))
+
+
 def product(extents: Iterable[Affine]) -> Affine:
     """The number of cells: affine where one extent at most is symbolic."""
     result = ONE
@@ -152,6 +164,11 @@ def numbers(extents: Sequence[Affine], purpose: str, trace: Trace | None = None)
     """The extents as numbers, where nothing else will do."""
     record = trace or current_trace()
     return tuple(number(extent, record, purpose) for extent in extents)
+
+
+def shape_text(shape: Sequence[Affine]) -> str:
+    """A shape as NumPy writes it in messages."""
+    return "(" + ",".join(str(extent) for extent in shape) + ("," if len(shape) == 1 else "") + ")"
 
 
 def as_expr(value: Affine) -> Expr:

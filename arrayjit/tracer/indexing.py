@@ -16,8 +16,8 @@ from ..ir.index import Affine
 from ..ir.ops import op
 from .array import SymbolicArray, describe
 from .compaction import compacted
-from .elementwise import Operand, as_operand, check_fits, operand_at, shape_text
-from .extents import ONE, ZERO, agree
+from .elementwise import Operand, as_operand, check_fits, operand_at
+from .extents import ONE, ZERO, agree, shape_text
 from .gathering import chosen_shape, gathered, part
 from .keys import Item, Many, Point, Span, parse_key, require_mask_shape, too_many_indices
 from .registry import method

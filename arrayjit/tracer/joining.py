@@ -5,39 +5,52 @@ The result is a fresh tensor whose parts are written one after another.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..ir.dtype import DType
+from ..ir.index import Affine
 from .array import SymbolicArray
 from .elementwise import as_array, copy, views_of
+from .extents import ONE, ZERO, agree, product, remainder, same_shape, shape_text, total
 from .indexing import getitem, setitem
+from .integer import number
 from .layout import copy_order, joined_order
-from .operands import arrays_of, axis_of, common_dtype, deliver, element_type, refuse, shape_of
+from .numbers import integer_of
+from .operands import arrays_of, axis_of, common_dtype, deliver, element_type, refuse, remapped, shape_of
 from .registry import implements, method
-from .reshaping import ravel, reshape
+from .reshaping import flat, reshape
 from .shaping import atleast_1d, atleast_2d, atleast_3d, insert_axes
 from .trace import current_trace, user_location
-from .view import View
 
-__all__ = ["concatenate", "slab", "stack", "unwritten"]
+__all__ = ["concatenate", "slab", "stack", "stretch", "unwritten"]
 
 
 def unwritten(
     shape: Sequence[Any], dtype: DType, label: str = "t", order: Sequence[int] | None = None
 ) -> SymbolicArray:
     """A fresh array whose cells hold nothing yet, its axes in memory in `order` (None: C's)."""
-    return SymbolicArray(View.fresh(label, shape, dtype, order), current_trace())
+    trace = current_trace()
+    return SymbolicArray(trace.window(shape, dtype, label, order), trace)
 
 
 def slab(axis: int, part: Any) -> tuple[Any, ...]:
     """The key that takes `part` of one axis and all of the others."""
     return (*[slice(None)] * axis, part)
+
+
+def stretch(array: SymbolicArray, axis: int, start: Affine, extent: Affine) -> SymbolicArray:
+    """The view of `extent` cells of one axis, from `start` on."""
+    shape = (*array.cells.shape[:axis], extent, *array.cells.shape[axis + 1 :])
+    return remapped(
+        array, shape, lambda position: (*position[:axis], position[axis] + start, *position[axis + 1 :])
+    )
 
 
 @implements(np.concatenate)
@@ -48,7 +61,7 @@ def concatenate(
     if not parts:
         raise ShapeError("need at least one array to concatenate", loc=user_location(), fix="pass an array")
     if axis is None:
-        parts, axis = [ravel(part) for part in parts], 0
+        parts, axis = [flat(part) for part in parts], 0
     if parts[0].ndim == 0:
         raise ShapeError(
             "zero-dimensional arrays cannot be concatenated", loc=user_location(), fix="use np.stack"
@@ -56,37 +69,37 @@ def concatenate(
     along = axis_of(axis, parts[0].ndim)
     _require_fitting(parts, along)
     kind = element_type(dtype, common_dtype(*parts))
-    total = sum(part.shape[along] for part in parts)
-    shape = (*parts[0].shape[:along], total, *parts[0].shape[along + 1 :])
+    first = parts[0].cells.shape
+    length = total(part.cells.shape[along] for part in parts)
+    shape = (*first[:along], length, *first[along + 1 :])
     result = unwritten(shape, kind, "joined", joined_order(views_of(parts)))
-    start = 0
+    start = ZERO
     for part in parts:
-        stop = start + part.shape[along]
-        setitem(result, slab(along, slice(start, stop)), part)
-        start = stop
+        extent = part.cells.shape[along]
+        setitem(stretch(result, along, start, extent), Ellipsis, part)
+        start = start + extent
     return deliver(result, out)
 
 
 def _require_fitting(parts: Sequence[SymbolicArray], axis: int) -> None:
     first = parts[0]
-    for number, part in enumerate(parts[1:], 1):
+    for position, part in enumerate(parts[1:], 1):
         if part.ndim != first.ndim:
             raise ShapeError(
                 "all the input array dimensions except for the concatenation axis must match exactly, but "
-                f"the array at index 0 has {first.ndim} dimension(s) and the array at index {number} has "
+                f"the array at index 0 has {first.ndim} dimension(s) and the array at index {position} has "
                 f"{part.ndim} dimension(s)",
                 loc=user_location(),
                 fix="give the arrays the same number of dimensions",
             )
-        for other, (one, two) in enumerate(zip(first.shape, part.shape, strict=True)):
-            if other != axis and one != two:
-                raise ShapeError(
-                    "all the input array dimensions except for the concatenation axis must match exactly, "
-                    f"but along dimension {other}, the array at index 0 has size {one} and the array at "
-                    f"index {number} has size {two}",
-                    loc=user_location(),
-                    fix="make the other dimensions equal",
-                )
+        for other, (one, two) in enumerate(zip(first.cells.shape, part.cells.shape, strict=True)):
+            words = (
+                "all the input array dimensions except for the concatenation axis must match exactly, "
+                f"but along dimension {other}, the array at index 0 has size {one} and the array at "
+                f"index {position} has size {two}"
+            )
+            if other != axis and not agree(one, two, words):
+                raise ShapeError(words, loc=user_location(), fix="make the other dimensions equal")
 
 
 @implements(np.stack)
@@ -96,11 +109,12 @@ def stack(
     parts = arrays_of(arrays)
     if not parts:
         raise ShapeError("need at least one array to stack", loc=user_location(), fix="pass an array")
-    if any(part.shape != parts[0].shape for part in parts):
+    words = "all input arrays must have the same shape"
+    if not all(same_shape(part.cells.shape, parts[0].cells.shape, words) for part in parts):
         raise ShapeError(
-            "all input arrays must have the same shape",
+            words,
             loc=user_location(),
-            details=tuple(str(part.shape) for part in parts[:8]),
+            details=tuple(shape_text(part.cells.shape) for part in parts[:8]),
             fix="make the shapes equal",
         )
     along = axis_of(axis, parts[0].ndim + 1)
@@ -167,10 +181,14 @@ def append(arr: Any, values: Any, axis: Any = None) -> SymbolicArray:
 def delete(arr: Any, obj: Any, axis: Any = None) -> SymbolicArray:
     array = as_array(arr)
     if axis is None:
-        array, axis = ravel(array), 0
+        array, axis = flat(array), 0
     along = axis_of(axis, array.ndim)
-    kept = np.delete(np.arange(array.shape[along]), obj)
+    kept = np.delete(np.arange(_length(array, along)), obj)
     return getitem(array, slab(along, kept))
+
+
+def _length(array: SymbolicArray, axis: int) -> int:
+    return number(array.cells.shape[axis], array.record, "the extent of an axis that is taken apart")
 
 
 @implements(np.array_split)
@@ -178,11 +196,10 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Symbo
     """Views, as in NumPy."""
     array = as_array(ary)
     along = axis_of(axis, array.ndim)
-    size = array.shape[along]
     if isinstance(indices_or_sections, (tuple, list, np.ndarray)):
-        cuts = [operator.index(cut) for cut in indices_or_sections]
-        bounds: list[int | None] = [0, *cuts, None]
+        bounds: list[Any] = [0, *indices_or_sections, None]
     else:
+        size = _length(array, along)
         sections = operator.index(indices_or_sections)
         if sections <= 0:
             raise ShapeError("number sections must be larger than 0.", loc=user_location(), fix="use n >= 1")
@@ -195,7 +212,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Symbo
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[SymbolicArray]:
     array = as_array(ary)
     if not isinstance(indices_or_sections, (tuple, list, np.ndarray)):
-        size = array.shape[axis_of(axis, array.ndim)]
+        size = _length(array, axis_of(axis, array.ndim))
         if indices_or_sections <= 0 or size % indices_or_sections:
             raise ShapeError(
                 "array split does not result in an equal division",
@@ -226,37 +243,43 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[SymbolicArray, ...]:
     array = as_array(x)
     along = axis_of(axis, array.ndim)
-    return tuple(getitem(array, (*slab(along, n), ...)) for n in range(array.shape[along]))
+    return tuple(getitem(array, (*slab(along, n), ...)) for n in range(_length(array, along)))
 
 
 @implements(np.roll)
 def roll(a: Any, shift: Any, axis: Any = None) -> SymbolicArray:
     array = as_array(a)
     if axis is None:
-        return reshape(roll(ravel(array), shift, 0), array.shape)
+        return reshape(roll(flat(array), shift, 0), array.cells.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
-    total = [0] * array.ndim
-    for one, by in np.broadcast(axes, shifts):
-        total[axis_of(one, array.ndim)] += int(by)
-    choices = [_halves(by, extent) for by, extent in zip(total, array.shape, strict=True)]
+    shifted = [ZERO] * array.ndim
+    for one, by in zip(*_paired(list(axes), list(shifts)), strict=True):
+        along = axis_of(one, array.ndim)
+        shifted[along] = shifted[along] + integer_of(by, array.record)
+    choices = [_halves(by, extent) for by, extent in zip(shifted, array.cells.shape, strict=True)]
     order = copy_order(array.cells, "K")
     result = unwritten(array.cells.shape, array.element_type, "rolled", order)
-    for choice in product(*choices):
-        source, target = tuple(pair[0] for pair in choice), tuple(pair[1] for pair in choice)
-        setitem(result, (*target, ...), getitem(array, (*source, ...)))
+    for choice in itertools.product(*choices):
+        source, target = array, result
+        for along, (origin, place, extent) in enumerate(choice):
+            source, target = stretch(source, along, origin, extent), stretch(target, along, place, extent)
+        setitem(target, Ellipsis, source)
     return result
 
 
-def _halves(shift: int, extent: int) -> list[tuple[slice, slice]]:
-    """Where the two parts of a rolled axis come from and where they go."""
-    shift = shift % extent if extent else 0
-    if not shift:
-        return [(slice(None), slice(None))]
-    return [
-        (slice(None, extent - shift), slice(shift, None)),
-        (slice(extent - shift, None), slice(None, shift)),
-    ]
+def _paired(axes: list[Any], shifts: list[Any]) -> tuple[list[Any], list[Any]]:
+    """One shift for each axis; one alone is repeated."""
+    count = max(len(axes), len(shifts))
+    return axes * count if len(axes) == 1 else axes, shifts * count if len(shifts) == 1 else shifts
+
+
+def _halves(shift: Affine, extent: Affine) -> list[tuple[Affine, Affine, Affine]]:
+    """The parts of a rolled axis: where each comes from, where it goes, and its extent."""
+    by = remainder(shift, extent)
+    if by == ZERO:
+        return [(ZERO, ZERO, extent)]
+    return [(ZERO, by, extent - by), (extent - by, ZERO, by)]
 
 
 @implements(np.tile)
@@ -264,13 +287,14 @@ def tile(A: Any, reps: Any) -> SymbolicArray:  # noqa: N803
     array = as_array(A)
     times = shape_of(reps)
     rank = max(array.ndim, len(times))
-    times = (*(1,) * (rank - len(times)), *times)
+    times = (*(ONE,) * (rank - len(times)), *times)
     array = insert_axes(array, range(rank - array.ndim))
-    shape = [extent * count for extent, count in zip(array.shape, times, strict=True)]
-    if not array.size and set(times) != {1}:
-        return reshape(array, shape)
+    extents = array.cells.shape
+    shape = [product(pair) for pair in zip(extents, times, strict=True)]
+    if ZERO in extents and set(times) != {ONE}:
+        return reshape(array, tuple(shape))
     result = unwritten(shape, array.element_type, "tiled")
-    spread = [part for pair in zip(times, array.shape, strict=True) for part in pair]
+    spread = tuple(part for pair in zip(times, extents, strict=True) for part in pair)
     setitem(reshape(result, spread), Ellipsis, insert_axes(array, range(0, 2 * rank, 2)))
     return result
 
@@ -280,7 +304,7 @@ def tile(A: Any, reps: Any) -> SymbolicArray:  # noqa: N803
 def repeat(a: Any, repeats: Any, axis: Any = None) -> SymbolicArray:
     array = atleast_1d(a)
     if axis is None:
-        array, axis = ravel(array), 0
+        array, axis = flat(array), 0
     along = axis_of(axis, array.ndim)
     if type(repeats) is SymbolicArray:
         raise UnsupportedError(
@@ -290,12 +314,12 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> SymbolicArray:
         )
     counts = np.asarray(repeats)
     if counts.size != 1:
-        return getitem(array, slab(along, np.repeat(np.arange(array.shape[along]), counts)))
+        return getitem(array, slab(along, np.repeat(np.arange(_length(array, along)), counts)))
     count = int(counts.reshape(())[()])
     refuse("np.repeat", "use a count >= 0", repeats=None if count >= 0 else count)
-    shape = list(array.shape)
+    shape = array.cells.shape
     result = unwritten((*shape[:along], shape[along] * count, *shape[along + 1 :]), array.element_type, "t")
-    if result.size:
+    if ZERO not in result.cells.shape:
         apart = reshape(result, (*shape[: along + 1], count, *shape[along + 1 :]))
         setitem(apart, Ellipsis, insert_axes(array, (along + 1,)))
     return result

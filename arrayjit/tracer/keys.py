@@ -24,7 +24,7 @@ from .compaction import nonzero
 from .elementwise import as_operand, constant_array
 from .extents import ZERO, agree, as_expr, divided, greater, is_at_least, most, require_at_least
 from .integer import number
-from .numbers import as_affine
+from .numbers import as_affine, integer_of
 from .trace import Trace, current_trace, user_location
 from .view import View
 
@@ -192,7 +192,7 @@ def require_mask_shape(shape: Sequence[Extent], array: SymbolicArray, axis: int)
 
 def _span(part: slice, extent: Affine, trace: Trace) -> Span:
     """As `slice.indices`: bounds count from the end where negative and stop at the ends of the axis."""
-    start, stop, step = (None if one is None else _integer(one, trace) for one in _parts(part))
+    start, stop, step = (None if one is None else integer_of(one, trace) for one in _parts(part))
     stride = 1 if step is None else number(step, trace, "the step of a slice")
     if stride == 0:
         raise ShapeError("slice step cannot be zero", loc=user_location(), fix="use a step of 1 or more")
@@ -210,11 +210,6 @@ def _span(part: slice, extent: Affine, trace: Trace) -> Span:
 
 def _parts(part: slice) -> tuple[Any, Any, Any]:
     return part.start, part.stop, part.step
-
-
-def _integer(bound: Any, trace: Trace) -> Affine:
-    value = as_affine(bound, trace)
-    return Affine.of(operator.index(bound)) if value is None else value
 
 
 def _bound(value: Affine, extent: Affine, past: int, trace: Trace, *, is_low: bool) -> Affine:

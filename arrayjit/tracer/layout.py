@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from typing import Union
 
 from ..ir.index import Affine
+from .extents import ONE, ZERO, is_at_least, numbers
 from .view import View
 
-__all__ = ["Order", "copy_order", "is_laid_out", "joined_order", "kept_order", "shape_order"]
+__all__ = ["Order", "contiguity", "copy_order", "is_laid_out", "joined_order", "kept_order", "shape_order"]
 
 Order = tuple[int, ...]
 Steps = tuple[Union[int, None], ...]
-
-_NOTHING, _ONE = Affine.of(0), Affine.of(1)
 
 
 def kept_order(rank: int, views: Sequence[View]) -> Order:
@@ -41,29 +40,41 @@ def shape_order(rank: int, order: str) -> Order:
 def copy_order(view: View, order: str) -> Order:
     """The order of a copy of one array: `order` as NumPy spells it, "K" for the array's own."""
     if order == "A":
-        order = "F" if _is_contiguous(view, "F") and not _is_contiguous(view, "C") else "C"
-    if order != "K" or view.rank < 2 or _is_contiguous(view, "C"):
+        order = "F" if contiguity(view, "F") and not contiguity(view, "C") else "C"
+    if order != "K" or view.rank < 2 or contiguity(view, "C"):
         return shape_order(view.rank, order)
     strides = _strides(view)
     return tuple(sorted(range(view.rank), key=lambda axis: -abs(strides[axis])))
 
 
 def is_laid_out(view: View, order: str) -> bool:
-    """Whether an array that is asked for in `order`, as NumPy spells it, may be this one."""
-    return order == "K" or any(_is_contiguous(view, one) for one in ("CF" if order == "A" else order))
-
-
-def _is_contiguous(view: View, order: str) -> bool:
-    """Whether the cells lie one after another, in C's or Fortran's order."""
-    if _NOTHING in view.shape:
+    """Whether an array that is asked for in `order`, as NumPy spells it, may be this one. Raises Retrace or
+    ConcretizationError where that depends on extents that are not known."""
+    if order == "K":
         return True
-    expected = 1
+    answers = [contiguity(view, one) for one in ("CF" if order == "A" else order)]
+    if None in answers and True not in answers:
+        numbers(view.shape, "an extent on which depends whether this line makes a copy")
+    return any(answers)
+
+
+def contiguity(view: View, order: str) -> bool | None:
+    """Whether the cells lie one after another, in C's or Fortran's order; None where that depends on extents
+    that are not known. A window of a tensor may stand for an array of its own, contiguous in NumPy."""
+    if ZERO in view.shape:
+        return True
+    expected = ONE
+    answer: bool | None = True
     pairs = list(zip(view.shape, _strides(view), strict=True))
     for extent, stride in pairs if order == "F" else reversed(pairs):
-        if extent != _ONE and stride != expected:
-            return False
-        expected *= extent.offset
-    return True
+        if extent == ONE:
+            continue
+        if expected != Affine.of(stride):
+            if expected.is_constant and is_at_least(extent, 2):
+                return False if all(is_at_least(one, 1) for one in view.shape) else None
+            answer = None
+        expected = extent * expected.offset if expected.is_constant else expected
+    return answer
 
 
 def _strides(view: View) -> tuple[int, ...]:
@@ -77,7 +88,7 @@ def _strides(view: View) -> tuple[int, ...]:
 def _known(view: View) -> Steps:
     """How far apart neighbours along each axis are; None where there are no neighbours."""
     pairs = zip(view.shape, _strides(view), strict=True)
-    return tuple(None if extent == _ONE else abs(stride) for extent, stride in pairs)
+    return tuple(None if extent == ONE else abs(stride) for extent, stride in pairs)
 
 
 def _aligned(view: View, rank: int) -> Steps:

@@ -12,7 +12,8 @@ from ..ir.expr import Expr
 from ..ir.index import Affine
 from .array import SymbolicArray, describe
 from .elementwise import as_operand, cast, convert, copy
-from .indexing import setitem
+from .extents import ONE, agree, numbers
+from .indexing import getitem, setitem
 from .layout import is_laid_out
 from .registry import method
 from .trace import current_trace, user_location
@@ -62,19 +63,21 @@ def item(self: SymbolicArray, *position: int) -> SymbolicArray:
     trace = current_trace()
     as_operand(self, trace)
     if len(position) == 1 and self.ndim > 1:
-        position = tuple(int(part) for part in np.unravel_index(position[0], self.shape))
-    if not position and self.size != 1:
+        shape = numbers(self.cells.shape, "an extent of the array that item counts through")
+        position = tuple(int(part) for part in np.unravel_index(position[0], shape))
+    words = "can only convert an array of size 1 to a Python scalar"
+    if not position and not all(agree(extent, ONE, words) for extent in self.cells.shape):
         raise UnsupportedError(
-            "can only convert an array of size 1 to a Python scalar",
+            words,
             loc=user_location(),
             details=(describe(self),),
             fix="give the position: x.item(i, j)",
         )
-    at = tuple(Affine.of(part) for part in position or (0,) * self.ndim)
+    element = getitem(self, position or (0,) * self.ndim) if self.ndim else self
     weak, kind = _python_type(self.element_type)
 
     def cell(_: tuple[Affine, ...]) -> Expr:
-        return convert(self.load(at), kind)
+        return convert(element.load(()), kind)
 
     return SymbolicArray(trace.compute((), kind, cell), trace, weak=weak)
 

@@ -10,7 +10,7 @@ from ..errors import ShapeError, UnsupportedError
 from ..ir.dtype import F64
 from ..ir.ops import op
 from .array import SymbolicArray
-from .contractions import dot
+from .contractions import contract, dot
 from .elementwise import as_array, cast, elementwise
 from .operands import axes_of
 from .reductions import reduce_array
@@ -30,8 +30,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> S
     if axis is None and (
         ord is None or (ord in ("f", "fro") and array.ndim == 2) or (ord == 2 and array.ndim == 1)
     ):
-        flat = ravel(array, "K")
-        result = elementwise(op("sqrt"), dot(flat, flat))
+        result = elementwise(op("sqrt"), _squares(array))
         return insert_axes(result, range(array.ndim)) if keepdims else result
     axes = axes_of(axis, array.ndim)
     if len(axes) == 1:
@@ -61,6 +60,15 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 @implements(np.linalg.matrix_norm)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> SymbolicArray:
     return norm(x, ord, (-2, -1), keepdims)
+
+
+def _squares(array: SymbolicArray) -> SymbolicArray:
+    """The sum of the squares of all cells."""
+    if all(extent.is_constant for extent in array.cells.shape):
+        flat = ravel(array, "K")
+        return dot(flat, flat)
+    labels = range(array.ndim)
+    return contract((array, array), (labels, labels), (), array.element_type)
 
 
 def _vector_norm(array: SymbolicArray, ord: Any, axes: tuple[int, ...], keepdims: bool) -> SymbolicArray:

@@ -14,7 +14,9 @@ from ..ir.dtype import DType, from_numpy
 from ..ir.index import Affine, Symbol, affine
 from .array import SymbolicArray, describe
 from .elementwise import as_array, as_operand
+from .extents import require_at_least, same_shape, shape_text
 from .indexing import setitem
+from .numbers import integer_of
 from .trace import current_trace, user_location
 from .view import View
 
@@ -89,13 +91,18 @@ def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return () if ndim == 0 and axis in (0, -1) else axes_of(axis, ndim)
 
 
-def shape_of(shape: Any) -> tuple[int, ...]:
+def shape_of(shape: Any) -> tuple[Affine, ...]:
     """A shape given as an integer or as a sequence of them."""
     extents = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
-    numbers = tuple(operator.index(extent) for extent in extents)
-    if any(number < 0 for number in numbers):
-        raise ShapeError("negative dimensions are not allowed", loc=user_location(), fix="use sizes >= 0")
-    return numbers
+    return tuple(_extent_of(extent) for extent in extents)
+
+
+def _extent_of(value: Any) -> Affine:
+    extent = integer_of(value, current_trace())
+    words = "negative dimensions are not allowed"
+    if not require_at_least(extent, 0, "ValueError", words):
+        raise ShapeError(words, loc=user_location(), fix="use sizes >= 0")
+    return extent
 
 
 def element_type(dtype: Any, default: DType) -> DType:
@@ -155,9 +162,11 @@ def deliver(result: SymbolicArray, out: Any) -> SymbolicArray:
     if not is_given(out):
         return result
     target = as_array(out)
-    if target.shape != result.shape:
+    shapes = target.cells.shape, result.cells.shape
+    words = "output array has shape {}, the result has shape {}".format(*map(shape_text, shapes))
+    if not same_shape(*shapes, words):
         raise ShapeError(
-            f"output array has shape {target.shape}, the result has shape {result.shape}",
+            words,
             loc=user_location(),
             details=(describe(target),),
             fix="pass an out= array of the result's shape",

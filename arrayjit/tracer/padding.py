@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError
+from ..ir.index import Affine
 from .array import SymbolicArray
 from .elementwise import as_array, as_operand
+from .extents import ZERO, numbers
 from .indexing import getitem, setitem
-from .joining import unwritten
+from .integer import SymbolicInt
+from .joining import stretch, unwritten
 from .operands import is_given, refuse
 from .registry import implements
 from .trace import user_location
@@ -40,14 +44,20 @@ def pad(
     if mode not in ("constant", "empty", *_COPYING):
         refuse("np.pad", fix, mode=mode)
     widths = _pairs(pad_width, inner.ndim)
-    shape = [before + extent + after for (before, after), extent in zip(widths, inner.shape, strict=True)]
+    shape = [
+        extent + (before + after) for (before, after), extent in zip(widths, inner.cells.shape, strict=True)
+    ]
     result = unwritten(shape, inner.element_type, "padded")
-    middle = [slice(before, before + extent) for (before, _), extent in zip(widths, inner.shape, strict=True)]
-    setitem(result, (*middle, ...), inner)
+    middle = result
+    for axis, ((before, _), extent) in enumerate(zip(widths, inner.cells.shape, strict=True)):
+        middle = stretch(middle, axis, Affine.of(before), extent)
+    setitem(middle, Ellipsis, inner)
     if mode == "constant":
-        _fill_margins(result, middle, constant_values)
+        _fill_margins(result, widths, constant_values)
     elif mode != "empty":
-        _copy_margins(result, middle, mode)
+        extents = numbers(inner.cells.shape, f"an extent that is padded with mode={mode!r}")
+        parts = [slice(before, before + n) for (before, _), n in zip(widths, extents, strict=True)]
+        _copy_margins(result, parts, mode)
     return result
 
 
@@ -58,7 +68,7 @@ def _pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
         for axis, width in pad_width.items():
             given[axis] = tuple(np.broadcast_to(width, 2))
         pad_width = given
-    widths = np.asarray(pad_width)
+    widths = np.asarray(_numbered(pad_width))
     if widths.dtype.kind not in "iu":
         raise ShapeError("`pad_width` must be of integral type.", loc=user_location(), fix="use integers")
     pairs = [(int(before), int(after)) for before, after in np.broadcast_to(widths, (ndim, 2))]
@@ -69,19 +79,24 @@ def _pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     return pairs
 
 
-def _margins(shape: tuple[int, ...], middle: list[slice]) -> Iterator[tuple[int, int, int, list[Any]]]:
-    """Per axis: where its middle starts and stops, and the key of the region that is filled so far."""
-    for axis, part in enumerate(middle):
-        yield axis, part.start, part.stop, [*[slice(None)] * axis, *middle[axis:]]
+def _numbered(width: Any) -> Any:
+    """Nested widths with numbers in place of traced integers."""
+    if isinstance(width, (tuple, list)):
+        return [_numbered(part) for part in width]
+    return operator.index(width) if type(width) in (SymbolicInt, SymbolicArray) else width
 
 
-def _fill_margins(result: SymbolicArray, middle: list[slice], values: Any) -> None:
-    for axis, start, stop, region in _margins(result.shape, middle):
-        before, after = _fill_values(values, axis, result.ndim)
-        if start:
-            setitem(result, tuple([*region[:axis], slice(0, start), *region[axis + 1 :]]), before)
-        if stop < result.shape[axis]:
-            setitem(result, tuple([*region[:axis], slice(stop, None), *region[axis + 1 :]]), after)
+def _fill_margins(result: SymbolicArray, widths: Sequence[tuple[int, int]], values: Any) -> None:
+    """Write the margins of each axis, along the middle of the axes that follow and all of those before."""
+    for axis, margins in enumerate(widths):
+        region = result
+        for later, (before, after) in enumerate(widths[axis + 1 :], axis + 1):
+            inner = region.cells.shape[later] - (before + after)
+            region = stretch(region, later, Affine.of(before), inner)
+        ends = (ZERO, region.cells.shape[axis] - margins[1])
+        for start, width, value in zip(ends, margins, _fill_values(values, axis, result.ndim), strict=True):
+            if width:
+                setitem(stretch(region, axis, start, Affine.of(width)), Ellipsis, value)
 
 
 def _fill_values(values: Any, axis: int, ndim: int) -> tuple[Any, Any]:
@@ -101,8 +116,10 @@ def _fill_values(values: Any, axis: int, ndim: int) -> tuple[Any, Any]:
 
 
 def _copy_margins(result: SymbolicArray, middle: list[slice], mode: str) -> None:
-    for axis, start, stop, region in _margins(result.shape, middle):
-        extent, total = stop - start, result.shape[axis]
+    for axis, part in enumerate(middle):
+        start, stop = part.start, part.stop
+        region = [*[slice(None)] * axis, *middle[axis:]]
+        extent, total = stop - start, result.cells.shape[axis].constant
         if extent == 0:
             if total:
                 raise ShapeError(

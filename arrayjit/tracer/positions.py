@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,10 @@ from ..ir.index import Affine, Symbol, affine, row_major_strides
 from ..ir.ops import Op, op
 from .array import SymbolicArray, describe
 from .elementwise import as_array, cast, elementwise, operand_at
+from .extents import is_at_least, numbers, product, require_at_least
 from .gathering import gather
 from .indexing import getitem
+from .integer import number
 from .operands import deliver, is_true, reduced_axes, result_of
 from .reductions import accumulate_over
 from .registry import implements, method
@@ -58,12 +59,15 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) 
 def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, keepdims: Any) -> SymbolicArray:
     """The least position where the array equals its extreme, or is NaN if any cell is."""
     axes = reduced_axes(None if axis is None else operator.index(axis), array.ndim)
-    if not all(array.shape[one] for one in axes):
-        name = "argmax" if operation is op("maximum") else "argmin"
-        raise ShapeError(
-            f"attempt to get {name} of an empty sequence", loc=user_location(), details=(describe(array),)
-        )
-    is_long = prod(array.shape[one] for one in axes) >= MANY
+    name = "argmax" if operation is op("maximum") else "argmin"
+    words = f"attempt to get {name} of an empty sequence"
+    extents = [array.cells.shape[one] for one in axes]
+    if not all(require_at_least(extent, 1, "ValueError", words) for extent in extents):
+        raise ShapeError(words, loc=user_location(), details=(describe(array),))
+    count = product(extents)
+    if not is_at_least(NOWHERE - count, 0):
+        count = Affine.of(number(count, array.record, f"of how many cells {name} is taken"))
+    is_long = count.is_constant and count.offset >= MANY
     flat = ravel(array) if is_long and len(axes) > 1 else array
     over = (0,) if flat is not array else axes
     kept = [one for one in range(flat.ndim) if one not in over]
@@ -79,7 +83,9 @@ def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, ke
 def _search(array: SymbolicArray, value: SymbolicArray, otherwise: int) -> SymbolicArray:
     """The first position, among the axes that `value` lacks, where `array` has the value."""
     rank = value.ndim
-    strides = row_major_strides(array.cells.shape[rank:])
+    first, *rest = array.cells.shape[rank:]
+    known = numbers(rest, "an extent of what is searched")
+    strides = row_major_strides((first, *affine(known)))
 
     def cell(position: tuple[Affine, ...]) -> Expr:
         linear = Affine.of(0)
@@ -94,7 +100,7 @@ def _search(array: SymbolicArray, value: SymbolicArray, otherwise: int) -> Symbo
 def _by_blocks(operation: Op, array: SymbolicArray) -> SymbolicArray:
     """The first position along the last axis. What does not fill a block is looked for in the last
     `BLOCK` cells, of which those of the block before are known not to have the value."""
-    *_, count = array.shape
+    count = array.cells.shape[-1].constant
     trace, dtype, last = current_trace(), array.element_type, array.ndim - 1
     blocks = count // BLOCK
     whole = _split(array.cells, blocks)

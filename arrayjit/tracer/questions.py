@@ -9,6 +9,8 @@ import numpy as np
 from ..ir.ops import op
 from .array import SymbolicArray
 from .elementwise import as_array, elementwise
+from .extents import product
+from .integer import python_int
 from .operands import axes_of, kind_of
 from .registry import implements, method
 
@@ -28,10 +30,8 @@ def ndim(a: Any) -> int:
 @implements(np.size)
 def size(a: Any, axis: Any = None) -> int:
     array = as_array(a)
-    total = 1
-    for one in axes_of(axis, array.ndim):
-        total *= array.shape[one]
-    return total
+    count = product(array.cells.shape[one] for one in axes_of(axis, array.ndim))
+    return python_int(count, array.record)  # type: ignore[return-value]
 
 
 @implements(np.result_type)

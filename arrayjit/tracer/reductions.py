@@ -13,7 +13,8 @@ from ..ir.expr import Apply, Const, Expr, constant
 from ..ir.index import Affine
 from ..ir.ops import OPS, Op, op
 from .array import SymbolicArray, describe
-from .elementwise import as_array, as_operand, broadcast_view, cast, operand_at
+from .elementwise import as_array, as_operand, broadcast_view, broadcasts_to, cast, operand_at
+from .extents import require_at_least, shape_text
 from .layout import kept_order
 from .operands import deliver, element_type, is_given, is_true, reduced_axes, result_of
 from .registry import implements, method, ufunc_method
@@ -56,6 +57,9 @@ def accumulate_over(
     mask = None
     if where is not True:
         given = as_array(where)
+        words = f"where= of shape {shape_text(given.cells.shape)} does not broadcast to the array"
+        if not broadcasts_to(given.cells.shape, array.cells.shape, words):
+            raise ShapeError(words, loc=user_location(), details=(describe(array),), fix="fit the mask to it")
         mask = SymbolicArray(broadcast_view(given.cells, array.cells.shape).transpose(order), given.record)
     moved = SymbolicArray(array.cells.transpose(order), array.record)
 
@@ -101,9 +105,10 @@ def _require_cells(operation: Op, array: SymbolicArray, axes: tuple[int, ...], w
             loc=user_location(),
             fix="pass initial=",
         )
-    if not all(array.shape[axis] for axis in axes):
+    words = f"zero-size array to reduction operation {operation.name} which has no identity"
+    if not all(require_at_least(array.cells.shape[axis], 1, "ValueError", words) for axis in axes):
         raise ShapeError(
-            f"zero-size array to reduction operation {operation.name} which has no identity",
+            words,
             loc=user_location(),
             details=(describe(array),),
             fix="pass initial=",

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
-from ..ir.index import Affine, Symbol, affine, row_major_strides
+from ..errors import ShapeError
+from ..ir.index import Affine, Symbol
 from .array import SymbolicArray, describe
 from .elementwise import as_array, copy
+from .extents import ONE, ZERO, agree, divided, is_at_least, numbers, product, shape_text
+from .integer import number
 from .layout import is_laid_out
+from .numbers import integer_of
 from .operands import refuse, shape_of
 from .registry import implements, method
 from .shaping import permuted
-from .trace import user_location
+from .trace import current_trace, user_location
 from .view import View
 
-__all__ = ["flat_copy", "ravel", "reshape"]
+__all__ = ["flat", "flat_copy", "ravel", "reshape"]
+
+_UNKNOWN = Affine.of(-1)
 
 
 @implements(np.reshape)
@@ -62,7 +66,16 @@ def flatten(self: SymbolicArray, order: str = "C") -> SymbolicArray:
 
 def flat_copy(array: SymbolicArray, order: str = "C") -> SymbolicArray:
     """The cells in row-major (or another) order as a fresh array of one axis."""
-    return copy(_one_axis(array, order))
+    if all(extent.is_constant for extent in array.cells.shape):
+        return copy(_one_axis(array, order))
+    return _one_axis(copy(array, "F" if order == "F" else "C"), order)
+
+
+def flat(array: SymbolicArray) -> SymbolicArray:
+    """The cells in row-major order along one axis, to be read only."""
+    if array.ndim == 1:
+        return array
+    return ravel(array) if all(extent.is_constant for extent in array.cells.shape) else flat_copy(array)
 
 
 def _one_axis(array: SymbolicArray, order: str) -> SymbolicArray:
@@ -83,25 +96,55 @@ def view(self: SymbolicArray, dtype: Any = None, type: Any = None) -> SymbolicAr
     return self if self.is_scalar else SymbolicArray(self.shown(), self.record)
 
 
-def _completed(array: SymbolicArray, shape: Any) -> tuple[int, ...]:
+def _completed(array: SymbolicArray, shape: Any) -> tuple[Affine, ...]:
     """The new shape with its -1 filled in. Raises ShapeError with NumPy's words."""
-    given = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
-    unknown = [n for n, extent in enumerate(given) if type(extent) is not SymbolicArray and extent == -1]
-    known = shape_of([extent for n, extent in enumerate(given) if n not in unknown])
-    size, rest = array.size, prod(known)
+    parts = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
+    given = [integer_of(part, array.record) for part in parts]
+    unknown = [n for n, extent in enumerate(given) if extent == _UNKNOWN]
     if len(unknown) > 1:
         raise ShapeError("can only specify one unknown dimension", loc=user_location(), fix="keep one -1")
-    if unknown and rest and size % rest == 0:
-        return (*known[: unknown[0]], size // rest, *known[unknown[0] :])
-    if unknown or rest != size:
-        text = ",".join(str(extent) for extent in given) + ("," if len(given) == 1 else "")
+    known = list(shape_of([extent for n, extent in enumerate(given) if n not in unknown]))
+    words = f"cannot reshape array of {_size_text(array.cells.shape)} into shape {shape_text(given)}"
+    size, rest = _reduced(array.cells.shape, known)
+    if unknown:
+        quotient = _quotient(size, rest, words)
+        fits = quotient is not None
+        known[unknown[0] : unknown[0]] = [quotient or ZERO]
+    else:
+        fits = agree(size, rest, words)
+    if not fits:
         raise ShapeError(
-            f"cannot reshape array of size {size} into shape ({text})",
+            words,
             loc=user_location(),
             details=(describe(array),),
             fix="choose a shape with the same number of elements, or use -1 for one extent",
         )
-    return known
+    return tuple(known)
+
+
+def _size_text(shape: Sequence[Affine]) -> str:
+    if all(extent.is_constant for extent in shape):
+        return f"size {product(shape)}"
+    return f"shape {shape_text(shape)}"
+
+
+def _reduced(old: Sequence[Affine], new: Sequence[Affine]) -> tuple[Affine, Affine]:
+    """The sizes of two shapes without the symbolic extents that both have."""
+    left, right = list(old), list(new)
+    for extent in old:
+        if not extent.is_constant and extent in right:
+            left.remove(extent)
+            right.remove(extent)
+    return product(left), product(right)
+
+
+def _quotient(size: Affine, rest: Affine, words: str) -> Affine | None:
+    """The extent that makes up a size with the rest of a shape; None where there is none."""
+    divisor = number(rest, current_trace(), "the known part of the new shape")
+    if divisor == 0:
+        return None
+    quotient = divided(size, divisor)
+    return quotient if agree(quotient * divisor, size, words) else None
 
 
 def _resolved_order(array: SymbolicArray, order: str) -> str:
@@ -109,24 +152,16 @@ def _resolved_order(array: SymbolicArray, order: str) -> str:
         return order
     if order != "A":
         refuse("reshape", "use order='C', 'F' or 'A'", order=order)
-    strides = [abs(stride) for stride in _strides(array)]
-    is_fortran = strides == sorted(strides) and array.ndim > 1 and _merged(array.shape[::-1], strides[::-1])
-    return "F" if is_fortran else "C"
-
-
-def _merged(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether cells of this shape lie one after another."""
-    return list(strides) == [stride.constant for stride in row_major_strides(affine(shape))]
+    return "F" if is_laid_out(array.cells, "F") and not is_laid_out(array.cells, "C") else "C"
 
 
 def _strides(array: SymbolicArray) -> tuple[int, ...]:
     strides = array.cells.element_strides()
-    if strides is None:
-        raise UnsupportedError("reshaping an array of symbolic extents is not supported", loc=user_location())
+    assert strides is not None, "tensors have constant shapes"
     return tuple(stride.constant for stride in strides)
 
 
-def _reshaped(array: SymbolicArray, wanted: tuple[int, ...], may_copy: Any) -> SymbolicArray:
+def _reshaped(array: SymbolicArray, wanted: tuple[Affine, ...], may_copy: Any) -> SymbolicArray:
     if may_copy is True:
         array = copy(array, "C")
     result = _without_copy(array, wanted)
@@ -144,20 +179,23 @@ def _reshaped(array: SymbolicArray, wanted: tuple[int, ...], may_copy: Any) -> S
     return result
 
 
-def _without_copy(array: SymbolicArray, wanted: tuple[int, ...]) -> SymbolicArray | None:
+def _without_copy(array: SymbolicArray, wanted: tuple[Affine, ...]) -> SymbolicArray | None:
     """The view of another shape, or None where NumPy would copy."""
     symbols = tuple(Symbol("i") for _ in wanted)
-    if array.size == 0:
-        nowhere = (Affine.of(0),) * array.cells.tensor.rank
-        view = View(array.cells.tensor, affine(wanted), symbols, nowhere, array.cells.writeable)
+    shape, strides = array.cells.shape, _strides(array)
+    if ZERO in shape:
+        nowhere = (ZERO,) * array.cells.tensor.rank
+        view = View(array.cells.tensor, wanted, symbols, nowhere, array.cells.writeable)
         return SymbolicArray(view, array.record)
-    groups = _groups(array.shape, wanted)
-    strides = _strides(array)
-    for old, _ in groups:
-        if not _merged_like(array.shape, strides, old):
-            return None
+    groups = _groups(shape, wanted)
+    answers = [_is_one_run(shape, strides, old) for old, _ in groups]
+    if False in answers:
+        return None
+    inner = [wanted[axis] for _, new in groups for axis in new[1:]]
+    if None in answers or not all(extent.is_constant for extent in inner):
+        numbers((*shape, *wanted), "an extent that this line rearranges")
     if all(len(old) <= 1 for old, _ in groups):
-        position = [Affine.of(0)] * array.ndim
+        position = [ZERO] * array.ndim
         for old, new in groups:
             if old:
                 position[old[0]] = _linear(symbols, wanted, new)
@@ -168,42 +206,71 @@ def _without_copy(array: SymbolicArray, wanted: tuple[int, ...]) -> SymbolicArra
 Groups = list[tuple[list[int], list[int]]]
 
 
-def _groups(old: Sequence[int], new: Sequence[int]) -> Groups:
-    """Axes longer than 1 of both shapes, in the smallest runs of equal size."""
-    olds = [axis for axis, extent in enumerate(old) if extent != 1]
-    news = [axis for axis, extent in enumerate(new) if extent != 1]
+def _groups(old: Sequence[Affine], new: Sequence[Affine]) -> Groups:
+    """Axes other than of extent 1 of both shapes, in the smallest runs that are known to be of equal size."""
+    olds = [axis for axis, extent in enumerate(old) if extent != ONE]
+    news = [axis for axis, extent in enumerate(new) if extent != ONE]
+    last: Groups = []
+    while olds and news and old[olds[-1]] == new[news[-1]]:
+        last.insert(0, ([olds.pop()], [news.pop()]))
     groups: Groups = []
-    while olds:
-        left, right = [olds.pop(0)], [news.pop(0)]
-        left_size, right_size = old[left[0]], new[right[0]]
-        while left_size != right_size:
-            if left_size < right_size:
-                left.append(olds.pop(0))
-                left_size *= old[left[-1]]
-            else:
-                right.append(news.pop(0))
-                right_size *= new[right[-1]]
-        groups.append((left, right))
-    return groups
+    while olds or news:
+        groups.append(_first_group(old, new, olds, news))
+    return groups + last
 
 
-def _merged_like(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int]) -> bool:
-    """Whether the axes can be walked with one stride."""
-    pairs = pairwise(axes)
-    return all(strides[outer] == strides[inner] * shape[inner] for outer, inner in pairs)
+def _first_group(
+    old: Sequence[Affine], new: Sequence[Affine], olds: list[int], news: list[int]
+) -> tuple[list[int], list[int]]:
+    """The axes of the first run, taken from `olds` and `news`: all of them where sizes cannot be compared."""
+    left, right = olds[:1], news[:1]
+    while left and right:
+        sizes = [_size(old, left), _size(new, right)]
+        if sizes[0] == sizes[1]:
+            del olds[: len(left)], news[: len(right)]
+            return left, right
+        gap = sizes[1] - sizes[0]
+        if is_at_least(gap, 1) and len(left) < len(olds):
+            left = olds[: len(left) + 1]
+        elif is_at_least(-gap, 1) and len(right) < len(news):
+            right = news[: len(right) + 1]
+        else:
+            break
+    left, right = olds[:], news[:]
+    olds.clear()
+    news.clear()
+    return left, right
 
 
-def _linear(symbols: Sequence[Symbol], shape: Sequence[int], axes: Sequence[int]) -> Affine:
+def _size(shape: Sequence[Affine], axes: Sequence[int]) -> Affine:
+    return product(shape[axis] for axis in axes)
+
+
+def _is_one_run(shape: Sequence[Affine], strides: Sequence[int], axes: Sequence[int]) -> bool | None:
+    """Whether the axes can be walked with one stride; None where that depends on extents."""
+    answer: bool | None = True
+    for outer, inner in pairwise(axes):
+        extent = shape[inner]
+        if not extent.is_constant:
+            answer = None
+        elif strides[outer] != strides[inner] * extent.offset:
+            if all(is_at_least(shape[axis], 2) for axis in axes):
+                return False
+            answer = None
+    return answer
+
+
+def _linear(symbols: Sequence[Symbol], shape: Sequence[Affine], axes: Sequence[int]) -> Affine:
     """The row-major number of a position in these axes."""
-    total = Affine.of(0)
+    total = ZERO
     for axis in axes:
-        total = total * shape[axis] + Affine.of(symbols[axis])
+        total = total * (shape[axis].constant if total.terms else 1) + Affine.of(symbols[axis])
     return total
 
 
 def _flat_view(
     array: SymbolicArray,
-    wanted: tuple[int, ...],
+    wanted: tuple[Affine, ...],
     symbols: tuple[Symbol, ...],
     groups: Groups,
     strides: Sequence[int],
@@ -212,5 +279,5 @@ def _flat_view(
     offset = view.tensor.linear(view.at((0,) * view.rank))
     for old, new in groups:
         offset = offset + _linear(symbols, wanted, new) * strides[old[-1]]
-    flat = array.record.flat(view.tensor)
-    return SymbolicArray(View(flat, affine(wanted), symbols, (offset,), view.writeable), array.record)
+    whole = array.record.flat(view.tensor)
+    return SymbolicArray(View(whole, wanted, symbols, (offset,), view.writeable), array.record)

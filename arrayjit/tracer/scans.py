@@ -16,9 +16,9 @@ from ..ir.expr import Apply, Expr
 from ..ir.index import Affine, affine
 from ..ir.ops import OPS, Op, op
 from ..ir.resolve import resolve
-from ..ir.tensor import Tensor
 from .array import SymbolicArray
 from .elementwise import as_array, elementwise, operand_at
+from .extents import ONE, ZERO, is_at_least, lesser
 from .indexing import getitem
 from .joining import concatenate
 from .layout import kept_order
@@ -115,7 +115,8 @@ def _cumulative(
     result = _along(operation, array, axis, dtype, None)
     if include_initial:
         along = axis_of(axis or 0, result.ndim)
-        shape = (*result.shape[:along], 1, *result.shape[along + 1 :])
+        extents = result.cells.shape
+        shape = (*extents[:along], ONE, *extents[along + 1 :])
         first = broadcast_to(as_array(result.dtype.type(start)), shape)
         result = concatenate((first, result), along)
     return deliver(result, out)
@@ -127,8 +128,8 @@ def _scan(operation: Op, array: SymbolicArray, axis: int, dtype: Any) -> Symboli
     trace = current_trace()
     order = kept_order(array.ndim, [array.cells])
     array = permuted(array, order)
-    whole = View.whole(Tensor(f"cum_{operation.name}", array.cells.shape, kind))
-    if array.size:
+    whole = trace.window(array.cells.shape, kind, f"cum_{operation.name}")
+    if ZERO not in whole.shape:
         with ExitStack() as rows:
             before = whole.shape[: order.index(axis)]
             outer = tuple(rows.enter_context(trace.loop(0, extent)) for extent in before)
@@ -147,8 +148,13 @@ def _scan_row(operation: Op, array: SymbolicArray, whole: View, outer: tuple[Aff
     def cell(position: tuple[Affine, ...], at: Affine) -> Expr:
         return operand_at(array, (*outer, at, *position), kind)
 
-    trace.store(slab(Affine.of(0)), lambda position: cell(position, Affine.of(0)))
-    with trace.loop(1, whole.shape[len(outer)]) as here:
+    count = whole.shape[len(outer)]
+    if is_at_least(count, 1):
+        trace.store(slab(ZERO), lambda position: cell(position, ZERO))
+    else:
+        with trace.loop(0, lesser(count, ONE)) as first:
+            trace.store(slab(first), lambda position: cell(position, first))
+    with trace.loop(1, count) as here:
         before = slab(here - 1)
         trace.store(
             slab(here),
@@ -200,7 +206,8 @@ def _edge(array: SymbolicArray, axis: int, values: Any) -> SymbolicArray | None:
     edge = as_array(values)
     if edge.ndim:
         return edge
-    return broadcast_to(edge, (*array.shape[:axis], 1, *array.shape[axis + 1 :]))
+    extents = array.cells.shape
+    return broadcast_to(edge, (*extents[:axis], ONE, *extents[axis + 1 :]))
 
 
 @implements(np.ediff1d)

@@ -26,10 +26,11 @@ from .elementwise import (
     operand_at,
     views_of,
 )
-from .extents import ZERO, require_at_least
+from .extents import ZERO, numbers, require_at_least
 from .gathering import gather
 from .indexing import getitem
 from .layout import is_laid_out, kept_order
+from .numbers import integer_of
 from .operands import arrays_of, axis_of, common_dtype, deliver, is_given, require_cast, result_of
 from .reductions import reduce_array
 from .registry import implements, method
@@ -217,7 +218,7 @@ def _chosen_option(selector: SymbolicArray, count: int, mode: str) -> SymbolicAr
     return within(selector, Affine.of(count), 0, "clip" if mode == "raise" else mode)
 
 
-def triangle(position: Sequence[Affine], k: int) -> Expr:
+def triangle(position: Sequence[Affine], k: Affine) -> Expr:
     """Whether a cell lies on or below the diagonal `k` of the last two axes."""
     row, column = position[-2:]
     return Apply(op("less_equal"), (Index(column), Index(row + k)), BOOL)
@@ -225,15 +226,15 @@ def triangle(position: Sequence[Affine], k: int) -> Expr:
 
 @implements(np.tril)
 def tril(m: Any, k: int = 0) -> SymbolicArray:
-    return _triangular(as_array(m), k, lower=True)
+    return _triangular(as_array(m), integer_of(k, current_trace()), lower=True)
 
 
 @implements(np.triu)
 def triu(m: Any, k: int = 0) -> SymbolicArray:
-    return _triangular(as_array(m), k - 1, lower=False)
+    return _triangular(as_array(m), integer_of(k, current_trace()) - 1, lower=False)
 
 
-def _triangular(array: SymbolicArray, k: int, *, lower: bool) -> SymbolicArray:
+def _triangular(array: SymbolicArray, k: Affine, *, lower: bool) -> SymbolicArray:
     dtype = array.element_type
     zero = constant(0, dtype)
     if array.ndim == 0:
@@ -241,7 +242,7 @@ def _triangular(array: SymbolicArray, k: int, *, lower: bool) -> SymbolicArray:
             "a triangle of a number", loc=user_location(), details=(describe(array),), fix="use a matrix"
         )
     if array.ndim == 1:
-        array = broadcast_to(array, array.shape * 2)
+        array = broadcast_to(array, array.cells.shape * 2)
 
     def cell(position: tuple[Affine, ...]) -> Expr:
         value = array.load(position)
@@ -305,8 +306,11 @@ def _python_bool(truth: SymbolicArray) -> SymbolicArray:
 @implements(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> SymbolicArray | bool:
     left, right = as_array(a1), as_array(a2)
-    if left.shape != right.shape:
-        return False
+    shapes = left.cells.shape, right.cells.shape
+    if shapes[0] != shapes[1]:
+        purpose = "an extent on which depends whether arrays are equal"
+        if left.ndim != right.ndim or numbers(shapes[0], purpose) != numbers(shapes[1], purpose):
+            return False
     same = elementwise(op("equal"), left, right)
     if equal_nan:
         both = elementwise(op("logical_and"), _is_nan(left), _is_nan(right))

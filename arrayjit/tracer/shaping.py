@@ -5,6 +5,7 @@ Each is a view: an affine map onto the same tensor, writeable exactly where NumP
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,11 +15,13 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.index import Affine
 from .array import SymbolicArray, describe
-from .elementwise import as_array, broadcast, broadcast_view
+from .elementwise import as_array, broadcast, broadcast_view, broadcasts_to
+from .extents import ONE, ZERO, agree, greater, is_at_least, lesser, require_at_least, shape_text
 from .indexing import getitem
+from .integer import number
 from .operands import arrays_of, axes_of, axis_of, remapped, shape_of
 from .registry import implements, method
-from .trace import user_location
+from .trace import current_trace, user_location
 
 __all__ = ["broadcast_to", "diagonal", "insert_axes", "moveaxis", "permuted", "read_only", "swapaxes"]
 
@@ -49,7 +52,7 @@ def drop_axes(array: SymbolicArray, axes: Sequence[int]) -> SymbolicArray:
     kept = [axis for axis in range(array.ndim) if axis not in axes]
 
     def place(position: tuple[Affine, ...]) -> list[Affine]:
-        full = [Affine.of(0)] * array.ndim
+        full = [ZERO] * array.ndim
         for axis, part in zip(kept, position, strict=True):
             full[axis] = part
         return full
@@ -140,12 +143,13 @@ def expand_dims(a: Any, axis: Any) -> SymbolicArray:
 def squeeze(a: Any, axis: Any = None) -> SymbolicArray:
     array = as_array(a)
     if axis is None:
-        axes: tuple[int, ...] = tuple(n for n, extent in enumerate(array.shape) if extent == 1)
+        axes = tuple(n for n, extent in enumerate(array.cells.shape) if _is_one(extent))
     else:
         axes = axes_of(axis, array.ndim)
-    if any(array.shape[one] != 1 for one in axes):
+    words = "cannot select an axis to squeeze out which has size not equal to one"
+    if not all(agree(array.cells.shape[one], ONE, words) for one in axes):
         raise ShapeError(
-            "cannot select an axis to squeeze out which has size not equal to one",
+            words,
             loc=user_location(),
             details=(describe(array),),
             fix="squeeze axes of size 1 only",
@@ -155,13 +159,22 @@ def squeeze(a: Any, axis: Any = None) -> SymbolicArray:
     return drop_axes(array, axes)
 
 
+def _is_one(extent: Affine) -> bool:
+    if is_at_least(extent, 2):
+        return False
+    return number(extent, current_trace(), "an extent that is squeezed out if it is 1") == 1
+
+
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> SymbolicArray:
     given, wanted = as_array(array), shape_of(shape)
-    if tuple(extent.constant for extent in broadcast(given.cells.shape, wanted)) != wanted:
+    words = (
+        "operands could not be broadcast together with remapped shapes [original->remapped]: "
+        f"{shape_text(given.cells.shape)} and requested shape {shape_text(wanted)}"
+    )
+    if not broadcasts_to(given.cells.shape, wanted, words):
         raise ShapeError(
-            f"operands could not be broadcast together with remapped shapes [original->remapped]: "
-            f"{given.shape} and requested shape {wanted}",
+            words,
             loc=user_location(),
             fix="every extent of the array must be 1 or equal that of the shape",
         )
@@ -244,7 +257,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> SymbolicArray:
     first, second = (axis_of(axis, array.ndim, "axes") for axis in axes)
     if first == second:
         raise ShapeError("Axes must be different.", loc=user_location(), fix="name two axes")
-    turns = k % 4
+    turns = operator.index(k) % 4
     if turns == 0:
         return remapped(array, array.cells.shape, lambda position: position)
     if turns == 2:
@@ -271,17 +284,19 @@ def _diagonal(array: SymbolicArray, offset: int, axis1: int, axis2: int) -> Symb
     if rows == columns:
         raise ShapeError("axis1 and axis2 cannot be the same", loc=user_location(), fix="name two axes")
     others = [axis for axis in range(array.ndim) if axis not in (rows, columns)]
+    offset = operator.index(offset)
     down, right = max(0, -offset), max(0, offset)
-    length = max(0, min(array.shape[rows] - down, array.shape[columns] - right))
+    extents = array.cells.shape
+    length = greater(lesser(extents[rows] - down, extents[columns] - right), ZERO)
 
     def place(position: tuple[Affine, ...]) -> list[Affine]:
-        full = [Affine.of(0)] * array.ndim
+        full = [ZERO] * array.ndim
         for axis, part in zip(others, position[:-1], strict=True):
             full[axis] = part
         full[rows], full[columns] = position[-1] + down, position[-1] + right
         return full
 
-    return remapped(array, [*(array.cells.shape[axis] for axis in others), length], place)
+    return remapped(array, [*(extents[axis] for axis in others), length], place)
 
 
 @implements(np.lib.stride_tricks.sliding_window_view)
@@ -297,13 +312,12 @@ def sliding_window_view(
             loc=user_location(),
             fix="pass axis= with one axis for each extent of the window",
         )
-    shape = list(array.shape)
+    shape = list(array.cells.shape)
+    words = "window shape cannot be larger than input array shape"
     for one, extent in zip(axes, windows, strict=True):
-        shape[one] -= extent - 1
-    if min(shape, default=0) < 0:
-        raise ShapeError(
-            "window shape cannot be larger than input array shape", loc=user_location(), fix="shrink it"
-        )
+        shape[one] = shape[one] - extent + 1
+        if not require_at_least(shape[one], 0, "ValueError", words):
+            raise ShapeError(words, loc=user_location(), fix="shrink it")
 
     def place(position: tuple[Affine, ...]) -> list[Affine]:
         index = list(position[: array.ndim])

@@ -6,16 +6,17 @@ passes.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..ir.dtype import BOOL, F64, I64, DType
+from ..ir.index import Affine
 from ..ir.ops import op
-from .array import SymbolicArray
+from .array import SymbolicArray, describe
 from .elementwise import as_array, cast, copy, elementwise
+from .extents import as_expr, product, same_shape
 from .operands import axes_of, common_dtype, deliver, element_type, is_given, is_true
 from .reductions import accumulate_over, reduce_array
 from .registry import implements, method
@@ -93,9 +94,16 @@ def _mask(where: Any) -> Any:
 def _count(array: SymbolicArray, axes: tuple[int, ...], where: Any) -> SymbolicArray | int:
     """How many cells a reduction over `axes` combines."""
     if _mask(where) is True:
-        return prod(array.shape[axis] for axis in axes)
-    chosen = broadcast_to(cast(as_array(where), BOOL), array.shape)
+        count = product(array.cells.shape[axis] for axis in axes)
+        return count.offset if count.is_constant else _number(count)
+    chosen = broadcast_to(cast(as_array(where), BOOL), array.cells.shape)
     return accumulate_over(op("add"), chosen, axes, I64)
+
+
+def _number(value: Affine) -> SymbolicArray:
+    """The number as an int64 scalar."""
+    view = current_trace().compute((), I64, lambda _: as_expr(value))
+    return SymbolicArray(view, current_trace(), is_scalar=True)
 
 
 def _divided(total: SymbolicArray, count: SymbolicArray | int | float) -> SymbolicArray:
@@ -142,19 +150,22 @@ def average(
     axes = axes_of(axis, array.ndim)
     if weights is None:
         result = mean(array, axes, keepdims=keepdims)
-        scale = as_array(np.float64(_count(array, axes, True)))
+        count = _count(array, axes, True)
+        scale = as_array(np.float64(count)) if type(count) is int else _as_dtype(as_array(count), F64)
     else:
         result, scale = _weighted(array, axis, axes, as_array(weights), keepdims)
     if not returned:
         return result
     scale = _as_dtype(scale, result.element_type)
-    return result, scale if scale.shape == result.shape else copy(broadcast_to(scale, result.shape))
+    shape = result.cells.shape
+    return result, scale if scale.cells.shape == shape else copy(broadcast_to(scale, shape))
 
 
 def _weighted(
     array: SymbolicArray, axis: Any, axes: tuple[int, ...], weights: SymbolicArray, keepdims: Any
 ) -> tuple[SymbolicArray, SymbolicArray]:
-    if weights.shape != array.shape:
+    words = "Axis must be specified when shapes of a and weights differ."
+    if not same_shape(weights.cells.shape, array.cells.shape, words):
         weights = _aligned_weights(array, axis, axes, weights)
     kind = common_dtype(array, weights)
     if not (array.element_type.is_float or weights.element_type.is_float):
@@ -178,11 +189,12 @@ def _aligned_weights(
             loc=user_location(),
             fix="pass axis=",
         )
-    if weights.shape != tuple(array.shape[one] for one in axes):
+    words = "Shape of weights must be consistent with shape of a along specified axis."
+    if not same_shape(weights.cells.shape, [array.cells.shape[one] for one in axes], words):
         raise ShapeError(
-            "Shape of weights must be consistent with shape of a along specified axis.",
+            words,
             loc=user_location(),
-            details=(f"{weights.shape} and {array.shape}",),
+            details=(describe(weights), describe(array)),
             fix="give one weight for each position of the axes",
         )
     order = sorted(range(len(axes)), key=lambda n: axes[n])

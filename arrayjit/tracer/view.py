@@ -72,7 +72,7 @@ class View:
         return self.shape == self.tensor.shape and self.index == affine(self.axes)
 
     def is_fixed(self) -> bool:
-        """Whether it shows the same cells each time: its extents and its index hold no symbols but its axes."""
+        """Whether it shows the same cells each time: no symbols but those of its axes stand in it."""
         fixed = all(symbol in self.axes for part in self.index for symbol in part.symbols)
         return fixed and all(extent.is_constant for extent in self.shape)
 
