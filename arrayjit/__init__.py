@@ -14,6 +14,7 @@ from .errors import (
     ReadOnlyError,
     ShapeError,
     StaticArgumentError,
+    UnboundName,
     UnknownTarget,
     UnsupportedError,
     UserError,
@@ -21,6 +22,7 @@ from .errors import (
 from .stages import Compiled, Lowered
 from .stats import Miss, Stats
 from .tracer.control import cond, while_loop
+from .tracer.ranges import explicit_range as range
 
 __version__ = "0.1.0"
 
@@ -42,11 +44,13 @@ __all__ = [
     "ShapeError",
     "StaticArgumentError",
     "Stats",
+    "UnboundName",
     "UnknownTarget",
     "UnsupportedError",
     "UserError",
     "cond",
     "jit",
+    "range",
     "spec",
     "use",
     "while_loop",

@@ -26,6 +26,7 @@ __all__ = [
     "ReadOnlyError",
     "ShapeError",
     "StaticArgumentError",
+    "UnboundName",
     "UnknownTarget",
     "UnsupportedError",
     "UserError",
@@ -101,6 +102,10 @@ class IntegerOverflow(UserError, OverflowError):
 
 class DivisionByZero(UserError, ZeroDivisionError):
     """A Python number divided by zero."""
+
+
+class UnboundName(UserError, UnboundLocalError):
+    """A local name that a loop would have bound, had it run."""
 
 
 class NumberError(UserError, ValueError):

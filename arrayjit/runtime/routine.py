@@ -15,6 +15,7 @@ from ..errors import (
     LinkError,
     Location,
     NumberError,
+    UnboundName,
     UserError,
 )
 from ..ir.assign import ArrayParam, IndexParam, Param
@@ -124,6 +125,7 @@ class Routine:
 _ERRORS: Mapping[str, type[UserError]] = {
     "IndexError": IndexOutOfRange,
     "OverflowError": IntegerOverflow,
+    "UnboundLocalError": UnboundName,
     "ValueError": NumberError,
     "ZeroDivisionError": DivisionByZero,
 }

@@ -85,7 +85,7 @@ def _accesses(name: str, value: object) -> tuple[frozenset[str], frozenset[str]]
     reads: set[str] = set()
     writes: set[str] = set()
     kinds = _ACCESS.findall(name)
-    names = value if isinstance(value, tuple) else (value,) * len(kinds)
+    names = value if kinds and isinstance(value, tuple) else (value,) * len(kinds)
     for kind, local in zip(kinds, names, strict=True):
         if kind != "LOAD":
             writes.add(local)

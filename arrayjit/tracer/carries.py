@@ -12,7 +12,6 @@ Anything else cannot be carried as it is: `Unfit`.
 from __future__ import annotations
 
 import ctypes
-import gc
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +24,7 @@ import numpy as np
 
 from ..ir.dtype import BOOL, F64, I64, DType, from_numpy
 from ..ir.index import Affine, Symbol
+from ..ir.tensor import Tensor
 from .array import SymbolicArray
 from .integer import SymbolicInt, python_int
 from .iterations import Iterations
@@ -44,7 +44,6 @@ __all__ = [
     "Moving",
     "Planner",
     "Unfit",
-    "holders",
     "kind_of",
     "leaves_of",
     "map_leaves",
@@ -53,6 +52,7 @@ __all__ = [
     "rotation",
     "same",
     "same_cells",
+    "shows",
     "substituted",
     "symbols_of",
     "write_locals",
@@ -245,15 +245,10 @@ def moved(view: View, values: Mapping[Symbol, Affine]) -> View:
     )
 
 
-def holders(array: SymbolicArray, apart_from: Iterable[Any]) -> bool:
-    """Whether a live array other than this one, and none of `apart_from`, shows the same storage."""
-    known = {id(array), *(id(leaf) for value in apart_from for leaf in leaves_of(value)[0])}
+def shows(value: Any, storage: Tensor) -> bool:
+    """Whether the value, or something that it leads to, is an array over the storage."""
     return any(
-        type(value) is SymbolicArray
-        and value.record is array.record
-        and value.cells.tensor.storage is array.cells.tensor.storage
-        and id(value) not in known
-        for value in gc.get_objects()
+        type(part) is SymbolicArray and part.cells.tensor.storage is storage for part in reachable(value)
     )
 
 

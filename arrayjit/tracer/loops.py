@@ -33,12 +33,12 @@ from .carries import (
     Moving,
     Planner,
     Unfit,
-    holders,
     leaves_of,
     moved,
     read_locals,
     rotation,
     same,
+    shows,
     write_locals,
 )
 from .exits import Exit
@@ -245,9 +245,11 @@ class _Rolled:
         return name in self.live.body or (name in self.live.head and not surely_runs)
 
     def require_unshared(self, after: dict[str, Any]) -> None:
-        """Raise Unfit where an array that is carried by copying is written and seen by another name too."""
+        """Raise Unfit where an array that is carried by copying is written and may be seen by another name.
+
+        Its first value must come from an iteration recorded by itself: of an older array, callers and
+        containers may know. Containers that the body changes are excluded anyway."""
         written = self.trace.written_since(self.mark)
-        dead = [value for name, value in after.items() if name not in self.live.head]
         for name, carry in self.carries.items():
             news, _ = leaves_of(after[name])
             for leaf, entry, now in zip(carry.leaves, carry.entry, news, strict=True):
@@ -258,9 +260,14 @@ class _Rolled:
                     raise Unfit(f"its body writes the array that {name} stands for at first")
                 if leaf.view.tensor not in written:
                     continue
-                shared = not self.trace.is_made_here(storage) or holders(entry, dead)
-                if shared or holders(now, [self.bound[name], *dead]):
+                is_old = not self.peeled or not self.trace.is_made_here(storage)
+                if is_old or self.is_shared(name, entry, self.entry) or self.is_shared(name, now, after):
                     raise Unfit(f"its body writes into the array {name} and rebinds the name")
+
+    def is_shared(self, name: str, array: SymbolicArray, names: dict[str, Any]) -> bool:
+        """Whether another name that is read again leads to the array's memory."""
+        others = [value for other, value in names.items() if other != name and other in self.live.head]
+        return any(shows(value, array.cells.tensor.storage) for value in others)
 
     def discard(self, after: dict[str, Any]) -> None:
         """Forget the attempt and put the locals back."""
