@@ -78,7 +78,7 @@ class UserError(Exception):
             lines.append(f"  at {self.loc}" + (f" in {self.loc.function}" if self.loc.function else ""))
             if source := self.loc.source():
                 lines.append(f"    {source}")
-        tail = [f"  fix: {self.fix}"] if self.fix else []
+        tail = f"  fix: {self.fix}".splitlines() if self.fix else []
         room = MAX_LINES - len(lines) - len(tail)
         lines.extend(f"  {detail}" for detail in self.details[:room])
         return "\n".join(lines + tail)

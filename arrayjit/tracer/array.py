@@ -20,6 +20,8 @@ from ..ir.expr import Expr
 from ..ir.index import Extent
 from .integer import python_int
 from .registry import METHODS
+from .retrace import number_needed
+from .rewrites import instead_of_condition, instead_of_float
 from .trace import TEMPORARY, Trace, user_location
 from .view import View
 
@@ -185,42 +187,37 @@ class SymbolicArray:
         return METHODS["__iter__"](self, sys._getframe(1))  # type: ignore[no-any-return]
 
     def __bool__(self) -> NoReturn:
-        raise _needs_value(
-            self,
-            "whether it is true",
-            "use np.where(condition, a, b) instead of if/and/or/min/max, or name the argument it comes "
-            "from in static_argnames",
-        )
+        _needs_value(self, "whether it is true", instead_of_condition(user_location()))
 
     def __float__(self) -> NoReturn:
-        raise _needs_value(self, "as a float", "use x.astype(float), or np.sqrt(x) instead of math.sqrt(x)")
+        _needs_value(self, "as a float", instead_of_float(user_location()))
 
     def __int__(self) -> NoReturn:
-        raise _needs_value(self, "as an int", "use x.astype(int), or name the argument in static_argnames")
+        _needs_value(self, "as an int", "leave it out, or use x.astype(int)")
 
     def __complex__(self) -> NoReturn:
-        raise _needs_value(self, "as a complex number", "complex numbers are not supported")
+        _needs_value(self, "as a complex number", "complex numbers are not supported")
 
     def __index__(self) -> NoReturn:
-        raise _needs_value(
+        _needs_value(
             self,
             "as an index, a length or a range",
-            "name the argument in static_argnames, or take elements with np.take(x, index)",
+            "index an array instead of a list, np.array(items)[i]; take sizes from arguments and shapes",
         )
 
     def __round__(self, digits: int | None = None) -> NoReturn:
-        raise _needs_value(self, "rounded", "use np.rint(x)")
+        _needs_value(self, "rounded", "use np.rint(x)")
 
     def __hash__(self) -> int:
-        raise _needs_value(self, "as a key", "name the argument in static_argnames")
+        _needs_value(self, "as a key", "keep the values in an array, and index it")
 
     def __format__(self, spec: str) -> str:
         if spec:
-            raise _needs_value(self, "as text", "print the result after the call")
+            _needs_value(self, "as text", "print the result after the call")
         return repr(self)
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> NoReturn:
-        raise _needs_value(
+        _needs_value(
             self,
             "as a NumPy array",
             "use NumPy functions of the support table, and create arrays inside the jitted function",
@@ -247,14 +244,16 @@ def describe(array: SymbolicArray) -> str:
     return f"{array.dtype} array{name} of shape {array.shape}"
 
 
-def _needs_value(array: SymbolicArray, purpose: str, fix: str) -> ConcretizationError:
-    return ConcretizationError(
+def _needs_value(array: SymbolicArray, purpose: str, fix: str) -> NoReturn:
+    """Start again where loop indices or scalar arguments decide the number; else raise."""
+    words = (
         f"this line needs the number of a traced value, {purpose}, which is known only when the "
-        "compiled function runs",
-        loc=user_location(),
-        details=(describe(array),),
-        fix=fix,
+        "compiled function runs"
     )
+    loc, details = user_location(), (describe(array),)
+    if array.ndim == 0 and array.record.is_open:
+        number_needed(array.record, [array.load(())], words, loc, details=details, fix=fix)
+    raise ConcretizationError(words, loc=loc, details=details, fix=fix)
 
 
 def _forward(name: str) -> Callable[..., Any]:
