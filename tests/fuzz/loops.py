@@ -260,7 +260,14 @@ class _Writer(Operands):
     def statement(self) -> None:
         weights = {self._store: 4, self._accumulate: 2, self._recur: 2, self._augment: 2, self._swap: 2}
         weights |= {self._rebind_vector: 2, self._alias: 2, self._previous: 1, self._count: 1, self._chain: 1}
-        weights |= {self._out: 1, self._exchange: 1, self._rows: 1, self._call: 1, self._whole: 1}
+        weights |= {
+            self._out: 1,
+            self._exchange: 1,
+            self._rows: 1,
+            self._shift: 1,
+            self._call: 1,
+            self._whole: 1,
+        }
         weights |= {self._find: 2, self._flag: 1, self._pair: 2, self._masked: 1, self._scattered: 1}
         if self.in_loop:
             weights |= {self._if: 1, self._append: 2, self._inner: 1, self._nonlocal: 1, self._while: 1}
@@ -348,17 +355,27 @@ class _Writer(Operands):
         self.emit(f"{first}, {second} = {second}, {first}")
 
     def _rows(self) -> None:
-        name = self.choose("A", "A.T", *self.names("M"))
+        name = self.choose("A", *self.names("M"))
         texts = ["{0}[1:] = {0}[:-1]", "{0} += {0}.T", "{0}[:, 1:] -= {0}[:, :-1]", "{0}[:] = {0}[::-1]"]
         for i in self.indices:
             texts += [f"{{0}}[{i}:, {i}:] += {self.number()}", f"{{0}}[:, {i}] = {{0}}[{i}]"]
-            texts += [f"{{0}}[{i} + 1:] -= {{0}}[{i}]", f"{{0}}[:{i}] *= 2"]
-        text = self.choose(*texts).format(name)
-        self.emit(text if name != "A.T" or text[:4] == "A.T[" else "A.T[:] += A")
+            texts += [
+                f"{{0}}[{i} + 1:] -= {{0}}[{i}]",
+                f"{{0}}[:{i}] *= 2",
+                f"{{0}}[{i}:] = {{0}}[: n - {i}]",
+            ]
+        self.emit(self.choose(*texts).format(name))
+
+    def _shift(self) -> None:
+        """Part of a vector stored in another part, in the same direction."""
+        name = self.choose("x", "y", *self.names("u"), *self.names("r"))
+        shifts = [("1:", ":-1"), (":-1", "1:"), *((f"{i}:", f": n - {i}") for i in self.indices)]
+        target, source = self.choose(*shifts, *((f": n - {i}", f"{i}:") for i in self.indices))
+        self.emit(f"{name}[{target}] {self.choose('', '+', '-')}= {name}[{source}]")
 
     def _whole(self) -> None:
         name = self.some("M")
-        texts = ["A + 1", "A.T", "A[::-1].copy()", "np.outer(x, y)", "A @ A", "np.tril(A)"]
+        texts = ["A + 1", "A.T", "A[::-1].copy()", "np.outer(x, y)", "A @ A + 0", "np.tril(A)"]
         if name:
             texts += [f"{name} + A", f"{name}.T", f"{name}.copy()"]
         self.bind(name or self.fresh("M"), self.choose(*texts))

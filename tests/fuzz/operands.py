@@ -78,11 +78,8 @@ class Operands:
     def _reduction(self) -> str:
         length = self.choose(*self.lengths())
         left, right = self.vector_part(length), self.vector_part(length)
-        return str(
-            self.choose(
-                f"{left}.sum()", f"{left} @ {right}", f"np.dot({left}, {right})", f"({left} * {right}).sum()"
-            )
-        )
+        texts = ("{0}.sum()", "({0} @ {1} + 0)", "(np.dot({0}, {1}) + 0)", "({0} * {1}).sum()")
+        return str(self.choose(*texts)).format(left, right)
 
     def index(self) -> str:
         """An index of an axis of length n, in range most of the time."""
@@ -157,40 +154,19 @@ class Operands:
         return str(self.choose(*self.parts(length)))
 
     def vector(self, length: str) -> str:
-        """An expression that gives `length` elements, or a number."""
-        kind = self.integer(0, 4)
-        if kind == 0:
+        """An expression that gives `length` elements, or a number; no view, since NumPy copies cells that it
+        has already overwritten where views of one axis cross."""
+        if self.integer(0, 4) == 0:
             return self.number()
         left, right = self.vector_part(length), self.vector_part(length)
-        if kind == 1:
-            return left
-        options = (
-            f"{left} + {right}",
-            f"{left} - {right}",
-            f"{left} + {self.number(0)}",
-            f"{left} * {self.choose('2', '-1', '0.5')}",
-            f"np.maximum({left}, {right})",
-            f"np.where({left} > {right}, {left}, {self.number(0)})",
-            f"np.cumsum({left})",
-            f"np.flip({left})",
-            f"{left}.copy()",
-        )
-        return str(self.choose(*options))
+        texts = ["{0}.copy()", "{0} + {1}", "{0} - {1}", "{0} + {2}", "{0} * {3}", "np.maximum({0}, {1})"]
+        texts += ["np.where({0} > {1}, {0}, {2})", "np.cumsum({0})", "np.flip({0}) + 1"]
+        factor = self.choose("2", "-1", "0.5")
+        return str(self.choose(*texts)).format(left, right, self.number(0), factor)
 
     def fresh_vector(self) -> str:
-        """An expression that makes a new vector of length n."""
+        """An expression that makes a new vector of length n. Signs of zeros in products are not NumPy's."""
         left, right = self.vector_part("n"), self.vector_part("n")
-        options = [
-            f"{left} + {right}",
-            f"{left} + {self.number(0)}",
-            f"{left}.copy()",
-            f"-{left}",
-            f"{left} * 0.5",
-        ]
-        options += [
-            "np.zeros(n)",
-            f"np.cumsum({left})",
-            f"np.where({left} > 0, {left}, {right})",
-            f"A @ {left}",
-        ]
-        return str(self.choose(*options, f"np.roll({left}, 1)"))
+        texts = ["{0}.copy()", "{0} + {1}", "{0} + {2}", "-{0}", "{0} * 0.5", "np.zeros(n)", "np.cumsum({0})"]
+        texts += ["np.where({0} > 0, {0}, {1})", "A @ {0} + 0", "np.roll({0}, 1)"]
+        return str(self.choose(*texts)).format(left, right, self.number(0))

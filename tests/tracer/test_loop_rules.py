@@ -85,7 +85,7 @@ def triangle(m: Any) -> Any:
 
 
 def test_nested_loops() -> None:
-    assert length(triangle, np.ones((5, 5))) == length(triangle, np.ones((50, 50)))
+    assert length(triangle, np.ones((9, 9))) == length(triangle, np.ones((50, 50)))
     assert_like_numpy(triangle, (square,), (square[:5, :5],))
 
 
@@ -104,7 +104,7 @@ def test_loops_in_helper_functions() -> None:
             last[i] = smoothed(m[i], 2.0) + smoothed(m[i, 2:], 1.0)
         return last
 
-    assert length(rows, np.ones((5, 5))) == length(rows, np.ones((50, 50)))
+    assert length(rows, np.ones((9, 9))) == length(rows, np.ones((50, 50)))
     assert_like_numpy(rows, (square,))
 
 
@@ -156,7 +156,7 @@ def over_pairs(m: Any) -> Any:
     "program", [over_rows, over_cells, over_enumerated, over_zipped, over_reversed, over_pairs]
 )
 def test_arrays_are_iterated(program: Callable[[Any], Any]) -> None:
-    assert length(program, np.ones((6, 6))) == length(program, np.ones((60, 60)))
+    assert length(program, np.ones((9, 9))) == length(program, np.ones((60, 60)))
     assert_like_numpy(program, (square,))
 
 
@@ -331,7 +331,7 @@ def test_a_view_that_moves_stays_a_view() -> None:
         before[0] = 100
         return before
 
-    assert length(program, np.ones((5, 5))) == length(program, np.ones((50, 50)))
+    assert length(program, np.ones((9, 9))) == length(program, np.ones((50, 50)))
     assert_like_numpy(program, (square,))
 
 
@@ -430,7 +430,7 @@ def test_names_have_their_last_values() -> None:
         part += 100
         return i, doubled, part, x[i]
 
-    assert_kept(lambda x: program(x)[1])
+    assert_kept(program)
     assert_like_numpy(program, (x10,))
 
 

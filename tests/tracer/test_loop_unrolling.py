@@ -47,7 +47,7 @@ def text(x: Any) -> None:
 def shape(x: Any) -> Any:
     total = 0.0
     for i in range(1, len(x)):
-        total = total + np.resize(x, (i, i)).sum()
+        total = total + np.outer(x[:i], x).reshape(len(x), i)[i].sum()
     return total
 
 
@@ -63,7 +63,7 @@ def test_only_the_loop_whose_index_is_needed_is_unrolled() -> None:
             for j in range(len(m)):
                 m[j] += factors[i % 3]
 
-    assert length(program, np.ones((5, 5))) == length(program, np.ones((50, 50)))
+    assert length(program, np.ones((9, 9))) == length(program, np.ones((50, 50)))
     assert_like_numpy(program, (square,))
 
 
