@@ -316,7 +316,7 @@ def sliding_window_view(
     words = "window shape cannot be larger than input array shape"
     for one, extent in zip(axes, windows, strict=True):
         shape[one] = shape[one] - extent + 1
-        if not require_at_least(shape[one], 0, "ValueError", words):
+        if not require_at_least(shape[one], 1, "ValueError", words):
             raise ShapeError(words, loc=user_location(), fix="shrink it")
 
     def place(position: tuple[Affine, ...]) -> list[Affine]:

@@ -10,18 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from ..errors import DivisionByZero, DTypeError, ShapeError
 from ..ir.dtype import BOOL, F64, I64, DType
 from ..ir.index import Affine
 from ..ir.ops import op
 from .array import SymbolicArray, describe
 from .elementwise import as_array, cast, copy, elementwise
-from .extents import as_expr, product, same_shape
+from .extents import as_expr, product, require_at_least, same_shape
 from .operands import axes_of, common_dtype, deliver, element_type, is_given, is_true
 from .reductions import accumulate_over, reduce_array
 from .registry import implements, method
 from .shaping import broadcast_to, insert_axes
 from .trace import current_trace, user_location
+
+_NO_CELLS = "division by zero"
 
 __all__ = ["mean", "std", "var", "without_nan"]
 
@@ -150,6 +152,9 @@ def average(
     axes = axes_of(axis, array.ndim)
     if weights is None:
         result = mean(array, axes, keepdims=keepdims)
+        kept = [array.cells.shape[axis] for axis in range(array.ndim) if axis not in axes]
+        if not all(require_at_least(extent, 1, "ZeroDivisionError", _NO_CELLS) for extent in kept):
+            raise DivisionByZero(_NO_CELLS, loc=user_location(), details=(describe(array),))
         count = _count(array, axes, True)
         scale = as_array(np.float64(count)) if type(count) is int else _as_dtype(as_array(count), F64)
     else:
