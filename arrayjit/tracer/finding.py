@@ -77,10 +77,12 @@ def isin(
     array, wanted = as_array(element), ravel(as_array(test_elements))
     equal = elementwise(op("equal"), insert_axes(array, (array.ndim,)), wanted)
     found = reduce_array(op("logical_or"), equal, -1)
-    return elementwise(op("logical_not"), found) if invert else found
+    result = elementwise(op("logical_not"), found) if invert else found
+    return SymbolicArray(result.cells, result.record)
 
 
 @implements(np.searchsorted)
+@method("searchsorted")
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> SymbolicArray:
     """By halving: the position grows by each power of two that keeps it at or before the wanted one."""
     array, values = as_array(a), as_array(v)
@@ -149,3 +151,18 @@ def digitize(x: Any, bins: Any, right: bool = False) -> SymbolicArray:
     downwards = searchsorted(getitem(edges, slice(None, None, -1)), x, side)
     count = elementwise(op("subtract"), python_int(edges.cells.shape[0], edges.record), downwards)
     return elementwise(op("where"), falls, count, upwards)
+
+
+@implements(np.ix_)
+def ix_(*args: Any) -> tuple[SymbolicArray, ...]:
+    return tuple(_open_axis(as_array(sequence), axis, len(args)) for axis, sequence in enumerate(args))
+
+
+def _open_axis(sequence: SymbolicArray, axis: int, rank: int) -> SymbolicArray:
+    if sequence.ndim != 1:
+        raise ShapeError(
+            "Cross index must be 1 dimensional", loc=user_location(), details=(describe(sequence),)
+        )
+    if sequence.element_type is BOOL:
+        (sequence,) = nonzero(sequence)
+    return insert_axes(sequence, [other for other in range(rank) if other != axis])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..errors import IndexOutOfRange, ShapeError
 from ..ir.dtype import I64
-from ..ir.expr import Apply, Const, Expr, Gather, Index
+from ..ir.expr import Apply, Const, Expr, Gather, Index, Load
 from ..ir.index import Affine, Extent, Symbol
 from ..ir.ops import op
 from .array import SymbolicArray
@@ -19,9 +19,11 @@ from .view import View
 __all__ = ["chosen_shape", "gather", "gathered", "part"]
 
 
-def gather(view: View, index: Sequence[Expr]) -> Gather:
+def gather(view: View, index: Sequence[Expr]) -> Expr:
     """The view's cell at an index that the program computes (int64, in bounds)."""
     terms = dict(zip(view.axes, index, strict=True))
+    if not any(symbol in terms for part in view.index for symbol in part.symbols):
+        return Load(view.tensor, view.index)
     return Gather(view.tensor, tuple(_evaluated(part, terms) for part in view.index))
 
 

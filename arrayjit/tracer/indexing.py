@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import ReadOnlyError, ShapeError, UnsupportedError
+from ..errors import DTypeError, ReadOnlyError, ShapeError, UnsupportedError
 from ..ir.dtype import BOOL
 from ..ir.expr import Apply, Expr
 from ..ir.index import Affine
@@ -184,7 +184,7 @@ def _wrong_count(given: Sequence[Affine]) -> str:
 def _require_row(given: Sequence[Affine]) -> None:
     """What a mask of the whole array assigns is a number or one row of them."""
     if len(given) > 1:
-        raise ShapeError(
+        raise DTypeError(
             "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, input has "
             f"{len(given)} dimensions",
             loc=user_location(),

@@ -12,7 +12,7 @@ from ..errors import ShapeError, UnsupportedError
 from ..ir.dtype import BOOL, F64, I64
 from ..ir.expr import Apply, Expr, Index, constant
 from ..ir.index import Affine, affine, row_major_strides
-from ..ir.ops import Op, op
+from ..ir.ops import op
 from .array import SymbolicArray, describe
 from .bounds import require_integers, within
 from .compaction import nonzero
@@ -47,7 +47,7 @@ __all__: list[str] = []
 def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
     """`a[indices] = ufunc(a[indices], b)` for one index after another, so that repeated ones accumulate. As
     in NumPy, a number `b` has a dtype of its own, and results are converted as `astype` converts."""
-    trace, array, row = current_trace(), as_array(a), _only_op(ufunc, b)
+    trace, array, (row,) = current_trace(), as_array(a), ops_of(ufunc)
     require_assignable(array)
     items, _ = parse_key(array, indices, trace)
     _, _, shape = chosen_shape(items)
@@ -65,21 +65,6 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
         trace.store(cells.cells, lambda position: convert(result.load(position), cells.element_type))
 
     scatter(array, items, operand, write, trace)
-
-
-def _only_op(ufunc: np.ufunc, b: Any) -> Op:
-    """The op of a ufunc with one result, which takes `b` as its second operand, if there is one."""
-    rows = ops_of(ufunc)
-    words = ""
-    if len(rows) > 1:
-        words = "Only single output ufuncs supported at this time"
-    elif (b is None) != (rows[0].arity == 1):
-        words = (
-            "second operand needed for ufunc" if b is None else "second operand provided when ufunc is unary"
-        )
-    if words:
-        raise ShapeError(words, loc=user_location(), details=(f"np.{ufunc.__name__}",))
-    return rows[0]
 
 
 @implements(np.put)
@@ -103,8 +88,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 def _put(array: SymbolicArray, positions: SymbolicArray, v: Any) -> None:
     """Write the values, repeated as often as needed, at positions of the array's cells in row-major order."""
     require_assignable(array)
-    check_fits(v, array.element_type, current_trace())
-    values = ravel(as_array(v))
+    values = _values(array, v)
     (given,), (wanted,) = values.cells.shape, positions.cells.shape
     trace = current_trace()
     if given == ZERO:
@@ -118,6 +102,13 @@ def _put(array: SymbolicArray, positions: SymbolicArray, v: Any) -> None:
 
         values = SymbolicArray(trace.compute((wanted,), values.element_type, repeated), trace)
     _assign_flat(array, positions, values)
+
+
+def _values(array: SymbolicArray, v: Any) -> SymbolicArray:
+    """Values in a row, each of which fits the dtype of the array that takes them."""
+    operand = as_operand(v)
+    check_fits(operand, array.element_type, current_trace())
+    return ravel(as_array(operand))
 
 
 def _assign_flat(array: SymbolicArray, positions: SymbolicArray, values: Operand) -> None:
@@ -145,9 +136,9 @@ def _coordinate(array: SymbolicArray, axis: int, positions: SymbolicArray) -> Sy
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """Each cell where the mask holds gets the value of its own place, counted on from the start of the values
     where these are fewer."""
-    array, given = as_array(a), ravel(as_array(values))
+    array = as_array(a)
     require_assignable(array)
-    check_fits(values, array.element_type, current_trace())
+    given = _values(array, values)
     chosen = as_array(mask)
     _require_same_size("putmask", array, chosen)
     (length,) = given.cells.shape

@@ -97,7 +97,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
 def _along(operation: Op, a: Any, axis: Any, dtype: Any, out: Any) -> SymbolicArray:
     array = as_array(a)
     if axis is None or array.ndim == 0:
-        array = ravel(array)
+        array = array if array.ndim == 1 else ravel(array)
         axis = 0
     return deliver(_scan(operation, array, axis_of(axis, array.ndim), dtype), out)
 

@@ -1,0 +1,228 @@
+"""NumPy's functions that read, write and look for values where arrays say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from rolling import assert_like_numpy
+
+ROW = np.array([3.0, -1, 4, -1, 5, -9, 2, 6, -5])
+MATRIX = np.arange(20.0).reshape(4, 5) % 7
+REPEATED = np.array([1, -1, 1, 3, 0, -4, 1])
+Program = Callable[..., Any]
+
+
+def returning(write: Callable[..., None]) -> Program:
+    """The program that writes into its first argument and returns it."""
+
+    def program(a: Any, *others: Any) -> Any:
+        write(a, *others)
+        return a
+
+    return program
+
+
+@pytest.mark.parametrize(
+    "ufunc",
+    [np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.power, np.arctan2, np.fmod],
+)
+def test_at_accumulates_in_the_order_of_the_positions(ufunc: np.ufunc) -> None:
+    def program(a: Any, p: Any, b: Any) -> Any:
+        ufunc.at(a, p, b)
+        return a
+
+    values = np.linspace(0.1, 2.5, 7)
+    assert_like_numpy(program, (ROW, REPEATED, values), (ROW, REPEATED, 2.0), (MATRIX, REPEATED % 4, 0.1))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda a, p: np.add.at(a, p, np.arange(5)),
+        lambda a, p: np.add.at(a, (p, 1), 1),
+        lambda a, p: np.add.at(a, (slice(1, 3), p), 1),
+        lambda a, p: np.add.at(a, (p, slice(1, 3)), [[1, 2]]),
+        lambda a, p: np.add.at(a, (p, p), a[p, p]),
+        lambda a, p: np.add.at(a, (p[:, None], p), np.arange(p.size)),
+        lambda a, p: np.add.at(a, slice(None), 1),
+        lambda a, p: np.add.at(a, 1, np.arange(5)),
+        lambda a, p: np.add.at(a[::-1, ::2], p, 1),
+        lambda a, p: np.add.at(a.T, p, 1),
+        lambda a, p: np.add.at(a, a > 3, 1),
+        lambda a, p: np.add.at(a, a[:, 0] > 3, a[0]),
+        lambda a, p: np.negative.at(a, p),
+        lambda a, p: np.square.at(a, (p, 1)),
+    ],
+)
+def test_at_takes_every_key(write: Callable[..., None]) -> None:
+    assert_like_numpy(returning(write), (MATRIX, np.array([1, 1, -1, 0])))
+
+
+@pytest.mark.parametrize("value", [0.1, 300, True, np.float64(0.1), np.float32(0.1), np.int64(7)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i8", "u1"])
+def test_at_gives_numbers_a_dtype_of_their_own(dtype: str, value: Any) -> None:
+    assert_like_numpy(returning(lambda a, p, b: np.add.at(a, p, b)), (np.ones(5, dtype), REPEATED[:3], value))
+
+
+def test_at_reads_its_operands_before_it_writes() -> None:
+    assert_like_numpy(returning(lambda a: np.add.at(a, a, a)), (np.array([1, 2, 3, 0]),))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda a, p: np.put(a, p, 7),
+        lambda a, p: np.put(a, p, [1, 2, 3]),
+        lambda a, p: np.put(a, p, np.arange(100)),
+        lambda a, p: np.put(a, p[:, None], np.arange(7)),
+        lambda a, p: np.put(a, p, a[:0]),
+        lambda a, p: np.put(a, p * 9, 7, mode="wrap"),
+        lambda a, p: np.put(a, p * 9, [1, 2], mode="clip"),
+        lambda a, p: np.put(a.T, p, [1, 2]),
+        lambda a, p: np.put(a[::-1], p, [1, 2]),
+        lambda a, p: np.put(a[0, ...], 1, 2),
+        lambda a, p: a.put(p, p),
+        lambda a, p: np.put(a, p[2], 1),
+    ],
+)
+def test_put_writes_at_flat_positions(write: Callable[..., None]) -> None:
+    assert_like_numpy(returning(write), (MATRIX, REPEATED))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda a: np.place(a, a > 3, [1, 2]),
+        lambda a: np.place(a, a > 3, 9),
+        lambda a: np.place(a, (a > 3).ravel(), a * 2),
+        lambda a: np.place(a.T, a.T > 3, [1, 2, 3]),
+        lambda a: np.place(a, a > 30, [1, 2]),
+        lambda a: np.putmask(a, a > 3, [1, 2]),
+        lambda a: np.putmask(a, a > 3, 9),
+        lambda a: np.putmask(a, a > 3, a * 2),
+        lambda a: np.putmask(a, a.astype(int), a[0]),
+        lambda a: np.putmask(a, a > 3, a[:0]),
+        lambda a: np.copyto(a, 5, where=a > 3),
+    ],
+)
+def test_place_goes_on_with_the_values_and_putmask_takes_them_by_place(write: Callable[..., None]) -> None:
+    assert_like_numpy(returning(write), (MATRIX,), (MATRIX.T.copy().T,), (MATRIX.astype(np.int8),))
+
+
+def put_along(a: Any, p: Any) -> Any:
+    np.put_along_axis(a, p, -1, axis=1)
+    return a
+
+
+def put_along_rows(a: Any, p: Any) -> Any:
+    np.put_along_axis(a, p[:1], a[:1] + 5, axis=0)
+    return a
+
+
+def put_along_nothing(a: Any, p: Any) -> Any:
+    b = a.copy()
+    np.put_along_axis(b, p[0], [1, 2, 3, 4, 5], axis=None)
+    return b
+
+
+def take_and_put(a: Any, p: Any) -> Any:
+    b = np.zeros_like(a)
+    np.put_along_axis(b, p, np.take_along_axis(a, p, axis=1), axis=1)
+    return b
+
+
+@pytest.mark.parametrize("program", [put_along, put_along_rows, put_along_nothing, take_and_put])
+def test_values_are_taken_and_put_along_an_axis(program: Program) -> None:
+    places = (np.arange(20).reshape(4, 5) * 3) % 4
+    assert_like_numpy(program, (MATRIX, places), (MATRIX.T.copy().T, places))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda a, p: np.take(a, p, mode="wrap"),
+        lambda a, p: np.take(a, p * 7, mode="wrap"),
+        lambda a, p: np.take(a, p * 7, mode="clip"),
+        lambda a, p: np.take(a, p, axis=0, mode="clip"),
+        lambda a, p: np.take(a, p % 3, axis=-1),
+        lambda a, p: a.take(p[0]),
+        lambda a, p: np.take(a, p[0], axis=0),
+        lambda a, p: np.choose(p % 3, [a[0, :7], a[1, 0], p]),
+        lambda a, p: np.choose(p, [1, 2, 3], mode="wrap"),
+        lambda a, p: np.choose(p, [1, 2, 3], mode="clip"),
+    ],
+)
+def test_take_and_choose_wrap_and_clip(program: Program) -> None:
+    assert_like_numpy(program, (np.arange(70.0).reshape(7, 10), REPEATED))
+
+
+NUMBERS = np.array([0.5, 1, 1, 2.5, 9, -3, np.nan, np.inf])
+SORTED = [
+    np.array([0.0, 1, 1, 2, 5, 8]),
+    np.array([1, 1, 1]),
+    np.array([2.5]),
+    np.array([], np.float64),
+    np.array([0, 3, np.inf, np.nan]),
+    np.arange(100) // 3,
+]
+
+
+@pytest.mark.parametrize("edges", SORTED)
+def test_searchsorted_finds_the_place_of_each_value(edges: Any) -> None:
+    for side in ("left", "right"):
+        assert_like_numpy(
+            lambda a, v, side=side: np.searchsorted(a, v, side=side),
+            (edges, NUMBERS),
+            (edges, NUMBERS.reshape(2, 4)),
+            (edges, np.arange(5)),
+        )
+    assert_like_numpy(lambda a, v: a.searchsorted(v[0]), (edges, NUMBERS))
+    assert_like_numpy(
+        lambda a, v: np.searchsorted(a[::-1], v, sorter=np.arange(a.size)[::-1]), (edges, NUMBERS)
+    )
+
+
+@pytest.mark.parametrize("edges", SORTED)
+def test_digitize_takes_rising_and_falling_bins(edges: Any) -> None:
+    for program in (
+        lambda x, b: np.digitize(x, b),
+        lambda x, b: np.digitize(x, b, right=True),
+        lambda x, b: np.digitize(x, b[::-1]),
+        lambda x, b: np.digitize(x[0], b),
+    ):
+        assert_like_numpy(program, (NUMBERS[:6], edges))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda a, b: np.isin(a, b),
+        lambda a, b: np.isin(a, b, invert=True),
+        lambda a, b: np.isin(a, [1, 5]),
+        lambda a, b: np.isin(a, b[:0]),
+        lambda a, b: np.isin(a[0, 0], b),
+        lambda a, b: a[np.isin(a, b)].sum(),
+    ],
+)
+def test_isin_compares_with_each_element(program: Program) -> None:
+    assert_like_numpy(
+        program, (MATRIX, np.array([2.0, 5, np.nan])), (MATRIX.astype(int), np.array([3, 3, 6]))
+    )
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda p, w: np.bincount(p, minlength=9),
+        lambda p, w: np.bincount(p, w, minlength=9),
+        lambda p, w: np.bincount(p, weights=w.astype(np.float32), minlength=7),
+        lambda p, w: np.bincount(p, weights=p, minlength=7),
+        lambda p, w: np.bincount(p[:0], minlength=3),
+        lambda p, w: np.bincount(p.astype(np.uint8), minlength=7) / len(p),
+    ],
+)
+def test_bincount_adds_up_in_the_order_of_the_numbers(program: Program) -> None:
+    assert_like_numpy(program, (np.array([1, 6, 1, 0, 3, 1]), np.array([1e16, 1, 1, -1e16, 0.1, 0.2])))
