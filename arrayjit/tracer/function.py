@@ -11,11 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CompilerBug, Location, StaticArgumentError, UnsupportedError, UserError
+from ..errors import (
+    CompilerBug,
+    ConcretizationError,
+    Location,
+    StaticArgumentError,
+    UnsupportedError,
+    UserError,
+)
 from ..ir.assign import ArrayParam, Computation
 from ..ir.index import Affine
 from ..ir.tensor import Tensor
-from .array import SymbolicArray
+from .array import SymbolicArray, describe
 from .binding import (
     ArgumentOutput,
     CapturedSource,
@@ -26,8 +33,9 @@ from .binding import (
     Source,
     ViewOutput,
 )
-from .elementwise import as_operand, copy
+from .elementwise import Operand, as_operand, copy
 from .foreign import needs_copy
+from .integer import SymbolicInt, number
 from .layout import Order
 from .namespace import Guard, Namespace, once_for_many_calls
 from .parameters import Arguments, may_overlap_itself, parameters_of
@@ -157,7 +165,7 @@ def _run(
     leaves, structure = flatten(result, _is_result_leaf)
     for constant in statics(structure):
         _require_no_traces(constant)
-    return [_settled(leaf) for leaf in leaves], structure
+    return [_settled(leaf, leaves) for leaf in leaves], structure
 
 
 def call_inline(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -179,12 +187,12 @@ def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_result_leaf(value: Any) -> bool:
-    return type(value) is SymbolicArray or issubclass(type(value), np.ndarray)
+    return type(value) in (SymbolicArray, SymbolicInt) or issubclass(type(value), np.ndarray)
 
 
 def _require_no_traces(constant: Any) -> None:
     """A part of the result that is the same at each call: it must hold nothing of this one."""
-    if any(type(part) in (SymbolicArray, GeneratorType) for part in reachable(constant)):
+    if any(type(part) in (SymbolicArray, SymbolicInt, GeneratorType) for part in reachable(constant)):
         raise UnsupportedError(
             f"the function returns a {type(constant).__name__} that holds traced values",
             loc=user_location(),
@@ -192,8 +200,10 @@ def _require_no_traces(constant: Any) -> None:
         )
 
 
-def _settled(leaf: Any) -> SymbolicArray:
-    """A leaf of the result as it is handed out: a scalar has memory of its own."""
+def _settled(leaf: Any, leaves: Sequence[Any]) -> SymbolicArray:
+    """A leaf of the result as it is handed out: a number has memory of its own, and shapes are numbers."""
+    if type(leaf) is SymbolicInt:
+        return _array(as_operand(leaf))
     if type(leaf) is not SymbolicArray:
         raise UnsupportedError(
             "the function returns an array that neither it nor its arguments made",
@@ -204,7 +214,35 @@ def _settled(leaf: Any) -> SymbolicArray:
     as_operand(leaf)
     if (leaf.is_scalar or leaf.weak is not None) and not leaf.cells.is_whole():
         return copy(leaf)
-    return leaf
+    for extent in leaf.cells.shape:
+        number(extent, leaf.record, "the shape of a result", "reduce it, or return an array of a fixed size")
+    return leaf if leaf.cells.is_fixed() else _at_a_fixed_place(leaf, leaves)
+
+
+def _at_a_fixed_place(leaf: SymbolicArray, leaves: Sequence[Any]) -> SymbolicArray:
+    """A view whose place is computed. Arguments that it depends on are compiled in; where it depends on data
+    a copy does as well, unless the memory is seen otherwise too."""
+    view, trace = leaf.cells, leaf.record
+    try:
+        for part in view.index:
+            number(Affine(tuple((c, s) for c, s in part.terms if s not in view.axes), 0), trace, "its place")
+    except ConcretizationError:
+        storage = view.tensor.storage
+        shown = [x for x in leaves if type(x) is SymbolicArray and x.cells.tensor.storage is storage]
+        if trace.is_made_here(storage) and shown == [leaf]:
+            return copy(leaf)
+        raise UnsupportedError(
+            "the function returns a view whose place in its array is computed from other arrays",
+            loc=user_location(),
+            details=(describe(leaf),),
+            fix="return a copy: x[i].copy()",
+        ) from None
+    raise CompilerBug("a view whose place is known is not fixed", stage="trace")
+
+
+def _array(operand: Operand) -> SymbolicArray:
+    assert type(operand) is SymbolicArray
+    return operand
 
 
 def _require_steady_captures(trace: Trace) -> None:
@@ -248,10 +286,10 @@ def _outputs(
     outputs: list[Output] = []
     known: dict[int, int] = {}
     handed_out: set[int] = set()
-    for number, leaf in enumerate(leaves):
-        earlier = known.setdefault(id(leaf), number)
+    for place, leaf in enumerate(leaves):
+        earlier = known.setdefault(id(leaf), place)
         passed = arguments.position(leaf)
-        if earlier < number:
+        if earlier < place:
             outputs.append(RepeatedOutput(earlier))
         elif passed is not None:
             outputs.append(ArgumentOutput(passed))
