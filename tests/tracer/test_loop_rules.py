@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import assert_same
-from rolling import assert_kept, assert_like_numpy, assert_unrolled, length
+from rolling import TARGETS, assert_kept, assert_like_numpy, assert_unrolled, length
 
 import arrayjit
 from arrayjit.errors import ConcretizationError, UnsupportedError
@@ -390,15 +390,45 @@ def test_a_number_is_converted_where_the_loop_may_not_run() -> None:
     assert_same(ours(x10, 9), summed(x10, 9))
 
 
-def test_none_cannot_change_where_the_loop_may_not_run() -> None:
+def test_other_changes_of_kind_compile_the_bound_in() -> None:
     def program(x: Any, k: int) -> Any:
         best = None
         for i in range(k):
             best = x[i] if best is None else np.maximum(best, x[i])
         return best
 
-    with pytest.raises(UnsupportedError, match="best"):
-        arrayjit.jit(program)(x10, 3)
+    jitted = assert_like_numpy(program, (x10, 7), (x10, 0), (x10, 8))
+    assert jitted.stats().compiles == 3 * len(TARGETS)
+
+
+def test_an_array_is_copied_where_the_loop_may_not_run() -> None:
+    def doubled(x: Any, k: int) -> Any:
+        for _ in range(k):
+            x = x * 2
+        return x
+
+    assert doubled(x10, 0) is x10
+    assert not np.shares_memory(arrayjit.jit(doubled)(x10, 0), x10)
+    assert_like_numpy(doubled, (x10, 0), (x10, 6))
+
+
+def test_writes_reach_the_array_that_a_loop_of_zero_iterations_left() -> None:
+    def through_the_name(x: Any, k: int) -> Any:
+        y = x
+        for _ in range(k):
+            y = y * 2
+        y[0] = 100
+        return y.sum()
+
+    def through_the_array(x: Any, k: int) -> Any:
+        y = x
+        for _ in range(k):
+            y = y * 2
+        x[0] = 100
+        return y.sum()
+
+    for program in (through_the_name, through_the_array):
+        assert_like_numpy(program, (x10, 0), (x10, 6))
 
 
 def test_a_shape_that_grows_unrolls_the_loop() -> None:
