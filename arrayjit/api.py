@@ -23,8 +23,8 @@ from .stages import Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
 from .tracer.function import Traced, call_inline, static_arguments, trace_function
 from .tracer.parameters import parameters_of
+from .tracer.retrace import Fact
 from .tracer.signature import Key, Spec, key_of
-from .tracer.state import state_of
 from .tracer.trace import tracing, user_location
 
 __all__ = ["JitFunction", "jit", "spec", "use"]
@@ -55,7 +55,7 @@ class JitFunction(Generic[P, R]):
         self._static = static_arguments(function, static_argnames)
         self._owns_target = _has_parameter(function, "target")
         self._variants: dict[tuple[str, Key], tuple[Variant, Description]] = {}
-        self._baked: dict[Key, tuple[int, ...]] = {}
+        self._baked: dict[Key, tuple[Fact, ...]] = {}
         self._lock = RLock()
         self._hits = self._misses = self._compiles = 0
         self._reasons: deque[Miss] = deque(maxlen=_REMEMBERED_MISSES)
@@ -115,7 +115,7 @@ class JitFunction(Generic[P, R]):
             other, leaves = key_of(args, kwargs, self._static)
             return (
                 leaves
-                if other == key and all(state_of(given[n]) == state_of(leaves[n]) for n in traced.baked)
+                if other == key and all(fact.read(given) == fact.read(leaves) for fact in traced.baked)
                 else None
             )
 
@@ -131,7 +131,7 @@ class JitFunction(Generic[P, R]):
     def _with_baked(self, signature: Key, leaves: Sequence[Any]) -> Key:
         """The key of a call: its signature and the numbers that are compiled in."""
         baked = self._baked.get(signature)
-        return signature if baked is None else (*signature, *(state_of(leaves[place]) for place in baked))
+        return signature if baked is None else (*signature, *(fact.read(leaves) for fact in baked))
 
     def _missed(
         self,
@@ -167,11 +167,11 @@ class JitFunction(Generic[P, R]):
             self._variants[target, key] = (variant, described)
             return variant
 
-    def _bake(self, signature: Key, baked: Iterable[int]) -> None:
-        """Note which leaves of calls of this signature are compiled in."""
+    def _bake(self, signature: Key, baked: Iterable[Fact]) -> None:
+        """Note what is compiled in about the numbers in calls of this signature."""
         known = self._baked.get(signature, ())
         if not set(baked) <= set(known):
-            self._baked[signature] = tuple(sorted({*known, *baked}))
+            self._baked[signature] = tuple(dict.fromkeys((*known, *baked)))
 
     def _built(self, target: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Traced, Any]:
         settings = Settings.from_environment()

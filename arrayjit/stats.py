@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import Location
 from .tracer.parameters import positional_names
-from .tracer.retrace import Reason
+from .tracer.retrace import Argument, Fact, Positive, Reason
 from .tracer.signature import PYTHON_SCALARS, Spec, StaticArguments, is_leaf
 from .tracer.tree import flatten, paths
 
@@ -44,9 +44,9 @@ def describe_call(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     static: StaticArguments,
-    baked: Mapping[int, Reason],
+    baked: Mapping[Fact, Reason],
 ) -> Description:
-    """What a compilation depends on, by argument; `baked` are the leaves compiled in by value."""
+    """What a compilation depends on, by argument; `baked` is what was compiled in about numbers."""
     described: dict[str, str] = {}
     count = 0
     for position, (name, value) in enumerate(
@@ -59,8 +59,11 @@ def describe_call(
         names = paths(structure, name)
         for leaf_name, leaf in zip(names, leaves, strict=True):
             described[leaf_name] = _described(leaf)
-            if count in baked:
-                described[leaf_name] += f" {leaf!r}, compiled in because {baked[count].what}"
+            for fact in baked:
+                if fact == Argument(count):
+                    described[leaf_name] += f" {leaf!r}, compiled in because {baked[fact].what}"
+                elif isinstance(fact, Positive) and any(place == count for _, place in fact.terms):
+                    described[leaf_name] += f" {leaf!r}; compiled in is {fact}"
             count += 1
         if not (len(names) == 1 and names[0] == name):
             described[f"structure of {name}"] = f"{type(value).__name__} of {len(leaves)} leaves"

@@ -38,7 +38,7 @@ from .carries import (
 from .elementwise import as_operand, copy, operand_at
 from .integer import python_int
 from .iterations import Iterations
-from .retrace import Site
+from .retrace import Reason, Site
 from .trace import Mark, Trace
 from .view import View
 
@@ -67,8 +67,9 @@ class Exit:
         memory = self.leave_symbols(mark, last)
         self.leave_next_values(after)
         body = self.trace.end(self.site)
-        for carry in self.carries.values():
+        for name, carry in self.carries.items():
             for leaf, value in zip(carry.leaves, carry.entry, strict=True):
+                self.tell_apart(name, leaf, value)
                 self.start(leaf, value)
         self.trace.emit(Loop(self.iterations.symbol, *self.iterations.bounds(), body, self.loc))
         self.trace.gone(self.iterations.symbol, self.site)
@@ -140,6 +141,17 @@ class Exit:
         if not leaf.kind.is_array:
             self.trace.came_from(leaf.view.tensor, self.site)
 
+    def tell_apart(self, name: str, leaf: Leaf, value: Any) -> None:
+        """An array that a loop rebinds is still the one from before if the loop does not run: which of both
+        must be known where either is written later."""
+        count = self.iterations.count
+        if not isinstance(leaf, Cell) or not leaf.kind.is_array or self.trace.is_positive(count):
+            return
+        words = f"the array {name} is the one from before the loop if the loop does not run"
+        self.trace.require_decided(count, words)
+        fix = f"write into a copy of {name}, taken after the loop"
+        self.trace.may_be_one(leaf.view.tensor, value.cells.tensor.storage, Reason(words, self.loc, fix))
+
     def guard(self, before: Names, last: Names) -> None:
         """Put the record since the first iteration under the condition that this one runs; carried names
         keep their value if it does not. Raises Unfit where they cannot."""
@@ -177,8 +189,10 @@ class Exit:
 
     def require_run(self, names: list[str], guarded: bool) -> None:
         """Names that only the body binds have no value if it did not run."""
-        if not names or self.iterations.at_least(0 if guarded else 1):
+        runs = self.iterations.count + int(guarded)
+        if not names or self.trace.is_positive(runs):
             return
+        self.trace.require_decided(runs, f"the name {names[0]} has no value if the loop does not run")
         condition = self.runs(whole=guarded)
         words = f"cannot access local variable '{names[0]}' where it is not associated with a value"
         self.trace.check((), lambda _: condition, "UnboundLocalError", words)

@@ -39,7 +39,7 @@ from .integer import SymbolicInt, number
 from .layout import Order
 from .namespace import Guard, Namespace, once_for_many_calls
 from .parameters import Arguments, may_overlap_itself, parameters_of
-from .retrace import Decisions, Reason, Retrace
+from .retrace import Decisions, Fact, Reason, Retrace
 from .signature import StaticArguments
 from .state import reachable
 from .trace import Trace, current_trace, location_of, recording, user_location
@@ -54,15 +54,15 @@ _NO_STATICS = StaticArguments()
 class Traced:
     """A traced function. `sources` go with the parameters of `computation`, in order; `results` with
     `outputs` in the places of its leaves is the value that the function returns; `guards` must hold for
-    the trace to be used again, and the arguments that are `baked` (leaves of the call, with the reasons) must
-    have the same values. `notes` say what became of loops."""
+    the trace to be used again, and the facts about arguments that are `baked` (with the reasons) must be the
+    same. `notes` say what became of loops."""
 
     computation: Computation
     sources: tuple[Source, ...]
     results: Structure
     outputs: tuple[Output, ...]
     guards: tuple[Guard, ...]
-    baked: Mapping[int, Reason]
+    baked: Mapping[Fact, Reason]
     notes: tuple[str, ...]
 
 
@@ -138,7 +138,10 @@ def _traced(
     outputs = _outputs(leaves, arguments, places, fresh)
     notes = (
         *trace.notes,
-        *(f"{r.loc}: an argument is compiled in: {r.what}" for r in decisions.baked.values()),
+        *(
+            f"{why.loc}: of an argument {fact} is compiled in: {why.what}"
+            for fact, why in decisions.baked.items()
+        ),
     )
     return Traced(computation, tuple(sources), structure, outputs, namespace.guards, decisions.baked, notes)
 
@@ -152,8 +155,11 @@ def _run(
         result = namespace.root(_with_code(function))(*positional, **keywords)
         if trace.pending is not None:
             raise trace.pending
-    except UserError as error:
-        error.loc = error.loc or location_of(error)
+    except Exception as error:
+        for count in trace.running:
+            trace.require_decided(count, "the loop that raises this may not run")
+        if isinstance(error, UserError):
+            error.loc = error.loc or location_of(error)
         raise
     finally:
         changed = [f"assigns {name}" for name in namespace.leave()]

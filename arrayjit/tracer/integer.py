@@ -123,6 +123,8 @@ def _binary(stem: str, reflected: bool) -> Callable[[SymbolicInt, Any], Any]:
                 result = _bound_result(stem, left, right, self.record)
             if result is not None:
                 return python_int(result, self.record)
+        if stem == "mul" and isinstance(other, (str, bytes, list, tuple)):
+            self._needed("to repeat a sequence", "make an array: np.zeros(n)")
         return METHODS[method](self, other)
 
     dunder.__name__ = method

@@ -44,11 +44,6 @@ class Iterations:
         span = (self.stop - self.first) * self.step
         return Affine.of(max(span.offset, 0)) if span.is_constant else span
 
-    def at_least(self, count: int) -> bool:
-        """Whether there certainly are so many iterations."""
-        bounds = self.count.bounds({})
-        return bounds is not None and bounds[0] >= count
-
     @property
     def groups(self) -> Affine:
         """How many iterations the recorded loop has."""

@@ -95,7 +95,7 @@ def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
     if offset is None:
         return items.items()
     count, trace = items.count, items.trace
-    if count == Affine.of(0):
+    if trace.is_positive(count) is False:
         return iter(())
     site = Site(frame.f_code, offset)
     reason = trace.decisions.unrolled.get(site)
@@ -158,8 +158,10 @@ class _Rolled:
         try:
             for _ in range(_MOST_ATTEMPTS):
                 self.attempt()
+                self.trace.running.append(self.iterations.count)
                 for index in self.iterations.indices():
                     yield self.items.item(index)
+                self.trace.running.pop()
                 try:
                     if self.is_right():
                         break
@@ -241,8 +243,12 @@ class _Rolled:
 
     def is_handed_on(self, name: str) -> bool:
         """Whether the next iteration, or what follows a loop that perhaps did not run, may read the name."""
-        surely_runs = self.iterations.at_least(1) and self.before is None
+        surely_runs = self.runs_surely() and self.before is None
         return name in self.live.body or (name in self.live.head and not surely_runs)
+
+    def runs_surely(self) -> bool:
+        """Whether the recorded loop has at least one iteration."""
+        return self.trace.is_positive(self.iterations.count) is True
 
     def require_unshared(self, after: dict[str, Any]) -> None:
         """Raise Unfit where an array that is carried by copying is written and may be seen by another name.
@@ -283,7 +289,9 @@ class _Rolled:
 
     def peel(self, unfit: Unfit) -> None:
         """Prepare to record the first iteration by itself, under a condition if it may not run."""
-        is_sure = self.iterations.at_least(1)
+        is_sure = self.runs_surely()
+        if not is_sure:
+            self.trace.require_decided(self.iterations.count, unfit.what)
         if self.peeled == _MOST_PEELED or (self.before is not None and not is_sure):
             self.unroll(unfit.what)
         self.discard(read_locals(self.frame))

@@ -58,6 +58,7 @@ class Arguments:
             self._labels += paths(structure, name)
             for constant in statics(structure):
                 trace.watch(constant)
+        trace.leaves = self._leaves
         self._views: list[View | None] = [None] * len(self._leaves)
         self._params: dict[Tensor, Source] = {}
         self._unwritable: dict[Tensor, str] = {}
@@ -137,7 +138,7 @@ class Arguments:
         for group in overlaps(self._leaves):
             grouped.update(dict.fromkeys(group.leaves, group))
         for position in range(len(self._leaves)):
-            if position not in self._trace.decisions.baked and self._views[position] is None:
+            if Argument(position) not in self._trace.decisions.baked and self._views[position] is None:
                 if position in grouped:
                     self._bind_overlapping(grouped[position])
                 else:

@@ -8,18 +8,30 @@ by a `Retrace` and started again under the `Decisions` so far. Numbers out of ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import NoReturn, Protocol, Union
+from typing import Any, NoReturn, Protocol, Union
 
 from ..errors import ConcretizationError, Location
-from ..ir.expr import Expr, Gather, Index, Load
+from ..ir.expr import Cast, Expr, Gather, Index, Load
 from ..ir.index import Affine, Symbol
 from ..ir.tensor import Tensor
 from ..ir.walk import walk
+from .state import state_of
 
-__all__ = ["Argument", "Decisions", "Origin", "Reason", "Retrace", "Site", "number_needed"]
+__all__ = [
+    "Argument",
+    "Decisions",
+    "Fact",
+    "Origin",
+    "Positive",
+    "Reason",
+    "Retrace",
+    "Site",
+    "number_needed",
+    "positive",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,30 @@ class Argument:
 
     leaf: int
 
+    def read(self, leaves: Sequence[Any]) -> Hashable:
+        """The value of the argument in a call, as what is compiled in depends on it."""
+        return state_of(leaves[self.leaf])
+
+    def __str__(self) -> str:
+        return "its value"
+
+
+@dataclass(frozen=True, slots=True)
+class Positive:
+    """Whether a sum of integer arguments, `offset + sum(coefficient * leaf)`, is more than 0."""
+
+    terms: tuple[tuple[int, int], ...]
+    offset: int
+
+    def read(self, leaves: Sequence[Any]) -> bool:
+        return self.offset + sum(factor * int(leaves[leaf]) for factor, leaf in self.terms) > 0
+
+    def __str__(self) -> str:
+        return "whether a loop over it runs"
+
+
+Fact = Union[Argument, Positive]
+"""Something about the numbers of a call that is compiled in."""
 
 Origin = Union[Site, Argument, Expr]
 """What the value of a symbol or of a scalar tensor depends on; what has none holds data."""
@@ -52,10 +88,10 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The loops to unroll and the arguments (leaves of the call) to compile in, each with its reason."""
+    """The loops to unroll and the facts about arguments to compile in, each with its reason."""
 
     unrolled: Mapping[Site, Reason] = field(default_factory=dict)
-    baked: Mapping[int, Reason] = field(default_factory=dict)
+    baked: Mapping[Fact, Reason] = field(default_factory=dict)
 
     def with_more(self, retrace: Retrace) -> Decisions:
         return Decisions({**retrace.unroll, **self.unrolled}, {**retrace.bake, **self.baked})
@@ -65,7 +101,7 @@ class Retrace(BaseException):
     """Leaves a run of the user's function, whose `except Exception` does not see it."""
 
     def __init__(
-        self, unroll: Mapping[Site, Reason] | None = None, bake: Mapping[int, Reason] | None = None
+        self, unroll: Mapping[Site, Reason] | None = None, bake: Mapping[Fact, Reason] | None = None
     ) -> None:
         super().__init__()
         self.unroll = unroll or {}
@@ -91,13 +127,13 @@ def number_needed(
     where they depend on the elements of arrays."""
     reason = Reason(what, loc, fix)
     unroll: dict[Site, Reason] = {}
-    bake: dict[int, Reason] = {}
+    bake: dict[Fact, Reason] = {}
     for root in _roots(origins, needed):
         match root:
             case Site():
                 unroll[root] = reason
-            case Argument(leaf=leaf):
-                bake[leaf] = reason
+            case Argument():
+                bake[root] = reason
             case None:
                 raise ConcretizationError(what, loc=loc, details=details, fix=fix)
     if not unroll and not bake:
@@ -138,3 +174,16 @@ def _sources(expr: Expr) -> Iterator[Symbol | Tensor]:
 def _symbols(index: tuple[Affine, ...]) -> Iterator[Symbol]:
     for position in index:
         yield from position.symbols
+
+
+def positive(origins: Origins, value: Affine) -> Positive | None:
+    """The question whether a sum of integer arguments is more than 0; None for what is no such sum."""
+    terms: list[tuple[int, int]] = []
+    for coefficient, symbol in value.terms:
+        origin = origins.origin(symbol)
+        while isinstance(origin, (Cast, Load)):
+            origin = origin.arg if isinstance(origin, Cast) else origins.origin(origin.tensor)
+        if not isinstance(origin, Argument):
+            return None
+        terms.append((coefficient, origin.leaf))
+    return Positive(tuple(terms), value.offset) if terms else None

@@ -26,7 +26,7 @@ from ..ir.ops import OPS, Op
 from ..ir.tensor import Tensor
 from ..ir.walk import walk
 from .foreign import element_strides
-from .retrace import Decisions, Origin, Reason, Retrace, Site, number_needed
+from .retrace import Decisions, Origin, Reason, Retrace, Site, number_needed, positive
 from .state import Watch, has_state
 from .view import View
 
@@ -102,13 +102,17 @@ class Trace:
     """The record of one run. `captured` are arrays of the user's that the function met by other ways
     than its arguments (globals, closures): parameters that read and write the user's own memory.
     `namespace` is the view of names that the function runs with. `decisions` are what earlier runs of the
-    same trace found; `pending` is a reason to start again that could not be raised where it was found."""
+    same trace found; `leaves` are those of the traced call; `pending` is a reason to start again that could
+    not be raised where it was found; `running` has the number of iterations of each loop that is being
+    recorded. With `unchecked` the program's own indices are taken to be in bounds."""
 
     def __init__(self, name: str, decisions: Decisions = _UNDECIDED, unchecked: bool = False) -> None:
         self.name = name
         self.decisions = decisions
         self.unchecked = unchecked
         self.pending: Retrace | None = None
+        self.leaves: Sequence[Any] = ()
+        self.running: list[Affine] = []
         self.is_open = True
         self.notes: list[str] = []
         self._scopes = [Scope()]
@@ -302,6 +306,20 @@ class Trace:
     def symbols_since(self, mark: Mark) -> set[Symbol]:
         """The symbols that were bound since the mark, and are not gone."""
         return {symbol for scope in self._scopes[mark.depth - 1 :] for symbol in scope.symbols}
+
+    def is_positive(self, value: Affine) -> bool | None:
+        """Whether the value is more than 0, as far as ranges tell or earlier runs decided to compile in."""
+        bounds = value.bounds({})
+        if bounds is not None and (bounds[0] > 0 or bounds[1] <= 0):
+            return bounds[0] > 0
+        fact = positive(self, value)
+        return fact.read(self.leaves) if fact in self.decisions.baked and fact is not None else None
+
+    def require_decided(self, value: Affine, what: str) -> None:
+        """Raise Retrace where arguments tell whether the value is more than 0: it is then compiled in."""
+        fact = positive(self, value)
+        if fact is not None and fact not in self.decisions.baked:
+            raise Retrace(bake={fact: Reason(what, user_location())})
 
     def not_negative(self, value: Affine) -> Affine:
         """The value, or 0 where it is less."""
