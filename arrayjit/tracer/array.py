@@ -205,8 +205,8 @@ class SymbolicArray:
             "index an array instead of a list, np.array(items)[i]; take sizes from arguments and shapes",
         )
 
-    def __round__(self, digits: int | None = None) -> NoReturn:
-        _needs_value(self, "rounded", "use np.rint(x)")
+    def __round__(self, digits: int | None = None) -> Any:
+        return METHODS["__round__"](self, digits)
 
     def __hash__(self) -> int:
         _needs_value(self, "as a key", "keep the values in an array, and index it")

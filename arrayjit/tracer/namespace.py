@@ -16,18 +16,21 @@ from __future__ import annotations
 
 import builtins
 import functools
+import math
 import os
 import random
 import sysconfig
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Union
 
 import numpy as np
 
 from ..errors import Location, UnsupportedError
+from .builtin_view import Builtins
 from .elementwise import as_operand, constant_array
+from .mathematics import MATH
 from .ranges import BUILTINS
 from .registry import CREATION
 from .state import has_state, state_of
@@ -96,7 +99,7 @@ class Namespace:
         self._globals: dict[int, GlobalsView] = {}
         self._cells: list[tuple[str, CellType, Any]] = []
         self._guards: dict[tuple[int, str], Guard] = {}
-        self._builtins = {**vars(builtins), **BUILTINS}
+        self._builtins = Builtins({**vars(builtins), **BUILTINS})
         self._builtins["__import__"] = self._import
 
     def root(self, function: Callable[..., Any]) -> Any:
@@ -154,6 +157,8 @@ class Namespace:
             return as_operand(value, self._trace)
         if value is np.ndarray:
             return NdarrayView
+        if kind is BuiltinFunctionType and value in MATH:
+            return MATH[value]
         if kind in (np.random.Generator, np.random.RandomState, random.Random):
             return RandomView(value)
         return self._of_numpy(value) if _is_numpy(value) else value
@@ -211,7 +216,7 @@ class Namespace:
     def _module(self, module: ModuleType) -> Any:
         if module is random:
             return RandomView(module)
-        if _is_numpy(module):
+        if module is math or _is_numpy(module):
             return ModuleView(module, self)
         file = getattr(module, "__file__", None)
         return ModuleView(module, self) if file and self._is_users(file, module.__name__) else module

@@ -1,0 +1,206 @@
+"""Python's own functions as the traced function sees them: what they need of numbers, the compiled function
+computes. Where nothing is traced, they are Python's."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from ..errors import DTypeError
+from ..ir.dtype import BOOL, I64
+from ..ir.expr import Apply, Expr, Index
+from ..ir.index import Affine
+from ..ir.ops import OPS
+from .array import SymbolicArray
+from .carries import kind_of
+from .conversions import CONVERSIONS, called, to_bool
+from .integer import SymbolicInt, number, python_int
+from .kinds import choose, memory, put, truth
+from .numbers import as_affine
+from .registry import METHODS
+from .states import kind_in_state
+from .trace import Trace, current_trace, user_location
+from .view import View
+
+__all__ = ["Builtins"]
+
+_ABSENT: Any = object()
+_FEW = 4
+
+
+def length(sized: Any, /) -> Any:
+    """`len`: a traced int where an extent is known only when the compiled function runs."""
+    if type(sized) is SymbolicArray and sized.ndim:
+        return sized.shape[0]
+    return len(sized)
+
+
+def smallest(*args: Any, key: Any = None, default: Any = _ABSENT) -> Any:
+    """`min`."""
+    return _extreme(builtins.min, operator.lt, "minimum", args, key, default)
+
+
+def largest(*args: Any, key: Any = None, default: Any = _ABSENT) -> Any:
+    """`max`."""
+    return _extreme(builtins.max, operator.gt, "maximum", args, key, default)
+
+
+def _extreme(
+    plain: Callable[..., Any],
+    beats: Callable[[Any, Any], Any],
+    op: str,
+    args: tuple[Any, ...],
+    key: Any,
+    default: Any,
+) -> Any:
+    if key is None and len(args) == 1 and _is_long_row(args[0]):
+        return _folded(args[0], args[0][0], lambda best, item: _better(beats, item, best))
+    items = list(args[0]) if len(args) == 1 else list(args)
+    if key is not None or not any(_is_traced(item) for item in items):
+        options = {} if default is _ABSENT else {"default": default}
+        return plain(items, key=key, **options)
+    integers = _integers(items)
+    if integers is not None:
+        return python_int(_extreme_integer(op, integers, current_trace()), current_trace())
+    best = items[0]
+    for item in items[1:]:
+        best = _better(beats, item, best)
+    return best
+
+
+def _better(beats: Callable[[Any, Any], Any], item: Any, best: Any) -> Any:
+    """The item if it beats the best so far, which stays where they are equal or either is NaN."""
+    trace = current_trace()
+    verdict = truth(beats(item, best), trace)
+    if isinstance(verdict, bool):
+        return item if verdict else best
+    chosen = choose(verdict, item, best, trace)
+    if chosen is None:
+        raise DTypeError(
+            f"the result is {kind_of(item)} or {kind_of(best)}, which depends on numbers",
+            loc=user_location(),
+            fix="convert both to one type, or use np.minimum(a, b) or np.maximum(a, b)",
+        )
+    return chosen
+
+
+def _integers(items: list[Any]) -> list[Affine] | None:
+    """The items as affine expressions, if all are Python ints."""
+    trace = current_trace()
+    if not all(type(item) in (int, SymbolicInt) or getattr(item, "weak", None) is int for item in items):
+        return None
+    found = [as_affine(item, trace) for item in items]
+    return [value for value in found if value is not None]
+
+
+def _extreme_integer(op: str, values: list[Affine], trace: Trace) -> Affine:
+    best = values[0]
+    for value in values[1:]:
+        gap = (value - best if op == "maximum" else best - value).bounds({})
+        if gap is not None and gap[0] >= 0:
+            best = value
+        elif gap is None or gap[1] > 0:
+            low, high = _range(op, value, best)
+            best = trace.bind(Apply(OPS[op], (Index(best), Index(value)), I64), low, high)
+    return best
+
+
+def _range(op: str, one: Affine, other: Affine) -> tuple[int | None, int | None]:
+    """The range of the greater or the smaller of two integers, as far as it is known."""
+    known = [bounds for value in (one, other) if (bounds := value.bounds({})) is not None]
+    lows, highs = [low for low, _ in known], [high for _, high in known]
+    both = len(known) == 2
+    if op == "maximum":
+        return max(lows, default=None), max(highs) + 1 if both else None
+    return min(lows) if both else None, min(highs) + 1 if highs else None
+
+
+def total(iterable: Any, /, start: Any = 0) -> Any:
+    """`sum`: one item after another, as Python adds them."""
+    if _is_long_row(iterable):
+        return _folded(iterable, start + iterable[0], operator.add)
+    return builtins.sum(iterable, start)
+
+
+def is_any(iterable: Any, /) -> Any:
+    """`any`."""
+    return _decided(builtins.any, "logical_or", iterable)
+
+
+def is_all(iterable: Any, /) -> Any:
+    """`all`."""
+    return _decided(builtins.all, "logical_and", iterable)
+
+
+def _decided(plain: Callable[..., Any], op: str, iterable: Any) -> Any:
+    """Whether any or all items are true. Of traced items all are asked, where Python stops early."""
+    if type(iterable) is SymbolicArray:
+        return to_bool(METHODS[plain.__name__](iterable)) if iterable.ndim == 1 else plain(iterable)
+    items = list(iterable)
+    if not any(_is_traced(item) for item in items):
+        return plain(items)
+    decisive = plain is builtins.any
+    trace = current_trace()
+    answer: View | None = None
+    for item in items:
+        verdict = truth(item, trace)
+        if isinstance(verdict, bool):
+            if verdict is decisive:
+                return decisive
+            continue
+        joined = verdict if answer is None else Apply(OPS[op], (answer.load(()), verdict), BOOL)
+        answer = trace.compute((), BOOL, partial(_always, joined))
+    return not decisive if answer is None else SymbolicArray(answer, trace, weak=bool)
+
+
+def _always(value: Expr, position: tuple[Affine, ...]) -> Expr:
+    return value
+
+
+def _folded(array: SymbolicArray, first: Any, step: Callable[[Any, Any], Any]) -> Any:
+    """`step(result, item)` for each item after the first, in order."""
+    trace = array.record
+    count = number(array.cells.shape[0], trace, "how many items there are")
+    result = memory(kind_in_state(first), trace, first)
+    put(result, first, trace)
+    with trace.loop(1, count) as index:
+        put(result, step(result, array[python_int(index, trace)]), trace)
+    return result
+
+
+def _is_traced(value: Any) -> bool:
+    return type(value) in (SymbolicArray, SymbolicInt)
+
+
+def _is_long_row(value: Any) -> bool:
+    """Whether to take the items of an array in a loop of the program."""
+    if type(value) is not SymbolicArray or value.ndim == 0:
+        return False
+    extent = value.cells.shape[0]
+    return not extent.is_constant or extent.offset > _FEW
+
+
+_CALLED: Mapping[str, Callable[..., Any]] = {
+    **CONVERSIONS,
+    "all": is_all,
+    "any": is_any,
+    "len": length,
+    "max": largest,
+    "min": smallest,
+    "sum": total,
+}
+
+
+class Builtins(dict[str, Any]):
+    """The builtin names of a traced function. What is called by its name is replaced, and stays itself
+    anywhere else: `float(x)` converts a traced number, `x.dtype == float` compares with Python's type."""
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str) -> Any:
+        ours = _CALLED.get(name)
+        return ours if ours is not None and called(sys._getframe(1)) else super().__getitem__(name)

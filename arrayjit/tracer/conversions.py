@@ -1,0 +1,119 @@
+"""`int(x)`, `float(x)`, `bool(x)` and `round(x)` of traced numbers: traced Python numbers.
+
+`int`, `float` and `bool` are types, and stay what they are where the user's code compares with them or passes
+them on. Only a call sees these functions: see `called`.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+from ..errors import DTypeError, UnsupportedError
+from ..ir.dtype import BOOL, F64, I64, DType, Kind
+from ..ir.expr import Apply, Const
+from ..ir.ops import OPS
+from .array import SymbolicArray, describe
+from .elementwise import as_operand, check_fits, convert
+from .integer import SymbolicInt
+from .numbers import as_scalar
+from .registry import METHODS, method
+from .trace import current_trace, user_location
+
+__all__ = ["CONVERSIONS", "called", "scalar", "to_float", "to_int"]
+
+_CALLABLE_PUSHED = 1  # the lowest bit of LOAD_GLOBAL's argument, since CPython 3.11
+
+
+def scalar(value: Any) -> SymbolicArray | None:
+    """The value as a traced number; None for arrays with axes and for what is not traced."""
+    if type(value) is SymbolicInt:
+        return as_scalar(value, current_trace())
+    if type(value) is SymbolicArray and value.ndim == 0:
+        as_operand(value)
+        return value
+    return None
+
+
+def to_float(*args: Any) -> Any:
+    """`float(x)`."""
+    number = scalar(args[0]) if len(args) == 1 else None
+    return float(*args) if number is None else _converted(number, float, F64)
+
+
+def to_int(*args: Any, **options: Any) -> Any:
+    """`int(x)`: rounds towards zero. NaN, infinities and what 64 bits do not hold raise when it runs."""
+    number = scalar(args[0]) if len(args) == 1 and not options else None
+    if number is None:
+        return int(*args, **options)
+    if number.element_type.is_float:
+        number = _converted(number, float, F64)
+        check_fits(number, I64, number.record)
+    elif number.element_type.kind is Kind.UINT and number.element_type.bits == I64.bits:
+        largest = Const(2**63 - 1, number.element_type)
+        fits = Apply(OPS["less_equal"], (number.load(()), largest), BOOL)
+        words = "a Python int grew beyond 64 bits in a jitted function"
+        number.record.check((), lambda _: fits, "OverflowError", words)
+    return _converted(number, int, I64)
+
+
+def to_bool(*args: Any) -> Any:
+    """`bool(x)`."""
+    number = scalar(args[0]) if len(args) == 1 else None
+    return bool(*args) if number is None else _converted(number, bool, BOOL)
+
+
+def _converted(
+    number: SymbolicArray, kind: type[bool] | type[int] | type[float], dtype: DType
+) -> SymbolicArray:
+    if number.weak is kind:
+        return number
+    view = number.record.compute((), dtype, lambda _: convert(number.load(()), dtype))
+    return SymbolicArray(view, number.record, weak=kind)
+
+
+CONVERSIONS: Mapping[str, Callable[..., Any]] = {"int": to_int, "float": to_float, "bool": to_bool}
+"""What stands for a type where the user's code calls it by its name."""
+
+
+def called(frame: FrameType) -> bool:
+    """Whether the frame, which loads a global name, is about to call what it gets."""
+    code, at = frame.f_code, frame.f_lasti
+    if sys.version_info >= (3, 11):
+        is_load = dis.opname[code.co_code[at]] == "LOAD_GLOBAL"
+        return is_load and bool(code.co_code[at + 1] & _CALLABLE_PUSHED)
+    depth = 0
+    for instruction in dis.get_instructions(code):
+        if instruction.offset == at:
+            depth = 1
+        elif depth > 0:
+            if instruction.opname == "CALL_FUNCTION" and instruction.arg == depth - 1:
+                return True
+            depth += dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
+    return False
+
+
+@method("__round__")
+def rounded(number: SymbolicArray, digits: Any = None) -> Any:
+    """`round(x)` as Python's and NumPy's numbers do it; arrays have none."""
+    is_float = number.element_type.is_float
+    if number.weak is None and (not number.is_scalar or number.element_type is BOOL):
+        raise DTypeError(
+            "arrays do not define __round__",
+            loc=user_location(),
+            details=(describe(number),),
+            fix="use np.round(x)",
+        )
+    if digits is None:
+        return to_int(METHODS["round"](number) if is_float else number)
+    if number.weak is not None:
+        raise UnsupportedError(
+            "rounding a Python float to decimals is not supported in a jitted function",
+            loc=user_location(),
+            details=(describe(number),),
+            fix="use np.round(x, digits), which rounds as NumPy does",
+        )
+    return METHODS["round"](number, digits)
