@@ -23,7 +23,8 @@ from ..ir.ops import op
 from .array import SymbolicArray, describe
 from .elementwise import cast
 from .extents import most, product
-from .trace import Body, current_trace, user_location
+from .masked import equal_selection
+from .trace import Body, Selection, Trace, current_trace, user_location
 
 __all__ = ["compacted", "nonzero"]
 
@@ -43,27 +44,41 @@ def compacted(array: SymbolicArray, dtype: DType, bodies: Sequence[Body]) -> tup
     """For each of the bodies, its values at the positions where the array differs from zero, in row-major
     order."""
     mask = array if array.element_type is BOOL else cast(array, BOOL)
-    extents = mask.cells.shape
-    room = most(product(extents))
+    room = most(product(mask.cells.shape))
     trace, zero = current_trace(), Const(0, I64)
     if room == 0:
         return tuple(SymbolicArray(trace.window((0,), dtype), trace) for _ in bodies)
 
-    def selected(position: tuple[Affine, ...]) -> Expr:
-        return Cast(mask.load(position), I64)
-
-    number = trace.compute((), I64, selected, label="count", over=extents, accum=op("add"), initial=zero)
-    total = trace.bind(number.load(()), 0, None if room is None else room + 1)
+    total = _number(mask, room, trace)
     results = [trace.window((total,), dtype, "selected") for _ in bodies]
     reached = trace.window((), I64, "reached")
     trace.store(reached, _always(zero))
     with ExitStack() as loops:
-        position = tuple(loops.enter_context(trace.loop(0, extent)) for extent in extents)
+        position = tuple(loops.enter_context(trace.loop(0, extent)) for extent in mask.cells.shape)
         at = trace.bind(reached.load(()), 0, room)
         for result, body in zip(results, bodies, strict=True):
             trace.store(result.remap((), (), (at,)), _always(body(position)))
-        trace.store(reached, lambda _: Apply(op("add"), (reached.load(()), selected(position)), I64))
+        selected = Cast(mask.load(position), I64)
+        trace.store(reached, _always(Apply(op("add"), (reached.load(()), selected), I64)))
+    loop = trace.statements[-1]
+    values = {result.tensor: body for result, body in zip(results, bodies, strict=True)}
+    trace.selections[id(loop)] = Selection(loop, mask.cells, total, values)
     return tuple(SymbolicArray(result, trace) for result in results)
+
+
+def _number(mask: SymbolicArray, room: int | None, trace: Trace) -> Affine:
+    """How many cells the mask selects. Equal masks give the same number, and so arrays of one shape."""
+    earlier = equal_selection(mask.cells, trace)
+    if earlier is not None:
+        return earlier.total
+
+    def selected(position: tuple[Affine, ...]) -> Expr:
+        return Cast(mask.load(position), I64)
+
+    count = trace.compute(
+        (), I64, selected, label="count", over=mask.cells.shape, accum=op("add"), initial=Const(0, I64)
+    )
+    return trace.bind(count.load(()), 0, None if room is None else room + 1)
 
 
 def _coordinate(axis: int) -> Body:

@@ -16,13 +16,14 @@ from ..ir.index import Affine
 from ..ir.ops import op
 from .array import SymbolicArray, describe
 from .compaction import compacted
-from .elementwise import Operand, as_operand, check_fits, operand_at
+from .elementwise import Operand, as_operand, check_fits, convert, operand_at
 from .extents import ONE, ZERO, agree, shape_text
 from .gathering import chosen_shape, gathered, part
 from .keys import Item, Many, Point, Span, parse_key, require_mask_shape, too_many_indices
+from .masked import where_selected
 from .registry import method
 from .scatter import scatter
-from .trace import Trace, current_trace, user_location
+from .trace import Body, Trace, current_trace, user_location
 from .view import View
 
 __all__ = ["assign_chosen", "getitem", "require_assignable", "setitem"]
@@ -68,8 +69,13 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
     if mask is not None and mask.ndim == array.ndim:
         _require_row(_shape(operand))
     if mask is not None and _is_same_for_all(operand, array.ndim - mask.ndim):
-        _assign_where(array, mask, operand, trace)
+        _assign_where(array, mask, _one_for_all(array, mask, operand), trace)
         return
+    if mask is not None and mask.ndim == array.ndim and type(operand) is SymbolicArray:
+        selected = where_selected(operand.cells, mask.cells, trace)
+        if selected is not None:
+            _assign_where(array, mask, selected, trace)
+            return
     items, _ = parse_key(array, key, trace)
     if not any(isinstance(item, Many) for item in items):
         _assign(part(array.cells, items), operand, trace)
@@ -135,16 +141,19 @@ def _is_same_for_all(operand: Operand, rank: int) -> bool:
     return all(extent == ONE for extent in shape[: max(len(shape) - rank, 0)])
 
 
-def _assign_where(array: SymbolicArray, mask: SymbolicArray, operand: Operand, trace: Trace) -> None:
-    """`array[mask] = value` for a value that is the same wherever the mask holds."""
+def _one_for_all(array: SymbolicArray, mask: SymbolicArray, operand: Operand) -> Body:
     rest = array.cells.shape[mask.ndim :]
     fitted = _fitted(operand, rest, _mismatch(_shape(operand), rest))
+    return lambda position: operand_at(fitted, position[mask.ndim :], array.element_type)
+
+
+def _assign_where(array: SymbolicArray, mask: SymbolicArray, value: Body, trace: Trace) -> None:
+    """`array[mask] = value` for a value that is known at every position of the array."""
     dtype = array.element_type
 
     def chosen(position: tuple[Affine, ...]) -> Expr:
         selected = mask.load(position[: mask.ndim])
-        cell = operand_at(fitted, position[mask.ndim :], dtype)
-        return Apply(op("where"), (selected, cell, array.load(position)), dtype)
+        return Apply(op("where"), (selected, convert(value(position), dtype), array.load(position)), dtype)
 
     trace.store(array.cells, chosen)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -32,6 +32,7 @@ from .view import View
 
 __all__ = [
     "TEMPORARY",
+    "Selection",
     "Trace",
     "current_trace",
     "location_of",
@@ -98,6 +99,17 @@ class Mark:
     rewritten: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """A recorded loop that collects `total` cells: of each tensor, where the mask holds, `values[tensor]` of
+    the mask's position."""
+
+    loop: Statement
+    mask: View
+    total: Affine
+    values: Mapping[Tensor, Body]
+
+
 class Trace:
     """The record of one run. `captured` are arrays of the user's that the function met by other ways
     than its arguments (globals, closures): parameters that read and write the user's own memory.
@@ -115,6 +127,7 @@ class Trace:
         self.running: list[Affine] = []
         self.is_open = True
         self.notes: list[str] = []
+        self.selections: dict[int, Selection] = {}
         self._scopes = [Scope()]
         self._origins: dict[Symbol | Tensor, Origin] = {}
         self._gone: dict[Symbol | Tensor, Site | Reason] = {}

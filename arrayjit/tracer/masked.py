@@ -1,0 +1,147 @@
+"""What an equal mask selected before: the same number of cells, and values known at the mask's own positions.
+
+    m = a < 0; a[m] = -b[m]     ->      a[i] = where(m[i], -b[i], a[i])
+
+Nothing has to be selected for that. It is so where the values were computed cell by cell, and where nothing
+was written since of what they and the masks were computed from. All is read off the record, backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from ..ir.assign import Assign, Statement, statements
+from ..ir.expr import Expr, Gather, Index, Load
+from ..ir.index import Affine, Symbol, affine
+from ..ir.tensor import Tensor
+from ..ir.walk import substitute, transform, walk
+from .trace import Body, Selection, Trace
+from .view import View
+
+__all__ = ["equal_selection", "where_selected"]
+
+FARTHEST = 100
+"""How many statements are looked back at most, so that long programs take no longer for each."""
+
+_CELL = Affine.of(Symbol("k"))
+"""Stands for the place of a value among those selected."""
+
+
+def equal_selection(mask: View, trace: Trace) -> Selection | None:
+    """The last selection by a mask that equals this one."""
+    lookback = _Lookback(trace, mask)
+    for _ in lookback.steps():
+        for selection in lookback.masks:
+            if lookback.is_equal(selection):
+                return selection
+    return None
+
+
+def where_selected(values: View, mask: View, trace: Trace) -> Body | None:
+    """The values where the mask holds, by positions of the mask, if they are one for each cell that an equal
+    mask selects. None where that is not so or cannot be told."""
+    if values.rank != 1 or values.index != affine(values.axes) or values.shape[0].is_constant:
+        return None
+    lookback = _Lookback(trace, mask)
+    value: Expr = values.load((_CELL,))
+    used: list[Selection] = []
+    for statement in lookback.steps():
+        for tensor in _followed(value) & _written_by(statement):
+            selection = trace.selections.get(id(statement))
+            if isinstance(statement, Assign):
+                made = _made_by(statement, values.shape, (_CELL,))
+            elif selection in lookback.masks:
+                made = selection.values[tensor](lookback.position)
+                used.append(selection)
+            else:
+                made = None
+            if made is None or not lookback.stays(made):
+                return None
+            value = _replaced(value, tensor, made)
+        if not _followed(value) and all(lookback.is_equal(selection) for selection in used):
+            symbols = lookback.symbols
+            return lambda position: substitute(value, dict(zip(symbols, position, strict=True)))
+    return None
+
+
+class _Lookback:
+    """The last statements of the record, from the latest one back.
+
+    `mask` is the cell of the mask at `position`, `masks` are those of the selections that were met, each in
+    terms of what nothing has `written` since.
+    """
+
+    def __init__(self, trace: Trace, mask: View) -> None:
+        self.symbols = tuple(Symbol("i") for _ in mask.shape)
+        self.position = affine(self.symbols)
+        self.mask: Expr = mask.load(self.symbols)
+        self.masks: dict[Selection, Expr] = {}
+        self._written: set[Tensor] = set()
+        self._shape = mask.shape
+        self._trace = trace
+
+    def steps(self) -> Iterator[Statement]:
+        """Each statement, once what it says of the masks is known."""
+        for statement in islice(reversed(self._trace.statements), FARTHEST):
+            self._written |= {tensor.storage for tensor in _written_by(statement)}
+            if isinstance(statement, Assign):
+                self.mask = self._resolved(self.mask, statement)
+                self.masks = {s: self._resolved(mask, statement) for s, mask in self.masks.items()}
+            selection = self._trace.selections.get(id(statement))
+            if selection is not None and selection.mask.shape == self._shape:
+                mask = selection.mask.load(self.position)
+                if self.stays(mask):
+                    self.masks[selection] = mask
+            yield statement
+
+    def is_equal(self, selection: Selection) -> bool:
+        return self.masks[selection] == self.mask
+
+    def stays(self, expr: Expr) -> bool:
+        """Whether an expression reads nothing that is written later, but for cells of what is selected."""
+        number = _CELL.symbols[0]
+        for node in walk(expr):
+            match node:
+                case Gather():
+                    return False
+                case Index(value=value) if number in value.symbols:
+                    return False
+                case Load(tensor=tensor, index=index) if index != (_CELL,):
+                    is_other = any(number in part.symbols for part in index)
+                    if is_other or tensor.storage in self._written:
+                        return False
+                case _:
+                    pass
+        return True
+
+    def _resolved(self, mask: Expr, assign: Assign) -> Expr:
+        """A mask by what an assignment made it of, if that stays."""
+        if not isinstance(mask, Load) or mask.tensor is not assign.into:
+            return mask
+        made = _made_by(assign, assign.into.shape, mask.index)
+        return mask if made is None or not self.stays(made) else made
+
+
+def _made_by(assign: Assign, shape: tuple[Affine, ...], index: tuple[Affine, ...]) -> Expr | None:
+    """What an assignment of all cells of the shape, one by one, makes the cell at an index of."""
+    symbols = [symbol for part in assign.index if (symbol := part.symbol) is not None]
+    extents = dict(assign.loops)
+    one_by_one = assign.accum is None and len(symbols) == len(assign.index) == len(extents)
+    if not one_by_one or tuple(extents.get(symbol) for symbol in symbols) != shape:
+        return None
+    return substitute(assign.value, dict(zip(symbols, index, strict=True)))
+
+
+def _replaced(value: Expr, tensor: Tensor, made: Expr) -> Expr:
+    cell = Load(tensor, (_CELL,))
+    return transform(value, lambda node: made if node == cell else node)
+
+
+def _followed(value: Expr) -> set[Tensor]:
+    """The tensors of which a value reads the cell."""
+    return {node.tensor for node in walk(value) if isinstance(node, Load) and node.index == (_CELL,)}
+
+
+def _written_by(statement: Statement) -> set[Tensor]:
+    return {inner.into for inner in statements((statement,)) if isinstance(inner, Assign)}
