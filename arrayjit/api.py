@@ -47,12 +47,17 @@ class JitFunction(Generic[P, R]):
     """
 
     def __init__(
-        self, function: Callable[P, R], target: str | None = None, static_argnames: Sequence[str] = ()
+        self,
+        function: Callable[P, R],
+        target: str | None = None,
+        static_argnames: Sequence[str] = (),
+        unchecked: bool = False,
     ) -> None:
         functools.update_wrapper(self, function)
         self._function = function
         self._target = target
         self._static = static_arguments(function, static_argnames)
+        self._unchecked = unchecked
         self._owns_target = _has_parameter(function, "target")
         self._variants: dict[tuple[str, Key], tuple[Variant, Description]] = {}
         self._baked: dict[Key, tuple[Fact, ...]] = {}
@@ -82,6 +87,10 @@ class JitFunction(Generic[P, R]):
         """Trace, optimise and emit for these arguments (arrays, or `spec(shape, dtype)`) without running."""
         target = None if self._owns_target else kwargs.pop("target", None)
         return self._lower(target, args, kwargs)
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """What the compiler decides for these arguments, and why; see `Lowered.explain`."""
+        return self.lower(*args, **kwargs).explain()
 
     def stats(self) -> Stats:
         """Hits, misses and compiles so far, and why each miss happened."""
@@ -175,7 +184,7 @@ class JitFunction(Generic[P, R]):
 
     def _built(self, target: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Traced, Any]:
         settings = Settings.from_environment()
-        traced = trace_function(self._function, args, kwargs, self._static)
+        traced = trace_function(self._function, args, kwargs, self._static, self._unchecked)
         return traced, build(traced.computation, target, settings)
 
 
@@ -197,11 +206,21 @@ class OnTarget(Generic[P, R]):
 
 @overload
 def jit(
-    function: Callable[P, R], /, *, target: str | None = None, static_argnames: str | Sequence[str] = ()
+    function: Callable[P, R],
+    /,
+    *,
+    target: str | None = None,
+    static_argnames: str | Sequence[str] = (),
+    unchecked: bool = False,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
-    function: None = None, /, *, target: str | None = None, static_argnames: str | Sequence[str] = ()
+    function: None = None,
+    /,
+    *,
+    target: str | None = None,
+    static_argnames: str | Sequence[str] = (),
+    unchecked: bool = False,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
     function: Callable[..., Any] | None = None,
@@ -209,22 +228,25 @@ def jit(
     *,
     target: str | None = None,
     static_argnames: str | Sequence[str] = (),
+    unchecked: bool = False,
 ) -> Any:
     """Compile a NumPy function; usable as `@jit` and as `@jit(target=..., static_argnames=...)`.
 
     `target` is the default target ("sync_llvm", "interp"). Arguments named in `static_argnames` are
     compiled in by value: they may be used where Python needs a number (`range(n)`, `if flag`) and must be
-    hashable. Arrays and Python scalars are arguments otherwise; anything else is compiled in.
+    hashable. Arrays and Python scalars are arguments otherwise, of which the value is compiled in only where
+    Python needs it; anything else is compiled in. With `unchecked` no index that is computed when the function
+    runs is checked: one out of bounds reads or writes other memory.
 
     Raises StaticArgumentError for a name that is no parameter. Calls raise what NumPy would raise, as
     subclasses that name the user's line, and UnsupportedError for what arrayjit does not trace.
     """
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     if function is None:
-        return lambda decorated: JitFunction(decorated, target, names)
+        return lambda decorated: JitFunction(decorated, target, names, unchecked)
     if not callable(function):
         raise TypeError(f"jit takes a function, not {function!r}")
-    return JitFunction(function, target, names)
+    return JitFunction(function, target, names, unchecked)
 
 
 def spec(shape: int | Sequence[int], dtype: Any = np.float64) -> Spec:

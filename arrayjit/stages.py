@@ -81,6 +81,11 @@ class Lowered:
         `"optimized"` (after all passes), `"llvm"`, `"asm"`."""
         return self.build.as_text(stage)
 
+    def explain(self) -> str:
+        """What was decided, one line each: which loops are kept and which unrolled, what was compiled in about
+        arguments, then what the passes did and why."""
+        return "\n".join((*self.traced.notes, *self.build.optimized.notes))
+
     def compile(self) -> Compiled:
         return Compiled(Variant(self.traced, self.build), self.leaves_of)
 

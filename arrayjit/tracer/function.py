@@ -91,12 +91,14 @@ def trace_function(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     static: StaticArguments = _NO_STATICS,
+    unchecked: bool = False,
 ) -> Traced:
-    """Trace a call. Exceptions of the user's code pass through."""
+    """Trace a call. Exceptions of the user's code pass through. With `unchecked` computed indices are taken
+    to be in bounds."""
     decisions = Decisions()
     while True:
         try:
-            return _traced(function, args, kwargs, static, decisions)
+            return _traced(function, args, kwargs, static, decisions, unchecked)
         except Retrace as more:
             extended = decisions.with_more(more)
             if extended == decisions:
@@ -110,9 +112,10 @@ def _traced(
     kwargs: Mapping[str, Any],
     static: StaticArguments,
     decisions: Decisions,
+    unchecked: bool,
 ) -> Traced:
     """One run of the function. Raises Retrace where it needs more decisions."""
-    trace = Trace(_name(function), decisions)
+    trace = Trace(_name(function), decisions, unchecked)
     arguments = Arguments(function, args, kwargs, static, trace)
     namespace = Namespace(trace, function)
     with recording(trace):
