@@ -23,7 +23,7 @@ from .joining import stack
 from .operands import arrays_of, axes_of, axis_of, common_dtype, deliver, element_type, refuse, result_of
 from .reductions import reduce_array
 from .registry import implements, method
-from .reshaping import ravel, reshape
+from .reshaping import flat, reshape
 from .shaping import diagonal, insert_axes, moveaxis, permuted
 from .trace import current_trace, user_location
 
@@ -198,13 +198,13 @@ def inner(a: Any, b: Any, /) -> SymbolicArray:
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> SymbolicArray:
-    left, right = ravel(as_array(a)), ravel(as_array(b))
+    left, right = flat(as_array(a)), flat(as_array(b))
     return dot(left, right)
 
 
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> SymbolicArray:
-    left, right = ravel(as_array(a)), ravel(as_array(b))
+    left, right = flat(as_array(a)), flat(as_array(b))
     return deliver(
         contract((left, right), (["row"], ["column"]), ["row", "column"], common_dtype(left, right)), out
     )

@@ -97,7 +97,10 @@ class SymbolicInt:
         number_needed(self.record, [Index(self.value)], words, user_location(), fix=fix)
 
 
-def number(value: Affine, trace: Trace, purpose: str, fix: str = "") -> int:
+_PASS_IT = "pass the number that it comes from to the function as an int"
+
+
+def number(value: Affine, trace: Trace, purpose: str, fix: str = _PASS_IT) -> int:
     """The number itself, for what must be known while tracing. Raises Retrace, which restarts the trace,
     or ConcretizationError."""
     if value.is_constant:

@@ -15,7 +15,7 @@ from .elementwise import as_array, cast, elementwise
 from .operands import axes_of
 from .reductions import reduce_array
 from .registry import implements
-from .reshaping import ravel
+from .reshaping import flat, ravel
 from .shaping import insert_axes
 from .trace import user_location
 
@@ -48,7 +48,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     if axis is not None and not isinstance(axis, tuple):
         return norm(array, ord, axis, keepdims)
     if axis is None:
-        result = norm(ravel(array), ord)
+        result = norm(flat(array), ord)
         return insert_axes(result, range(array.ndim)) if keepdims else result
     raise UnsupportedError(
         "np.linalg.vector_norm over several axes is not supported",
@@ -65,8 +65,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Symbo
 def _squares(array: SymbolicArray) -> SymbolicArray:
     """The sum of the squares of all cells."""
     if all(extent.is_constant for extent in array.cells.shape):
-        flat = ravel(array, "K")
-        return dot(flat, flat)
+        cells = ravel(array, "K")
+        return dot(cells, cells)
     labels = range(array.ndim)
     return contract((array, array), (labels, labels), (), array.element_type)
 

@@ -25,7 +25,7 @@ from .layout import kept_order
 from .operands import axis_of, deliver, element_type, is_given
 from .reductions import summing_dtype
 from .registry import implements, method, ufunc_method
-from .reshaping import ravel
+from .reshaping import flat
 from .shaping import broadcast_to, permuted
 from .statistics import without_nan
 from .trace import current_trace, user_location
@@ -97,7 +97,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
 def _along(operation: Op, a: Any, axis: Any, dtype: Any, out: Any) -> SymbolicArray:
     array = as_array(a)
     if axis is None or array.ndim == 0:
-        array = array if array.ndim == 1 else ravel(array)
+        array = flat(array)
         axis = 0
     return deliver(_scan(operation, array, axis_of(axis, array.ndim), dtype), out)
 
@@ -212,7 +212,7 @@ def _edge(array: SymbolicArray, axis: int, values: Any) -> SymbolicArray | None:
 
 @implements(np.ediff1d)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> SymbolicArray:
-    differences = diff(ravel(as_array(ary)))
-    ends = [None if end is None else ravel(as_array(end)) for end in (to_begin, to_end)]
+    differences = diff(flat(as_array(ary)))
+    ends = [None if end is None else flat(as_array(end)) for end in (to_begin, to_end)]
     parts = [part for part in (ends[0], differences, ends[1]) if part is not None]
     return concatenate(parts, 0, dtype=differences.dtype) if len(parts) > 1 else differences

@@ -132,9 +132,9 @@ def _variance(
     deviation = elementwise(op("subtract"), array, center)
     squares = elementwise(op("multiply"), deviation, deviation)
     total = accumulate_over(op("add"), squares, axes, kind, where=mask)
-    if type(count) is SymbolicArray:
-        return _divided(total, elementwise(op("maximum"), elementwise(op("subtract"), count, ddof), 0))
-    return _divided(total, max(count - ddof, 0))
+    if type(count) is int and type(ddof) in (int, float):
+        return _divided(total, max(count - ddof, 0))
+    return _divided(total, elementwise(op("maximum"), elementwise(op("subtract"), as_array(count), ddof), 0))
 
 
 @implements(np.ptp)
