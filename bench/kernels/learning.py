@@ -183,7 +183,7 @@ def principal_components(data, components, steps):
 
 def make_principal_components(random, rows, columns, components, steps):
     turned, _ = np.linalg.qr(random.standard_normal((columns, columns)))
-    scales = 0.6 ** np.arange(columns)
+    scales = 0.8 ** np.arange(columns)
     return random.standard_normal((rows, columns)) * scales @ turned + 1, components, steps
 
 
