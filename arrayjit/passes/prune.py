@@ -1,38 +1,38 @@
-"""Temporaries and variables that nothing needs disappear, with the loops that only made them.
+"""Temporaries, variables and bound symbols that nothing needs disappear, with the loops that only made them.
 
     t[i] = exp(x[i])   for i in parallel(0, 8)
     y[i] = x[i]        for i in parallel(0, 8)      ->      y[i] = x[i]   for i in parallel(0, 8)
 
-Needed is what reaches a parameter's memory, a condition or an exception. The needs of each temporary
-and variable are collected once and followed from those roots, so the time is linear.
+Needed is what reaches a parameter's memory, the end of a `while` loop or an exception, and with a statement
+the bounds and conditions that it stands under. The needs of each value are collected once and followed from
+those roots, so the time is linear.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Union
 
 from ..ir.code import Caps
-from ..ir.expr import Expr, Gather, Load, Local, Variable
-from ..ir.loops import Define, Fill, For, If, Kernel, Stmt, Store, Update, walk_statements
+from ..ir.expr import Expr, Gather, Index, Load, Local, Variable
+from ..ir.index import Affine, Symbol
+from ..ir.loops import Bind, Define, Fill, For, If, Kernel, Stmt, Store, Update, While
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .access import given
 
 __all__ = ["prune"]
 
-Value = Union[Tensor, Variable]
+Value = Union[Tensor, Variable, Symbol]
 
 
 def prune(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel without what has no effect."""
     visible = given(kernel.params)
     needs: dict[Value | None, set[Value]] = {None: set()}
-    for stmt in walk_statements(kernel.body):
-        made = _made(stmt)
-        root = made is None or made in visible
-        needs.setdefault(None if root else made, set()).update(_needed(stmt))
+    for made, needed_here in _needs(kernel.body, frozenset()):
+        needs.setdefault(None if made in visible else made, set()).update(needed_here)
     needed: set[Value] = set()
     pending = list(needs[None])
     while pending:
@@ -44,6 +44,25 @@ def prune(kernel: Kernel, caps: Caps) -> Kernel:
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
+def _needs(body: tuple[Stmt, ...], under: frozenset[Value]) -> Iterator[tuple[Value | None, set[Value]]]:
+    """For each statement what it gives a value to, None where it acts in another way, and what it needs,
+    `under` which is what decides whether it runs."""
+    for stmt in body:
+        match stmt:
+            case For(lo=lo, hi=hi, body=inner):
+                yield from _needs(inner, under.union(_symbols((lo, hi))))
+            case If(condition=condition, body=inner, orelse=orelse):
+                decisive = under.union(_read(condition))
+                yield from _needs(inner, decisive)
+                yield from _needs(orelse, decisive)
+            case While(test=test, condition=condition, body=inner):
+                yield None, {*under, *_read(condition)}
+                yield from _needs(test, under)
+                yield from _needs(inner, under)
+            case _:
+                yield _made(stmt), {*under, *_needed(stmt)}
+
+
 def _made(stmt: Stmt) -> Value | None:
     """What a statement gives a value to; None when it acts in another way."""
     match stmt:
@@ -51,11 +70,15 @@ def _made(stmt: Stmt) -> Value | None:
             return tensor.storage
         case Define(variable=variable) | Update(variable=variable):
             return variable
+        case Bind(symbol=symbol):
+            return symbol
         case _:
             return None
 
 
 def _needed(stmt: Stmt) -> Iterator[Value]:
+    if isinstance(stmt, Store):
+        yield from _symbols(stmt.index)
     for expr in expressions(stmt):
         yield from _read(expr)
 
@@ -63,12 +86,22 @@ def _needed(stmt: Stmt) -> Iterator[Value]:
 def _read(expr: Expr) -> Iterator[Value]:
     for node in walk(expr):
         match node:
-            case Load(tensor=tensor) | Gather(tensor=tensor):
+            case Load(tensor=tensor, index=index):
                 yield tensor.storage
+                yield from _symbols(index)
+            case Gather(tensor=tensor):
+                yield tensor.storage
+            case Index(value=value):
+                yield from value.symbols
             case Local(variable=variable):
                 yield variable
             case _:
                 pass
+
+
+def _symbols(values: Iterable[Affine]) -> Iterator[Symbol]:
+    for value in values:
+        yield from value.symbols
 
 
 def _swept(body: tuple[Stmt, ...], needed: set[Value]) -> tuple[Stmt, ...]:
