@@ -48,7 +48,8 @@ HELPERS = (
     "def {0}(z, q):\n    if len(z) > 2:\n        return {0}(z[2:], q + z[0])\n    return q",
 )
 RANGES = ("n", "len(x)", "1, n", "n - 1", "n - 1, -1, -1", "0, n, 2", "n - 1, 0, -2", "A.shape[1]")
-INNER_RANGES = ("{0}", "{0} + 1, n", "{0}, n", "n - {0}", "{0}, -1, -1", "0, n, {0} + 1")
+INNER_RANGES = ("{0}, n", "n - {0}", "{0}, -1, -1", "0, n, {0} + 1")
+OPEN_RANGES = ("{0}", "{0} + 1, n", "idx[{0}]", "idx[0]")
 FUNCTIONS = ("np.add", "np.subtract", "np.maximum", "np.minimum")
 
 
@@ -73,6 +74,7 @@ class _Writer(Operands):
         super().__init__(entropy)
         self.size = self.choose(*SIZES)
         self.bounded = self.integer(0, 1) == 1
+        self.may_not_run = self.integer(0, 1) == 1
         self.body: list[str] = []
         self.helpers: list[str] = []
         self.features: set[str] = set()
@@ -111,7 +113,7 @@ class _Writer(Operands):
         for _ in range(self.integer(2, 5)):
             kind = self.choose("s", "s", "s", "u", "u", "u", "c", "M", "M", "b", "o", "w", "p", "d")
             # What a loop that may run zero times leaves must be of the kind that it would have made.
-            options = STARTS[kind][:5] if self.bounded else STARTS[kind]
+            options = STARTS[kind][:5] if self.may_not_run else STARTS[kind]
             self.bind(self.fresh(kind), self.choose(*options))
 
     def top_level(self) -> None:
@@ -147,7 +149,7 @@ class _Writer(Operands):
             tuple(self.body),
             results,
             self.calls,
-            self.bounded,
+            self.may_not_run,
             frozenset(self.features),
         )
 
@@ -222,7 +224,8 @@ class _Writer(Operands):
             return self._array_header()
         name = self.fresh("i")
         ranges = [*RANGES, *(("k", "k, n") if self.bounded else ())]
-        ranges += [text.format(outer) for outer in self.indices for text in INNER_RANGES]
+        inner = (*INNER_RANGES, *OPEN_RANGES) if self.may_not_run else INNER_RANGES
+        ranges += [text.format(outer) for outer in self.indices for text in inner]
         text = f"range({self.choose(*ranges)})"
         if self.seldom(6):
             text = f"reversed({text})"

@@ -30,7 +30,7 @@ def test_loops(target: str, count: int) -> None:
     @examples(count)
     @given(loop_programs())
     def run(program: LoopProgram) -> None:
-        rules = Rules(refuses=is_refusal, may_not_run=program.bounded)
+        rules = Rules(refuses=is_refusal, may_not_run=program.may_not_run)
         verdicts = assert_calls_like_numpy(*program.load(), rules, (target,))
         features = ["all", *program.features]
         programs.update(features)

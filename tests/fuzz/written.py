@@ -57,15 +57,15 @@ class Written:
 class LoopProgram:
     """Helper functions, the function's parameters, lines and results, and the arguments of each call.
 
-    `bounded` says that an argument bounds a loop: one that may run zero times gives the NumPy number where
-    Python keeps the number that it started from."""
+    `may_not_run` says that a loop may run zero times, which only the run shows: it leaves the NumPy number
+    where Python keeps the number that it started from."""
 
     helpers: tuple[str, ...]
     parameters: tuple[str, ...]
     body: tuple[str, ...]
     results: tuple[str, ...]
     calls: tuple[tuple[str, ...], ...]
-    bounded: bool
+    may_not_run: bool
     features: frozenset[str]
 
     def __str__(self) -> str:

@@ -263,3 +263,15 @@ def test_bounds_and_indices_read_from_arrays() -> None:
     jitted = assert_like_numpy(rows, (x10[:9], starts, columns, x10[1:7]))
     with pytest.raises(IndexError, match="out of bounds"):
         jitted(x10[:9], starts, columns + 4, x10[1:7])
+
+
+def test_ints_of_64_bits() -> None:
+    def doubled(x: Any, k: int) -> Any:
+        n = 1
+        for _ in range(k):
+            n = n * 2
+        return x + n
+
+    jitted = assert_like_numpy(doubled, (x10, 62), (x10, 5))
+    with pytest.raises(OverflowError, match="64 bits"):
+        jitted(x10, 64)
