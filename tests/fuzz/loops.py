@@ -75,6 +75,7 @@ class _Writer(Operands):
         self.size = self.choose(*SIZES)
         self.bounded = self.integer(0, 1) == 1
         self.may_not_run = self.integer(0, 1) == 1
+        self.favourite = self.choose(0, 0, 1, 2)
         self.body: list[str] = []
         self.helpers: list[str] = []
         self.features: set[str] = set()
@@ -110,7 +111,7 @@ class _Writer(Operands):
 
     def starts(self) -> None:
         self.emit("n = len(x)")
-        for _ in range(self.integer(2, 5)):
+        for _ in range(self.integer(2, 6)):
             kind = self.choose("s", "s", "s", "u", "u", "u", "c", "M", "M", "b", "o", "w", "p", "d")
             # What a loop that may run zero times leaves must be of the kind that it would have made.
             options = STARTS[kind][:5] if self.may_not_run else STARTS[kind]
@@ -261,20 +262,14 @@ class _Writer(Operands):
     # ---- statements ----------------------------------------------------------------------------------
 
     def statement(self) -> None:
-        weights = {self._store: 4, self._accumulate: 2, self._recur: 2, self._augment: 2, self._swap: 2}
-        weights |= {self._rebind_vector: 2, self._alias: 2, self._previous: 1, self._count: 1, self._chain: 1}
-        weights |= {
-            self._out: 1,
-            self._exchange: 1,
-            self._rows: 1,
-            self._shift: 1,
-            self._call: 1,
-            self._whole: 1,
-        }
-        weights |= {self._find: 2, self._flag: 1, self._pair: 2, self._masked: 1, self._scattered: 1}
-        if self.in_loop:
-            weights |= {self._if: 1, self._append: 2, self._inner: 1, self._nonlocal: 1, self._while: 1}
-        kinds = [kind for kind, weight in weights.items() for _ in range(weight)]
+        """Any statement, three times as often one of the program's favourite kinds."""
+        names = [self._accumulate, self._recur, self._rebind_vector, self._alias, self._swap, self._pair]
+        names += [self._previous, self._count, self._flag, self._find, self._whole]
+        memory = [self._store, self._augment, self._chain, self._out, self._exchange, self._rows, self._shift]
+        memory += [self._masked, self._scattered]
+        control = [self._if, self._append, self._inner, self._nonlocal, self._while, self._call]
+        favourites = (names, memory, control)[self.favourite]
+        kinds = [*memory, *names, *control, *(3 * favourites)] if self.in_loop else [*memory, *names]
         start = len(self.body)
         while len(self.body) == start:  # some need names of a kind that the program lacks
             self.choose(*kinds)()
@@ -288,9 +283,10 @@ class _Writer(Operands):
             self.bind(name, self.number())
 
     def _recur(self) -> None:
-        first, second = self.some("s"), self.some("s")
-        if first and second and first != second:
+        names = self.names("s")
+        if len(names) > 1:
             self.features.add("recurrence")
+            first, second = names[0], self.choose(*names[1:])
             self.emit(f"{first}, {second} = {second}, {self.choose(first, self.number())}")
 
     def _store(self) -> None:
@@ -316,7 +312,7 @@ class _Writer(Operands):
         names = self.names(self.choose("u", "M"))
         if len(names) > 1:
             self.features.add("swap")
-            first, second = names[0], names[-1]
+            first, second = names[0], self.choose(*names[1:])
             if first[0] == "u" and self.integer(0, 1):
                 self.emit(f"{first}, {second} = {second}, {self.fresh_vector()}")
             else:
