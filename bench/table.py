@@ -85,7 +85,7 @@ def shown(rows: Sequence[Row], size: str) -> Table:
     right = sum(not row.error for row in rows)
     changed = sum(bool(row.changed) for row in rows)
     table = Table(
-        title=f"Kernels at size {size!r}",
+        title=f"Kernels at size {size!r}, times in milliseconds",
         caption=f"{right} of {len(rows)} as NumPy{mean}; {changed} changed",
         box=SIMPLE_HEAD,
     )
@@ -93,10 +93,9 @@ def shown(rows: Sequence[Row], size: str) -> Table:
     for heading in ("first call", "NumPy", "arrayjit", "ratio", "differs"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        numbers = [cell(row.first, "{:.2f} s")]
-        numbers += [cell(row.numpy, "{:.2f} ms", 1e3), cell(row.warm, "{:.2f} ms", 1e3)]
-        numbers += [cell(row.ratio, "{:.2f}x"), cell(row.difference, "{:.0e}")]
-        table.add_row(row.name, *numbers, style="red" if row.error else "")
+        times = (cell(value, "{:,.2f}", 1e3) for value in (row.first, row.numpy, row.warm))
+        ratio, apart = cell(row.ratio, "{:.2f}"), cell(row.difference, "{:.0e}")
+        table.add_row(row.name, *times, ratio, apart, style="red" if row.error else "")
     return table
 
 
