@@ -25,7 +25,7 @@ from ..ir.index import Affine, Extent, Symbol, affine
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
 from .array import SymbolicArray, describe
-from .extents import ONE, ZERO, agree, same_shape, shape_text
+from .extents import NOT_REPEATED, ONE, ZERO, agree, is_repeatable, same_shape, shape_text
 from .integer import SymbolicInt
 from .layout import copy_order, kept_order
 from .numbers import as_scalar
@@ -110,7 +110,9 @@ def _common_extent(one: Affine, other: Affine, shapes: Sequence[Sequence[Affine]
     if one == ONE:
         return other
     words = f"operands could not be broadcast together with shapes {' '.join(map(shape_text, shapes))}"
-    if agree(one, other, words + _NOT_REPEATED):
+    if not (one.is_constant and other.is_constant):
+        words += NOT_REPEATED
+    if agree(one, other, words):
         return one if one.is_constant else other
     raise ShapeError(
         words, loc=user_location(), fix="reshape an operand, or insert axes with x[:, np.newaxis]"
@@ -121,9 +123,7 @@ def broadcasts_to(shape: Sequence[Affine], wanted: Sequence[Affine], words: str)
     """Whether an array of this shape can be repeated to the `wanted` one. Extents known only when the
     compiled function runs are checked there, as in `broadcast`."""
     pairs = zip(reversed(shape), reversed(wanted), strict=False)
-    return len(shape) <= len(wanted) and all(
-        extent == ONE or agree(extent, room, words + _NOT_REPEATED) for extent, room in pairs
-    )
+    return len(shape) <= len(wanted) and all(is_repeatable(*pair, words) for pair in pairs)
 
 
 def broadcast_view(view: View, shape: Sequence[Extent]) -> View:
@@ -238,7 +238,6 @@ def cast(array: SymbolicArray, dtype: DType, order: str = "K") -> SymbolicArray:
 
 
 _USE_FLOATS = "use an array of a float dtype"
-_NOT_REPEATED = " (an extent of 1 is repeated only if it is known while tracing)"
 
 
 def _require_owned(array: SymbolicArray, trace: Trace) -> None:

@@ -16,6 +16,7 @@ from .integer import number
 from .trace import Trace, current_trace
 
 __all__ = [
+    "NOT_REPEATED",
     "ONE",
     "ZERO",
     "agree",
@@ -23,6 +24,7 @@ __all__ = [
     "divided",
     "greater",
     "is_at_least",
+    "is_repeatable",
     "least",
     "lesser",
     "most",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 ZERO, ONE = Affine.of(0), Affine.of(1)
+NOT_REPEATED = " (an extent of 1 is repeated only if it is known while tracing)"
 
 
 def least(value: Affine) -> int | None:
@@ -72,6 +75,14 @@ def agree(first: Affine, second: Affine, words: str, exception: str = "ValueErro
     equal = Apply(op("equal"), (as_expr(first), as_expr(second)), BOOL)
     current_trace().check((), lambda _: equal, exception, words)
     return True
+
+
+def is_repeatable(extent: Affine, room: Affine, words: str) -> bool:
+    """Whether an extent may be repeated to another: it is 1, or equal as `agree` answers. One that is 1 only
+    when the compiled function runs is not repeated."""
+    if extent == ONE:
+        return True
+    return agree(extent, room, words + ("" if extent.is_constant else NOT_REPEATED))
 
 
 def same_shape(first: Sequence[Affine], second: Sequence[Affine], words: str) -> bool:

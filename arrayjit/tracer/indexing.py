@@ -17,7 +17,7 @@ from ..ir.ops import op
 from .array import SymbolicArray, describe
 from .compaction import compacted
 from .elementwise import Operand, as_operand, check_fits, convert, operand_at
-from .extents import ONE, ZERO, agree, shape_text
+from .extents import ONE, ZERO, is_repeatable, shape_text
 from .gathering import chosen_shape, gathered, part
 from .keys import Item, Many, Point, Span, parse_key, require_mask_shape, too_many_indices
 from .masked import where_selected
@@ -164,9 +164,7 @@ def _fitted(operand: Operand, wanted: Sequence[Affine], words: str) -> Operand:
     extra = max(len(given) - len(wanted), 0)
     ones, rest = given[:extra], given[extra:]
     pairs = zip(rest[::-1], wanted[::-1], strict=False)
-    if not all(extent == ONE for extent in ones) or not all(
-        extent == ONE or agree(extent, room, words) for extent, room in pairs
-    ):
+    if not all(extent == ONE for extent in ones) or not all(is_repeatable(*pair, words) for pair in pairs):
         fix = "give the value the shape of the assigned part, or one that broadcasts to it"
         raise ShapeError(words, loc=user_location(), fix=fix)
     if not extra or type(operand) is not SymbolicArray:
