@@ -92,8 +92,8 @@ class _Writer(Operands):
         dtype, n = self.choose("f8", "f8", "i8"), self.size
         other_dtype = self.choose(dtype, dtype, "i8")
         layout, alias = self.choose(*LAYOUTS), self.choose("", "", *ALIASES)
-        bounds = (self.choose(n, max(n - 2, 0), n // 2), *(self.choose(0, 1, n, n + 1, -1) for _ in "12"))
-        steps = (self.choose(5, 6), *(self.choose(0, 1, 2, 7) for _ in "12"))
+        bounds = (self.choose(n, max(n - 2, 0), n // 2), *(self.choose(0, 1, n, n + 1) for _ in "12"))
+        steps = (self.choose(5, 6), *(self.choose(0, 1, 2, 7, -1) for _ in "12"))
         calls = []
         for number, (k, t) in enumerate(zip(bounds, steps, strict=True)):
             other = f"np.resize(np.array([{number + 1}, 3, -2, 0, 2.0]), {n}).astype({other_dtype!r})"
@@ -341,8 +341,7 @@ class _Writer(Operands):
 
     def _chain(self) -> None:
         target, length = self.target()
-        other = self.choose(*self.parts(length))
-        self.emit(f"{target} = {other} = {self.vector(length)}")
+        self.emit(f"{target} = {self.target(length)[0]} = {self.vector(length)}")
 
     def _out(self) -> None:
         target, length = self.target()

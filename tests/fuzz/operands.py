@@ -144,9 +144,9 @@ class Operands:
         whole += [self.row(), self.row()] if self.size else []
         return [f"{name}{self.choose(*self.slices(length))}" for name in whole]
 
-    def target(self) -> tuple[str, str]:
+    def target(self, length: str = "") -> tuple[str, str]:
         """A view to write into, and its length."""
-        length = self.choose(*self.lengths())
+        length = length or self.choose(*self.lengths())
         text = self.choose(*self.parts(length))
         return (text if "[" in text else f"{text}[:]"), length
 
