@@ -25,7 +25,7 @@ from ..ir.index import Affine, Extent, Symbol, affine
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
 from .array import SymbolicArray, describe
-from .extents import NOT_REPEATED, ONE, ZERO, agree, is_repeatable, same_shape, shape_text
+from .extents import ONE, ZERO, is_at_least, is_repeatable, same_shape, shape_text
 from .integer import SymbolicInt
 from .layout import copy_order, kept_order
 from .numbers import as_scalar
@@ -110,10 +110,9 @@ def _common_extent(one: Affine, other: Affine, shapes: Sequence[Sequence[Affine]
     if one == ONE:
         return other
     words = f"operands could not be broadcast together with shapes {' '.join(map(shape_text, shapes))}"
-    if not (one.is_constant and other.is_constant):
-        words += NOT_REPEATED
-    if agree(one, other, words):
-        return one if one.is_constant else other
+    fewer, more = (other, one) if is_at_least(one, 2) else (one, other)
+    if is_repeatable(fewer, more, words):
+        return more
     raise ShapeError(
         words, loc=user_location(), fix="reshape an operand, or insert axes with x[:, np.newaxis]"
     )

@@ -16,7 +16,6 @@ from .integer import number
 from .trace import Trace, current_trace
 
 __all__ = [
-    "NOT_REPEATED",
     "ONE",
     "ZERO",
     "agree",
@@ -38,7 +37,7 @@ __all__ = [
 ]
 
 ZERO, ONE = Affine.of(0), Affine.of(1)
-NOT_REPEATED = " (an extent of 1 is repeated only if it is known while tracing)"
+_NOT_REPEATED = " (an extent of 1 is repeated only if it is known while tracing)"
 
 
 def least(value: Affine) -> int | None:
@@ -72,17 +71,24 @@ def agree(first: Affine, second: Affine, words: str, exception: str = "ValueErro
         return True
     if is_at_least(first - second, 1) or is_at_least(second - first, 1):
         return False
-    equal = Apply(op("equal"), (as_expr(first), as_expr(second)), BOOL)
-    current_trace().check((), lambda _: equal, exception, words)
+    _check_equal(first, second, words, exception)
     return True
 
 
+def _check_equal(first: Affine, second: Affine, words: str, exception: str) -> None:
+    equal = Apply(op("equal"), (as_expr(first), as_expr(second)), BOOL)
+    current_trace().check((), lambda _: equal, exception, words)
+
+
 def is_repeatable(extent: Affine, room: Affine, words: str) -> bool:
-    """Whether an extent may be repeated to another: it is 1, or equal as `agree` answers. One that is 1 only
-    when the compiled function runs is not repeated."""
-    if extent == ONE:
+    """Whether an extent may be repeated to another: it is 1, or equal as `agree` answers. NumPy would repeat
+    one that is 1 only when the compiled function runs; that raises ValueError and says so."""
+    if extent in (ONE, room):
         return True
-    return agree(extent, room, words + ("" if extent.is_constant else NOT_REPEATED))
+    if extent.is_constant or is_at_least(extent, 2) or is_at_least(-extent, 0):
+        return agree(extent, room, words)
+    _check_equal(extent, room, words + _NOT_REPEATED, "ValueError")
+    return True
 
 
 def same_shape(first: Sequence[Affine], second: Sequence[Affine], words: str) -> bool:
