@@ -21,6 +21,7 @@ _ACCESS = re.compile(r"(LOAD|STORE|DELETE)_(?:FAST|DEREF|CLOSURE|CLASSDEREF)(?:_
 _LEAVES = frozenset(("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE"))
 _JUMPS_ALWAYS = frozenset(("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"))
 _SEES_ALL = frozenset(("locals", "vars", "eval", "exec", "dir"))
+_BUILDS = frozenset(("LIST_APPEND", "SET_ADD", "MAP_ADD"))
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -37,6 +38,7 @@ class Liveness:
 @dataclass(frozen=True, slots=True)
 class _Instruction:
     name: str
+    arg: int
     target: int | None
     reads: frozenset[str]
     writes: frozenset[str]
@@ -52,7 +54,30 @@ def for_statement(frame: FrameType) -> int | None:
     here, following = instructions.get(frame.f_lasti), _following(code).get(frame.f_lasti)
     if here is None or following is None or here.name != "GET_ITER":
         return None
-    return following if instructions[following].name == "FOR_ITER" else None
+    if instructions[following].name != "FOR_ITER" or _is_comprehension(code, following):
+        return None
+    return following
+
+
+@lru_cache(maxsize=256)
+def _is_comprehension(code: CodeType, offset: int) -> bool:
+    """Whether the loop at FOR_ITER builds a list, a set or a dict: one further inside a comprehension."""
+    instructions, following = _instructions(code), _following(code)
+    end = instructions[offset].target
+    assert end is not None
+    place, before = following[offset], "FOR_ITER"
+    while place < end:
+        here = instructions[place]
+        if here.name == "FOR_ITER" and before != "GET_ITER" and here.target is not None:
+            place, before = _at_or_after(code, here.target), ""
+            continue
+        if here.name in _BUILDS and here.arg > 1:
+            return True
+        before = here.name
+        if place not in following:
+            break
+        place = following[place]
+    return False
 
 
 @lru_cache(maxsize=256)
@@ -73,7 +98,10 @@ def _instructions(code: CodeType) -> dict[int, _Instruction]:
     jumps = {*dis.hasjrel, *dis.hasjabs}
     return {
         item.offset: _Instruction(
-            item.opname, item.argval if item.opcode in jumps else None, *_accesses(item.opname, item.argval)
+            item.opname,
+            item.arg or 0,
+            item.argval if item.opcode in jumps else None,
+            *_accesses(item.opname, item.argval),
         )
         for item in dis.get_instructions(code)
         if item.opname not in ("EXTENDED_ARG", "CACHE")

@@ -1,4 +1,4 @@
-"""What an iteration of the user's loop hands to the next one: the local names that its body rebinds.
+"""What an iteration of the user's loop hands to the next one: the values that its body rebinds.
 
 A changed leaf (a name's value, or a part of a tuple) is one of
 
@@ -11,13 +11,9 @@ Anything else cannot be carried as it is: `Unfit`.
 
 from __future__ import annotations
 
-import ctypes
-import sys
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import lcm
-from types import FrameType
 from typing import Any, Union
 
 import numpy as np
@@ -28,38 +24,33 @@ from ..ir.tensor import Tensor
 from .array import SymbolicArray
 from .integer import SymbolicInt, python_int
 from .iterations import Iterations
-from .state import attributes_of, reachable
-from .trace import Mark, Trace
+from .places import MISSING, Name
+from .state import reachable
+from .trace import TEMPORARY, Mark, Trace
 from .tree import Structure, flatten, unflatten
 from .view import View
 
 __all__ = [
-    "MISSING",
     "Carry",
     "Cell",
-    "Contents",
     "Count",
     "Kind",
     "Leaf",
     "Moving",
     "Planner",
     "Unfit",
+    "is_array",
     "kind_of",
     "leaves_of",
     "map_leaves",
     "moved",
-    "read_locals",
     "rotation",
     "same",
     "same_cells",
     "shows",
     "substituted",
     "symbols_of",
-    "write_locals",
 ]
-
-MISSING = object()
-"""In place of the value of a name that has none."""
 
 _WEAK: dict[type, DType] = {bool: BOOL, int: I64, float: F64}
 _NUMBERS = (bool, int, float)
@@ -252,59 +243,6 @@ def shows(value: Any, storage: Tensor) -> bool:
     )
 
 
-def read_locals(frame: FrameType) -> dict[str, Any]:
-    """A copy of the local variables."""
-    return dict(frame.f_locals)
-
-
-def write_locals(frame: FrameType, values: Mapping[str, Any]) -> None:
-    """Assign local variables of a running frame (PEP 667; before 3.13 through the C API)."""
-    if not values:
-        return
-    names = frame.f_locals
-    names.update(values)
-    if sys.version_info < (3, 13):
-        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
-
-
-class Contents:
-    """What the containers and objects that local variables lead to hold, and the iterators among them."""
-
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._held: list[tuple[str, Any, list[Any]]] = []
-        self.iterators: dict[str, Any] = {}
-        for name, value in values.items():
-            if _is_leaf(value) or isinstance(value, (str, type(None))):
-                continue
-            for part in reachable(value):
-                if hasattr(type(part), "__next__"):
-                    self.iterators.setdefault(name, part)
-                else:
-                    self._held.append((name, part, _items(part)))
-
-    def changed(self) -> str | None:
-        """The name that leads to something which holds other items than it did."""
-        for name, part, items in self._held:
-            now = _items(part)
-            if len(now) != len(items) or any(map(_differs, items, now)):
-                return name
-        return None
-
-
-def _differs(before: object, after: object) -> bool:
-    return not same(before, after)
-
-
-def _items(value: Any) -> list[Any]:
-    """What an object holds and might exchange."""
-    if isinstance(value, (list, deque)):
-        return list(value)
-    if isinstance(value, set):
-        return sorted(value, key=id)
-    pairs = value if isinstance(value, dict) else attributes_of(value)
-    return [part for pair in pairs.items() for part in pair]
-
-
 class Planner:
     """Decides how names are carried, from what an iteration made of them since `mark`."""
 
@@ -313,7 +251,7 @@ class Planner:
         self.mark = mark
         self.iterations = iterations
 
-    def carry(self, name: str, entry: Any, now: Any) -> Carry:
+    def carry(self, name: Name, entry: Any, now: Any) -> Carry:
         """How to carry a name that stood for `entry` before the loop and for `now` after an iteration."""
         before, structure = leaves_of(entry)
         after, other = leaves_of(now)
@@ -322,7 +260,7 @@ class Planner:
         leaves = tuple(self.leaf(name, old, new) for old, new in zip(before, after, strict=True))
         return Carry(structure, tuple(before), leaves)
 
-    def checked(self, name: str, carry: Carry, now: Any) -> Carry:
+    def checked(self, name: Name, carry: Carry, now: Any) -> Carry:
         """The carry itself if `now` is what it says about the end of an iteration, else a better one."""
         after, structure = leaves_of(now)
         if structure != carry.structure:
@@ -335,7 +273,7 @@ class Planner:
             return carry
         return Carry(carry.structure, carry.entry, leaves)
 
-    def leaf(self, name: str, entry: Any, now: Any) -> Leaf:
+    def leaf(self, name: Name, entry: Any, now: Any) -> Leaf:
         """How to carry one leaf."""
         if _same_leaf(entry, now):
             return None
@@ -349,7 +287,7 @@ class Planner:
             return self._moving(name, entry, now)
         return self._cell(name, kind)
 
-    def _checked(self, name: str, leaf: Leaf, entry: Any, now: Any) -> Leaf:
+    def _checked(self, name: Name, leaf: Leaf, entry: Any, now: Any) -> Leaf:
         kind = kind_of(now)
         assert kind is not None
         match leaf:
@@ -376,7 +314,7 @@ class Planner:
         storage = now.cells.tensor.storage
         return self.trace.is_new(storage, self.mark) or same_cells(now.cells, leaf.view)
 
-    def _moving(self, name: str, entry: Any, now: SymbolicArray) -> Moving:
+    def _moving(self, name: Name, entry: Any, now: SymbolicArray) -> Moving:
         symbol = self.iterations.symbol
         before_first = moved(now.cells, {symbol: self.iterations.symbol_after(Affine.of(0))})
         made = self.trace.symbols_since(self.mark)
@@ -384,23 +322,25 @@ class Planner:
             return Moving(now.cells)
         raise Unfit(f"{name} becomes a view of another array")
 
-    def _cell(self, name: str, kind: Kind) -> Cell:
-        return Cell(kind, self.trace.fresh(name, kind.shape, kind.dtype))
+    def _cell(self, name: Name, kind: Kind) -> Cell:
+        return Cell(
+            kind, self.trace.fresh(name if isinstance(name, str) else TEMPORARY, kind.shape, kind.dtype)
+        )
 
 
-def rotation(entry: Mapping[str, Any], after: Mapping[str, Any], live: Iterable[str]) -> int:
-    """After how many iterations arrays that change places are back where they were; 1 if none do."""
-    arrays = {name: entry[name] for name in live if name in entry and _is_array(entry[name])}
+def rotation(entry: Mapping[Name, Any], after: Mapping[Name, Any], is_object: Callable[[Any], bool]) -> int:
+    """After how many iterations objects that change places are back where they were; 1 if none do."""
+    objects = {name: value for name, value in entry.items() if is_object(value)}
     becomes = {
         name: other
-        for name, value in arrays.items()
-        for other, old in arrays.items()
+        for name, value in objects.items()
+        for other, old in objects.items()
         if after.get(name) is old and value is not old
     }
     return lcm(*(_cycle(name, becomes) for name in becomes))
 
 
-def _cycle(name: str, becomes: Mapping[str, str]) -> int:
+def _cycle(name: Name, becomes: Mapping[Name, Name]) -> int:
     """The length of the cycle that the name is on; 1 if it is on none."""
     place, length = becomes[name], 1
     while place != name and place in becomes and length <= len(becomes):
@@ -408,7 +348,8 @@ def _cycle(name: str, becomes: Mapping[str, str]) -> int:
     return length if place == name else 1
 
 
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
+    """Whether a value is a traced array, and no number."""
     return type(value) is SymbolicArray and value.weak is None and not value.is_scalar
 
 

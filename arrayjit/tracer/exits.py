@@ -20,7 +20,6 @@ from ..ir.ops import OPS
 from .array import SymbolicArray
 from .bytecode import Liveness
 from .carries import (
-    MISSING,
     Carry,
     Cell,
     Count,
@@ -38,13 +37,14 @@ from .carries import (
 from .elementwise import as_operand, copy, operand_at
 from .integer import python_int
 from .iterations import Iterations
+from .places import MISSING, Name, Place
 from .retrace import Reason, Site
 from .trace import Mark, Trace
 from .view import View
 
 __all__ = ["Exit"]
 
-Names = dict[str, Any]
+Names = dict[Name, Any]
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Exit:
     trace: Trace
     site: Site
     iterations: Iterations
-    carries: Mapping[str, Carry]
+    carries: Mapping[Name, Carry]
     live: Liveness
     loc: Location | None
     peeled: int
@@ -75,10 +75,13 @@ class Exit:
         self.trace.gone(self.iterations.symbol, self.site)
         if before is not None:
             self.guard(before, last)
-        new = [name for name in (*self.carries, *last) if name in self.live.after and name not in earlier]
+        new = [name for name in (*self.carries, *last) if self.is_read_after(name) and name not in earlier]
         self.require_run(new, before is not None)
         self.note()
         return self.values_after(last, memory, before is not None)
+
+    def is_read_after(self, name: Name) -> bool:
+        return isinstance(name, Place) or name in self.live.after
 
     # inside the body
 
@@ -87,7 +90,7 @@ class Exit:
         return {
             name: map_leaves(value, self.rescued)
             for name, value in after.items()
-            if name in self.live.after
+            if self.is_read_after(name)
             and name not in self.carries
             and not same(earlier.get(name, MISSING), value)
         }
@@ -114,6 +117,7 @@ class Exit:
             memory[symbol] = self.trace.fresh("last", (), I64)
             value = Index(Affine.of(symbol))
             self.trace.store(memory[symbol], lambda _, value=value: value)  # type: ignore[misc]
+            self.trace.came_from(memory[symbol].tensor, self.site)
         return memory
 
     def leave_next_values(self, after: Names) -> None:
@@ -141,7 +145,7 @@ class Exit:
         if not leaf.kind.is_array:
             self.trace.came_from(leaf.view.tensor, self.site)
 
-    def tell_apart(self, name: str, leaf: Leaf, value: Any) -> None:
+    def tell_apart(self, name: Name, leaf: Leaf, value: Any) -> None:
         """An array that a loop rebinds is still the one from before if the loop does not run: which of both
         must be known where either is written later."""
         count = self.iterations.count
@@ -157,14 +161,14 @@ class Exit:
         keep their value if it does not. Raises Unfit where they cannot."""
         body = self.trace.end(self.site)
         for name, carry in self.carries.items():
-            if name in self.live.after and name in before:
+            if self.is_read_after(name) and name in before:
                 self.guard_name(name, carry, before[name])
-        for name, value in last.items():
-            if name in before:
-                raise Unfit(f"{name} would be {before[name]!r} if the loop ran zero times, and not {value!r}")
+        for name in last:
+            if name in before or isinstance(name, Place):
+                raise Unfit(f"{name} would have the value from before if the loop ran zero times")
         self.trace.emit(Branch(self.runs(whole=True), body, (), self.loc))
 
-    def guard_name(self, name: str, carry: Carry, before: Any) -> None:
+    def guard_name(self, name: Name, carry: Carry, before: Any) -> None:
         """Give a carried name its value from before the first iteration."""
         olds, structure = leaves_of(before)
         if structure != carry.structure:
@@ -178,16 +182,14 @@ class Exit:
                 case None if same(old, entry):
                     pass
                 case _:
-                    raise Unfit(
-                        f"{name} would be {old!r} if the loop ran zero times, which is of another kind"
-                    )
+                    raise Unfit(f"{name} would have a value of another kind if the loop ran zero times")
 
     def runs(self, whole: bool) -> Expr:
         """Whether there is an iteration; with `whole`, counting the one recorded by itself."""
         count = self.iterations.count + int(whole)
         return Apply(OPS["greater"], (Index(count), Const(0, I64)), BOOL)
 
-    def require_run(self, names: list[str], guarded: bool) -> None:
+    def require_run(self, names: list[Name], guarded: bool) -> None:
         """Names that only the body binds have no value if it did not run."""
         runs = self.iterations.count + int(guarded)
         if not names or self.trace.is_positive(runs):
@@ -224,7 +226,7 @@ class Exit:
 
     def note(self) -> None:
         """Say what became of the loop."""
-        carried = ", ".join(name for name, carry in self.carries.items() if any(carry.leaves))
+        carried = ", ".join(str(name) for name, carry in self.carries.items() if any(carry.leaves))
         parts = [f"{self.loc}: one loop of {self.iterations.groups} iterations"]
         parts += [f"each making {self.iterations.period} of the user's"] * (self.iterations.period > 1)
         parts += [f"carries {carried}"] if carried else []

@@ -65,6 +65,8 @@ class SymbolicInt:
         self._needed("as text", "print the result after the call")
 
     def __repr__(self) -> str:
+        if self.record.is_open:
+            self._needed("as text", "print the result after the call")
         return f"<traced int {self.value}>"
 
     def __getattr__(self, name: str) -> Any:

@@ -24,26 +24,24 @@ from ..ir.index import Affine
 from .array import SymbolicArray
 from .bytecode import Liveness, for_statement, liveness
 from .carries import (
-    MISSING,
     Carry,
     Cell,
-    Contents,
     Count,
     Leaf,
     Moving,
     Planner,
     Unfit,
+    is_array,
     leaves_of,
     moved,
-    read_locals,
     rotation,
     same,
     shows,
-    write_locals,
 )
 from .exits import Exit
 from .integer import number, python_int
 from .iterations import Iterations
+from .places import MISSING, Name, Place, Places
 from .retrace import Reason, Retrace, Site
 from .trace import Mark, Trace, user_location
 
@@ -125,18 +123,20 @@ def _unrolled(items: Counted, reason: Reason) -> Iterator[Any]:
     return items.items()
 
 
+Names = dict[Name, Any]
+
+
 class _Rolled:
     """One `for` statement while its body is recorded; an *attempt* records it once.
 
-    `before` has the locals before an iteration that may not run was recorded by itself; from there on the
+    `before` has the values before an iteration that may not run was recorded by itself; from there on the
     record stands under that condition.
     """
 
-    frame: FrameType
+    places: Places
     live: Liveness
-    entry: dict[str, Any]
-    bound: dict[str, Any]
-    contents: Contents
+    entry: Names
+    bound: Names
     mark: Mark
 
     def __init__(self, items: Counted, site: Site) -> None:
@@ -145,16 +145,15 @@ class _Rolled:
         self.trace = items.trace
         self.loc: Location | None = user_location()
         self.iterations = self._named(Iterations.of(items.lo, items.hi, items.step))
-        self.carries: dict[str, Carry] = {}
-        self.before: dict[str, Any] | None = None
+        self.carries: dict[Name, Carry] = {}
+        self.before: Names | None = None
         self.peeled = 0
         self.may_leave = False
 
     def run(self) -> Iterator[Any]:
         """The items for the user's loop."""
-        self.frame = sys._getframe(1)
+        self.enter(frame := sys._getframe(1))
         self.live = liveness(self.site.code, self.site.offset)
-        self.entry = read_locals(self.frame)
         try:
             for _ in range(_MOST_ATTEMPTS):
                 self.attempt()
@@ -171,9 +170,11 @@ class _Rolled:
                     self.may_leave = self.before is None
                     yield self.items.item(first)
                     self.may_leave = False
-                    self.entry = read_locals(self.frame)
-                if self.iterations.count == Affine.of(0):
-                    return
+                    self.enter(frame)
+                    if self.trace.is_positive(self.iterations.count) is False:
+                        if self.before is not None:
+                            self.unroll(unfit.what)
+                        return
             else:
                 self.unroll("what it changes is of another kind in each iteration")
             self.exit()
@@ -185,15 +186,19 @@ class _Rolled:
                 self.trace.pending = Retrace({self.site: Reason("its body leaves the loop", self.loc)})
             raise
 
+    def enter(self, frame: FrameType) -> None:
+        """Take note of what there is before the recorded loop."""
+        self.places = Places.of(frame)
+        self.entry = self.places.read()
+
     def attempt(self) -> None:
         """Begin to record the body, with the carried names bound to what any iteration starts with."""
-        self.contents = Contents(self.entry)
-        for name in self.contents.iterators:
+        for name in self.places.iterators:
             if name in self.live.head:
                 self.unroll(f"its body may advance the iterator {name}")
         self.mark = self.trace.begin()
         self.bound = {name: carry.value(self.at_start) for name, carry in self.carries.items()}
-        write_locals(self.frame, self.bound)
+        self.places.write(self.bound)
 
     def at_start(self, leaf: Leaf, before: Any) -> Any:
         """A carried leaf at the start of an iteration."""
@@ -212,45 +217,53 @@ class _Rolled:
     def is_right(self) -> bool:
         """Whether the recorded body is that of every iteration. If not, the record is discarded, and what to
         assume in the next attempt is noted. Raises Unfit where nothing can be assumed."""
-        after = read_locals(self.frame)
-        changed = self.contents.changed()
-        if changed is not None:
-            self.unroll(f"its body changes what {changed} holds")
-        period = rotation(self.entry, after, self.live.head)
+        after = self.places.read()
+        period = rotation(self.entry, after, lambda value: is_array(value) or self.places.has(value))
         if period > 1 and self.iterations.period == 1 and not self.carries:
-            self.discard(after)
+            self.discard()
             self.group(period)
             return False
         planned = self.planned(after)
         if planned is None and not self.trace.assumed_too_much(self.mark):
             self.require_unshared(after)
             return True
-        self.discard(after)
+        self.discard()
+        for carry in () if planned is None else planned.values():
+            for leaf in carry.leaves:
+                if isinstance(leaf, Cell) and not leaf.kind.is_array:
+                    self.trace.came_from(leaf.view.tensor, self.site)
         self.carries = self.carries if planned is None else planned
         return False
 
-    def planned(self, after: dict[str, Any]) -> dict[str, Carry] | None:
+    def planned(self, after: Names) -> dict[Name, Carry] | None:
         """How to carry each name that changed; None where that is how they are carried already."""
         planner = Planner(self.trace, self.mark, self.iterations)
-        found: dict[str, Carry] = {}
+        found: dict[Name, Carry] = {}
+        for name in after:
+            if name not in self.entry and isinstance(name, Place):
+                raise Unfit(f"{name} is new")
         for name, entry in self.entry.items():
             now = after.get(name, MISSING)
             if name in self.carries:
                 found[name] = planner.checked(name, self.carries[name], now)
             elif self.is_handed_on(name) and not same(entry, now):
+                if self.places.has(now):
+                    raise Unfit(f"{name} becomes another object")
                 found[name] = planner.carry(name, entry, now)
         return None if all(found[name] is self.carries.get(name) for name in found) else found
 
-    def is_handed_on(self, name: str) -> bool:
+    def is_handed_on(self, name: Name) -> bool:
         """Whether the next iteration, or what follows a loop that perhaps did not run, may read the name."""
         surely_runs = self.runs_surely() and self.before is None
-        return name in self.live.body or (name in self.live.head and not surely_runs)
+        return (
+            isinstance(name, Place) or name in self.live.body or (name in self.live.head and not surely_runs)
+        )
 
     def runs_surely(self) -> bool:
         """Whether the recorded loop has at least one iteration."""
         return self.trace.is_positive(self.iterations.count) is True
 
-    def require_unshared(self, after: dict[str, Any]) -> None:
+    def require_unshared(self, after: Names) -> None:
         """Raise Unfit where an array that is carried by copying is written and may be seen by another name.
 
         Its first value must come from an iteration recorded by itself: of an older array, callers and
@@ -270,15 +283,19 @@ class _Rolled:
                 if is_old or self.is_shared(name, entry, self.entry) or self.is_shared(name, now, after):
                     raise Unfit(f"its body writes into the array {name} and rebinds the name")
 
-    def is_shared(self, name: str, array: SymbolicArray, names: dict[str, Any]) -> bool:
+    def is_shared(self, name: Name, array: SymbolicArray, names: Names) -> bool:
         """Whether another name that is read again leads to the array's memory."""
-        others = [value for other, value in names.items() if other != name and other in self.live.head]
+        others = [
+            value
+            for other, value in names.items()
+            if other != name and (isinstance(other, Place) or other in self.live.head)
+        ]
         return any(shows(value, array.cells.tensor.storage) for value in others)
 
-    def discard(self, after: dict[str, Any]) -> None:
-        """Forget the attempt and put the locals back."""
+    def discard(self) -> None:
+        """Forget the attempt and put everything back."""
         self.trace.discard(self.mark, self.site)
-        write_locals(self.frame, {n: v for n, v in self.entry.items() if after.get(n, MISSING) is not v})
+        self.places.restore(self.entry)
 
     def group(self, period: int) -> None:
         """From now on `period` iterations of the user's make one of the recorded loop."""
@@ -294,7 +311,7 @@ class _Rolled:
             self.trace.require_decided(self.iterations.count, unfit.what)
         if self.peeled == _MOST_PEELED or (self.before is not None and not is_sure):
             self.unroll(unfit.what)
-        self.discard(read_locals(self.frame))
+        self.discard()
         self.peeled += 1
         self.carries = {}
         if not is_sure:
@@ -306,14 +323,15 @@ class _Rolled:
         """End the recorded loop."""
         leaving = Exit(self.trace, self.site, self.iterations, self.carries, self.live, self.loc, self.peeled)
         try:
-            finals = leaving.close(self.mark, self.entry, read_locals(self.frame), self.before)
+            finals = leaving.close(self.mark, self.entry, self.places.read(), self.before)
         except Unfit as unfit:
             self.unroll(unfit.what)
-        write_locals(self.frame, finals)
+        self.places.write(finals)
 
     def unroll(self, what: str) -> NoReturn:
         raise Retrace({self.site: Reason(what, self.loc)})
 
     def _named(self, iterations: Iterations) -> Iterations:
         self.trace.came_from(iterations.symbol, self.site)
+        self.trace.runs_between(iterations.symbol, (iterations.first, iterations.stop))
         return iterations

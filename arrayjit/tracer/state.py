@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Same", "Watch", "attributes_of", "has_state", "reachable", "state_of"]
+__all__ = ["Same", "Watch", "attributes_of", "has_state", "reachable", "set_attributes", "state_of"]
 
 _BY_VALUE = (bool, int, str, bytes, type(None))
 _BY_TEXT = (float, complex)  # tells -0.0 from 0.0, and any NaN is the same
@@ -139,10 +139,11 @@ class Watch:
                 part.clear()
                 part.update(contents)
             else:
-                _set_attributes(part, contents)
+                set_attributes(part, contents)
 
 
-def _set_attributes(value: Any, wanted: dict[str, Any]) -> None:
+def set_attributes(value: Any, wanted: Mapping[str, Any]) -> None:
+    """Give an object these attributes and no others, past what its class does to assignments."""
     kind: Any = type if isinstance(value, type) else object
     held = attributes_of(value)
     for name in held.keys() - wanted.keys():

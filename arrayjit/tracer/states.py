@@ -3,10 +3,8 @@ array, a number, or nested containers of them."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import CellType, FunctionType, MethodType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -14,9 +12,10 @@ import numpy as np
 from ..errors import DTypeError, UnsupportedError
 from ..ir.assign import Statement
 from .array import SymbolicArray
-from .carries import Contents, Kind, kind_of, same
+from .carries import Kind, kind_of, same
 from .elementwise import as_operand
 from .kinds import put
+from .places import MISSING, Places
 from .trace import Mark, Trace, user_location
 from .tree import Leaf, Node, Static, Structure, flatten
 
@@ -33,8 +32,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-_EMPTY = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +57,14 @@ def record(trace: Trace, run: Callable[[], T]) -> Record[T]:
 def call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
     """The result of a function that runs any number of times. Raises UnsupportedError if it changes a
     variable, a container or an object, which happens once while tracing."""
-    cells = _cells(function)
-    before = [_content(cell) for _, cell in cells]
-    named = {name: content for (name, _), content in zip(cells, before, strict=True)}
-    contents = Contents({"an argument": arguments, **named})
+    places = Places({"an argument": arguments, "a variable": function})
+    before = places.read()
     result = function(*arguments)
-    after = [_content(cell) for _, cell in cells]
-    rebound = (n for (n, _), old, new in zip(cells, before, after, strict=True) if not same(old, new))
-    changed = next(rebound, None) or contents.changed() or next(iter(contents.iterators), None)
+    after = places.read()
+    rebound = (
+        name for name in {**before, **after} if not same(before.get(name, MISSING), after.get(name, MISSING))
+    )
+    changed = next(rebound, None) or next(iter(places.iterators), None)
     if changed is not None:
         name = getattr(function, "__name__", "function")
         raise UnsupportedError(
@@ -76,31 +73,6 @@ def call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
             fix="return the new value instead; arrays may be written in place",
         )
     return result
-
-
-def _cells(function: Any) -> list[tuple[str, CellType]]:
-    """The closure variables of a function and of the functions among them."""
-    found: dict[int, tuple[str, CellType]] = {}
-    waiting = [function]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, functools.partial):
-            waiting.append(part.func)
-        elif type(part) is MethodType:
-            waiting.append(part.__func__)
-        elif type(part) is FunctionType:
-            for name, cell in zip(part.__code__.co_freevars, part.__closure__ or (), strict=True):
-                if id(cell) not in found:
-                    found[id(cell)] = name, cell
-                    waiting.append(_content(cell))
-    return list(found.values())
-
-
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return _EMPTY
 
 
 def leaves_in(state: Any) -> tuple[list[Any], Structure]:

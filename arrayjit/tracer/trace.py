@@ -26,7 +26,7 @@ from ..ir.ops import OPS, Op
 from ..ir.tensor import Tensor
 from ..ir.walk import walk
 from .foreign import element_strides
-from .retrace import Decisions, Origin, Reason, Retrace, Site, number_needed, positive
+from .retrace import Argument, Decisions, Origin, Reason, Retrace, Site, number_needed, positive
 from .state import Watch, has_state
 from .view import View
 
@@ -130,6 +130,7 @@ class Trace:
         self.selections: dict[int, Selection] = {}
         self._scopes = [Scope()]
         self._origins: dict[Symbol | Tensor, Origin] = {}
+        self._ends: dict[Symbol, tuple[Affine, Affine]] = {}
         self._gone: dict[Symbol | Tensor, Site | Reason] = {}
         self._perhaps_one: dict[Tensor, dict[Tensor, Reason]] = {}
         self.captured: list[tuple[Tensor, np.ndarray]] = []
@@ -234,6 +235,24 @@ class Trace:
             if isinstance(node, Gather) or (isinstance(node, Load) and node.tensor not in self._origins):
                 return False
         return True
+
+    def runs_between(self, symbol: Symbol, ends: tuple[Affine, Affine]) -> None:
+        """Note the bounds of a loop's symbol."""
+        self._ends[symbol] = ends
+
+    def _require_ranges(self, extent: Affine) -> None:
+        """Raise Retrace where arguments that bound loops, once known, tell how large the extent may be."""
+        bounds = [end for symbol in extent.symbols for end in self._ends.get(symbol, ())]
+        facts = {
+            Argument(leaf)
+            for end in bounds
+            for fact in (positive(self, end),)
+            if fact
+            for _, leaf in fact.terms
+        }
+        if facts:
+            words = "the size of an array depends on a loop that it bounds"
+            raise Retrace(bake=dict.fromkeys(facts, Reason(words, user_location())))
 
     def came_from(self, of: Symbol | Tensor, origin: Origin) -> None:
         """Note what the value of a symbol or of a scalar depends on."""
@@ -446,6 +465,7 @@ class Trace:
         bounds = extent.bounds({})
         if bounds is not None:
             return max(bounds[1], 0)
+        self._require_ranges(extent)
         words = "the size of an array depends on a number that is known only when the compiled function runs"
         fix = "make the array as large as it may become, and use a slice of it"
         number_needed(self, [Index(extent)], words, user_location(), fix=fix)
