@@ -14,10 +14,10 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
-from ..errors import ConcretizationError, DTypeError, UnsupportedError
+from ..errors import ConcretizationError, DTypeError, ShapeError, UnsupportedError
 from ..ir.dtype import DType
 from ..ir.expr import Expr
-from ..ir.index import Extent
+from ..ir.index import Affine, Extent
 from .integer import python_int
 from .registry import METHODS
 from .retrace import number_needed
@@ -187,7 +187,16 @@ class SymbolicArray:
         return METHODS["__iter__"](self, sys._getframe(1))  # type: ignore[no-any-return]
 
     def __bool__(self) -> NoReturn:
-        _needs_value(self, "whether it is true", instead_of_condition(user_location()))
+        loc = user_location()
+        if self.ndim and any(extent != Affine.of(1) for extent in self.cells.shape):
+            raise ShapeError(
+                "the truth value of an array with more than one element is ambiguous",
+                loc=loc,
+                details=(describe(self),),
+                fix=instead_of_condition(loc) or "use x.any() or x.all()",
+            )
+        fix = instead_of_condition(loc) or "use np.where(condition, a, b), or arrayjit.cond"
+        _needs_value(self, "whether it is true", fix)
 
     def __float__(self) -> NoReturn:
         _needs_value(self, "as a float", instead_of_float(user_location()))

@@ -1,5 +1,7 @@
 """Python's own functions as the traced function sees them: what they need of numbers, the compiled function
-computes. Where nothing is traced, they are Python's."""
+computes. Where nothing is traced they do what Python's do; and the user's code gets them only where it calls
+Python's by name.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ import operator
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import FrameType
 from typing import Any
 
 from ..errors import DTypeError
@@ -17,7 +20,7 @@ from ..ir.index import Affine
 from ..ir.ops import OPS
 from .array import SymbolicArray
 from .carries import kind_of
-from .conversions import CONVERSIONS, called, to_bool
+from .conversions import CONVERSIONS, is_called, to_bool
 from .integer import SymbolicInt, number, python_int
 from .kinds import choose, memory, put, truth
 from .numbers import as_affine
@@ -26,7 +29,7 @@ from .states import kind_in_state
 from .trace import Trace, current_trace, user_location
 from .view import View
 
-__all__ = ["Builtins"]
+__all__ = ["Builtins", "as_called"]
 
 _ABSENT: Any = object()
 _FEW = 4
@@ -184,23 +187,33 @@ def _is_long_row(value: Any) -> bool:
     return not extent.is_constant or extent.offset > _FEW
 
 
-_CALLED: Mapping[str, Callable[..., Any]] = {
+_CALLED: Mapping[Any, Callable[..., Any]] = {
     **CONVERSIONS,
-    "all": is_all,
-    "any": is_any,
-    "len": length,
-    "max": largest,
-    "min": smallest,
-    "sum": total,
+    builtins.all: is_all,
+    builtins.any: is_any,
+    builtins.len: length,
+    builtins.max: largest,
+    builtins.min: smallest,
+    builtins.sum: total,
 }
 
 
+def as_called(value: Any, frame: FrameType) -> Any:
+    """What the frame gets for a value that it loads by name: what it is about to call may be replaced. So
+    `float(x)` converts a traced number, and `x.dtype == float` compares with Python's type."""
+    if type(value) not in _REPLACED:
+        return value
+    ours = _CALLED.get(value)
+    return ours if ours is not None and is_called(frame) else value
+
+
+_REPLACED = {type(value) for value in _CALLED}
+
+
 class Builtins(dict[str, Any]):
-    """The builtin names of a traced function. What is called by its name is replaced, and stays itself
-    anywhere else: `float(x)` converts a traced number, `x.dtype == float` compares with Python's type."""
+    """The builtin names of a traced function."""
 
     __slots__ = ()
 
     def __getitem__(self, name: str) -> Any:
-        ours = _CALLED.get(name)
-        return ours if ours is not None and called(sys._getframe(1)) else super().__getitem__(name)
+        return as_called(super().__getitem__(name), sys._getframe(1))

@@ -90,9 +90,10 @@ class Kind:
         if theirs is None or self.is_array or theirs.is_array:
             return False
         if type(number) in _NUMBERS or issubclass(type(number), np.generic):
+            exact = np.asarray(number).item()
             with np.errstate(all="ignore"):
-                converted = np.asarray(number).astype(self.dtype.numpy)[()]
-            return bool(converted == number or (converted != converted and number != number))
+                converted = np.asarray(number).astype(self.dtype.numpy).item()
+            return bool(converted == exact or (converted != converted and exact != exact))
         return bool(np.can_cast(theirs.dtype.numpy, self.dtype.numpy, "safe"))
 
 

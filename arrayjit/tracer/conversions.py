@@ -1,7 +1,7 @@
-"""`int(x)`, `float(x)`, `bool(x)` and `round(x)` of traced numbers: traced Python numbers.
+"""`int(x)`, `float(x)`, `bool(x)`, `round(x)` and `np.float32(x)` of traced numbers: traced numbers.
 
-`int`, `float` and `bool` are types, and stay what they are where the user's code compares with them or passes
-them on. Only a call sees these functions: see `called`.
+`int`, `float`, `bool` and NumPy's scalar types stay what they are where the user's code compares with them or
+passes them on. Only a call by name gets these functions: see `is_called`.
 """
 
 from __future__ import annotations
@@ -9,23 +9,26 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Callable, Mapping
-from types import FrameType
+from functools import lru_cache
+from types import CodeType, FrameType
 from typing import Any
 
 from ..errors import DTypeError, UnsupportedError
-from ..ir.dtype import BOOL, F64, I64, DType, Kind
+from ..ir.dtype import BOOL, DTYPES, F64, I64, DType, Kind
 from ..ir.expr import Apply, Const
 from ..ir.ops import OPS
 from .array import SymbolicArray, describe
-from .elementwise import as_operand, check_fits, convert
+from .elementwise import as_array, as_operand, cast, check_fits, convert
 from .integer import SymbolicInt
 from .numbers import as_scalar
 from .registry import METHODS, method
 from .trace import current_trace, user_location
 
-__all__ = ["CONVERSIONS", "called", "scalar", "to_float", "to_int"]
+__all__ = ["CONVERSIONS", "is_called", "scalar", "to_bool", "to_float", "to_int"]
 
-_CALLABLE_PUSHED = 1  # the lowest bit of LOAD_GLOBAL's argument, since CPython 3.11
+_VERSION = sys.version_info
+_CALLS = frozenset(("CALL", "CALL_FUNCTION", "PRECALL"))
+_BELOW_ARGUMENTS = 2 if _VERSION >= (3, 13) else 1  # the callee, and from CPython 3.13 on a mark above it
 
 
 def scalar(value: Any) -> SymbolicArray | None:
@@ -75,22 +78,49 @@ def _converted(
     return SymbolicArray(view, number.record, weak=kind)
 
 
-CONVERSIONS: Mapping[str, Callable[..., Any]] = {"int": to_int, "float": to_float, "bool": to_bool}
+def _numpy_type(dtype: DType) -> Callable[..., Any]:
+    """`np.float32(x)` and its kin: Python's numbers must fit, NumPy's are converted as `astype` does it."""
+    plain = dtype.numpy.type
+
+    def convert_to(*args: Any) -> Any:
+        if len(args) != 1 or type(args[0]) not in (SymbolicArray, SymbolicInt):
+            return plain(*args)
+        value = as_array(args[0])
+        check_fits(value, dtype, value.record)
+        return SymbolicArray(cast(value, dtype).cells, value.record, is_scalar=value.ndim == 0)
+
+    return convert_to
+
+
+CONVERSIONS: Mapping[Any, Callable[..., Any]] = {
+    int: to_int,
+    float: to_float,
+    bool: to_bool,
+    **{dtype.numpy.type: _numpy_type(dtype) for dtype in DTYPES},
+}
 """What stands for a type where the user's code calls it by its name."""
 
 
-def called(frame: FrameType) -> bool:
-    """Whether the frame, which loads a global name, is about to call what it gets."""
-    code, at = frame.f_code, frame.f_lasti
-    if sys.version_info >= (3, 11):
-        is_load = dis.opname[code.co_code[at]] == "LOAD_GLOBAL"
-        return is_load and bool(code.co_code[at + 1] & _CALLABLE_PUSHED)
+def is_called(frame: FrameType) -> bool:
+    """Whether the frame, which loads a global name or an attribute, is about to call what it gets."""
+    return _is_callee(frame.f_code, frame.f_lasti)
+
+
+@lru_cache(maxsize=1024)
+def _is_callee(code: CodeType, at: int) -> bool:
+    """Whether what the instruction at `at` pushes is called, as far as code without jumps shows."""
+    name, low_bit = dis.opname[code.co_code[at]], code.co_code[at + 1] & 1
+    to_be_called = (name == "LOAD_GLOBAL" and _VERSION >= (3, 11)) or (
+        name == "LOAD_ATTR" and _VERSION >= (3, 12)
+    )
+    if name == "LOAD_METHOD" or (to_be_called and low_bit):
+        return True
     depth = 0
     for instruction in dis.get_instructions(code):
         if instruction.offset == at:
             depth = 1
         elif depth > 0:
-            if instruction.opname == "CALL_FUNCTION" and instruction.arg == depth - 1:
+            if instruction.opname in _CALLS and instruction.arg == depth - _BELOW_ARGUMENTS:
                 return True
             depth += dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
     return False

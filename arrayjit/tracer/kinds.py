@@ -8,6 +8,7 @@ import numpy as np
 
 from ..ir.dtype import BOOL, from_numpy
 from ..ir.expr import Apply, Expr
+from ..ir.index import Affine
 from ..ir.ops import OPS
 from .array import SymbolicArray
 from .carries import Kind, kind_of
@@ -62,10 +63,10 @@ def truth(value: Any, trace: Trace) -> bool | Expr:
     if type(value) is not SymbolicArray:
         return bool(value)
     as_operand(value, trace)
-    known = trace.known(value.cells)
-    if value.ndim:
+    if any(extent != Affine.of(1) for extent in value.cells.shape):
         return bool(value)
-    return convert(value.load(()), BOOL) if known is None else bool(known[()])
+    known = trace.known(value.cells)
+    return convert(value.load((0,) * value.ndim), BOOL) if known is None else bool(known.all())
 
 
 def choose(condition: Expr, yes: Any, no: Any, trace: Trace) -> SymbolicArray | None:

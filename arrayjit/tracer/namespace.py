@@ -19,6 +19,7 @@ import functools
 import math
 import os
 import random
+import sys
 import sysconfig
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from typing import Any, Union
 import numpy as np
 
 from ..errors import Location, UnsupportedError
-from .builtin_view import Builtins
+from .builtin_view import Builtins, as_called
 from .elementwise import as_operand, constant_array
 from .mathematics import MATH
 from .ranges import BUILTINS
@@ -246,7 +247,7 @@ class GlobalsView(dict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name in self:
             return super().__getitem__(name)
-        return self._namespace.read(self._names, name, self._names[name])
+        return as_called(self._namespace.read(self._names, name, self._names[name]), sys._getframe(1))
 
     def assigned(self) -> list[str]:
         """The names that the function assigned."""
@@ -263,7 +264,7 @@ class ModuleView:
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._module, name)
         if _is_numpy(self._module):
-            return self._namespace.of(value)
+            return as_called(self._namespace.of(value), sys._getframe(1))
         return self._namespace.read(vars(self._module), name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:

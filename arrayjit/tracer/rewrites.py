@@ -24,7 +24,7 @@ Choice = Union[ast.While, ast.If, ast.IfExp, ast.Assert]
 
 
 def instead_of_condition(loc: Location | None) -> str:
-    """What to write where Python asks whether a traced value is true."""
+    """What to write where Python asks whether a traced value is true; "" where the line does not tell."""
     nodes = list(_nodes_at(loc))
     for node in nodes:
         if isinstance(node, (ast.While, ast.If, ast.IfExp, ast.Assert)) and _covers(node.test, loc):
@@ -34,7 +34,7 @@ def instead_of_condition(loc: Location | None) -> str:
             return f"use {_CALLS[node.func.id]}"
         if _is_logical(node):
             return f"use {_vectorised(node)}"
-    return _either("condition")
+    return ""
 
 
 def instead_of_float(loc: Location | None) -> str:
@@ -57,12 +57,19 @@ def _nodes_at(loc: Location | None) -> Iterator[ast.AST]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop(0)
-        if isinstance(node, ast.Module) or _covers(node, loc):
-            yield node
-        waiting.extend(ast.iter_child_nodes(node))
+    scopes = [node for node in ast.walk(tree) if _covers(node, loc) and _is_function(node, loc.function)]
+    for scope in scopes or [tree]:
+        yield from (node for node in ast.walk(scope) if _covers(node, loc))
+
+
+def _is_function(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.FunctionDef(name=own):
+            return own == name
+        case ast.Lambda():
+            return name == "<lambda>"
+        case _:
+            return False
 
 
 def _covers(node: ast.AST, loc: Location | None) -> bool:
@@ -90,11 +97,7 @@ def _instead_of_choice(node: Choice) -> str:
         case ast.If(body=[ast.Assign(targets=[ast.Name(id=name)], value=yes)], orelse=[]):
             return f"write {name} = np.where({test}, {ast.unparse(yes)}, {name})"
         case ast.If():
-            return _either(test)
-
-
-def _either(test: str) -> str:
-    return f"use np.where({test}, a, b) for values, arrayjit.cond({test}, true_fun, false_fun) for statements"
+            return f"use np.where({test}, a, b) for values, arrayjit.cond for statements"
 
 
 def _instead_of_while(node: ast.While, test: str) -> str:

@@ -54,7 +54,7 @@ Mistake = tuple[Callable[..., Any], type[UserError], type[Exception], str]
 MISTAKES: list[Mistake] = [
     (branch, ConcretizationError, TypeError, "whether it is true"),
     (lambda x: x if x.shape and x[0] else 1, ConcretizationError, TypeError, "whether it is true"),
-    (lambda x: max(x, x + 1), ConcretizationError, TypeError, "np.maximum"),
+    (lambda x: max(x, x + 1), ShapeError, ValueError, "use np.maximum"),
     (lambda x: 1.0 in x, ConcretizationError, TypeError, "whether it is true"),
     (lambda x: float(x), ConcretizationError, TypeError, "as a float"),
     (lambda x: int(x), ConcretizationError, TypeError, "as an int"),
@@ -67,7 +67,6 @@ MISTAKES: list[Mistake] = [
     (lambda x: {x[0]: 1}, ConcretizationError, TypeError, "keep the values in an array"),
     (lambda x: f"{x[0]:.3f}", ConcretizationError, TypeError, "as text"),
     (lambda x: x.tolist(), ConcretizationError, TypeError, "as a NumPy array"),
-    (lambda x: np.float32(x[0]), ConcretizationError, TypeError, "number of a traced value"),
     (lambda x: x * [1.0, 2.0], ShapeError, ValueError, "broadcast together with shapes (3,) (2,)"),
     (lambda x: x[:2] * x, ShapeError, ValueError, "(2,) (3,)"),
     (lambda x: np.add(x, x, out=x[:2]), ShapeError, ValueError, "non-broadcastable output operand"),
