@@ -3,8 +3,8 @@
 For both IRs:
 - a symbol is used inside the loop that introduces it, or after it is bound in the same body, or is a static
   or dimension symbol, or a parameter; a bound number is an int64;
-- an index has one position per axis; where loops have constant bounds and nothing guards the access, it
-  stays inside constant extents;
+- an index has one position per axis; where loops have constant bounds and nothing guards the access (an
+  earlier check may have left the program), it stays inside constant extents;
 - an expression's dtypes fit: an op has the arguments and the result that NumPy gives it, a constant is one
   that its dtype holds, a condition is a bool, a stored value has the tensor's dtype, an initial value too;
 - an op that accumulates has an identity, `contract` needs a float multiply under `accum=add`;
@@ -259,7 +259,9 @@ class _Rules:
 
 
 def _check_statements(body: Iterable[Statement], rules: _Rules) -> None:
+    guards = rules.guards
     rules.forget(_checked_statements(body, rules))
+    rules.guards = guards
 
 
 def _checked_statements(body: Iterable[Statement], rules: _Rules) -> list[Symbol]:
@@ -288,6 +290,7 @@ def _checked_statements(body: Iterable[Statement], rules: _Rules) -> list[Symbol
                 _enter_all(loops, rules)
                 rules.same(rules.expression(condition), BOOL, "a checked condition")
                 _leave_all(loops, rules)
+                rules.guards += 1
             case Loop(symbol=symbol, lo=lo, hi=hi, step=step, body=inner):
                 rules.enter(symbol, lo, hi, step)
                 _check_statements(inner, rules)
@@ -332,7 +335,9 @@ def _check_assign(assign: Assign, rules: _Rules) -> None:
 
 
 def _check_body(body: Iterable[Stmt], rules: _Rules) -> None:
+    guards = rules.guards
     rules.forget(_checked_body(body, rules))
+    rules.guards = guards
 
 
 def _checked_body(body: Iterable[Stmt], rules: _Rules) -> list[Symbol | Variable]:
@@ -371,6 +376,7 @@ def _checked_body(body: Iterable[Stmt], rules: _Rules) -> list[Symbol | Variable
             case Raise(condition=condition):
                 rules.same(rules.expression(condition), BOOL, "a condition")
                 rules.require(rules.vector is None, "a Raise stands inside a vector loop")
+                rules.guards += 1
             case Barrier():
                 rules.require(rules.vector is None, "a Barrier stands inside a vector loop")
             case Comment():

@@ -8,7 +8,7 @@ iteration ran, and then the compiled function raises UnboundLocalError, as Pytho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Location
@@ -26,6 +26,7 @@ from .carries import (
     Leaf,
     Moving,
     Unfit,
+    is_array,
     leaves_of,
     map_leaves,
     moved,
@@ -49,7 +50,11 @@ Names = dict[Name, Any]
 
 @dataclass(slots=True)
 class Exit:
-    """What is known about a loop whose body has been recorded."""
+    """What is known about a loop whose body has been recorded.
+
+    Arrays that several names stand for stay one: `copies` are those of overwritten arrays, `alike` has the
+    memory of the first of several names by the identity of a carried leaf or of a value, `finals` the array
+    that stands for a memory after the loop."""
 
     trace: Trace
     site: Site
@@ -58,12 +63,16 @@ class Exit:
     live: Liveness
     loc: Location | None
     peeled: int
+    copies: list[tuple[View, SymbolicArray]] = field(default_factory=list)
+    alike: dict[int, Cell] = field(default_factory=dict)
+    finals: dict[int, SymbolicArray] = field(default_factory=dict)
 
     def close(self, mark: Mark, entry: Names, after: Names, before: Names | None) -> Names:
         """End the body and record the loop; the locals to assign. `before` has the locals before a first
         iteration that was recorded under the condition that it runs."""
         earlier = entry if before is None else before
         last = self.leave_last_values(earlier, after)
+        self.find_alike(mark, after, last)
         memory = self.leave_symbols(mark, last)
         self.leave_next_values(after)
         body = self.trace.end(self.site)
@@ -103,8 +112,54 @@ class Exit:
         storage = leaf.cells.tensor.storage
         if not any(isinstance(part, Cell) and part.view.tensor is storage for part in parts):
             return leaf
-        copied = copy(leaf)
-        return SymbolicArray(copied.cells, leaf.record, leaf.weak, leaf.is_scalar)
+        for view, known in self.copies:
+            if same_cells(view, leaf.cells):
+                return known
+            if view.tensor.storage is storage and not leaf.is_scalar and leaf.weak is None:
+                raise Unfit("several views of an array that it rebinds are used after it")
+        copied = SymbolicArray(copy(leaf).cells, leaf.record, leaf.weak, leaf.is_scalar)
+        self.copies.append((leaf.cells, copied))
+        return copied
+
+    def find_alike(self, mark: Mark, after: Names, last: Names) -> None:
+        """Note which names stand for one array at the end of an iteration: after the loop they still must."""
+        found: list[tuple[Cell, SymbolicArray, Any]] = []
+        for name, carry in self.carries.items():
+            news, _ = leaves_of(after[name])
+            for leaf, now, entry in zip(carry.leaves, news, carry.entry, strict=True):
+                if isinstance(leaf, Cell) and leaf.kind.is_array:
+                    self.find_first(leaf, now, entry, found)
+        for value in last.values():
+            for leaf in leaves_of(value)[0]:
+                if is_array(leaf):
+                    self.find_first(None, leaf, None, found)
+
+    def find_first(
+        self, cell: Cell | None, now: SymbolicArray, entry: Any, found: list[tuple[Cell, SymbolicArray, Any]]
+    ) -> None:
+        """Look for a carried array that `now` shows too; else add it to `found`, if it is carried itself."""
+        for first, other, start in found:
+            if other.cells.tensor.storage is not now.cells.tensor.storage:
+                continue
+            if not same_cells(other.cells, now.cells):
+                raise Unfit("several views of an array that it makes are used after it")
+            count = self.iterations.count
+            if cell is not None and not same(entry, start) and not self.trace.is_positive(count):
+                words = "arrays are one after the loop if it runs"
+                self.trace.require_decided(count, words)
+                raise Unfit(words)
+            self.alike[id(now) if cell is None else id(cell)] = first
+            return
+        if cell is not None:
+            found.append((cell, now, entry))
+
+    def final(self, leaf: Cell) -> SymbolicArray:
+        """What stands for a carried leaf after the loop, one object for names that stand for one array."""
+        first = self.alike.get(id(leaf), leaf)
+        if id(first) not in self.finals:
+            weak, is_scalar = first.kind.weak, first.kind.is_scalar
+            self.finals[id(first)] = SymbolicArray(first.view, self.trace, weak, is_scalar)
+        return self.finals[id(first)]
 
     def leave_symbols(self, mark: Mark, last: Names) -> dict[Symbol, View]:
         """Memory for the last values of the symbols that the body bound and that `last` mentions."""
@@ -211,8 +266,8 @@ class Exit:
                     return python_int(start + done * stride, self.trace)
                 case Moving(view=view):
                     return SymbolicArray(moved(view, ended), self.trace)
-                case Cell(kind=kind, view=view):
-                    return SymbolicArray(view, self.trace, kind.weak, kind.is_scalar)
+                case Cell():
+                    return self.final(leaf)
                 case None:
                     return before
 
@@ -220,9 +275,12 @@ class Exit:
         for symbol, view in memory.items():
             values[symbol] = self.trace.bind(view.load(()), symbol.lower, symbol.upper)
         names = {name: carry.value(at_end) for name, carry in self.carries.items()}
-        return names | {
-            name: map_leaves(v, lambda leaf: substituted(leaf, values)) for name, v in last.items()
-        }
+
+        def lasting(leaf: Any) -> Any:
+            first = self.alike.get(id(leaf))
+            return substituted(leaf, values) if first is None else self.final(first)
+
+        return names | {name: map_leaves(value, lasting) for name, value in last.items()}
 
     def note(self) -> None:
         """Say what became of the loop."""
