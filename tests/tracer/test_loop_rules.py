@@ -266,6 +266,58 @@ def test_names_of_enclosing_functions_are_carried() -> None:
     assert_like_numpy(program, (x10,))
 
 
+def in_a_dict(x: Any) -> Any:
+    state = {"total": x[0]}
+    for i in range(len(x)):
+        state["total"] = state["total"] * 2 + x[i]
+    return state
+
+
+def in_a_list(x: Any) -> Any:
+    state = [x[0], 1.0]
+    for i in range(len(x)):
+        state[0], state[1] = state[1], state[0] + x[i]
+    return state
+
+
+class Particle:
+    """An object whose attributes change."""
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+
+    def move(self, by: Any) -> None:
+        self.place = self.place + by
+
+
+def in_an_object(x: Any) -> Any:
+    particle = Particle(x[0])
+    for i in range(len(x)):
+        particle.move(x[i] * particle.place)
+    return particle.place
+
+
+def in_a_function(x: Any) -> Any:
+    total = x[0]
+
+    def add(value: Any) -> None:
+        nonlocal total
+        total = total * 2 + value
+
+    def add_all() -> None:
+        for i in range(len(x)):
+            add(x[i])
+
+    add_all()
+    return total
+
+
+@pytest.mark.parametrize("program", [in_a_dict, in_a_list, in_an_object, in_a_function])
+def test_what_containers_hold_is_carried(program: Callable[[Any], Any]) -> None:
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
 def kept_number(x: Any) -> Any:
     total = x[0]
     first = total
