@@ -78,8 +78,8 @@ class Exit:
         body = self.trace.end(self.site)
         for name, carry in self.carries.items():
             for leaf, value in zip(carry.leaves, carry.entry, strict=True):
-                self.tell_apart(name, leaf, value)
                 self.start(leaf, value)
+                self.tell_apart(name, leaf, value)
         self.trace.emit(Loop(self.iterations.symbol, *self.iterations.bounds(), body, self.loc))
         self.trace.gone(self.iterations.symbol, self.site)
         if before is not None:
@@ -196,6 +196,7 @@ class Exit:
         if not isinstance(leaf, Cell):
             return
         operand, dtype = as_operand(value, self.trace), leaf.kind.dtype
+        self.trace.renew(leaf.view.tensor)
         self.trace.store(leaf.view, lambda position: operand_at(operand, position, dtype))
         if not leaf.kind.is_array:
             self.trace.came_from(leaf.view.tensor, self.site)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import DTypeError, ShapeError
 from ..ir.dtype import I64
-from ..ir.expr import Apply, Const, Index
+from ..ir.expr import Apply, Cast, Const, Index
 from ..ir.index import Affine
 from ..ir.ops import OPS
 from .array import SymbolicArray
@@ -196,6 +196,8 @@ def _bound(value: Any, trace: Trace) -> Affine:
     found = as_affine(value, trace)
     if found is None and type(value) is bool:
         found = Affine.of(int(value))
+    if type(value) is SymbolicArray and value.weak is bool:
+        found = trace.bind(Cast(value.load(()), I64), 0, 2)
     if found is None:
         raise DTypeError(
             f"'{type(value).__name__}' object cannot be interpreted as an integer"

@@ -315,6 +315,11 @@ class Trace:
         self._perhaps_one.setdefault(one, {})[other] = reason
         self._perhaps_one.setdefault(other, {})[one] = reason
 
+    def renew(self, tensor: Tensor) -> None:
+        """The tensor is about to hold another array of the user's: what it was is not written by that."""
+        for other in self._perhaps_one.pop(tensor, {}):
+            self._perhaps_one[other].pop(tensor, None)
+
     def _separate(self, written: Tensor) -> None:
         for other, reason in self._perhaps_one.pop(written, {}).items():
             if not self.is_made_here(other):
