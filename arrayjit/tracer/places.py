@@ -93,23 +93,25 @@ class Places:
         return id(value) in self._known
 
     def _explore(self, name: str, value: Any) -> None:
-        waiting = [value]
+        waiting = [(name, value)]
         while waiting:
-            for part in reachable(waiting.pop()):
+            label, value = waiting.pop()
+            for part in reachable(value):
                 if id(part) in self._known or isinstance(part, _PLAIN):
                     continue
                 self._known.add(id(part))
                 if hasattr(type(part), "__next__"):
                     self.iterators.append(name)
                 elif isinstance(part, FunctionType):
-                    waiting += (*(part.__closure__ or ()), *(part.__defaults__ or ()), part.__kwdefaults__)
-                    self._parts.append((name, part))
+                    waiting += zip(part.__code__.co_freevars, part.__closure__ or (), strict=True)
+                    waiting += ((label, part.__defaults__), (label, part.__kwdefaults__))
+                    self._parts.append((label, part))
                 elif isinstance(part, MethodType):
-                    waiting.append(part.__func__)
+                    waiting.append((label, part.__func__))
                 else:
-                    self._parts.append((name, part))
+                    self._parts.append((label, part))
                     if isinstance(part, CellType):
-                        waiting += _items(part).values()
+                        waiting += ((label, value) for value in _items(part).values())
 
 
 def _items(part: Any) -> dict[Any, Any]:
@@ -133,7 +135,7 @@ def _items(part: Any) -> dict[Any, Any]:
 def _label(name: str, part: Any, key: Any) -> str:
     if isinstance(part, (list, deque, dict)):
         return f"{name}[{key!r}]"
-    return f"a variable of {name}" if isinstance(part, CellType) else f"{name}.{key}"
+    return name if isinstance(part, CellType) else f"{name}.{key}"
 
 
 def _put(part: Any, key: Any, value: Any) -> None:

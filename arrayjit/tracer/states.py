@@ -57,18 +57,18 @@ def record(trace: Trace, run: Callable[[], T]) -> Record[T]:
 def call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
     """The result of a function that runs any number of times. Raises UnsupportedError if it changes a
     variable, a container or an object, which happens once while tracing."""
-    places = Places({"an argument": arguments, "a variable": function})
+    name = getattr(function, "__name__", "a function")
+    places = Places({"its argument": arguments, name: function})
     before = places.read()
     result = function(*arguments)
     after = places.read()
     rebound = (
         name for name in {**before, **after} if not same(before.get(name, MISSING), after.get(name, MISSING))
     )
-    changed = next(rebound, None) or next(iter(places.iterators), None)
-    if changed is not None:
-        name = getattr(function, "__name__", "function")
+    changes = [f"changes {place}" for place in rebound] or ["may advance an iterator"] * len(places.iterators)
+    if changes:
         raise UnsupportedError(
-            f"{name} changes {changed}, but runs once while tracing, whatever the compiled function does",
+            f"{name} {changes[0]}, but it is traced once, however often the compiled function runs it",
             loc=user_location(),
             fix="return the new value instead; arrays may be written in place",
         )
