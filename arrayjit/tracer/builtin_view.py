@@ -9,24 +9,25 @@ import builtins
 import operator
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, reduce
 from types import FrameType
 from typing import Any
 
 from ..errors import DTypeError
-from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Expr, Index
+from ..ir.dtype import BOOL
+from ..ir.expr import Apply, Expr
 from ..ir.index import Affine
 from ..ir.ops import OPS
 from .array import SymbolicArray
 from .carries import kind_of
 from .conversions import CONVERSIONS, is_called, to_bool
+from .extents import greater, lesser
 from .integer import SymbolicInt, number, python_int
 from .kinds import choose, memory, put, truth
 from .numbers import as_affine
 from .registry import METHODS
 from .states import kind_in_state
-from .trace import Trace, current_trace, user_location
+from .trace import current_trace, user_location
 from .view import View
 
 __all__ = ["Builtins", "as_called"]
@@ -68,7 +69,7 @@ def _extreme(
         return plain(items, key=key, **options)
     integers = _integers(items)
     if integers is not None:
-        return python_int(_extreme_integer(op, integers, current_trace()), current_trace())
+        return python_int(reduce(greater if op == "maximum" else lesser, integers), current_trace())
     best = items[0]
     for item in items[1:]:
         best = _better(beats, item, best)
@@ -98,28 +99,6 @@ def _integers(items: list[Any]) -> list[Affine] | None:
         return None
     found = [as_affine(item, trace) for item in items]
     return [value for value in found if value is not None]
-
-
-def _extreme_integer(op: str, values: list[Affine], trace: Trace) -> Affine:
-    best = values[0]
-    for value in values[1:]:
-        gap = (value - best if op == "maximum" else best - value).bounds({})
-        if gap is not None and gap[0] >= 0:
-            best = value
-        elif gap is None or gap[1] > 0:
-            low, high = _range(op, value, best)
-            best = trace.bind(Apply(OPS[op], (Index(best), Index(value)), I64), low, high)
-    return best
-
-
-def _range(op: str, one: Affine, other: Affine) -> tuple[int | None, int | None]:
-    """The range of the greater or the smaller of two integers, as far as it is known."""
-    known = [bounds for value in (one, other) if (bounds := value.bounds({})) is not None]
-    lows, highs = [low for low, _ in known], [high for _, high in known]
-    both = len(known) == 2
-    if op == "maximum":
-        return max(lows, default=None), max(highs) + 1 if both else None
-    return min(lows) if both else None, min(highs) + 1 if highs else None
 
 
 def total(iterable: Any, /, start: Any = 0) -> Any:

@@ -41,21 +41,13 @@ _NOT_REPEATED = " (an extent of 1 is repeated only if it is known while tracing)
 
 
 def least(value: Affine) -> int | None:
-    """The smallest value by the ranges of the symbols; None when there is no bound."""
-    low = value.offset
-    for coefficient, symbol in value.terms:
-        last = None if symbol.upper is None else symbol.upper - 1
-        end = symbol.lower if coefficient > 0 else last
-        if end is None:
-            return None
-        low += coefficient * end
-    return low
+    """The smallest value that is known to be possible; None when there is no bound."""
+    return value.offset if value.is_constant else current_trace().limits.least(value)
 
 
 def most(value: Affine) -> int | None:
-    """The largest value by the ranges of the symbols; None when there is no bound."""
-    low = least(-value)
-    return None if low is None else -low
+    """The largest value that is known to be possible; None when there is no bound."""
+    return value.offset if value.is_constant else current_trace().limits.most(value)
 
 
 def is_at_least(value: Affine, low: int) -> bool:

@@ -83,7 +83,7 @@ class SymbolicInt:
         return self
 
     def __abs__(self) -> Any:
-        bounds = self.value.bounds({})
+        bounds = self.record.limits.between(self.value)
         if bounds is not None and bounds[0] >= 0:
             return self
         return METHODS["__abs__"](self)
@@ -162,7 +162,7 @@ def _divides(value: Affine, divisor: int) -> bool:
 
 def _bound_result(stem: str, left: Affine, right: Affine, trace: Trace) -> Affine | None:
     """A symbol for the result where its range is known and int64 holds it."""
-    mine, theirs = left.bounds({}), right.bounds({})
+    mine, theirs = trace.limits.between(left), trace.limits.between(right)
     if mine is None or theirs is None:
         return None
     if stem == "mul":
@@ -200,7 +200,7 @@ def _comparison(stem: str) -> Callable[[SymbolicInt, Any], Any]:
 
     def dunder(self: SymbolicInt, other: Any) -> Any:
         if type(other) in (int, SymbolicInt):
-            gap = (self.value - _affine(other)).bounds({})
+            gap = self.record.limits.between(self.value - _affine(other))
             answer = None if gap is None else decided[stem](*gap)
             if answer is not None:
                 return answer

@@ -80,6 +80,12 @@ class Iterations:
             return self.first, self.stop, self.step
         return Affine.of(0), self.groups, 1
 
+    def limits(self) -> tuple[Affine, Affine]:
+        """The symbol is from the first of these on, and below the second."""
+        if self.period > 1:
+            return Affine.of(0), self.groups
+        return (self.first, self.stop) if self.step > 0 else (self.stop + 1, self.first + 1)
+
     def symbol_after(self, iterations: Affine) -> Affine:
         """The symbol's value in the last of so many iterations; for none, one shift before the first."""
         return iterations - 1 if self.period > 1 else self.first + (iterations - 1) * self.step

@@ -229,7 +229,9 @@ def _bound(value: Affine, extent: Affine, past: int, trace: Trace, *, is_low: bo
         expr = as_expr(counted)
     kept = Apply(op("minimum"), (Apply(op("maximum"), (expr, Const(0, I64)), I64), as_expr(extent)), I64)
     highest = most(extent)
-    return trace.bind(kept, 0, None if highest is None else highest + 1)
+    bound = trace.bind(kept, 0, None if highest is None else highest + 1)
+    trace.limits.note(bound.symbols[0], ZERO, extent + 1)
+    return bound
 
 
 def _from_front(value: Affine, extent: Affine) -> Affine | None:
@@ -253,7 +255,10 @@ def _point(value: Affine, extent: Affine, axis: int, trace: Trace) -> Point:
         fix = f"use an index from {-extent} to {extent - 1}"
         raise IndexOutOfRange(words, loc=user_location(), fix=fix)
     counted = _from_front(value, extent)
-    return Point(trace.bind(_wrapped(value, extent), 0, most(extent)) if counted is None else counted)
+    if counted is None:
+        counted = trace.bind(_wrapped(value, extent), 0, most(extent))
+        trace.limits.note(counted.symbols[0], ZERO, extent)
+    return Point(counted)
 
 
 def _constant_positions(positions: np.ndarray, extent: Affine, axis: int) -> Many:

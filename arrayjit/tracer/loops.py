@@ -332,6 +332,7 @@ class _Rolled:
         raise Retrace({self.site: Reason(what, self.loc)})
 
     def _named(self, iterations: Iterations) -> Iterations:
+        self.trace.limits.note(iterations.symbol, *iterations.limits())
         self.trace.came_from(iterations.symbol, self.site)
         self.trace.runs_between(iterations.symbol, (iterations.first, iterations.stop))
         return iterations

@@ -13,10 +13,10 @@ from typing import Any
 
 from ..errors import DTypeError, ShapeError
 from ..ir.dtype import I64
-from ..ir.expr import Apply, Cast, Const, Index
+from ..ir.expr import Cast
 from ..ir.index import Affine
-from ..ir.ops import OPS
 from .array import SymbolicArray
+from .extents import ZERO, divided, greater, lesser
 from .integer import number, python_int
 from .loops import Counted, iterate
 from .numbers import as_affine
@@ -36,7 +36,7 @@ class Range(Counted):
         if abs(step) == 1:
             self.lo, self.hi, self.step = start, stop, step
         else:
-            self.lo, self.hi, self.step = Affine.of(0), _steps(start, stop, step, trace), 1
+            self.lo, self.hi, self.step = Affine.of(0), _steps(start, stop, step), 1
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -116,7 +116,7 @@ class Zipped(Counted):
         self.trace = parts[0].trace
         self.parts = parts
         counts = [part.count for part in parts]
-        self.lo, self.hi, self.step = Affine.of(0), _fewest(counts, strict, self.trace), 1
+        self.lo, self.hi, self.step = Affine.of(0), _fewest(counts, strict), 1
 
     def item(self, index: Affine) -> Any:
         return tuple(part.item(part.lo + index * part.step) for part in self.parts)
@@ -209,38 +209,23 @@ def _bound(value: Any, trace: Trace) -> Affine:
     return found
 
 
-def _steps(start: Affine, stop: Affine, step: int, trace: Trace) -> Affine:
+def _steps(start: Affine, stop: Affine, step: int) -> Affine:
     """How many steps lead from `start` to `stop`."""
-    span = (stop - start) * (1 if step > 0 else -1)
-    size = abs(step)
-    if span.is_constant:
-        return Affine.of(max(0, -(-span.offset // size)))
-    bounds = span.bounds({})
-    rounded = Apply(OPS["floor_divide"], (Index(span + (size - 1)), Const(size, I64)), I64)
-    count = Apply(OPS["maximum"], (rounded, Const(0, I64)), I64)
-    if bounds is None:
-        return trace.bind(count, 0)
-    return trace.bind(count, 0, max(0, -(-bounds[1] // size)) + 1)
+    span = stop - start if step > 0 else start - stop
+    return greater(divided(span + (abs(step) - 1), abs(step)), ZERO)
 
 
-def _fewest(counts: list[Affine], strict: bool, trace: Trace) -> Affine:
+def _fewest(counts: list[Affine], strict: bool) -> Affine:
     """The least of some counts. Raises ShapeError where `strict` and they differ."""
     least = counts[0]
     for number_, count in enumerate(counts[1:], 2):
-        gap = (count - least).bounds({})
-        if strict and (gap is None or gap != (0, 0)):
+        if strict and count != least:
             raise ShapeError(
                 f"zip() argument {number_} is not as long as the others",
                 loc=user_location(),
                 fix="give zip arrays of one length, or leave out strict=True",
             )
-        if gap is not None and gap[0] >= 0:
-            continue
-        if gap is not None and gap[1] <= 0:
-            least = count
-            continue
-        value = Apply(OPS["minimum"], (Index(least), Index(count)), I64)
-        least = trace.bind(value)
+        least = lesser(least, count)
     return least
 
 

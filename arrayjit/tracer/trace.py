@@ -26,6 +26,7 @@ from ..ir.ops import OPS, Op
 from ..ir.tensor import Tensor
 from ..ir.walk import walk
 from .foreign import element_strides
+from .limits import Limits
 from .retrace import Argument, Decisions, Origin, Reason, Retrace, Site, number_needed, positive
 from .state import Watch, has_state
 from .view import View
@@ -125,6 +126,7 @@ class Trace:
         self.pending: Retrace | None = None
         self.leaves: Sequence[Any] = ()
         self.running: list[Affine] = []
+        self.limits = Limits()
         self.is_open = True
         self.notes: list[str] = []
         self.selections: dict[int, Selection] = {}
@@ -346,7 +348,7 @@ class Trace:
 
     def is_positive(self, value: Affine) -> bool | None:
         """Whether the value is more than 0, as far as ranges tell or earlier runs decided to compile in."""
-        bounds = value.bounds({})
+        bounds = self.limits.between(value)
         if bounds is not None and (bounds[0] > 0 or bounds[1] <= 0):
             return bounds[0] > 0
         fact = positive(self, value)
@@ -360,7 +362,7 @@ class Trace:
 
     def not_negative(self, value: Affine) -> Affine:
         """The value, or 0 where it is less."""
-        bounds = value.bounds({})
+        bounds = self.limits.between(value)
         if bounds is not None and bounds[0] >= 0:
             return value
         clamped = Apply(OPS["maximum"], (Index(value), Const(0, I64)), I64)
@@ -402,8 +404,8 @@ class Trace:
     def loop(self, lo: Extent, hi: Extent) -> Iterator[Affine]:
         """Statements recorded inside stand in a loop over the index that this yields."""
         low, high = Affine.of(lo), Affine.of(hi)
-        first, last = low.bounds({}), high.bounds({})
-        symbol = Symbol("k", SymbolKind.LOOP, first and first[0], last and last[1])
+        symbol = Symbol("k", SymbolKind.LOOP, self.limits.least(low), self.limits.most(high))
+        self.limits.note(symbol, low, high)
         self.begin()
         body: tuple[Statement, ...] = ()
         try:
@@ -467,9 +469,9 @@ class Trace:
 
     def _room(self, extent: Affine) -> int:
         """The most that an extent can be. Raises Retrace or ConcretizationError where it is not known."""
-        bounds = extent.bounds({})
-        if bounds is not None:
-            return max(bounds[1], 0)
+        largest = self.limits.most(extent)
+        if largest is not None:
+            return max(largest, 0)
         self._require_ranges(extent)
         words = "the size of an array depends on a number that is known only when the compiled function runs"
         fix = "make the array as large as it may become, and use a slice of it"

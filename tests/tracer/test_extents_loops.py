@@ -212,3 +212,20 @@ def test_a_prefix_of_unknown_length_in_a_loop() -> None:
         with pytest.raises(IndexError, match="index is out of bounds for axis 0 with size 5"):
             jitted(positive(5), 6)
         assert jitted.stats().compiles == 1
+
+
+def test_what_the_bounds_of_loops_tell_is_not_computed() -> None:
+    def program(x: Any, y: Any) -> Any:
+        result = np.zeros_like(x)
+        n = x.shape[0]
+        for i in range(n):
+            for j in range(i + 1):
+                result[i] += x[j] * y[i - j] + x[j:i].sum() + y[j : n - i + j].max()
+        return result
+
+    x, y = np.arange(9.0), np.arange(9.0) % 4
+    text = arrayjit.jit(program).lower(x, y).as_text("assignments")
+    assert "check" not in text
+    assert "where" not in text
+    for target in ("interp", "sync_llvm"):
+        assert_near(arrayjit.jit(program, target=target)(x, y), program(x, y), 0.0)
