@@ -17,7 +17,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from ..errors import Location, UnsupportedError
 from ..ir.index import Affine
@@ -59,13 +59,15 @@ _MOST_ATTEMPTS = 12
 
 class Counted(ABC):
     """Items at the indices `range(lo, hi, step)`, where `step` is 1 or -1. With `rolled` they may only be
-    taken by a recorded loop."""
+    taken by a recorded loop. What is an iterator in Python (`once`) gives its items only once."""
 
     trace: Trace
     lo: Affine
     hi: Affine
     step: int
     rolled: bool = False
+    once: bool = False
+    taken: Literal["not", "partly", "all"] = "not"
 
     @abstractmethod
     def item(self, index: Affine) -> Any:
@@ -78,13 +80,28 @@ class Counted(ABC):
         return Affine.of(max(span.offset, 0)) if span.is_constant else span
 
     def __iter__(self) -> Iterator[Any]:
+        if self.once and self.taken != "not":
+            return self.again()
+        self.taken = "partly"
         return iterate(self, sys._getframe(1))
+
+    def again(self) -> Iterator[Any]:
+        """What is left of an iterator: nothing, if its items were all taken."""
+        if self.taken == "all":
+            return iter(())
+        raise UnsupportedError(
+            "an iterator of which some items were taken is used again",
+            loc=user_location(),
+            fix="make a new one: call enumerate, zip or reversed again",
+        )
 
     def items(self) -> Iterator[Any]:
         """The items one by one; how many there are must be known while tracing."""
         fix = "take the number of items from the shape of an argument, or use a `for` statement"
         count = number(self.count, self.trace, "how many items there are", fix)
-        return (self.item(self.lo + n * self.step) for n in range(count))
+        for n in range(count):
+            yield self.item(self.lo + n * self.step)
+        self.taken = "all"
 
 
 def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
@@ -94,6 +111,7 @@ def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
         return items.items()
     count, trace = items.count, items.trace
     if trace.is_positive(count) is False:
+        items.taken = "all"
         return iter(())
     site = Site(frame.f_code, offset)
     reason = trace.decisions.unrolled.get(site)
@@ -178,6 +196,7 @@ class _Rolled:
             else:
                 self.unroll("what it changes is of another kind in each iteration")
             self.exit()
+            self.items.taken = "all"
             self.may_leave = True
             for index in self.iterations.remainder():
                 yield self.items.item(index)

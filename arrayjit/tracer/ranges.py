@@ -100,6 +100,8 @@ class Rows(Counted):
 class Numbered(Counted):
     """`enumerate(items, start)`."""
 
+    once = True
+
     def __init__(self, items: Counted, start: Affine) -> None:
         self.trace, self.lo, self.hi, self.step = items.trace, items.lo, items.hi, items.step
         self.of, self.start = items, start
@@ -111,6 +113,8 @@ class Numbered(Counted):
 
 class Zipped(Counted):
     """`zip` of counted items, as many as the fewest."""
+
+    once = True
 
     def __init__(self, parts: list[Counted], strict: bool) -> None:
         self.trace = parts[0].trace
@@ -124,6 +128,8 @@ class Zipped(Counted):
 
 class Backwards(Counted):
     """`reversed` of counted items."""
+
+    once = True
 
     def __init__(self, items: Counted) -> None:
         self.trace, self.of = items.trace, items

@@ -51,6 +51,9 @@ _NOT_THE_USERS = (
 TEMPORARY = "t"
 """The label of arrays that the user did not name."""
 
+MOST_STATEMENTS = 100_000
+"""Longer records would take minutes to compile."""
+
 _LOOP_NAMES = "ijklmnpq"
 _UNDECIDED = Decisions()
 
@@ -131,6 +134,7 @@ class Trace:
         self.notes: list[str] = []
         self.selections: dict[int, Selection] = {}
         self._scopes = [Scope()]
+        self._recorded = 0
         self._origins: dict[Symbol | Tensor, Origin] = {}
         self._ends: dict[Symbol, tuple[Affine, Affine]] = {}
         self._gone: dict[Symbol | Tensor, Site | Reason] = {}
@@ -153,6 +157,14 @@ class Trace:
     def emit(self, statement: Statement) -> None:
         if self.pending is not None:
             raise self.pending
+        self._recorded += 1
+        if self._recorded > MOST_STATEMENTS:
+            raise UnsupportedError(
+                f"the function makes more than {MOST_STATEMENTS:,} operations on arrays",
+                loc=user_location(),
+                details=("loops that have to be unrolled count with each iteration; see explain()",),
+                fix="let loops run over range(...) or arrays, with bodies that do the same in each iteration",
+            )
         self.statements.append(statement)
         if isinstance(statement, Assign):
             storage = statement.into.storage
