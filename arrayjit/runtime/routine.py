@@ -122,18 +122,19 @@ class Routine:
         return f"Routine({self.name!r} on {self.context.device.name})"
 
 
-_ERRORS: Mapping[str, type[UserError]] = {
-    "IndexError": IndexOutOfRange,
-    "OverflowError": IntegerOverflow,
-    "UnboundLocalError": UnboundName,
-    "ValueError": NumberError,
-    "ZeroDivisionError": DivisionByZero,
+_ERRORS: Mapping[str, tuple[type[UserError], str]] = {
+    "IndexError": (IndexOutOfRange, "keep indices within the axis, as np.clip(i, 0, n - 1) does"),
+    "OverflowError": (IntegerOverflow, "use NumPy integers, which wrap around, or floats"),
+    "UnboundLocalError": (UnboundName, "give the name a value before the loop"),
+    "ValueError": (NumberError, "check the numbers and sizes that this line takes, before the call"),
+    "ZeroDivisionError": (DivisionByZero, "divide NumPy numbers, which give inf and nan: np.float64(x) / y"),
 }
 
 
 def _exception(failure: Failure) -> Exception:
     """The error that a failure stands for, with the user's line."""
-    kind = _ERRORS.get(failure.exception)
+    kind, fix = _ERRORS.get(failure.exception, (None, ""))
     if kind is None:
         return CompilerBug(f"no error stands for {failure.exception!r}", stage="runtime")
-    return kind(failure.message, loc=Location(failure.file, failure.line) if failure.file else None)
+    loc = Location(failure.file, failure.line) if failure.file else None
+    return kind(failure.message, loc=loc, fix=fix)

@@ -81,8 +81,9 @@ class Kind:
         if self.weak is not None:
             return f"a Python {self.weak.__name__}"
         if self.is_scalar:
-            return f"a {self.dtype} number"
-        return f"a {self.dtype} array of shape ({', '.join(map(str, self.shape))})"
+            return f"a NumPy {self.dtype.name}"
+        shape = ",".join(map(str, self.shape)) + ("," if len(self.shape) == 1 else "")
+        return f"an array of {self.dtype.name} and shape ({shape})"
 
     def holds(self, number: Any) -> bool:
         """Whether a scalar of another kind keeps its value as one of this kind."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import linecache
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import GeneratorType, MethodType
@@ -154,6 +155,7 @@ def _run(
 ) -> tuple[list[SymbolicArray], Structure]:
     """Run the function: the leaves of its result and their structure."""
     positional, keywords = arguments.values(namespace.of)
+    here = _definition(function)
     try:
         result = namespace.root(_with_code(function))(*positional, **keywords)
         if trace.pending is not None:
@@ -168,13 +170,17 @@ def _run(
         changed = [f"assigns {name}" for name in namespace.leave()]
         changed += [f"changes a {type(value).__name__}" for value in trace.restore_watched()]
     for change in changed:
-        raise once_for_many_calls(change, _definition(function))
-    arguments.require_unchanged(positional, keywords)
-    _require_steady_captures(trace)
+        raise once_for_many_calls(change, here)
+    arguments.require_unchanged(positional, keywords, here)
+    _require_steady_captures(trace, here)
     leaves, structure = flatten(result, _is_result_leaf)
     for constant in statics(structure):
-        _require_no_traces(constant)
-    return [_settled(leaf, leaves) for leaf in leaves], structure
+        _require_no_traces(constant, here)
+    try:
+        return [_settled(leaf, leaves) for leaf in leaves], structure
+    except UserError as error:
+        error.loc = here
+        raise
 
 
 def call_inline(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -199,12 +205,12 @@ def _is_result_leaf(value: Any) -> bool:
     return type(value) in (SymbolicArray, SymbolicInt) or issubclass(type(value), np.ndarray)
 
 
-def _require_no_traces(constant: Any) -> None:
+def _require_no_traces(constant: Any, loc: Location | None) -> None:
     """A part of the result that is the same at each call: it must hold nothing of this one."""
     if any(type(part) in (SymbolicArray, SymbolicInt, GeneratorType) for part in reachable(constant)):
         raise UnsupportedError(
             f"the function returns a {type(constant).__name__} that holds traced values",
-            loc=user_location(),
+            loc=loc,
             fix="return arrays, numbers, and tuples, lists, dicts, namedtuples or dataclasses of them",
         )
 
@@ -254,19 +260,24 @@ def _array(operand: Operand) -> SymbolicArray:
     return operand
 
 
-def _require_steady_captures(trace: Trace) -> None:
+def _require_steady_captures(trace: Trace, loc: Location | None) -> None:
     for array in trace.changed_while_recorded():
         raise UnsupportedError(
             f"a NumPy array of shape {array.shape} was read by traced code and changed by plain code",
-            loc=user_location(),
+            loc=loc,
             fix="create the array inside the jitted function, or in a function (not a method) that it calls",
         )
 
 
 def _definition(function: Callable[..., Any]) -> Location | None:
-    """The line where a function begins."""
+    """The line where a function begins, after its decorators."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return None if code is None else Location(code.co_filename, code.co_firstlineno, code.co_name)
+    if code is None:
+        return None
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+    head = f"def {code.co_name}("
+    decorators = next((n for n, line in enumerate(lines) if line.lstrip().startswith(head)), 0)
+    return Location(code.co_filename, code.co_firstlineno + decorators, code.co_name)
 
 
 def _constants(extents: Sequence[Affine]) -> tuple[int, ...]:

@@ -18,12 +18,14 @@ from ..ir.index import Affine
 from ..ir.ops import OPS
 from .registry import METHODS
 from .retrace import number_needed
+from .rewrites import instead_of_condition
 from .trace import Trace, user_location
 
 __all__ = ["SymbolicInt", "number", "python_int"]
 
 _BOUND = {"mul": "multiply", "floordiv": "floor_divide", "mod": "remainder"}
 _LARGEST = 2**62
+_NO_TEXT = "print it after the call; keep what it would name in an array, and index that"
 
 
 @final
@@ -44,7 +46,7 @@ class SymbolicInt:
         return int
 
     def __index__(self) -> NoReturn:
-        self._needed("as a number", "use it in slices, indices and arithmetic only, or loop over constants")
+        self._needed("as a number", "index an array instead of a list, np.array(items)[i]")
 
     def __int__(self) -> int:
         return self.__index__()
@@ -53,7 +55,8 @@ class SymbolicInt:
         self._needed("as a float", "multiply by 1.0")
 
     def __bool__(self) -> NoReturn:
-        self._needed("whether it is true", "use np.where(condition, a, b)")
+        fix = instead_of_condition(user_location()) or "use np.where(condition, a, b)"
+        self._needed("whether it is true", fix)
 
     def __hash__(self) -> int:
         self._needed("as a key", "keep the values in an array, and index it")
@@ -62,11 +65,11 @@ class SymbolicInt:
         return self
 
     def __format__(self, spec: str) -> str:
-        self._needed("as text", "print the result after the call")
+        self._needed("as text", _NO_TEXT)
 
     def __repr__(self) -> str:
         if self.record.is_open:
-            self._needed("as text", "print the result after the call")
+            self._needed("as text", _NO_TEXT)
         return f"<traced int {self.value}>"
 
     def __getattr__(self, name: str) -> Any:

@@ -135,7 +135,8 @@ def _unrolled(items: Counted, reason: Reason) -> Iterator[Any]:
             f"this loop cannot be recorded once, because {reason.what}",
             loc=reason.loc,
             details=(f"the loop at {user_location()} has {count} iterations; {limit}",),
-            fix=reason.fix or "write the body so that it does the same in each iteration",
+            fix=reason.fix
+            or "do the same in each iteration, and keep results in an array made before: out[i] = ...",
         )
     items.trace.note(f"{user_location()}: unrolled, because {reason.what}")
     return items.items()

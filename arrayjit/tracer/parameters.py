@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, UnsupportedError
+from ..errors import DTypeError, Location, UnsupportedError
 from ..ir.assign import Access
 from ..ir.dtype import DType, from_numpy
 from ..ir.index import Affine, Symbol, affine
@@ -78,7 +78,7 @@ class Arguments:
                 values.append(unflatten(structure, [next(remaining) for _ in range(count)]))
         return values[: self._count], dict(zip(self._keywords, values[self._count :], strict=True))
 
-    def require_unchanged(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def require_unchanged(self, args: Sequence[Any], kwargs: Mapping[str, Any], loc: Location | None) -> None:
         """Raise if the function changed a list, dict or object that it was called with: the caller's own
         would stay as it is."""
         leaves: list[Any] = []
@@ -94,7 +94,7 @@ class Arguments:
         if not same or structures != self._structures:
             raise UnsupportedError(
                 "the function changes a list, dict or object that was passed to it",
-                loc=user_location(),
+                loc=loc,
                 fix="return the new value instead; arrays may be written in place",
             )
 

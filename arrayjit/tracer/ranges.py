@@ -206,11 +206,9 @@ def _bound(value: Any, trace: Trace) -> Affine:
         found = trace.bind(Cast(value.load(()), I64), 0, 2)
     if found is None:
         raise DTypeError(
-            f"'{type(value).__name__}' object cannot be interpreted as an integer"
-            if not isinstance(value, SymbolicArray)
-            else f"a bound of range is a traced {value!r}",
+            f"'{value.__class__.__name__}' object cannot be interpreted as an integer",
             loc=user_location(),
-            fix="use integers as bounds",
+            fix="use integers as bounds: n // 2, len(x), int(x[0])",
         )
     return found
 

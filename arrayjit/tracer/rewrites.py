@@ -30,6 +30,8 @@ def instead_of_condition(loc: Location | None) -> str:
         if isinstance(node, (ast.While, ast.If, ast.IfExp, ast.Assert)) and _covers(node.test, loc):
             return _instead_of_choice(node)
     for node in nodes:
+        if isinstance(node, ast.comprehension) and any(_covers(test, loc) for test in node.ifs):
+            return "select with a mask instead: x[condition]"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS:
             return f"use {_CALLS[node.func.id]}"
         if _is_logical(node):
@@ -59,7 +61,9 @@ def _nodes_at(loc: Location | None) -> Iterator[ast.AST]:
         return
     scopes = [node for node in ast.walk(tree) if _covers(node, loc) and _is_function(node, loc.function)]
     for scope in scopes or [tree]:
-        yield from (node for node in ast.walk(scope) if _covers(node, loc))
+        yield from (
+            node for node in ast.walk(scope) if _covers(node, loc) or isinstance(node, ast.comprehension)
+        )
 
 
 def _is_function(node: ast.AST, name: str) -> bool:

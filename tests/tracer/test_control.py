@@ -186,7 +186,7 @@ def test_numbers_of_different_types_are_refused():
         return arrayjit.cond(x[0] > 0, lambda: x[0], lambda: x.astype("f4")[0])
 
     words = refused(function, HIGH, error=DTypeError)
-    assert "a f64 number from one side and a f32 number from the other" in words
+    assert "a NumPy float64 from one side and a NumPy float32 from the other" in words
 
 
 def test_a_number_that_the_other_side_cannot_hold_is_refused():
@@ -573,9 +573,9 @@ def test_inside_a_for_loop():
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (lambda s: (s[0].astype("f4"), s[1] + 1), "state[0] of arrayjit.while_loop is a f64 array"),
-        (lambda s: (s[0][1:], s[1] + 1), "of shape (2)"),
-        (lambda s: (s[0].sum(), s[1] + 1), "a f64 number after it"),
+        (lambda s: (s[0].astype("f4"), s[1] + 1), "state[0] of arrayjit.while_loop is an array of float64"),
+        (lambda s: (s[0][1:], s[1] + 1), "shape (2,) after it"),
+        (lambda s: (s[0].sum(), s[1] + 1), "a NumPy float64 after it"),
         (lambda s: (s[0], s[1] + 1, 0), "returns another structure than it gets"),
         (lambda s: [s[0], s[1] + 1], "tuple(value, value) and list(value, value)"),
         (lambda s: s[0], "another structure"),
