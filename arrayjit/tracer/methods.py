@@ -6,16 +6,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..errors import DTypeError, UnsupportedError
+from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..ir.dtype import BOOL, F64, I64, DType, from_numpy
 from ..ir.expr import Expr
 from ..ir.index import Affine
 from .array import SymbolicArray, describe
 from .elementwise import as_operand, cast, convert, copy
-from .extents import ONE, agree, numbers
+from .extents import ONE, agree
 from .indexing import getitem, setitem
 from .layout import is_laid_out
 from .registry import method
+from .reshaping import flat
 from .trace import current_trace, user_location
 
 __all__ = ["astype", "fill", "item"]
@@ -58,13 +59,16 @@ def fill(self: SymbolicArray, value: Any) -> None:
 
 
 @method("item")
-def item(self: SymbolicArray, *position: int) -> SymbolicArray:
+def item(self: SymbolicArray, *position: Any) -> SymbolicArray:
     """The only element, or the one at `position`, as a Python scalar."""
     trace = current_trace()
     as_operand(self, trace)
-    if len(position) == 1 and self.ndim > 1:
-        shape = numbers(self.cells.shape, "an extent of the array that item counts through")
-        position = tuple(int(part) for part in np.unravel_index(position[0], shape))
+    if len(position) == 1 and isinstance(position[0], tuple):
+        position = position[0]
+    if len(position) not in (0, 1, self.ndim):
+        raise ShapeError(
+            "incorrect number of indices for array", loc=user_location(), details=(describe(self),)
+        )
     words = "can only convert an array of size 1 to a Python scalar"
     if not position and not all(agree(extent, ONE, words) for extent in self.cells.shape):
         raise UnsupportedError(
@@ -73,7 +77,10 @@ def item(self: SymbolicArray, *position: int) -> SymbolicArray:
             details=(describe(self),),
             fix="give the position: x.item(i, j)",
         )
-    element = getitem(self, position or (0,) * self.ndim) if self.ndim else self
+    if len(position) == 1:
+        element = getitem(flat(self), position)
+    else:
+        element = getitem(self, position or (0,) * self.ndim)
     weak, kind = _python_type(self.element_type)
 
     def cell(_: tuple[Affine, ...]) -> Expr:

@@ -1,4 +1,4 @@
-"""`argmax` and `argmin`: where the greatest or the least value stands first.
+"""`argmax` and `argmin`: where the greatest or the least value stands first; and `unravel_index`.
 
 One pass finds the value, another the first position that holds it. Along a long axis the first pass keeps
 the value of every block, so that the second reads the blocks' values and one block only.
@@ -19,11 +19,11 @@ from ..ir.index import Affine, Symbol, affine, row_major_strides
 from ..ir.ops import Op, op
 from .array import SymbolicArray, describe
 from .elementwise import as_array, cast, elementwise, operand_at
-from .extents import is_at_least, numbers, product, require_at_least
+from .extents import ZERO, is_at_least, numbers, product, require_at_least
 from .gathering import gather
 from .indexing import getitem
-from .integer import number
-from .operands import deliver, is_true, reduced_axes, result_of
+from .integer import number, python_int
+from .operands import deliver, is_true, reduced_axes, refuse, result_of, shape_of
 from .reductions import accumulate_over
 from .registry import implements, method
 from .reshaping import ravel
@@ -78,6 +78,29 @@ def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, ke
         result = _search(moved, accumulate_over(operation, flat, over, flat.element_type), NOWHERE)
     result = result_of(result.cells)
     return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)
+
+
+@implements(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[SymbolicArray, ...]:
+    """The positions along each axis of those counted through all of them."""
+    refuse("np.unravel_index", "use order='C' or 'F'", order=None if order in ("C", "F") else order)
+    extents = shape_of(shape)
+    size = product(extents)
+    words = f"index is out of bounds for array with size {size}"
+    rest = as_array(indices)
+    for relation, limit in (("greater_equal", ZERO), ("less", size)):
+        inside = elementwise(op(relation), rest, python_int(limit, rest.record))
+        rest.record.check(inside.cells.shape, inside.load, "ValueError", words)
+    found = []
+    for extent in extents if order == "F" else reversed(extents):
+        by = python_int(extent, rest.record)
+        found.append(_counted(elementwise(op("remainder"), rest, by)))
+        rest = elementwise(op("floor_divide"), rest, by)
+    return tuple(found if order == "F" else reversed(found))
+
+
+def _counted(positions: SymbolicArray) -> SymbolicArray:
+    return positions if positions.element_type is I64 else cast(positions, I64)
 
 
 def _search(array: SymbolicArray, value: SymbolicArray, otherwise: int) -> SymbolicArray:

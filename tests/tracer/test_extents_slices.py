@@ -63,6 +63,8 @@ READS_OF_MATRICES: dict[str, Program] = {
     "with a new axis": lambda a, k: (a[:k, None, 0] - a[None, :k, 0]).sum(),
     "with positions": lambda a, k: a[[0, 2], k:].sum(axis=1),
     "an element": lambda a, k: a[k, k],
+    "an item": lambda a, k: (a.item(k), a.item(k, 1), a.item((1, k))),
+    "an item of all": lambda a, k: a.item(3 * k) + a[:1, :1].item(),
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from harness import assert_same
 
 import arrayjit
 from arrayjit.tracer.positions import BLOCK, MANY
@@ -61,3 +62,29 @@ def test_positions_are_numpys(program: Callable[[np.ndarray], np.ndarray], x: np
     got, wanted = arrayjit.jit(program)(x), program(x)
     assert np.array_equal(got, wanted)
     assert np.asarray(got).dtype == np.asarray(wanted).dtype
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(3, 4), (12,), (2, 3, 2), 12], ids=str)
+@pytest.mark.parametrize(
+    "counted",
+    [5, np.int64(7), np.array([0, 3, 11]), np.array([[1, 2], [3, 4]], np.uint8)],
+    ids=["int", "int64", "vector", "uint8 matrix"],
+)
+def test_positions_along_axes(counted: int | np.ndarray, shape: int | tuple[int, ...], order: str) -> None:
+    def program(indices: int | np.ndarray) -> tuple[np.ndarray, ...]:
+        return np.unravel_index(indices, shape, order)
+
+    assert_same(arrayjit.jit(program)(counted), program(counted))
+
+
+@pytest.mark.parametrize("beyond", [-1, 12])
+def test_positions_beyond_the_last(beyond: int) -> None:
+    with pytest.raises(ValueError, match="index is out of bounds for array with size 12"):
+        arrayjit.jit(lambda i: np.unravel_index(i, (3, 4)))(np.array([3, beyond]))
+
+
+def test_the_position_of_the_greatest_value() -> None:
+    table = values(6, 7)
+    found = arrayjit.jit(lambda x: np.unravel_index(x.argmax(), x.shape))(table)
+    assert table[found] == table.max()
