@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..errors import DTypeError, ShapeError
 from ..ir.dtype import BOOL, F64, I64, DType, from_numpy
 from ..ir.expr import Apply, Cast, Expr, Index, constant
 from ..ir.index import Affine
@@ -27,6 +27,7 @@ from .elementwise import (
     constant_array,
     convert,
     elementwise,
+    is_traced,
     operand_at,
 )
 from .extents import ZERO, divided, greater, lesser
@@ -38,6 +39,7 @@ from .numbers import as_affine, integer_of
 from .operands import arrays_of, common_dtype, element_type, is_given, refuse, remapped, shape_of
 from .registry import CREATION, creates, implements
 from .reshaping import flat
+from .retrace import number_needed
 from .shaping import broadcast_to, diagonal, insert_axes, moveaxis
 from .trace import current_trace, user_location
 
@@ -186,7 +188,7 @@ def arange(
     refuse("np.arange", _FIX, device=device, like=like)
     first, last = (0, start) if stop is None else (start, stop)
     stride = 1 if step is None else step
-    if any(type(value) in (SymbolicArray, SymbolicInt) for value in (first, last, stride)):
+    if is_traced((first, last, stride)):
         return _traced_range(first, last, stride, dtype)
     if stride == 0:
         raise _no_range()
@@ -207,9 +209,10 @@ def _traced_range(first: Any, last: Any, stride: Any, dtype: Any) -> SymbolicArr
     ends = [as_affine(value, trace) for value in (first, last)]
     step = as_affine(stride, trace)
     if step is None or None in ends:
-        words = "np.arange of traced floats makes an array whose length is known only when it runs"
-        fix = "name the arguments in static_argnames, or use np.arange(n) * step"
-        raise UnsupportedError(words, loc=user_location(), fix=fix)
+        given = [as_operand(value, trace) for value in (first, last, stride)]
+        needed = [value.load(()) for value in given if type(value) is SymbolicArray]
+        words = "the numbers that np.arange counts floats between must be known while tracing"
+        number_needed(trace, needed, words, user_location(), fix="use np.arange(n) * step")
     by = number(step, trace, "the step of np.arange")
     if by == 0:
         raise _no_range()
@@ -437,7 +440,7 @@ def _items(value: Any) -> Iterator[Any]:
 
 
 def _holds_array(value: Any) -> bool:
-    return any(type(item) is SymbolicArray or isinstance(item, np.ndarray) for item in _items(value))
+    return any(is_traced(item) or isinstance(item, np.ndarray) for item in _items(value))
 
 
 def _fresh(array: SymbolicArray, dtype: DType, order: str) -> SymbolicArray:

@@ -44,6 +44,7 @@ __all__ = [
     "convert",
     "copy",
     "elementwise",
+    "is_traced",
     "operand_at",
     "store",
     "views_of",
@@ -288,7 +289,7 @@ def _captured(array: np.ndarray, trace: Trace) -> SymbolicArray:
 
 def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
     """A (nested) list as an array; the elements are broadcast against none: their shapes must agree."""
-    if not any(_is_traced(value) for value in values):
+    if not is_traced(values):
         return _captured(np.asarray(values), trace)
     parts = [as_operand(value, trace) for value in values]
     dtype = _common_dtype(parts)
@@ -308,10 +309,11 @@ def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
     return SymbolicArray(whole, trace)
 
 
-def _is_traced(value: Any) -> bool:
+def is_traced(value: Any) -> bool:
+    """Whether the value is known only when the compiled function runs, or a list or tuple that holds such."""
     if type(value) in (SymbolicArray, SymbolicInt):
         return True
-    return isinstance(value, (list, tuple)) and any(_is_traced(item) for item in value)
+    return isinstance(value, (list, tuple)) and any(is_traced(item) for item in value)
 
 
 def _common_dtype(parts: Sequence[Operand]) -> DType:

@@ -12,7 +12,7 @@ from ..ir.index import Affine, Extent, Symbol
 from ..ir.ops import op
 from .array import SymbolicArray
 from .elementwise import broadcast, operand_at
-from .keys import Item, Many, New, Point, Span
+from .keys import Item, Many, New, Point, Span, Steps
 from .trace import Trace
 from .view import View
 
@@ -57,8 +57,8 @@ def part(view: View, items: Sequence[Item]) -> View:
                 shape.append(extent)
                 axes.append(Symbol("i"))
                 position.append(start + Affine.of(axes[-1]) * step)
-            case Many():
-                raise AssertionError("cells chosen by an array are no view")
+            case Steps() | Many():
+                raise AssertionError("cells at computed positions are no view")
     return view.remap(shape, tuple(axes), position)
 
 
@@ -98,6 +98,8 @@ def gathered(array: SymbolicArray, items: Sequence[Item], trace: Trace) -> Symbo
                     index.append(Index(at))
                 case Span(start=start, step=step):
                     index.append(Index(start + next(free) * step))
+                case Steps():
+                    raise AssertionError("a step that is not known is read one position at a time")
                 case Many():
                     index.append(operand_at(arrays[n], picked, I64))
         return gather(array.cells, index)

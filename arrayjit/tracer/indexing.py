@@ -19,10 +19,10 @@ from .compaction import compacted
 from .elementwise import Operand, as_operand, check_fits, convert, operand_at
 from .extents import ONE, ZERO, is_repeatable, shape_text
 from .gathering import chosen_shape, gathered, part
-from .keys import Item, Many, Point, Span, parse_key, require_mask_shape, too_many_indices
+from .keys import Item, Many, Point, Span, Steps, parse_key, require_mask_shape, too_many_indices
 from .masked import where_selected
 from .registry import method
-from .scatter import scatter
+from .scatter import scatter, scatter_steps, stepped_shape
 from .trace import Body, Trace, current_trace, user_location
 from .view import View
 
@@ -76,7 +76,15 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
         if selected is not None:
             _assign_where(array, mask, selected, trace)
             return
-    items, _ = parse_key(array, key, trace)
+    items, _ = parse_key(array, key, trace, counts=True)
+    if sum(isinstance(item, Steps) for item in items) == 1 and not any(
+        isinstance(item, Many) for item in items
+    ):
+        shape = stepped_shape(items)
+        scatter_steps(array, items, _fitted(operand, shape, _unfit(operand, shape)), _write, trace)
+        return
+    if any(isinstance(item, Steps) for item in items):
+        items, _ = parse_key(array, key, trace)
     if not any(isinstance(item, Many) for item in items):
         _assign(part(array.cells, items), operand, trace)
         return
@@ -114,9 +122,7 @@ def _assign(target: View, operand: Operand, trace: Trace) -> None:
     """Write an operand into every cell of a view, broadcast as assignment broadcasts."""
     if type(operand) is SymbolicArray and _same_cells(operand.cells, target):
         return
-    given, wanted = shape_text(_shape(operand)), shape_text(target.shape)
-    words = f"could not broadcast input array from shape {given} into shape {wanted}"
-    fitted = _fitted(operand, target.shape, words)
+    fitted = _fitted(operand, target.shape, _unfit(operand, target.shape))
     dtype = target.tensor.dtype
     trace.store(target, lambda position: operand_at(fitted, position, dtype))
 
@@ -171,6 +177,11 @@ def _fitted(operand: Operand, wanted: Sequence[Affine], words: str) -> Operand:
         return operand
     spans = [Span(ZERO, 1, extent) for extent in rest]
     return SymbolicArray(part(operand.cells, [*[Point(ZERO)] * extra, *spans]), operand.record)
+
+
+def _unfit(operand: Operand, wanted: Sequence[Affine]) -> str:
+    given = shape_text(_shape(operand))
+    return f"could not broadcast input array from shape {given} into shape {shape_text(wanted)}"
 
 
 def _mismatch(given: Sequence[Affine], wanted: Sequence[Affine]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from ..errors import ConcretizationError, IndexOutOfRange, ShapeError, UnsupportedError
+from ..errors import IndexOutOfRange, ShapeError, UnsupportedError
 from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Const, Expr, Index
 from ..ir.index import Affine, Extent, affine
@@ -21,14 +21,24 @@ from ..ir.ops import op
 from .array import SymbolicArray, describe
 from .bounds import require_integers, within
 from .compaction import nonzero
-from .elementwise import as_operand, constant_array
+from .elementwise import as_operand, constant_array, is_traced
 from .extents import ZERO, agree, as_expr, divided, greater, is_at_least, most, require_at_least
 from .integer import number
 from .numbers import as_affine, integer_of
 from .trace import Trace, current_trace, user_location
 from .view import View
 
-__all__ = ["Item", "Many", "New", "Point", "Span", "parse_key", "require_mask_shape", "too_many_indices"]
+__all__ = [
+    "Item",
+    "Many",
+    "New",
+    "Point",
+    "Span",
+    "Steps",
+    "parse_key",
+    "require_mask_shape",
+    "too_many_indices",
+]
 
 _VALID = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays "
@@ -57,6 +67,15 @@ class Point:
     at: Affine
 
 
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """As `Span`, of a positive step that is known when the compiled function runs: no affine view."""
+
+    start: Affine
+    step: Affine
+    extent: Affine
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Many:
     """Cells of an axis chosen by integers in range: known now (`constant`), or computed (`traced`)."""
@@ -79,11 +98,14 @@ class Many:
         return SymbolicArray(View.whole(trace.capture(self.constant)), trace)
 
 
-Item = Union[Span, New, Point, Many]
+Item = Union[Span, Steps, New, Point, Many]
 
 
-def parse_key(array: SymbolicArray, key: Any, trace: Trace) -> tuple[list[Item], bool]:
-    """The items of a key, and whether it had an Ellipsis."""
+def parse_key(
+    array: SymbolicArray, key: Any, trace: Trace, *, counts: bool = False
+) -> tuple[list[Item], bool]:
+    """The items of a key, and whether it had an Ellipsis. Slices of computed steps are `Steps` where the
+    caller `counts` through them; else their steps must be known while tracing."""
     parts = [_part(part, trace) for part in (key if isinstance(key, tuple) else (key,))]
     ellipses = sum(1 for part in parts if part is Ellipsis)
     if ellipses > 1:
@@ -103,7 +125,7 @@ def parse_key(array: SymbolicArray, key: Any, trace: Trace) -> tuple[list[Item],
             items += [Span(Affine.of(0), 1, array.cells.shape[place]) for place in rest]
             axis = rest.stop
         else:
-            items += _items(array, axis, part, trace)
+            items += _items(array, axis, part, trace, counts)
             axis += _width(part)
     return items, ellipses == 1
 
@@ -125,10 +147,9 @@ def _part(part: Any, trace: Trace) -> Any:
         return part if known is None else known
     if type(part) is SymbolicArray or not isinstance(part, (list, tuple, np.ndarray, bool, np.bool_)):
         return part
-    try:
-        constant = np.asarray(part)
-    except ConcretizationError:
+    if is_traced(part):
         return as_operand(part, trace)
+    constant = np.asarray(part)
     if constant.dtype == np.bool_ and constant.ndim == 0:
         raise UnsupportedError(
             "indexing with a single bool is not supported",
@@ -151,10 +172,10 @@ def _is_mask(part: Any) -> bool:
     return type(part) is np.ndarray and part.dtype == np.bool_
 
 
-def _items(array: SymbolicArray, axis: int, part: Any, trace: Trace) -> list[Item]:
+def _items(array: SymbolicArray, axis: int, part: Any, trace: Trace, counts: bool) -> list[Item]:
     extent = array.cells.shape[axis]
     if isinstance(part, slice):
-        return [_span(part, extent, trace)]
+        return [(_steps(part, extent, trace) if counts else None) or _span(part, extent, trace)]
     if _is_mask(part):
         require_mask_shape(part.shape, array, axis)
         if type(part) is SymbolicArray:
@@ -206,6 +227,20 @@ def _span(part: slice, extent: Affine, trace: Trace) -> Span:
     high = extent if last is None else _bound(last, extent, past, trace, is_low=False)
     cells = divided(high - low + (abs(stride) - 1), abs(stride))
     return Span(low if stride > 0 else high - 1, stride, greater(cells, ZERO))
+
+
+def _steps(part: slice, extent: Affine, trace: Trace) -> Steps | None:
+    """A slice of a computed step; None for one whose step is known, or may be negative."""
+    step = None if part.step is None else as_affine(part.step, trace)
+    if step is None or step.is_constant or not is_at_least(step, 1):
+        return None
+    first, last = (None if one is None else integer_of(one, trace) for one in (part.start, part.stop))
+    low = ZERO if first is None else _bound(first, extent, 0, trace, is_low=True)
+    high = extent if last is None else _bound(last, extent, 0, trace, is_low=False)
+    rounded = Apply(op("floor_divide"), (as_expr(high - low + step - 1), as_expr(step)), I64)
+    longest = most(high - low)
+    cells = trace.bind(Apply(op("maximum"), (rounded, Const(0, I64)), I64), 0, longest and longest + 1)
+    return Steps(low, step, cells)
 
 
 def _parts(part: slice) -> tuple[Any, Any, Any]:

@@ -14,15 +14,17 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from ..ir.dtype import I64
+from ..ir.expr import Apply, Index
 from ..ir.index import Affine, Symbol, affine
+from ..ir.ops import op
 from .array import SymbolicArray
 from .elementwise import Operand, broadcast_view, copy, operand_at
-from .extents import ONE, ZERO, most
+from .extents import ONE, ZERO, as_expr, most
 from .gathering import chosen_shape, part
-from .keys import Item, Many, New, Point
+from .keys import Item, Many, New, Point, Span, Steps
 from .trace import Trace
 
-__all__ = ["scatter"]
+__all__ = ["scatter", "scatter_steps", "stepped_shape"]
 
 Write = Callable[[SymbolicArray, Operand], None]
 
@@ -48,6 +50,29 @@ def scatter(
             points.append(item)
         cells = SymbolicArray(part(array.cells, points), trace)
         write(cells, _at_place(held, cells, place, before))
+
+
+def scatter_steps(
+    array: SymbolicArray, items: Sequence[Item], operand: Operand, write: Write, trace: Trace
+) -> None:
+    """`write(cells, value)` for one position of the items' only `Steps` after another."""
+    (at,) = (n for n, item in enumerate(items) if isinstance(item, Steps))
+    steps = items[at]
+    assert isinstance(steps, Steps)
+    held = _spread(operand, array, stepped_shape(items))
+    axis = sum(1 for item in items[:at] if not isinstance(item, New))
+    with trace.loop(0, steps.extent) as count:
+        ahead = Apply(op("multiply"), (as_expr(steps.step), Index(count)), I64)
+        position = Apply(op("add"), (as_expr(steps.start), ahead), I64)
+        point = Point(trace.bind(position, 0, most(array.cells.shape[axis])))
+        cells = SymbolicArray(part(array.cells, [*items[:at], point, *items[at + 1 :]]), trace)
+        write(cells, _at_place(held, cells, (count,), len(stepped_shape(items[:at]))))
+
+
+def stepped_shape(items: Sequence[Item]) -> tuple[Affine, ...]:
+    """The shape of what points, slices and new axes choose."""
+    kept = (item for item in items if not isinstance(item, Point))
+    return tuple(item.extent if isinstance(item, (Span, Steps)) else ONE for item in kept)
 
 
 def _spread(operand: Operand, array: SymbolicArray, shape: Sequence[Affine]) -> Operand:
