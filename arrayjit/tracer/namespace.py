@@ -29,6 +29,7 @@ from typing import Any, Union
 import numpy as np
 
 from ..errors import Location, UnsupportedError
+from .array import SymbolicArray
 from .builtin_view import Builtins, as_called
 from .elementwise import as_operand, constant_array
 from .mathematics import MATH
@@ -36,6 +37,7 @@ from .ranges import BUILTINS
 from .registry import CREATION
 from .state import has_state, state_of
 from .trace import Trace, user_location
+from .tree import flatten
 
 __all__ = ["Guard", "Namespace", "guards_hold", "once_for_many_calls"]
 
@@ -46,6 +48,12 @@ _INSTALLED = tuple(
         for name in ("stdlib", "platstdlib", "purelib", "platlib")
     }
 )
+_TAKE_PARTS = frozenset((
+    "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "choose", "column_stack", "concat",
+    "concatenate", "dstack", "einsum", "hstack", "ix_", "meshgrid", "select", "stack", "vstack",
+))  # fmt: skip
+"""NumPy's functions whose lists of arrays are no arrays themselves."""
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -285,8 +293,10 @@ class NumpyFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _module_name(self._function).startswith("numpy.random"):
             raise _random_numbers(f"np.random.{self._function.__name__}")
-        symbolic = [_symbolic(arg) for arg in args]
-        return _as_constants(self._function(*symbolic, **{k: _symbolic(v) for k, v in kwargs.items()}))
+        takes_parts = getattr(self._function, "__name__", "") in _TAKE_PARTS
+        symbolic = [_symbolic(arg, takes_parts) for arg in args]
+        named = {name: _symbolic(value, takes_parts) for name, value in kwargs.items()}
+        return _as_constants(self._function(*symbolic, **named))
 
     def __repr__(self) -> str:
         return f"<{self._function!r} as seen by a traced function>"
@@ -330,9 +340,15 @@ class NdarrayView(metaclass=_NdarrayType):
     """`np.ndarray` as the traced function sees it: calling it makes a symbolic array."""
 
 
-def _symbolic(value: Any) -> Any:
-    """An argument for NumPy with the user's arrays replaced, so that its protocols find us."""
-    return as_operand(value) if type(value) in (np.ndarray, np.memmap) else value
+def _symbolic(value: Any, takes_parts: bool) -> Any:
+    """An argument for NumPy with the user's arrays replaced, so that its protocols find us; so are lists of
+    traced numbers, unless the function takes lists of arrays."""
+    if type(value) in (np.ndarray, np.memmap):
+        return as_operand(value)
+    if type(value) not in (list, tuple) or takes_parts:
+        return value
+    leaves, _ = flatten(value, lambda part: type(part) is SymbolicArray)
+    return as_operand(value) if leaves else value
 
 
 def _as_constants(result: Any) -> Any:
