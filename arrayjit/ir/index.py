@@ -158,10 +158,11 @@ class Affine:
         return low, high
 
     def __str__(self) -> str:
-        parts = [f"{'' if c == 1 else f'{c}*'}{s.hint}" for c, s in self.terms]
-        if self.offset or not parts:
-            parts.append(str(self.offset))
-        return " + ".join(parts)
+        pairs = [(c, s.hint if abs(c) == 1 else f"{abs(c)}*{s.hint}") for c, s in self.terms]
+        if self.offset or not pairs:
+            pairs.append((self.offset, str(abs(self.offset))))
+        text = "".join(f" {'-' if factor < 0 else '+'} {term}" for factor, term in pairs)
+        return text[3:] if text[1] == "+" else f"-{text[3:]}"
 
 
 Extent = Union[int, Symbol, Affine]

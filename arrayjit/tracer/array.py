@@ -18,6 +18,7 @@ from ..errors import ConcretizationError, DTypeError, ShapeError, UnsupportedErr
 from ..ir.dtype import DType
 from ..ir.expr import Expr
 from ..ir.index import Affine, Extent
+from .extents import product
 from .integer import python_int
 from .registry import METHODS
 from .retrace import number_needed
@@ -106,10 +107,7 @@ class SymbolicArray:
 
     @property
     def size(self) -> int:
-        total = 1
-        for extent in self.shape:
-            total *= extent
-        return total
+        return python_int(product(self.cells.shape), self.record)  # type: ignore[return-value]
 
     @property
     def itemsize(self) -> int:
@@ -250,7 +248,8 @@ def describe(array: SymbolicArray) -> str:
         return array.weak.__name__ + name
     if array.is_scalar:
         return f"{array.dtype} scalar{name}"
-    return f"{array.dtype} array{name} of shape {array.shape}"
+    extents = ", ".join(map(str, array.cells.shape)) + ("," if array.ndim == 1 else "")
+    return f"{array.dtype} array{name} of shape ({extents})"
 
 
 def _needs_value(array: SymbolicArray, purpose: str, fix: str) -> NoReturn:
