@@ -79,6 +79,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 def place(arr: Any, mask: Any, vals: Any) -> None:
     array, chosen = atleast_1d(arr), as_array(mask)
     _require_same_size("place", array, chosen)
+    _require_safe(vals, array)
     if ZERO in as_array(vals).cells.shape:
         raise ShapeError("Cannot insert from an empty array!", loc=user_location(), fix="pass a value")
     (positions,) = nonzero(ravel(chosen))
@@ -138,6 +139,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     where these are fewer."""
     array = as_array(a)
     require_assignable(array)
+    _require_safe(values, array)
     given = _values(array, values)
     chosen = as_array(mask)
     _require_same_size("putmask", array, chosen)
@@ -157,6 +159,12 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
         return Apply(op("where"), (operand_at(held, position, BOOL), value, array.load(position)), kind)
 
     current_trace().store(array.cells, cell)
+
+
+def _require_safe(values: Any, array: SymbolicArray) -> None:
+    """Arrays of values must fit the dtype of the array that takes them; numbers and lists are converted."""
+    if isinstance(values, np.ndarray):
+        require_cast(as_array(values), array.dtype, "safe")
 
 
 def _require_same_size(function: str, array: SymbolicArray, mask: SymbolicArray) -> None:

@@ -266,6 +266,8 @@ WRONG: list[tuple[Program, str]] = [
     (lambda x: np.compress(np.append(x, x) > 5, x).sum(), "out of bounds"),
     (lambda x: np.place(x, x[:3] > 0, 1), "place: mask and data must be the same size"),
     (lambda x: np.place(x, x > 0, x[:0]), "Cannot insert from an empty array!"),
+    (lambda x: np.place(x.astype(int), x > 0, x), "Cannot cast array data from dtype('float64')"),
+    (lambda x: np.putmask(x.astype(int), x > 0, x), "Cannot cast array data from dtype('float64')"),
     (lambda x: np.putmask(x, x[:3] > 0, 1), "putmask: mask and data must be the same size"),
     (lambda x: np.where(x > 0, x), "either both or neither of x and y should be given"),
     (lambda x: np.ix_(x[None]), "Cross index must be 1 dimensional"),

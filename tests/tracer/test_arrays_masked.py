@@ -1,0 +1,215 @@
+"""`a[mask] = values`, where the values were computed from what an equal mask selects: nothing is collected.
+
+Each program is also compared with NumPy; those of the second table look alike, but must collect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from rolling import assert_like_numpy
+
+import arrayjit
+
+X = np.array([3.0, -1, 4, -1, 5, -9, 2, 6, -5])
+Y = np.array([1.0, -2, -3, 4, -5, 6, 7, -8, 9])
+Program = Callable[..., Any]
+
+
+def collects(program: Program, *arguments: Any) -> bool:
+    """Whether some loop of the optimised program goes one cell after another."""
+    return "sequential" in arrayjit.jit(program).lower(*arguments).as_text("optimized")
+
+
+def same_mask(x: Any, y: Any) -> Any:
+    m = x < 0
+    x[m] = y[m]
+    return x
+
+
+def equal_masks(x: Any, y: Any) -> Any:
+    x[x < 0] = -x[x < 0] + y[x < 0]
+    return x
+
+
+def in_place(x: Any, y: Any) -> Any:
+    x[x < 0] += 1
+    x[y > 3] *= y[y > 3]
+    return x
+
+
+def through_names(x: Any, y: Any) -> Any:
+    m = (x < 0) & (y > 0)
+    chosen = y[m]
+    root = np.sqrt(chosen)
+    scaled = root * 2 + chosen
+    x[m] = np.where(scaled > 5, scaled, 0)
+    return x
+
+
+def with_numbers_of_the_program(x: Any, y: Any) -> Any:
+    m = x < 0
+    x[m] = (x[m] - x.sum()) / y[0]
+    return x
+
+
+def views(x: Any, y: Any) -> Any:
+    m = x[::2] > 0
+    x[::2][m] = y[::2][m] - x[::2][m]
+    return x
+
+
+def of_other_dtypes(x: Any, y: Any) -> Any:
+    m = x > 0
+    z = np.zeros(x.shape, np.int32)
+    z[m] = x.astype(np.int16)[m] * 3
+    return z
+
+
+def matrices(x: Any, y: Any) -> Any:
+    a, b = x.reshape(3, 3).T, y.reshape(3, 3)
+    a[b > 0] = b[b > 0] * a[b > 0]
+    return x
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        same_mask,
+        equal_masks,
+        in_place,
+        through_names,
+        with_numbers_of_the_program,
+        views,
+        of_other_dtypes,
+        matrices,
+    ],
+)
+def test_values_of_an_equal_mask_are_written_where_they_stand(program: Program) -> None:
+    assert not collects(program, X, Y)
+    assert_like_numpy(program, (X, Y), (Y, X), (X, X.copy()))
+
+
+def mask_changed(x: Any, y: Any) -> Any:
+    m = x < 0
+    values = y[m]
+    m[0], m[1] = True, False
+    x[m] = values
+    return x
+
+
+def source_changed(x: Any, y: Any) -> Any:
+    m = x < 0
+    values = y[m]
+    y[:] = 0
+    x[m] = values
+    return x
+
+
+def operand_changed(x: Any, y: Any) -> Any:
+    s = x[:1].copy()
+    m = x < 0
+    values = y[m] + s
+    s[0] = 100
+    x[m] = values
+    return x
+
+
+def value_changed(x: Any, y: Any) -> Any:
+    m = x < 0
+    values = y[m]
+    values[0] = 50
+    x[m] = values
+    return x
+
+
+def other_mask_of_equal_count(x: Any, y: Any) -> Any:
+    x[x < 0] = y[(x < 0)[::-1]]
+    return x
+
+
+def values_in_another_order(x: Any, y: Any) -> Any:
+    m = x < 0
+    x[m] = x[m][::-1] + y[m]
+    return x
+
+
+def sums_so_far(x: Any, y: Any) -> Any:
+    m = x < 0
+    x[m] = np.cumsum(y[m])
+    return x
+
+
+def places_of_values(x: Any, y: Any) -> Any:
+    m = x < 0
+    x[m] = y[m] * np.arange(y[m].size)
+    return x
+
+
+def gathered(x: Any, y: Any) -> Any:
+    m = y > 0
+    x[m] = x[y.astype(np.int64)[m] % 9]
+    return x
+
+
+def longer_mask(x: Any, y: Any) -> Any:
+    m = x < 0
+    m[5:] = False
+    x[:7][m[:7]] = y[m]
+    return x
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        mask_changed,
+        source_changed,
+        operand_changed,
+        value_changed,
+        other_mask_of_equal_count,
+        values_in_another_order,
+        sums_so_far,
+        places_of_values,
+        gathered,
+        longer_mask,
+    ],
+)
+def test_other_values_are_collected(program: Program) -> None:
+    assert collects(program, X, Y)
+    assert_like_numpy(program, (X, Y), (X, -Y))
+
+
+def test_values_may_be_the_array_s_own_cells_elsewhere() -> None:
+    def program(x: Any, y: Any) -> Any:
+        m = y[1:] > 0
+        x[1:][m] = x[:-1][m]
+        return x
+
+    assert_like_numpy(program, (X, Y), (X, -Y))
+
+
+def test_equal_masks_are_counted_once() -> None:
+    def program(x: Any, y: Any) -> Any:
+        return (x[x > 0] * y[x > 0] + x[x > 0]).sum(), x[x > 0].mean()
+
+    assert_like_numpy(program, (X, Y), (Y, X))
+    text = arrayjit.jit(program).lower(X, Y).as_text("assignments")
+    assert text.count("count[()] = ") == 1
+    assert "broadcast" not in text
+
+
+def test_a_mask_of_something_rewritten_is_counted_anew() -> None:
+    def program(x: Any, y: Any) -> Any:
+        before = x[x > 0].size
+        x[:] = y
+        return before, x[x > 0].size
+
+    assert_like_numpy(program, (X, Y), (Y, X))
+
+
+def test_what_is_only_counted_is_not_collected() -> None:
+    assert not collects(lambda x: x[x > 0].size, X)
+    assert not collects(lambda x: len(np.nonzero(x > 0)[0]), X)
