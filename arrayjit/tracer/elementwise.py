@@ -111,7 +111,7 @@ def _common_extent(one: Affine, other: Affine, shapes: Sequence[Sequence[Affine]
     if one == ONE:
         return other
     words = f"operands could not be broadcast together with shapes {' '.join(map(shape_text, shapes))}"
-    fewer, more = (other, one) if is_at_least(one, 2) else (one, other)
+    fewer, more = (other, one) if one.is_constant or is_at_least(one, 2) else (one, other)
     if is_repeatable(fewer, more, words):
         return more
     raise ShapeError(
