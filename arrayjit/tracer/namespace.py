@@ -50,7 +50,7 @@ _INSTALLED = tuple(
 )
 _TAKE_PARTS = frozenset((
     "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "choose", "column_stack", "concat",
-    "concatenate", "dstack", "einsum", "hstack", "ix_", "meshgrid", "select", "stack", "vstack",
+    "concatenate", "dstack", "einsum", "hstack", "ix_", "meshgrid", "multi_dot", "select", "stack", "vstack",
 ))  # fmt: skip
 """NumPy's functions whose lists of arrays are no arrays themselves."""
 
@@ -295,7 +295,7 @@ class NumpyFunction:
             raise _random_numbers(f"np.random.{self._function.__name__}")
         takes_parts = getattr(self._function, "__name__", "") in _TAKE_PARTS
         symbolic = [_symbolic(arg, takes_parts) for arg in args]
-        named = {name: _symbolic(value, takes_parts) for name, value in kwargs.items()}
+        named = {name: _symbolic(value, takes_parts or name == "out") for name, value in kwargs.items()}
         return _as_constants(self._function(*symbolic, **named))
 
     def __repr__(self) -> str:
