@@ -108,10 +108,23 @@ class Places:
                     self._parts.append((label, part))
                 elif isinstance(part, MethodType):
                     waiting.append((label, part.__func__))
+                elif isinstance(part, CellType):
+                    waiting += ((label, value) for value in _items(part).values())
+                    if not self._is_variable(label, part):
+                        self._parts.append((label, part))
                 else:
                     self._parts.append((label, part))
-                    if isinstance(part, CellType):
-                        waiting += ((label, value) for value in _items(part).values())
+
+    def _is_variable(self, name: str, cell: CellType) -> bool:
+        """Whether the cell is the frame's own variable of that name, which only an assignment can tell."""
+        if self._frame is None or not _items(cell):
+            return False
+        held = cell.cell_contents
+        cell.cell_contents = MISSING
+        try:
+            return self._frame.f_locals.get(name) is MISSING
+        finally:
+            cell.cell_contents = held
 
 
 def _items(part: Any) -> dict[Any, Any]:

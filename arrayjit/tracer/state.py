@@ -98,7 +98,7 @@ def attributes_of(value: Any) -> dict[str, Any]:
         name: getattr(value, name)
         for part in kind.__mro__
         for name, member in vars(part).items()
-        if isinstance(member, MemberDescriptorType) and hasattr(value, name)
+        if isinstance(member, MemberDescriptorType) and name != "__dict__" and hasattr(value, name)
     }
     return slots | dict(getattr(value, "__dict__", {}))
 
