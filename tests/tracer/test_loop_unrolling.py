@@ -251,3 +251,20 @@ def test_ints_of_64_bits() -> None:
     jitted = assert_like_numpy(doubled, (x10, 62), (x10, 5))
     with pytest.raises(OverflowError, match="64 bits"):
         jitted(x10, 64)
+
+
+def test_mistakes_are_found_in_loops_that_may_not_run() -> None:
+    def program(x: Any, counts: Any) -> Any:
+        for _ in range(counts[0]):
+            x[len(x)] = 0
+        return x
+
+    def bounded(x: Any, k: int) -> Any:
+        for _ in range(k):
+            x[len(x)] = 0
+        return x
+
+    assert program(x10, [0]) is x10
+    with pytest.raises(IndexError, match="out of bounds"):
+        arrayjit.jit(program)(x10, np.array([0]))
+    assert_like_numpy(bounded, (x10, 0))
