@@ -28,6 +28,8 @@ __all__ = ["CONVERSIONS", "is_called", "scalar", "to_bool", "to_float", "to_int"
 
 _VERSION = sys.version_info
 _CALLS = frozenset(("CALL", "CALL_FUNCTION", "PRECALL"))
+_NEUTRAL = frozenset(("EXTENDED_ARG", "NOP"))
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _BELOW_ARGUMENTS = 2 if _VERSION >= (3, 13) else 1  # the callee, and from CPython 3.13 on a mark above it
 
 
@@ -108,12 +110,10 @@ def is_called(frame: FrameType) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_callee(code: CodeType, at: int) -> bool:
-    """Whether what the instruction at `at` pushes is called, as far as code without jumps shows."""
+    """Whether what the instruction at `at` pushes is called; False where a jump hides it."""
     name, low_bit = dis.opname[code.co_code[at]], code.co_code[at + 1] & 1
-    to_be_called = (name == "LOAD_GLOBAL" and _VERSION >= (3, 11)) or (
-        name == "LOAD_ATTR" and _VERSION >= (3, 12)
-    )
-    if name == "LOAD_METHOD" or (to_be_called and low_bit):
+    tells = (name == "LOAD_GLOBAL" and _VERSION >= (3, 11)) or (name == "LOAD_ATTR" and _VERSION >= (3, 12))
+    if name == "LOAD_METHOD" or (tells and low_bit):
         return True
     depth = 0
     for instruction in dis.get_instructions(code):
@@ -122,7 +122,11 @@ def _is_callee(code: CodeType, at: int) -> bool:
         elif depth > 0:
             if instruction.opname in _CALLS and instruction.arg == depth - _BELOW_ARGUMENTS:
                 return True
-            depth += dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
+            effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
+            depth += effect
+            is_taken = depth <= 1 and effect < 1 and instruction.opname not in _NEUTRAL
+            if is_taken or instruction.opcode in _JUMPS:
+                return False
     return False
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from copy import deepcopy
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from harness import assert_same
 import arrayjit
 from arrayjit import DTypeError, ShapeError, UnsupportedError
 
+HERE = Path(__file__).parent
 TARGETS = ("interp", "sync_llvm")
 State = namedtuple("State", "x steps")
 
@@ -650,3 +653,14 @@ def test_shapes_of_carried_arrays_may_depend_on_arguments():
         return y.sum(), j
 
     same_as_python(function, (np.arange(6.0), 3), (np.arange(6.0), 0), (np.arange(6.0), 6))
+
+
+def test_every_rule_of_the_document_names_its_test():
+    rules = re.split(r"^\d+\. ", (HERE.parents[1] / "docs" / "control.md").read_text(), flags=re.MULTILINE)[
+        1:
+    ]
+    quoted = [re.findall(r"`(test_\w+)`", rule) for rule in rules]
+    assert [number for number, names in enumerate(quoted, 1) if not names] == []
+    texts = [(HERE / name).read_text() for name in ("test_control.py", "test_python_functions.py")]
+    written = {name for text in texts for name in re.findall(r"^def (test_\w+)", text, re.MULTILINE)}
+    assert {name for names in quoted for name in names} - written == set()

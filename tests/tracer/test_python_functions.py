@@ -1,0 +1,223 @@
+"""Python's own functions of traced numbers: docs/control.md, rules 14 to 16."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from copy import deepcopy
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import assert_same
+
+import arrayjit
+
+TARGETS = ("interp", "sync_llvm")
+X = np.array([3.7, -1.2, 2.5, 0.0, 7.0, 9.5])
+WITH_NAN = np.array([1.0, np.nan, 5.0, -2.0, 5.0, 0.5])
+EVERY_DTYPE = [np.arange(7)[::-1].astype(dtype) for dtype in ("?", "i1", "i4", "i8", "u1", "u8", "f4", "f8")]
+
+
+def as_in_python(function: Callable[..., Any], *calls: tuple[Any, ...]) -> None:
+    """Jitted, the function gives or raises what it gives or raises in Python."""
+    for target in TARGETS:
+        jitted = arrayjit.jit(function, target=target)
+        for args in calls:
+            try:
+                with np.errstate(all="ignore"):
+                    wanted = function(*deepcopy(args))
+            except Exception as error:
+                with pytest.raises(type(error)):
+                    jitted(*args)
+            else:
+                assert_same(jitted(*args), wanted)
+
+
+@pytest.mark.parametrize("x", [X, *EVERY_DTYPE], ids=lambda x: x.dtype.name)
+def test_conversions_give_traced_numbers(x: np.ndarray) -> None:
+    as_in_python(lambda x: (int(x[2]), float(x[2]), bool(x[2]), bool(x[-1])), (x,))
+    as_in_python(lambda x: (np.float32(x[2]), np.int32(x[2]), np.bool_(x[2]), np.uint8(x[2])), (x,))
+    as_in_python(lambda x: int(float(x[4])) + round(float(x[2])), (x,))
+    as_in_python(lambda x: np.float32(x), (x,))
+
+
+def test_conversions_of_arguments() -> None:
+    as_in_python(lambda a: (int(a), float(a), bool(a), round(a), np.float32(a)), (2.5,), (3.5,), (-0.5,))
+    as_in_python(lambda a: (int(a), float(a), bool(a), np.int16(a)), (7,), (0,), (-3,))
+
+
+def test_calls_are_found_in_code_of_every_form() -> None:
+    def function(x: Any, flag: bool) -> Any:
+        first = np.float32(x[0] + np.float64(max(x[1], x[2])))
+        second = [np.int32(v) for v in (x[0], float(x[1]))][1]
+        third = (np.float64(x[3]) if flag else np.float64(int(x[4])), float(x[1] if flag else x[2]))
+        return (
+            first,
+            second,
+            third,
+            sorted((int, float, bool), key=lambda t: t.__name__),
+            list(map(abs, [x[1]])),
+        )
+
+    as_in_python(function, (X, True), (X, False))
+
+
+def test_a_converted_number_is_an_index() -> None:
+    as_in_python(lambda x, t: x[int(t * len(x))], (X, 0.4), (X, 0.99), (X, 1.0))
+
+
+def test_rounding_numbers() -> None:
+    as_in_python(lambda x: (round(x[0]), round(x[2]), round(x[1]), round(x[0], 1)), (X,))
+    as_in_python(lambda n: (round(n), round(n[0])) if n.ndim == 0 else round(n[1]), (np.arange(3),))
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_conversions_raise_as_python_does(number: float) -> None:
+    as_in_python(lambda a: int(a), (number,))
+    as_in_python(lambda a: round(a), (number,))
+    as_in_python(lambda a: np.int64(a), (number,))
+
+
+def test_numpy_types_take_python_numbers_that_fit() -> None:
+    as_in_python(lambda k: np.uint8(k), (255,), (256,), (-1,), (0,))
+    as_in_python(lambda x: np.uint8(x[0]), (np.array([256]),), (np.array([-1]),))
+
+
+def test_types_stay_types() -> None:
+    def function(x: Any) -> Any:
+        kind = float
+        known = (
+            x.dtype == float,
+            isinstance(x[0], float),
+            kind is float,
+            {int: 1}[int],
+            np.float64 is not float,
+        )
+        made = np.zeros(2, dtype=int), x.astype(float), x.astype(np.float32), np.array([1, 2], np.int8)
+        names = [t.__name__ for t in (int, bool, np.float32)], (int, bool)[0] is int
+        return known, made, names, isinstance(int(x[0]), int)
+
+    as_in_python(function, (X,), (np.arange(3),))
+
+
+@pytest.mark.parametrize("x", [X, WITH_NAN, *EVERY_DTYPE], ids=lambda x: x.dtype.name)
+def test_items_are_taken_in_order(x: np.ndarray) -> None:
+    as_in_python(lambda x: (min(x), max(x), sum(x), any(x), all(x), len(x)), (x,), (x[:1],), (x[3:],))
+
+
+def test_items_of_lists_and_generators() -> None:
+    as_in_python(lambda x: sum([x[0], x[1], x[2]], 1.5), (X,))
+    as_in_python(lambda x: sum(v * v for v in x), (X,))
+    as_in_python(lambda x: any(x[i] > 9 for i in range(len(x))), (X,), (-X,))
+    as_in_python(lambda x: all([x[0] > 0, True, x[1] < 0]), (X,), (-X,))
+    as_in_python(lambda x: (any([]), all([]), any([x[0] > 0, 1]), all([0, x[0] > 0])), (X,))
+    as_in_python(lambda x: max(min(row[0], row[1]) for row in x), (X.reshape(3, 2),))
+
+
+def test_rows_are_summed() -> None:
+    as_in_python(lambda x: sum(x), (np.arange(24.0).reshape(6, 4),))
+
+
+def test_the_first_of_equal_numbers_wins() -> None:
+    as_in_python(lambda x: (max(x[0], x[1]), max(x[1], x[0]), min(x[0], x[1])), (np.array([0.0, -0.0]),))
+    as_in_python(lambda x: (max(x[0], x[1]), max(x[1], x[0]), min(x[1], x[0])), (WITH_NAN,))
+
+
+def test_numbers_and_constants() -> None:
+    function = lambda x: (max(x[1], 0.0), min(x[0], 2), max(0.0, x[0], x[4]))  # noqa: E731
+    for x in (X, -X):
+        assert arrayjit.jit(function)(x) == function(x)
+    as_in_python(lambda a, b: (max(a, b), min(a, b, 3)), (2, 5), (7, 5))
+
+
+def test_the_larger_of_two_types_is_refused() -> None:
+    with pytest.raises(arrayjit.DTypeError, match="NumPy float64 or a NumPy float32"):
+        arrayjit.jit(lambda x: max(x.astype("f4")[0], x[1]))(X)
+    with pytest.raises(arrayjit.DTypeError):
+        arrayjit.jit(lambda x: max(x.astype("f4")[0], 0.1))(X)
+
+
+def test_clamped_bounds_of_slices() -> None:
+    def windows(x: Any, k: int) -> Any:
+        sums = np.zeros(len(x))
+        for i in range(len(x)):
+            sums[i] = x[max(0, i - k) : min(i + k + 1, len(x))].sum()
+        return sums
+
+    as_in_python(windows, (X, 1), (X, 0), (X, 9))
+
+    def triangle(n: int) -> int:
+        total = 0
+        for i in range(n):
+            for j in range(max(i - 2, 0), min(i + 2, n)):
+                total += i * j
+        return total
+
+    as_in_python(triangle, (9,), (0,), (2,))
+
+
+ONE = ("sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
+       "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "fabs", "degrees", "radians", "erf", "erfc",
+       "isnan", "isinf", "isfinite", "floor", "ceil", "trunc")  # fmt: skip
+TWO = ("atan2", "hypot", "copysign", "fmod", "pow", "log")
+NUMBERS = (0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, 1000.0, np.inf, -np.inf, np.nan)
+
+
+def close(got: Any, wanted: Any) -> bool:
+    if type(got) is not type(wanted):
+        return False
+    return (
+        got == wanted or abs(got - wanted) <= 4e-16 * abs(wanted) or (math.isnan(got) and math.isnan(wanted))
+    )
+
+
+def same_or_raises(jitted: Any, function: Callable[..., Any], *args: float) -> None:
+    try:
+        wanted = function(*args)
+    except (ValueError, OverflowError, ZeroDivisionError) as error:
+        with pytest.raises(type(error)):
+            jitted(*args)
+    else:
+        got = jitted(*args)
+        assert close(got, wanted), (args, got, wanted)
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_math_of_traced_numbers(name: str) -> None:
+    function = getattr(math, name)
+    jitted = arrayjit.jit(lambda a: function(a))
+    for number in NUMBERS:
+        same_or_raises(jitted, function, number)
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_math_of_two_numbers(name: str) -> None:
+    function = getattr(math, name)
+    jitted = arrayjit.jit(lambda a, b: function(a, b))
+    for first in NUMBERS:
+        for second in NUMBERS:
+            same_or_raises(jitted, function, first, second)
+
+
+def test_math_raises_as_python_does() -> None:
+    as_in_python(lambda x: math.sqrt(x[1]), (X,), (-X,))
+    as_in_python(lambda x: math.log(x[0]), (X,), (np.zeros(1),), (-X,))
+    as_in_python(lambda a: math.exp(a) > 1, (1.0,), (1e4,))
+    as_in_python(lambda a: math.floor(a), (1.5,), (np.nan,), (np.inf,))
+
+
+def test_math_however_it_is_imported() -> None:
+    as_in_python(lambda x: sqrt(x[0]) + math.pi + math.hypot(3, 4), (X,))
+    as_in_python(lambda n: [math.sqrt(i * i) for i in range(n)][2], (5,))
+
+
+def test_math_of_a_loop_index() -> None:
+    def function(n: int) -> float:
+        total = 0.0
+        for i in range(n):
+            total += math.sqrt(i) + math.floor(i / 2)
+        return total
+
+    as_in_python(function, (9,), (0,), (100,))
