@@ -13,7 +13,7 @@ from .runtime.host import addresses_of
 from .runtime.routine import Routine
 from .tracer.binding import Binding
 from .tracer.function import Traced
-from .tracer.namespace import guards_hold
+from .tracer.guards import guards_hold
 from .tracer.tree import unflatten
 
 __all__ = ["Compiled", "Lowered", "Variant"]

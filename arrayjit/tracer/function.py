@@ -26,7 +26,6 @@ from ..ir.tensor import Tensor
 from .array import SymbolicArray, describe
 from .binding import (
     ArgumentOutput,
-    CapturedSource,
     FreshSource,
     Output,
     RepeatedOutput,
@@ -34,12 +33,13 @@ from .binding import (
     Source,
     ViewOutput,
 )
+from .captures import captured_sources, forget_unused
 from .elementwise import Operand, as_operand, copy
-from .foreign import needs_copy
+from .guards import ArrayGuard, Guard, once_for_many_calls
 from .integer import SymbolicInt, number
 from .layout import Order
-from .namespace import Guard, Namespace, once_for_many_calls
-from .parameters import Arguments, may_overlap_itself, parameters_of
+from .namespace import Namespace
+from .parameters import Arguments, parameters_of
 from .retrace import Decisions, Fact, Reason, Retrace
 from .signature import StaticArguments
 from .state import reachable
@@ -121,6 +121,7 @@ def _traced(
     namespace = Namespace(trace, function)
     with recording(trace):
         leaves, structure = _run(function, arguments, namespace, trace)
+    forget_unused(trace, leaves)
     parameters = arguments.parameters()
     params = [ArrayParam(tensor, access) for tensor, access, _ in parameters]
     sources: list[Source] = [source for _, _, source in parameters]
@@ -128,15 +129,7 @@ def _traced(
     fresh = _fresh_sources(leaves, known)
     params += [ArrayParam(tensor, "write") for tensor in fresh]
     sources += fresh.values()
-    for tensor, array in trace.captured:
-        written = trace.is_written(tensor)
-        if written and may_overlap_itself(array):
-            raise UnsupportedError(
-                "an array is written whose elements may share memory with one another",
-                loc=user_location(),
-                fix="write into a copy of it",
-            )
-        sources.append(CapturedSource(array, needs_copy(array), written))
+    sources += captured_sources(trace)
     computation = trace.finish(params)
     places = {param.tensor: n for n, param in enumerate(computation.params) if isinstance(param, ArrayParam)}
     outputs = _outputs(leaves, arguments, places, fresh)
@@ -147,7 +140,8 @@ def _traced(
             for fact, why in decisions.baked.items()
         ),
     )
-    return Traced(computation, tuple(sources), structure, outputs, namespace.guards, decisions.baked, notes)
+    guards: tuple[Guard, ...] = (*namespace.guards, *(ArrayGuard.of(array) for _, array in trace.captured))
+    return Traced(computation, tuple(sources), structure, outputs, guards, decisions.baked, notes)
 
 
 def _run(
@@ -167,13 +161,13 @@ def _run(
             error.loc = error.loc or location_of(error)
         raise
     finally:
-        changed = [f"assigns {name}" for name in namespace.leave()]
+        changed = namespace.changes()
         changed += [f"changes a {type(value).__name__}" for value in trace.restore_watched()]
     for change in changed:
         raise once_for_many_calls(change, here)
-    arguments.require_unchanged(positional, keywords, here)
+    arguments.require_unchanged(positional, keywords, namespace.open_result, here)
     _require_steady_captures(trace, here)
-    leaves, structure = flatten(result, _is_result_leaf)
+    leaves, structure = flatten(result, _is_result_leaf, namespace.open_result)
     for constant in statics(structure):
         _require_no_traces(constant, here)
     try:

@@ -5,17 +5,18 @@ with a view of its globals and closure in which a name bound to
 
 - NumPy, a module of it or one of its functions gives ours (`np.zeros` makes a symbolic array);
 - an ndarray gives the symbolic array that stands for its memory at each call;
-- a Python function or module of the user's gives the same treatment, recursively.
+- a Python function, class, object or module of the user's gives the same treatment, recursively (see
+  `objects` and `modules`).
 
-NumPy and the user's modules are never changed. The user's code is what lies outside the standard library
-and outside site-packages, and the distribution package of the jitted function itself. Methods that are
-reached through objects run as they are.
+NumPy and the user's modules, classes and objects are never changed. The user's code is what lies outside the
+standard library and outside site-packages, and the distribution package of the jitted function itself.
 """
 
 from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import math
 import os
 import random
@@ -24,77 +25,44 @@ import sysconfig
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
-from ..errors import Location, UnsupportedError
 from .array import SymbolicArray
 from .builtin_view import Builtins, as_called
-from .elementwise import as_operand, constant_array
+from .elementwise import as_operand
+from .guards import ABSENT, NameGuard, content
 from .mathematics import MATH
+from .modules import ModuleView, NdarrayView, NumpyFunction, RandomView, is_numpy
+from .objects import Objects
 from .ranges import BUILTINS
 from .registry import CREATION
 from .state import has_state, state_of
-from .trace import Trace, user_location
-from .tree import flatten
+from .trace import Trace
+from .tree import Opened
 
-__all__ = ["Guard", "Namespace", "guards_hold", "once_for_many_calls"]
+__all__ = ["Namespace"]
 
-_ABSENT = object()
+_CachedFunction = type(functools.cache(len))
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)
 _INSTALLED = tuple(
     {
         os.path.realpath(sysconfig.get_path(name)) + os.sep
         for name in ("stdlib", "platstdlib", "purelib", "platlib")
     }
 )
-_TAKE_PARTS = frozenset((
-    "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "choose", "column_stack", "concat",
-    "concatenate", "dstack", "einsum", "hstack", "ix_", "meshgrid", "multi_dot", "select", "stack", "vstack",
-))  # fmt: skip
-"""NumPy's functions whose lists of arrays are no arrays themselves."""
-
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Guard:
-    """A global or a closure variable that the trace read: the trace is valid while it holds `value`, and
-    that keeps its `state`."""
+@dataclass(slots=True)
+class Cell:
+    """A closure variable of the user's, ours, and what ours holds at first."""
 
-    holder: Union[Mapping[str, Any], CellType]
     name: str
-    value: Any
-    state: Hashable = None
-
-    def holds(self) -> bool:
-        if isinstance(self.holder, CellType):
-            held = _content(self.holder)
-        else:
-            held = self.holder.get(self.name, _ABSENT)
-        return held is self.value and (self.state is None or state_of(held) == self.state)
-
-
-def once_for_many_calls(what: str, loc: Location | None) -> UnsupportedError:
-    """The error of a function that does `what` to something outside it."""
-    return UnsupportedError(
-        f"the function {what}, which it did not make",
-        loc=loc,
-        details=("its code runs once for many calls, so the change would be made once",),
-        fix="return the new value instead; arrays may be written in place",
-    )
-
-
-def guards_hold(guards: tuple[Guard, ...]) -> bool:
-    """Whether every name that a trace baked in is still bound to what it was."""
-    return all(guard.holds() for guard in guards)
-
-
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return _ABSENT
+    theirs: CellType
+    ours: CellType
+    value: Any = ABSENT
 
 
 class Namespace:
@@ -105,18 +73,33 @@ class Namespace:
         trace.namespace = self
         self._home = _distribution(function)
         self._known: dict[int, tuple[Any, Any]] = {}
+        self._originals: dict[int, Any] = {}
         self._globals: dict[int, GlobalsView] = {}
-        self._cells: list[tuple[str, CellType, Any]] = []
-        self._guards: dict[tuple[int, str], Guard] = {}
+        self._cells: dict[int, Cell] = {}
+        self._guards: dict[tuple[int, str], NameGuard] = {}
         self._builtins = Builtins({**vars(builtins), **BUILTINS})
         self._builtins["__import__"] = self._import
+        self._objects = Objects(self)
+        self._ways: Mapping[type, Callable[[Any], Any]] = {
+            FunctionType: self._function,
+            MethodType: self._method,
+            ModuleType: self._module,
+            BuiltinFunctionType: self._builtin,
+            functools.partial: self._partial,
+            _CachedFunction: self._cached,
+            np.ndarray: self._array,
+            np.memmap: self._array,
+            np.random.Generator: RandomView,
+            np.random.RandomState: RandomView,
+            random.Random: RandomView,
+        }
 
     def root(self, function: Callable[..., Any]) -> Any:
         """`of` the jitted function itself, on whose state the trace depends."""
         return self.read({"": function}, "", function) if has_state(function) else self.of(function)
 
     @property
-    def guards(self) -> tuple[Guard, ...]:
+    def guards(self) -> tuple[NameGuard, ...]:
         return tuple(self._guards.values())
 
     def of(self, value: Any) -> Any:
@@ -124,10 +107,25 @@ class Namespace:
         known = self._known.get(id(value))
         if known is not None:
             return known[1]
+        if id(value) in self._originals:
+            return value
         counterpart = self._counterpart(value)
         if counterpart is not value:
-            self._known[id(value)] = (value, counterpart)
+            self.remember(value, counterpart)
         return counterpart
+
+    def remember(self, value: Any, counterpart: Any) -> None:
+        """From now on traced code sees `counterpart` in place of `value`."""
+        self._known[id(value)] = (value, counterpart)
+        self._originals[id(counterpart)] = value
+
+    def original(self, counterpart: Any) -> Any:
+        """What `counterpart` is seen in place of; itself if it is no counterpart."""
+        return self._originals.get(id(counterpart), counterpart)
+
+    def open_result(self, value: Any) -> Opened:
+        """How a part of the function's result is taken apart."""
+        return self._objects.open_result(value)
 
     def read(self, holder: Mapping[str, Any] | CellType, name: str, value: Any) -> Any:
         """`of(value)`, and the trace depends on `holder` keeping it."""
@@ -136,83 +134,122 @@ class Namespace:
             if has_state(value):
                 state = state_of(value)
                 self._trace.watch(value)
-            self._guards[id(holder), name] = Guard(holder, name, value, state)
+            self._guards[id(holder), name] = NameGuard(holder, name, value, state)
         return self.of(value)
 
-    def leave(self) -> list[str]:
-        """The global and closure variables that the function assigned, each put back."""
+    def depend(self, holder: Mapping[str, Any], name: str, value: Any) -> None:
+        """The trace depends on `holder` keeping a value that has no state."""
+        self._guards[id(holder), name] = NameGuard(holder, name, value)
+
+    def changes(self) -> list[str]:
+        """What the function did to names and things that it did not make."""
         assigned = [name for view in self._globals.values() for name in view.assigned()]
-        for name, ours, value in self._cells:
-            if _content(ours) is not value:
-                assigned.append(name)
-                if value is _ABSENT:
-                    del ours.cell_contents
-                else:
-                    ours.cell_contents = value
-        return assigned
+        assigned += [cell.name for cell in self._cells.values() if content(cell.ours) is not cell.value]
+        return [*(f"assigns {name}" for name in assigned), *self._objects.changes()]
 
     def _counterpart(self, value: Any) -> Any:
-        kind = type(value)
-        if kind is FunctionType:
-            return self._function(value)
-        if kind is ModuleType:
-            return self._module(value)
-        if kind is MethodType:
-            return MethodType(self.of(value.__func__), value.__self__)
-        if kind is functools.partial:
-            arguments = {name: self.of(item) for name, item in value.keywords.items()}
-            return functools.partial(self.of(value.func), *map(self.of, value.args), **arguments)
-        if kind in (np.ndarray, np.memmap):
-            return as_operand(value, self._trace)
+        way = self._ways.get(type(value))
+        if way is not None:
+            return way(value)
         if value is np.ndarray:
             return NdarrayView
-        if kind is BuiltinFunctionType and value in MATH:
-            return MATH[value]
-        if kind in (np.random.Generator, np.random.RandomState, random.Random):
-            return RandomView(value)
-        return self._of_numpy(value) if _is_numpy(value) else value
+        return self._of_numpy(value) if is_numpy(value) else self._objects.of(value)
 
     def _of_numpy(self, value: Any) -> Any:
         if isinstance(value, Hashable) and value in CREATION:
             return CREATION[value]
         return NumpyFunction(value) if callable(value) and not isinstance(value, type) else value
 
-    def _function(self, function: FunctionType) -> Any:
-        if _is_numpy(function):
-            return self._of_numpy(function)
-        if not self._is_users(function.__code__.co_filename, function.__module__):
+    def _array(self, array: np.ndarray) -> Any:
+        return as_operand(array, self._trace)
+
+    def _builtin(self, function: Any) -> Any:
+        if function in MATH:
+            return MATH[function]
+        return self._of_numpy(function) if is_numpy(function) else function
+
+    def _method(self, method: MethodType) -> Any:
+        return MethodType(self.of(method.__func__), self.of(method.__self__))
+
+    def _partial(self, bound: functools.partial[Any]) -> Any:
+        arguments = {name: self.of(item) for name, item in bound.keywords.items()}
+        return functools.partial(self.of(bound.func), *map(self.of, bound.args), **arguments)
+
+    def _cached(self, function: Any) -> Any:
+        """A function under `functools.cache`: the real one where its arguments are plain, so that its results
+        are the cached ones; else the one that it wraps, since traced values must not stay in the cache."""
+        inner = inspect.unwrap(function)
+        if not isinstance(inner, FunctionType) or not self._is_users_function(inner):
             return function
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = (*args, *kwargs.values())
+            if all(isinstance(value, _PLAIN) for value in given):
+                result = function(*args, **kwargs)
+                return self.read({"": result}, "", result)
+            for value in given:
+                if type(value) is SymbolicArray and value.ndim:
+                    hash(value)
+            return self.of(function.__wrapped__)(*args, **kwargs)
+
+        return call
+
+    def _function(self, function: FunctionType) -> Any:
+        if is_numpy(function):
+            return self._of_numpy(function)
+        if isinstance(function.__globals__, GlobalsView) or not self._is_users_function(function):
+            return function
+        if hasattr(function, "registry") and hasattr(function, "dispatch"):
+            return self._dispatched(function)
         return self.rebuilt(function)
+
+    def _dispatched(self, function: Any) -> Any:
+        """A function under `functools.singledispatch`."""
+        view = functools.singledispatch(self.of(function.registry[object]))
+        self.remember(function, view)
+        for kind, implementation in function.registry.items():
+            view.register(self._objects.of(kind), self.of(implementation))
+        return view
+
+    def _is_users_function(self, function: FunctionType) -> bool:
+        """Whether the function, or the one that it wraps, is the user's."""
+        inner = inspect.unwrap(function)
+        functions = (function, inner) if isinstance(inner, FunctionType) else (function,)
+        return any(self._is_users(part.__code__.co_filename, part.__module__) for part in functions)
 
     def rebuilt(self, function: FunctionType) -> FunctionType:
         """The function over the view of its globals, closure and defaults."""
-        cells = function.__closure__
-        closure = None if cells is None else tuple(self._cell_for(cell) for cell in cells)
+        named = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        cells = [self._cell(name, cell) for name, cell in named]
         names = self._globals_view(function.__globals__)
-        copied = FunctionType(function.__code__, names, function.__name__, None, closure)
-        self._known[id(function)] = (function, copied)
+        closure = tuple(cell.ours for cell in cells)
+        copied = FunctionType(function.__code__, names, function.__name__, None, closure or None)
+        self.remember(function, copied)
         copied.__qualname__ = function.__qualname__
         copied.__module__ = function.__module__
         copied.__dict__.update(function.__dict__)
         if function.__defaults__ is not None:
-            copied.__defaults__ = tuple(self.of(value) for value in function.__defaults__)
+            copied.__defaults__ = tuple(map(self._default, function.__defaults__))
         if function.__kwdefaults__ is not None:
-            copied.__kwdefaults__ = {k: self.of(value) for k, value in function.__kwdefaults__.items()}
-        for name, theirs, ours in zip(function.__code__.co_freevars, cells or (), closure or (), strict=True):
-            if ours is not theirs:
-                ours.cell_contents = self.read(theirs, "", theirs.cell_contents)
-            self._cells.append((name, ours, _content(ours)))
+            copied.__kwdefaults__ = {k: self._default(value) for k, value in function.__kwdefaults__.items()}
+        for cell in cells:
+            self._fill(cell)
         return copied
 
-    def _cell_for(self, cell: CellType) -> CellType:
-        """A cell of our own where the content has a counterpart, to be filled when the function is known
-        (it may refer to itself); else the user's own."""
-        value = _content(cell)
-        if value is _ABSENT:
-            return cell
-        if isinstance(value, (FunctionType, ModuleType, MethodType, functools.partial, np.ndarray)):
-            return CellType()
-        return cell if self.read(cell, "", value) is value else CellType()
+    def _cell(self, name: str, theirs: CellType) -> Cell:
+        """Our cell for one of the user's, filled when the function is known: it may refer to itself."""
+        return self._cells.setdefault(id(theirs), Cell(name, theirs, CellType()))
+
+    def _fill(self, cell: Cell) -> None:
+        held = content(cell.theirs)
+        if cell.value is ABSENT and held is not ABSENT:
+            cell.value = held
+            cell.value = self.read(cell.theirs, "", held)
+            cell.ours.cell_contents = cell.value
+
+    def _default(self, value: Any) -> Any:
+        return self.read({"": value}, "", value) if has_state(value) else self.of(value)
 
     def _globals_view(self, names: dict[str, Any]) -> GlobalsView:
         if isinstance(names, GlobalsView):
@@ -225,16 +262,21 @@ class Namespace:
     def _module(self, module: ModuleType) -> Any:
         if module is random:
             return RandomView(module)
-        if module is math or _is_numpy(module):
-            return ModuleView(module, self)
+        if module is math or is_numpy(module):
+            return ModuleView(module, lambda names, name, value: self.of(value))
         file = getattr(module, "__file__", None)
-        return ModuleView(module, self) if file and self._is_users(file, module.__name__) else module
+        users = file is not None and self._is_users(file, module.__name__)
+        return ModuleView(module, self.read) if users else module
+
+    def is_users(self, kind: type) -> bool:
+        """Whether a class is defined by the user's code."""
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        if file is None:
+            return kind.__module__.partition(".")[0] not in sys.stdlib_module_names
+        return self._is_users(file, kind.__module__)
 
     def _is_users(self, file: str, module: str | None) -> bool:
-        if (module or "").partition(".")[0] == self._home:
-            return True
-        path = os.path.realpath(file)
-        return not path.startswith((*_INSTALLED, _PACKAGE)) and "site-packages" not in path
+        return (module or "").partition(".")[0] == self._home or not _is_installed(file)
 
     def _import(self, name: str, *args: Any) -> Any:
         """`import` inside the traced function."""
@@ -262,116 +304,11 @@ class GlobalsView(dict[str, Any]):
         return [name for name in self if name != "__builtins__"]
 
 
-class ModuleView:
-    """A module whose attributes are seen through a Namespace."""
-
-    def __init__(self, module: ModuleType, namespace: Namespace) -> None:
-        object.__setattr__(self, "_module", module)
-        object.__setattr__(self, "_namespace", namespace)
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._module, name)
-        if _is_numpy(self._module):
-            return as_called(self._namespace.of(value), sys._getframe(1))
-        return self._namespace.read(vars(self._module), name, value)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise once_for_many_calls(f"assigns {self._module.__name__}.{name}", user_location())
-
-    def __repr__(self) -> str:
-        return f"<{self._module.__name__} as seen by a traced function>"
-
-
-class NumpyFunction:
-    """A function of NumPy's that has no counterpart of ours: what it makes of constants is a constant
-    of the program, so its arrays become symbolic too."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function, updated=())
-        self._function = function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _module_name(self._function).startswith("numpy.random"):
-            raise _random_numbers(f"np.random.{self._function.__name__}")
-        takes_parts = getattr(self._function, "__name__", "") in _TAKE_PARTS
-        symbolic = [_symbolic(arg, takes_parts) for arg in args]
-        named = {name: _symbolic(value, takes_parts or name == "out") for name, value in kwargs.items()}
-        return _as_constants(self._function(*symbolic, **named))
-
-    def __repr__(self) -> str:
-        return f"<{self._function!r} as seen by a traced function>"
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._function, name)
-        return NumpyFunction(value) if callable(value) else value
-
-
-class RandomView:
-    """A random generator as the traced function sees it: every use of it is an error."""
-
-    def __init__(self, generator: Any) -> None:
-        self._generator = generator
-
-    def __getattr__(self, name: str) -> Any:
-        owner = "random" if self._generator is random else type(self._generator).__name__
-        raise _random_numbers(f"{owner}.{name}")
-
-
-def _random_numbers(what: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{what} in a jitted function would give the same numbers at each call",
-        loc=user_location(),
-        fix="draw the numbers before the call and pass them as an argument",
-    )
-
-
-class _NdarrayType(type):
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return CREATION[np.ndarray](*args, **kwargs)
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, np.ndarray)
-
-    def __getattr__(cls, name: str) -> Any:
-        return getattr(np.ndarray, name)
-
-
-class NdarrayView(metaclass=_NdarrayType):
-    """`np.ndarray` as the traced function sees it: calling it makes a symbolic array."""
-
-
-def _symbolic(value: Any, takes_parts: bool) -> Any:
-    """An argument for NumPy with the user's arrays replaced, so that its protocols find us; so are lists of
-    traced numbers, unless the function takes lists of arrays."""
-    if type(value) in (np.ndarray, np.memmap):
-        return as_operand(value)
-    if type(value) not in (list, tuple) or takes_parts:
-        return value
-    leaves, _ = flatten(value, lambda part: type(part) is SymbolicArray)
-    return as_operand(value) if leaves else value
-
-
-def _as_constants(result: Any) -> Any:
-    if type(result) is np.ndarray:
-        return constant_array(result)
-    if type(result) in (tuple, list):
-        return type(result)(_as_constants(item) for item in result)
-    return result
-
-
-def _module_name(value: Any) -> str:
-    if isinstance(value, ModuleType):
-        return value.__name__
-    if isinstance(value, np.ufunc):
-        return "numpy"
-    name = getattr(value, "__module__", None)
-    if name is None and callable(value):
-        name = type(getattr(value, "__self__", None)).__module__
-    return name if isinstance(name, str) else ""
-
-
-def _is_numpy(value: Any) -> bool:
-    return _module_name(value).partition(".")[0] == "numpy"
+@functools.cache
+def _is_installed(file: str) -> bool:
+    """Whether a file belongs to Python, to an installed package or to arrayjit."""
+    path = os.path.realpath(file)
+    return path.startswith((*_INSTALLED, _PACKAGE)) or "site-packages" in path
 
 
 def _distribution(function: Callable[..., Any]) -> str:

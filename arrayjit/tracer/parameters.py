@@ -20,7 +20,7 @@ from .foreign import needs_copy
 from .retrace import Argument
 from .signature import PYTHON_SCALARS, Overlap, Spec, StaticArguments, is_leaf, overlaps
 from .trace import Trace, tensor_like, user_location
-from .tree import Static, Structure, flatten, paths, statics, unflatten
+from .tree import Opened, Static, Structure, flatten, paths, seen_through, statics, unflatten
 from .view import View
 
 __all__ = ["Arguments", "may_overlap_itself", "parameters_of", "positional_names"]
@@ -66,28 +66,32 @@ class Arguments:
         self._symbolic = self._symbols()
 
     def values(self, seen: Callable[[Any], Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments to call the function with: fresh containers of symbolic leaves, and static
+        """The arguments to call the function with: fresh containers of symbolic leaves, types and static
         values as `seen` gives them."""
         remaining = iter(self._symbolic)
         values = []
         for structure in self._structures:
-            if isinstance(structure, Static):
-                values.append(seen(structure.value))
-            else:
-                count = len(paths(structure, ""))
-                values.append(unflatten(structure, [next(remaining) for _ in range(count)]))
+            count = len(paths(structure, ""))
+            leaves = [next(remaining) for _ in range(count)]
+            values.append(unflatten(seen_through(structure, seen), leaves))
         return values[: self._count], dict(zip(self._keywords, values[self._count :], strict=True))
 
-    def require_unchanged(self, args: Sequence[Any], kwargs: Mapping[str, Any], loc: Location | None) -> None:
+    def require_unchanged(
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        opened: Callable[[Any], Opened],
+        loc: Location | None,
+    ) -> None:
         """Raise if the function changed a list, dict or object that it was called with: the caller's own
-        would stay as it is."""
+        would stay as it is. `opened` takes apart what `values` gave."""
         leaves: list[Any] = []
         structures: list[Structure] = []
         for value, known in zip((*args, *kwargs.values()), self._structures, strict=True):
             if isinstance(known, Static):
                 structures.append(known)
                 continue
-            part, structure = flatten(value, lambda item: type(item) is SymbolicArray or is_leaf(item))
+            part, structure = flatten(value, _is_given_leaf, opened)
             leaves += part
             structures.append(structure)
         same = len(leaves) == len(self._symbolic) and all(map(_is, leaves, self._symbolic))
@@ -199,6 +203,10 @@ class Arguments:
             self._unwritable[tensor] = _OVERLAPS_ITSELF
         for position, member, offset in zip(group.leaves, members, group.offsets, strict=True):
             self._views[position] = _window(tensor, member, offset // size)
+
+
+def _is_given_leaf(value: Any) -> bool:
+    return type(value) is SymbolicArray or is_leaf(value)
 
 
 def _is(left: object, right: object) -> bool:

@@ -14,7 +14,20 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
-__all__ = ["Leaf", "Node", "Static", "Structure", "contents", "flatten", "paths", "statics", "unflatten"]
+__all__ = [
+    "Leaf",
+    "Node",
+    "Opened",
+    "Static",
+    "Structure",
+    "contents",
+    "flatten",
+    "opened",
+    "paths",
+    "seen_through",
+    "statics",
+    "unflatten",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +79,31 @@ def contents(value: Any) -> tuple[tuple[Hashable, ...], Sequence[Any]] | None:
     return None
 
 
-def flatten(value: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], Structure]:
-    """The leaves of a nested value and its structure."""
+Opened = Union[Static, tuple[type, tuple[Hashable, ...], Sequence[Any]]]
+"""What a value is: static, or the type, keys and children of a container."""
+
+
+def opened(value: Any) -> Opened:
+    """How a value is taken apart."""
+    inner = contents(value)
+    return Static(value) if inner is None else (type(value), *inner)
+
+
+def flatten(
+    value: Any, is_leaf: Callable[[Any], bool], opened: Callable[[Any], Opened] = opened
+) -> tuple[list[Any], Structure]:
+    """The leaves of a nested value and its structure. `opened` may take values apart in another way."""
     leaves: list[Any] = []
 
     def build(part: Any) -> Structure:
         if is_leaf(part):
             leaves.append(part)
             return _LEAF
-        inner = contents(part)
-        if inner is None:
-            return Static(part)
-        keys, children = inner
-        return Node(type(part), keys, tuple(build(child) for child in children))
+        inner = opened(part)
+        if isinstance(inner, Static):
+            return inner
+        kind, keys, children = inner
+        return Node(kind, keys, tuple(build(child) for child in children))
 
     return leaves, build(value)
 
@@ -128,6 +153,17 @@ def paths(structure: Structure, prefix: str) -> list[str]:
 
 def _joined(prefix: str, name: Hashable) -> str:
     return re.sub(r"\W", "_", f"{prefix}_{name}")
+
+
+def seen_through(structure: Structure, seen: Callable[[Any], Any]) -> Structure:
+    """The structure with its types and static values as `seen` gives them."""
+    match structure:
+        case Leaf():
+            return structure
+        case Static(value=value):
+            return Static(seen(value))
+        case Node(kind=kind, keys=keys, children=children):
+            return Node(seen(kind), keys, tuple(seen_through(child, seen) for child in children))
 
 
 def statics(structure: Structure) -> list[Any]:
