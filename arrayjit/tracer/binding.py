@@ -23,12 +23,14 @@ __all__ = [
     "ArgumentSource",
     "Binding",
     "CapturedSource",
+    "Counted",
     "FreshSource",
     "Output",
     "OverlapSource",
     "RepeatedOutput",
     "ScalarOutput",
     "ScalarSource",
+    "SizedOutput",
     "Source",
     "ViewOutput",
 ]
@@ -118,6 +120,21 @@ class ViewOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """An extent that is the number in parameter `param`."""
+
+    param: int
+
+
+@dataclass(frozen=True, slots=True)
+class SizedOutput:
+    """An array of its own: the first `extents[k]` cells along axis `k` of parameter `param`."""
+
+    param: int
+    extents: tuple[int | Counted, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ScalarOutput:
     """The number in parameter `param`: a NumPy scalar, or with `python` a Python one."""
 
@@ -132,7 +149,7 @@ class RepeatedOutput:
     leaf: int
 
 
-Output = Union[ArgumentOutput, ViewOutput, ScalarOutput, RepeatedOutput]
+Output = Union[ArgumentOutput, ViewOutput, SizedOutput, ScalarOutput, RepeatedOutput]
 
 
 Leaves = Sequence[Any]
@@ -233,6 +250,8 @@ def _giver(output: Output, sources: Sequence[Source]) -> Giver:
             return lambda leaves, arrays, results: leaves[leaf]
         case RepeatedOutput(leaf=leaf):
             return lambda leaves, arrays, results: results[leaf]
+        case SizedOutput():
+            return lambda leaves, arrays, results: _sized(output, arrays)
         case ScalarOutput(param=param, python=True):
             return lambda leaves, arrays, results: arrays[param].item()
         case ScalarOutput(param=param):
@@ -296,6 +315,11 @@ def _refuse_hidden_overlap(sources: Sequence[Source], leaves: Sequence[Any]) -> 
                     "the function writes an array that it meets twice, once through a global or a closure",
                     fix="pass the array as an argument only, or keep it in the global only",
                 )
+
+
+def _sized(output: SizedOutput, arrays: Arrays) -> np.ndarray:
+    extents = [int(arrays[e.param]) if isinstance(e, Counted) else e for e in output.extents]
+    return arrays[output.param][tuple(map(slice, extents))].copy()
 
 
 def _view_of(output: ViewOutput, array: np.ndarray) -> np.ndarray:

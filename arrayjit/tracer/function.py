@@ -21,15 +21,17 @@ from ..errors import (
     UserError,
 )
 from ..ir.assign import ArrayParam, Computation
-from ..ir.index import Affine
+from ..ir.index import Affine, affine
 from ..ir.tensor import Tensor
 from .array import SymbolicArray, describe
 from .binding import (
     ArgumentOutput,
+    Counted,
     FreshSource,
     Output,
     RepeatedOutput,
     ScalarOutput,
+    SizedOutput,
     Source,
     ViewOutput,
 )
@@ -121,18 +123,20 @@ def _traced(
     namespace = Namespace(trace, function)
     with recording(trace):
         leaves, structure = _run(function, arguments, namespace, trace)
+        sizes = _sizes(leaves, trace)
     forget_unused(trace, leaves)
     parameters = arguments.parameters()
     params = [ArrayParam(tensor, access) for tensor, access, _ in parameters]
     sources: list[Source] = [source for _, _, source in parameters]
     known = {param.tensor for param in params} | {tensor for tensor, _ in trace.captured}
-    fresh = _fresh_sources(leaves, known)
+    fresh = _fresh_sources([*leaves, *sizes.values()], known)
     params += [ArrayParam(tensor, "write") for tensor in fresh]
     sources += fresh.values()
     sources += captured_sources(trace)
     computation = trace.finish(params)
     places = {param.tensor: n for n, param in enumerate(computation.params) if isinstance(param, ArrayParam)}
-    outputs = _outputs(leaves, arguments, places, fresh)
+    counts = {extent: Counted(places[size.cells.tensor]) for extent, size in sizes.items()}
+    outputs = _outputs(leaves, arguments, places, fresh, counts)
     notes = (
         *trace.notes,
         *(
@@ -223,8 +227,13 @@ def _settled(leaf: Any, leaves: Sequence[Any]) -> SymbolicArray:
     as_operand(leaf)
     if (leaf.is_scalar or leaf.weak is not None) and not leaf.cells.is_whole():
         return copy(leaf)
-    for extent in leaf.cells.shape:
-        number(extent, leaf.record, "the shape of a result", "reduce it, or return an array of a fixed size")
+    try:
+        for extent in leaf.cells.shape:
+            number(extent, leaf.record, "the shape of a result", "return it alone, or copies: x.copy()")
+    except ConcretizationError:
+        if not _is_shown_once(leaf, leaves):
+            raise
+        return leaf if leaf.cells.index == affine(leaf.cells.axes) else copy(leaf, "C")
     return leaf if leaf.cells.is_fixed() else _at_a_fixed_place(leaf, leaves)
 
 
@@ -236,9 +245,7 @@ def _at_a_fixed_place(leaf: SymbolicArray, leaves: Sequence[Any]) -> SymbolicArr
         for part in view.index:
             number(Affine(tuple((c, s) for c, s in part.terms if s not in view.axes), 0), trace, "its place")
     except ConcretizationError:
-        storage = view.tensor.storage
-        shown = [x for x in leaves if type(x) is SymbolicArray and x.cells.tensor.storage is storage]
-        if trace.is_made_here(storage) and shown == [leaf]:
+        if _is_shown_once(leaf, leaves):
             return copy(leaf)
         raise UnsupportedError(
             "the function returns a view whose place in its array is computed from other arrays",
@@ -247,6 +254,21 @@ def _at_a_fixed_place(leaf: SymbolicArray, leaves: Sequence[Any]) -> SymbolicArr
             fix="return a copy: x[i].copy()",
         ) from None
     raise CompilerBug("a view whose place is known is not fixed", stage="trace")
+
+
+def _is_shown_once(leaf: SymbolicArray, leaves: Sequence[Any]) -> bool:
+    """Whether the memory was made here, and nothing else shows it."""
+    storage = leaf.cells.tensor.storage
+    shown = (x for x in leaves if type(x) is SymbolicArray and x.cells.tensor.storage is storage)
+    return leaf.record.is_made_here(storage) and all(x is leaf for x in shown)
+
+
+def _sizes(leaves: Sequence[SymbolicArray], trace: Trace) -> dict[Affine, SymbolicArray]:
+    """The extents of results that only the run knows, as numbers that it hands out too."""
+    extents = dict.fromkeys(
+        extent for leaf in leaves for extent in leaf.cells.shape if not extent.is_constant
+    )
+    return {extent: _array(as_operand(SymbolicInt(extent, trace))) for extent in extents}
 
 
 def _array(operand: Operand) -> SymbolicArray:
@@ -295,6 +317,7 @@ def _outputs(
     arguments: Arguments,
     places: Mapping[Tensor, int],
     fresh: Mapping[Tensor, FreshSource],
+    counts: Mapping[Affine, Counted],
 ) -> tuple[Output, ...]:
     """One array twice is one object; other leaves that are all of one memory are objects of their own."""
     outputs: list[Output] = []
@@ -307,6 +330,9 @@ def _outputs(
             outputs.append(RepeatedOutput(earlier))
         elif passed is not None:
             outputs.append(ArgumentOutput(passed))
+        elif not all(extent.is_constant for extent in leaf.cells.shape):
+            extents = tuple(counts.get(extent, extent.offset) for extent in leaf.cells.shape)
+            outputs.append(SizedOutput(places[leaf.cells.tensor], extents))
         else:
             tensor = leaf.cells.tensor.storage
             order = fresh[tensor].order if tensor in fresh else tuple(range(tensor.rank))

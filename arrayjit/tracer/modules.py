@@ -32,8 +32,9 @@ __all__ = [
 
 
 _TAKE_PARTS = frozenset((
-    "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "choose", "column_stack", "concat",
-    "concatenate", "dstack", "einsum", "hstack", "ix_", "meshgrid", "multi_dot", "select", "stack", "vstack",
+    "at", "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "choose", "column_stack",
+    "concat", "concatenate", "dstack", "einsum", "hstack", "ix_", "meshgrid", "multi_dot", "piecewise",
+    "select", "stack", "vstack",
 ))  # fmt: skip
 """NumPy's functions whose lists of arrays are no arrays themselves."""
 
