@@ -268,3 +268,41 @@ def test_mistakes_are_found_in_loops_that_may_not_run() -> None:
     with pytest.raises(IndexError, match="out of bounds"):
         arrayjit.jit(program)(x10, np.array([0]))
     assert_like_numpy(bounded, (x10, 0))
+
+
+def test_a_try_sees_what_tracing_finds() -> None:
+    def at(x: Any, k: int) -> Any:
+        try:
+            return x[k]
+        except IndexError:
+            return -1.0
+
+    def beyond(x: Any) -> Any:
+        return at(x, len(x))
+
+    assert_like_numpy(beyond, (x10,))
+    assert at(x10, 10) == -1.0
+    with pytest.raises(IndexError, match="out of bounds"):
+        arrayjit.jit(at)(x10, 10)
+
+
+# ---- what became of a loop ---------------------------------------------------------------------------
+
+
+def test_explain_says_what_became_of_a_loop() -> None:
+    def program(x: Any) -> Any:
+        total = x[0]
+        for i in range(1, len(x)):
+            total = total * 2 + x[i]
+        for _ in range(3):
+            total = total / 2
+        for i in range(6):
+            total = total + factors[i % 3]
+        return total
+
+    kept, short, unrolled = (
+        line for line in arrayjit.jit(program).explain(x10).splitlines() if __file__ in line
+    )
+    assert "one loop of 9 iterations; carries total" in kept
+    assert "unrolled, since 3 iterations are few" in short
+    assert "unrolled, because this line needs the number of a loop index" in unrolled
