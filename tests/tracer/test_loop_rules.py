@@ -368,9 +368,8 @@ def test_names_that_exchange_arrays(program: Callable[[Any], Any], size: int) ->
 
 def test_names_that_exchange_arrays_are_not_copied() -> None:
     text = arrayjit.jit(ping_pong).lower(np.ones(100)).as_text("assignments")
-    (loop,) = text.split("for ")[1:2]
-    assert text.count("for ") >= 1
-    assert loop.count("= ") <= 4, text
+    kept = text[text.index("in range(0, 50):") :]
+    assert kept.count("for ") == 4  # a sum and a store in each of two iterations
 
 
 def test_a_view_that_moves_stays_a_view() -> None:
