@@ -10,6 +10,8 @@ from __future__ import annotations
 import linecache
 from dataclasses import dataclass
 
+import numpy as np
+
 __all__ = [
     "BackendUnavailable",
     "CompilerBug",
@@ -20,6 +22,7 @@ __all__ = [
     "IntegerOverflow",
     "InvalidProgram",
     "LeakedArrayError",
+    "LinearAlgebraError",
     "LinkError",
     "Location",
     "NumberError",
@@ -110,6 +113,10 @@ class UnboundName(UserError, UnboundLocalError):
 
 class NumberError(UserError, ValueError):
     """A number that the operation does not take, such as NaN where an integer is wanted."""
+
+
+class LinearAlgebraError(UserError, np.linalg.LinAlgError):
+    """A matrix that has no inverse or no such factors, or that is not square."""
 
 
 class ReadOnlyError(UserError, ValueError):

@@ -86,7 +86,7 @@ class Check:
     """Leave with an exception if `condition` is false at any point of `loops`.
 
     `exception` names one of Python's: "IndexError", "OverflowError", "UnboundLocalError", "ValueError",
-    "ZeroDivisionError".
+    "ZeroDivisionError"; or NumPy's "LinAlgError".
     """
 
     loops: tuple[tuple[Symbol, Affine], ...]

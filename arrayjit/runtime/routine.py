@@ -12,6 +12,7 @@ from ..errors import (
     DivisionByZero,
     IndexOutOfRange,
     IntegerOverflow,
+    LinearAlgebraError,
     LinkError,
     Location,
     NumberError,
@@ -124,6 +125,7 @@ class Routine:
 
 _ERRORS: Mapping[str, tuple[type[UserError], str]] = {
     "IndexError": (IndexOutOfRange, "keep indices within the axis, as np.clip(i, 0, n - 1) does"),
+    "LinAlgError": (LinearAlgebraError, "check the matrix before the call, as with np.linalg.cond"),
     "OverflowError": (IntegerOverflow, "use NumPy integers, which wrap around, or floats"),
     "UnboundLocalError": (UnboundName, "give the name a value before the loop"),
     "ValueError": (NumberError, "check the numbers and sizes that this line takes, before the call"),

@@ -1,20 +1,23 @@
-"""NumPy functions that are traced through NumPy's own Python code, as a function of the user's would be.
+"""NumPy functions that are traced through Python code, as a function of the user's would be: through NumPy's
+own, where that needs no number of its arguments to choose what to do, or through programs of ours.
 
-Only functions whose code needs no number of its arguments to choose what to do; each has a test.
+Each has a test.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from .registry import implements
 from .trace import current_trace
 
-__all__: list[str] = []
+__all__ = ["numpy_program"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _ADOPTED: tuple[Any, ...] = (
     np.apply_over_axes,
@@ -32,15 +35,15 @@ _ADOPTED: tuple[Any, ...] = (
 )
 
 
-def _adopted(code: Any) -> Callable[..., Any]:
-    """A function that runs NumPy's code with the trace's view of its names."""
+def numpy_program(code: Function) -> Function:
+    """The function, run with the trace's view of its names: its loops become loops of the program."""
 
     @wraps(code)
     def function(*args: Any, **kwargs: Any) -> Any:
         return current_trace().namespace.rebuilt(code)(*args, **kwargs)
 
-    return function
+    return cast(Function, function)
 
 
 for _function in _ADOPTED:
-    implements(_function)(_adopted(_function.__wrapped__))
+    implements(_function)(numpy_program(_function.__wrapped__))

@@ -238,8 +238,9 @@ def _steps(part: slice, extent: Affine, trace: Trace) -> Steps | None:
     low = ZERO if first is None else _bound(first, extent, 0, trace, is_low=True)
     high = extent if last is None else _bound(last, extent, 0, trace, is_low=False)
     rounded = Apply(op("floor_divide"), (as_expr(high - low + step - 1), as_expr(step)), I64)
-    longest = most(high - low)
-    cells = trace.bind(Apply(op("maximum"), (rounded, Const(0, I64)), I64), 0, longest and longest + 1)
+    longest = most(greater(high - low, ZERO))
+    room = None if longest is None else longest + 1
+    cells = trace.bind(Apply(op("maximum"), (rounded, Const(0, I64)), I64), 0, room)
     return Steps(low, step, cells)
 
 

@@ -1,0 +1,150 @@
+"""`np.linalg`'s solutions and factors: LAPACK's to rounding, compiled in the same time for every size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from rolling import TARGETS, assert_kept, length
+
+import arrayjit
+
+Function = Callable[..., Any]
+
+
+def numbers(*shape: int, dtype: str = "f8") -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+def positive(*shape: int) -> np.ndarray:
+    given = numbers(*shape)
+    return given @ np.swapaxes(given, -1, -2) + np.eye(shape[-1])
+
+
+def assert_near_numpy(program: Function, *arguments: np.ndarray) -> None:
+    """As NumPy in type, dtype and shape; equal but for rounding, relative to the largest number."""
+    before = [argument.copy() for argument in arguments]
+    wanted = program(*arguments)
+    for target in TARGETS:
+        got = arrayjit.jit(program, target=target)(*arguments)
+        assert type(got) is type(wanted)
+        parts = zip(got, wanted, strict=True) if isinstance(wanted, tuple) else [(got, wanted)]
+        for ours, theirs in parts:
+            assert type(ours) is type(theirs)
+            room = 200 * np.finfo(theirs.dtype).eps
+            limit = room * max(1.0, float(np.max(np.abs(theirs), initial=0)))
+            np.testing.assert_allclose(ours, theirs, rtol=room, atol=limit, strict=True)
+    for argument, kept in zip(arguments, before, strict=True):
+        np.testing.assert_array_equal(argument, kept)
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_square_matrices(size: int) -> None:
+    matrix, right = numbers(size, size), numbers(size, 3)
+    assert_near_numpy(lambda a, b: np.linalg.solve(a, b), matrix, right)
+    assert_near_numpy(lambda a, b: np.linalg.solve(a, b[:, 0]), matrix, right)
+    assert_near_numpy(lambda a: np.linalg.inv(a), matrix)
+    assert_near_numpy(lambda a: np.linalg.det(a), matrix)
+    assert_near_numpy(lambda a: np.linalg.slogdet(a), matrix)
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_roots(size: int) -> None:
+    assert_near_numpy(lambda a: np.linalg.cholesky(a), positive(size, size))
+    assert_near_numpy(lambda a: np.linalg.cholesky(a, upper=True), positive(size, size))
+
+
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (1, 1)])
+def test_orthogonal_factors(shape: tuple[int, int], mode: str) -> None:
+    assert_near_numpy(lambda a: np.linalg.qr(a, mode), numbers(*shape))
+
+
+STACKS: dict[str, Function] = {
+    "solve": lambda a, b: np.linalg.solve(a, b),
+    "solve with one matrix": lambda a, b: np.linalg.solve(a[0], b),
+    "solve for one right side": lambda a, b: np.linalg.solve(a, b[0]),
+    "solve for a vector": lambda a, b: np.linalg.solve(a, b[0, :, 0]),
+    "inv": lambda a, b: np.linalg.inv(a),
+    "det": lambda a, b: np.linalg.det(a),
+    "slogdet": lambda a, b: np.linalg.slogdet(a),
+    "cholesky": lambda a, b: np.linalg.cholesky(a @ np.swapaxes(a, 1, 2) + np.eye(4)),
+    "qr": lambda a, b: np.linalg.qr(b),
+}
+
+
+@pytest.mark.parametrize("program", STACKS.values(), ids=STACKS)
+@pytest.mark.parametrize("count", [7])
+def test_stacks_of_matrices(program: Function, count: int) -> None:
+    assert_near_numpy(program, numbers(count, 4, 4), numbers(count, 4, 2))
+
+
+def test_dtypes() -> None:
+    whole = np.array([[2, 1, 0], [1, 3, 1], [0, 1, 4]])
+    for matrix in (whole, whole.astype("f4"), whole.astype("i4"), whole > 0):
+        assert_near_numpy(lambda a: np.linalg.solve(a.astype("f4"), a[0]), matrix)
+        assert_near_numpy(lambda a: np.linalg.det(a), matrix)
+        assert_near_numpy(lambda a: np.linalg.qr(a), matrix)
+    assert_near_numpy(lambda a: np.linalg.cholesky(a), whole)
+
+
+def test_pivots() -> None:
+    """Without exchanges of rows the first of these divides by zero."""
+    swapped = np.array([[0.0, 2, 1], [3, 0, 1], [1, 1, 0]])
+    assert_near_numpy(lambda a: np.linalg.inv(a), swapped)
+    assert_near_numpy(lambda a: np.linalg.slogdet(a), -swapped)
+
+
+def test_a_determinant_may_be_zero() -> None:
+    singular = np.array([[1.0, 2, 3], [2, 4, 6], [0, 1, 0]])
+    assert_near_numpy(lambda a: np.linalg.det(a), singular)
+    assert_near_numpy(lambda a: np.linalg.slogdet(a), np.zeros((5, 5)))
+
+
+def test_loops_are_kept() -> None:
+    assert_kept(lambda x: np.linalg.solve(x[:, None] * np.eye(len(x)), x))
+    shapes = ((6, 6), (40, 40))
+    for program in (np.linalg.det, np.linalg.qr, np.linalg.cholesky):
+        few, many = (length(lambda a, f=program: f(a), positive(*shape)) for shape in shapes)
+        assert few == many
+
+
+def test_views_of_the_factors_are_written() -> None:
+    def corner(a: np.ndarray) -> Any:
+        a[:3, :3] = np.linalg.inv(a[:3, :3])
+        return a
+
+    matrix = positive(5, 5)
+    wanted = corner(matrix.copy())
+    for target in TARGETS:
+        ours = matrix.copy()
+        assert arrayjit.jit(corner, target=target)(ours) is ours
+        np.testing.assert_allclose(ours, wanted, rtol=1e-12)
+
+
+MISTAKES: dict[str, tuple[Function, np.ndarray, str]] = {
+    "singular": (lambda a: np.linalg.inv(a), np.ones((3, 3)), "Singular matrix"),
+    "negative": (lambda a: np.linalg.cholesky(a), -np.eye(6), "Matrix is not positive definite"),
+    "oblong": (lambda a: np.linalg.det(a), np.ones((3, 4)), "Last 2 dimensions of the array must be square"),
+    "a vector": (lambda a: np.linalg.inv(a), np.ones(3), "Array must be at least two-dimensional"),
+}
+
+
+@pytest.mark.parametrize(("program", "matrix", "words"), MISTAKES.values(), ids=MISTAKES)
+def test_mistakes_are_numpys(program: Function, matrix: np.ndarray, words: str) -> None:
+    with pytest.raises(np.linalg.LinAlgError, match=words):
+        program(matrix)
+    for target in TARGETS:
+        with pytest.raises(np.linalg.LinAlgError, match=words) as raised:
+            arrayjit.jit(program, target=target)(matrix)
+        assert isinstance(raised.value, arrayjit.UserError)
+        assert raised.value.loc is not None
+        assert raised.value.loc.file == __file__
+
+
+def test_right_sides_have_a_row_for_each_equation() -> None:
+    for target in TARGETS:
+        with pytest.raises(ValueError, match="mismatch in its core dimension"):
+            arrayjit.jit(lambda a, b: np.linalg.solve(a, b), target=target)(np.eye(3), np.ones(4))
