@@ -177,13 +177,14 @@ def _items(array: SymbolicArray, axis: int, part: Any, trace: Trace, counts: boo
     if isinstance(part, slice):
         return [(_steps(part, extent, trace) if counts else None) or _span(part, extent, trace)]
     if _is_mask(part):
-        require_mask_shape(part.shape, array, axis)
         if type(part) is SymbolicArray:
+            require_mask_shape(part.cells.shape, array, axis)
             return [Many(traced=positions) for positions in nonzero(part)]
+        require_mask_shape(part.shape, array, axis)
         return [Many(constant=positions) for positions in np.nonzero(part)]
     if type(part) is np.ndarray:
         return [_constant_positions(part, extent, axis)]
-    if type(part) is SymbolicArray and part.ndim:
+    if type(part) is SymbolicArray and not part.is_scalar and part.weak is None:
         require_integers(part, _VALID)
         return [Many(traced=within(part, extent, axis))]
     position = as_affine(part, trace)

@@ -174,3 +174,15 @@ class TestBroadcasting:
 
         with pytest.raises(ShapeError, match="could not be broadcast together with shapes"):
             arrayjit.jit(program)(vector, 2)
+
+
+@pytest.mark.parametrize("position", [np.array(2), np.int64(2), 2], ids=["array", "scalar", "int"])
+def test_what_an_array_of_no_axes_chooses_is_a_copy(position: Any) -> None:
+    def program(a: Any, position: Any, k: int) -> Any:
+        row, part = a[position], a[position, k:]
+        row[:] = 50
+        part[:] = 60
+        a[position, 0] = 3
+        return row.sum(), part.sum(), a.sum()
+
+    assert_like_numpy(program, matrix, position)
