@@ -285,7 +285,7 @@ class Planner:
         kind = kind_of(now)
         if kind is None or kind != kind_of(entry):
             raise Unfit(f"{name} changes from {_described(entry)} to {_described(now)}")
-        if kind.is_array and not self.trace.is_new(now.cells.tensor.storage, self.mark):
+        if kind.is_array and not self._is_made_anew(now):
             return self._moving(name, entry, now)
         return self._cell(name, kind)
 
@@ -313,8 +313,12 @@ class Planner:
 
     def _is_own(self, now: SymbolicArray, leaf: Cell) -> bool:
         """Whether an array is made anew in each iteration, or is what it was at the start of one."""
-        storage = now.cells.tensor.storage
-        return self.trace.is_new(storage, self.mark) or same_cells(now.cells, leaf.view)
+        return self._is_made_anew(now) or same_cells(now.cells, leaf.view)
+
+    def _is_made_anew(self, array: SymbolicArray) -> bool:
+        """Whether the array is one that the body made, and certainly not an older one."""
+        storage = array.cells.tensor.storage
+        return all(self.trace.is_new(one, self.mark) for one in (storage, *self.trace.may_be(storage)))
 
     def _moving(self, name: Name, entry: Any, now: SymbolicArray) -> Moving:
         symbol = self.iterations.symbol

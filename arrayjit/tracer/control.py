@@ -18,7 +18,16 @@ from .carries import kind_of, same
 from .kinds import common_kind, memory, truth
 from .repeating import Repeating
 from .retrace import Reason
-from .states import Record, call, is_array, leaves_in, places_in, put_all, record, require_one_structure
+from .states import (
+    Record,
+    call,
+    leaves_in,
+    places_in,
+    put_all,
+    record,
+    require_one_structure,
+    storages_of,
+)
 from .trace import Trace, current_trace, tracing, user_location
 from .tree import Structure, unflatten
 
@@ -88,9 +97,9 @@ def _branch(
     bodies = [(*side.body, *last.body) for side, last in zip(records, puts, strict=True)]
     trace.emit(Branch(condition, bodies[0], bodies[1], user_location()))
     for n, target in merged.items():
-        for leaf in (yes[n], no[n]):
-            if is_array(leaf) and not trace.is_new(leaf.cells.tensor.storage, records[0].mark):
-                trace.may_be_one(target.cells.tensor, leaf.cells.tensor.storage, _ONE_SIDE)
+        for storage in storages_of(trace, yes[n]) | storages_of(trace, no[n]):
+            if not trace.is_new(storage, records[0].mark):
+                trace.may_be_one(target.cells.tensor, storage, _ONE_SIDE)
     return unflatten(structure, [merged.get(n, leaf) for n, leaf in enumerate(yes)])
 
 

@@ -36,6 +36,7 @@ from .states import (
     put_all,
     record,
     require_one_structure,
+    storages_of,
 )
 from .trace import Mark, Trace, user_location
 from .tree import unflatten
@@ -159,11 +160,22 @@ class Repeating:
         exchanged = {n for n, before in enumerate(attempt.before) if not same(before, attempt.after[n])}
         replaced = exchanged if is_survey else exchanged | self.replaced
         written = _written(attempt.recorded)
-        taken = {n for n in replaced & self.replaced if _storage(attempt.before[n]) in written}
+        taken = self.reaching({n for n in self.replaced if _storage(attempt.before[n]) in written}, attempt)
         kinds = [self.kind(n, attempt) if n in exchanged else kind for n, kind in enumerate(self.kinds)]
         news = (replaced, taken, kinds) != (self.replaced, self.taken, self.kinds)
-        self.replaced, self.taken, self.kinds = replaced, taken | self.taken, kinds
+        self.replaced, self.taken, self.kinds = replaced, taken, kinds
         return news or self.trace.assumed_too_much(attempt.mark)
+
+    def reaching(self, places: set[int], attempt: _Attempt) -> set[int]:
+        """The places in memory from where an array comes to one of these, sooner or later."""
+        found = set(places)
+        waiting = list(places)
+        while waiting:
+            sources = storages_of(self.trace, attempt.after[waiting.pop()])
+            more = {n for n in self.replaced - found if _storage(attempt.before[n]) in sources}
+            found |= more
+            waiting += more
+        return {n for n in found if is_array(self.entry[n])}
 
     def kind(self, n: int, attempt: _Attempt) -> Kind:
         """The kind that a part has from the start: what the first iteration makes of it."""
@@ -238,14 +250,14 @@ class Repeating:
         exchanging it: if what the user's program has as one array is written as one of two."""
         written = _written(attempt.recorded)
         outside = self.outside(attempt)
+        sources = [storages_of(self.trace, leaf) for leaf in attempt.after]
         for n in self.replaced_arrays():
-            source = _storage(attempt.after[n])
-            sharing = [m for m, leaf in enumerate(attempt.after) if _storage(leaf) is source]
+            sharing = [m for m, others in enumerate(sources) if others & sources[n]]
             if len(sharing) > 1 and any(_storage(attempt.before[m]) in written for m in sharing):
                 raise self.not_exact(n, "the body returns one array twice, and writes it", _COPY)
-            if source in outside and (n in self.taken or source in written):
+            if sources[n] & outside and (n in self.taken or sources[n] & outside & written):
                 raise self.not_exact(n, "the body returns an array from outside, and writes it", _COPY)
-            if n not in self.taken and _storage(attempt.start[n]) in written:
+            if n not in self.taken and storages_of(self.trace, attempt.start[n]) & written:
                 raise self.not_exact(n, _TAKEN.what, _TAKEN.fix)
 
     def replaced_arrays(self) -> list[int]:
@@ -254,13 +266,14 @@ class Repeating:
     def outside(self, attempt: _Attempt) -> set[Tensor]:
         """What replaced arrays become, but neither the body made nor the state holds."""
         arrays = self.replaced_arrays()
-        sources = {attempt.after[n].cells.tensor.storage for n in arrays}
-        sources -= {_storage(attempt.before[n]) for n in arrays}
+        sources = {storage for n in arrays for storage in storages_of(self.trace, attempt.after[n])}
+        sources -= {attempt.before[n].cells.tensor for n in arrays}
         return {source for source in sources if not self.trace.is_new(source, attempt.mark)}
 
     def note_what_may_be_one(self, attempt: _Attempt) -> None:
         arrays = self.replaced_arrays()
-        others = {leaf.cells.tensor.storage for n in arrays for leaf in (self.entry[n], attempt.start[n])}
+        firsts = [leaf for n in arrays for leaf in (self.entry[n], attempt.start[n])]
+        others = {storage for leaf in firsts for storage in storages_of(self.trace, leaf)}
         for n in arrays:
             for other in others | self.outside(attempt):
                 self.trace.may_be_one(attempt.before[n].cells.tensor, other, _AS_BEGUN)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import DTypeError, UnsupportedError
 from ..ir.assign import Statement
+from ..ir.tensor import Tensor
 from .array import SymbolicArray
 from .carries import Kind, kind_of, same
 from .elementwise import as_operand
@@ -29,6 +30,7 @@ __all__ = [
     "put_all",
     "record",
     "require_one_structure",
+    "storages_of",
 ]
 
 T = TypeVar("T")
@@ -84,6 +86,14 @@ def leaves_in(state: Any) -> tuple[list[Any], Structure]:
 def is_array(leaf: Any) -> bool:
     """Whether a leaf is an array, which may be written, and not a number."""
     return type(leaf) is SymbolicArray and leaf.weak is None and not leaf.is_scalar
+
+
+def storages_of(trace: Trace, leaf: Any) -> set[Tensor]:
+    """What memory a leaf of a state may show; none for numbers."""
+    if not is_array(leaf):
+        return set()
+    storage = leaf.cells.tensor.storage
+    return {storage, *trace.may_be(storage)}
 
 
 def kind_in_state(leaf: Any) -> Kind:

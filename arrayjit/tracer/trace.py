@@ -334,8 +334,19 @@ class Trace:
         for other in self._perhaps_one.pop(tensor, {}):
             self._perhaps_one[other].pop(tensor, None)
 
+    def may_be(self, storage: Tensor) -> dict[Tensor, Reason]:
+        """The other storages that may be the same array of the user's, each with why."""
+        found: dict[Tensor, Reason] = {}
+        waiting = [storage]
+        while waiting:
+            for other, reason in self._perhaps_one.get(waiting.pop(), {}).items():
+                if other is not storage and other not in found:
+                    found[other] = reason
+                    waiting.append(other)
+        return found
+
     def _separate(self, written: Tensor) -> None:
-        for other, reason in self._perhaps_one.pop(written, {}).items():
+        for other, reason in self.may_be(written).items():
             if not self.is_made_here(other):
                 raise UnsupportedError(reason.what, loc=user_location(), fix=reason.fix)
             self._gone[other] = reason

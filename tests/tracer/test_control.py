@@ -573,6 +573,24 @@ def test_inside_a_for_loop():
     same_as_python(function, (np.arange(1.0, 9), 8), (np.arange(1.0, 9), 3), (np.arange(1.0, 9), 5))
 
 
+def test_what_cond_chooses_is_handed_on_by_a_loop():
+    def chosen(x):
+        y = x * 1
+        for i in range(6):
+            y = arrayjit.cond(x[0] < i, lambda: y * 2, lambda: y)
+        return y
+
+    def written(x):
+        y = x * 1
+        for i in range(6):
+            y = arrayjit.cond(x[0] < i, lambda: x, lambda: y * 2)
+        x[0] = 5
+        return y
+
+    same_as_python(chosen, (HIGH,), (LOW,))
+    refused(written, HIGH)
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
