@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedError
+from ..errors import DTypeError, UnsupportedError
 from .array import SymbolicArray
 from .builtin_view import as_called
 from .elementwise import as_operand, constant_array
@@ -26,7 +26,7 @@ __all__ = [
     "NdarrayView",
     "NumpyFunction",
     "RandomView",
-    "UnreadableArray",
+    "Unreadable",
     "is_numpy",
 ]
 
@@ -92,15 +92,21 @@ class RandomView:
         raise _random_numbers(f"{owner}.{name}")
 
 
-class UnreadableArray:
-    """An array of an element type that arrayjit does not take, among the items of a container: every use of
-    it is an error."""
+class Unreadable:
+    """Stands for an array of an element type that arrayjit does not take, which its class is named for: every
+    use of it is an error."""
 
-    def __init__(self, array: np.ndarray) -> None:
-        self._array = array
+    @staticmethod
+    def of(array: np.ndarray) -> Unreadable:
+        kind: type[Unreadable] = type(f"{array.dtype} array", (Unreadable,), {})
+        return kind()
 
     def __getattr__(self, name: str) -> Any:
-        return as_operand(self._array)
+        raise DTypeError(
+            f"a {type(self).__name__} is not supported in a jitted function",
+            loc=user_location(),
+            fix="convert it with .astype(...) to a supported dtype before the call",
+        )
 
 
 def _random_numbers(what: str) -> UnsupportedError:

@@ -29,12 +29,13 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import DTypeError
 from .array import SymbolicArray
 from .builtin_view import Builtins, as_called
 from .elementwise import as_operand
 from .guards import ABSENT, NameGuard, content
 from .mathematics import MATH
-from .modules import ModuleView, NdarrayView, NumpyFunction, RandomView, is_numpy
+from .modules import ModuleView, NdarrayView, NumpyFunction, RandomView, Unreadable, is_numpy
 from .objects import Objects
 from .ranges import BUILTINS
 from .registry import CREATION
@@ -114,6 +115,14 @@ class Namespace:
             self.remember(value, counterpart)
         return counterpart
 
+    def item(self, value: Any) -> Any:
+        """`of` an item of a container, which traced code may have no use for."""
+        try:
+            return self.of(value)
+        except DTypeError:
+            self.remember(value, Unreadable.of(value))
+            return self.of(value)
+
     def remember(self, value: Any, counterpart: Any) -> None:
         """From now on traced code sees `counterpart` in place of `value`."""
         self._known[id(value)] = (value, counterpart)
@@ -185,7 +194,7 @@ class Namespace:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             given = (*args, *kwargs.values())
-            if all(isinstance(value, _PLAIN) for value in given):
+            if all(issubclass(type(value), _PLAIN) for value in given):
                 result = function(*args, **kwargs)
                 return self.read({"": result}, "", result)
             for value in given:

@@ -63,6 +63,7 @@ class Names(Protocol):
     """What objects ask of the view of names: a Namespace."""
 
     def of(self, value: Any) -> Any: ...
+    def item(self, value: Any) -> Any: ...
     def remember(self, value: Any, view: Any) -> None: ...
     def original(self, view: Any) -> Any: ...
     def depend(self, holder: Mapping[str, Any], name: str, value: Any) -> None: ...
@@ -88,7 +89,7 @@ class Objects:
         if kind in _SEQUENCES or kind is set:
             return self._sequence(value)
         if kind is tuple or kind is frozenset:
-            return self._kept(value, kind(map(self._names.of, value)))
+            return self._kept(value, kind(map(self._names.item, value)))
         if kind is MappingProxyType:
             return MappingProxyType(dict(self._items(value)))
         if kind is UnionType:
@@ -147,7 +148,7 @@ class Objects:
         return value if all(map(is_, value, view)) else view
 
     def _items(self, value: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
-        return ((self._names.of(key), self._names.of(item)) for key, item in value.items())
+        return ((self._names.of(key), self._names.item(item)) for key, item in value.items())
 
     def _dict(self, value: dict[Any, Any]) -> Any:
         view: Any = copy(value)
@@ -163,7 +164,7 @@ class Objects:
         view.clear()
         self._names.remember(value, view)
         add = view.update if isinstance(view, set) else view.extend
-        add(map(self._names.of, value))
+        add(map(self._names.item, value))
         return self._note(view)
 
     def _namespace(self, value: SimpleNamespace) -> Any:
@@ -175,7 +176,7 @@ class Objects:
     def _object(self, value: Any, kind: type, view_kind: type) -> Any:
         """The view of an object whose class has one."""
         if issubclass(kind, tuple):
-            return tuple.__new__(view_kind, map(self._names.of, value))
+            return tuple.__new__(view_kind, map(self._names.item, value))
         view: Any = object.__new__(view_kind)
         self._names.remember(value, view)
         held = _held(value)
@@ -228,7 +229,7 @@ class Objects:
             case _ if name.startswith("__") and not callable(item):
                 return item
             case _:
-                seen = of(item)
+                seen = self._names.item(item)
                 return staticmethod(seen) if hasattr(seen, "__get__") > hasattr(item, "__get__") else seen
 
 
