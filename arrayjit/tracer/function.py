@@ -281,7 +281,7 @@ def _require_steady_captures(trace: Trace, loc: Location | None) -> None:
         raise UnsupportedError(
             f"a NumPy array of shape {array.shape} was read by traced code and changed by plain code",
             loc=loc,
-            fix="create the array inside the jitted function, or in a function (not a method) that it calls",
+            fix="write into it as NumPy does, x[...] = values, in a Python function",
         )
 
 

@@ -577,13 +577,13 @@ def test_what_cond_chooses_is_handed_on_by_a_loop():
     def chosen(x):
         y = x * 1
         for i in range(6):
-            y = arrayjit.cond(x[0] < i, lambda: y * 2, lambda: y)
+            y = arrayjit.cond(x[0] < i, lambda y: y * 2, lambda y: y, y)
         return y
 
     def written(x):
         y = x * 1
         for i in range(6):
-            y = arrayjit.cond(x[0] < i, lambda: x, lambda: y * 2)
+            y = arrayjit.cond(x[0] < i, lambda y: x, lambda y: y * 2, y)
         x[0] = 5
         return y
 
