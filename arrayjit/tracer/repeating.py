@@ -143,7 +143,7 @@ class Repeating:
         memories = {n: memory(kinds[n], trace, self.entry[n]) for n in sorted(self.replaced)}
         before = [memories.get(n, leaf) for n, leaf in enumerate(self.entry)]
         puts = record(trace, lambda: put_all(trace, memories, start))
-        for n in self.taken:
+        for n in sorted(self.taken):
             self.take(n, start)
         test = record(trace, lambda: truth(call(self.cond_fun, (self.value(before),)), trace))
         body = record(trace, lambda: self.iterate(before))
