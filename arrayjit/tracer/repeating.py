@@ -239,11 +239,12 @@ class Repeating:
     def take(self, n: int, start: list[Any]) -> None:
         """The writes of the body go into memory, not into the array that the loop began with: it must not be
         seen again."""
-        storage = _storage(start[n])
-        holders = [leaf for leaf in start if _storage(leaf) is storage]
-        if storage is None or not self.trace.is_made_here(storage) or len(holders) > 1:
+        storages = storages_of(self.trace, start[n])
+        holders = [leaf for leaf in start if storages & storages_of(self.trace, leaf)]
+        if len(holders) > 1 or not all(map(self.trace.is_made_here, storages)):
             raise self.not_exact(n, _TAKEN.what, _TAKEN.fix)
-        self.trace.gone(storage, _TAKEN)
+        for storage in storages:
+            self.trace.gone(storage, _TAKEN)
 
     def require_exact(self, attempt: _Attempt) -> None:
         """Raise UnsupportedError if copying an array from iteration to iteration could be told from

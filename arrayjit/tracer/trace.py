@@ -349,6 +349,8 @@ class Trace:
         for other, reason in self.may_be(written).items():
             if not self.is_made_here(other):
                 raise UnsupportedError(reason.what, loc=user_location(), fix=reason.fix)
+            if other not in self._gone:
+                self._rewritten.append(other)
             self._gone[other] = reason
 
     def is_made_here(self, tensor: Tensor) -> bool:

@@ -591,6 +591,68 @@ def test_what_cond_chooses_is_handed_on_by_a_loop():
     refused(written, HIGH)
 
 
+def test_what_may_be_one_array_is_not_read_by_the_iteration_after_a_write():
+    def in_a_for_loop(x):
+        z = x + 0
+        y = arrayjit.cond(x[0] < 0, lambda: z, lambda: z * 2)
+        for i in range(5):
+            z[i % 3] = y.sum()
+        return z
+
+    def in_a_while_loop(x):
+        z = x + 0
+        y = arrayjit.cond(x[0] < 0, lambda: z, lambda: z * 2)
+
+        def body(k):
+            z[k % 3] = y.sum()
+            return k + 1
+
+        arrayjit.while_loop(lambda k: k < 5, body, 0)
+        return z
+
+    refused(in_a_for_loop, HIGH)
+    refused(in_a_while_loop, HIGH)
+
+
+def test_a_loop_that_begins_with_what_may_be_the_caller_s_array_must_not_write_it():
+    def function(x):
+        y = arrayjit.cond(x[0] < 0, lambda: x, lambda: x * 2)
+
+        def body(state):
+            values, k = state
+            values[0] = k
+            return values * 2, k + 1
+
+        return arrayjit.while_loop(lambda s: s[1] < 3, body, (y, 0))[0]
+
+    refused(function, HIGH)
+
+
+def test_an_array_that_comes_to_a_written_place_must_be_a_copy():
+    def function(x, y):
+        def body(state):
+            first, second, k = state
+            first += 1
+            return second, first, k + 1
+
+        return arrayjit.while_loop(lambda s: s[2] < 3, body, (x.copy(), y, 0))[0]
+
+    refused(function, HIGH, LOW)
+
+
+def test_what_an_inner_loop_may_give_unchanged_is_followed():
+    def function(x):
+        def body(state):
+            first, second, k = state
+            second[0] = k
+            third, _ = arrayjit.while_loop(lambda s: s[1] < k, lambda s: (s[0] + 1, s[1] + 1), (first, 0))
+            return second, third, k + 1
+
+        return arrayjit.while_loop(lambda s: s[2] < 3, body, (x[::-1], x.copy(), 0))[0]
+
+    refused(function, HIGH)
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
