@@ -171,7 +171,11 @@ def _run(
         raise once_for_many_calls(change, here)
     arguments.require_unchanged(positional, keywords, namespace.open_result, here)
     _require_steady_captures(trace, here)
-    leaves, structure = flatten(result, _is_result_leaf, namespace.open_result)
+    try:
+        leaves, structure = flatten(result, _is_result_leaf, namespace.open_result)
+    except RecursionError:
+        what = "the function returns something that holds itself"
+        raise UnsupportedError(what, loc=here, fix="return its parts") from None
     for constant in statics(structure):
         _require_no_traces(constant, here)
     try:

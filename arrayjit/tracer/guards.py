@@ -71,11 +71,13 @@ def _layout(array: np.ndarray) -> Hashable:
     return array.dtype, array.shape, array.strides, array.flags.writeable, array.flags.aligned
 
 
-def once_for_many_calls(what: str, loc: Location | None) -> UnsupportedError:
+def once_for_many_calls(
+    what: str, loc: Location | None, fix: str = "return the new value instead; arrays may be written in place"
+) -> UnsupportedError:
     """The error of a function that does `what` to something outside it."""
     return UnsupportedError(
         f"the function {what}, which it did not make",
         loc=loc,
         details=("its code runs once for many calls, so the change would be made once",),
-        fix="return the new value instead; arrays may be written in place",
+        fix=fix,
     )

@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 from abc import ABCMeta, update_abstractmethods
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from operator import is_, or_
@@ -76,6 +76,7 @@ class Objects:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._root = _root(self)
+        self._cached_property = _cached_property(self)
         self._first: dict[int, tuple[Any, list[Any]]] = {}
         self._attributes: dict[int, dict[str, Any]] = {}
 
@@ -109,6 +110,12 @@ class Objects:
         held = self._attributes.get(id(view))
         if held is not None and not self._is_same(value, held.get(name, _ABSENT)):
             raise once_for_many_calls(f"changes a {type(view).__name__}", user_location())
+
+    def cache(self, view: Any, name: str) -> None:
+        """Raise where a cached property of an object that the function did not make is computed."""
+        if id(view) in self._attributes:
+            what, fix = f"caches {name} in a {type(view).__name__}", f"read .{name} once before the call"
+            raise once_for_many_calls(what, user_location(), fix)
 
     def changes(self) -> Iterator[str]:
         """What the run did to things that it did not make."""
@@ -220,9 +227,7 @@ class Objects:
             case property():
                 return property(of(item.fget), of(item.fset), of(item.fdel), item.__doc__)
             case functools.cached_property():
-                cached: Any = functools.cached_property(of(item.func))
-                cached.attrname = name
-                return cached
+                return self._cached_property(of(item.func), name)
             case functools.partialmethod():
                 keywords = {key: of(value) for key, value in item.keywords.items()}
                 return functools.partialmethod(of(item.func), *map(of, item.args), **keywords)
@@ -251,6 +256,21 @@ def _root(objects: Objects) -> type:
             super().__delattr__(name)
 
     return View
+
+
+def _cached_property(objects: Objects) -> Callable[[Callable[[Any], Any], str], Any]:
+    """The class of cached properties in views of classes."""
+
+    class CachedProperty(functools.cached_property[Any]):
+        def __init__(self, function: Callable[[Any], Any], name: str) -> None:
+            super().__init__(function)
+            self.attrname = name
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            objects.cache(instance, str(self.attrname))
+            return super().__get__(instance, owner)
+
+    return CachedProperty
 
 
 def _layout(kind: type) -> type:

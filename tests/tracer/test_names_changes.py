@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -64,6 +65,10 @@ class Model:
     def fills(self, x: np.ndarray) -> np.ndarray:
         vars(self)["extra"] = x
         return x
+
+    @functools.cached_property
+    def norm(self) -> Any:
+        return np.sqrt((self.w**2).sum()) + np.zeros(1)
 
     def steps(self, x: np.ndarray) -> np.ndarray:
         for i in range(2000):
@@ -181,6 +186,35 @@ def test_outside_objects_are_returned_themselves() -> None:
         assert got[3] is config
         assert got[4] is Model
         assert got[5] is np.zeros
+
+
+def test_an_object_that_holds_itself_is_not_returned() -> None:
+    def program(x: np.ndarray) -> Any:
+        model = Model()
+        model.child = [model]
+        return model
+
+    with pytest.raises(arrayjit.UnsupportedError, match="holds itself"):
+        arrayjit.jit(program)(numbers())
+
+
+def test_a_cached_property_is_cached_before_the_call() -> None:
+    model = Model()
+
+    def program(x: np.ndarray) -> Any:
+        return x * model.norm
+
+    with pytest.raises(arrayjit.UnsupportedError, match="caches norm in a Model") as caught:
+        arrayjit.jit(program)(numbers())
+    assert "read .norm once before the call" in str(caught.value)
+    assert caught.value.loc is not None
+    assert caught.value.loc.source() == "return x * model.norm"
+    assert "norm" not in vars(model)
+    assert model.norm.shape == (1,)
+    model.w[:] = 0
+    for target in TARGETS:
+        assert_same(arrayjit.jit(program, target=target)(numbers()), program(numbers()))
+    assert_same(arrayjit.jit(lambda x: Model().norm + x)(numbers()), Model().norm + numbers())
 
 
 def test_exceptions_of_the_user_keep_their_class() -> None:
