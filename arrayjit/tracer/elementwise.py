@@ -113,7 +113,7 @@ def _common_extent(one: Affine, other: Affine, shapes: Sequence[Sequence[Affine]
     words = f"operands could not be broadcast together with shapes {' '.join(map(shape_text, shapes))}"
     fewer, more = (other, one) if one.is_constant or is_at_least(one, 2) else (one, other)
     if is_repeatable(fewer, more, words):
-        return more
+        return other if other.is_constant else one
     raise ShapeError(
         words, loc=user_location(), fix="reshape an operand, or insert axes with x[:, np.newaxis]"
     )

@@ -17,6 +17,7 @@ from .array import SymbolicArray
 from .builtin_view import as_called
 from .elementwise import as_operand, constant_array
 from .guards import once_for_many_calls
+from .integer import SymbolicInt
 from .registry import CREATION
 from .trace import user_location
 from .tree import flatten
@@ -37,6 +38,9 @@ _TAKE_PARTS = frozenset((
     "select", "stack", "vstack",
 ))  # fmt: skip
 """NumPy's functions whose lists of arrays are no arrays themselves."""
+
+_FOUND = (SymbolicArray, SymbolicInt, np.ndarray, np.memmap)
+"""Arguments by which NumPy's protocols find us, so that others, such as shapes, stay what they are."""
 
 
 class ModuleView:
@@ -68,9 +72,10 @@ class NumpyFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _module_name(self._function).startswith("numpy.random"):
             raise _random_numbers(f"np.random.{self._function.__name__}")
-        takes_parts = getattr(self._function, "__name__", "") in _TAKE_PARTS
-        symbolic = [_symbolic(arg, takes_parts) for arg in args]
-        named = {name: _symbolic(value, takes_parts or name == "out") for name, value in kwargs.items()}
+        finds_us = any(type(value) in _FOUND for value in (*args, *kwargs.values()))
+        keeps_lists = finds_us or getattr(self._function, "__name__", "") in _TAKE_PARTS
+        symbolic = [_symbolic(arg, keeps_lists) for arg in args]
+        named = {name: _symbolic(value, keeps_lists or name == "out") for name, value in kwargs.items()}
         return _as_constants(self._function(*symbolic, **named))
 
     def __repr__(self) -> str:
@@ -137,12 +142,12 @@ def is_numpy(value: Any) -> bool:
     return _module_name(value).partition(".")[0] == "numpy"
 
 
-def _symbolic(value: Any, takes_parts: bool) -> Any:
+def _symbolic(value: Any, keeps_lists: bool) -> Any:
     """An argument for NumPy with the user's arrays replaced, so that its protocols find us; so are lists of
-    traced numbers, unless the function takes lists of arrays."""
+    traced numbers, where nothing else tells."""
     if type(value) in (np.ndarray, np.memmap):
         return as_operand(value)
-    if type(value) not in (list, tuple) or takes_parts:
+    if type(value) not in (list, tuple) or keeps_lists:
         return value
     leaves, _ = flatten(value, lambda part: type(part) is SymbolicArray)
     return as_operand(value) if leaves else value
