@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from arrayjit.ir.dtype import BOOL, F64
 from arrayjit.ir.expr import Apply, Const
 from arrayjit.ir.index import Affine
 from arrayjit.ir.interp import KernelRaise, run, run_computation
-from arrayjit.ir.loops import For, If, Kernel, LoopKind, Raise, Stmt, Store
+from arrayjit.ir.loops import For, If, Kernel, LoopKind, Raise, Stmt, Store, While
 from arrayjit.ir.ops import op
 from arrayjit.ir.tensor import Tensor
 
@@ -317,6 +318,26 @@ def test_an_op_gives_the_dtype_that_the_program_states() -> None:
         execute(Kernel("f", (ArrayParam(y, "write"),), (store,)), np.zeros(1, bool))
 
 
+def test_bound_numbers_are_bounds_and_indices() -> None:
+    starts, columns = np.array([0, 3, 3, 7]), RANDOM.integers(0, 9, 9)
+    x, y = floats(9, dtype=np.float64), np.zeros(3)
+    execute(shown("bound numbers"), starts, columns, x, y)
+    np.testing.assert_allclose(y, [x[columns[a:b]].sum() for a, b in pairwise(starts)])
+
+
+def test_iterations_leave_a_loop_one_after_the_other() -> None:
+    x, turns = np.array([0.5, 9.0, 2.0, 100.0]), np.zeros(4, np.int64)
+    execute(shown("a loop that goes on"), x, turns)
+    np.testing.assert_array_equal(x, [0.5, 9 / 8, 2.0, 100 / 64])
+    np.testing.assert_array_equal(turns, [0, 3, 0, 6])
+
+
+def test_a_number_outside_the_range_it_is_bound_with_is_a_bug_of_ours() -> None:
+    k, y = np.array([4, 0, 0, 0]), np.zeros(4)
+    with pytest.raises(CompilerBug, match="a number bound to n lies outside its range"):
+        execute(shown("statements that both"), k, y)
+
+
 # ---- taking iterations together changes nothing
 
 
@@ -332,6 +353,8 @@ def one_by_one(stmt: Stmt) -> Stmt:
             return replace(stmt, kind=kept, body=in_order(body))
         case If(body=body, orelse=orelse):
             return replace(stmt, body=in_order(body), orelse=in_order(orelse))
+        case While(test=test, body=body):
+            return replace(stmt, test=in_order(test), body=in_order(body))
         case _:
             return stmt
 
@@ -378,6 +401,18 @@ def test_reductions_in_order_onto_what_is_there_or_a_start() -> None:
     execute(assigned("a reduction"), x, y, s)
     np.testing.assert_array_equal(y, expected)
     assert s[()] == squares
+
+
+def test_branches_and_loops_that_go_on() -> None:
+    k, x, turns = np.array([2, 3, 0, 4]), np.array([1.0, 1.5, 7.0, 0.0, 5.0, 9.0]), np.array(0)
+    execute(assigned("branches"), k, x, turns)
+    expected = np.array([1.0, 1.5, 7.0, 0.0, 5.0, 9.0])
+    expected[:2] += 1
+    expected[:2] = expected[1:3]
+    expected[:4] += 1
+    halvings = 4
+    np.testing.assert_array_equal(x, expected / 2**halvings)
+    assert turns[()] == 3
 
 
 def test_nothing_to_reduce_leaves_the_start() -> None:

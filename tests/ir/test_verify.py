@@ -8,15 +8,16 @@ from work import calls_in
 
 from arrayjit.errors import InvalidProgram
 from arrayjit.ir.assign import ArrayParam, Assign, Computation, IndexParam
-from arrayjit.ir.dtype import F32, F64, I32
+from arrayjit.ir.dtype import F32, F64, I32, I64
 from arrayjit.ir.expr import Apply, Const, Load, Local, Variable
 from arrayjit.ir.index import Affine, Symbol, SymbolKind
-from arrayjit.ir.loops import Define, Fill, For, Kernel, LoopKind, Store, Update
+from arrayjit.ir.loops import Bind, Define, Fill, For, Kernel, LoopKind, Store, Update
 from arrayjit.ir.ops import op
 from arrayjit.ir.tensor import Tensor
 from arrayjit.ir.verify import verify_computation, verify_kernel
 
 HEAD = "def f(x: read[f32, 8], y: write[f32, 8], m: read[bool, 8], k: read[i64, 8]):\n"
+KERNEL_HEAD = HEAD.replace("):", ") -> kernel:")
 ZERO = Affine.of(0)
 
 
@@ -138,6 +139,30 @@ BROKEN = {
         "t: temporary[i32, 8, flat(x)]\nz: i32 = t[0]",
         "t: i32[8] is no flat form of x: f32[8]",
     ),
+    "a bound number outside its body": (
+        "if m[0]:\n    n: index[0, 8] = k[0]\ny[n] = x[0]",
+        "symbol n is used outside its loop",
+    ),
+    "a bound number that is no int64": (
+        "n: index[0, 8] = x[0]",
+        "the number bound to n is f32, i64 is needed",
+    ),
+    "a condition to go on that is no bool": (
+        "while True:\n    t: i64 = k[0]\n    if not t:\n        break",
+        "a condition is i64, bool is needed",
+    ),
+    "a variable of a test after its loop": (
+        "while True:\n    t: f32 = x[0]\n    if not m[0]:\n        break\ny[0] = t",
+        "variable t is used where it is not defined",
+    ),
+    "a variable of a body in its test": (
+        "while True:\n    t: f32 = x[0]\n    if not m[0]:\n        break\n    u: f32 = t\ny[0] = u",
+        "variable u is used where it is not defined",
+    ),
+    "a value carried in a parallel loop by one that goes on": (
+        "t: f32 = x[0]\n" + loop("parallel(0, 8)", "while m[i]:", "    t = x[i]"),
+        "variable t is carried by a loop whose iterations are independent",
+    ),
     "a flat form of two axes": (
         "t: temporary[f32, 2, 4, flat(x)]\ny[0] = t[0, 0]",
         "t: f32[2, 4] is no flat form of x: f32[8]",
@@ -147,9 +172,7 @@ BROKEN = {
 
 @pytest.mark.parametrize(("body", "message"), BROKEN.values(), ids=BROKEN)
 def test_a_kernel_that_breaks_a_rule(body: str, message: str) -> None:
-    program = kernel(
-        HEAD.replace("):", ") -> kernel:") + "\n".join(f"    {line}" for line in body.splitlines())
-    )
+    program = kernel(KERNEL_HEAD + "\n".join(f"    {line}" for line in body.splitlines()))
     with pytest.raises(InvalidProgram) as caught:
         verify_kernel(program)
     assert f"f: {message}" in str(caught.value)
@@ -175,6 +198,17 @@ def test_a_kernel_that_breaks_a_rule(body: str, message: str) -> None:
             "a checked condition is i64, bool is needed",
         ),
         ("for t in range(0, 8, 0):\n        y[t] = x[t]", "loop t has step 0"),
+        ("n: index[0, 8] = x[0]", "the number bound to n is f32, i64 is needed"),
+        (
+            "if m[0]:\n        n: index[0, 8] = k[0]\n    y[n] = x[0]",
+            "symbol n is used outside its loop",
+        ),
+        ("if x[0]:\n        y[0] = x[0]", "a condition is f32, bool is needed"),
+        ("while k[0]:\n        y[0] = x[0]", "a condition is i64, bool is needed"),
+        (
+            "while m[0]:\n        n: index[0, 8] = k[0]\n    y[n] = x[0]",
+            "symbol n is used outside its loop",
+        ),
     ],
 )
 def test_a_computation_that_breaks_a_rule(body: str, message: str) -> None:
@@ -198,6 +232,13 @@ def test_a_symbol_is_introduced_once_in_a_nest() -> None:
     inner = For(i, ZERO, Affine.of(8), (Store(Y, (Affine.of(i),), Const(1.0, F32)),))
     outer = For(i, ZERO, Affine.of(8), (inner,))
     assert "symbol i is introduced by two nested loops" in refusal(Kernel("f", PARAMS, (outer,)))
+
+
+def test_a_bound_number_is_introduced_once_in_a_nest() -> None:
+    i = Symbol("i")
+    inner = (Bind(i, Const(3, I64)), Store(Y, (Affine.of(i),), Const(1.0, F32)))
+    outer = For(i, ZERO, Affine.of(8), inner)
+    assert "symbol i is bound where it is in scope already" in refusal(Kernel("f", PARAMS, (outer,)))
 
 
 def test_a_symbol_serves_two_loops_one_after_the_other() -> None:
@@ -242,6 +283,13 @@ VALID = {
     "an access that a condition guards": loop(
         "parallel(0, 8)", "if less[bool](i64(0), index(i)):", "    y[i] = x[i - 1]"
     ),
+    "numbers that depend on one another": (
+        "n: index[0, 9] = k[0]\nl: index[0, 9] = subtract[i64](i64(8), index(n))\ny[n + l - 1] = x[0]"
+    ),
+    "what a test defines, in the condition and in the body": (
+        "while True:\n    t: f32 = x[0]\n    n: index[0, 8] = k[0]\n"
+        "    if not less[bool](t, x[n]):\n        break\n    y[n] = t"
+    ),
     "a loop that never runs": loop("parallel(0, 0)", "y[i - 3] = x[9]"),
     "a triangle": loop("parallel(0, 8)", "for j in sequential(0, i):", "    y[i] = x[i - j - 1]"),
     "a variable of a vector loop's own": "\n".join(
@@ -258,7 +306,7 @@ VALID = {
 
 @pytest.mark.parametrize("body", VALID.values(), ids=VALID)
 def test_what_looks_wrong_and_is_right(body: str) -> None:
-    verify_kernel(kernel(HEAD + "\n".join(f"    {line}" for line in body.splitlines())))
+    verify_kernel(kernel(KERNEL_HEAD + "\n".join(f"    {line}" for line in body.splitlines())))
 
 
 def test_an_op_that_is_no_row_of_the_table_is_not_judged() -> None:

@@ -1,4 +1,4 @@
-"""Random computations of loops, branches and bound numbers mean the same after each pass and as native code."""
+"""Random computations of loops, branches and bound numbers: each pass and native code keep their meaning."""
 
 from __future__ import annotations
 

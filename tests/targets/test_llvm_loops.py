@@ -11,7 +11,19 @@ from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.dtype import BOOL, F32, F64, I64
 from arrayjit.ir.expr import Cast, Const, Index, Local, Variable
 from arrayjit.ir.index import Affine, Symbol
-from arrayjit.ir.loops import Barrier, Comment, Define, Fill, If, Kernel, LoopKind, Update
+from arrayjit.ir.loops import (
+    Barrier,
+    Bind,
+    Comment,
+    Define,
+    Fill,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    Update,
+    While,
+)
 from arrayjit.ir.ops import op
 from arrayjit.ir.references import fma
 from arrayjit.ir.tensor import Tensor
@@ -273,6 +285,77 @@ def test_a_branch_that_all_lanes_take_stands_in_a_vector_loop():
         np.testing.assert_array_equal(result, np.arange(19.0) if number else np.ones(19))
 
 
+def test_a_bound_number_is_a_bound_and_an_index():
+    starts, x, out = Tensor.of("starts", (4,), I64), f64("x", 9), f64("out", 3)
+    i, k, first, last, total = (*map(Symbol, ("i", "k", "first", "last")), Variable("total", F64))
+    body = loop(
+        i,
+        3,
+        Bind(first, at(starts, i)),
+        Bind(last, at(starts, Affine.of(i) + 1)),
+        Define(total, at(x, first)),
+        For(k, Affine.of(first), Affine.of(last), (Update(total, at(x, k), op("add")),)),
+        put(out, i, value=Local(total)),
+    )
+    values, result = np.arange(9.0), np.empty(3)
+    run([body], [(starts, np.array([2, 5, 5, 3])), (x, values)], [(out, result)])
+    np.testing.assert_array_equal(result, [2 + 2 + 3 + 4, 5, 5])
+
+
+def test_a_constant_is_bound_and_counts_in_a_vector_loop():
+    out, n, i = f64("out", 40), Symbol("n"), Symbol("i")
+    fill = put(out, i, value=Cast(Index(Affine.of(i) + n), F64))
+    result = np.zeros(40)
+    run([Bind(n, Const(21, I64)), vector(i, n, fill)], writes=[(out, result)])
+    np.testing.assert_array_equal(result, np.where(np.arange(40) < 21, np.arange(40) + 21.0, 0))
+
+
+@pytest.mark.parametrize("start", [0.5, 1.0, 100.0])
+def test_a_loop_goes_on_as_long_as_its_condition_holds(start):
+    """The locals afterwards are those that the last test has left."""
+    x, out, turns, half = f64("x", 1), f64("out", 3), Variable("turns", F64), Variable("half", F64)
+    tested = Variable("tested", F64)
+    repeat = While(
+        (Define(half, call("multiply", at(x, 0), Const(0.5, F64))), Update(tested, Local(half))),
+        call("less", Const(1.0, F64), Local(half)),
+        (put(x, 0, value=Local(half)), Update(turns, Const(1.0, F64), op("add"))),
+    )
+    body = [
+        Define(turns, Const(0.0, F64)),
+        Define(tested, Const(0.0, F64)),
+        repeat,
+        put(out, 0, value=Local(turns)),
+        put(out, 1, value=Local(tested)),
+        put(out, 2, value=at(x, 0)),
+    ]
+    result, cell = np.empty(3), np.array([start])
+    run(body, writes=[(x, cell), (out, result)])
+    halvings = 6 if start == 100 else 0
+    np.testing.assert_array_equal(result, [halvings, start / 2 ** (halvings + 1), start / 2**halvings])
+
+
+def test_loops_that_go_on_stand_in_branches_and_in_one_another():
+    out, i, count, inner = f64("out", 6), Symbol("i"), Variable("count", F64), Variable("inner", F64)
+    add = op("add")
+    again = While((), call("less", Local(inner), Local(count)), (Update(inner, Const(2.0, F64), add),))
+    repeat = While(
+        (Define(inner, Const(0.0, F64)), again),
+        call("less", Local(inner), Const(7.0, F64)),
+        (Update(count, Const(1.0, F64), add),),
+    )
+    small = call("less", Index(Affine.of(i)), Const(4, I64))
+    body = loop(
+        i,
+        6,
+        Define(count, Cast(Index(Affine.of(i)), F64)),
+        If(small, (repeat,), (Update(count, Const(-1.0, F64)),)),
+        put(out, i, value=Local(count)),
+    )
+    result = np.empty(6)
+    run([body], writes=[(out, result)])
+    np.testing.assert_array_equal(result, [7, 7, 7, 7, -1, -1])
+
+
 @pytest.mark.parametrize("dtype", [BOOL, F32, I64])
 @pytest.mark.parametrize("size", [0, 5, 200])
 def test_fill_writes_the_whole_tensor(dtype, size):
@@ -303,6 +386,7 @@ def test_what_the_passes_must_never_ask_for_is_a_bug_of_ours():
         ],
         "inside another": [vector(i, 64, vector(j, 8, put(x, i, value=at(x, j))))],
         "differs from lane to lane": [vector(i, 64, loop(j, i, put(x, i, value=at(x, j))))],
+        "the number bound to j": [vector(i, 64, Bind(j, Cast(at(x, i), I64)), put(x, i, value=at(x, j)))],
         "barrier": [Barrier()],
         "a grid loop": [loop(i, 64, put(x, i, value=at(x, i)), kind=LoopKind.GRID)],
         "has no memory": [put(f64("lost", 4), 0, value=Const(1.0, F64))],
