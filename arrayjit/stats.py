@@ -10,7 +10,7 @@ import numpy as np
 
 from .errors import Location
 from .tracer.parameters import positional_names
-from .tracer.retrace import Argument, Fact, Positive, Reason
+from .tracer.retrace import Argument, Fact, Positive, Reason, Remainder
 from .tracer.signature import PYTHON_SCALARS, Spec, StaticArguments, is_leaf
 from .tracer.tree import flatten, paths
 
@@ -62,7 +62,9 @@ def describe_call(
             for fact in baked:
                 if fact == Argument(count):
                     described[leaf_name] += f" {leaf!r}, compiled in because {baked[fact].what}"
-                elif isinstance(fact, Positive) and any(place == count for _, place in fact.terms):
+                elif isinstance(fact, (Positive, Remainder)) and any(
+                    place == count for _, place in fact.terms
+                ):
                     described[leaf_name] += f" {leaf!r}; compiled in is {fact}"
             count += 1
         if not (len(names) == 1 and names[0] == name):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import Location
+from ..errors import Location, UnsupportedError
 from ..ir.assign import Branch, Loop
 from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Const, Expr, Index
@@ -204,7 +204,7 @@ class Exit:
     def tell_apart(self, name: Name, leaf: Leaf, value: Any) -> None:
         """An array that a loop rebinds is still the one from before if the loop does not run: which of both
         must be known where either is written later."""
-        count = self.iterations.count
+        count = self.iterations.groups
         if not isinstance(leaf, Cell) or not leaf.kind.is_array or self.trace.is_positive(count):
             return
         words = f"the array {name} is the one from before the loop if the loop does not run"
@@ -251,6 +251,12 @@ class Exit:
         if not names or self.trace.is_positive(runs):
             return
         self.trace.require_decided(runs, f"the name {names[0]} has no value if the loop does not run")
+        if any(site.code is self.site.code for _, site in self.trace.running):
+            raise UnsupportedError(
+                f"{names[0]} has its value from the last time that this loop ran, which may be long ago",
+                loc=self.loc,
+                fix=f"give {names[0]} a value before the outer loop",
+            )
         condition = self.runs(whole=guarded)
         words = f"cannot access local variable '{names[0]}' where it is not associated with a value"
         self.trace.check((), lambda _: condition, "UnboundLocalError", words)

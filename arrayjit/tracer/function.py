@@ -159,7 +159,7 @@ def _run(
         if trace.pending is not None:
             raise trace.pending
     except Exception as error:
-        for count in trace.running:
+        for count, _ in trace.running:
             trace.require_decided(count, "the loop that raises this may not run")
         if isinstance(error, UserError):
             error.loc = error.loc or location_of(error)

@@ -8,35 +8,38 @@ from ..ir.index import Affine, Symbol, SymbolKind
 
 __all__ = ["Iterations"]
 
+_NONE = Affine.of(0)
+
 
 @dataclass(frozen=True, slots=True)
 class Iterations:
     """The indices `range(first, stop, step)`, `step` being 1 or -1. One iteration of the recorded loop, over
-    `symbol`, makes `period` of them: where that is 1 the symbol is the index, else a count from 0."""
+    `symbol`, makes `period` of them: where that is 1 the symbol is the index, else a count from 0 to `whole`,
+    and a `rest` of indices is left."""
 
     first: Affine
     stop: Affine
     step: int
-    period: int
     symbol: Symbol
+    period: int = 1
+    whole: Affine = _NONE
+    rest: int = 0
 
     @staticmethod
-    def of(first: Affine, stop: Affine, step: int, period: int = 1) -> Iterations:
-        if period > 1:
-            groups = max(0, ((stop - first) * step).constant) // period
-            return Iterations(first, stop, step, period, Symbol("k", SymbolKind.LOOP, 0, max(1, groups)))
+    def of(first: Affine, stop: Affine, step: int) -> Iterations:
         ends = (first, stop) if step > 0 else (stop + 1, first + 1)
         low, high = (end.bounds({}) for end in ends)
         symbol = Symbol("k", SymbolKind.LOOP, low and low[0], high and high[1])
-        return Iterations(first, stop, step, 1, symbol)
+        return Iterations(first, stop, step, symbol)
 
     def after_first(self) -> Iterations:
         """All but the first of the user's iterations, singly."""
         return Iterations.of(self.first + self.step, self.stop, self.step)
 
-    def grouped(self, period: int) -> Iterations:
-        """The same iterations, `period` at a time; how many they are must be a constant."""
-        return Iterations.of(self.first, self.stop, self.step, period)
+    def grouped(self, period: int, groups: Affine, rest: int, most: int | None) -> Iterations:
+        """The same iterations, `period` at a time: `groups` times, `most` of these at most, and a `rest`."""
+        symbol = Symbol("k", SymbolKind.LOOP, 0, None if most is None else max(1, most))
+        return Iterations(self.first, self.stop, self.step, symbol, period, groups, rest)
 
     @property
     def count(self) -> Affine:
@@ -47,7 +50,7 @@ class Iterations:
     @property
     def groups(self) -> Affine:
         """How many iterations the recorded loop has."""
-        return self.count if self.period == 1 else Affine.of(self.count.constant // self.period)
+        return self.count if self.period == 1 else self.whole
 
     @property
     def shift(self) -> int:
@@ -69,10 +72,8 @@ class Iterations:
 
     def remainder(self) -> list[Affine]:
         """The user's indices that are too few for another iteration of the recorded loop."""
-        if self.period == 1:
-            return []
-        done = self.groups.constant * self.period
-        return [self.first + n * self.step for n in range(done, self.count.constant)]
+        done = self.whole * self.period
+        return [self.first + (done + n) * self.step for n in range(self.rest)]
 
     def bounds(self) -> tuple[Affine, Affine, int]:
         """`lo`, `hi` and `step` of the recorded loop."""

@@ -176,7 +176,7 @@ class _Rolled:
         try:
             for _ in range(_MOST_ATTEMPTS):
                 self.attempt()
-                self.trace.running.append(self.iterations.count)
+                self.trace.running.append((self.iterations.count, self.site))
                 for index in self.iterations.indices():
                     yield self.items.item(index)
                 self.trace.running.pop()
@@ -281,7 +281,7 @@ class _Rolled:
 
     def runs_surely(self) -> bool:
         """Whether the recorded loop has at least one iteration."""
-        return self.trace.is_positive(self.iterations.count) is True
+        return self.trace.is_positive(self.iterations.groups) is True
 
     def require_unshared(self, after: Names) -> None:
         """Raise Unfit where an array that is carried by copying is written and may be seen by another name.
@@ -319,10 +319,14 @@ class _Rolled:
 
     def group(self, period: int) -> None:
         """From now on `period` iterations of the user's make one of the recorded loop."""
-        purpose = "how many iterations a loop has whose arrays change places"
-        if number(self.iterations.count, self.trace, purpose) < period:
-            self.unroll("its arrays change places")
-        self.iterations = self._named(self.iterations.grouped(period))
+        count, what = self.iterations.count, "arrays change places from iteration to iteration"
+        rest = self.trace.rest(count, period, what)
+        if rest is None or (count.is_constant and count.offset < period):
+            self.unroll(what)
+        groups = self.trace.quotient(self.trace.not_negative(count), period)
+        self.iterations = self._named(
+            self.iterations.grouped(period, groups, rest, self.trace.limits.most(groups))
+        )
 
     def peel(self, unfit: Unfit) -> None:
         """Prepare to record the first iteration by itself, under a condition if it may not run."""

@@ -216,7 +216,9 @@ def _bound(value: Any, trace: Trace) -> Affine:
 def _steps(start: Affine, stop: Affine, step: int) -> Affine:
     """How many steps lead from `start` to `stop`."""
     span = stop - start if step > 0 else start - stop
-    return greater(divided(span + (abs(step) - 1), abs(step)), ZERO)
+    count = greater(divided(span + (abs(step) - 1), abs(step)), ZERO)
+    current_trace().of_one_sign(count, span)
+    return count
 
 
 def _fewest(counts: list[Affine], strict: bool) -> Affine:

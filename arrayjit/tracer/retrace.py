@@ -27,10 +27,12 @@ __all__ = [
     "Origin",
     "Positive",
     "Reason",
+    "Remainder",
     "Retrace",
     "Site",
     "number_needed",
     "positive",
+    "remainder",
 ]
 
 
@@ -70,7 +72,23 @@ class Positive:
         return "whether a loop over it runs"
 
 
-Fact = Union[Argument, Positive]
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What is left of a sum of integer arguments, if it is not negative, after division by `period`."""
+
+    terms: tuple[tuple[int, int], ...]
+    offset: int
+    period: int
+
+    def read(self, leaves: Sequence[Any]) -> int:
+        total = self.offset + sum(factor * int(leaves[leaf]) for factor, leaf in self.terms)
+        return max(total, 0) % self.period
+
+    def __str__(self) -> str:
+        return f"what is left of it after division by {self.period}"
+
+
+Fact = Union[Argument, Positive, Remainder]
 """Something about the numbers of a call that is compiled in."""
 
 Origin = Union[Site, Argument, Expr]
@@ -178,6 +196,18 @@ def _symbols(index: tuple[Affine, ...]) -> Iterator[Symbol]:
 
 def positive(origins: Origins, value: Affine) -> Positive | None:
     """The question whether a sum of integer arguments is more than 0; None for what is no such sum."""
+    terms = _arguments(origins, value)
+    return Positive(terms, value.offset) if terms else None
+
+
+def remainder(origins: Origins, value: Affine, period: int) -> Remainder | None:
+    """The question for the rest of a sum of integer arguments; None for what is no such sum."""
+    terms = _arguments(origins, value)
+    return Remainder(terms, value.offset, period) if terms else None
+
+
+def _arguments(origins: Origins, value: Affine) -> tuple[tuple[int, int], ...] | None:
+    """The coefficients and the leaves of a sum of integer arguments."""
     terms: list[tuple[int, int]] = []
     for coefficient, symbol in value.terms:
         origin = origins.origin(symbol)
@@ -186,4 +216,4 @@ def positive(origins: Origins, value: Affine) -> Positive | None:
         if not isinstance(origin, Argument):
             return None
         terms.append((coefficient, origin.leaf))
-    return Positive(tuple(terms), value.offset) if terms else None
+    return tuple(terms)

@@ -27,7 +27,7 @@ from ..ir.tensor import Tensor
 from ..ir.walk import walk
 from .foreign import element_strides
 from .limits import Limits
-from .retrace import Argument, Decisions, Origin, Reason, Retrace, Site, number_needed, positive
+from .retrace import Argument, Decisions, Origin, Reason, Retrace, Site, number_needed, positive, remainder
 from .state import Watch, has_state
 from .view import View
 
@@ -119,8 +119,8 @@ class Trace:
     than its arguments (globals, closures): parameters that read and write the user's own memory.
     `namespace` is the view of names that the function runs with. `decisions` are what earlier runs of the
     same trace found; `leaves` are those of the traced call; `pending` is a reason to start again that could
-    not be raised where it was found; `running` has the number of iterations of each loop that is being
-    recorded. With `unchecked` the program's own indices are taken to be in bounds."""
+    not be raised where it was found; `running` has the number of iterations and the place of each loop that
+    is being recorded. With `unchecked` the program's own indices are taken to be in bounds."""
 
     def __init__(self, name: str, decisions: Decisions = _UNDECIDED, unchecked: bool = False) -> None:
         self.name = name
@@ -128,7 +128,8 @@ class Trace:
         self.unchecked = unchecked
         self.pending: Retrace | None = None
         self.leaves: Sequence[Any] = ()
-        self.running: list[Affine] = []
+        self.running: list[tuple[Affine, Site]] = []
+        self._same_sign: dict[Affine, Affine] = {}
         self.limits = Limits()
         self.is_open = True
         self.notes: list[str] = []
@@ -373,17 +374,38 @@ class Trace:
 
     def is_positive(self, value: Affine) -> bool | None:
         """Whether the value is more than 0, as far as ranges tell or earlier runs decided to compile in."""
-        bounds = self.limits.between(value)
-        if bounds is not None and (bounds[0] > 0 or bounds[1] <= 0):
-            return bounds[0] > 0
+        value = self._same_sign.get(value, value)
+        least, most = (
+            (self.limits.least(value), self.limits.most(value)) if value.terms else (value.offset,) * 2
+        )
+        if least is not None and least > 0:
+            return True
+        if most is not None and most <= 0:
+            return False
         fact = positive(self, value)
         return fact.read(self.leaves) if fact in self.decisions.baked and fact is not None else None
 
     def require_decided(self, value: Affine, what: str) -> None:
         """Raise Retrace where arguments tell whether the value is more than 0: it is then compiled in."""
-        fact = positive(self, value)
+        fact = positive(self, self._same_sign.get(value, value))
         if fact is not None and fact not in self.decisions.baked:
             raise Retrace(bake={fact: Reason(what, user_location())})
+
+    def of_one_sign(self, value: Affine, other: Affine) -> None:
+        """Note that the value is more than 0 exactly if the other is."""
+        self._same_sign[value] = other
+
+    def rest(self, value: Affine, period: int, what: str) -> int | None:
+        """What is left of the value, if it is not negative, after division by `period`. Where arguments tell,
+        it is compiled in, for which the trace starts again; None where nothing tells."""
+        if value.is_constant:
+            return max(value.offset, 0) % period
+        fact = remainder(self, value, period)
+        if fact is None:
+            return None
+        if fact not in self.decisions.baked:
+            raise Retrace(bake={fact: Reason(what, user_location())})
+        return fact.read(self.leaves)
 
     def not_negative(self, value: Affine) -> Affine:
         """The value, or 0 where it is less."""
@@ -392,6 +414,14 @@ class Trace:
             return value
         clamped = Apply(OPS["maximum"], (Index(value), Const(0, I64)), I64)
         return self.bind(clamped, 0, bounds and max(bounds[1], 0) + 1)
+
+    def quotient(self, value: Affine, divisor: int) -> Affine:
+        """A value that is not negative, divided and rounded down."""
+        if value.is_constant:
+            return Affine.of(value.offset // divisor)
+        most = self.limits.most(value)
+        divided = Apply(OPS["floor_divide"], (Index(value), Const(divisor, I64)), I64)
+        return self.bind(divided, 0, None if most is None else most // divisor + 1)
 
     def note(self, text: str) -> None:
         """Remember what was decided, for whoever asks; each text once."""
