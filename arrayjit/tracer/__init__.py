@@ -22,12 +22,14 @@ from . import (
     putting,
     questions,
     ranges,
+    ranking,
     reductions,
     reshaping,
     rounding,
     scans,
     selecting,
     shaping,
+    sorting,
     statistics,
 )
 
@@ -49,11 +51,13 @@ __all__ = [
     "putting",
     "questions",
     "ranges",
+    "ranking",
     "reductions",
     "reshaping",
     "rounding",
     "scans",
     "selecting",
     "shaping",
+    "sorting",
     "statistics",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -71,15 +71,6 @@ def _converted(value: Any, dtype: DType) -> Operand:
     if type(operand) is SymbolicArray or not dtype.is_integer:
         return operand
     return int(np.array(operand).astype(dtype.numpy))
-
-
-@implements(np.unique)
-def shape_from_values(*args: Any, **kwargs: Any) -> NoReturn:
-    raise UnsupportedError(
-        "a function whose result's shape depends on values is not supported in a jitted function",
-        loc=user_location(),
-        fix="use np.where(condition, x, y), or a reduction with where=condition",
-    )
 
 
 @implements(np.clip)

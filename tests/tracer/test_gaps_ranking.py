@@ -1,0 +1,156 @@
+"""Sorting, and what sorted cells tell: on both targets like NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from rolling import TARGETS, assert_kept, assert_like_numpy
+
+import arrayjit
+
+Function = Callable[..., Any]
+random = np.random.default_rng(3)
+floats = random.permutation(60).reshape(3, 4, 5) / 4
+holes = np.where(random.random((3, 4, 5)) < 0.2, np.nan, floats)
+INPUTS = {
+    "floats": floats,
+    "floats with NaN": holes,
+    "infinities": np.where(floats > 12, np.inf, floats),
+    "float32": floats.astype("f4"),
+    "integers": random.integers(-9, 9, (3, 4, 5)),
+    "uint8": random.integers(0, 255, (3, 4, 5)).astype("u1"),
+    "bools": random.random((3, 4, 5)) < 0.5,
+    "a view": floats[:, ::-1, 1:4],
+}
+
+
+@pytest.mark.parametrize("array", INPUTS.values(), ids=INPUTS)
+def test_sort(array: np.ndarray) -> None:
+    assert_like_numpy(lambda x: [np.sort(x), np.sort(x, axis=0), np.sort(x, 1), np.sort(x, None)], (array,))
+
+
+@pytest.mark.parametrize("array", INPUTS.values(), ids=INPUTS)
+def test_argsort_keeps_the_order_of_equal_cells(array: np.ndarray) -> None:
+    def program(x: np.ndarray) -> Any:
+        return [np.argsort(x, axis, kind="stable") for axis in (0, 1, -1)], x.argsort(None, stable=True)
+
+    assert_like_numpy(program, (array,))
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 5, 8, 17])
+def test_every_length(length: int) -> None:
+    assert_like_numpy(lambda x: (np.sort(x), np.argsort(x)), (floats.ravel()[:length],))
+
+
+def test_sorting_in_place_writes_the_array() -> None:
+    def program(x: np.ndarray) -> None:
+        x[0].sort()
+        x[1, :, ::2].sort(axis=0)
+        x[2].partition(2)
+
+    for target in TARGETS:
+        ours, theirs = floats.copy(), floats.copy()
+        arrayjit.jit(program, target=target)(ours)
+        program(theirs)
+        np.testing.assert_array_equal(ours[:2], theirs[:2])
+        np.testing.assert_array_equal(ours[2, :, 2], theirs[2, :, 2])
+
+
+def test_sorting_is_one_loop_for_all_sizes() -> None:
+    assert_kept(lambda x: x[np.argsort(-x)])
+
+
+def test_prefixes_in_a_loop_are_sorted() -> None:
+    def program(x: np.ndarray) -> np.ndarray:
+        for k in range(1, len(x)):
+            x[:k] = np.sort(x[:k])[::-1]
+        return x
+
+    assert_like_numpy(program, (floats.ravel(),))
+    assert_kept(program)
+
+
+def test_partitions_have_their_places() -> None:
+    def program(x: np.ndarray) -> Any:
+        low = np.partition(x, 3)
+        return low[3], np.sort(low[:3]), np.sort(x[np.argpartition(x, 4)[:4]]), np.partition(x, -2)[-2:]
+
+    assert_like_numpy(program, (floats.ravel(),))
+
+
+def test_lexsort() -> None:
+    tens, ones = np.array([3, 1, 1, 2, 3, 1]), np.array([0, 5, 2, 2, 0, 2])
+    assert_like_numpy(lambda a, b: (np.lexsort((a, b)), np.lexsort((b, a)), np.lexsort([a])), (tens, ones))
+    assert_like_numpy(lambda a: np.lexsort((a[0], a[1]), axis=0), (floats,))
+
+
+NUMBERS = {name: INPUTS[name] for name in INPUTS if name not in ("bools", "infinities")}
+
+
+@pytest.mark.parametrize("array", NUMBERS.values(), ids=NUMBERS)
+def test_medians(array: np.ndarray) -> None:
+    def program(x: np.ndarray) -> Any:
+        return (
+            [np.median(x), np.median(x[:2]), np.median(x, axis=0), np.median(x, axis=(0, -1))],
+            [np.median(x, axis=1, keepdims=True), np.median(x, keepdims=True), np.median(x[0, 0, :1])],
+        )
+
+    assert_like_numpy(program, (array,))
+
+
+@pytest.mark.parametrize("array", NUMBERS.values(), ids=NUMBERS)
+def test_quantiles(array: np.ndarray) -> None:
+    def program(x: np.ndarray) -> Any:
+        return (
+            [np.percentile(x, 30), np.percentile(x, 50.0, axis=0), np.quantile(x, 0.75, axis=(0, 1))],
+            [np.percentile(x, [0, 25, 99.5, 100], axis=1), np.quantile(x, [0.5], keepdims=True)],
+            np.quantile(x, np.array([[0.2, 0.4], [0.5, 1]]), axis=-1, keepdims=True),
+        )
+
+    assert_like_numpy(program, (array,))
+
+
+def test_which_quantile_is_compiled_in() -> None:
+    jitted = assert_like_numpy(lambda x, q: np.percentile(x, q), (floats, 10), (floats, 20), (floats, 10))
+    assert jitted.stats().compiles == 4  # two numbers, two targets
+
+
+def test_results_go_into_out() -> None:
+    def program(x: np.ndarray, out: np.ndarray) -> np.ndarray:
+        np.median(x, axis=0, out=out[0])
+        np.percentile(x, 25, axis=0, out=out[1])
+        return out
+
+    assert_like_numpy(program, (floats, np.zeros((2, 4, 5))))
+
+
+@pytest.mark.parametrize("array", NUMBERS.values(), ids=NUMBERS)
+def test_distinct_values(array: np.ndarray) -> None:
+    def program(x: np.ndarray) -> Any:
+        values, first, inverse, counts = np.unique(
+            x, return_index=True, return_inverse=True, return_counts=True
+        )
+        return (
+            len(values),
+            values[:3],
+            values[-1],
+            first[:2],
+            inverse,
+            counts.sum(),
+            counts.max(),
+            values.dtype,
+        )
+
+    assert_like_numpy(lambda x: program(x)[:-1], (array,))
+    assert_like_numpy(lambda x: np.unique(x).size, (array,))
+
+
+def test_quantiles_lie_between_0_and_1() -> None:
+    for program in (lambda x: np.quantile(x, 1.5), lambda x: np.percentile(x, [50, 101])):
+        with pytest.raises(ValueError, match="must be in the range"):
+            program(floats)
+        with pytest.raises(ValueError, match="must be in the range"):
+            arrayjit.jit(program)(floats)
