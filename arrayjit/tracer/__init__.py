@@ -7,6 +7,7 @@ feature that nothing else names would otherwise be missing.
 from . import (
     adopted,
     contractions,
+    counting,
     creation,
     einsum,
     factorisations,
@@ -36,6 +37,7 @@ from . import (
 __all__ = [
     "adopted",
     "contractions",
+    "counting",
     "creation",
     "einsum",
     "factorisations",

@@ -1,15 +1,15 @@
-"""NumPy's functions that write where arrays say: `ufunc.at`, `put`, `place`, `putmask`, `put_along_axis`."""
+"""NumPy's functions that write where arrays say: `ufunc.at`, `put`, `place`, `putmask`, `put_along_axis`,
+`piecewise`."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
-from ..ir.dtype import BOOL, F64, I64
+from ..errors import ShapeError
+from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Expr, Index, constant
 from ..ir.index import Affine, affine, row_major_strides
 from ..ir.ops import op
@@ -27,9 +27,9 @@ from .elementwise import (
     elementwise,
     operand_at,
 )
-from .extents import ONE, ZERO, agree, as_expr, numbers, product, require_at_least, same_shape
+from .extents import ONE, ZERO, agree, as_expr, numbers, product, require_at_least
 from .gathering import chosen_shape, gather
-from .indexing import assign_chosen, require_assignable
+from .indexing import assign_chosen, getitem, require_assignable, setitem
 from .keys import Item, Many, parse_key
 from .layout import is_laid_out
 from .operands import axis_of, require_cast
@@ -200,44 +200,30 @@ def _grid(axis: int, extents: Sequence[Affine]) -> SymbolicArray:
     return SymbolicArray(trace.compute(shape, I64, lambda position: Index(position[axis])), trace)
 
 
-@implements(np.bincount)
-def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> SymbolicArray:
-    """The length of the result is `minlength`, which the numbers must stay below."""
-    array, length = as_array(x), operator.index(minlength)
-    if length <= 0:
-        raise UnsupportedError(
-            "np.bincount without minlength= gives an array whose length depends on values",
+@implements(np.piecewise)
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> SymbolicArray:
+    """For each condition in turn, its function of the values where it holds; a last function is for the
+    rest. Functions are called even where nothing is selected."""
+    array, trace = as_array(x), current_trace()
+    is_list = isinstance(condlist, (list, tuple, np.ndarray)) and np.ndim(condlist[0]) > 0
+    parts = list(condlist) if is_list else [condlist]
+    conditions = [cast(as_array(part), BOOL) for part in parts]
+    if len(funclist) == len(conditions) + 1:
+        either = conditions[0]
+        for condition in conditions[1:]:
+            either = elementwise(op("logical_or"), either, condition)
+        conditions.append(elementwise(op("logical_not"), either))
+    if len(funclist) != len(conditions):
+        count = len(conditions)
+        raise ShapeError(
+            f"with {count} condition(s), either {count} or {count + 1} functions are expected",
             loc=user_location(),
-            details=(describe(array),),
-            fix="pass minlength=, the length of the result",
+            fix="give a function or a number for each condition, and perhaps one for the rest",
         )
-    if array.ndim != 1:
-        raise ShapeError("object too deep for desired array", loc=user_location(), details=(describe(array),))
-    require_cast(array, np.int64, "safe")
-    added, trace = _counted(array, weights), current_trace()
-    number = cast(array, I64)
-    for name, limit, words in (
-        ("greater_equal", 0, "'list' argument must have no negative elements"),
-        ("less", length, "np.bincount in a jitted function: a number is not below minlength"),
-    ):
-        trace.check(array.cells.shape, elementwise(op(name), number, limit).load, "ValueError", words)
-    zero = constant(0, added.element_type)
-    counts = SymbolicArray(trace.compute((length,), zero.dtype, lambda _: zero, label="counts"), trace)
-
-    def add(cells: SymbolicArray, value: Operand) -> None:
-        trace.store(cells.cells, elementwise(op("add"), cells, value).load)
-
-    scatter(counts, [Many(traced=number)], added, add, trace)
-    return counts
-
-
-def _counted(array: SymbolicArray, weights: Any) -> SymbolicArray:
-    """What each number adds to its count."""
-    if weights is None:
-        return as_array(1)
-    added = as_array(weights)
-    require_cast(added, np.float64, "safe")
-    words = "The weights and list don't have the same length."
-    if not same_shape(added.cells.shape, array.cells.shape, words):
-        raise ShapeError(words, loc=user_location(), details=(describe(array), describe(added)))
-    return cast(added, F64)
+    zero = constant(0, array.element_type)
+    result = SymbolicArray(trace.compute(array.cells.shape, zero.dtype, lambda _: zero), trace)
+    for condition, value in zip(conditions, funclist, strict=True):
+        setitem(
+            result, condition, value(getitem(array, condition), *args, **kw) if callable(value) else value
+        )
+    return result

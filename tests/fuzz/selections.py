@@ -1,7 +1,7 @@
 """Random programs that read and write where arrays say: positions, masks, and what NumPy builds on them.
 
-Names tell what they hold: `v` an array or a number, `b` a mask, `p` positions, `w` what a mask selected,
-whose length only the run knows. Numbers are small and whole, so that every sum is exact in any order.
+`x` and `y` are rows, `A` is a matrix, `p` holds positions, `b` a mask. Numbers are small and whole, so that
+every sum is exact in any order.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class _Writer(Writer):
         text = self.filled(
             self.choose("{0}[{1}]", "{0}[{1}]", "{0}[{1}] * 2 + 1", "np.abs({0}[{1}])").format(array, mask)
         )
-        name = f"w{self.fresh()}"
+        name = self.fresh()
         if self.line(f"{name} = {text}"):
             self.line(f"{self.fresh()} = {self.choose(*SUMS).format(name)}")
 

@@ -226,3 +226,47 @@ def test_isin_compares_with_each_element(program: Program) -> None:
 )
 def test_bincount_adds_up_in_the_order_of_the_numbers(program: Program) -> None:
     assert_like_numpy(program, (np.array([1, 6, 1, 0, 3, 1]), np.array([1e16, 1, 1, -1e16, 0.1, 0.2])))
+
+
+def raised(x: Any) -> Any:
+    return x**2 - 1
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: np.piecewise(x, [x < 0, x > 3], [-1, 1]),
+        lambda x: np.piecewise(x, [x < 0, x > 3], [-1, 1, lambda v: v / 2]),
+        lambda x: np.piecewise(x, [x < 3, x < 0], [lambda v: v + 10, raised]),
+        lambda x: np.piecewise(x.ravel(), x.ravel() < 0, [0, raised]),
+        lambda x: np.piecewise(x, [x < 0], [lambda v, k: v * k, 7], 3),
+        lambda x: np.piecewise(x.astype(int), [x < 0], [lambda v: v / 2, 2.75]),
+    ],
+)
+def test_piecewise_calls_each_function_with_its_values(program: Program) -> None:
+    assert_like_numpy(program, (ROW,), (MATRIX,))
+
+
+SPREAD = np.sin(np.arange(300.0) * 1.7) * 3
+WEIGHTS = np.arange(300.0) % 11
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: np.histogram(x),
+        lambda x: np.histogram(x, 37),
+        lambda x: np.histogram(x, bins=7, range=(-1, 1)),
+        lambda x: np.histogram(x, bins=7, range=(-1.0, 0.3), density=True),
+        lambda x: np.histogram(x.reshape(30, 10), 9),
+        lambda x: np.histogram(x, 5, weights=WEIGHTS),
+        lambda x: np.histogram(x, 5, weights=WEIGHTS.astype(np.int16)),
+        lambda x: np.histogram(x * 0 + 2, 4),
+        lambda x: np.histogram(x[:0], 4),
+        lambda x: np.histogram(x, [-1, 0, 0.5, 2]),
+        lambda x: np.histogram(x, np.arange(-3, 4)),
+        lambda x: np.histogram(x, x[:1].repeat(3)),
+    ],
+)
+def test_histograms_have_numpy_s_edges_and_counts(program: Program) -> None:
+    assert_like_numpy(program, (SPREAD,), (SPREAD.astype(np.float32),), ((SPREAD * 10).astype(np.int32),))
