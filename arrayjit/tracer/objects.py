@@ -44,7 +44,7 @@ _SEQUENCES = (list, deque)
 _METACLASSES = (type, ABCMeta, type(Protocol))
 _GIVEN_TO_TYPE = frozenset(("__module__", "__qualname__", "__doc__", "__slots__", "__orig_bases__"))
 _NOT_COPIED = _GIVEN_TO_TYPE | {
-    "__dict__", "__weakref__", "__init_subclass__", "__abstractmethods__", "_abc_impl"
+    "__dict__", "__weakref__", "__init_subclass__", "__abstractmethods__", "_abc_impl", "__del__"
 }  # fmt: skip
 _HEAP_TYPE = 1 << 9
 _PLAIN = (bool, int, float, complex, str, bytes)
@@ -193,11 +193,15 @@ class Objects:
         return self._note(view)
 
     def _is_viewed(self, kind: type) -> bool:
-        """Whether a class is one of the user's that can be made again: of Python's own layout, and no
-        exception, which code outside must know by its class."""
+        """Whether a class is one of the user's that can be made again: of Python's own layout, not made by
+        traced code, and no exception, which code outside must know by its class."""
         if type(kind) not in _METACLASSES or vars(kind).get("_is_protocol", False):
             return False
-        if issubclass(kind, BaseException) or not self._names.is_users(kind):
+        if issubclass(kind, (BaseException, self._root)) or not self._names.is_users(kind):
+            return False
+        if any(
+            type(item) is FunctionType and type(item.__globals__) is not dict for item in vars(kind).values()
+        ):
             return False
         root = _layout(kind)
         return root is object or (root is tuple and hasattr(kind, "_fields"))

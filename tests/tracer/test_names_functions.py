@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -294,3 +295,62 @@ def test_numpy_is_the_same_afterwards() -> None:
         assert all(
             now[member] is value for member, value in members.items() if not member.startswith("__warn")
         )
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A package that is not the user's."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    text = """
+        import numpy as np
+        OFFSETS = np.arange(6.0)
+        def scaled(x):
+            return np.sqrt(x) * OFFSETS + len(x)
+        def windowed(x):
+            result = np.zeros(6)
+            result[:] = x
+            return result
+        class Window:
+            def __init__(self):
+                self.values = np.ones(6)
+            def apply(self, x):
+                return x * self.values
+    """
+    (folder / "installed_window.py").write_text(textwrap.dedent(text))
+    monkeypatch.syspath_prepend(folder)
+    yield importlib.import_module("installed_window")
+    del sys.modules["installed_window"]
+
+
+def test_installed_packages_are_left_as_they_are(installed: Any) -> None:
+    window = installed.Window()
+
+    class Mine(installed.Window):  # type: ignore[misc]
+        def twice(self, x: np.ndarray) -> np.ndarray:
+            return filled(np.zeros, self.apply(x)) + self.values
+
+    mine = Mine()
+    assert_runs_as_in_numpy(
+        lambda: (
+            lambda x: installed.scaled(x) + window.apply(x) + mine.twice(x) + Mine().twice(x),
+            (numbers(),),
+        )
+    )
+
+
+def test_what_an_installed_package_cannot_do_is_an_error_at_its_line(installed: Any) -> None:
+    with pytest.raises(arrayjit.ConcretizationError) as caught:
+        arrayjit.jit(lambda x: installed.windowed(x))(numbers())
+    assert caught.value.loc is not None
+    assert caught.value.loc.source() == "result[:] = x"
+    assert "create arrays inside the jitted function" in str(caught.value)
+
+
+def test_every_test_that_the_rules_name_exists() -> None:
+    here = Path(__file__).parent
+    rules = (here.parents[1] / "docs" / "names.md").read_text()
+    tests = "".join(path.read_text() for path in here.glob("test_*.py"))
+    named = re.findall(r"`(test_\w+)`", rules)
+    assert len(named) > 20
+    assert [name for name in named if f"def {name}(" not in tests] == []

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import enum
 import functools
+import gc
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -14,7 +15,10 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pytest
-from likeness import assert_runs_as_in_numpy
+from harness import assert_same
+from likeness import TARGETS, assert_runs_as_in_numpy
+
+import arrayjit
 
 T = TypeVar("T")
 
@@ -399,3 +403,46 @@ def test_objects_as_arguments() -> None:
 
     layers = [Layer(2.0, 1.0), Wide(1.0, 2.0)]
     assert_equal_to_numpy(program, numbers(), layers, Point(numbers(), numbers() * 2), Grid(6))
+
+
+def test_methods_of_classes_made_inside() -> None:
+    def program(x: np.ndarray, call: Callable[..., Any]) -> Any:
+        class Doubled(Layer):
+            def filled(self, x: np.ndarray) -> np.ndarray:
+                self.calls = x
+                return super().filled(x) * 2
+
+        class Alone:
+            def run(self, x: np.ndarray) -> np.ndarray:
+                self.seen = np.zeros(6)
+                self.seen[0] = x[0]
+                return self.seen
+
+        doubled, alone = Doubled(1.0, 2.0), Alone()
+        return doubled(x) + call(alone.run)(x) + call(doubled.filled)(x) + doubled.calls + alone.seen
+
+    wanted = program(numbers(), lambda function: function)
+    for target in TARGETS:
+        assert_same(arrayjit.jit(program, target=target)(numbers(), arrayjit.jit), wanted)
+
+
+def test_finalisers_run_for_the_users_objects_only() -> None:
+    closed: list[str] = []
+
+    class Resource:
+        def __init__(self) -> None:
+            self.table = np.arange(6.0)
+
+        def __del__(self) -> None:
+            closed.append("closed")
+
+        def read(self, x: np.ndarray) -> np.ndarray:
+            return self.table * x
+
+    resource = Resource()
+    for target in TARGETS:
+        assert_same(
+            arrayjit.jit(lambda x: resource.read(x), target=target)(numbers()), resource.read(numbers())
+        )
+    gc.collect()
+    assert closed == []
