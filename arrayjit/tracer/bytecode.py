@@ -28,11 +28,13 @@ _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENER
 @dataclass(frozen=True, slots=True)
 class Liveness:
     """The names that may be read before they are assigned: when the loop is about to go on or end (`head`),
-    by its body (`body`), after it (`after`)."""
+    by its body (`body`), after it (`after`). Names that functions share may be read at any time, except in
+    `after_itself`, which has what the frame's own code reads."""
 
     head: frozenset[str]
     body: frozenset[str]
     after: frozenset[str]
+    after_itself: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ def liveness(code: CodeType, offset: int) -> Liveness:
     shared = frozenset(code.co_cellvars) | frozenset(code.co_freevars)
     if _SEES_ALL & set(code.co_names):
         shared |= frozenset(code.co_varnames)
-    return Liveness(live[offset] | shared, live[inside] | shared, live[_at_or_after(code, target)] | shared)
+    after = live[_at_or_after(code, target)] | frozenset(code.co_freevars)
+    return Liveness(live[offset] | shared, live[inside] | shared, after | shared, after)
 
 
 @lru_cache(maxsize=256)

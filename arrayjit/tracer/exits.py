@@ -38,7 +38,7 @@ from .carries import (
 from .elementwise import as_operand, copy, operand_at
 from .integer import python_int
 from .iterations import Iterations
-from .places import MISSING, Name, Place
+from .places import MISSING, Name, Place, captured_by
 from .retrace import Reason, Site
 from .trace import Mark, Trace
 from .view import View
@@ -84,8 +84,7 @@ class Exit:
         self.trace.gone(self.iterations.symbol, self.site)
         if before is not None:
             self.guard(before, last)
-        new = [name for name in (*self.carries, *last) if self.is_read_after(name) and name not in earlier]
-        self.require_run(new, before is not None)
+        self.require_run(self.new_names(earlier, after, last), before is not None)
         self.note()
         return self.values_after(last, memory, before is not None)
 
@@ -210,7 +209,9 @@ class Exit:
         words = f"the array {name} is the one from before the loop if the loop does not run"
         self.trace.require_decided(count, words)
         fix = f"write into a copy of {name}, taken after the loop"
-        self.trace.may_be_one(leaf.view.tensor, value.cells.tensor.storage, Reason(words, self.loc, fix))
+        self.trace.may_be_one(
+            leaf.view.tensor, value.cells.tensor.storage, Reason(words, self.loc, fix, self.site)
+        )
 
     def guard(self, before: Names, last: Names) -> None:
         """Put the record since the first iteration under the condition that this one runs; carried names
@@ -244,6 +245,17 @@ class Exit:
         """Whether there is an iteration; with `whole`, counting the one recorded by itself."""
         count = self.iterations.count + int(whole)
         return Apply(OPS["greater"], (Index(count), Const(0, I64)), BOOL)
+
+    def new_names(self, earlier: Names, after: Names, last: Names) -> list[Name]:
+        """The names that only the body binds and that are read after the loop, by the code that follows or by
+        a function that this has at hand."""
+        live = {name: value for name, value in after.items() if name in self.live.after_itself}
+        at_hand = captured_by(live.values())
+        return [
+            name
+            for name in dict.fromkeys((*self.carries, *last))
+            if name not in earlier and (name in self.live.after_itself or name in at_hand)
+        ]
 
     def require_run(self, names: list[Name], guarded: bool) -> None:
         """Names that only the body binds have no value if it did not run."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections import deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from types import CellType, FrameType, FunctionType, MethodType
 from typing import Any, Union
 
 from .state import attributes_of, reachable, set_attributes
 
-__all__ = ["MISSING", "Name", "Place", "Places"]
+__all__ = ["MISSING", "Name", "Place", "Places", "captured_by"]
 
 MISSING = object()
 """In place of the value of a name that has none."""
@@ -125,6 +125,26 @@ class Places:
             return self._frame.f_locals.get(name) is MISSING
         finally:
             cell.cell_contents = held
+
+
+def captured_by(values: Iterable[Any]) -> set[str]:
+    """The closure variables of the functions that values lead to."""
+    names: set[str] = set()
+    known: set[int] = set()
+    waiting = list(values)
+    while waiting:
+        for part in reachable(waiting.pop()):
+            if id(part) in known:
+                continue
+            known.add(id(part))
+            if isinstance(part, MethodType):
+                waiting.append(part.__func__)
+            elif isinstance(part, FunctionType):
+                names.update(part.__code__.co_freevars)
+                waiting += (part.__defaults__, part.__kwdefaults__, *(part.__closure__ or ()))
+            elif isinstance(part, CellType):
+                waiting += _items(part).values()
+    return names
 
 
 def _items(part: Any) -> dict[Any, Any]:

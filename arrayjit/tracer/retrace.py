@@ -97,11 +97,17 @@ Origin = Union[Site, Argument, Expr]
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a loop is unrolled or an argument compiled in."""
+    """Why a loop is unrolled or an argument compiled in; with `site`, why that loop will be if need be."""
 
     what: str
     loc: Location | None
     fix: str = ""
+    site: Site | None = None
+
+    def unroll(self) -> None:
+        """Raise Retrace if a loop can be unrolled for this reason."""
+        if self.site is not None:
+            raise Retrace({self.site: self})
 
 
 @dataclass(frozen=True, slots=True)

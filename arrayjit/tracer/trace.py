@@ -349,6 +349,7 @@ class Trace:
     def _separate(self, written: Tensor) -> None:
         for other, reason in self.may_be(written).items():
             if not self.is_made_here(other):
+                reason.unroll()
                 raise UnsupportedError(reason.what, loc=user_location(), fix=reason.fix)
             if other not in self._gone:
                 self._rewritten.append(other)
@@ -450,7 +451,8 @@ class Trace:
                 case Site() as site:
                     words = "a value that a loop made is used after it, out of an object or a container"
                     raise Retrace({site: Reason(words, user_location())})
-                case Reason(what=what, fix=fix):
+                case Reason(what=what, fix=fix) as reason:
+                    reason.unroll()
                     raise UnsupportedError(what, loc=user_location(), fix=fix)
                 case None:
                     pass
