@@ -1,0 +1,77 @@
+"""`np.interp`, `np.convolve` and `np.correlate`, on both targets like NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from refusing import assert_raises_like_numpy
+from rolling import assert_kept, assert_like_numpy
+
+Function = Callable[..., Any]
+random = np.random.default_rng(5)
+known = np.sort(random.standard_normal(9))
+values = random.standard_normal(9)
+places = np.concatenate((2 * random.standard_normal(50), known, [np.nan, np.inf, -np.inf]))
+infinite = np.where(np.arange(9) // 2 == 2, np.inf, values)
+
+INTERPOLATIONS: dict[str, Function] = {
+    "plain": lambda x, a, b: np.interp(x, a, b),
+    "beyond the ends": lambda x, a, b: np.interp(x, a, b, left=-1.0, right=0),
+    "a number": lambda x, a, b: (np.interp(x[0], a, b), np.interp(0.25, a, b)),
+    "a period": lambda x, a, b: np.interp(x, a, b, period=2.0),
+    "two axes": lambda x, a, b: np.interp(x.reshape(2, -1), a, b),
+    "one sample": lambda x, a, b: np.interp(x, a[:1], b[:1]),
+    "lists": lambda x, a, b: np.interp([1, 2], [0, 1, 5], a[:3]),
+}
+
+
+@pytest.mark.parametrize("program", INTERPOLATIONS.values(), ids=INTERPOLATIONS)
+@pytest.mark.parametrize("heights", [values, infinite], ids=["finite", "infinite"])
+def test_interpolation(program: Function, heights: np.ndarray) -> None:
+    with np.errstate(invalid="ignore"):
+        assert_like_numpy(program, (places, known, heights))
+
+
+LENGTHS = [(9, 3), (3, 9), (9, 4), (4, 4), (1, 5), (4, 9)]
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize(("length", "width"), LENGTHS)
+def test_convolution(length: int, width: int, mode: str) -> None:
+    def program(a: np.ndarray, b: np.ndarray) -> Any:
+        return np.convolve(a, b, mode), np.correlate(a, b, mode), np.convolve(a, [1, 2], mode)
+
+    one, other = random.integers(-9, 10, length), random.integers(-9, 10, width)
+    for kind in ("f8", "i4"):
+        assert_like_numpy(program, (one.astype(kind), other.astype(kind)))
+    assert_like_numpy(program, (one, other.astype("f4")))
+
+
+def test_default_modes() -> None:
+    def program(a: np.ndarray) -> Any:
+        return np.convolve(a, a[:3]), np.correlate(a, a[:3])
+
+    assert_like_numpy(program, (np.arange(7.0),))
+
+
+def test_prefixes_are_convolved_in_a_loop() -> None:
+    def program(a: np.ndarray) -> np.ndarray:
+        total = np.zeros(len(a) + 2)
+        for k in range(3, len(a) + 1):
+            total[: k + 2] += np.convolve(a[:k], np.array([1.0, 2.0, 3.0]))
+        return total
+
+    assert_like_numpy(program, (np.arange(9.0),))
+    assert_kept(program)
+
+
+def test_mistakes() -> None:
+    row = np.arange(4.0)
+    assert_raises_like_numpy(lambda a: np.convolve(a, a[:0]), "cannot be empty", row)
+    assert_raises_like_numpy(lambda a: np.convolve(a[None], a), "object too deep", row)
+    assert_raises_like_numpy(lambda a: np.correlate(a, a, "some"), "mode must be one of", row)
+    assert_raises_like_numpy(lambda a: np.interp(a, a, a[1:]), "not of the same length", row)
+    assert_raises_like_numpy(lambda a: np.interp(a, a[:0], a[:0]), "array of sample points is empty", row)
