@@ -87,7 +87,7 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An affine expression as an int64 number."""
+    """An affine expression as an int64 number, which wraps around."""
 
     value: Affine
 

@@ -141,7 +141,7 @@ class _Interpreter:
             case Local(variable=variable):
                 return frame.read(variable)
             case Index(value=affine):
-                return np.asarray(frame.affine(affine), np.int64)
+                return _as_int64(frame.affine(affine))
             case Apply(op=applied, args=args, dtype=dtype):
                 result = np.asarray(applied.ref(*(self.value(arg, frame) for arg in args)))
                 if result.dtype != dtype.numpy:
@@ -386,6 +386,13 @@ def _cell(points: Frame, index: tuple[Affine, ...]) -> list[NDArray[np.int64]]:
     """The cell that each point reaches; a tensor without axes has its cell at position 0."""
     positions: list[Number] = [points.affine(position) for position in index] or [0]
     return [np.array(np.broadcast_to(position, (points.lanes,)), np.int64) for position in positions]
+
+
+def _as_int64(number: Number) -> Array:
+    """The number in 64 bits, beyond which it wraps around."""
+    if isinstance(number, int):
+        number = (number + 2**63) % 2**64 - 2**63
+    return np.asarray(number, np.int64)
 
 
 def _row_major(index: Sequence[NDArray[np.int64]], shape: tuple[int, ...]) -> NDArray[np.int64]:

@@ -6,14 +6,15 @@ leave open becomes a check, or a number bound to a symbol of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 
 from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Const, Expr, Index
 from ..ir.index import Affine
 from ..ir.ops import op
 from .integer import number
-from .trace import Trace, current_trace
+from .trace import current_trace
 
 __all__ = [
     "ONE",
@@ -33,7 +34,6 @@ __all__ = [
     "require_at_least",
     "same_shape",
     "shape_text",
-    "total",
 ]
 
 ZERO, ONE = Affine.of(0), Affine.of(1)
@@ -106,9 +106,8 @@ def lesser(one: Affine, other: Affine) -> Affine:
         return one
     if is_at_least(one - other, 0):
         return other
-    lows, highs = (least(one), least(other)), (most(one), most(other))
-    low = None if None in lows else min(lows)  # type: ignore[type-var]
-    return _bound("minimum", one, other, low, min((end for end in highs if end is not None), default=None))
+    low = _of_both(min, least(one), least(other))
+    return _bound("minimum", one, other, low, _of_known(min, most(one), most(other)))
 
 
 def greater(one: Affine, other: Affine) -> Affine:
@@ -117,23 +116,16 @@ def greater(one: Affine, other: Affine) -> Affine:
         return one
     if is_at_least(other - one, 0):
         return other
-    lows, highs = (least(one), least(other)), (most(one), most(other))
-    high = None if None in highs else max(highs)  # type: ignore[type-var]
-    return _bound("maximum", one, other, max((end for end in lows if end is not None), default=None), high)
+    high = _of_both(max, most(one), most(other))
+    return _bound("maximum", one, other, _of_known(max, least(one), least(other)), high)
 
 
 def divided(value: Affine, divisor: int) -> Affine:
     """The quotient by a positive number, rounded down."""
     if all(coefficient % divisor == 0 for coefficient, _ in value.terms):
         return Affine(tuple((c // divisor, s) for c, s in value.terms), value.offset // divisor)
-    low, high = least(value), most(value)
-    return _bound(
-        "floor_divide",
-        value,
-        Affine.of(divisor),
-        None if low is None else low // divisor,
-        None if high is None else high // divisor,
-    )
+    low, high = (None if end is None else end // divisor for end in (least(value), most(value)))
+    return _bound("floor_divide", value, Affine.of(divisor), low, high)
 
 
 def remainder(value: Affine, divisor: Affine) -> Affine:
@@ -155,24 +147,15 @@ def product(extents: Iterable[Affine]) -> Affine:
         elif result.is_constant:
             result = extent * result.offset
         else:
-            ends = most(result), most(extent)
-            high = None if None in ends else ends[0] * ends[1]  # type: ignore[operator]
+            high = _of_both(operator.mul, most(result), most(extent))
             result = _bound("multiply", result, extent, 0, high)
     return result
 
 
-def total(extents: Iterable[Affine]) -> Affine:
-    """The sum."""
-    result = ZERO
-    for extent in extents:
-        result = result + extent
-    return result
-
-
-def numbers(extents: Sequence[Affine], purpose: str, trace: Trace | None = None) -> tuple[int, ...]:
+def numbers(extents: Sequence[Affine], purpose: str) -> tuple[int, ...]:
     """The extents as numbers, where nothing else will do."""
-    record = trace or current_trace()
-    return tuple(number(extent, record, purpose) for extent in extents)
+    trace = current_trace()
+    return tuple(number(extent, trace, purpose) for extent in extents)
 
 
 def shape_text(shape: Sequence[Affine]) -> str:
@@ -183,6 +166,16 @@ def shape_text(shape: Sequence[Affine]) -> str:
 def as_expr(value: Affine) -> Expr:
     """The number in an expression, as an int64."""
     return Const(value.offset, I64) if value.is_constant else Index(value)
+
+
+def _of_both(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else choose(one, other)
+
+
+def _of_known(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return choose(one, other)
 
 
 def _bound(name: str, one: Affine, other: Affine, low: int | None, high: int | None) -> Affine:

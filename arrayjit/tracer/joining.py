@@ -18,7 +18,7 @@ from ..ir.dtype import DType
 from ..ir.index import Affine
 from .array import SymbolicArray
 from .elementwise import as_array, copy, views_of
-from .extents import ONE, ZERO, agree, product, remainder, same_shape, shape_text, total
+from .extents import ONE, ZERO, agree, product, remainder, same_shape, shape_text
 from .indexing import getitem, setitem
 from .integer import number
 from .layout import copy_order, joined_order
@@ -70,7 +70,7 @@ def concatenate(
     _require_fitting(parts, along)
     kind = element_type(dtype, common_dtype(*parts))
     first = parts[0].cells.shape
-    length = total(part.cells.shape[along] for part in parts)
+    length = sum((part.cells.shape[along] for part in parts), ZERO)
     shape = (*first[:along], length, *first[along + 1 :])
     result = unwritten(shape, kind, "joined", joined_order(views_of(parts)))
     start = ZERO

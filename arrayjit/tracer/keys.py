@@ -253,22 +253,20 @@ def _bound(value: Affine, extent: Affine, past: int, trace: Trace, *, is_low: bo
     """A bound of a slice, `past` cells on, counted from the start of the axis. A low one is 0 or more, a
     high one at most the extent; one that needs a symbol of its own is both, for the sake of its range."""
     counted = _from_front(value, extent)
-    if counted is None:
-        expr = _wrapped(value, extent)
-        expr = Apply(op("add"), (expr, Const(past, I64)), I64) if past else expr
-    else:
-        counted = counted + past
-        room, end = (counted, ZERO) if is_low else (extent - counted, extent)
+    lowest, highest = Affine.of(-past), extent - past
+    if counted is not None:
+        room, end = (counted - lowest, lowest) if is_low else (highest - counted, highest)
         if is_at_least(room, 0):
-            return counted
+            return counted + past
         if is_at_least(-room, 0):
-            return end
-        expr = as_expr(counted)
-    kept = Apply(op("minimum"), (Apply(op("maximum"), (expr, Const(0, I64)), I64), as_expr(extent)), I64)
-    highest = most(extent)
-    bound = trace.bind(kept, 0, None if highest is None else highest + 1)
-    trace.limits.note(bound.symbols[0], ZERO, extent + 1)
-    return bound
+            return end + past
+    expr = _wrapped(value, extent) if counted is None else as_expr(counted)
+    raised = Apply(op("maximum"), (expr, as_expr(lowest)), I64)
+    largest = most(highest)
+    kept = Apply(op("minimum"), (raised, as_expr(highest)), I64)
+    bound = trace.bind(kept, -past, None if largest is None else largest + 1)
+    trace.limits.note(bound.symbols[0], lowest, highest + 1)
+    return bound + past
 
 
 def _from_front(value: Affine, extent: Affine) -> Affine | None:

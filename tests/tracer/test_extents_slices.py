@@ -186,3 +186,9 @@ def test_what_an_array_of_no_axes_chooses_is_a_copy(position: Any) -> None:
         return row.sum(), part.sum(), a.sum()
 
     assert_like_numpy(program, matrix, position)
+
+
+def test_numbers_near_the_largest() -> None:
+    numbers = (2**63 - 1, 2**63 - 6, 2**62, -(2**62), -(2**63), 2**31, -(2**31))
+    for program in (READS["from"], READS["up to"], READS["backward from"], READS["a position"]):
+        assert_like_numpy(program, vector, numbers=numbers)
