@@ -259,9 +259,7 @@ class _Rules:
 
 
 def _check_statements(body: Iterable[Statement], rules: _Rules) -> None:
-    guards = rules.guards
     rules.forget(_checked_statements(body, rules))
-    rules.guards = guards
 
 
 def _checked_statements(body: Iterable[Statement], rules: _Rules) -> list[Symbol]:
@@ -335,9 +333,7 @@ def _check_assign(assign: Assign, rules: _Rules) -> None:
 
 
 def _check_body(body: Iterable[Stmt], rules: _Rules) -> None:
-    guards = rules.guards
     rules.forget(_checked_body(body, rules))
-    rules.guards = guards
 
 
 def _checked_body(body: Iterable[Stmt], rules: _Rules) -> list[Symbol | Variable]:
