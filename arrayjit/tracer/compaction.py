@@ -36,6 +36,7 @@ def nonzero(array: SymbolicArray) -> tuple[SymbolicArray, ...]:
             "Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.",
             loc=user_location(),
             details=(describe(array),),
+            fix="write np.atleast_1d(x).nonzero()",
         )
     return compacted(array, I64, [_coordinate(axis) for axis in range(array.ndim)])
 

@@ -19,7 +19,7 @@ from .finding import searchsorted
 from .gathering import gather
 from .integer import SymbolicInt, python_int
 from .keys import Many
-from .operands import common_dtype, refuse, require_cast
+from .operands import common_dtype, refuse, require_cast, require_row
 from .reductions import reduce_array
 from .registry import implements
 from .reshaping import ravel
@@ -40,8 +40,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> SymbolicArra
             details=(describe(array),),
             fix="pass minlength=, the length of the result",
         )
-    if array.ndim != 1:
-        raise ShapeError("object too deep for desired array", loc=user_location(), details=(describe(array),))
+    require_row(array, "object too deep for desired array")
     require_cast(array, np.int64, "safe")
     added, trace = _counted(array, weights), current_trace()
     number = cast(array, I64)
@@ -59,10 +58,14 @@ def _counted(array: SymbolicArray, weights: Any) -> SymbolicArray:
         return as_array(1)
     added = as_array(weights)
     require_cast(added, np.float64, "safe")
-    words = "The weights and list don't have the same length."
-    if not same_shape(added.cells.shape, array.cells.shape, words):
-        raise ShapeError(words, loc=user_location(), details=(describe(array), describe(added)))
+    _require_same_shape(added, array, "The weights and list don't have the same length.")
     return cast(added, F64)
+
+
+def _require_same_shape(weights: SymbolicArray, array: SymbolicArray, words: str) -> None:
+    if not same_shape(weights.cells.shape, array.cells.shape, words):
+        details = (describe(array), describe(weights))
+        raise ShapeError(words, loc=user_location(), details=details, fix="give one weight for each number")
 
 
 def _tally(numbers: SymbolicArray, added: SymbolicArray, length: int) -> SymbolicArray:
@@ -91,9 +94,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     kind, added = I64, as_array(1)
     if weights is not None:
         given = as_array(weights)
-        words = "weights should have the same shape as a."
-        if not same_shape(given.cells.shape, array.cells.shape, words):
-            raise ShapeError(words, loc=user_location(), details=(describe(array), describe(given)))
+        _require_same_shape(given, array, "weights should have the same shape as a.")
         require_cast(given, np.float64, "safe")
         kind, added = given.element_type, cast(ravel(given), F64)
     (bins,) = numbers(edges.cells.shape, "the number of bins")
@@ -142,8 +143,7 @@ def _outer_edges(values: SymbolicArray, range: Any) -> tuple[Any, ...]:
 
 def _bins_between(values: Any, edges: Any) -> tuple[Any, SymbolicArray, SymbolicArray]:
     """The bin of each value between edges (0 for others), and whether it lies in one."""
-    if edges.ndim != 1:
-        raise ShapeError("`bins` must be 1d, when an array", loc=user_location(), details=(describe(edges),))
+    require_row(edges, "`bins` must be 1d, when an array")
     rises = edges[1:] >= edges[:-1]
     words = "`bins` must increase monotonically, when an array"
     current_trace().check(rises.cells.shape, rises.load, "ValueError", words)

@@ -11,7 +11,7 @@ from ..ir.dtype import BOOL, I64, from_numpy
 from ..ir.expr import Apply, Const, Expr, dtype_of
 from ..ir.index import Affine
 from ..ir.ops import op
-from .array import SymbolicArray, describe
+from .array import SymbolicArray
 from .compaction import nonzero
 from .elementwise import as_array, cast, convert, elementwise, operand_at
 from .extents import as_expr, most
@@ -19,7 +19,7 @@ from .gathering import gather
 from .indexing import getitem
 from .integer import number, python_int
 from .joining import stack
-from .operands import axis_of, deliver
+from .operands import axis_of, deliver, require_row
 from .reductions import reduce_array
 from .registry import implements, method
 from .reshaping import ravel
@@ -52,8 +52,7 @@ def argwhere(a: Any) -> SymbolicArray:
 @implements(np.compress)
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> SymbolicArray:
     chosen, array = as_array(condition), atleast_1d(a)
-    if chosen.ndim != 1:
-        raise ShapeError("condition must be a 1-d array", loc=user_location(), details=(describe(chosen),))
+    require_row(chosen, "condition must be a 1-d array")
     if axis is None:
         array, axis = ravel(array), 0
     along = axis_of(axis, array.ndim)
@@ -86,8 +85,7 @@ def isin(
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> SymbolicArray:
     """By halving: the position grows by each power of two that keeps it at or before the wanted one."""
     array, values = as_array(a), as_array(v)
-    if array.ndim != 1:
-        raise ShapeError("object too deep for desired array", loc=user_location(), details=(describe(array),))
+    require_row(array, "object too deep for desired array")
     if side not in ("left", "right"):
         words = f"search side must be 'left' or 'right' (got '{side}')"
         raise ShapeError(words, loc=user_location(), fix="use side='left' or side='right'")
@@ -139,8 +137,7 @@ def comes_before(cell: Expr, value: Expr, side: str) -> Expr:
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> SymbolicArray:
     edges, side = as_array(bins), "left" if right else "right"
-    if edges.ndim != 1:
-        raise ShapeError("object of too small depth for desired array", loc=user_location())
+    require_row(edges, "object too deep for desired array")
     later, earlier = getitem(edges, slice(1, None)), getitem(edges, slice(None, -1))
     rises = reduce_array(op("logical_or"), elementwise(op("less"), earlier, later))
     falls = reduce_array(op("logical_or"), elementwise(op("greater"), earlier, later))
@@ -159,10 +156,7 @@ def ix_(*args: Any) -> tuple[SymbolicArray, ...]:
 
 
 def _open_axis(sequence: SymbolicArray, axis: int, rank: int) -> SymbolicArray:
-    if sequence.ndim != 1:
-        raise ShapeError(
-            "Cross index must be 1 dimensional", loc=user_location(), details=(describe(sequence),)
-        )
+    require_row(sequence, "Cross index must be 1 dimensional")
     if sequence.element_type is BOOL:
         (sequence,) = nonzero(sequence)
     return insert_axes(sequence, [other for other in range(rank) if other != axis])

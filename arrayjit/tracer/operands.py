@@ -35,6 +35,7 @@ __all__ = [
     "refuse",
     "remapped",
     "require_cast",
+    "require_row",
     "result_of",
     "shape_of",
 ]
@@ -142,6 +143,15 @@ def require_cast(array: SymbolicArray, dtype: Any, rule: str) -> None:
             loc=user_location(),
             details=(describe(array),),
             fix=f"convert it with .astype(np.{target})",
+        )
+
+
+def require_row(array: SymbolicArray, words: str) -> None:
+    """Raises ShapeError, with NumPy's words, for an array that has not one axis."""
+    if array.ndim != 1:
+        details = (describe(array),)
+        raise ShapeError(
+            words, loc=user_location(), details=details, fix="pass an array of one axis: x.ravel()"
         )
 
 

@@ -122,7 +122,12 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     extent = array.cells.shape[along]
     words = "cannot do a non-empty take from an empty axes."
     if ZERO not in positions.cells.shape and not require_at_least(extent, 1, "IndexError", words):
-        raise IndexOutOfRange(words, loc=user_location(), details=(describe(array),))
+        raise IndexOutOfRange(
+            words,
+            loc=user_location(),
+            details=(describe(array),),
+            fix="take nothing, or from cells that are there",
+        )
     counted = within(positions, extent, along, mode)
     rank = positions.ndim
     shape = (*array.cells.shape[:along], *positions.cells.shape, *array.cells.shape[along + 1 :])
