@@ -126,7 +126,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
             words,
             loc=user_location(),
             details=(describe(array),),
-            fix="take nothing, or from cells that are there",
+            fix="take from an array that has cells",
         )
     counted = within(positions, extent, along, mode)
     rank = positions.ndim
