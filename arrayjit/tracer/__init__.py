@@ -7,6 +7,7 @@ feature that nothing else names would otherwise be missing.
 from . import (
     adopted,
     contractions,
+    coordinates,
     counting,
     creation,
     einsum,
@@ -38,6 +39,7 @@ from . import (
 __all__ = [
     "adopted",
     "contractions",
+    "coordinates",
     "counting",
     "creation",
     "einsum",

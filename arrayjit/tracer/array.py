@@ -134,13 +134,12 @@ class SymbolicArray:
         return self
 
     @property
-    def flat(self) -> NoReturn:
-        raise UnsupportedError(
-            "ndarray.flat is not supported in a jitted function",
-            loc=user_location(),
-            details=(describe(self),),
-            fix="use x.ravel() to read, x[...] = values.reshape(x.shape) to write",
-        )
+    def flat(self) -> Any:
+        return METHODS["flat"](self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        METHODS["flat"](self)[:] = value
 
     def load(self, position: Sequence[Extent]) -> Expr:
         """The cell at `position`."""

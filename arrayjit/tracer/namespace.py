@@ -17,6 +17,7 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
+import itertools
 import math
 import os
 import random
@@ -32,6 +33,7 @@ import numpy as np
 from ..errors import DTypeError
 from .array import SymbolicArray
 from .builtin_view import Builtins, as_called
+from .coordinates import traced_product
 from .elementwise import as_operand
 from .guards import ABSENT, NameGuard, content
 from .mathematics import MATH
@@ -162,6 +164,8 @@ class Namespace:
             return way(value)
         if value is np.ndarray:
             return NdarrayView
+        if value is itertools.product:
+            return traced_product
         return self._of_numpy(value) if is_numpy(value) else self._objects.of(value)
 
     def _of_numpy(self, value: Any) -> Any:
@@ -271,7 +275,7 @@ class Namespace:
     def _module(self, module: ModuleType) -> Any:
         if module is random:
             return RandomView(module)
-        if module is math or is_numpy(module):
+        if module in (math, itertools) or is_numpy(module):
             return ModuleView(module, lambda names, name, value: self.of(value))
         file = getattr(module, "__file__", None)
         users = file is not None and self._is_users(file, module.__name__)

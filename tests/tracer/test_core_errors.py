@@ -104,7 +104,6 @@ MISTAKES: list[Mistake] = [
     (lambda x: np.sort(x), UnsupportedError, TypeError, "np.sort is not supported"),
     (lambda x: np.linalg.svd(x), UnsupportedError, NotImplementedError, "np.linalg.svd"),
     (lambda x: x.sort(), UnsupportedError, TypeError, "ndarray.sort"),
-    (lambda x: x.flat[0], UnsupportedError, TypeError, "x.ravel()"),
     (lambda x: setattr(x, "shape", (3, 1)), UnsupportedError, TypeError, "x.reshape"),
     (lambda x: x[True], UnsupportedError, TypeError, "single bool"),
     (lambda x: x[0].__setitem__(..., 1), UnsupportedError, TypeError, "item assignment"),
