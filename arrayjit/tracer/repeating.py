@@ -75,6 +75,7 @@ class _Attempt:
     condition: bool | Expr
     body: tuple[Statement, ...]
     after: list[Any]
+    perhaps_written: set[Tensor]
 
     @property
     def recorded(self) -> tuple[Statement, ...]:
@@ -147,7 +148,10 @@ class Repeating:
             self.take(n, start)
         test = record(trace, lambda: truth(call(self.cond_fun, (self.value(before),)), trace))
         body = record(trace, lambda: self.iterate(before))
-        return _Attempt(puts.mark, start, before, puts.body, test.body, test.result, body.body, body.result)
+        perhaps = trace.perhaps_written_since(puts.mark)
+        return _Attempt(
+            puts.mark, start, before, puts.body, test.body, test.result, body.body, body.result, perhaps
+        )
 
     def iterate(self, before: list[Any]) -> list[Any]:
         after, structure = leaves_in(call(self.body_fun, (self.value(before),)))
@@ -159,12 +163,18 @@ class Repeating:
         """Whether more is replaced, taken or of another kind than the record assumed."""
         exchanged = {n for n, before in enumerate(attempt.before) if not same(before, attempt.after[n])}
         replaced = exchanged if is_survey else exchanged | self.replaced
-        written = _written(attempt.recorded)
+        written = self.written(attempt)
         taken = self.reaching({n for n in self.replaced if _storage(attempt.before[n]) in written}, attempt)
         kinds = [self.kind(n, attempt) if n in exchanged else kind for n, kind in enumerate(self.kinds)]
         news = (replaced, taken, kinds) != (self.replaced, self.taken, self.kinds)
         self.replaced, self.taken, self.kinds = replaced, taken, kinds
-        return news or self.trace.assumed_too_much(attempt.mark)
+        memories = [attempt.before[n].cells.tensor for n in self.replaced_arrays()]
+        return news or self.trace.assumed_too_much(attempt.mark, memories)
+
+    def written(self, attempt: _Attempt) -> set[Tensor | None]:
+        """The storages that an iteration writes, or may write."""
+        written = {part.into.storage for part in statements(attempt.recorded) if isinstance(part, Assign)}
+        return {*written, *attempt.perhaps_written}
 
     def reaching(self, places: set[int], attempt: _Attempt) -> set[int]:
         """The places in memory from where an array comes to one of these, sooner or later."""
@@ -234,6 +244,8 @@ class Repeating:
         memories = {n: attempt.before[n] for n in sorted(self.replaced)}
         old = {_storage(target) for target in memories.values()}
         after = [copy(leaf) if _storage(leaf) in old else leaf for leaf in attempt.after]
+        for target in memories.values():
+            self.trace.anew(target.cells.tensor)
         put_all(self.trace, memories, after)
 
     def take(self, n: int, start: list[Any]) -> None:
@@ -249,7 +261,7 @@ class Repeating:
     def require_exact(self, attempt: _Attempt) -> None:
         """Raise UnsupportedError if copying an array from iteration to iteration could be told from
         exchanging it: if what the user's program has as one array is written as one of two."""
-        written = _written(attempt.recorded)
+        written = self.written(attempt)
         outside = self.outside(attempt)
         sources = [storages_of(self.trace, leaf) for leaf in attempt.after]
         for n in self.replaced_arrays():
@@ -289,8 +301,3 @@ def _expression(condition: bool | Expr) -> Expr:
 
 def _storage(leaf: Any) -> Tensor | None:
     return leaf.cells.tensor.storage if type(leaf) is SymbolicArray else None
-
-
-def _written(body: tuple[Statement, ...]) -> set[Tensor | None]:
-    """The storages that a body writes."""
-    return {statement.into.storage for statement in statements(body) if isinstance(statement, Assign)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -101,6 +101,7 @@ class Mark:
     known: dict[Tensor, np.ndarray]
     fresh: int
     rewritten: int
+    perhaps_written: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,6 +141,7 @@ class Trace:
         self._ends: dict[Symbol, tuple[Affine, Affine]] = {}
         self._gone: dict[Symbol | Tensor, Site | Reason] = {}
         self._perhaps_one: dict[Tensor, dict[Tensor, Reason]] = {}
+        self._perhaps_written: list[Tensor] = []
         self.captured: list[tuple[Tensor, np.ndarray]] = []
         self.namespace: Any = None
         self._fingerprints: list[int] = []
@@ -285,6 +287,7 @@ class Trace:
             dict(self._known),
             len(self._fresh),
             len(self._rewritten),
+            len(self._perhaps_written),
         )
 
     def end(self, site: Site | None = None) -> tuple[Statement, ...]:
@@ -346,6 +349,12 @@ class Trace:
                     waiting.append(other)
         return found
 
+    def anew(self, storage: Tensor) -> None:
+        """From here on the storage holds another array of the user's than before."""
+        self._gone.pop(storage, None)
+        for other in self._perhaps_one.pop(storage, {}):
+            del self._perhaps_one[other][storage]
+
     def _separate(self, written: Tensor) -> None:
         for other, reason in self.may_be(written).items():
             if not self.is_made_here(other):
@@ -354,6 +363,11 @@ class Trace:
             if other not in self._gone:
                 self._rewritten.append(other)
             self._gone[other] = reason
+            self._perhaps_written.append(other)
+
+    def perhaps_written_since(self, mark: Mark) -> set[Tensor]:
+        """The storages that may be the same arrays as some that were written since the mark."""
+        return set(self._perhaps_written[mark.perhaps_written :])
 
     def is_made_here(self, tensor: Tensor) -> bool:
         """Whether the tensor was made by the traced function, and is no array of the caller's."""
@@ -429,9 +443,10 @@ class Trace:
         if text not in self.notes:
             self.notes.append(text)
 
-    def assumed_too_much(self, mark: Mark) -> bool:
+    def assumed_too_much(self, mark: Mark, apart_from: Collection[Tensor] = ()) -> bool:
         """Whether something was rewritten since the mark whose value was taken for known before it."""
-        return any(not self.is_new(tensor, mark) for tensor in self._rewritten[mark.rewritten :])
+        rewritten = self._rewritten[mark.rewritten :]
+        return any(not self.is_new(tensor, mark) and tensor not in apart_from for tensor in rewritten)
 
     def is_new(self, tensor: Tensor, mark: Mark) -> bool:
         """Whether the tensor was made since the mark."""

@@ -640,6 +640,20 @@ def test_an_array_that_comes_to_a_written_place_must_be_a_copy():
     refused(function, HIGH, LOW)
 
 
+def test_what_may_be_a_part_of_the_state_is_written_as_one():
+    def function(x, values):
+        def body(state):
+            y, k = state
+            y = arrayjit.cond(y[0] > k, lambda: y[::-1], lambda: y)
+            y[1:] = y[:-1] + k
+            return y, k + 1
+
+        return arrayjit.while_loop(lambda s: s[1] < 4, body, (values, 0))[0] + x
+
+    same_as_python(lambda x: function(x, x.copy()), (HIGH,), (LOW,))
+    refused(lambda x: function(x, x), HIGH)
+
+
 def test_what_an_inner_loop_may_give_unchanged_is_followed():
     def function(x):
         def body(state):
