@@ -3,7 +3,9 @@ comes from the elements of arrays is an error that says so."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,3 +94,24 @@ def test_what_the_compiled_function_raises(name: str) -> None:
         with pytest.raises((IndexError, ValueError), match=words) as caught:
             arrayjit.jit(program, target=target)(vector, number)
         assert f"{__file__}:{program.__code__.co_firstlineno}" in str(caught.value)
+
+
+def test_new_arrays_take_the_room_they_may_need() -> None:
+    def program(x: Any, k: int) -> Any:
+        return (np.ones((2, x[:k].size)) * x[:k]).sum()
+
+    assert f"temporary[f64, 2, {N}]" in arrayjit.jit(program).lower(vector, 2).as_text("assignments")
+    assert_like_numpy(program, vector)
+
+
+def test_every_rule_has_its_test() -> None:
+    here = Path(__file__).parent
+    rules = re.split(r"^\d+\. ", (here.parents[1] / "docs" / "sizes.md").read_text(), flags=re.MULTILINE)[1:]
+    quoted = [re.findall(r"`(test_\w+)`", rule) for rule in rules]
+    assert all(quoted)
+    written = {
+        name
+        for file in here.glob("test_extents_*.py")
+        for name in re.findall(r"def (test_\w+)", file.read_text())
+    }
+    assert {name for names in quoted for name in names} <= written
