@@ -2,7 +2,7 @@
 
     m = a < 0; a[m] = -b[m]     ->      a[i] = where(m[i], -b[i], a[i])
 
-Nothing has to be selected for that. It is so where the values were computed cell by cell, and where nothing
+Nothing has to be collected for that. It is so where the values were computed cell by cell, and where nothing
 was written since of what they and the masks were computed from. All is read off the record, backwards.
 """
 
@@ -19,7 +19,7 @@ from ..ir.walk import substitute, transform, walk
 from .trace import Body, Selection, Trace
 from .view import View
 
-__all__ = ["equal_selection", "where_selected"]
+__all__ = ["before_selection", "equal_selection", "where_selected"]
 
 FARTHEST = 100
 """How many statements are looked back at most, so that long programs take no longer for each."""
@@ -63,6 +63,17 @@ def where_selected(values: View, mask: View, trace: Trace) -> Body | None:
             symbols = lookback.symbols
             return lambda position: substitute(value, dict(zip(symbols, position, strict=True)))
     return None
+
+
+def before_selection(values: View, trace: Trace) -> tuple[View, Body] | None:
+    """The mask that selected what the values were computed from, and the values by positions of that mask, as
+    `where_selected` finds them."""
+    if values.rank != 1 or values.shape[0].is_constant:
+        return None
+    selections = reversed(trace.selections.values())
+    mask = next((s.mask for s in selections if s.total == values.shape[0]), None)
+    body = None if mask is None else where_selected(values, mask, trace)
+    return None if mask is None or body is None else (mask, body)
 
 
 class _Lookback:

@@ -13,13 +13,15 @@ from ..ir.expr import Apply, Const, Expr, constant
 from ..ir.index import Affine
 from ..ir.ops import OPS, Op, op
 from .array import SymbolicArray, describe
-from .elementwise import as_array, as_operand, broadcast_view, broadcasts_to, cast, operand_at
+from .elementwise import as_array, as_operand, broadcast_view, broadcasts_to, cast, convert, operand_at
 from .extents import require_at_least, shape_text
 from .layout import kept_order
+from .masked import before_selection
 from .operands import deliver, element_type, is_given, is_true, reduced_axes, result_of
 from .registry import implements, method, ufunc_method
 from .shaping import insert_axes
-from .trace import current_trace, user_location
+from .trace import Body, current_trace, user_location
+from .view import View
 
 __all__ = ["accumulate_over", "reduce_array", "summing_dtype"]
 
@@ -54,6 +56,10 @@ def accumulate_over(
     has_initial = is_given(initial)
     if operation.name in _EXTREMES and not has_initial:
         _require_cells(operation, array, axes, where)
+    start = operand_at(as_operand(initial), (), dtype) if has_initial else _start(operation, dtype)
+    selected = before_selection(array.cells, array.record) if where is True and axes else None
+    if selected is not None:
+        return _over_selected(operation, *selected, neutral, start)
     mask = None
     if where is not True:
         given = as_array(where)
@@ -76,9 +82,25 @@ def accumulate_over(
         label=operation.name,
         over=moved.cells.shape[len(kept) :],
         accum=operation,
-        initial=operand_at(as_operand(initial), (), dtype) if has_initial else _start(operation, dtype),
+        initial=start,
     )
     return result_of(view.transpose([kept.index(axis) for axis in sorted(kept)]))
+
+
+def _over_selected(operation: Op, mask: View, value: Body, neutral: Const, start: Expr) -> SymbolicArray:
+    """The values combined where the mask holds, without collecting them."""
+    dtype, order = neutral.dtype, kept_order(mask.rank, [mask])
+    axes = [order.index(axis) for axis in range(mask.rank)]
+
+    def cell(at: tuple[Affine, ...]) -> Expr:
+        position = tuple(at[axis] for axis in axes)
+        return Apply(op("where"), (mask.load(position), convert(value(position), dtype), neutral), dtype)
+
+    extents = [mask.shape[axis] for axis in order]
+    trace = current_trace()
+    return result_of(
+        trace.compute((), dtype, cell, label=operation.name, over=extents, accum=operation, initial=start)
+    )
 
 
 def _neutral(operation: Op, dtype: DType) -> Const:
