@@ -36,6 +36,7 @@ from .builtin_view import Builtins, as_called
 from .coordinates import traced_product
 from .elementwise import as_operand
 from .guards import ABSENT, NameGuard, content
+from .mapping import Vectorized
 from .mathematics import MATH
 from .modules import ModuleView, NdarrayView, NumpyFunction, RandomView, Unreadable, is_numpy
 from .objects import Objects
@@ -95,6 +96,7 @@ class Namespace:
             np.random.Generator: RandomView,
             np.random.RandomState: RandomView,
             random.Random: RandomView,
+            np.vectorize: lambda value: Vectorized(self.of(value.pyfunc), value.otypes),
         }
 
     def root(self, function: Callable[..., Any]) -> Any:
