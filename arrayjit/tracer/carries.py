@@ -318,7 +318,7 @@ class Planner:
     def _is_made_anew(self, array: SymbolicArray) -> bool:
         """Whether the array is one that the body made, and certainly not an older one."""
         storage = array.cells.tensor.storage
-        return all(self.trace.is_new(one, self.mark) for one in (storage, *self.trace.may_be(storage)))
+        return all(self.trace.is_new(one, self.mark) for one in (storage, *self.trace.sameness.of(storage)))
 
     def _moving(self, name: Name, entry: Any, now: SymbolicArray) -> Moving:
         symbol = self.iterations.symbol

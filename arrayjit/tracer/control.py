@@ -99,7 +99,7 @@ def _branch(
     for n, target in merged.items():
         for storage in storages_of(trace, yes[n]) | storages_of(trace, no[n]):
             if not trace.is_new(storage, records[0].mark):
-                trace.may_be_one(target.cells.tensor, storage, _ONE_SIDE)
+                trace.sameness.note(target.cells.tensor, storage, _ONE_SIDE)
     return unflatten(structure, [merged.get(n, leaf) for n, leaf in enumerate(yes)])
 
 

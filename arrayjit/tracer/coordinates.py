@@ -19,6 +19,7 @@ from ..ir.ops import op
 from .array import SymbolicArray
 from .bounds import within
 from .creation import arange
+from .deciding import not_negative
 from .elementwise import as_array, as_operand, cast, copy, elementwise
 from .extents import ZERO, product
 from .indexing import element_or_part, getitem, setitem
@@ -97,7 +98,7 @@ class Product(Places):
 
     def __init__(self, parts: Sequence[Counted]) -> None:
         trace = parts[0].trace
-        super().__init__(trace, [trace.not_negative(part.count) for part in parts])
+        super().__init__(trace, [not_negative(part.count, trace) for part in parts])
         self.parts = parts
 
     def item(self, index: Affine) -> Any:

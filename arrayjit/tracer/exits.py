@@ -35,6 +35,7 @@ from .carries import (
     substituted,
     symbols_of,
 )
+from .deciding import is_positive, not_negative, require_decided
 from .elementwise import as_operand, copy, operand_at
 from .integer import python_int
 from .iterations import Iterations
@@ -143,9 +144,9 @@ class Exit:
             if not same_cells(other.cells, now.cells):
                 raise Unfit("several views of an array that it makes are used after it")
             count = self.iterations.count
-            if cell is not None and not same(entry, start) and not self.trace.is_positive(count):
+            if cell is not None and not same(entry, start) and not is_positive(count, self.trace):
                 words = "arrays are one after the loop if it runs"
-                self.trace.require_decided(count, words)
+                require_decided(count, self.trace, words)
                 raise Unfit(words)
             self.alike[id(now) if cell is None else id(cell)] = first
             return
@@ -195,7 +196,7 @@ class Exit:
         if not isinstance(leaf, Cell):
             return
         operand, dtype = as_operand(value, self.trace), leaf.kind.dtype
-        self.trace.renew(leaf.view.tensor)
+        self.trace.anew(leaf.view.tensor)
         self.trace.store(leaf.view, lambda position: operand_at(operand, position, dtype))
         if not leaf.kind.is_array:
             self.trace.came_from(leaf.view.tensor, self.site)
@@ -204,12 +205,12 @@ class Exit:
         """An array that a loop rebinds is still the one from before if the loop does not run: which of both
         must be known where either is written later."""
         count = self.iterations.groups
-        if not isinstance(leaf, Cell) or not leaf.kind.is_array or self.trace.is_positive(count):
+        if not isinstance(leaf, Cell) or not leaf.kind.is_array or is_positive(count, self.trace):
             return
         words = f"the array {name} is the one from before the loop if the loop does not run"
-        self.trace.require_decided(count, words)
+        require_decided(count, self.trace, words)
         fix = f"write into a copy of {name}, taken after the loop"
-        self.trace.may_be_one(
+        self.trace.sameness.note(
             leaf.view.tensor, value.cells.tensor.storage, Reason(words, self.loc, fix, self.site)
         )
 
@@ -260,9 +261,9 @@ class Exit:
     def require_run(self, names: list[Name], guarded: bool) -> None:
         """Names that only the body binds have no value if it did not run."""
         runs = self.iterations.count + int(guarded)
-        if not names or self.trace.is_positive(runs):
+        if not names or is_positive(runs, self.trace):
             return
-        self.trace.require_decided(runs, f"the name {names[0]} has no value if the loop does not run")
+        require_decided(runs, self.trace, f"the name {names[0]} has no value if the loop does not run")
         if any(site.code is self.site.code for _, site in self.trace.running):
             raise UnsupportedError(
                 f"{names[0]} has its value from the last time that this loop ran, which may be long ago",
@@ -276,7 +277,7 @@ class Exit:
     def values_after(self, last: Names, memory: Mapping[Symbol, View], guarded: bool) -> Names:
         """What the names stand for after the loop; where even the first iteration, recorded by itself, did
         not run, that is one iteration before the start."""
-        done = self.trace.not_negative(self.iterations.groups + int(guarded)) - int(guarded)
+        done = not_negative(self.iterations.groups + int(guarded), self.trace) - int(guarded)
         ended = {self.iterations.symbol: self.iterations.symbol_after(done)}
 
         def at_end(leaf: Leaf, before: Any) -> Any:

@@ -36,6 +36,7 @@ from .binding import (
     ViewOutput,
 )
 from .captures import captured_sources, forget_unused
+from .deciding import require_decided
 from .elementwise import Operand, as_operand, copy
 from .guards import ArrayGuard, Guard, once_for_many_calls
 from .integer import SymbolicInt, number
@@ -160,7 +161,7 @@ def _run(
             raise trace.pending
     except Exception as error:
         for count, _ in trace.running:
-            trace.require_decided(count, "the loop that raises this may not run")
+            require_decided(count, trace, "the loop that raises this may not run")
         if isinstance(error, UserError):
             error.loc = error.loc or location_of(error)
         raise

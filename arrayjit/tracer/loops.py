@@ -38,6 +38,7 @@ from .carries import (
     same,
     shows,
 )
+from .deciding import is_positive, not_negative, quotient, require_decided, rest
 from .exits import Exit
 from .integer import number, python_int
 from .iterations import Iterations
@@ -110,7 +111,7 @@ def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
     if offset is None:
         return items.items()
     count, trace = items.count, items.trace
-    if trace.is_positive(count) is False:
+    if is_positive(count, trace) is False:
         items.taken = "all"
         return iter(())
     site = Site(frame.f_code, offset)
@@ -190,7 +191,7 @@ class _Rolled:
                     yield self.items.item(first)
                     self.may_leave = False
                     self.enter(frame)
-                    if self.trace.is_positive(self.iterations.count) is False:
+                    if is_positive(self.iterations.count, self.trace) is False:
                         if self.before is not None:
                             self.unroll(unfit.what)
                         return
@@ -281,7 +282,7 @@ class _Rolled:
 
     def runs_surely(self) -> bool:
         """Whether the recorded loop has at least one iteration."""
-        return self.trace.is_positive(self.iterations.groups) is True
+        return is_positive(self.iterations.groups, self.trace) is True
 
     def require_unshared(self, after: Names) -> None:
         """Raise Unfit where an array that is carried by copying is written and may be seen by another name.
@@ -320,19 +321,19 @@ class _Rolled:
     def group(self, period: int) -> None:
         """From now on `period` iterations of the user's make one of the recorded loop."""
         count, what = self.iterations.count, "arrays change places from iteration to iteration"
-        rest = self.trace.rest(count, period, what)
-        if rest is None or (count.is_constant and count.offset < period):
+        left = rest(count, period, self.trace, what)
+        if left is None or (count.is_constant and count.offset < period):
             self.unroll(what)
-        groups = self.trace.quotient(self.trace.not_negative(count), period)
+        groups = quotient(not_negative(count, self.trace), period, self.trace)
         self.iterations = self._named(
-            self.iterations.grouped(period, groups, rest, self.trace.limits.most(groups))
+            self.iterations.grouped(period, groups, left, self.trace.limits.most(groups))
         )
 
     def peel(self, unfit: Unfit) -> None:
         """Prepare to record the first iteration by itself, under a condition if it may not run."""
         is_sure = self.runs_surely()
         if not is_sure:
-            self.trace.require_decided(self.iterations.count, unfit.what)
+            require_decided(self.iterations.count, self.trace, unfit.what)
         if self.peeled == _MOST_PEELED or (self.before is not None and not is_sure):
             self.unroll(unfit.what)
         self.discard()

@@ -289,7 +289,7 @@ class Repeating:
         others = {storage for leaf in firsts for storage in storages_of(self.trace, leaf)}
         for n in arrays:
             for other in others | self.outside(attempt):
-                self.trace.may_be_one(attempt.before[n].cells.tensor, other, _AS_BEGUN)
+                self.trace.sameness.note(attempt.before[n].cells.tensor, other, _AS_BEGUN)
 
     def not_exact(self, n: int, what: str, fix: str) -> UnsupportedError:
         return UnsupportedError(f"{self.places[n]}: {what}", loc=user_location(), fix=fix)

@@ -93,7 +93,7 @@ def storages_of(trace: Trace, leaf: Any) -> set[Tensor]:
     if not is_array(leaf):
         return set()
     storage = leaf.cells.tensor.storage
-    return {storage, *trace.may_be(storage)}
+    return {storage, *trace.sameness.of(storage)}
 
 
 def kind_in_state(leaf: Any) -> Kind:

@@ -19,15 +19,16 @@ import numpy as np
 
 from ..errors import LeakedArrayError, Location, UnsupportedError
 from ..ir.assign import ArrayParam, Assign, Bind, Check, Computation, Loop, Param, Statement, statements
-from ..ir.dtype import I64, DType, from_numpy
-from ..ir.expr import Apply, Const, Expr, Gather, Index, Load
+from ..ir.dtype import DType, from_numpy
+from ..ir.expr import Expr, Gather, Index, Load
 from ..ir.index import Affine, Extent, Symbol, SymbolKind, affine
-from ..ir.ops import OPS, Op
+from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import walk
 from .foreign import element_strides
 from .limits import Limits
-from .retrace import Argument, Decisions, Origin, Reason, Retrace, Site, number_needed, positive, remainder
+from .retrace import Argument, Decisions, Origin, Reason, Retrace, Site, number_needed, positive
+from .sameness import Sameness
 from .state import Watch, has_state
 from .view import View
 
@@ -130,7 +131,7 @@ class Trace:
         self.pending: Retrace | None = None
         self.leaves: Sequence[Any] = ()
         self.running: list[tuple[Affine, Site]] = []
-        self._same_sign: dict[Affine, Affine] = {}
+        self.same_sign: dict[Affine, Affine] = {}
         self.limits = Limits()
         self.is_open = True
         self.notes: list[str] = []
@@ -140,7 +141,7 @@ class Trace:
         self._origins: dict[Symbol | Tensor, Origin] = {}
         self._ends: dict[Symbol, tuple[Affine, Affine]] = {}
         self._gone: dict[Symbol | Tensor, Site | Reason] = {}
-        self._perhaps_one: dict[Tensor, dict[Tensor, Reason]] = {}
+        self.sameness = Sameness()
         self._perhaps_written: list[Tensor] = []
         self.captured: list[tuple[Tensor, np.ndarray]] = []
         self.namespace: Any = None
@@ -327,36 +328,13 @@ class Trace:
         self._gone.update(dict.fromkeys(made, cause))
         return written - made
 
-    def may_be_one(self, one: Tensor, other: Tensor, reason: Reason) -> None:
-        """Note that these are the same array of the user's or not, as the compiled function finds: once one
-        of them is written, what the other holds is not known."""
-        self._perhaps_one.setdefault(one, {})[other] = reason
-        self._perhaps_one.setdefault(other, {})[one] = reason
-
-    def renew(self, tensor: Tensor) -> None:
-        """The tensor is about to hold another array of the user's: what it was is not written by that."""
-        for other in self._perhaps_one.pop(tensor, {}):
-            self._perhaps_one[other].pop(tensor, None)
-
-    def may_be(self, storage: Tensor) -> dict[Tensor, Reason]:
-        """The other storages that may be the same array of the user's, each with why."""
-        found: dict[Tensor, Reason] = {}
-        waiting = [storage]
-        while waiting:
-            for other, reason in self._perhaps_one.get(waiting.pop(), {}).items():
-                if other is not storage and other not in found:
-                    found[other] = reason
-                    waiting.append(other)
-        return found
-
     def anew(self, storage: Tensor) -> None:
         """From here on the storage holds another array of the user's than before."""
         self._gone.pop(storage, None)
-        for other in self._perhaps_one.pop(storage, {}):
-            del self._perhaps_one[other][storage]
+        self.sameness.renew(storage)
 
     def _separate(self, written: Tensor) -> None:
-        for other, reason in self.may_be(written).items():
+        for other, reason in self.sameness.of(written).items():
             if not self.is_made_here(other):
                 reason.unroll()
                 raise UnsupportedError(reason.what, loc=user_location(), fix=reason.fix)
@@ -386,57 +364,6 @@ class Trace:
     def symbols_since(self, mark: Mark) -> set[Symbol]:
         """The symbols that were bound since the mark, and are not gone."""
         return {symbol for scope in self._scopes[mark.depth - 1 :] for symbol in scope.symbols}
-
-    def is_positive(self, value: Affine) -> bool | None:
-        """Whether the value is more than 0, as far as ranges tell or earlier runs decided to compile in."""
-        value = self._same_sign.get(value, value)
-        least, most = (
-            (self.limits.least(value), self.limits.most(value)) if value.terms else (value.offset,) * 2
-        )
-        if least is not None and least > 0:
-            return True
-        if most is not None and most <= 0:
-            return False
-        fact = positive(self, value)
-        return fact.read(self.leaves) if fact in self.decisions.baked and fact is not None else None
-
-    def require_decided(self, value: Affine, what: str) -> None:
-        """Raise Retrace where arguments tell whether the value is more than 0: it is then compiled in."""
-        fact = positive(self, self._same_sign.get(value, value))
-        if fact is not None and fact not in self.decisions.baked:
-            raise Retrace(bake={fact: Reason(what, user_location())})
-
-    def of_one_sign(self, value: Affine, other: Affine) -> None:
-        """Note that the value is more than 0 exactly if the other is."""
-        self._same_sign[value] = other
-
-    def rest(self, value: Affine, period: int, what: str) -> int | None:
-        """What is left of the value, if it is not negative, after division by `period`. Where arguments tell,
-        it is compiled in, for which the trace starts again; None where nothing tells."""
-        if value.is_constant:
-            return max(value.offset, 0) % period
-        fact = remainder(self, value, period)
-        if fact is None:
-            return None
-        if fact not in self.decisions.baked:
-            raise Retrace(bake={fact: Reason(what, user_location())})
-        return fact.read(self.leaves)
-
-    def not_negative(self, value: Affine) -> Affine:
-        """The value, or 0 where it is less."""
-        bounds = self.limits.between(value)
-        if bounds is not None and bounds[0] >= 0:
-            return value
-        clamped = Apply(OPS["maximum"], (Index(value), Const(0, I64)), I64)
-        return self.bind(clamped, 0, bounds and max(bounds[1], 0) + 1)
-
-    def quotient(self, value: Affine, divisor: int) -> Affine:
-        """A value that is not negative, divided and rounded down."""
-        if value.is_constant:
-            return Affine.of(value.offset // divisor)
-        most = self.limits.most(value)
-        divided = Apply(OPS["floor_divide"], (Index(value), Const(divisor, I64)), I64)
-        return self.bind(divided, 0, None if most is None else most // divisor + 1)
 
     def note(self, text: str) -> None:
         """Remember what was decided, for whoever asks; each text once."""
