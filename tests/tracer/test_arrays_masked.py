@@ -5,7 +5,9 @@ Each program is also compared with NumPy; those of the second table look alike, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ import arrayjit
 X = np.array([3.0, -1, 4, -1, 5, -9, 2, 6, -5])
 Y = np.array([1.0, -2, -3, 4, -5, 6, 7, -8, 9])
 Program = Callable[..., Any]
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of empty means and the like
 
 
 def collects(program: Program, *arguments: Any) -> bool:
@@ -213,3 +217,29 @@ def test_a_mask_of_something_rewritten_is_counted_anew() -> None:
 def test_what_is_only_counted_is_not_collected() -> None:
     assert not collects(lambda x: x[x > 0].size, X)
     assert not collects(lambda x: len(np.nonzero(x > 0)[0]), X)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, y: x[x > 0].sum(),
+        lambda x, y: (x[x > 0] * y[x > 0]).mean(),
+        lambda x, y: np.abs(y[(x > 0) & (y > 0)]).max(),
+        lambda x, y: x.reshape(3, 3).T[y.reshape(3, 3) > 0].std(),
+        lambda x, y: (x[x > 0] > y[x > 0]).any(),
+        lambda x, y: x[x > 100].mean(),
+    ],
+)
+def test_reductions_of_a_selection_do_not_collect(program: Program) -> None:
+    assert "selected" not in arrayjit.jit(program).lower(X, Y).as_text("optimized")
+    assert_like_numpy(program, (X, Y), (Y, X))
+
+
+def test_every_rule_has_its_test() -> None:
+    here = Path(__file__).parent
+    rules = re.split(r"^\d+\. ", (here.parents[1] / "docs" / "arrays.md").read_text(), flags=re.MULTILINE)[1:]
+    quoted = [re.findall(r"`(test_\w+)`", rule) for rule in rules]
+    assert all(quoted)
+    texts = [file.read_text() for file in here.glob("test_arrays_*.py")]
+    written = {name for text in texts for name in re.findall(r"def (test_\w+)", text)}
+    assert {name for names in quoted for name in names} <= written

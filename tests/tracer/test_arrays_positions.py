@@ -26,6 +26,8 @@ PLACES: list[Any] = [
 ]
 Program = Callable[..., Any]
 
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of empty means and the like
+
 
 def tripled(value: Any) -> Any:
     return value * 3 + 1
