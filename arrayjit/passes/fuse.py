@@ -7,10 +7,11 @@
         for j in parallel(0, 4):
             u[i, j] = add(t[i, j], 1.0)
 
-A statement joins the last earlier nest that it depends on, or a later one over the same ranges, if
+A nest joins the last earlier one that it depends on, or a later one over the same ranges, if
 nothing between them is in its way and each iteration needs only what the same iteration of the other
 made, so that parallel loops stay parallel. Nests that agree in their outer loops only are joined there,
-and their inner parts meet again one level down: a softmax becomes one loop over rows.
+and their inner parts meet again one level down: a softmax becomes one loop over rows. Single stores and
+bound numbers move up past the nests that they have nothing to do with, out of the way of later ones.
 
 Every nest is compared with few others, only through the memory that both touch and at a bounded number
 of places, so that a thousand assignments take a thousand steps.
@@ -22,11 +23,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
+from typing import TypeVar
 
 from ..ir.code import Caps
 from ..ir.expr import Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Bind, Define, For, If, Kernel, LoopKind, Stmt, Update, While, walk_statements
+from ..ir.loops import Bind, Define, For, If, Kernel, LoopKind, Stmt, Store, Update, While, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, substitute_statements
 from .access import Effects, Range, Ranges, Region, distances, effects, given, loop_range, mentioned
@@ -44,6 +46,8 @@ MAX_TRIES = 4
 
 Streams = frozenset[Tensor]
 
+Key = TypeVar("Key")
+
 
 def fuse(kernel: Kernel, caps: Caps) -> Kernel:
     """The same program in fewer loop nests."""
@@ -57,7 +61,7 @@ def _fused(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> tuple[St
         return body
     bound = frozenset(stmt.symbol for stmt in body if isinstance(stmt, Bind))
     schedule = _Schedule(ranges)
-    waiting: list[Define] = []
+    waiting: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Define):
             waiting.append(stmt)
@@ -85,12 +89,12 @@ class _Nest:
 
     `band` are the perfectly nested parallel loops from the outermost in (none for other statements),
     `body` what stands inside them, `effects` what one iteration of the whole band does; `flat` if no
-    loop is among it. `prelude` declares variables right before the nest, `before` is its effect. `numbers`
-    are the numbers bound in the same body that the nest and its prelude mention. `original` is the statement,
-    until another one joins.
+    loop is among it. `prelude` stands right before the nest, `before` is its effect. `numbers` are those
+    bound in the same body that the nest and its prelude mention. `original` is the statement, until another
+    one joins.
     """
 
-    prelude: list[Define]
+    prelude: list[Stmt]
     band: tuple[For, ...]
     body: list[Stmt]
     effects: Effects
@@ -126,6 +130,12 @@ class _Nest:
         self.numbers |= other.numbers
         self.original = None
 
+    def add_before(self, other: _Nest) -> None:
+        """Take a single statement into the prelude."""
+        self.prelude.extend(other.body)
+        self.before.add(other.effects)
+        self.numbers |= other.numbers
+
     def rebuilt(self, ranges: Ranges, streams: Streams) -> Iterator[Stmt]:
         """The statements, with the bodies inside fused."""
         yield from self.prelude
@@ -157,7 +167,7 @@ class _View:
 
 
 def _nest(
-    prelude: list[Define], stmt: Stmt, ranges: Ranges, streams: Streams, bound: frozenset[Symbol]
+    prelude: list[Stmt], stmt: Stmt, ranges: Ranges, streams: Streams, bound: frozenset[Symbol]
 ) -> _Nest:
     band, body = _band(stmt)
     found = effects(body, _ranges_inside(band, ranges))
@@ -202,19 +212,19 @@ def _ranges_inside(band: Iterable[For], ranges: Ranges) -> dict[Symbol, Range]:
 
 @dataclass(slots=True)
 class _Schedule:
-    """The nests of one body so far, and where each array and variable was last read and written."""
+    """The nests of one body so far, and when each array and variable was last read and written: nest `n`
+    runs at time `2 * n + 1`, its prelude at `2 * n`."""
 
     ranges: Ranges
     nests: list[_Nest] = field(default_factory=list)
     last_read: dict[Tensor, int] = field(default_factory=dict)
     last_write: dict[Tensor, int] = field(default_factory=dict)
     last_use: dict[Variable, int] = field(default_factory=dict)
-    last_set: dict[Variable, int] = field(default_factory=dict)
-    last_bound: dict[Symbol, int] = field(default_factory=dict)
+    last_set: dict[Variable | Symbol, int] = field(default_factory=dict)
     last_exit: int = -1
     by_bounds: dict[tuple[Affine, Affine, int], list[int]] = field(default_factory=dict)
 
-    def append_all(self, defines: Iterable[Define], streams: Streams) -> None:
+    def append_all(self, defines: Iterable[Stmt], streams: Streams) -> None:
         for define in defines:
             self.append(_nest([], define, self.ranges, streams, frozenset()))
 
@@ -226,28 +236,30 @@ class _Schedule:
         self.record(nest, position)
 
     def record(self, nest: _Nest, position: int) -> None:
-        for effect in (nest.before, nest.effects):
-            for storage in effect.reads:
-                self.last_read[storage] = max(position, self.last_read.get(storage, -1))
-            for storage in effect.writes:
-                self.last_write[storage] = max(position, self.last_write.get(storage, -1))
-            for variable in effect.uses:
-                self.last_use[variable] = max(position, self.last_use.get(variable, -1))
-            for variable in effect.updates:
-                self.last_set[variable] = max(position, self.last_set.get(variable, -1))
-            if effect.leaves:
-                self.last_exit = position
-        for stmt in (*nest.prelude, *nest.body):
+        self.note(nest.prelude, nest.before, 2 * position)
+        self.note(nest.body, nest.effects, 2 * position + 1)
+
+    def note(self, body: Iterable[Stmt], effect: Effects, time: int) -> None:
+        """Statements with this effect run at this time."""
+        for storage in effect.reads:
+            _advance(self.last_read, storage, time)
+        for storage in effect.writes:
+            _advance(self.last_write, storage, time)
+        for variable in effect.uses:
+            _advance(self.last_use, variable, time)
+        for variable in effect.updates:
+            _advance(self.last_set, variable, time)
+        if effect.leaves:
+            self.last_exit = time
+        for stmt in body:
             match stmt:
-                case Define(variable=variable):
-                    self.last_set[variable] = max(position, self.last_set.get(variable, -1))
-                case Bind(symbol=symbol):
-                    self.last_bound[symbol] = position
+                case Define(variable=name) | Bind(symbol=name):
+                    _advance(self.last_set, name, time)
                 case _:
                     pass
 
-    def earliest(self, effect: Effects) -> int:
-        """The last nest that must come before, or hold, a statement with this effect; -1 for none."""
+    def earliest(self, effect: Effects, numbers: Iterable[Symbol]) -> int:
+        """The last time at which something ran that must come before this effect; -1 for never."""
         found = [self.last_exit]
         found += (self.last_write.get(storage, -1) for storage in effect.reads)
         for storage in effect.writes:
@@ -255,22 +267,39 @@ class _Schedule:
         found += (self.last_set.get(variable, -1) for variable in effect.uses)
         for variable in effect.updates:
             found += (self.last_set.get(variable, -1), self.last_use.get(variable, -1))
+        found += (self.last_set.get(number, -1) for number in numbers)
         return max(found)
 
     def add(self, nest: _Nest) -> None:
-        """Join a nest to an earlier one, or append it."""
-        if nest.band and not nest.effects.leaves:
-            least = self.earliest(nest.effects)
-            after = [self.earliest(nest.before), *(self.last_bound[symbol] for symbol in nest.numbers)]
-            for position in self.candidates(nest, max(least, max(after) + 1)):
-                target = self.nests[position]
-                names = _names(target, nest)
-                depth = self.joined_depth(target, nest, names)
-                if depth:
-                    target.join(nest, depth, _outermost(names, depth), self.ranges)
-                    self.record(nest, position)
-                    return
-        self.append(nest)
+        """Join a nest to an earlier one, move a single statement up, or append it."""
+        if nest.effects.leaves or not (self.joined(nest) if nest.band else self.moved_up(nest)):
+            self.append(nest)
+
+    def joined(self, nest: _Nest) -> bool:
+        """Join a nest to an earlier one, if there is one for it."""
+        least = self.earliest(nest.effects, nest.numbers) // 2
+        after = _next(self.earliest(nest.before, nest.numbers))
+        for position in self.candidates(nest, max(least, after)):
+            target = self.nests[position]
+            names = _names(target, nest)
+            depth = self.joined_depth(target, nest, names)
+            if depth:
+                target.join(nest, depth, _outermost(names, depth), self.ranges)
+                self.record(nest, position)
+                return True
+        return False
+
+    def moved_up(self, nest: _Nest) -> bool:
+        """Make a single statement part of an earlier prelude, if that is not too early."""
+        (stmt,) = nest.body
+        if nest.prelude or not isinstance(stmt, (Bind, Store, Update)):
+            return False
+        position = _next(self.earliest(nest.effects, nest.numbers))
+        if position == len(self.nests):
+            return False
+        self.nests[position].add_before(nest)
+        self.note(nest.body, nest.effects, 2 * position)
+        return True
 
     def candidates(self, nest: _Nest, least: int) -> Iterator[int]:
         """Nests with the same outermost bounds from position `least` on: it first, then the last ones."""
@@ -337,6 +366,15 @@ def _share_reads(mine: _View, theirs: _View, aligned: list[Symbol], ranges: Rang
                 if apart is not None and all(distance == (0, 0) for distance in apart.values()):
                     return True
     return False
+
+
+def _advance(times: dict[Key, int], key: Key, time: int) -> None:
+    times[key] = max(time, times.get(key, -1))
+
+
+def _next(time: int) -> int:
+    """The first nest whose prelude runs at this time or later."""
+    return (time + 1) // 2
 
 
 def _bounds(loop: For) -> tuple[Affine, Affine, int]:
