@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import IndexOutOfRange, ShapeError, UnsupportedError
 from ..ir.dtype import DType
 from ..ir.index import Affine
 from .array import SymbolicArray
-from .elementwise import as_array, copy, views_of
+from .elementwise import as_array, cast, copy, views_of
 from .extents import ONE, ZERO, agree, product, remainder, same_shape, shape_text
 from .indexing import getitem, setitem
 from .integer import number
@@ -26,7 +26,7 @@ from .numbers import integer_of
 from .operands import arrays_of, axis_of, common_dtype, deliver, element_type, refuse, remapped, shape_of
 from .registry import implements, method
 from .reshaping import flat, reshape
-from .shaping import atleast_1d, atleast_2d, atleast_3d, insert_axes
+from .shaping import atleast_1d, atleast_2d, atleast_3d, broadcast_to, insert_axes, moveaxis
 from .trace import current_trace, user_location
 
 __all__ = ["concatenate", "slab", "stack", "stretch", "unwritten"]
@@ -185,6 +185,27 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> SymbolicArray:
     along = axis_of(axis, array.ndim)
     kept = np.delete(np.arange(_length(array, along)), obj)
     return getitem(array, slab(along, kept))
+
+
+@implements(np.insert)
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> SymbolicArray:
+    array, given = as_array(arr), as_array(values)
+    if axis is None:
+        array, axis = flat(array), 0
+    along = axis_of(axis, array.ndim)
+    given = insert_axes(given, range(array.ndim - given.ndim))
+    if not isinstance(obj, slice) and np.ndim(obj) == 0:
+        given = moveaxis(given, 0, along)
+    length = _length(array, along)
+    is_one = not isinstance(obj, slice) and np.size(obj) == 1
+    count = _length(given, along) if is_one else len(range(length)[obj] if isinstance(obj, slice) else obj)
+    try:
+        order = np.insert(np.arange(length), obj, length + np.arange(count))
+    except IndexError as error:
+        raise IndexOutOfRange(str(error), loc=user_location(), fix=f"use an index up to {length}") from None
+    room = (*array.cells.shape[:along], Affine.of(count), *array.cells.shape[along + 1 :])
+    new = cast(broadcast_to(given, room), array.element_type)
+    return getitem(concatenate((array, new), along), slab(along, order))
 
 
 def _length(array: SymbolicArray, axis: int) -> int:

@@ -21,6 +21,7 @@ from .elementwise import (
     as_operand,
     broadcast,
     cast,
+    constant_array,
     copy,
     elementwise,
     operand_at,
@@ -228,6 +229,27 @@ def tril(m: Any, k: int = 0) -> SymbolicArray:
 @implements(np.triu)
 def triu(m: Any, k: int = 0) -> SymbolicArray:
     return _triangular(as_array(m), integer_of(k, current_trace()) - 1, lower=False)
+
+
+@implements(np.tril_indices_from)
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[SymbolicArray, ...]:
+    rows, columns = numbers(as_array(arr).cells.shape, "an extent of a triangle's matrix")
+    return tuple(map(constant_array, np.tril_indices(rows, k, columns)))
+
+
+@implements(np.triu_indices_from)
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[SymbolicArray, ...]:
+    rows, columns = numbers(as_array(arr).cells.shape, "an extent of a triangle's matrix")
+    return tuple(map(constant_array, np.triu_indices(rows, k, columns)))
+
+
+@implements(np.diag_indices_from)
+def diag_indices_from(arr: Any) -> tuple[SymbolicArray, ...]:
+    extents = numbers(as_array(arr).cells.shape, "an extent of what has a diagonal")
+    if len(extents) < 2 or len(set(extents)) > 1:
+        words = "All dimensions of input must be of equal length"
+        raise ShapeError(words, loc=user_location(), fix="use a square matrix")
+    return tuple(map(constant_array, np.diag_indices(extents[0], len(extents))))
 
 
 def _triangular(array: SymbolicArray, k: Affine, *, lower: bool) -> SymbolicArray:

@@ -1,0 +1,57 @@
+"""`np.insert` at positions known while tracing, and the positions of triangles and diagonals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from refusing import assert_raises_like_numpy
+from rolling import assert_like_numpy
+
+Function = Callable[..., Any]
+row = np.arange(6.0)
+matrix = np.arange(12.0).reshape(4, 3)
+
+INSERTED: dict[str, Function] = {
+    "a number": lambda x, m: (np.insert(x, 2, 5), np.insert(x, -1, 5.0), np.insert(x, 6, x[0])),
+    "numbers": lambda x, m: (np.insert(x, 2, [7, 8]), np.insert(x, [2], [7, 8])),
+    "at many places": lambda x, m: (np.insert(x, [4, 1, 1], [7, 8, 9]), np.insert(x, [0, 5], 1)),
+    "at a slice": lambda x, m: np.insert(x, slice(1, 5, 2), [-1, -2]),
+    "a row": lambda x, m: (np.insert(m, 1, x[:3], axis=0), np.insert(m, 0, 9, axis=0)),
+    "a column": lambda x, m: (np.insert(m, 1, x[:4], axis=1), np.insert(m, [1], x[:4, None], axis=1)),
+    "columns": lambda x, m: np.insert(m, [1, 3], m[:, :2], axis=1),
+    "flat": lambda x, m: np.insert(m, 5, x[:2]),
+    "of another dtype": lambda x, m: np.insert(x.astype(int), 1, 2.75),
+}
+
+PLACES: dict[str, Function] = {
+    "upper": lambda m: (m[np.triu_indices_from(m)], np.triu_indices_from(m, 1)),
+    "lower": lambda m: (m[np.tril_indices_from(m)], np.tril_indices_from(m, -1)),
+    "diagonal": lambda m: (m[:3][np.diag_indices_from(m[:3])], np.diag_indices_from(m[1:])),
+}
+
+
+@pytest.mark.parametrize("program", INSERTED.values(), ids=INSERTED)
+def test_insert(program: Function) -> None:
+    assert_like_numpy(program, (row, matrix))
+
+
+@pytest.mark.parametrize("program", PLACES.values(), ids=PLACES)
+def test_places(program: Function) -> None:
+    assert_like_numpy(program, (matrix,))
+
+
+def test_triangles_are_written() -> None:
+    def mirrored(m: np.ndarray) -> np.ndarray:
+        square = m[:3]
+        square[np.tril_indices_from(square, -1)] = square.T[np.tril_indices_from(square, -1)]
+        return square
+
+    assert_like_numpy(mirrored, (matrix,))
+
+
+def test_mistakes() -> None:
+    assert_raises_like_numpy(lambda x: np.insert(x, 9, 0), "out of bounds for axis 0 with size 6", row)
+    assert_raises_like_numpy(lambda m: np.diag_indices_from(m), "must be of equal length", matrix)
