@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Union
 
 from ..errors import Location
@@ -20,7 +20,10 @@ _CALLS = {
 }
 _LOGICAL = {ast.And: "logical_and", ast.Or: "logical_or"}
 
+_LEAVING = (ast.Break, ast.Continue, ast.Return)
+
 Choice = Union[ast.While, ast.If, ast.IfExp, ast.Assert]
+Loop = Union[ast.For, ast.While]
 
 
 def instead_of_condition(loc: Location | None) -> str:
@@ -28,7 +31,7 @@ def instead_of_condition(loc: Location | None) -> str:
     nodes = list(_nodes_at(loc))
     for node in nodes:
         if isinstance(node, (ast.While, ast.If, ast.IfExp, ast.Assert)) and _covers(node.test, loc):
-            return _instead_of_choice(node)
+            return _instead_of_choice(node, nodes)
     for node in nodes:
         if isinstance(node, ast.comprehension) and any(_covers(test, loc) for test in node.ifs):
             return "select with a mask instead: x[condition]"
@@ -81,7 +84,8 @@ def _covers(node: ast.AST, loc: Location | None) -> bool:
     return loc is not None and first is not None and last is not None and first <= loc.line <= last
 
 
-def _instead_of_choice(node: Choice) -> str:
+def _instead_of_choice(node: Choice, around: list[ast.AST]) -> str:
+    """`around` is the syntax that reaches over the condition, the function first."""
     test = _vectorised(node.test)
     match node:
         case ast.While():
@@ -90,18 +94,86 @@ def _instead_of_choice(node: Choice) -> str:
             return f"write np.where({test}, {ast.unparse(yes)}, {ast.unparse(no)})"
         case ast.Assert():
             return "check it outside the jitted function, on its arguments or its result"
-        case ast.If(body=body) if any(isinstance(part, (ast.Break, ast.Continue)) for part in body):
-            until = _vectorised(ast.UnaryOp(ast.Not(), node.test))
-            return f"leave the loop by its condition: write it as an arrayjit.while_loop, while {until}"
-        case ast.If(
-            body=[ast.Assign(targets=[ast.Name(id=name)], value=yes)],
-            orelse=[ast.Assign(targets=[ast.Name(id=other)], value=no)],
-        ) if name == other:
-            return f"write {name} = np.where({test}, {ast.unparse(yes)}, {ast.unparse(no)})"
-        case ast.If(body=[ast.Assign(targets=[ast.Name(id=name)], value=yes)], orelse=[]):
-            return f"write {name} = np.where({test}, {ast.unparse(yes)}, {name})"
         case ast.If():
-            return f"use np.where({test}, a, b) for values, arrayjit.cond for statements"
+            loops = [part for part in around if isinstance(part, (ast.For, ast.While))]
+            return _instead_of_if(node, test, around[0], loops[-1] if loops else None)
+
+
+def _instead_of_if(node: ast.If, test: str, scope: ast.AST, loop: Loop | None) -> str:
+    """What to write instead of an `if` in a function and in the innermost loop around it."""
+    leaves = {type(part) for part in ast.walk(node) if isinstance(part, _LEAVING)}
+    opposite = _vectorised(ast.UnaryOp(ast.Not(), node.test))
+    if ast.Break in leaves or (ast.Return in leaves and loop is not None):
+        return f"leave the loop by its condition: write it as an arrayjit.while_loop, while {opposite}"
+    if ast.Return in leaves:
+        return f"compute both results, and return np.where({test}, a, b)"
+    if ast.Continue in leaves and loop is not None:
+        rest = loop.body[loop.body.index(node) + 1 :] if node in loop.body else []
+        return _as_functions(opposite, rest, [], scope)
+    chosen = _chosen(node)
+    if chosen is not None:
+        target, value = chosen
+        return f"write {target} = {value}"
+    return _as_functions(test, node.body, node.orelse, scope)
+
+
+def _chosen(node: ast.If) -> tuple[str, str] | None:
+    """What an `if` assigns and the value as an expression, if each side is one assignment to the same."""
+    yes = _assigned(node.body)
+    no = _assigned(node.orelse) if node.orelse or yes is None else (yes[0], yes[0])
+    if yes is None or no is None or yes[0] != no[0]:
+        return None
+    return yes[0], f"np.where({_vectorised(node.test)}, {yes[1]}, {no[1]})"
+
+
+def _assigned(side: list[ast.stmt]) -> tuple[str, str] | None:
+    """The target and the value of a side that is one assignment."""
+    match side:
+        case [ast.Assign(targets=[ast.Name() | ast.Subscript() | ast.Attribute() as target], value=value)]:
+            return ast.unparse(target), ast.unparse(value)
+        case [ast.AugAssign(target=target, op=op, value=value)]:
+            return ast.unparse(target), ast.unparse(ast.BinOp(target, op, value))
+        case [ast.If() as inner]:
+            return _chosen(inner)
+        case _:
+            return None
+
+
+def _as_functions(test: str, yes: list[ast.stmt], no: list[ast.stmt], scope: ast.AST) -> str:
+    """The sides of an `if` as functions for `arrayjit.cond`. They give the names that they assign and that
+    the rest of the function knows too, and take those that they may not assign or that they read."""
+    inside = {id(part) for side in (yes, no) for part in _names(side)}
+    known = {part.id for part in _names([scope]) if id(part) not in inside}
+    known |= {part.arg for part in ast.walk(scope) if isinstance(part, ast.arg)}
+    first, second = _assigned_names(yes), _assigned_names(no)
+    names = [name for name in dict.fromkeys((*first, *second)) if name in known]
+    read = {part.id for side in (yes, no) for part in _names(side) if isinstance(part.ctx, ast.Load)}
+    taken = ", ".join(n for n in names if n in read or n not in first or n not in second)
+    given = ", ".join(names)
+    after = f"; return {given}" if names else ""
+    other = "no" if no else f"lambda {taken}: {_packed(given)}" if names else "lambda: None"
+    call = ", ".join(part for part in (test, "yes", other, taken) if part)
+    return "\n".join(
+        [
+            "write the branches as functions",
+            f"    def yes({taken}): ...{after}",
+            *[f"    def no({taken}): ...{after}"] * bool(no),
+            f"    {given + ' = ' if names else ''}arrayjit.cond({call})",
+        ]
+    )
+
+
+def _names(statements: Sequence[ast.AST]) -> Iterator[ast.Name]:
+    for statement in statements:
+        yield from (part for part in ast.walk(statement) if isinstance(part, ast.Name))
+
+
+def _assigned_names(side: list[ast.stmt]) -> list[str]:
+    return [part.id for part in _names(side) if isinstance(part.ctx, ast.Store)]
+
+
+def _packed(names: str) -> str:
+    return f"({names})" if "," in names else names
 
 
 def _instead_of_while(node: ast.While, test: str) -> str:
@@ -109,12 +181,11 @@ def _instead_of_while(node: ast.While, test: str) -> str:
     several = "," in names
     state = "state" if several else names
     unpack = f"{names} = state; " if several else ""
-    whole = f"({names})" if several else names
     return (
         "write the loop as\n"
         f"    def test({state}): {unpack}return {test}\n"
         f"    def body({state}): {unpack}...; return {names}\n"
-        f"    {names} = arrayjit.while_loop(test, body, {whole})"
+        f"    {names} = arrayjit.while_loop(test, body, {_packed(names)})"
     )
 
 

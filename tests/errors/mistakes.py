@@ -329,6 +329,67 @@ def if_with_statements(x):
 
 
 @called_with(x6)
+def if_that_counts(x):
+    count = 0
+    for i in range(6):
+        if x[i] > 0:  # here
+            count += 1
+    return count
+
+
+@called_with(x6)
+def if_on_an_element_that_is_written(x):
+    for i in range(1, 6):
+        if x[i] > 3:  # here
+            x[i] = 3
+        elif x[i] < x[i - 1]:
+            x[i] = x[i - 1]
+        else:
+            x[i] = 0
+    return x
+
+
+@called_with(x6)
+def if_that_assigns_two_names(x):
+    best, where = x[0], 0
+    for i in range(1, 6):
+        if x[i] > best:  # here
+            doubled = 2 * x[i]
+            best, where = doubled / 2, i
+    return best, where
+
+
+@called_with(x6)
+def if_with_two_sides(x):
+    count = 0
+    for i in range(6):
+        if x[i] > 0:  # here
+            value = np.sqrt(x[i])
+            count += 1
+        else:
+            value = 0.0
+        x[i] = value
+    return count
+
+
+@called_with(x6)
+def continue_where_an_element_is_zero(x):
+    total = 0.0
+    for i in range(6):
+        if x[i] == 0:  # here
+            continue
+        total += 1 / x[i]
+    return total
+
+
+@called_with(x6)
+def return_on_a_condition(x):
+    if x.sum() > 0:  # here
+        return x
+    return -x
+
+
+@called_with(x6)
 def conditional_expression(x):
     return np.sqrt(x) if x.min() >= 0 else np.zeros(6)  # here
 
