@@ -235,8 +235,8 @@ def jit(
     `target` is the default target ("sync_llvm", "interp"). Arguments named in `static_argnames` are
     compiled in by value: they may be used where Python needs a number (`range(n)`, `if flag`) and must be
     hashable. Arrays and Python scalars are arguments otherwise, of which the value is compiled in only where
-    Python needs it; anything else is compiled in. With `unchecked` no index that is computed when the function
-    runs is checked: one out of bounds reads or writes other memory.
+    Python needs it; anything else is compiled in. With `unchecked` no index that is computed when the
+    function runs is checked: one out of bounds reads or writes other memory.
 
     Raises StaticArgumentError for a name that is no parameter. Calls raise what NumPy would raise, as
     subclasses that name the user's line, and UnsupportedError for what arrayjit does not trace.

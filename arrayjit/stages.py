@@ -82,8 +82,8 @@ class Lowered:
         return self.build.as_text(stage)
 
     def explain(self) -> str:
-        """What was decided, one line each: which loops are kept and which unrolled, what was compiled in about
-        arguments, then what the passes did and why."""
+        """What was decided, one line each: which loops are kept and which unrolled, what about arguments was
+        compiled in, then what the passes did and why."""
         return "\n".join((*self.traced.notes, *self.build.optimized.notes))
 
     def compile(self) -> Compiled:

@@ -35,8 +35,8 @@ def require_decided(value: Affine, trace: Trace, what: str) -> None:
 
 
 def rest(value: Affine, period: int, trace: Trace, what: str) -> int | None:
-    """What is left of the value, if it is not negative, after division by `period`. Where arguments tell, it is
-    compiled in; None where nothing tells."""
+    """What is left of the value, if it is not negative, after division by `period`. It is compiled in where
+    arguments tell; None where nothing does."""
     if value.is_constant:
         return max(value.offset, 0) % period
     fact = remainder(trace, value, period)
