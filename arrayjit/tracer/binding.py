@@ -319,8 +319,8 @@ def _refuse_hidden_overlap(sources: Sequence[Source], leaves: Sequence[Any]) -> 
 
 def _sized(output: SizedOutput, arrays: Arrays) -> np.ndarray:
     extents = [int(arrays[e.param]) if isinstance(e, Counted) else e for e in output.extents]
-    shown: np.ndarray = arrays[output.param][tuple(map(slice, extents))]
-    return shown.copy()
+    sized: np.ndarray = arrays[output.param][tuple(map(slice, extents))].copy()
+    return sized
 
 
 def _view_of(output: ViewOutput, array: np.ndarray) -> np.ndarray:
