@@ -23,9 +23,9 @@ __all__ = ["loop_programs", "written_from"]
 ENTROPY = 1500
 MOST = 3
 DEPTH = 3
-LARGEST = 2.0**24
+LARGEST = 2.0**19
 FINEST = 16  # values are multiples of its inverse
-SIZES = (6, 5, 7, 6, 5, 1, 2, 4, 0)
+SIZES = (6, 5, 7, 6, 5, 1, 2, 4, 0, 11, 19)
 LAYOUTS = ("{0}", "{0}", "{0}", "np.asfortranarray({0})", "{0}.T", "{0}[::-1]", "{0}[:, ::-1]")
 ALIASES = ("{0}[::-1]", "{0}", "{0}[:]", "np.concatenate([{0}, {0}])[: len({0})]")
 STARTS = {
@@ -90,7 +90,7 @@ class _Writer(Operands):
 
     def _calls(self) -> tuple[tuple[str, ...], ...]:
         """The arguments of each call; only the numbers differ, so that compiled code is used again."""
-        dtype, n = self.choose("f8", "f8", "i8"), self.size
+        dtype, n = self.choose("f8", "f8", "i8", "f4", "i4"), self.size
         other_dtype = self.choose(dtype, dtype, "i8")
         layout, alias = self.choose(*LAYOUTS), self.choose("", "", *ALIASES)
         bounds = (self.choose(n, max(n - 2, 0), n // 2), *(self.choose(0, 1, n, n + 1) for _ in "12"))
@@ -139,7 +139,7 @@ class _Writer(Operands):
     def program(self) -> LoopProgram:
         results = [name for name in self.known if name[0] in "scbouMwpie"]
         maybe = sorted(name for name in self.assigned if name[0] in "sie" and name not in results)
-        if maybe and self.seldom(6):
+        if maybe and not self.may_not_run and self.seldom(6):
             results.append(self.choose(*maybe))
         shown = [f"*{name}" if name[0] in "wp" else name for name in results]
         return self._program(tuple(shown))
@@ -203,10 +203,11 @@ class _Writer(Operands):
 
     def loop(self) -> None:
         header, names, indices = self._header()
+        depth = DEPTH if self.size < 9 else DEPTH - 1
         with self.block(f"for {header}:", *names, indices=indices):
             self.in_loop += 1
             for _ in range(self.integer(1, 3)):
-                if self.in_loop < DEPTH and self.integer(0, 4) == 0:
+                if self.in_loop < depth and self.integer(0, 4) == 0:
                     self.loop()
                 else:
                     self.statement()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 
 import pytest
 from budget import examples
 from hypothesis import given
 from judging import Rules, assert_calls_like_numpy
 from loops import loop_programs
+from machines import MACHINES, on_machine
 from written import LoopProgram
 
 import arrayjit
@@ -22,8 +24,14 @@ def is_refusal(error: Exception) -> bool:
     return isinstance(error, (arrayjit.UnsupportedError, arrayjit.ConcretizationError))
 
 
-@pytest.mark.parametrize(("target", "count"), [("interp", 1500), ("sync_llvm", 500)])
-def test_loops(target: str, count: int) -> None:
+MACHINE = {machine.vector_bytes: machine for machine in MACHINES}
+
+
+@pytest.mark.parametrize(
+    ("target", "count", "machine"),
+    [("interp", 1000, None), ("sync_llvm", 600, None), *(("sync_llvm", 150, bytes_) for bytes_ in MACHINE)],
+)
+def test_loops(target: str, count: int, machine: int | None) -> None:
     """Few programs may be refused; the message counts them by feature."""
     programs, refused = Counter[str](), Counter[str]()
 
@@ -37,6 +45,7 @@ def test_loops(target: str, count: int) -> None:
         if "refused" in verdicts:
             refused.update(features)
 
-    run()
+    with on_machine(MACHINE[machine], (target,)) if machine else nullcontext():
+        run()
     rates = {feature: f"{refused[feature]} of {tried}" for feature, tried in programs.items()}
     assert refused["all"] <= MOST_REFUSED * programs["all"], rates
