@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,9 +83,11 @@ class Lowered:
         return self.build.as_text(stage)
 
     def explain(self) -> str:
-        """What was decided, one line each: which loops are kept and which unrolled, what about arguments was
-        compiled in, then what the passes did and why."""
-        return "\n".join((*self.traced.notes, *self.build.optimized.notes))
+        """What was decided: the user's lines with what became of loops and what about arguments was compiled
+        in, then what the passes did and why."""
+        counts = Counter(self.build.optimized.notes)
+        passes = (note if count == 1 else f"{note} ({count} times)" for note, count in counts.items())
+        return "\n".join((*self.traced.notes, *passes))
 
     def compile(self) -> Compiled:
         return Compiled(Variant(self.traced, self.build), self.leaves_of)

@@ -38,7 +38,7 @@ def lifetimes(kernel: Kernel, caps: Caps) -> Kernel:
         placement[tensor] = replace(placement[tensor], offset=layout.allocate(tensor.nbytes, life))
     if placement == kernel.placement and layout.size == kernel.arena_bytes:
         return kernel
-    note = f"lifetimes: {len(alive)} temporaries share an arena of {layout.size} bytes"
+    note = f"lifetimes: temporaries in the arena: {len(alive)}, which share {layout.size} bytes"
     return replace(kernel, placement=placement, arena_bytes=layout.size, notes=(*kernel.notes, note))
 
 

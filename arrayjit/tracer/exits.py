@@ -305,11 +305,20 @@ class Exit:
     def note(self) -> None:
         """Say what became of the loop."""
         carried = ", ".join(str(name) for name, carry in self.carries.items() if any(carry.leaves))
-        parts = [f"{self.loc}: one loop of {self.iterations.groups} iterations"]
-        parts += [f"each making {self.iterations.period} of the user's"] * (self.iterations.period > 1)
-        parts += [f"carries {carried}"] if carried else []
-        parts += [f"the first {self.peeled} recorded by themselves"] if self.peeled else []
-        self.trace.note("; ".join(parts))
+        groups, period = self.iterations.groups, self.iterations.period
+        parts = ["one loop" + (f" of {groups} iterations" if groups.is_constant else "")]
+        if period > 1:
+            parts.append(
+                f"each does {period} iterations of this one, after which arrays are back at their names"
+            )
+        if carried:
+            parts.append(f"carries {carried}")
+        if self.peeled:
+            first = (
+                "the first iteration is" if self.peeled == 1 else f"the first {self.peeled} iterations are"
+            )
+            parts.append(f"{first} before it")
+        self.trace.note(self.loc, "; ".join(parts))
 
 
 def _is_number(value: Any, expected: Affine) -> bool:

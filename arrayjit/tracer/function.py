@@ -59,7 +59,7 @@ class Traced:
     """A traced function. `sources` go with the parameters of `computation`, in order; `results` with
     `outputs` in the places of its leaves is the value that the function returns; `guards` must hold for
     the trace to be used again, and the facts about arguments that are `baked` (with the reasons) must be the
-    same. `notes` say what became of loops."""
+    same. `notes` say what became of lines."""
 
     computation: Computation
     sources: tuple[Source, ...]
@@ -138,15 +138,10 @@ def _traced(
     places = {param.tensor: n for n, param in enumerate(computation.params) if isinstance(param, ArrayParam)}
     counts = {extent: Counted(places[size.cells.tensor]) for extent, size in sizes.items()}
     outputs = _outputs(leaves, arguments, places, fresh, counts)
-    notes = (
-        *trace.notes,
-        *(
-            f"{why.loc}: of an argument {fact} is compiled in: {why.what}"
-            for fact, why in decisions.baked.items()
-        ),
-    )
+    for fact, why in decisions.baked.items():
+        trace.note(why.loc, f"of {arguments.label(fact)}, {fact} is compiled in, because {why.what}")
     guards: tuple[Guard, ...] = (*namespace.guards, *(ArrayGuard.of(array) for _, array in trace.captured))
-    return Traced(computation, tuple(sources), structure, outputs, guards, decisions.baked, notes)
+    return Traced(computation, tuple(sources), structure, outputs, guards, decisions.baked, _noted(trace))
 
 
 def _run(
@@ -180,10 +175,19 @@ def _run(
     for constant in statics(structure):
         _require_no_traces(constant, here)
     try:
-        return [_settled(leaf, leaves) for leaf in leaves], structure
+        return [_settled(leaf, leaves, here) for leaf in leaves], structure
     except UserError as error:
         error.loc = here
         raise
+
+
+def _noted(trace: Trace) -> tuple[str, ...]:
+    """The user's lines, in their order, with what was decided about them."""
+    noted = sorted(
+        {(loc.file, loc.line, f"{loc}: {loc.source()}  # {what}"): None for loc, what in trace.notes if loc},
+        key=lambda note: note[:2],
+    )
+    return tuple(text for _, _, text in noted)
 
 
 def call_inline(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -218,7 +222,7 @@ def _require_no_traces(constant: Any, loc: Location | None) -> None:
         )
 
 
-def _settled(leaf: Any, leaves: Sequence[Any]) -> SymbolicArray:
+def _settled(leaf: Any, leaves: Sequence[Any], loc: Location | None) -> SymbolicArray:
     """A leaf of the result as it is handed out: a number has memory of its own, and shapes are numbers."""
     if type(leaf) is SymbolicInt:
         return _array(as_operand(leaf))
@@ -234,21 +238,22 @@ def _settled(leaf: Any, leaves: Sequence[Any]) -> SymbolicArray:
         return copy(leaf)
     try:
         for extent in leaf.cells.shape:
-            number(extent, leaf.record, "the shape of a result", "return it alone, or copies: x.copy()")
+            number(extent, leaf.record, "the shape of a result", "return it alone, or copies: x.copy()", loc)
     except ConcretizationError:
         if not _is_shown_once(leaf, leaves):
             raise
         return leaf if leaf.cells.index == affine(leaf.cells.axes) else copy(leaf, "C")
-    return leaf if leaf.cells.is_fixed() else _at_a_fixed_place(leaf, leaves)
+    return leaf if leaf.cells.is_fixed() else _at_a_fixed_place(leaf, leaves, loc)
 
 
-def _at_a_fixed_place(leaf: SymbolicArray, leaves: Sequence[Any]) -> SymbolicArray:
+def _at_a_fixed_place(leaf: SymbolicArray, leaves: Sequence[Any], loc: Location | None) -> SymbolicArray:
     """A view whose place is computed. Arguments that it depends on are compiled in; where it depends on data
     a copy does as well, unless the memory is seen otherwise too."""
     view, trace = leaf.cells, leaf.record
     try:
         for part in view.index:
-            number(Affine(tuple((c, s) for c, s in part.terms if s not in view.axes), 0), trace, "its place")
+            start = Affine(tuple((c, s) for c, s in part.terms if s not in view.axes), 0)
+            number(start, trace, "the place of a view that is a result", loc=loc)
     except ConcretizationError:
         if _is_shown_once(leaf, leaves):
             return copy(leaf)

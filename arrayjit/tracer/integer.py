@@ -12,6 +12,7 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
+from ..errors import Location
 from ..ir.dtype import I64
 from ..ir.expr import Apply, Index
 from ..ir.index import Affine
@@ -105,13 +106,15 @@ class SymbolicInt:
 _PASS_IT = "pass the number that it comes from to the function as an int"
 
 
-def number(value: Affine, trace: Trace, purpose: str, fix: str = _PASS_IT) -> int:
-    """The number itself, for what must be known while tracing. Raises Retrace, which restarts the trace,
-    or ConcretizationError."""
+def number(
+    value: Affine, trace: Trace, purpose: str, fix: str = _PASS_IT, loc: Location | None = None
+) -> int:
+    """The number itself, for what must be known while tracing, at `loc` if not at the current line. Raises
+    Retrace, which restarts the trace, or ConcretizationError."""
     if value.is_constant:
         return value.offset
     words = f"{purpose} must be known while tracing"
-    number_needed(trace, [Index(value)], words, user_location(), fix=fix)
+    number_needed(trace, [Index(value)], words, loc or user_location(), fix=fix)
 
 
 def python_int(value: Affine, trace: Trace) -> int | SymbolicInt:

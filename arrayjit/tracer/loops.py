@@ -119,7 +119,7 @@ def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
     if reason is not None:
         return _unrolled(items, reason)
     if count.is_constant and count.offset <= UNROLLED and not items.rolled:
-        trace.note(f"{user_location()}: unrolled, since {count.offset} iterations are few")
+        trace.note(user_location(), f"unrolled, since {count.offset} iterations are few")
         return items.items()
     return _Rolled(items, site).run()
 
@@ -139,7 +139,7 @@ def _unrolled(items: Counted, reason: Reason) -> Iterator[Any]:
             fix=reason.fix
             or "do the same in each iteration, and keep results in an array made before: out[i] = ...",
         )
-    items.trace.note(f"{user_location()}: unrolled, because {reason.what}")
+    items.trace.note(user_location(), f"unrolled, because {reason.what}")
     return items.items()
 
 

@@ -17,7 +17,7 @@ from ..ir.tensor import Tensor
 from .array import SymbolicArray
 from .binding import ArgumentSource, OverlapSource, ScalarSource, Source
 from .foreign import needs_copy
-from .retrace import Argument
+from .retrace import Argument, Fact, Positive, Remainder
 from .signature import PYTHON_SCALARS, Overlap, Spec, StaticArguments, is_leaf, overlaps
 from .trace import Trace, tensor_like, user_location
 from .tree import Opened, Static, Structure, flatten, paths, seen_through, statics, unflatten
@@ -101,6 +101,14 @@ class Arguments:
                 loc=loc,
                 fix="return the new value instead; arrays may be written in place",
             )
+
+    def label(self, fact: Fact) -> str:
+        """The arguments that a fact is about."""
+        match fact:
+            case Argument(leaf=leaf):
+                return self._labels[leaf]
+            case Positive(terms=terms) | Remainder(terms=terms):
+                return " and ".join(self._labels[leaf] for _, leaf in terms)
 
     def position(self, value: SymbolicArray) -> int | None:
         """Which leaf this very value is."""

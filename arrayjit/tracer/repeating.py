@@ -118,6 +118,10 @@ class Repeating:
             self.forget(attempt)
             attempt = self.peeled()
         self.note_what_may_be_one(attempt)
+        carried = ", ".join(self.places[n] for n in sorted(self.replaced))
+        self.trace.note(
+            user_location(), f"one loop until its condition is false; carries {carried or 'nothing'}"
+        )
         return self.value(attempt.before)
 
     def value(self, leaves: list[Any]) -> Any:

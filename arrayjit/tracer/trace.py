@@ -103,6 +103,7 @@ class Mark:
     fresh: int
     rewritten: int
     perhaps_written: int
+    notes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +135,7 @@ class Trace:
         self.same_sign: dict[Affine, Affine] = {}
         self.limits = Limits()
         self.is_open = True
-        self.notes: list[str] = []
+        self.notes: list[tuple[Location | None, str]] = []
         self.selections: dict[int, Selection] = {}
         self._scopes = [Scope()]
         self._recorded = 0
@@ -289,6 +290,7 @@ class Trace:
             len(self._fresh),
             len(self._rewritten),
             len(self._perhaps_written),
+            len(self.notes),
         )
 
     def end(self, site: Site | None = None) -> tuple[Statement, ...]:
@@ -308,6 +310,7 @@ class Trace:
     def forget(self, mark: Mark, body: tuple[Statement, ...], cause: Site | Reason) -> set[Tensor]:
         """`discard` of a body that has ended."""
         written = self.bury(mark, body, cause)
+        del self.notes[mark.notes :]
         self._written = set(mark.written)
         self._known = {tensor: held for tensor, held in mark.known.items() if tensor not in written}
         return written
@@ -365,10 +368,9 @@ class Trace:
         """The symbols that were bound since the mark, and are not gone."""
         return {symbol for scope in self._scopes[mark.depth - 1 :] for symbol in scope.symbols}
 
-    def note(self, text: str) -> None:
-        """Remember what was decided, for whoever asks; each text once."""
-        if text not in self.notes:
-            self.notes.append(text)
+    def note(self, loc: Location | None, what: str) -> None:
+        """Remember what was decided about a line, for whoever asks."""
+        self.notes.append((loc, what))
 
     def assumed_too_much(self, mark: Mark, apart_from: Collection[Tensor] = ()) -> bool:
         """Whether something was rewritten since the mark whose value was taken for known before it."""
