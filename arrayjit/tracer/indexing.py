@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..errors import DTypeError, ReadOnlyError, ShapeError, UnsupportedError
 from ..ir.dtype import BOOL
 from ..ir.expr import Apply, Expr
@@ -16,10 +18,10 @@ from ..ir.index import Affine
 from ..ir.ops import op
 from .array import SymbolicArray, describe
 from .compaction import compacted
-from .elementwise import Operand, as_operand, check_fits, convert, operand_at
+from .elementwise import Operand, as_array, as_operand, check_fits, convert, operand_at
 from .extents import ONE, ZERO, is_repeatable, shape_text
 from .gathering import chosen_shape, gathered, part
-from .keys import Item, Many, Point, Span, Steps, parse_key, require_mask_shape, too_many_indices
+from .keys import Item, Many, New, Point, Span, Steps, parse_key, require_mask_shape, too_many_indices
 from .masked import where_selected
 from .registry import method
 from .scatter import scatter, scatter_steps, stepped_shape
@@ -41,8 +43,10 @@ def getitem(array: SymbolicArray, key: Any) -> SymbolicArray:
     """`array[key]`: a view, a scalar (a copy), or a copy of the cells chosen by arrays."""
     trace = current_trace()
     as_operand(array, trace)
+    if _is_truth(key):
+        return getitem(*_on_new_axis(array, key))
     mask = _whole_mask(array, key)
-    if mask is not None and mask.ndim == array.ndim:
+    if mask is not None and mask.ndim == array.ndim and trace.known(mask.cells) is None:
         return compacted(mask, array.element_type, [array.load])[0]
     items, has_ellipsis = parse_key(array, key, trace)
     if any(isinstance(item, Many) for item in items):
@@ -63,6 +67,9 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
     trace = current_trace()
     as_operand(array, trace)
     require_assignable(array)
+    if _is_truth(key):
+        setitem(*_on_new_axis(array, key), value)
+        return
     operand = as_operand(value, trace)
     check_fits(operand, array.element_type, trace)
     mask = _whole_mask(array, key)
@@ -212,6 +219,20 @@ def _require_row(given: Sequence[Affine]) -> None:
 
 def _shape(operand: Operand) -> tuple[Affine, ...]:
     return operand.cells.shape if type(operand) is SymbolicArray else ()
+
+
+def _is_truth(key: Any) -> bool:
+    """Whether the key is a single bool, which chooses all of the array or nothing."""
+    if type(key) is SymbolicArray:
+        return key.element_type is BOOL and key.ndim == 0
+    return isinstance(key, (bool, np.bool_))
+
+
+def _on_new_axis(array: SymbolicArray, key: Any) -> tuple[SymbolicArray, SymbolicArray]:
+    """The array behind an axis of extent 1, and a single bool as the mask of that axis."""
+    mask, axes = as_array(key), [Span(ZERO, 1, extent) for extent in array.cells.shape]
+    behind = SymbolicArray(part(array.cells, [New(), *axes]), array.record)
+    return behind, SymbolicArray(part(mask.cells, [New()]), mask.record)
 
 
 def _whole_mask(array: SymbolicArray, key: Any) -> SymbolicArray | None:

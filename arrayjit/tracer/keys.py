@@ -141,10 +141,12 @@ def too_many_indices(array: SymbolicArray, used: int) -> IndexOutOfRange:
 
 
 def _part(part: Any, trace: Trace) -> Any:
-    """One entry of the key; lists as arrays, constant where they can be."""
+    """One entry of the key; lists and ranges as arrays, constant where they can be."""
     if type(part) is SymbolicArray and not part.is_scalar and part.weak is None:
         known = trace.known(part.cells)
         return part if known is None else known
+    if isinstance(part, range):
+        part = np.array(part if type(part) is range else part.numbers(), np.int64)
     if type(part) is SymbolicArray or not isinstance(part, (list, tuple, np.ndarray, bool, np.bool_)):
         return part
     if is_traced(part):
@@ -152,9 +154,9 @@ def _part(part: Any, trace: Trace) -> Any:
     constant = np.asarray(part)
     if constant.dtype == np.bool_ and constant.ndim == 0:
         raise UnsupportedError(
-            "indexing with a single bool is not supported",
+            "indexing with a single bool beside other indices is not supported",
             loc=user_location(),
-            fix="use x[np.newaxis] for True",
+            fix="index with the others first: x[0][True]",
         )
     return constant
 

@@ -188,6 +188,25 @@ def test_writes_through_a_mask_of_some_axes(program: Program) -> None:
     )
 
 
+def all_or_nothing(x: Any, t: float) -> Any:
+    x[x.max() > t] = 7
+    x[x.min() > t] += x
+    return x, x[x.min() > t], x[True], x[False]
+
+
+def test_a_single_bool_chooses_all_or_nothing() -> None:
+    for x in (ROW, MATRIX, np.array(2.0)):
+        assert_like_numpy(all_or_nothing, *[(x, t) for t in THRESHOLDS])
+
+
+def test_a_mask_that_is_known_gives_a_shape_that_is_known() -> None:
+    def program(x: Any) -> Any:
+        return x[np.array([True, False] * 4 + [True])].reshape(5, 1), x[[True] * 4 + [False] * 5][range(3)]
+
+    assert_like_numpy(program, (ROW,))
+    assert "index[" not in arrayjit.jit(program).lower(ROW).as_text("assignments")
+
+
 def by_positions(x: Any, t: float) -> Any:
     i, j = np.nonzero(x > t)
     x[i, j] += x[j % 4, i]

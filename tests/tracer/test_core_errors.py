@@ -105,7 +105,7 @@ MISTAKES: list[Mistake] = [
     (lambda x: np.linalg.svd(x), UnsupportedError, NotImplementedError, "np.linalg.svd"),
     (lambda x: x.byteswap(), UnsupportedError, TypeError, "ndarray.byteswap"),
     (lambda x: setattr(x, "shape", (3, 1)), UnsupportedError, TypeError, "x.reshape"),
-    (lambda x: x[True], UnsupportedError, TypeError, "single bool"),
+    (lambda x: x[True, 0], UnsupportedError, TypeError, "single bool"),
     (lambda x: x[0].__setitem__(..., 1), UnsupportedError, TypeError, "item assignment"),
     (lambda x: np.add(x, 1, casting="unsafe"), UnsupportedError, TypeError, "casting='unsafe'"),
     (lambda x: np.isnat(x), UnsupportedError, TypeError, "ufunc isnat"),
