@@ -189,7 +189,7 @@ def inner_zero(x: Any) -> Any:
 
 @case()
 def inner_zero_name(x: Any) -> Any:
-    s = 0.0
+    s, q = 0.0, -1.0
     for i in range(6):
         for j in range(3, i):
             q = x[j]

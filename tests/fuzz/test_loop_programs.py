@@ -8,13 +8,15 @@ from typing import Any
 import loop_bodies
 import loop_names
 import loop_numbers
+import loop_regressions
 import loop_views
 import pytest
 from judging import TARGETS, Rules, assert_calls_like_numpy
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-PROGRAMS = {**loop_names.programs, **loop_numbers.programs, **loop_bodies.programs, **loop_views.programs}
+FILES = (loop_names, loop_numbers, loop_bodies, loop_views, loop_regressions)
+PROGRAMS = {name: case for file in FILES for name, case in file.programs.items()}
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -563,6 +563,17 @@ def test_a_name_is_unbound_after_zero_iterations() -> None:
         ours(x10, 0)
 
 
+def test_a_name_of_an_inner_loop_that_may_not_run() -> None:
+    def program(x: Any) -> Any:
+        for i in range(len(x)):
+            for j in range(4, i):
+                doubled = x[j] * 2
+        return doubled
+
+    with pytest.raises(UnsupportedError, match="fix: give doubled a value before the outer loop"):
+        arrayjit.jit(program)(x10)
+
+
 # ---- the document ------------------------------------------------------------------------------------
 
 
