@@ -59,7 +59,8 @@ def where_selected(values: View, mask: View, trace: Trace) -> Body | None:
             if made is None or not lookback.stays(made):
                 return None
             value = _replaced(value, tensor, made)
-        if not _followed(value) and all(lookback.is_equal(selection) for selection in used):
+        as_many = [s for s in lookback.masks if s.total == values.shape[0] and lookback.is_equal(s)]
+        if as_many and not _followed(value) and all(map(lookback.is_equal, used)):
             symbols = lookback.symbols
             return lambda position: substitute(value, dict(zip(symbols, position, strict=True)))
     return None

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusing import assert_raises_like_numpy
 from rolling import assert_like_numpy
 
 import arrayjit
@@ -184,6 +185,17 @@ def longer_mask(x: Any, y: Any) -> Any:
 def test_other_values_are_collected(program: Program) -> None:
     assert collects(program, X, Y)
     assert_like_numpy(program, (X, Y), (X, -Y))
+
+
+def test_values_for_as_many_cells_as_another_mask_selects() -> None:
+    def program(x: Any, y: Any) -> Any:
+        x[x < 0] = np.full(y[y < 0].size, 7.0)
+        return x
+
+    assert_like_numpy(program, (X, Y), (-X, -Y))
+    words = "cannot assign"
+    assert_raises_like_numpy(lambda x, y: x.__setitem__(x < 0, np.full(y[y > 0].size, 7)), words, X, Y)
+    assert_raises_like_numpy(lambda x, y: x.__setitem__(x < 0, y[y > 0]), words, X, Y)
 
 
 def test_values_may_be_the_array_s_own_cells_elsewhere() -> None:
