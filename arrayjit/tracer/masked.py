@@ -121,7 +121,8 @@ class _Lookback:
                     return False
                 case Load(tensor=tensor, index=index) if index != (_CELL,):
                     is_other = any(number in part.symbols for part in index)
-                    if is_other or tensor.storage in self._written:
+                    storage = tensor.storage
+                    if is_other or storage in self._written or self._trace.is_gone(storage):
                         return False
                 case _:
                     pass

@@ -385,6 +385,9 @@ class Trace:
         """The symbol or the tensor has no value any more."""
         self._gone[part] = cause
 
+    def is_gone(self, part: Symbol | Tensor) -> bool:
+        return part in self._gone
+
     def require_alive(self, parts: Iterable[Symbol | Tensor]) -> None:
         """Raise if a value is used that has ended: Retrace where it ended with a loop, which is then
         unrolled, else UnsupportedError."""
