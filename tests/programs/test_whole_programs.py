@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
 from catalogue import Draw, Program
+from closeness import assert_close
 from grids import GRIDS
 from learning import LEARNING
 from sciences import SCIENCES
@@ -29,20 +27,3 @@ def test_a_program_does_what_it_does_in_numpy(program: Program, size: int, dtype
     tolerance = 0.0 if program.exact else TOLERANCES[dtype]
     assert_close(got, wanted, tolerance)
     assert_close(ours, plain, tolerance)
-
-
-def assert_close(got: Any, wanted: Any, tolerance: float) -> None:
-    """Equal structure, types and shapes; numbers that differ by at most `tolerance` of the largest."""
-    assert type(got) is type(wanted)
-    if isinstance(wanted, dict):
-        assert list(got) == list(wanted)
-        got, wanted = tuple(got.values()), tuple(wanted.values())
-    if isinstance(wanted, tuple):
-        for ours, theirs in zip(got, wanted, strict=True):
-            assert_close(ours, theirs, tolerance)
-    elif isinstance(wanted, (np.ndarray, np.generic)) and wanted.dtype.kind == "f" and tolerance:
-        assert got.dtype == wanted.dtype
-        assert got.shape == wanted.shape
-        np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance * np.max(np.abs(wanted)))
-    else:
-        np.testing.assert_array_equal(got, wanted, strict=True)
