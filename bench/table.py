@@ -157,7 +157,8 @@ def machine() -> str:
 def cells(row: Row) -> tuple[str, ...]:
     """Times in milliseconds, their ratio, and the difference from NumPy."""
     times = (cell(value, "{:,.2f}", 1e3) for value in (row.first, row.numpy, row.warm))
-    return *times, cell(row.ratio, "{:.2f}"), cell(row.difference, "{:.0e}")
+    apart = "0" if row.difference == 0 else cell(row.difference, "{:.0e}")
+    return *times, cell(row.ratio, "{:.2f}"), apart
 
 
 def cell(value: float | None, pattern: str, scale: float = 1) -> str:
