@@ -12,12 +12,15 @@ access, any other is one access per lane.
 
 Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
 loop means. A light body that accumulates gets 256 bytes (four 64-byte registers, so that additions
-overlap), other bodies 64 or 128 bytes of the widest element. A row of a matrix-vector product gets 64:
-`jam` overlaps it with other rows. Nothing but the lane order of accumulating loops changes.
+overlap), other bodies 64 or 128 bytes of the widest element; it is the work in the innermost loops that
+counts. A row of a matrix-vector product gets 64: `jam` overlaps it with other rows. Nothing but the lane
+order of accumulating loops changes.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..ir.code import Caps
@@ -44,8 +47,10 @@ from ..ir.loops import (
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
+from .access import Range, Ranges
 from .strides import LINE, stride
 from .tails import may_repeat
+from .trips import about, enter
 
 __all__ = ["vectorise"]
 
@@ -65,32 +70,34 @@ LATENCY = 2.0
 
 def vectorise(kernel: Kernel, caps: Caps) -> Kernel:
     """At most one loop on each path from the root made a vector loop."""
-    body = kept(kernel.body, [_best(stmt, False)[1] for stmt in kernel.body])
+    ranges: dict[Symbol, Range] = {}
+    body = kept(kernel.body, [_best(stmt, False, ranges)[1] for stmt in kernel.body])
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-def _best(stmt: Stmt, in_rows: bool) -> tuple[float, Stmt]:
+def _best(stmt: Stmt, in_rows: bool, ranges: dict[Symbol, Range]) -> tuple[float, Stmt]:
     """The cheapest form of a statement, with its cost; `in_rows` says that it is in a parallel loop."""
     if not isinstance(stmt, (For, If, While)):
-        return _Tally.of((stmt,), None).cost(1), stmt
+        return _Tally.of((stmt,), None, ranges).cost(1), stmt
     cost = 0.0
     rows = isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL
 
     def best_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         nonlocal cost
-        parts = [_best(child, rows) for child in body]
+        parts = [_best(child, rows, ranges) for child in body]
         cost += sum(part for part, _ in parts)
         return kept(body, [new for _, new in parts])
 
     if not isinstance(stmt, For):
         new = rewrite_bodies(stmt, best_body)
         return cost, new
-    tally = _Tally.of(stmt.body, stmt.symbol)
+    enter(stmt, ranges)
+    tally = _Tally.of(stmt.body, stmt.symbol, ranges)
     if any(isinstance(child, (For, If, While)) for child in stmt.body):
         new = rewrite_bodies(stmt, best_body)
     else:
         new, cost = stmt, tally.cost(1)
-    count = UNKNOWN_TRIPS if stmt.trips is None else stmt.trips
+    count = _trips(stmt, ranges)
     found = _as_vector(stmt, count, tally, in_rows)
     cost = 1.0 + count * cost
     enough = cost if new is stmt else cost * OUTER_GAIN
@@ -108,15 +115,31 @@ def _as_vector(loop: For, count: int, tally: _Tally, in_rows: bool) -> tuple[flo
     lanes, options = facts.lanes, []
     while lanes >= MIN_LANES:
         if lanes <= count:
-            once, rest = tally.cost(lanes), count % lanes * tally.cost(1)
-            if rest and repeats:
-                rest = once
+            once = tally.cost(lanes)
+            if loop.trips is None:
+                rest = _tail(lanes, tally)
+            else:
+                rest = min(count % lanes * tally.cost(1), once if repeats else math.inf)
             fold = 2.0 * lanes.bit_length() if facts.sums else 0.0
             options.append((count // lanes * once + rest + fold, -lanes))
         lanes //= 2
     cost, negated = min(options)
     body = tuple(_in_order(stmt) for stmt in loop.body)
     return cost, replace(loop, kind=LoopKind.VECTOR, lanes=-negated, body=body)
+
+
+def _tail(lanes: int, tally: _Tally) -> float:
+    """What is left of the vectors of a loop whose length is not known: half of one, in narrower vectors as
+    far as these are worth while."""
+    narrow = lanes // 4
+    if narrow < MIN_LANES:
+        return lanes / 2 * tally.cost(1)
+    return 2 * tally.cost(narrow) + narrow / 2 * tally.cost(1)
+
+
+def _trips(loop: For, ranges: Ranges) -> int:
+    count = about(loop, ranges)
+    return UNKNOWN_TRIPS if count is None else count
 
 
 def _in_order(stmt: Stmt) -> Stmt:
@@ -146,13 +169,22 @@ class _Facts:
             return None
         weights = [_weight(stmt) for stmt in inside]
         sums = frozenset(stmt.variable for stmt in outer)
-        light = sum(cost for cost, _ in weights) <= LIGHT_COST
+        hot = list(_innermost(loop.body)) or inside
+        light = sum(_weight(stmt)[0] for stmt in hot) <= LIGHT_COST
         recurrent = any(isinstance(stmt, Update) for stmt in inside)
         registers = (4 if recurrent else 2) if light else 1
         if in_rows and outer and all(stmt.contract for stmt in outer):
             registers = 1
         widest = max(size for _, size in weights) or REGISTER_BYTES // 8
         return _Facts(max(MIN_LANES, min(MAX_LANES, registers * REGISTER_BYTES // widest)), sums)
+
+
+def _innermost(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The statements that stand in loops without loops in them."""
+    for stmt in body:
+        if isinstance(stmt, For):
+            inner = list(_innermost(stmt.body))
+            yield from inner or stmt.body
 
 
 def _allowed(stmt: Stmt, symbol: Symbol) -> bool:
@@ -198,13 +230,14 @@ class _Tally:
     done for each lane, and work by vector registers, keyed by item size."""
 
     symbol: Symbol | None
+    ranges: dict[Symbol, Range]
     once: float = 0.0
     per_lane: float = 0.0
     by_size: dict[int, float] = field(default_factory=dict)
 
     @staticmethod
-    def of(body: tuple[Stmt, ...], symbol: Symbol | None) -> _Tally:
-        tally = _Tally(symbol)
+    def of(body: tuple[Stmt, ...], symbol: Symbol | None, ranges: dict[Symbol, Range]) -> _Tally:
+        tally = _Tally(symbol, ranges)
         tally._body(body, 1.0)
         return tally
 
@@ -223,9 +256,10 @@ class _Tally:
                 case Update(variable=variable, accum=Op(cost=cost), contract=contract):
                     self.once += LATENCY * times
                     self._registers(variable.dtype, 0.0 if contract else cost * times)
-                case For(body=inner, trips=trips):
+                case For(body=inner):
+                    enter(stmt, self.ranges)
                     self.once += times
-                    self._body(inner, times * (UNKNOWN_TRIPS if trips is None else trips))
+                    self._body(inner, times * _trips(stmt, self.ranges))
                 case If(body=inner, orelse=other) | While(test=inner, body=other):
                     self._body((*inner, *other), times)
                 case _:
