@@ -152,9 +152,11 @@ def _run(
     here = _definition(function)
     try:
         result = namespace.root(_with_code(function))(*positional, **keywords)
-        if trace.pending is not None:
-            raise trace.pending
+        if (again := trace.wanted or trace.pending) is not None:
+            raise again
     except Exception as error:
+        if trace.wanted is not None:
+            raise trace.wanted from None
         for count, _ in trace.running:
             require_decided(count, trace, "the loop that raises this may not run")
         if isinstance(error, UserError):

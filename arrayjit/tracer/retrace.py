@@ -133,7 +133,10 @@ class Retrace(BaseException):
 
 
 class Origins(Protocol):
-    """What knows where numbers come from: a Trace."""
+    """What knows where numbers come from: a Trace. It starts again for what is `wanted` even where code
+    between the user's and ours has turned the Retrace into another exception."""
+
+    wanted: Retrace | None
 
     def origin(self, of: Symbol | Tensor) -> Origin | None: ...
 
@@ -162,7 +165,8 @@ def number_needed(
                 raise ConcretizationError(what, loc=loc, details=details, fix=fix)
     if not unroll and not bake:
         raise ConcretizationError(what, loc=loc, details=details, fix=fix)
-    raise Retrace(unroll, bake)
+    origins.wanted = Retrace(unroll, bake)
+    raise origins.wanted
 
 
 def _roots(origins: Origins, needed: Iterable[Expr]) -> Iterator[Site | Argument | None]:

@@ -118,18 +118,24 @@ class Selection:
 
 
 class Trace:
-    """The record of one run. `captured` are arrays of the user's that the function met by other ways
-    than its arguments (globals, closures): parameters that read and write the user's own memory.
-    `namespace` is the view of names that the function runs with. `decisions` are what earlier runs of the
-    same trace found; `leaves` are those of the traced call; `pending` is a reason to start again that could
-    not be raised where it was found; `running` has the number of iterations and the place of each loop that
-    is being recorded. With `unchecked` the program's own indices are taken to be in bounds."""
+    """The record of one run.
+
+    `captured` are arrays of the user's that the function met by other ways than its arguments (globals,
+    closures): parameters that read and write the user's own memory. `namespace` is the view of names that
+    the function runs with. `leaves` are those of the traced call. `running` has the number of iterations and
+    the place of each loop that is being recorded. With `unchecked` the program's own indices are taken to be
+    in bounds.
+
+    `decisions` are what earlier runs of the same trace found; `pending` is a reason to start again that could
+    not be raised where it was found, `wanted` one that was, but may have been caught.
+    """
 
     def __init__(self, name: str, decisions: Decisions = _UNDECIDED, unchecked: bool = False) -> None:
         self.name = name
         self.decisions = decisions
         self.unchecked = unchecked
         self.pending: Retrace | None = None
+        self.wanted: Retrace | None = None
         self.leaves: Sequence[Any] = ()
         self.running: list[tuple[Affine, Site]] = []
         self.same_sign: dict[Affine, Affine] = {}
