@@ -26,6 +26,7 @@ from .lower import lower
 from .order import order
 from .pack import pack
 from .panel import panel
+from .parallel import parallel
 from .place import place
 from .prune import prune
 from .share import share
@@ -64,6 +65,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(prune, after=("lower",), why="lowering shows which temporaries are read"),
     Pass(fuse, after=("prune",), why="a dead nest would stand in the way of others"),
     Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
+    Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
     Pass(expand, after=("place",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(order, after=("simplify",), why="only loops that run more than once are worth a place in the nest"),
