@@ -1,0 +1,339 @@
+"""The rules of docs/loops.md: what an iteration hands to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from rolling import TARGETS, assert_kept, assert_like_numpy, assert_unrolled, length
+
+import arrayjit
+from arrayjit.errors import ConcretizationError, UnsupportedError
+
+x10 = np.arange(10.0) - 3
+square = np.arange(36.0).reshape(6, 6)
+
+
+def fibonacci(x: Any) -> Any:
+    a, b = x[0], x[1]
+    for _ in range(len(x)):
+        a, b = b, a + b
+    return a, b
+
+
+def rebound_array(x: Any) -> Any:
+    y = x * 0
+    for i in range(len(x)):
+        y = y[::-1] * 2 - x[i]
+    return y
+
+
+def rebound_bool(x: Any) -> Any:
+    found = False
+    for i in range(len(x)):
+        found = found | (x[i] > 4)
+    return found
+
+
+def polynomial(x: Any) -> Any:
+    value, power = 0.0, 1.0
+    for coefficient in x:
+        value = value + coefficient * power
+        power = power * 0.5
+    return value
+
+
+@pytest.mark.parametrize("program", [fibonacci, rebound_array, rebound_bool, polynomial])
+def test_rebound_names_are_carried(program: Callable[[Any], Any]) -> None:
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
+def test_names_in_a_tuple_are_carried() -> None:
+    def program(x: Any) -> Any:
+        state = (x[0] * 0, (x[:2] * 0, 1.0))
+        for i in range(len(x)):
+            total, (pair, factor) = state
+            state = (total + x[i] * factor, (pair[::-1] + total, factor * 2))
+        return state
+
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
+def test_names_of_enclosing_functions_are_carried() -> None:
+    def program(x: Any) -> Any:
+        total = x[0] * 0
+
+        def plus(value: Any) -> Any:
+            return total + value
+
+        for i in range(len(x)):
+            total = plus(x[i]) * 2
+        return total
+
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
+def in_a_dict(x: Any) -> Any:
+    state = {"total": x[0]}
+    for i in range(len(x)):
+        state["total"] = state["total"] * 2 + x[i]
+    return state
+
+
+def in_a_list(x: Any) -> Any:
+    state = [x[0], 1.0]
+    for i in range(len(x)):
+        state[0], state[1] = state[1], state[0] + x[i]
+    return state
+
+
+class Particle:
+    """An object whose attributes change."""
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+
+    def move(self, by: Any) -> None:
+        self.place = self.place + by
+
+
+def in_an_object(x: Any) -> Any:
+    particle = Particle(x[0])
+    for i in range(len(x)):
+        particle.move(x[i] * particle.place)
+    return particle.place
+
+
+def in_a_function(x: Any) -> Any:
+    total = x[0]
+
+    def add(value: Any) -> None:
+        nonlocal total
+        total = total * 2 + value
+
+    def add_all() -> None:
+        for i in range(len(x)):
+            add(x[i])
+
+    add_all()
+    return total
+
+
+@pytest.mark.parametrize("program", [in_a_dict, in_a_list, in_an_object, in_a_function])
+def test_what_containers_hold_is_carried(program: Callable[[Any], Any]) -> None:
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
+def kept_number(x: Any) -> Any:
+    total = x[0]
+    first = total
+    before = total
+    for i in range(1, len(x)):
+        before = total
+        total = total * 2 + x[i] - first
+    return total, before, first
+
+
+def kept_array(x: Any) -> Any:
+    state = x + 1
+    start, before = state, state
+    for i in range(len(x)):
+        before, state = state, state * 2 - start
+        before[i] = 7
+    return state, before, start
+
+
+@pytest.mark.parametrize("program", [kept_number, kept_array])
+def test_another_name_keeps_the_old_value(program: Callable[[Any], Any]) -> None:
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
+def ping_pong(x: Any) -> Any:
+    u, v = x.copy(), x * 0
+    for _ in range(len(x)):
+        v[1:-1] = u[:-2] + u[2:]
+        u, v = v, u
+    return u, v
+
+
+def three_in_turn(x: Any) -> Any:
+    u, v, w = x + 1, x + 2, x + 3
+    for i in range(len(x)):
+        u[i] = v[0] + w[-1]
+        u, v, w = v, w, u
+    return u, v, w
+
+
+@pytest.mark.parametrize("program", [ping_pong, three_in_turn])
+@pytest.mark.parametrize("size", [1, 5, 6, 7, 12])
+def test_names_that_exchange_arrays(program: Callable[[Any], Any], size: int) -> None:
+    assert_kept(program)
+    assert_like_numpy(program, (np.arange(float(size)),))
+
+
+def test_names_that_exchange_arrays_are_not_copied() -> None:
+    text = arrayjit.jit(ping_pong).lower(np.ones(100)).as_text("assignments")
+    kept = text[text.index("in range(0, 50):") :]
+    assert kept.count("for ") == 4  # a sum and a store in each of two iterations
+
+
+def test_a_remainder_of_the_count_is_compiled_in() -> None:
+    def program(x: Any, k: int) -> Any:
+        u, v = x.copy(), x * 0
+        for _ in range(k):
+            v[1:-1] = u[:-2] + u[2:]
+            u, v = v, u
+        return u
+
+    jitted = assert_like_numpy(program, *((x10, k) for k in (4, 5, 6, 7, 100, 101)))
+    assert jitted.stats().compiles == 2 * len(TARGETS)
+
+
+def test_a_view_that_moves_stays_a_view() -> None:
+    def program(m: Any) -> Any:
+        before = m[0]
+        for i in range(1, len(m)):
+            before += m[i, ::-1]
+            before = m[i]
+        before[0] = 100
+        return before
+
+    assert length(program, np.ones((9, 9))) == length(program, np.ones((50, 50)))
+    assert_like_numpy(program, (square,))
+
+
+def test_a_counter_moves_with_the_loop() -> None:
+    def program(x: Any) -> Any:
+        at, last = 1, len(x)
+        for i in range(len(x) // 2):
+            x[at] += x[last - 1] + i
+            x[at:last] *= 2
+            at += 1
+            last -= 1
+        return at, last
+
+    assert length(program, np.ones(10)) == length(program, np.ones(100))
+    assert_like_numpy(program, (x10,))
+
+
+def test_writes_are_seen_by_the_next_iteration() -> None:
+    def program(x: Any) -> Any:
+        y = np.zeros_like(x)
+        z = y[::-1]
+        for i in range(1, len(x)):
+            y[i] = y[i - 1] + z[i - 1] + x[i]
+            x[i:] += x[:-i] - z[i]
+        return y, z
+
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
+def test_a_value_may_change_its_kind_in_the_first_iteration() -> None:
+    def program(x: Any) -> Any:
+        total, best, row = 0, None, [0] * len(x)
+        for i in range(len(x)):
+            total += x[i]
+            best = x[i] if best is None else np.maximum(best, x[i])
+            row = x * total - row
+        return total, best, row
+
+    assert_kept(program)
+    assert_like_numpy(program, (x10,))
+
+
+def summed(x: Any, k: int) -> Any:
+    total = 0
+    for i in range(k):
+        total += x[i]
+    return total
+
+
+def greatest(x: Any, k: int) -> Any:
+    best = None
+    for i in range(k):
+        best = x[i] if best is None else np.maximum(best, x[i])
+    return best
+
+
+def doubled(x: Any, k: int) -> Any:
+    for _ in range(k):
+        x = x * 2
+    return x
+
+
+@pytest.mark.parametrize("program", [summed, greatest, doubled])
+def test_whether_a_loop_runs_is_compiled_in(program: Callable[[Any, int], Any]) -> None:
+    jitted = assert_like_numpy(program, (x10, 7), (x10, 0), (x10, 8), (x10, -1))
+    assert jitted.stats().compiles <= 2 * len(TARGETS)
+
+
+def test_an_array_that_is_not_rebound_is_itself() -> None:
+    assert arrayjit.jit(doubled)(x10, 0) is x10
+
+
+def counted(x: Any, counts: Any) -> Any:
+    total = 0.0
+    for i in range(counts[0]):
+        total += x[i]
+    return total
+
+
+def test_a_number_is_converted_where_the_loop_may_not_run() -> None:
+    ours = arrayjit.jit(counted)
+    for count in (0, 9):
+        assert counted(x10, [count]) == ours(x10, np.array([count]))
+        assert type(ours(x10, np.array([count]))) is np.float64
+    assert type(counted(x10, [0])) is float
+
+
+def test_none_cannot_change_where_the_loop_may_not_run() -> None:
+    def program(x: Any, counts: Any) -> Any:
+        return greatest(x, counts[0])
+
+    with pytest.raises((ConcretizationError, UnsupportedError), match="fix:"):
+        arrayjit.jit(program)(x10, np.array([3]))
+
+
+def test_writes_reach_the_array_that_a_loop_of_zero_iterations_left() -> None:
+    def through_the_name(x: Any, k: int) -> Any:
+        y = x
+        for _ in range(k):
+            y = y * 2
+        y[0] = 100
+        return y.sum()
+
+    def through_the_array(x: Any, k: int) -> Any:
+        y = x
+        for _ in range(k):
+            y = y * 2
+        x[0] = 100
+        return y.sum()
+
+    for program in (through_the_name, through_the_array):
+        assert_like_numpy(program, (x10, 0), (x10, 6))
+
+
+def test_a_shape_that_grows_unrolls_the_loop() -> None:
+    def grown(x: Any) -> Any:
+        y = x[:1]
+        for i in range(len(x)):
+            y = np.append(y, x[i] + y[-1])
+        return y
+
+    def widened(x: Any) -> Any:
+        y = np.arange(3, dtype="i2")
+        for i in range(6):
+            y = y[None] + np.ones(1, "i4" if i == 3 else "i2")
+        return y
+
+    assert_unrolled(grown)
+    assert_like_numpy(grown, (x10,))
+    assert_like_numpy(widened, (x10,))
