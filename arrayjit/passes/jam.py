@@ -26,13 +26,14 @@ from dataclasses import replace
 from ..ir.code import Caps
 from ..ir.expr import Load
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ..ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .access import loads
-from .copies import Copying, unless_once
+from .copies import Copying, copy_body, unless_once
 from .share import share
 from .strides import stride
+from .trips import blocks
 
 __all__ = ["jam"]
 
@@ -51,8 +52,8 @@ def jam(kernel: Kernel, caps: Caps) -> Kernel:
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
         for stmt in body:
-            sums = _rows_of_sums(stmt, caps)
-            out.extend([_jammed(stmt, caps) or rewrite_bodies(stmt, visit)] if sums is None else sums)
+            jammed = _rows_of_sums(stmt, caps) or _jammed(stmt, caps)
+            out.extend(jammed or [rewrite_bodies(stmt, visit)])
         return kept(body, out)
 
     body = visit(kernel.body)
@@ -61,33 +62,41 @@ def jam(kernel: Kernel, caps: Caps) -> Kernel:
 
 def _rows_of_sums(rows: Stmt, caps: Caps) -> Sequence[Stmt] | None:
     """A loop over rows of a matrix-vector product with a few rows at once; None for other statements."""
-    if (
-        not isinstance(rows, For)
-        or rows.kind is not LoopKind.PARALLEL
-        or rows.step != 1
-        or rows.trips is None
-    ):
+    if not isinstance(rows, For) or rows.kind is not LoopKind.PARALLEL or rows.step != 1:
         return None
     vectors = [stmt for stmt in rows.body if isinstance(stmt, For)]
-    if len(vectors) != 1 or not _sums_products(vectors[0]):
+    if len(vectors) != 1 or not _sums_products(vectors[0], rows.symbol):
         return None
     if not all(isinstance(stmt, (Define, For, Update, Store)) for stmt in rows.body):
         return None
     registers = 32 if caps.vector_bytes >= 64 else 16
     held = -(-MAX_BYTES // caps.vector_bytes)
     at_once = min(MAX_ROWS, registers // 2 // held)
-    blocks, rest = divmod(rows.trips, at_once)
-    if not blocks:
+    if rows.trips is not None and rows.trips < at_once:
         return None
+    binds, body = _at_once(rows, rows.body, at_once, LoopKind.PARALLEL)
+    return [*binds, *body]
+
+
+def _at_once(
+    rows: For, body: tuple[Stmt, ...], count: int, kind: LoopKind
+) -> tuple[tuple[Bind, ...], tuple[Stmt, ...]]:
+    """Rows of this body, `count` at a time, then what is left of them; after the numbers that this needs."""
+    binds, whole = blocks(rows, count)
     block = Symbol(rows.symbol.hint)
-    start = rows.lo + Affine.of(block) * at_once
-    body = _interleaved(rows.body, rows.symbol, start, at_once)
-    main = replace(rows, symbol=block, lo=Affine.of(0), hi=Affine.of(blocks), body=body)
-    last = _interleaved(rows.body, rows.symbol, rows.lo + blocks * at_once, rest) if rest else ()
-    return [*unless_once(main), *last]
+    inside = _interleaved(body, rows.symbol, rows.lo + Affine.of(block) * count, count)
+    main = For(block, Affine.of(0), whole, inside, kind)
+    start = rows.lo + whole * count
+    if rows.trips is not None:
+        rest = rows.trips % count
+        last = _interleaved(body, rows.symbol, start, rest) if rest else ()
+        return binds, (*unless_once(main), *last)
+    row = Symbol(rows.symbol.hint)
+    one = copy_body(body, {rows.symbol: Affine.of(row)}, {})
+    return binds, (main, For(row, start, rows.hi, one, kind))
 
 
-def _sums_products(vector: For) -> bool:
+def _sums_products(vector: For, row: Symbol) -> bool:
     """Is this a short loop over vectors that adds up products, and does nothing else?"""
     inside = list(walk_statements(vector.body))
     loops = [vector, *(stmt for stmt in inside if isinstance(stmt, For))]
@@ -96,7 +105,7 @@ def _sums_products(vector: For) -> bool:
         and len(inside) <= MAX_STATEMENTS
         and all(isinstance(stmt, (For, Define, Update)) for stmt in inside)
         and any(isinstance(stmt, Update) and stmt.contract for stmt in inside)
-        and all(loop.lo.is_constant and loop.hi.is_constant for loop in loops)
+        and not any(row in (*loop.lo.symbols, *loop.hi.symbols) for loop in loops)
         and all(
             vector.lanes * stmt.variable.dtype.itemsize <= MAX_BYTES
             for stmt in inside
@@ -105,12 +114,12 @@ def _sums_products(vector: For) -> bool:
     )
 
 
-def _jammed(rows: Stmt, caps: Caps) -> Stmt | None:
+def _jammed(rows: Stmt, caps: Caps) -> Sequence[Stmt] | None:
     """A loop over rows and columns with the rows interleaved, or None where that does not help."""
     if not isinstance(rows, For) or rows.kind is not LoopKind.PARALLEL or rows.step != 1:
         return None
     *before, columns = rows.body
-    if rows.trips is None or not isinstance(columns, For) or not _is_product(rows, before, columns):
+    if not isinstance(columns, For) or not _is_product(rows, before, columns):
         return None
     sums = sum(isinstance(stmt, Update) for stmt in walk_statements(columns.body))
     widest = max(s.variable.dtype.itemsize for s in walk_statements(columns.body) if isinstance(s, Update))
@@ -119,16 +128,11 @@ def _jammed(rows: Stmt, caps: Caps) -> Stmt | None:
         lanes //= 2
     registers = 32 if caps.vector_bytes >= 64 else 16
     at_most = registers * 3 // 8 // sums
-    if rows.trips < 2 or at_most < 2:
+    if at_most < 2 or (rows.trips is not None and rows.trips < 2):
         return None
-    at_once = -(-rows.trips // -(-rows.trips // at_most))
-    body = (*before, *columns.body)
-    blocks, rest = divmod(rows.trips, at_once)
-    block = Symbol(rows.symbol.hint)
-    start = rows.lo + Affine.of(block) * at_once
-    main = For(block, Affine.of(0), Affine.of(blocks), _interleaved(body, rows.symbol, start, at_once))
-    last = _interleaved(body, rows.symbol, rows.lo + blocks * at_once, rest) if rest else ()
-    return replace(columns, lanes=lanes, body=(*unless_once(main), *last))
+    count = at_most if rows.trips is None else -(-rows.trips // -(-rows.trips // at_most))
+    binds, body = _at_once(rows, (*before, *columns.body), count, LoopKind.SEQUENTIAL)
+    return [*binds, replace(columns, lanes=lanes, body=body)]
 
 
 def _is_product(rows: For, before: Sequence[Stmt], columns: For) -> bool:
@@ -141,7 +145,7 @@ def _is_product(rows: For, before: Sequence[Stmt], columns: For) -> bool:
         columns.kind is LoopKind.VECTOR
         and len(inside) <= MAX_STATEMENTS
         and all(_may_follow(stmt, written) for stmt in before)
-        and not any({*loop.lo.symbols, *loop.hi.symbols} & {rows.symbol} for loop in loops)
+        and not any(rows.symbol in (*loop.lo.symbols, *loop.hi.symbols) for loop in loops)
         and all(loop.kind is LoopKind.SEQUENTIAL for loop in loops[1:])
         and all(stmt.variable in own for stmt in inside if isinstance(stmt, Update))
         and all(_mentions(stmt, rows.symbol) for stmt in inside if isinstance(stmt, Store))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Expr, Index
+from ..ir.expr import Apply, Const, Index
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, For
 from ..ir.ops import OPS
 from .access import Range, Ranges, loop_range
 
-__all__ = ["Blocks", "about", "enter", "in_blocks"]
+__all__ = ["about", "blocks", "enter"]
 
 
 def enter(loop: For, ranges: dict[Symbol, Range]) -> None:
@@ -33,31 +31,11 @@ def about(loop: For, ranges: Ranges) -> int | None:
     return (least + most + 1) // 2
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """A loop with step 1 as `count` blocks of equal size and a `rest`; `binds` come first."""
-
-    binds: tuple[Bind, ...]
-    count: Affine
-    rest: Affine
-
-
-def in_blocks(loop: For, size: int) -> Blocks:
-    """The iterations of a loop in blocks of `size`."""
+def blocks(loop: For, size: int) -> tuple[tuple[Bind, ...], Affine]:
+    """How many blocks of `size` iterations a loop with step 1 has, after the statements that tell."""
     if loop.trips is not None:
-        whole, over = divmod(loop.trips, size)
-        return Blocks((), Affine.of(whole), Affine.of(over))
-    extent = loop.hi - loop.lo
-    blocks = Symbol("blocks", lower=0)
-    number, zero = Index(extent), Const(0, I64)
-    runs = _call("where", _call("less", zero, number), number, zero)
-    left = Symbol("rest", lower=0, upper=size)
-    binds = (
-        Bind(blocks, _call("raw_divide", runs, Const(size, I64))),
-        Bind(left, _call("raw_remainder", runs, Const(size, I64))),
-    )
-    return Blocks(binds, Affine.of(blocks), Affine.of(left))
-
-
-def _call(name: str, *args: Expr) -> Expr:
-    return Apply(OPS[name], args, BOOL if name == "less" else I64)
+        return (), Affine.of(loop.trips // size)
+    number, zero = Index(loop.hi - loop.lo), Const(0, I64)
+    runs = Apply(OPS["where"], (Apply(OPS["less"], (zero, number), BOOL), number, zero), I64)
+    count = Symbol("blocks", lower=0)
+    return (Bind(count, Apply(OPS["raw_divide"], (runs, Const(size, I64)), I64)),), Affine.of(count)
