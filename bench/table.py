@@ -156,9 +156,13 @@ def machine() -> str:
 
 def cells(row: Row) -> tuple[str, ...]:
     """Times in milliseconds, their ratio, and the difference from NumPy."""
-    times = (cell(value, "{:,.2f}", 1e3) for value in (row.first, row.numpy, row.warm))
+    times = (milliseconds(value) for value in (row.first, row.numpy, row.warm))
     apart = "0" if row.difference == 0 else cell(row.difference, "{:.0e}")
     return *times, cell(row.ratio, "{:.2f}"), apart
+
+
+def milliseconds(value: float | None) -> str:
+    return cell(value, "{:,.2f}" if value and value < 0.1 else "{:,.0f}", 1e3)
 
 
 def cell(value: float | None, pattern: str, scale: float = 1) -> str:

@@ -1,4 +1,4 @@
-"""The programs in README.md run as they stand there, and do what they do in NumPy."""
+"""The programs in README.md and docs run as they stand there, and do what they do in NumPy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from kernels import KERNELS
 
 import arrayjit
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
 random = np.random.default_rng(0)
 
 ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
@@ -23,19 +25,21 @@ ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "root": (random.random(9),),
     "shares": (random.random(9),),
     "powers": (random.random(9), 4),
+    "settled": (random.random(9),),
 }
 
 
 @pytest.fixture(scope="module")
 def names() -> dict[str, Any]:
-    """What the blocks of the README define, run one after another."""
+    """What the blocks of the documents define, run one after another."""
     found: dict[str, Any] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", README.read_text(), flags=re.MULTILINE | re.DOTALL):
-        exec(compile(block, str(README), "exec"), found)
+    for document in DOCUMENTS:
+        for block in re.findall(r"^```python\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL):
+            exec(compile(block, str(document), "exec"), found)
     return found
 
 
-def test_every_function_of_the_readme_is_compared(names: dict[str, Any]) -> None:
+def test_every_function_is_compared(names: dict[str, Any]) -> None:
     jitted = {name for name, value in names.items() if isinstance(value, arrayjit.JitFunction)}
     assert jitted == ARGUMENTS.keys()
 

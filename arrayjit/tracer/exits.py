@@ -307,17 +307,14 @@ class Exit:
         carried = ", ".join(str(name) for name, carry in self.carries.items() if any(carry.leaves))
         groups, period = self.iterations.groups, self.iterations.period
         parts = ["one loop" + (f" of {groups} iterations" if groups.is_constant else "")]
+        if self.peeled:
+            parts[0] += f", after {self.peeled} recorded apart"
         if period > 1:
             parts.append(
                 f"each does {period} iterations of this one, after which arrays are back at their names"
             )
         if carried:
             parts.append(f"carries {carried}")
-        if self.peeled:
-            first = (
-                "the first iteration is" if self.peeled == 1 else f"the first {self.peeled} iterations are"
-            )
-            parts.append(f"{first} before it")
         self.trace.note(self.loc, "; ".join(parts))
 
 

@@ -139,7 +139,8 @@ def _unrolled(items: Counted, reason: Reason) -> Iterator[Any]:
             fix=reason.fix
             or "do the same in each iteration, and keep results in an array made before: out[i] = ...",
         )
-    items.trace.note(user_location(), f"unrolled, because {reason.what}")
+    why = reason.what if reason.loc is None else reason.what.replace("this line", f"line {reason.loc.line}")
+    items.trace.note(user_location(), f"unrolled, because {why}")
     return items.items()
 
 
