@@ -9,7 +9,6 @@ was written since of what they and the masks were computed from. All is read off
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
 from ..ir.assign import Assign, Statement, statements
 from ..ir.expr import Expr, Gather, Index, Load
@@ -30,7 +29,7 @@ _CELL = Affine.of(Symbol("k"))
 
 def equal_selection(mask: View, trace: Trace) -> Selection | None:
     """The last selection by a mask that equals this one."""
-    lookback = _Lookback(trace, mask)
+    lookback = _Lookback(trace, mask, len(trace.statements))
     for _ in lookback.steps():
         for selection in lookback.masks:
             if lookback.is_equal(selection):
@@ -40,15 +39,31 @@ def equal_selection(mask: View, trace: Trace) -> Selection | None:
 
 def where_selected(values: View, mask: View, trace: Trace) -> Body | None:
     """The values where the mask holds, by positions of the mask, if they are one for each cell that an equal
-    mask selects. None where that is not so or cannot be told."""
+    mask selects. None where that is not so or cannot be told.
+
+    What they were computed from may have been written since. Then they are held in an array that is computed
+    just before: in `x[m], y[m] = f(x[m], y[m]), g(x[m], y[m])` those of `g` before `x` is written.
+    """
     if values.rank != 1 or values.index != affine(values.axes) or values.shape[0].is_constant:
         return None
-    lookback = _Lookback(trace, mask)
+    end: int | None = len(trace.statements)
+    while end is not None:
+        lookback = _Lookback(trace, mask, end)
+        value = _followed_back(values, lookback)
+        if value is not None:
+            body = _at(value, lookback.symbols)
+            return body if end == len(trace.statements) else _held(body, values, mask, trace, end)
+        end = lookback.stale
+    return None
+
+
+def _followed_back(values: View, lookback: _Lookback) -> Expr | None:
+    """The values at the position of the mask, by what an equal mask selected."""
     value: Expr = values.load((_CELL,))
     used: list[Selection] = []
     for statement in lookback.steps():
         for tensor in _followed(value) & _written_by(statement):
-            selection = trace.selections.get(id(statement))
+            selection = lookback.trace.selections.get(id(statement))
             if isinstance(statement, Assign):
                 made = _made_by(statement, values.shape, (_CELL,))
             elif selection in lookback.masks:
@@ -61,9 +76,24 @@ def where_selected(values: View, mask: View, trace: Trace) -> Body | None:
             value = _replaced(value, tensor, made)
         as_many = [s for s in lookback.masks if s.total == values.shape[0] and lookback.is_equal(s)]
         if as_many and not _followed(value) and all(map(lookback.is_equal, used)):
-            symbols = lookback.symbols
-            return lambda position: substitute(value, dict(zip(symbols, position, strict=True)))
+            return value
     return None
+
+
+def _at(value: Expr, symbols: tuple[Symbol, ...]) -> Body:
+    return lambda position: substitute(value, dict(zip(symbols, position, strict=True)))
+
+
+def _held(body: Body, values: View, mask: View, trace: Trace, end: int) -> Body | None:
+    """The values in an array that is computed at an earlier place of the record, if values and mask are now
+    what they were there."""
+    later = {tensor.storage for statement in trace.statements[end:] for tensor in _written_by(statement)}
+    if not later.isdisjoint((values.tensor.storage, mask.tensor.storage)):
+        return None
+    held = trace.window(mask.shape, values.tensor.dtype, "held")
+    trace.store(held, body)
+    trace.statements.insert(end, trace.statements.pop())
+    return held.load
 
 
 def before_selection(values: View, trace: Trace) -> tuple[View, Body] | None:
@@ -78,29 +108,34 @@ def before_selection(values: View, trace: Trace) -> tuple[View, Body] | None:
 
 
 class _Lookback:
-    """The last statements of the record, from the latest one back.
+    """The statements of the record before number `end`, from the latest one back.
 
     `mask` is the cell of the mask at `position`, `masks` are those of the selections that were met, each in
-    terms of what nothing has `written` since.
+    terms of what nothing writes from there to the end. Where an expression was not, `stale` is the number of
+    the first statement that writes what it reads.
     """
 
-    def __init__(self, trace: Trace, mask: View) -> None:
+    def __init__(self, trace: Trace, mask: View, end: int) -> None:
+        self.trace = trace
         self.symbols = tuple(Symbol("i") for _ in mask.shape)
         self.position = affine(self.symbols)
         self.mask: Expr = mask.load(self.symbols)
         self.masks: dict[Selection, Expr] = {}
-        self._written: set[Tensor] = set()
+        self.stale: int | None = None
+        self._written: dict[Tensor, int] = {}
         self._shape = mask.shape
-        self._trace = trace
+        self._end = end
 
     def steps(self) -> Iterator[Statement]:
         """Each statement, once what it says of the masks is known."""
-        for statement in islice(reversed(self._trace.statements), FARTHEST):
-            self._written |= {tensor.storage for tensor in _written_by(statement)}
+        first = max(len(self.trace.statements) - FARTHEST, 0)
+        for number in range(self._end - 1, first - 1, -1):
+            statement = self.trace.statements[number]
+            self._written.update((tensor.storage, number) for tensor in _written_by(statement))
             if isinstance(statement, Assign):
                 self.mask = self._resolved(self.mask, statement)
                 self.masks = {s: self._resolved(mask, statement) for s, mask in self.masks.items()}
-            selection = self._trace.selections.get(id(statement))
+            selection = self.trace.selections.get(id(statement))
             if selection is not None and selection.mask.shape == self._shape:
                 mask = selection.mask.load(self.position)
                 if self.stays(mask):
@@ -120,9 +155,9 @@ class _Lookback:
                 case Index(value=value) if number in value.symbols:
                     return False
                 case Load(tensor=tensor, index=index) if index != (_CELL,):
+                    self.stale = self._written.get(tensor.storage)
                     is_other = any(number in part.symbols for part in index)
-                    storage = tensor.storage
-                    if is_other or storage in self._written or self._trace.is_gone(storage):
+                    if is_other or self.stale is not None or self.trace.is_gone(tensor.storage):
                         return False
                 case _:
                     pass
