@@ -396,10 +396,14 @@ def _verdict(op: Op, beyond: int, place: int) -> Const:
     return Const(bool(op.ref(0, beyond) if place else op.ref(beyond, 0)), BOOL)
 
 
-def check_fits(value: Operand, dtype: DType, trace: Trace) -> None:
-    """A Python number must fit the integer dtype that takes it: now, or where traced when it runs."""
+def check_fits(value: Operand, dtype: DType, trace: Trace, stored: bool = False) -> None:
+    """A Python number must fit the integer dtype that takes it: now, or where traced when it runs. Where it
+    is `stored` in an array, so must an integer of NumPy's."""
     if type(value) is not SymbolicArray:
         _literal(value, dtype)
+        return
+    if stored and value.is_scalar and value.element_type.is_integer and dtype.is_integer:
+        _check_integer_fits(value, dtype, trace)
         return
     if value.weak not in (int, float) or not dtype.is_integer:
         return
@@ -418,6 +422,18 @@ def check_fits(value: Operand, dtype: DType, trace: Trace) -> None:
         bounds += [("less_equal", number, Const(high, I64))] if high < widest[1] else []
     for name, left, limit in bounds:
         trace.check((), _always(Apply(OPS[name], (left, limit), BOOL)), "OverflowError", words)
+
+
+def _check_integer_fits(value: SymbolicArray, dtype: DType, trace: Trace) -> None:
+    kind, number = value.element_type, value.load(())
+    (least, most), (low, high) = _limits(kind), _limits(dtype)
+    words = f"Python integer out of bounds for {dtype.name}"
+    if least < low:
+        fits = Apply(OPS["greater_equal"], (number, Const(low, kind)), BOOL)
+        trace.check((), _always(fits), "OverflowError", words)
+    if most > high:
+        fits = Apply(OPS["less_equal"], (number, Const(high, kind)), BOOL)
+        trace.check((), _always(fits), "OverflowError", words)
 
 
 def _limits(dtype: DType) -> tuple[int, int]:

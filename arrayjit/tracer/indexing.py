@@ -71,7 +71,7 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
         setitem(*_on_new_axis(array, key), value)
         return
     operand = as_operand(value, trace)
-    check_fits(operand, array.element_type, trace)
+    check_fits(operand, array.element_type, trace, stored=True)
     mask = _whole_mask(array, key)
     if mask is not None and mask.ndim == array.ndim:
         _require_row(_shape(operand))
