@@ -108,18 +108,38 @@ class Exit:
         """The leaf, copied where it lies in memory that the next values are about to overwrite."""
         if type(leaf) is not SymbolicArray:
             return leaf
-        parts = [part for carry in self.carries.values() for part in carry.leaves]
         storage = leaf.cells.tensor.storage
-        if not any(isinstance(part, Cell) and part.view.tensor is storage for part in parts):
+        starts = [
+            entry
+            for carry in self.carries.values()
+            for part, entry in zip(carry.leaves, carry.entry, strict=True)
+            if isinstance(part, Cell) and part.view.tensor is storage
+        ]
+        if not starts:
             return leaf
         for view, known in self.copies:
             if same_cells(view, leaf.cells):
                 return known
-            if view.tensor.storage is storage and not leaf.is_scalar and leaf.weak is None:
+            if view.tensor.storage is storage and is_array(leaf):
                 raise Unfit("several views of an array that it rebinds are used after it")
         copied = SymbolicArray(copy(leaf).cells, leaf.record, leaf.weak, leaf.is_scalar)
         self.copies.append((leaf.cells, copied))
+        if is_array(leaf):
+            self.tell_first_apart(copied, starts[0])
         return copied
+
+    def tell_first_apart(self, copied: SymbolicArray, start: SymbolicArray) -> None:
+        """What an iteration starts with is still the array from before the loop if it is the first."""
+        more = self.iterations.groups - 1
+        if is_positive(more, self.trace):
+            return
+        words = "an array is the one from before the loop if the loop runs once"
+        require_decided(more, self.trace, words)
+        if is_positive(more, self.trace) is False:
+            raise Unfit(words)
+        fix = "take a copy of it in the loop"
+        reason = Reason(words, self.loc, fix, self.site)
+        self.trace.sameness.note(copied.cells.tensor, start.cells.tensor.storage, reason)
 
     def find_alike(self, mark: Mark, after: Names, last: Names) -> None:
         """Note which names stand for one array at the end of an iteration: after the loop they still must."""
