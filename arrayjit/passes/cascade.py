@@ -14,7 +14,9 @@ folded in half at the end, so the error is that of NumPy's pairwise sum: the las
 nearly all of it in both. Memory is walked in the same order as before. Vectors that do not fill the tree
 make a smaller one, which starts earlier where the last of them would not fill its lanes; what was seen before
 is ignored (or not, where a maximum or its like does not mind). A sum inside a sum (rows of columns) gets a
-partial sum per inner loop. The order is in the loops and so the same on every target.
+partial sum per inner loop. Where the number of terms is known only when they are added, the trees are of a
+fixed size, and what they leave is added vector by vector, then in narrower vectors, then one by one. The
+order is in the loops and so the same on every target.
 
 Matrix products (`contract`) keep one chain of fused multiply-adds per cell, as BLAS does.
 """
@@ -35,6 +37,7 @@ from ..ir.ops import OPS, Op
 from ..ir.walk import children, kept, rebuild, rewrite_bodies
 from .copies import copy_body
 from .tails import may_repeat
+from .trips import blocks
 
 __all__ = ["CHAIN", "FAN", "cascade"]
 
@@ -43,6 +46,8 @@ CHAIN = 16
 
 FAN = 8
 """How many partial sums are."""
+
+REGISTER_BYTES = 64
 
 REPEATABLE = (
     *("maximum", "minimum", "fmax", "fmin"),
@@ -76,6 +81,8 @@ def _body(body: tuple[Stmt, ...], outer: frozenset[Variable]) -> tuple[Stmt, ...
 
 def _loop(loop: For, outer: frozenset[Variable]) -> Sequence[Stmt]:
     is_vector = loop.kind is LoopKind.VECTOR
+    if is_vector and loop.trips is None:
+        return _varying(loop, _accumulated(loop))
     sums = _sums(loop, is_vector)
     if is_vector and sums:
         return _lanes(loop, sums)
@@ -114,8 +121,7 @@ def _accumulated(loop: For) -> Sums:
 
 def _lanes(loop: For, sums: Sums) -> Sequence[Stmt]:
     """A vector loop whose lanes add up trees of their own and are folded once, at the end."""
-    if loop.trips is None:
-        return [loop]
+    assert loop.trips is not None
     lanes = loop.lanes
     vectors, left = divmod(loop.trips, lanes)
     if not vectors or (not left and vectors <= CHAIN):
@@ -148,10 +154,45 @@ def _lanes(loop: For, sums: Sums) -> Sequence[Stmt]:
     return [main, *_partial(sums, {}, lambda names: copy_body((rest,), {}, names))]
 
 
+def _varying(loop: For, found: Sums) -> Sequence[Stmt]:
+    """A vector loop of unknown length. Rows of a matrix-vector product are left to `jam`."""
+    lanes = loop.lanes
+    narrow = REGISTER_BYTES // max((variable.dtype.itemsize for variable in found), default=1)
+    if not found or lanes <= narrow:
+        return [loop]
+    out: list[Stmt] = []
+    start = loop.lo
+    for chain in (CHAIN * FAN * FAN, CHAIN) if _sums(loop, False) else ():
+        binds, count = blocks(replace(loop, lo=start), lanes * chain)
+        out += [*binds, _trees(loop, found, start, count, chain)]
+        start = start + count * (lanes * chain)
+    for width in (lanes, narrow):
+        binds, count = blocks(replace(loop, lo=start), width)
+        whole = replace(loop, lo=start, hi=start + count * width, lanes=width)
+        out += [*binds, *copy_body((whole,), {}, {})]
+        start = whole.hi
+    rest = replace(loop, lo=start, kind=LoopKind.SEQUENTIAL, lanes=1)
+    return [*out, *copy_body((rest,), {}, {})]
+
+
+def _trees(loop: For, sums: Sums, start: Affine, count: Affine, chain: int) -> For:
+    """As many trees of `chain` vectors from `start` on as `count` will say, one after the other."""
+    lanes, lane, turn = loop.lanes, Symbol("l"), Symbol(loop.symbol.hint)
+    first = start + lane + Affine.of(turn) * (lanes * chain)
+
+    def tree(names: Names) -> Sequence[Stmt]:
+        return _tree(loop, sums, names, first, lanes, chain)
+
+    def trees(names: Names) -> Sequence[Stmt]:
+        return [For(turn, Affine.of(0), count, tuple(_partial(sums, names, tree)))]
+
+    body = tuple(_partial(sums, {}, trees))
+    return For(lane, Affine.of(0), Affine.of(lanes), body, LoopKind.VECTOR, lanes=lanes)
+
+
 def _extremes(loop: For, found: Sums) -> Sequence[Stmt]:
     """A vector loop whose accumulators do not mind meeting a cell twice, with a last vector that overlaps."""
-    if loop.trips is None:
-        return [loop]
+    assert loop.trips is not None
     vectors, left = divmod(loop.trips, loop.lanes)
     if not vectors or not left or not may_repeat(loop.body, found):
         return [loop]
