@@ -21,8 +21,8 @@ from .errors import (
 )
 from .stages import Compiled, Lowered
 from .stats import Miss, Stats
-from .tracer.control import cond, while_loop
-from .tracer.ranges import explicit_range as range
+from .tracer.loops.control import cond, while_loop
+from .tracer.loops.ranges import explicit_range as range
 
 __version__ = "0.1.0"
 

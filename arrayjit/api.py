@@ -21,11 +21,11 @@ from .errors import CompilerBug, UnknownTarget, UserError
 from .settings import Settings, default_target
 from .stages import Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
-from .tracer.function import Traced, call_inline, static_arguments, trace_function
-from .tracer.parameters import parameters_of
-from .tracer.retrace import Fact
-from .tracer.signature import Key, Spec, key_of
-from .tracer.trace import tracing, user_location
+from .tracer.calls.function import Traced, call_inline, static_arguments, trace_function
+from .tracer.calls.parameters import parameters_of
+from .tracer.calls.signature import Key, Spec, key_of
+from .tracer.record.retrace import Fact
+from .tracer.record.trace import tracing, user_location
 
 __all__ = ["JitFunction", "jit", "spec", "use"]
 

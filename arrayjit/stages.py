@@ -12,10 +12,10 @@ from .errors import UserError
 from .ir.assign import ArrayParam
 from .runtime.host import addresses_of
 from .runtime.routine import Routine
-from .tracer.binding import Binding
-from .tracer.function import Traced
-from .tracer.guards import guards_hold
-from .tracer.tree import unflatten
+from .tracer.calls.binding import Binding
+from .tracer.calls.function import Traced
+from .tracer.record.guards import guards_hold
+from .tracer.record.tree import unflatten
 
 __all__ = ["Compiled", "Lowered", "Variant"]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from .errors import Location
-from .tracer.parameters import positional_names
-from .tracer.retrace import Argument, Fact, Positive, Reason, Remainder
-from .tracer.signature import PYTHON_SCALARS, Spec, StaticArguments, is_leaf
-from .tracer.tree import flatten, paths
+from .tracer.calls.parameters import positional_names
+from .tracer.calls.signature import PYTHON_SCALARS, Spec, StaticArguments, is_leaf
+from .tracer.record.retrace import Argument, Fact, Positive, Reason, Remainder
+from .tracer.record.tree import flatten, paths
 
 __all__ = ["Description", "Miss", "Stats", "describe_call", "explain_miss"]
 

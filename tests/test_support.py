@@ -12,7 +12,7 @@ import pytest
 
 import arrayjit
 from arrayjit.ir.ops import OPS
-from arrayjit.tracer.registry import CREATION, FUNCTIONS, METHODS
+from arrayjit.tracer.record.registry import CREATION, FUNCTIONS, METHODS
 
 PAGE = Path(__file__).parents[1] / "docs" / "support.md"
 HEAD = """\

@@ -4,7 +4,7 @@ Every feature file is imported here, because importing it is what fills the tabl
 feature that nothing else names would otherwise be missing.
 """
 
-from . import (
+from .functions import (
     adopted,
     contractions,
     coordinates,
@@ -13,18 +13,14 @@ from . import (
     einsum,
     factorisations,
     finding,
-    indexing,
     joining,
     mapping,
     methods,
     norms,
-    operators,
     padding,
     positions,
-    protocols,
     putting,
     questions,
-    ranges,
     ranking,
     reductions,
     reshaping,
@@ -35,6 +31,16 @@ from . import (
     shaping,
     sorting,
     statistics,
+)
+from .indices import (
+    indexing,
+)
+from .loops import (
+    ranges,
+)
+from .values import (
+    operators,
+    protocols,
 )
 
 __all__ = [

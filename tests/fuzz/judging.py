@@ -16,10 +16,10 @@ from arrayjit.errors import CompilerBug
 from arrayjit.ir.assign import ArrayParam, Computation
 from arrayjit.ir.interp import run, run_computation
 from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
-from arrayjit.tracer.binding import Binding
-from arrayjit.tracer.function import trace_function
-from arrayjit.tracer.signature import StaticArguments, key_of
-from arrayjit.tracer.tree import unflatten
+from arrayjit.tracer.calls.binding import Binding
+from arrayjit.tracer.calls.function import trace_function
+from arrayjit.tracer.calls.signature import StaticArguments, key_of
+from arrayjit.tracer.record.tree import unflatten
 
 __all__ = ["TARGETS", "Difference", "Rules", "assert_calls_like_numpy", "assert_like_numpy"]
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.interp import KernelRaise, run_computation
-from arrayjit.tracer.binding import Binding
-from arrayjit.tracer.function import static_arguments, trace_function
-from arrayjit.tracer.signature import key_of
-from arrayjit.tracer.tree import flatten, unflatten
+from arrayjit.tracer.calls.binding import Binding
+from arrayjit.tracer.calls.function import static_arguments, trace_function
+from arrayjit.tracer.calls.signature import key_of
+from arrayjit.tracer.record.tree import flatten, unflatten
 
 
 def trace_and_interpret(

@@ -18,9 +18,9 @@ from numpy import hanning
 from numpy import sin as sine
 
 from arrayjit.errors import ReadOnlyError, UnsupportedError
-from arrayjit.tracer.function import trace_function
-from arrayjit.tracer.guards import guards_hold
-from arrayjit.tracer.registry import CREATION
+from arrayjit.tracer.calls.function import trace_function
+from arrayjit.tracer.record.guards import guards_hold
+from arrayjit.tracer.record.registry import CREATION
 
 TABLE = np.arange(4.0)
 SCALE = 3.0

@@ -13,9 +13,9 @@ import pytest
 from harness import assert_same, trace_and_interpret
 
 from arrayjit.errors import StaticArgumentError, UnsupportedError
-from arrayjit.tracer.function import static_arguments
-from arrayjit.tracer.signature import Spec, StaticArguments, key_of
-from arrayjit.tracer.tree import flatten, unflatten
+from arrayjit.tracer.calls.function import static_arguments
+from arrayjit.tracer.calls.signature import Spec, StaticArguments, key_of
+from arrayjit.tracer.record.tree import flatten, unflatten
 
 
 class Pair(NamedTuple):

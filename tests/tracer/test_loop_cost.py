@@ -10,7 +10,7 @@ import pytest
 from work import calls_in
 
 import arrayjit
-from arrayjit.tracer import trace
+from arrayjit.tracer.record import trace
 
 
 def jacobi(steps: int) -> Callable[[Any, Any], None]:

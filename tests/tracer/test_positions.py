@@ -9,7 +9,7 @@ import pytest
 from harness import assert_same
 
 import arrayjit
-from arrayjit.tracer.positions import BLOCK, MANY
+from arrayjit.tracer.functions.positions import BLOCK, MANY
 
 RANDOM = np.random.default_rng(0)
 COUNT = MANY + 3 * BLOCK // 2

@@ -1,0 +1,344 @@
+"""From the values of a call to the arrays that compiled code works on, and back to the results.
+
+A traced function says where each parameter's memory comes from (a `Source` per parameter of its
+Computation) and what each leaf of its result is made of (an `Output`). Plain data, computed once; the
+`Binding` applies it at each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from operator import itemgetter
+from typing import Any, Union
+
+import numpy as np
+
+from ...errors import IntegerOverflow, UnsupportedError
+from ..record.foreign import native_copy, pitch
+
+__all__ = [
+    "ArgumentOutput",
+    "ArgumentSource",
+    "Binding",
+    "CapturedSource",
+    "Counted",
+    "FreshSource",
+    "Output",
+    "OverlapSource",
+    "RepeatedOutput",
+    "ScalarOutput",
+    "ScalarSource",
+    "SizedOutput",
+    "Source",
+    "ViewOutput",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentSource:
+    """An array among the leaves of the arguments. `copied`: code gets an aligned native copy, which is
+    copied back if it is `written`."""
+
+    leaf: int
+    label: str
+    copied: bool
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSource:
+    """A Python or NumPy scalar among the leaves, as an array of shape ()."""
+
+    leaf: int
+    label: str
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapSource:
+    """The memory that arrays cover together, as one flat array: it starts `offset` bytes below the first
+    element of the leaf `leaf` and has `size` elements. `copied` and `written` as of an ArgumentSource."""
+
+    leaf: int
+    offset: int
+    size: int
+    dtype: np.dtype[Any]
+    copied: bool
+    written: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CapturedSource:
+    """An array that the function met by another way than its arguments."""
+
+    array: np.ndarray
+    copied: bool
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FreshSource:
+    """A result: new memory, which code fills in C's order. Axis `order[k]` of the array that is handed out
+    is axis `k` of what code sees."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    order: tuple[int, ...]
+
+    @property
+    def is_transposed(self) -> bool:
+        return self.order != tuple(range(len(self.shape)))
+
+
+Source = Union[ArgumentSource, ScalarSource, OverlapSource, CapturedSource, FreshSource]
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentOutput:
+    """The very object that was passed."""
+
+    leaf: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOutput:
+    """A view of the memory of parameter `param`.
+
+    None as `shape` is the whole array. Otherwise the view's first element is the array's element
+    `corner`, and a step along its axis `a` moves by `steps[a][k]` elements along axis `k` of the array;
+    `flat` counts in the flattened array.
+    """
+
+    param: int
+    shape: tuple[int, ...] | None = None
+    corner: tuple[int, ...] = ()
+    steps: tuple[tuple[int, ...], ...] = ()
+    flat: bool = False
+    writeable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """An extent that is the number in parameter `param`."""
+
+    param: int
+
+
+@dataclass(frozen=True, slots=True)
+class SizedOutput:
+    """An array of its own: the first `extents[k]` cells along axis `k` of parameter `param`."""
+
+    param: int
+    extents: tuple[int | Counted, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarOutput:
+    """The number in parameter `param`: a NumPy scalar, or with `python` a Python one."""
+
+    param: int
+    python: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedOutput:
+    """The very object that is leaf `leaf` of the result, which comes before."""
+
+    leaf: int
+
+
+Output = Union[ArgumentOutput, ViewOutput, SizedOutput, ScalarOutput, RepeatedOutput]
+
+
+Leaves = Sequence[Any]
+Arrays = Sequence[np.ndarray]
+Finder = Callable[[Leaves], np.ndarray]
+Giver = Callable[[Leaves, Arrays, Sequence[Any]], Any]
+
+
+class Binding:
+    """The arrays and the results of a traced function's calls: what `sources` and `outputs` say, made into
+    functions once, so that a call decides nothing again."""
+
+    __slots__ = ("_copied", "_givers", "_makers", "_meets_hidden", "_sources")
+
+    def __init__(self, sources: Sequence[Source], outputs: Sequence[Output]) -> None:
+        self._sources = sources
+        self._meets_hidden = any(isinstance(source, CapturedSource) for source in sources)
+        self._makers = [_maker(source) for source in sources]
+        originals = [(param, _written_original(source)) for param, source in enumerate(sources)]
+        self._copied = [(param, original) for param, original in originals if original is not None]
+        self._givers = [_giver(output, sources) for output in outputs]
+
+    def arrays(self, leaves: Leaves) -> list[np.ndarray]:
+        """The array for each parameter: the user's own memory wherever code can use it."""
+        arrays = [make(leaves) for make in self._makers]
+        if self._meets_hidden:
+            _refuse_hidden_overlap(self._sources, leaves)
+        return arrays
+
+    def write_back(self, leaves: Leaves, arrays: Arrays) -> None:
+        """Copy what code wrote into copies to the arrays they were copied from."""
+        for param, original in self._copied:
+            original(leaves)[...] = arrays[param]
+
+    def results(self, leaves: Leaves, arrays: Arrays) -> list[Any]:
+        """The leaves of the result."""
+        results: list[Any] = []
+        for give in self._givers:
+            results.append(give(leaves, arrays, results))
+        return results
+
+
+def _maker(source: Source) -> Finder:
+    """What gives the array of a parameter."""
+    match source:
+        case ScalarSource(leaf=leaf, label=label, dtype=dtype):
+            return lambda leaves: _scalar_array(leaves[leaf], label, dtype)
+        case FreshSource(is_transposed=True):
+            return _transposed_maker(source)
+        case FreshSource(shape=shape, dtype=dtype):
+            return lambda _: np.empty(shape, dtype)
+        case ArgumentSource(copied=copied) | OverlapSource(copied=copied) | CapturedSource(copied=copied):
+            find = _users(source)
+            return (lambda leaves: native_copy(find(leaves))) if copied else find
+
+
+def _transposed_maker(source: FreshSource) -> Finder:
+    """The array to hand out is made, and owns its memory; code gets a view of it."""
+    order, dtype = source.order, source.dtype
+    axes = [order.index(axis) for axis in range(len(order))]
+    shape = tuple(source.shape[axis] for axis in axes)
+    strides = tuple(dtype.itemsize * prod(source.shape[axis + 1 :]) for axis in axes)
+    return lambda _: np.ndarray(shape, dtype, strides=strides).transpose(order)
+
+
+def _users(source: ArgumentSource | OverlapSource | CapturedSource) -> Finder:
+    """What gives the user's own memory."""
+    match source:
+        case ArgumentSource(leaf=leaf):
+            return itemgetter(leaf)
+        case OverlapSource():
+            return lambda leaves: _flat_memory(source, leaves)
+        case CapturedSource(array=array):
+            return lambda _: array
+
+
+def _original(source: Source) -> Finder | None:
+    """What gives the user's own memory where code works on a copy of it."""
+    match source:
+        case ArgumentSource(copied=True) | OverlapSource(copied=True) | CapturedSource(copied=True):
+            return _users(source)
+        case _:
+            return None
+
+
+def _written_original(source: Source) -> Finder | None:
+    match source:
+        case ArgumentSource(written=True) | OverlapSource(written=True) | CapturedSource(written=True):
+            return _original(source)
+        case _:
+            return None
+
+
+def _giver(output: Output, sources: Sequence[Source]) -> Giver:
+    """What gives a leaf of the result, from the leaves of the call, the arrays and the results before."""
+    match output:
+        case ArgumentOutput(leaf=leaf):
+            return lambda leaves, arrays, results: leaves[leaf]
+        case RepeatedOutput(leaf=leaf):
+            return lambda leaves, arrays, results: results[leaf]
+        case SizedOutput():
+            return lambda leaves, arrays, results: _sized(output, arrays)
+        case ScalarOutput(param=param, python=True):
+            return lambda leaves, arrays, results: arrays[param].item()
+        case ScalarOutput(param=param):
+            return lambda leaves, arrays, results: arrays[param][()]
+        case ViewOutput(param=param, shape=None) if isinstance(source := sources[param], FreshSource):
+            if source.is_transposed:
+                return lambda leaves, arrays, results: arrays[param].base
+            return lambda leaves, arrays, results: arrays[param]
+        case ViewOutput(param=param):
+            original = _original(sources[param])
+            if original is None:
+                return lambda leaves, arrays, results: _view_of(output, arrays[param])
+            return lambda leaves, arrays, results: _view_of(output, original(leaves))
+
+
+def _scalar_array(value: Any, label: str, dtype: np.dtype[Any]) -> np.ndarray:
+    try:
+        return np.array(value, dtype)
+    except OverflowError:
+        raise IntegerOverflow(
+            f"the Python int {value} of argument {label} is outside the 64-bit integers",
+            fix="pass it as a float, or name the argument in static_argnames",
+        ) from None
+
+
+class _Memory:
+    """Memory of an array's, described by NumPy's array interface; keeps the array alive."""
+
+    def __init__(self, owner: np.ndarray, address: int, size: int, dtype: np.dtype[Any]) -> None:
+        self.owner = owner
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, False),
+            "shape": (size,),
+            "typestr": dtype.str,
+        }
+
+
+def _flat_memory(source: OverlapSource, leaves: Sequence[Any]) -> np.ndarray:
+    leaf: np.ndarray = leaves[source.leaf]
+    address = leaf.__array_interface__["data"][0] - source.offset
+    return np.asarray(_Memory(leaf, address, source.size, source.dtype))
+
+
+def _refuse_hidden_overlap(sources: Sequence[Source], leaves: Sequence[Any]) -> None:
+    """An array met both as an argument and by another way is two parameters: it must not be written."""
+    entries: list[tuple[np.ndarray, bool, bool]] = []
+    for source in sources:
+        match source:
+            case ArgumentSource(leaf=leaf, written=written) | OverlapSource(leaf=leaf, written=written):
+                entries.append((leaves[leaf], written, False))
+            case CapturedSource(array=array, written=written):
+                entries.append((array, written, True))
+            case ScalarSource() | FreshSource():
+                pass
+    for n, (left, left_written, left_hidden) in enumerate(entries):
+        for right, right_written, right_hidden in entries[:n]:
+            involved = (left_written or right_written) and (left_hidden or right_hidden)
+            if involved and np.may_share_memory(left, right):
+                raise UnsupportedError(
+                    "the function writes an array that it meets twice, once through a global or a closure",
+                    fix="pass the array as an argument only, or keep it in the global only",
+                )
+
+
+def _sized(output: SizedOutput, arrays: Arrays) -> np.ndarray:
+    extents = [int(arrays[e.param]) if isinstance(e, Counted) else e for e in output.extents]
+    sized: np.ndarray = arrays[output.param][tuple(map(slice, extents))].copy()
+    return sized
+
+
+def _view_of(output: ViewOutput, array: np.ndarray) -> np.ndarray:
+    if output.shape is None:
+        whole: np.ndarray = array.view()
+        return whole
+    if 0 in output.shape:
+        empty = np.empty(output.shape, array.dtype)
+        empty.flags.writeable = output.writeable
+        return empty
+    if output.flat:
+        unit, (cell,) = pitch(array), output.corner
+        start = np.lib.stride_tricks.as_strided(array, (2,), (int(cell * unit),))[1:]
+        strides = tuple(int(count * unit) for (count,) in output.steps)
+    else:
+        start = array[tuple(slice(at, at + 1) for at in output.corner)] if output.corner else array
+        strides = tuple(
+            sum(count * stride for count, stride in zip(step, array.strides, strict=True))
+            for step in output.steps
+        )
+    return np.lib.stride_tricks.as_strided(start, output.shape, strides, writeable=output.writeable)

@@ -1,0 +1,62 @@
+"""Arrays that the function met by other ways than its arguments: hidden parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...errors import UnsupportedError
+from ...ir.assign import Assign, Bind, Branch, Check, Loop, Note, Statement, While, statements
+from ...ir.expr import Expr, Gather, Load
+from ...ir.tensor import Tensor
+from ...ir.walk import walk
+from ..record.foreign import needs_copy
+from ..record.trace import Trace, user_location
+from ..values.array import SymbolicArray
+from .binding import CapturedSource
+from .parameters import may_overlap_itself
+
+__all__ = ["captured_sources", "forget_unused"]
+
+
+def forget_unused(trace: Trace, leaves: Sequence[SymbolicArray]) -> None:
+    """Keep of the captured arrays those that the program uses: the items of a list are captured together."""
+    used = {leaf.cells.tensor.storage for leaf in leaves}
+    used.update(
+        tensor.storage for statement in statements(tuple(trace.statements)) for tensor in _used(statement)
+    )
+    trace.captured = [(tensor, array) for tensor, array in trace.captured if tensor in used]
+
+
+def captured_sources(trace: Trace) -> Iterator[CapturedSource]:
+    """Where the memory of each captured array comes from."""
+    for tensor, array in trace.captured:
+        written = trace.is_written(tensor)
+        if written and may_overlap_itself(array):
+            raise UnsupportedError(
+                "an array is written whose elements may share memory with one another",
+                loc=user_location(),
+                fix="write into a copy of it",
+            )
+        yield CapturedSource(array, needs_copy(array), written)
+
+
+def _used(statement: Statement) -> Iterator[Tensor]:
+    """The tensors that stand directly in a statement."""
+    if isinstance(statement, Assign):
+        yield statement.into
+    for expression in _expressions(statement):
+        for node in walk(expression):
+            if isinstance(node, (Load, Gather)):
+                yield node.tensor
+
+
+def _expressions(statement: Statement) -> tuple[Expr, ...]:
+    match statement:
+        case Assign(value=value, initial=initial):
+            return (value,) if initial is None else (value, initial)
+        case Bind(value=value):
+            return (value,)
+        case Check(condition=condition) | Branch(condition=condition) | While(condition=condition):
+            return (condition,)
+        case Loop() | Note():
+            return ()

@@ -1,0 +1,366 @@
+"""Run the user's function once on symbolic arguments: its Computation and how to call it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import GeneratorType, MethodType
+from typing import Any
+
+import numpy as np
+
+from ...errors import (
+    CompilerBug,
+    ConcretizationError,
+    Location,
+    StaticArgumentError,
+    UnsupportedError,
+    UserError,
+)
+from ...ir.assign import ArrayParam, Computation
+from ...ir.index import Affine, affine
+from ...ir.tensor import Tensor
+from ..names.namespace import Namespace
+from ..record.deciding import require_decided
+from ..record.guards import ArrayGuard, Guard, once_for_many_calls
+from ..record.retrace import Decisions, Fact, Reason, Retrace
+from ..record.state import reachable
+from ..record.trace import Trace, current_trace, location_of, recording, user_location
+from ..record.tree import Structure, flatten, statics
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import Operand, as_operand, copy
+from ..values.integer import SymbolicInt, number
+from ..values.layout import Order
+from .binding import (
+    ArgumentOutput,
+    Counted,
+    FreshSource,
+    Output,
+    RepeatedOutput,
+    ScalarOutput,
+    SizedOutput,
+    Source,
+    ViewOutput,
+)
+from .captures import captured_sources, forget_unused
+from .parameters import Arguments, parameters_of
+from .signature import StaticArguments
+
+__all__ = ["Traced", "call_inline", "static_arguments", "trace_function"]
+
+_NO_STATICS = StaticArguments()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traced:
+    """A traced function. `sources` go with the parameters of `computation`, in order; `results` with
+    `outputs` in the places of its leaves is the value that the function returns; `guards` must hold for
+    the trace to be used again, and the facts about arguments that are `baked` (with the reasons) must be the
+    same. `notes` say what became of lines."""
+
+    computation: Computation
+    sources: tuple[Source, ...]
+    results: Structure
+    outputs: tuple[Output, ...]
+    guards: tuple[Guard, ...]
+    baked: Mapping[Fact, Reason]
+    notes: tuple[str, ...]
+
+
+def static_arguments(function: Callable[..., Any], names: Sequence[str]) -> StaticArguments:
+    """The arguments called `names`. Raises StaticArgumentError for a name that is no parameter."""
+    if not names:
+        return StaticArguments()
+    parameters = list(parameters_of(function).values())
+    known = {parameter.name: position for position, parameter in enumerate(parameters)}
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    for name in names:
+        if name not in known and not takes_any:
+            raise StaticArgumentError(
+                f"static_argnames names {name!r}, which is no parameter of {_name(function)}",
+                loc=user_location(),
+                details=(f"its parameters are {', '.join(known) or 'none'}",),
+                fix="name parameters of the function",
+            )
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positions = {known[n] for n in names if n in known and parameters[known[n]].kind in positional}
+    return StaticArguments(frozenset(positions), frozenset(names))
+
+
+def trace_function(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    static: StaticArguments = _NO_STATICS,
+    unchecked: bool = False,
+) -> Traced:
+    """Trace a call. Exceptions of the user's code pass through. With `unchecked` computed indices are taken
+    to be in bounds."""
+    decisions = Decisions()
+    while True:
+        try:
+            return _traced(function, args, kwargs, static, decisions, unchecked)
+        except Retrace as more:
+            extended = decisions.with_more(more)
+            if extended == decisions:
+                raise CompilerBug("a trace starts again for what is decided already", stage="trace") from None
+            decisions = extended
+
+
+def _traced(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    static: StaticArguments,
+    decisions: Decisions,
+    unchecked: bool,
+) -> Traced:
+    """One run of the function. Raises Retrace where it needs more decisions."""
+    trace = Trace(_name(function), decisions, unchecked)
+    arguments = Arguments(function, args, kwargs, static, trace)
+    namespace = Namespace(trace, function)
+    with recording(trace):
+        leaves, structure = _run(function, arguments, namespace, trace)
+        sizes = _sizes(leaves, trace)
+    forget_unused(trace, leaves)
+    parameters = arguments.parameters()
+    params = [ArrayParam(tensor, access) for tensor, access, _ in parameters]
+    sources: list[Source] = [source for _, _, source in parameters]
+    known = {param.tensor for param in params} | {tensor for tensor, _ in trace.captured}
+    fresh = _fresh_sources([*leaves, *sizes.values()], known)
+    params += [ArrayParam(tensor, "write") for tensor in fresh]
+    sources += fresh.values()
+    sources += captured_sources(trace)
+    computation = trace.finish(params)
+    places = {param.tensor: n for n, param in enumerate(computation.params) if isinstance(param, ArrayParam)}
+    counts = {extent: Counted(places[size.cells.tensor]) for extent, size in sizes.items()}
+    outputs = _outputs(leaves, arguments, places, fresh, counts)
+    for fact, why in decisions.baked.items():
+        trace.note(why.loc, f"of {arguments.label(fact)}, {fact} is compiled in, because {why.what}")
+    guards: tuple[Guard, ...] = (*namespace.guards, *(ArrayGuard.of(array) for _, array in trace.captured))
+    return Traced(computation, tuple(sources), structure, outputs, guards, decisions.baked, _noted(trace))
+
+
+def _run(
+    function: Callable[..., Any], arguments: Arguments, namespace: Namespace, trace: Trace
+) -> tuple[list[SymbolicArray], Structure]:
+    """Run the function: the leaves of its result and their structure."""
+    positional, keywords = arguments.values(namespace.of)
+    here = _definition(function)
+    try:
+        result = namespace.root(_with_code(function))(*positional, **keywords)
+        if (again := trace.wanted or trace.pending) is not None:
+            raise again
+    except Exception as error:
+        if trace.wanted is not None:
+            raise trace.wanted from None
+        for count, _ in trace.running:
+            require_decided(count, trace, "the loop that raises this may not run")
+        if isinstance(error, UserError):
+            error.loc = error.loc or location_of(error)
+        raise
+    finally:
+        changed = namespace.changes()
+        changed += [f"changes a {type(value).__name__}" for value in trace.restore_watched()]
+    for change in changed:
+        raise once_for_many_calls(change, here)
+    arguments.require_unchanged(positional, keywords, namespace.open_result, here)
+    _require_steady_captures(trace, here)
+    try:
+        leaves, structure = flatten(result, _is_result_leaf, namespace.open_result)
+    except RecursionError:
+        what = "the function returns something that holds itself"
+        raise UnsupportedError(what, loc=here, fix="return its parts") from None
+    for constant in statics(structure):
+        _require_no_traces(constant, here)
+    try:
+        return [_settled(leaf, leaves, here) for leaf in leaves], structure
+    except UserError as error:
+        error.loc = here
+        raise
+
+
+def _noted(trace: Trace) -> tuple[str, ...]:
+    """The user's lines, in their order, with what was decided about them."""
+    noted = sorted(
+        {(loc.file, loc.line, f"{loc}: {loc.source()}  # {what}"): None for loc, what in trace.notes if loc},
+        key=lambda note: note[:2],
+    )
+    return tuple(text for _, _, text in noted)
+
+
+def call_inline(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call a jitted function from a function that is being traced: it becomes part of the trace."""
+    return current_trace().namespace.of(_with_code(function))(*args, **kwargs)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    if isinstance(function, functools.partial):
+        return _name(function.func)
+    name = getattr(function, "__name__", type(function).__name__)
+    return name if name.isidentifier() else "function"
+
+
+def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The callable itself, or for an object of the user's its `__call__`."""
+    call = getattr(function, "__call__", None)  # noqa: B004
+    return call if isinstance(call, MethodType) and not isinstance(function, MethodType) else function
+
+
+def _is_result_leaf(value: Any) -> bool:
+    return type(value) in (SymbolicArray, SymbolicInt) or issubclass(type(value), np.ndarray)
+
+
+def _require_no_traces(constant: Any, loc: Location | None) -> None:
+    """A part of the result that is the same at each call: it must hold nothing of this one."""
+    if any(type(part) in (SymbolicArray, SymbolicInt, GeneratorType) for part in reachable(constant)):
+        raise UnsupportedError(
+            f"the function returns a {type(constant).__name__} that holds traced values",
+            loc=loc,
+            fix="return arrays, numbers, and tuples, lists, dicts, namedtuples or dataclasses of them",
+        )
+
+
+def _settled(leaf: Any, leaves: Sequence[Any], loc: Location | None) -> SymbolicArray:
+    """A leaf of the result as it is handed out: a number has memory of its own, and shapes are numbers."""
+    if type(leaf) is SymbolicInt:
+        return _array(as_operand(leaf))
+    if type(leaf) is not SymbolicArray:
+        raise UnsupportedError(
+            "the function returns an array that neither it nor its arguments made",
+            loc=user_location(),
+            details=(f"{leaf.dtype} array of shape {leaf.shape}",),
+            fix="return a copy made in the function: np.array(x)",
+        )
+    as_operand(leaf)
+    if (leaf.is_scalar or leaf.weak is not None) and not leaf.cells.is_whole():
+        return copy(leaf)
+    try:
+        for extent in leaf.cells.shape:
+            number(extent, leaf.record, "the shape of a result", "return it alone, or copies: x.copy()", loc)
+    except ConcretizationError:
+        if not _is_shown_once(leaf, leaves):
+            raise
+        return leaf if leaf.cells.index == affine(leaf.cells.axes) else copy(leaf, "C")
+    return leaf if leaf.cells.is_fixed() else _at_a_fixed_place(leaf, leaves, loc)
+
+
+def _at_a_fixed_place(leaf: SymbolicArray, leaves: Sequence[Any], loc: Location | None) -> SymbolicArray:
+    """A view whose place is computed. Arguments that it depends on are compiled in; where it depends on data
+    a copy does as well, unless the memory is seen otherwise too."""
+    view, trace = leaf.cells, leaf.record
+    try:
+        for part in view.index:
+            start = Affine(tuple((c, s) for c, s in part.terms if s not in view.axes), 0)
+            number(start, trace, "the place of a view that is a result", loc=loc)
+    except ConcretizationError:
+        if _is_shown_once(leaf, leaves):
+            return copy(leaf)
+        raise UnsupportedError(
+            "the function returns a view whose place in its array is computed from other arrays",
+            loc=user_location(),
+            details=(describe(leaf),),
+            fix="return a copy: x[i].copy()",
+        ) from None
+    raise CompilerBug("a view whose place is known is not fixed", stage="trace")
+
+
+def _is_shown_once(leaf: SymbolicArray, leaves: Sequence[Any]) -> bool:
+    """Whether the memory was made here, and nothing else shows it."""
+    storage = leaf.cells.tensor.storage
+    shown = (x for x in leaves if type(x) is SymbolicArray and x.cells.tensor.storage is storage)
+    return leaf.record.is_made_here(storage) and all(x is leaf for x in shown)
+
+
+def _sizes(leaves: Sequence[SymbolicArray], trace: Trace) -> dict[Affine, SymbolicArray]:
+    """The extents of results that only the run knows, as numbers that it hands out too."""
+    extents = dict.fromkeys(
+        extent for leaf in leaves for extent in leaf.cells.shape if not extent.is_constant
+    )
+    return {extent: _array(as_operand(SymbolicInt(extent, trace))) for extent in extents}
+
+
+def _array(operand: Operand) -> SymbolicArray:
+    assert type(operand) is SymbolicArray
+    return operand
+
+
+def _require_steady_captures(trace: Trace, loc: Location | None) -> None:
+    for array in trace.changed_while_recorded():
+        raise UnsupportedError(
+            f"a NumPy array of shape {array.shape} was read by traced code and changed by plain code",
+            loc=loc,
+            fix="write into it as NumPy does, x[...] = values, in a Python function",
+        )
+
+
+def _definition(function: Callable[..., Any]) -> Location | None:
+    """The line where a function begins, after its decorators."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return None
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+    head = f"def {code.co_name}("
+    decorators = next((n for n, line in enumerate(lines) if line.lstrip().startswith(head)), 0)
+    return Location(code.co_filename, code.co_firstlineno + decorators, code.co_name)
+
+
+def _constants(extents: Sequence[Affine]) -> tuple[int, ...]:
+    return tuple(extent.constant for extent in extents)
+
+
+def _fresh_sources(leaves: Sequence[SymbolicArray], known: set[Tensor]) -> dict[Tensor, FreshSource]:
+    """The results' own memory. An array that is handed out transposed is made that way."""
+    sources: dict[Tensor, FreshSource] = {}
+    for view in (leaf.cells for leaf in leaves):
+        tensor = view.tensor.storage
+        if tensor not in known and tensor not in sources:
+            order = view.transposition() if view.tensor is tensor else None
+            order = order or tuple(range(tensor.rank))
+            sources[tensor] = FreshSource(_constants(tensor.shape), tensor.dtype.numpy, order)
+    return sources
+
+
+def _outputs(
+    leaves: Sequence[SymbolicArray],
+    arguments: Arguments,
+    places: Mapping[Tensor, int],
+    fresh: Mapping[Tensor, FreshSource],
+    counts: Mapping[Affine, Counted],
+) -> tuple[Output, ...]:
+    """One array twice is one object; other leaves that are all of one memory are objects of their own."""
+    outputs: list[Output] = []
+    known: dict[int, int] = {}
+    handed_out: set[int] = set()
+    for place, leaf in enumerate(leaves):
+        earlier = known.setdefault(id(leaf), place)
+        passed = arguments.position(leaf)
+        if earlier < place:
+            outputs.append(RepeatedOutput(earlier))
+        elif passed is not None:
+            outputs.append(ArgumentOutput(passed))
+        elif not all(extent.is_constant for extent in leaf.cells.shape):
+            extents = tuple(counts.get(extent, extent.offset) for extent in leaf.cells.shape)
+            outputs.append(SizedOutput(places[leaf.cells.tensor], extents))
+        else:
+            tensor = leaf.cells.tensor.storage
+            order = fresh[tensor].order if tensor in fresh else tuple(range(tensor.rank))
+            outputs.append(_output(leaf, places[tensor], order, handed_out))
+    return tuple(outputs)
+
+
+def _output(leaf: SymbolicArray, param: int, order: Order, handed_out: set[int]) -> Output:
+    """How to make a leaf; adds the parameter to `handed_out` where its array is the leaf."""
+    view = leaf.cells
+    if leaf.weak is not None or leaf.is_scalar:
+        return ScalarOutput(param, leaf.weak is not None)
+    is_flat = view.tensor.base is not None
+    if not is_flat and view.transposition() == order and view.writeable and param not in handed_out:
+        handed_out.add(param)
+        return ViewOutput(param)
+    corner = _constants(view.at((0,) * view.rank))
+    steps = tuple(tuple(part.coefficient(axis) for part in view.index) for axis in view.axes)
+    return ViewOutput(param, _constants(view.shape), corner, steps, is_flat, view.writeable)

@@ -1,0 +1,177 @@
+"""What a compiled function depends on in a call: the key of the cache.
+
+The key is one flat tuple: for an array its dtype, shape, flags and, unless C-contiguous, strides; for a
+Python or NumPy scalar its type; for a static value itself; for a container its type and keys; and, where
+arrays share memory, how. Computing it is the whole price of a warm call's lookup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import StaticArgumentError
+from ..record.state import state_of
+from ..record.tree import contents
+
+__all__ = [
+    "PYTHON_SCALARS",
+    "Key",
+    "Overlap",
+    "Spec",
+    "StaticArguments",
+    "is_leaf",
+    "key_of",
+    "overlaps",
+]
+
+Key = tuple[Any, ...]
+
+PYTHON_SCALARS: Mapping[type, type] = {bool: bool, int: int, float: float}
+
+_C_CONTIGUOUS, _OWNS_DATA, _ALIGNED, _WRITEABLE = 0x1, 0x4, 0x100, 0x400
+_MAX_WORK: Any = 1000
+_LAYOUT = _C_CONTIGUOUS | _ALIGNED | _WRITEABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """The shape and dtype of an argument that is described instead of passed."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StaticArguments:
+    """Which arguments are static: by position and by name."""
+
+    positions: frozenset[int] = frozenset()
+    names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Arrays that share memory: their positions among the leaves and where each starts, in bytes from
+    the lowest byte of any of them; `nbytes` is the size of the memory that they cover together."""
+
+    leaves: tuple[int, ...]
+    offsets: tuple[int, ...]
+    nbytes: int
+
+
+def is_leaf(value: Any) -> bool:
+    """Whether a value of an argument varies from call to call: an array or a number."""
+    kind = type(value)
+    return kind in PYTHON_SCALARS or issubclass(kind, (np.ndarray, np.generic, Spec))
+
+
+def key_of(args: Sequence[Any], kwargs: Mapping[str, Any], static: StaticArguments) -> tuple[Key, list[Any]]:
+    """The key of a call and its leaves, left to right. Raises StaticArgumentError for a static value
+    that has no hash."""
+    key: list[Any] = [len(args)]
+    leaves: list[Any] = []
+    views = 0
+    for position, value in enumerate(args):
+        if position in static.positions:
+            _add_static(value, key, f"argument {position}")
+        else:
+            views += _add(value, key, leaves)
+    for name, value in kwargs.items():
+        key.append(name)
+        if name in static.names:
+            _add_static(value, key, repr(name))
+        else:
+            views += _add(value, key, leaves)
+    if len(leaves) > 1 and (views or len(set(map(id, leaves))) < len(leaves)):
+        key.extend(overlaps(leaves))
+    return tuple(key), leaves
+
+
+def _add(value: Any, key: list[Any], leaves: list[Any]) -> int:
+    """Append one argument to the key and the leaves; the number of its arrays that own no memory."""
+    kind = type(value)
+    if kind is np.ndarray:
+        flags = value.flags.num
+        key += (value.dtype, value.shape, flags & _LAYOUT)
+        if not flags & _C_CONTIGUOUS:
+            key.append(value.strides)
+        leaves.append(value)
+        return 0 if flags & _OWNS_DATA else 1
+    if kind in PYTHON_SCALARS:
+        key.append(kind)
+        leaves.append(value)
+        return 0
+    return _add_other(value, kind, key, leaves)
+
+
+def _add_other(value: Any, kind: type, key: list[Any], leaves: list[Any]) -> int:
+    if issubclass(kind, np.generic):
+        key += (kind, value.dtype)
+        leaves.append(value)
+        return 0
+    if kind is Spec:
+        key += (value.dtype, value.shape, _LAYOUT)
+        leaves.append(value)
+        return 0
+    if issubclass(kind, np.ndarray):
+        key += (kind, value.dtype, value.shape, value.flags.num & _LAYOUT, value.strides)
+        leaves.append(value)
+        return 1
+    inner = contents(value)
+    if inner is None:
+        _add_static(value, key, f"an argument of type {kind.__name__}")
+        return 0
+    keys, children = inner
+    key += (kind, keys, len(children))
+    return sum(_add(child, key, leaves) for child in children)
+
+
+def _add_static(value: Any, key: list[Any], name: str) -> None:
+    try:
+        hash(value)
+    except TypeError:
+        raise StaticArgumentError(
+            f"{name} is static, but a {type(value).__name__} cannot be hashed",
+            fix="pass a tuple, a frozen dataclass or another hashable value",
+        ) from None
+    key.append(state_of(value))
+
+
+def overlaps(leaves: Sequence[Any]) -> tuple[Overlap, ...]:
+    """The groups of arrays that share memory, an array passed twice included."""
+    arrays = [(n, leaf) for n, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray) and leaf.size]
+    groups: list[list[tuple[int, np.ndarray]]] = []
+    for entry in arrays:
+        apart: list[list[tuple[int, np.ndarray]]] = []
+        joined = [entry]
+        for group in groups:
+            if any(_share(entry[1], other) for _, other in group):
+                joined = [*group, *joined]
+            else:
+                apart.append(group)
+        groups = [*apart, sorted(joined, key=lambda member: member[0])]
+    return tuple(_overlap(group) for group in groups if len(group) > 1)
+
+
+def _share(left: np.ndarray, right: np.ndarray) -> bool:
+    if not np.may_share_memory(left, right):
+        return False
+    try:
+        return np.shares_memory(left, right, max_work=_MAX_WORK)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _overlap(group: Sequence[tuple[int, np.ndarray]]) -> Overlap:
+    bounds = [np.lib.array_utils.byte_bounds(array) for _, array in group]
+    low = min(first for first, _ in bounds)
+    starts = [array.__array_interface__["data"][0] for _, array in group]
+    return Overlap(
+        tuple(position for position, _ in group),
+        tuple(start - low for start in starts),
+        max(last for _, last in bounds) - low,
+    )

@@ -1,0 +1,1 @@
+"""NumPy's functions on symbolic arrays."""

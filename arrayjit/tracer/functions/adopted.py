@@ -1,0 +1,49 @@
+"""NumPy functions that are traced through Python code, as a function of the user's would be: through NumPy's
+own, where that needs no number of its arguments to choose what to do, or through programs of ours.
+
+Each has a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from ..record.registry import implements
+from ..record.trace import current_trace
+
+__all__ = ["numpy_program"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_ADOPTED: tuple[Any, ...] = (
+    np.apply_over_axes,
+    np.corrcoef,
+    np.cov,
+    np.gradient,
+    np.polyadd,
+    np.polyder,
+    np.polysub,
+    np.polyval,
+    np.sinc,
+    np.trapezoid,
+    np.unwrap,
+    np.vander,
+)
+
+
+def numpy_program(code: Function) -> Function:
+    """The function, run with the trace's view of its names: its loops become loops of the program."""
+
+    @wraps(code)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return current_trace().namespace.rebuilt(code)(*args, **kwargs)
+
+    return cast(Function, function)
+
+
+for _function in _ADOPTED:
+    implements(_function)(numpy_program(_function.__wrapped__))

@@ -1,0 +1,184 @@
+"""Positions along all axes at once: `x.flat`, `np.ndenumerate`, `np.ndindex`, `itertools.product`, and
+`np.ravel_multi_index`.
+
+A loop over them is one loop of the program, over the positions in row-major order.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...errors import UnsupportedError
+from ...ir.dtype import I64
+from ...ir.index import Affine
+from ...ir.ops import op
+from ..indices.bounds import within
+from ..indices.indexing import element_or_part, getitem, setitem
+from ..loops.loops import UNROLLED, Counted
+from ..loops.ranges import counted
+from ..record.deciding import not_negative
+from ..record.registry import creates, implements, method
+from ..record.trace import Trace, current_trace, user_location
+from ..values.array import SymbolicArray
+from ..values.elementwise import as_array, as_operand, cast, copy, elementwise
+from ..values.extents import ZERO, product
+from ..values.integer import python_int
+from ..values.layout import is_laid_out
+from ..values.numbers import as_affine
+from .creation import arange
+from .operands import refuse, shape_of
+from .putting import put
+from .reshaping import ravel
+
+__all__ = ["traced_product"]
+
+
+class Flat(Counted):
+    """`x.flat`: the cells in row-major order."""
+
+    once = True
+
+    def __init__(self, array: SymbolicArray) -> None:
+        self.trace, self.array = array.record, array
+        self.lo, self.hi, self.step = ZERO, product(array.cells.shape), 1
+
+    def item(self, index: Affine) -> Any:
+        return element_or_part(self.array, _coordinates(index, self.array.cells.shape, self.trace))
+
+    def __len__(self) -> Any:
+        return python_int(self.hi, self.trace)
+
+    def __getitem__(self, key: Any) -> Any:
+        found = element_or_part(ravel(self.array), key)
+        return copy(found) if type(found) is SymbolicArray and not found.is_scalar else found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        operand = as_operand(value)
+        is_number = type(operand) is not SymbolicArray or not operand.ndim
+        if is_number and is_laid_out(self.array.cells, "C"):
+            setitem(ravel(self.array), key, operand)
+        else:
+            put(self.array, getitem(arange(len(self)), key), operand)
+
+    def copy(self) -> SymbolicArray:
+        return self.array.flatten()  # type: ignore[no-any-return]
+
+
+class Places(Counted):
+    """`np.ndindex(shape)`: the positions in row-major order, as tuples."""
+
+    once = True
+
+    def __init__(self, trace: Trace, shape: Sequence[Affine]) -> None:
+        self.trace, self.shape = trace, shape
+        self.lo, self.hi, self.step = ZERO, product(shape), 1
+
+    def item(self, index: Affine) -> Any:
+        return _coordinates(index, self.shape, self.trace)
+
+
+class Cells(Places):
+    """`np.ndenumerate(array)`: positions with the cells there."""
+
+    def __init__(self, array: SymbolicArray) -> None:
+        super().__init__(array.record, array.cells.shape)
+        self.array = array
+
+    def item(self, index: Affine) -> Any:
+        place = super().item(index)
+        return place, element_or_part(self.array, place)
+
+
+class Product(Places):
+    """`itertools.product` of counted items."""
+
+    def __init__(self, parts: Sequence[Counted]) -> None:
+        trace = parts[0].trace
+        super().__init__(trace, [not_negative(part.count, trace) for part in parts])
+        self.parts = parts
+
+    def item(self, index: Affine) -> Any:
+        places = (as_affine(place, self.trace) for place in super().item(index))
+        pairs = zip(self.parts, places, strict=True)
+        return tuple(part.item(part.lo + place * part.step) for part, place in pairs if place is not None)
+
+
+def _coordinates(index: Affine, shape: Sequence[Affine], trace: Trace) -> tuple[Any, ...]:
+    """The position along each axis of one counted through all of them."""
+    rest: Any = python_int(index, trace)
+    found = []
+    for extent in reversed(shape[1:]):
+        size: Any = python_int(extent, trace)
+        found.append(rest % size)
+        rest = rest // size
+    return (rest, *reversed(found)) if shape else ()
+
+
+@method("flat")
+def flat(array: SymbolicArray) -> Flat:
+    return Flat(array)
+
+
+@creates(np.ndenumerate)
+def ndenumerate(arr: Any) -> Any:
+    return _few(Cells(as_array(arr)))
+
+
+@creates(np.ndindex)
+def ndindex(*shape: Any) -> Any:
+    given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+    return _few(Places(current_trace(), shape_of(given)))
+
+
+def traced_product(*iterables: Any, repeat: int = 1) -> Any:
+    """`itertools.product` inside a traced function; beside a list the items are taken one by one."""
+    parts = [counted(iterable) for iterable in iterables] * repeat
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return itertools.product(*iterables, repeat=repeat)
+    return _few(Product(known))
+
+
+def _few(places: Places) -> Any:
+    """The positions one by one where a loop over each axis would be unrolled."""
+    if all(extent.is_constant and extent.offset <= UNROLLED for extent in places.shape):
+        return iter(list(places.items()))
+    return places
+
+
+@creates(np.nditer)
+def nditer(*args: Any, **kwargs: Any) -> NoReturn:
+    raise UnsupportedError(
+        "np.nditer is not supported in a jitted function",
+        loc=user_location(),
+        fix="use whole arrays, or a loop: for i, j in np.ndindex(x.shape)",
+    )
+
+
+@implements(np.ravel_multi_index)
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> SymbolicArray:
+    """The positions, counted through all axes, of those along each axis."""
+    refuse("np.ravel_multi_index", "use order='C' or 'F'", order=None if order in ("C", "F") else order)
+    extents = shape_of(dims)
+    modes = mode if isinstance(mode, tuple) else (mode,) * len(extents)
+    total: Any = 0
+    steps = list(zip(multi_index, extents, modes, strict=True))
+    for positions, extent, how in steps if order == "C" else reversed(steps):
+        inside = _inside(as_array(positions), extent, how)
+        whole = elementwise(op("multiply"), total, python_int(extent, inside.record))
+        total = elementwise(op("add"), whole, inside)
+    return cast(as_array(total), I64)
+
+
+def _inside(positions: SymbolicArray, extent: Affine, mode: str) -> SymbolicArray:
+    if mode != "raise":
+        return within(positions, extent, 0, mode)
+    for relation, limit in (("greater_equal", ZERO), ("less", extent)):
+        holds = elementwise(op(relation), positions, python_int(limit, positions.record))
+        words = f"invalid entry in coordinates array, of an axis of size {extent}"
+        positions.record.check(holds.cells.shape, holds.load, "ValueError", words)
+    return positions

@@ -1,0 +1,163 @@
+"""Counting values: `bincount` and `histogram`."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...errors import ShapeError, UnsupportedError
+from ...ir.dtype import BOOL, F64, I64, from_numpy
+from ...ir.expr import constant
+from ...ir.ops import op
+from ..indices.gathering import gather
+from ..indices.keys import Many
+from ..indices.scatter import scatter
+from ..record.registry import implements
+from ..record.trace import current_trace, user_location
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import Operand, as_array, cast, elementwise
+from ..values.extents import numbers, same_shape
+from ..values.integer import SymbolicInt, python_int
+from .creation import linspace
+from .finding import searchsorted
+from .operands import common_dtype, refuse, require_cast, require_row
+from .reductions import reduce_array
+from .reshaping import ravel
+
+__all__: list[str] = []
+
+
+@implements(np.bincount)
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> SymbolicArray:
+    """The length of the result is `minlength`, which the numbers must stay below."""
+    array, length = as_array(x), operator.index(minlength)
+    if length <= 0:
+        raise UnsupportedError(
+            "np.bincount without minlength= gives an array whose length depends on values",
+            loc=user_location(),
+            details=(describe(array),),
+            fix="pass minlength=, the length of the result",
+        )
+    require_row(array, "object too deep for desired array")
+    require_cast(array, np.int64, "safe")
+    added, trace = _counted(array, weights), current_trace()
+    number = cast(array, I64)
+    for name, limit, words in (
+        ("greater_equal", 0, "'list' argument must have no negative elements"),
+        ("less", length, "np.bincount in a jitted function: a number is not below minlength"),
+    ):
+        trace.check(array.cells.shape, elementwise(op(name), number, limit).load, "ValueError", words)
+    return _tally(number, added, length)
+
+
+def _counted(array: SymbolicArray, weights: Any) -> SymbolicArray:
+    """What each number adds to its count."""
+    if weights is None:
+        return as_array(1)
+    added = as_array(weights)
+    require_cast(added, np.float64, "safe")
+    _require_same_shape(added, array, "The weights and list don't have the same length.")
+    return cast(added, F64)
+
+
+def _require_same_shape(weights: SymbolicArray, array: SymbolicArray, words: str) -> None:
+    if not same_shape(weights.cells.shape, array.cells.shape, words):
+        details = (describe(array), describe(weights))
+        raise ShapeError(words, loc=user_location(), details=details, fix="give one weight for each number")
+
+
+def _tally(numbers: SymbolicArray, added: SymbolicArray, length: int) -> SymbolicArray:
+    """For each number below `length` the sum of what its occurrences add, in their order."""
+    trace, zero = current_trace(), constant(0, added.element_type)
+    counts = SymbolicArray(trace.compute((length,), zero.dtype, lambda _: zero, label="counts"), trace)
+
+    def add(cells: SymbolicArray, value: Operand) -> None:
+        trace.store(cells.cells, elementwise(op("add"), cells, value).load)
+
+    scatter(counts, [Many(traced=numbers)], added, add, trace)
+    return counts
+
+
+@implements(np.histogram)
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    """The bin of a value is computed where all are equally wide, as NumPy does, and else looked up."""
+    if isinstance(bins, str):
+        refuse("np.histogram", "give the number of bins, or their edges", bins=bins)
+    array = as_array(a)
+    values = ravel(array if array.element_type is not BOOL else cast(array, from_numpy(np.uint8)))
+    if np.ndim(bins) == 0:
+        edges, places, inside = _equal_bins(values, operator.index(bins), range)
+    else:
+        edges, places, inside = _bins_between(values, as_array(bins))
+    kind, added = I64, as_array(1)
+    if weights is not None:
+        given = as_array(weights)
+        _require_same_shape(given, array, "weights should have the same shape as a.")
+        require_cast(given, np.float64, "safe")
+        kind, added = given.element_type, cast(ravel(given), F64)
+    (bins,) = numbers(edges.cells.shape, "the number of bins")
+    counts: Any = _tally(places, elementwise(op("where"), inside, added, 0), bins - 1)
+    counts = counts if kind is counts.element_type else cast(counts, kind)
+    return (counts / cast(edges[1:] - edges[:-1], F64) / counts.sum() if density else counts), edges
+
+
+def _equal_bins(values: Any, count: int, range: Any) -> tuple[Any, SymbolicArray, SymbolicArray]:
+    """The edges of bins of one width, the bin of each value (0 for others), and whether it lies in one."""
+    if count < 1:
+        raise ShapeError("`bins` must be positive, when an integer", loc=user_location(), fix="use bins=10")
+    first, last = _outer_edges(values, range)
+    kind = common_dtype(first, last, values)
+    kind = F64 if kind.is_integer else kind
+    edges = linspace(first, last, count + 1, dtype=kind.numpy)
+    words = f"Too many bins for data range. Cannot create {count} finite-sized bins."
+    rises = edges[1:] > edges[:-1]
+    current_trace().check(rises.cells.shape, rises.load, "ValueError", words)
+    inside = (values >= first) & (values <= last)
+    exact: Any = cast(values, kind)
+    share = (exact - first) / elementwise(op("subtract"), as_array(last), as_array(first))
+    places: Any = cast(elementwise(op("where"), inside, share * count, 0), I64)
+    places = places - (places == count)
+    places = places - (exact < _at(edges, places)) * inside
+    places = places + (exact >= _at(edges, places + 1)) * (places != count - 1) * inside
+    return edges, places, inside
+
+
+def _outer_edges(values: SymbolicArray, range: Any) -> tuple[Any, ...]:
+    """The ends of the range that is given, or of the values; half a unit on each side of a single point."""
+    if range is None and 0 in values.shape:
+        return 0, 1
+    first, last = range or (reduce_array(op(name), values) for name in ("minimum", "maximum"))
+    words = "max must be larger than min in range parameter." if range else "autodetected range is not finite"
+    least, most = as_array(first), as_array(last)
+    are_finite = elementwise(op("logical_and"), *(elementwise(op("isfinite"), end) for end in (least, most)))
+    holds = elementwise(op("logical_and"), are_finite, elementwise(op("less_equal"), least, most))
+    current_trace().check((), holds.load, "ValueError", words)
+    if not any(type(end) in (SymbolicArray, SymbolicInt) for end in (first, last)):
+        return (first - 0.5, last + 0.5) if first == last else (first, last)
+    is_point = elementwise(op("equal"), least, most)
+    wider = elementwise(op("subtract"), least, 0.5), elementwise(op("add"), most, 0.5)
+    return tuple(elementwise(op("where"), is_point, *ends) for ends in zip(wider, (least, most), strict=True))
+
+
+def _bins_between(values: Any, edges: Any) -> tuple[Any, SymbolicArray, SymbolicArray]:
+    """The bin of each value between edges (0 for others), and whether it lies in one."""
+    require_row(edges, "`bins` must be 1d, when an array")
+    rises = edges[1:] >= edges[:-1]
+    words = "`bins` must increase monotonically, when an array"
+    current_trace().check(rises.cells.shape, rises.load, "ValueError", words)
+    after: Any = searchsorted(edges, values, "right")
+    inside = (values >= edges[0]) & (values <= edges[-1])
+    before_last: Any = elementwise(op("minimum"), after, python_int(edges.cells.shape[0] - 1, edges.record))
+    places = elementwise(op("where"), inside, before_last - 1, 0)
+    return edges, places, inside
+
+
+def _at(edges: SymbolicArray, places: SymbolicArray) -> Any:
+    """The edges at places that are in range."""
+    trace = current_trace()
+    view = trace.compute(
+        places.cells.shape, edges.element_type, lambda position: gather(edges.cells, [places.load(position)])
+    )
+    return SymbolicArray(view, trace)

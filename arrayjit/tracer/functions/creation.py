@@ -1,0 +1,563 @@
+"""Arrays from nothing and from Python values: `zeros`, `full`, `arange`, `eye`, `array`, the `_like` forms.
+
+A traced function gets these instead of NumPy's, so that it can write traced values into them. Numbers
+that follow a rule are computed in place; others are constants of the program, copied on creation.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError, ShapeError
+from ...ir.dtype import BOOL, F64, I64, DType, from_numpy
+from ...ir.expr import Apply, Cast, Expr, Index, constant
+from ...ir.index import Affine
+from ...ir.ops import op
+from ..indices.indexing import getitem, setitem
+from ..record.registry import CREATION, creates, implements
+from ..record.retrace import number_needed
+from ..record.trace import current_trace, user_location
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import (
+    as_array,
+    as_operand,
+    cast,
+    check_fits,
+    constant_array,
+    convert,
+    elementwise,
+    is_traced,
+    operand_at,
+)
+from ..values.extents import ZERO, divided, greater, lesser
+from ..values.integer import SymbolicInt, number, python_int
+from ..values.layout import Order, copy_order, is_laid_out, shape_order
+from ..values.numbers import as_affine, integer_of
+from .joining import unwritten
+from .operands import arrays_of, common_dtype, element_type, is_given, refuse, remapped, shape_of
+from .reshaping import flat
+from .shaping import broadcast_to, diagonal, insert_axes, moveaxis
+
+__all__ = ["arange", "array", "full", "zeros"]
+
+_FIX = "leave the argument out"
+# Ranges up to this length are also known while tracing, so that their elements can be indices.
+_KNOWN_LENGTH = 1 << 16
+
+
+def _filled(
+    shape: Sequence[Any], value: Any, dtype: DType, order: Sequence[int] | None = None
+) -> SymbolicArray:
+    """An array of one number, its axes in memory in `order` (None: C's)."""
+    number = constant(value, dtype)
+    trace = current_trace()
+    view = trace.compute(shape, dtype, lambda _: number, label="filled", order=order)
+    return SymbolicArray(view, trace)
+
+
+@creates(np.zeros)
+def zeros(
+    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+) -> SymbolicArray:
+    refuse("np.zeros", _FIX, device=device, like=like)
+    extents = shape_of(shape)
+    return _filled(extents, 0, element_type(dtype, F64), shape_order(len(extents), order))
+
+
+@creates(np.ones)
+def ones(
+    shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> SymbolicArray:
+    refuse("np.ones", _FIX, device=device, like=like)
+    extents = shape_of(shape)
+    return _filled(extents, 1, element_type(dtype, F64), shape_order(len(extents), order))
+
+
+@creates(np.empty)
+def empty(
+    shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+) -> SymbolicArray:
+    refuse("np.empty", _FIX, device=device, like=like)
+    extents = shape_of(shape)
+    return unwritten(extents, element_type(dtype, F64), "empty", shape_order(len(extents), order))
+
+
+@creates(np.ndarray)
+def ndarray(
+    shape: Any,
+    dtype: Any = float,
+    buffer: Any = None,
+    offset: Any = 0,
+    strides: Any = None,
+    order: Any = None,
+) -> SymbolicArray:
+    refuse("np.ndarray", "make it from an array by slicing and reshaping", buffer=buffer, strides=strides)
+    return empty(shape, dtype, order or "C")
+
+
+@creates(np.full)
+@implements(np.full)
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> SymbolicArray:
+    refuse("np.full", _FIX, device=device, like=like)
+    extents = shape_of(shape)
+    return _full(extents, fill_value, dtype, shape_order(len(extents), order))
+
+
+def _full(shape: Sequence[Any], fill_value: Any, dtype: Any, order: Sequence[int]) -> SymbolicArray:
+    value = as_array(fill_value)
+    result = unwritten(shape, element_type(dtype, value.element_type), "filled", order)
+    if value.element_type.is_float:  # converted as by astype, unlike ints, which must fit
+        fill_value = SymbolicArray(value.cells, value.record)
+    setitem(result, Ellipsis, fill_value)
+    return result
+
+
+@implements(np.zeros_like)
+def zeros_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> SymbolicArray:
+    extents, kind, memory = _like(a, dtype, order, shape)
+    return _filled(extents, 0, kind, memory)
+
+
+@implements(np.ones_like)
+def ones_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> SymbolicArray:
+    extents, kind, memory = _like(a, dtype, order, shape)
+    return _filled(extents, 1, kind, memory)
+
+
+@implements(np.empty_like)
+def empty_like(
+    prototype: Any,
+    /,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> SymbolicArray:
+    extents, kind, memory = _like(prototype, dtype, order, shape)
+    return unwritten(extents, kind, "empty", memory)
+
+
+@implements(np.full_like)
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> SymbolicArray:
+    extents, kind, memory = _like(a, dtype, order, shape)
+    return _full(extents, fill_value, kind.numpy, memory)
+
+
+def _like(a: Any, dtype: Any, order: str, shape: Any) -> tuple[tuple[Affine, ...], DType, Order]:
+    """The shape, the dtype and the memory order of a `_like` form."""
+    array = as_array(a)
+    extents = array.cells.shape if shape is None else shape_of(shape)
+    memory = copy_order(array.cells, order)
+    if len(extents) != array.ndim:
+        memory = shape_order(len(extents), order)
+    return extents, element_type(dtype, array.element_type), memory
+
+
+@creates(np.arange)
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, like: Any = None
+) -> SymbolicArray:
+    refuse("np.arange", _FIX, device=device, like=like)
+    first, last = (0, start) if stop is None else (start, stop)
+    stride = 1 if step is None else step
+    if is_traced((first, last, stride)):
+        return _traced_range(first, last, stride, dtype)
+    if stride == 0:
+        raise _no_range()
+    kind = element_type(dtype, _number_dtype(first, last, stride))
+    length = max(0, math.ceil((last - first) / stride))
+    # NumPy stores the first two numbers in the dtype and continues by their difference.
+    numbers = np.array([first, first + stride]).astype(kind.numpy)
+    return _progression(length, kind, numbers)
+
+
+def _no_range() -> ShapeError:
+    return ShapeError("Maximum allowed size exceeded", loc=user_location(), fix="use a step that is not 0")
+
+
+def _traced_range(first: Any, last: Any, stride: Any, dtype: Any) -> SymbolicArray:
+    """Integers between numbers that are known when the compiled function runs."""
+    trace = current_trace()
+    ends = [as_affine(value, trace) for value in (first, last)]
+    step = as_affine(stride, trace)
+    if step is None or None in ends:
+        given = [as_operand(value, trace) for value in (first, last, stride)]
+        needed = [value.load(()) for value in given if type(value) is SymbolicArray]
+        words = "the numbers that np.arange counts floats between must be known while tracing"
+        number_needed(trace, needed, words, user_location(), fix="use np.arange(n) * step")
+    by = number(step, trace, "the step of np.arange")
+    if by == 0:
+        raise _no_range()
+    begin, end = ends
+    assert begin is not None
+    assert end is not None
+    kind = element_type(dtype, _number_dtype(first, last, stride))
+    span = (end - begin) if by > 0 else (begin - end)
+    length = greater(divided(span + (abs(by) - 1), abs(by)), ZERO)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        return convert(Index(position[0] * by + begin), kind)
+
+    return SymbolicArray(trace.compute((length,), kind, cell, label="range"), trace)
+
+
+def _number_dtype(*numbers: Any) -> DType:
+    """The dtype of an array of numbers, in which Python's count as NumPy's defaults."""
+    return from_numpy(np.result_type(*map(_default_dtype, numbers)))
+
+
+def _default_dtype(value: Any) -> np.dtype[Any]:
+    if type(value) is SymbolicArray:
+        return value.dtype
+    return np.dtype(np.int64) if type(value) is SymbolicInt else np.asarray(value).dtype
+
+
+def _progression(length: int, dtype: DType, numbers: np.ndarray) -> SymbolicArray:
+    begin, step = numbers[0].item(), (numbers[1] - numbers[0] if dtype is not BOOL else numbers[1]).item()
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        if not dtype.is_float:
+            return convert(Index(position[0] * step + begin), dtype)
+        count = Cast(Index(position[0]), dtype)
+        ahead = Apply(op("multiply"), (count, constant(step, dtype)), dtype)
+        return Apply(op("add"), (constant(begin, dtype), ahead), dtype)
+
+    trace = current_trace()
+    view = trace.compute((length,), dtype, cell, label="range")
+    if dtype.is_integer and length <= _KNOWN_LENGTH:
+        trace.know(view.tensor, (np.arange(length) * step + begin).astype(dtype.numpy))
+    return SymbolicArray(view, trace)
+
+
+@implements(np.linspace)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """NumPy's steps, for ends that are traced; constant ends give a constant."""
+    count = number(integer_of(num, current_trace()), current_trace(), "how many numbers np.linspace makes")
+    if count < 0:
+        raise ShapeError(f"Number of samples, {count}, must be non-negative.", loc=user_location())
+    intervals = count - 1 if endpoint else count
+    low, high = as_array(start), as_array(stop)
+    computed = common_dtype(low, high, 1.0)
+    kind = element_type(dtype, computed)
+    low, high = cast(low, computed), cast(high, computed)
+    delta = elementwise(op("subtract"), high, low)
+    step = elementwise(op("divide"), delta, intervals) if intervals > 0 else as_array(np.nan)
+    counted = insert_axes(cast(arange(count), computed), range(1, delta.ndim + 1))
+    if intervals > 0:
+        by_step = elementwise(op("multiply"), counted, step)
+        by_part = elementwise(op("multiply"), elementwise(op("divide"), counted, intervals), delta)
+        ahead = elementwise(op("where"), elementwise(op("equal"), step, 0), by_part, by_step)
+    else:
+        ahead = elementwise(op("multiply"), counted, delta)
+    result = elementwise(op("add"), ahead, low)
+    if endpoint and count > 1:
+        setitem(result, (-1, ...), high)
+    if kind.is_integer:
+        result = elementwise(op("floor"), result)
+    result = moveaxis(result if kind is result.element_type else cast(result, kind), 0, axis)
+    return (result, step) if retstep else result
+
+
+@creates(np.eye)
+def eye(
+    N: Any,  # noqa: N803
+    M: Any = None,  # noqa: N803
+    k: int = 0,
+    dtype: Any = float,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> SymbolicArray:
+    refuse("np.eye", _FIX, device=device, like=like)
+    return _by_diagonal("equal", N, M, k, dtype)
+
+
+@creates(np.identity)
+def identity(n: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
+    refuse("np.identity", _FIX, like=like)
+    return _by_diagonal("equal", n, n, 0, dtype)
+
+
+@creates(np.tri)
+def tri(
+    N: Any,  # noqa: N803
+    M: Any = None,  # noqa: N803
+    k: int = 0,
+    dtype: Any = float,
+    *,
+    like: Any = None,
+) -> SymbolicArray:
+    refuse("np.tri", _FIX, like=like)
+    return _by_diagonal("less_equal", N, M, k, dtype)
+
+
+def _by_diagonal(relation: str, rows: Any, columns: Any, k: Any, dtype: Any) -> SymbolicArray:
+    """One where `column relation row + k`, else zero."""
+    kind = element_type(dtype, F64)
+    offset = integer_of(k, current_trace())
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        row, column = position
+        return convert(Apply(op(relation), (Index(column), Index(row + offset)), BOOL), kind)
+
+    shape = shape_of((rows, rows if columns is None else columns))
+    trace = current_trace()
+    return SymbolicArray(trace.compute(shape, kind, cell, label="diagonal"), trace)
+
+
+@implements(np.diag)
+def diag(v: Any, k: int = 0) -> SymbolicArray:
+    """The diagonal of a matrix (a read-only view), or a matrix with this diagonal."""
+    given = as_array(v)
+    if given.ndim == 2:
+        return diagonal(given, k)
+    if given.ndim != 1:
+        raise ShapeError("Input must be 1- or 2-d.", loc=user_location(), fix="use np.diagonal")
+    k = operator.index(k)
+    size = given.cells.shape[0] + abs(k)
+    result = _filled((size, size), 0, given.element_type)
+    down, right = max(0, -k), max(0, k)
+    target = remapped(result, given.cells.shape, lambda position: (position[0] + down, position[0] + right))
+    setitem(target, Ellipsis, given)
+    return result
+
+
+@implements(np.diagflat)
+def diagflat(v: Any, k: int = 0) -> SymbolicArray:
+    return diag(flat(as_array(v)), k)
+
+
+@creates(np.array)
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    ndmax: int = 0,
+    like: Any = None,
+) -> SymbolicArray:
+    refuse("np.array", _FIX, like=like)
+    order = order or "K"
+    result = _as_typed(object, dtype, order)
+    is_fit = is_laid_out(result.cells, order)
+    if copy is False and not (is_fit and result is object):
+        raise ShapeError(
+            "Unable to avoid copy while creating an array as requested.",
+            loc=user_location(),
+            fix="use np.asarray",
+        )
+    is_users = result is object or type(object) in (np.ndarray, np.memmap)
+    if not is_fit or (copy is True and is_users):
+        result = _fresh(result, result.element_type, order)
+    return insert_axes(result, range(ndmin - result.ndim)) if ndmin > result.ndim else result
+
+
+@creates(np.asarray, np.asanyarray)
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: Any = None,
+    like: Any = None,
+) -> SymbolicArray:
+    """The array itself where it is one of that dtype: no copy, as in NumPy."""
+    refuse("np.asarray", _FIX, device=device, like=like)
+    return array(a, dtype, copy=copy, order=order)
+
+
+@creates(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
+    return array(a, dtype, copy=None, order="C", ndmin=1, like=like)
+
+
+@creates(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> SymbolicArray:
+    return array(a, dtype, copy=None, order="F", ndmin=1, like=like)
+
+
+def _as_typed(value: Any, dtype: Any, order: str) -> SymbolicArray:
+    """A value as an array of a dtype: itself, a cast, a stack of its items, or a constant."""
+    if not _holds_array(value):
+        return _constant(value, dtype)
+    result = as_array(value)
+    kind = element_type(dtype, result.element_type)
+    for item in _items(value):
+        check_fits(as_operand(item), kind, result.record)
+    is_number = result.is_scalar or result.weak is not None
+    return _fresh(result, kind, order) if is_number or kind is not result.element_type else result
+
+
+def _items(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _items(item)
+    else:
+        yield value
+
+
+def _holds_array(value: Any) -> bool:
+    return any(is_traced(item) or isinstance(item, np.ndarray) for item in _items(value))
+
+
+def _fresh(array: SymbolicArray, dtype: DType, order: str) -> SymbolicArray:
+    """A copy that is an array, also of a scalar."""
+    return SymbolicArray(cast(array, dtype, order).cells, array.record)
+
+
+def _constant(value: Any, dtype: Any) -> SymbolicArray:
+    numbers = np.array(value, dtype if is_given(dtype) else None)
+    kind = from_numpy(numbers.dtype)
+    if numbers.size == 0 or numbers.ndim == 0:
+        return _filled(numbers.shape, numbers[()] if numbers.ndim == 0 else 0, kind)
+    return constant_array(numbers)
+
+
+@implements(np.copy)
+def copy_of(a: Any, order: str = "K", subok: bool = False) -> SymbolicArray:
+    array = as_array(a)
+    return _fresh(array, array.element_type, order)
+
+
+@implements(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    target, source = as_array(dst), as_operand(src)
+    given: Any = common_dtype(target, source).numpy  # Python scalars adapt
+    if type(source) is SymbolicArray and source.weak is None:
+        given = source.dtype
+    if not np.can_cast(given, target.dtype, casting):  # type: ignore[arg-type]
+        raise DTypeError(
+            f"Cannot cast array data from {given!r} to {target.dtype!r} according to the rule '{casting}'",
+            loc=user_location(),
+            fix="pass casting='unsafe'",
+        )
+    if where is True:
+        setitem(target, Ellipsis, source)
+        return
+    mask = broadcast_to(as_array(where), target.cells.shape)
+    kind = target.element_type
+    new = source if type(source) is not SymbolicArray else broadcast_to(source, target.cells.shape)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        cases = (operand_at(mask, position, BOOL), operand_at(new, position, kind), target.load(position))
+        return Apply(op("where"), cases, kind)
+
+    current_trace().store(target.cells, cell)
+
+
+@implements(np.fill_diagonal)
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    target = as_array(a)
+    if target.ndim != 2:
+        refuse("np.fill_diagonal", "use a matrix", a=describe(target))
+    size = lesser(*target.cells.shape)
+    setitem(remapped(target, (size,), lambda position: position * 2), Ellipsis, val)
+
+
+@implements(np.meshgrid)
+@creates(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    if indexing not in ("xy", "ij"):
+        raise ShapeError(
+            "Valid values for `indexing` are 'xy' and 'ij'.", loc=user_location(), fix="use 'xy' or 'ij'"
+        )
+    parts = [flat(part) for part in arrays_of(xi)]
+    order = list(range(len(parts)))
+    if indexing == "xy" and len(parts) > 1:
+        order[0], order[1] = 1, 0
+    shape = [ZERO] * len(parts)
+    for axis, part in zip(order, parts, strict=True):
+        shape[axis] = part.cells.shape[0]
+    grids = []
+    for axis, part in zip(order, parts, strict=True):
+        spread = insert_axes(part, [other for other in range(len(parts)) if other != axis])
+        grids.append(spread if sparse else broadcast_to(spread, tuple(shape)))
+    return tuple(_fresh(grid, grid.element_type, "C") if copy else grid for grid in grids)
+
+
+def _counted(length: Affine) -> SymbolicArray:
+    """`np.arange(length)`."""
+    return arange(python_int(length, current_trace()))
+
+
+@creates(np.indices)
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    shape = shape_of(dimensions)
+    kind = element_type(dtype, I64)
+    ranges = [
+        insert_axes(cast(_counted(extent), kind), [other for other in range(len(shape)) if other != axis])
+        for axis, extent in enumerate(shape)
+    ]
+    if sparse:
+        return tuple(ranges)
+    result = unwritten((len(shape), *shape), kind, "indices")
+    for axis, numbers in enumerate(ranges):
+        setitem(result, axis, numbers)
+    return result
+
+
+@creates(np.fromfunction)
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
+    refuse("np.fromfunction", _FIX, like=like)
+    grid = indices(shape, dtype)
+    return function(*(getitem(grid, axis) for axis in range(grid.shape[0])), **kwargs)
+
+
+class _Grid:
+    """`np.mgrid` and `np.ogrid` in a traced function: constants of the program."""
+
+    def __init__(self, grid: Any) -> None:
+        self._grid = grid
+
+    def __getitem__(self, key: Any) -> Any:
+        numbers = self._grid[key]
+        if isinstance(numbers, np.ndarray):
+            return _constant(numbers, None)
+        return tuple(_constant(part, None) for part in numbers)
+
+
+CREATION[np.mgrid] = _Grid(np.mgrid)
+CREATION[np.ogrid] = _Grid(np.ogrid)

@@ -1,0 +1,235 @@
+"""`np.linalg`: solving, inverting and factorising, as NumPy programs whose loops are recorded.
+
+Rows are eliminated in the order of Crout, each entry by one inner product with what is done already: the
+matrix is read over and over, and written once. Results agree with LAPACK's to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import LinearAlgebraError, ShapeError
+from ..record.registry import implements
+from ..record.trace import current_trace, user_location
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import as_array
+from ..values.extents import agree
+from .adopted import numpy_program
+
+__all__: list[str] = []
+
+# NumPy keeps the types of its results to itself.
+QRResult = type(np.linalg.qr(np.eye(1)))
+SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
+
+
+@implements(np.linalg.solve)
+@numpy_program
+def solve(a: Any, b: Any) -> Any:
+    matrices, right = _floats(a, b)
+    _require_square(matrices)
+    _require_rows(matrices, right)
+    columns = right[..., None] if right.ndim == 1 else right
+    lead = np.broadcast_shapes(matrices.shape[:-2], columns.shape[:-2])
+    stacked = _stack(matrices, lead)
+    result = _stack(columns, lead).copy()
+    for k in range(len(stacked)):
+        lower, order, _ = _factorised(stacked[k])
+        _require_regular(lower)
+        _substitute(lower, order, result[k])
+    result = result.reshape(lead + columns.shape[-2:])
+    return result[..., 0] if right.ndim == 1 else result
+
+
+@implements(np.linalg.inv)
+@numpy_program
+def inv(a: Any) -> Any:
+    (matrices,) = _floats(a)
+    _require_square(matrices)
+    return solve(matrices, np.eye(matrices.shape[-1], dtype=matrices.dtype))
+
+
+@implements(np.linalg.det)
+@numpy_program
+def det(a: Any) -> Any:
+    return _determinants(a)[2]
+
+
+@implements(np.linalg.slogdet)
+@numpy_program
+def slogdet(a: Any) -> Any:
+    return SlogdetResult(*_determinants(a)[:2])
+
+
+@numpy_program
+def _determinants(a: Any) -> Any:
+    """The sign of each determinant, the logarithm of its size, and the determinant itself."""
+    (matrices,) = _floats(a)
+    _require_square(matrices)
+    stacked = _stack(matrices, matrices.shape[:-2])
+    results = np.empty((3, len(stacked)), matrices.dtype)
+    for k in range(len(stacked)):
+        factors, _, sign = _factorised(stacked[k])
+        pivots = np.diagonal(factors)
+        results[0, k] = sign * np.prod(np.sign(pivots))
+        results[1, k] = np.sum(np.log(np.abs(pivots)))
+        results[2, k] = sign * np.prod(pivots)
+    shaped = results.reshape((3, *matrices.shape[:-2]))
+    return shaped[0], shaped[1], shaped[2]
+
+
+@numpy_program
+def _factorised(matrix: Any) -> Any:
+    """The factors of the matrix in one, lower without its diagonal of ones; the order that its rows take;
+    and the sign of that order. A column without a pivot leaves a zero on the diagonal."""
+    factors = matrix.copy()
+    n = len(factors)
+    order = np.arange(n)
+    sign = np.ones((), factors.dtype)
+    for k in range(n):
+        factors[k:, k] -= factors[k:, :k] @ factors[:k, k]
+        best = k + np.argmax(np.abs(factors[k:, k]))
+        row, place = factors[best].copy(), order[best]
+        factors[best], order[best] = factors[k], order[k]
+        factors[k], order[k] = row, place
+        sign *= np.where(best == k, 1, -1)
+        factors[k, k + 1 :] -= factors[k, :k] @ factors[:k, k + 1 :]
+        pivot = factors[k, k]
+        factors[k + 1 :, k] /= np.where(pivot == 0, 1, pivot)
+    return factors, order, sign
+
+
+@numpy_program
+def _substitute(factors: Any, order: Any, columns: Any) -> None:
+    """Solve in place for the columns."""
+    n = len(factors)
+    columns[...] = columns[order]
+    for k in range(1, n):
+        columns[k] -= factors[k, :k] @ columns[:k]
+    for k in range(n - 1, -1, -1):
+        columns[k] -= factors[k, k + 1 :] @ columns[k + 1 :]
+        columns[k] /= factors[k, k]
+
+
+@implements(np.linalg.cholesky)
+@numpy_program
+def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    (matrices,) = _floats(a)
+    _require_square(matrices)
+    stacked = _stack(matrices.mT if upper else matrices, matrices.shape[:-2])
+    factors = np.zeros(stacked.shape, matrices.dtype)
+    for k in range(len(stacked)):
+        _lower_root(stacked[k], factors[k])
+    result = factors.reshape(matrices.shape)
+    return result.mT if upper else result
+
+
+@numpy_program
+def _lower_root(matrix: Any, factor: Any) -> None:
+    for k in range(len(matrix)):
+        factor[k:, k] = matrix[k:, k]
+        factor[k:, k] -= factor[k:, :k] @ factor[k, :k]
+        _require(factor[k, k] > 0, "Matrix is not positive definite")
+        factor[k:, k] /= np.sqrt(factor[k, k])
+
+
+@implements(np.linalg.qr)
+@numpy_program
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """By Householder's reflections, with LAPACK's signs."""
+    (matrices,) = _floats(a)
+    if mode not in ("reduced", "complete", "r"):
+        raise ShapeError(f"Unrecognized mode '{mode}'", loc=user_location(), fix="use mode='reduced'")
+    rows, columns = matrices.shape[-2:]
+    kept = rows if mode == "complete" else min(rows, columns)
+    lead = matrices.shape[:-2]
+    upper = _stack(matrices, lead).copy()
+    basis = np.zeros((len(upper), rows, kept), matrices.dtype)
+    for k in range(len(upper)):
+        _reflected(upper[k], mode != "r", basis[k])
+    factors = np.triu(upper[:, :kept]).reshape((*lead, kept, columns))
+    if mode == "r":
+        return factors
+    return QRResult(basis.reshape((*lead, rows, kept)), factors)
+
+
+@numpy_program
+def _reflected(matrix: Any, wants_basis: bool, basis: Any) -> None:
+    """Reflect the columns of the matrix, one after another, onto the axes; `basis` gets what does so."""
+    rows, columns = matrix.shape
+    count = min(rows - 1, columns)
+    scales = np.zeros(columns, matrix.dtype)
+    for k in range(count):
+        below = matrix[k + 1 :, k]
+        size = np.sum(below * below)
+        head = matrix[k, k]
+        length = -np.copysign(np.sqrt(head * head + size), head)
+        is_done = size == 0
+        scales[k] = np.where(is_done, 0, (length - head) / np.where(is_done, 1, length))
+        below /= np.where(is_done, 1, head - length)
+        matrix[k, k] = np.where(is_done, head, length)
+        projected = scales[k] * (matrix[k, k + 1 :] + below @ matrix[k + 1 :, k + 1 :])
+        matrix[k, k + 1 :] -= projected
+        matrix[k + 1 :, k + 1 :] -= below[:, None] * projected
+    if wants_basis:
+        np.fill_diagonal(basis, 1)
+        for k in range(count - 1, -1, -1):
+            below = matrix[k + 1 :, k]
+            projected = scales[k] * (basis[k] + below @ basis[k + 1 :])
+            basis[k] -= projected
+            basis[k + 1 :] -= below[:, None] * projected
+
+
+def _floats(*given: Any) -> tuple[SymbolicArray, ...]:
+    """Arrays of the dtype that NumPy computes their factors in."""
+    arrays = [as_array(value) for value in given]
+    kinds = [array.dtype if array.dtype.kind == "f" else np.dtype("f8") for array in arrays]
+    common = np.result_type(*kinds)
+    return tuple(array if array.dtype == common else array.astype(common) for array in arrays)
+
+
+@numpy_program
+def _stack(matrices: Any, lead: tuple[int, ...]) -> Any:
+    """The matrices along one axis, repeated to the shape `lead`."""
+    inner = matrices.shape[-2:]
+    return np.broadcast_to(matrices, lead + inner).reshape((-1, *inner))
+
+
+def _require_square(matrices: SymbolicArray) -> None:
+    if matrices.ndim < 2:
+        raise LinearAlgebraError(
+            f"{matrices.ndim}-dimensional array given. Array must be at least two-dimensional",
+            loc=user_location(),
+            details=(describe(matrices),),
+            fix="pass a square matrix",
+        )
+    words = "Last 2 dimensions of the array must be square"
+    rows, columns = matrices.cells.shape[-2:]
+    if not agree(rows, columns, words, "LinAlgError"):
+        raise LinearAlgebraError(
+            words, loc=user_location(), details=(describe(matrices),), fix="pass a square matrix"
+        )
+
+
+def _require_rows(matrices: SymbolicArray, right: SymbolicArray) -> None:
+    """The right sides of equations are as long as there are equations."""
+    words = "solve: Input operand 1 has a mismatch in its core dimension 0"
+    axis = right.ndim - 1 if right.ndim == 1 else right.ndim - 2
+    if right.ndim == 0 or not agree(right.cells.shape[axis], matrices.cells.shape[-1], words):
+        raise ShapeError(
+            words,
+            loc=user_location(),
+            details=(describe(matrices), describe(right)),
+            fix="give the right side as many rows as the matrix has",
+        )
+
+
+def _require_regular(factors: SymbolicArray) -> None:
+    pivots: Any = np.diagonal(factors)
+    _require(np.all(pivots != 0), "Singular matrix")
+
+
+def _require(condition: Any, words: str) -> None:
+    current_trace().check((), lambda _: condition.load(()), "LinAlgError", words)

@@ -1,0 +1,162 @@
+"""Where values stand: `nonzero` and what NumPy builds on it, membership, sorted positions, and counting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...ir.dtype import BOOL, I64, from_numpy
+from ...ir.expr import Apply, Const, Expr, dtype_of
+from ...ir.index import Affine
+from ...ir.ops import op
+from ..indices.compaction import nonzero
+from ..indices.gathering import gather
+from ..indices.indexing import getitem
+from ..record.registry import implements, method
+from ..record.trace import current_trace, user_location
+from ..values.array import SymbolicArray
+from ..values.elementwise import as_array, cast, convert, elementwise, operand_at
+from ..values.extents import as_expr, most
+from ..values.integer import number, python_int
+from .joining import stack
+from .operands import axis_of, deliver, require_row
+from .reductions import reduce_array
+from .reshaping import ravel
+from .shaping import atleast_1d, insert_axes
+
+__all__ = ["comes_before"]
+
+_ZERO, _ONE = Const(0, I64), Const(1, I64)
+
+
+@implements(np.nonzero)
+@method("nonzero")
+def nonzero_(a: Any) -> tuple[SymbolicArray, ...]:
+    return nonzero(as_array(a))
+
+
+@implements(np.flatnonzero)
+def flatnonzero(a: Any) -> SymbolicArray:
+    (positions,) = nonzero(ravel(as_array(a)))
+    return positions
+
+
+@implements(np.argwhere)
+def argwhere(a: Any) -> SymbolicArray:
+    array = as_array(a)
+    return stack(nonzero(atleast_1d(array))[: array.ndim]).T
+
+
+@implements(np.compress)
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> SymbolicArray:
+    chosen, array = as_array(condition), atleast_1d(a)
+    require_row(chosen, "condition must be a 1-d array")
+    if axis is None:
+        array, axis = ravel(array), 0
+    along = axis_of(axis, array.ndim)
+    return deliver(getitem(array, (*[slice(None)] * along, *nonzero(chosen))), out)
+
+
+@method("compress")
+def compress_method(self: SymbolicArray, condition: Any, axis: Any = None, out: Any = None) -> SymbolicArray:
+    return compress(condition, self, axis, out)
+
+
+@implements(np.extract)
+def extract(condition: Any, arr: Any) -> SymbolicArray:
+    return compress(ravel(as_array(condition)), arr)
+
+
+@implements(np.isin)
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+) -> SymbolicArray:
+    array, wanted = as_array(element), ravel(as_array(test_elements))
+    equal = elementwise(op("equal"), insert_axes(array, (array.ndim,)), wanted)
+    found = reduce_array(op("logical_or"), equal, -1)
+    result = elementwise(op("logical_not"), found) if invert else found
+    return SymbolicArray(result.cells, result.record)
+
+
+@implements(np.searchsorted)
+@method("searchsorted")
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> SymbolicArray:
+    """By halving: the position grows by each power of two that keeps it at or before the wanted one."""
+    array, values = as_array(a), as_array(v)
+    require_row(array, "object too deep for desired array")
+    if side not in ("left", "right"):
+        words = f"search side must be 'left' or 'right' (got '{side}')"
+        raise ShapeError(words, loc=user_location(), fix="use side='left' or side='right'")
+    if sorter is not None:
+        array = getitem(array, sorter)
+    (extent,) = array.cells.shape
+    highest = most(extent)
+    count = number(extent, array.record, "the length of a sorted array") if highest is None else highest
+    position = elementwise(op("multiply"), cast(values, I64), 0)
+    for power in reversed(range(count.bit_length())):
+        position = _advanced(array, values, position, 1 << power, side)
+    return SymbolicArray(position.cells, position.record, is_scalar=not values.ndim)
+
+
+def _advanced(
+    array: SymbolicArray, values: SymbolicArray, position: SymbolicArray, step: int, side: str
+) -> SymbolicArray:
+    """The positions, grown by the step where the cell before the new one belongs before the value."""
+    (extent,) = array.cells.shape
+    dtype = from_numpy(np.result_type(array.dtype, values.dtype))
+    trace = current_trace()
+
+    def grown(at: tuple[Affine, ...]) -> Expr:
+        here = operand_at(position, at, I64)
+        there = Apply(op("add"), (here, Const(step, I64)), I64)
+        last = Apply(op("minimum"), (Apply(op("subtract"), (there, _ONE), I64), as_expr(extent - 1)), I64)
+        probed = gather(array.cells, [Apply(op("maximum"), (last, _ZERO), I64)])
+        before = comes_before(convert(probed, dtype), operand_at(values, at, dtype), side)
+        inside = Apply(op("less_equal"), (there, as_expr(extent)), BOOL)
+        moves = Apply(op("logical_and"), (inside, before), BOOL)
+        return Apply(op("where"), (moves, there, here), I64)
+
+    return SymbolicArray(trace.compute(values.cells.shape, I64, grown, label="position"), trace)
+
+
+def comes_before(cell: Expr, value: Expr, side: str) -> Expr:
+    """Whether a sorted cell stands before the value: a lesser one, on the right an equal one too. NaN comes
+    last."""
+    if side == "right":
+        return Apply(op("logical_not"), (comes_before(value, cell, "left"),), BOOL)
+    less = Apply(op("less"), (cell, value), BOOL)
+    if not dtype_of(value).is_float:
+        return less
+    is_nan = Apply(op("isnan"), (value,), BOOL)
+    is_number = Apply(op("logical_not"), (Apply(op("isnan"), (cell,), BOOL),), BOOL)
+    return Apply(op("logical_or"), (less, Apply(op("logical_and"), (is_nan, is_number), BOOL)), BOOL)
+
+
+@implements(np.digitize)
+def digitize(x: Any, bins: Any, right: bool = False) -> SymbolicArray:
+    edges, side = as_array(bins), "left" if right else "right"
+    require_row(edges, "object too deep for desired array")
+    later, earlier = getitem(edges, slice(1, None)), getitem(edges, slice(None, -1))
+    rises = reduce_array(op("logical_or"), elementwise(op("less"), earlier, later))
+    falls = reduce_array(op("logical_or"), elementwise(op("greater"), earlier, later))
+    is_mixed = Apply(op("logical_and"), (rises.load(()), falls.load(())), BOOL)
+    words = "bins must be monotonically increasing or decreasing"
+    current_trace().check((), lambda _: Apply(op("logical_not"), (is_mixed,), BOOL), "ValueError", words)
+    upwards = searchsorted(edges, x, side)
+    downwards = searchsorted(getitem(edges, slice(None, None, -1)), x, side)
+    count = elementwise(op("subtract"), python_int(edges.cells.shape[0], edges.record), downwards)
+    return elementwise(op("where"), falls, count, upwards)
+
+
+@implements(np.ix_)
+def ix_(*args: Any) -> tuple[SymbolicArray, ...]:
+    return tuple(_open_axis(as_array(sequence), axis, len(args)) for axis, sequence in enumerate(args))
+
+
+def _open_axis(sequence: SymbolicArray, axis: int, rank: int) -> SymbolicArray:
+    require_row(sequence, "Cross index must be 1 dimensional")
+    if sequence.element_type is BOOL:
+        (sequence,) = nonzero(sequence)
+    return insert_axes(sequence, [other for other in range(rank) if other != axis])

@@ -1,0 +1,346 @@
+"""Arrays from several arrays and parts of them: `concatenate`, `stack`, `split`, `roll`, `tile`, `repeat`.
+
+The result is a fresh tensor whose parts are written one after another.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
+from ...ir.dtype import DType
+from ...ir.index import Affine
+from ..indices.indexing import getitem, setitem
+from ..record.registry import implements, method
+from ..record.trace import current_trace, user_location
+from ..values.array import SymbolicArray
+from ..values.elementwise import as_array, cast, copy, views_of
+from ..values.extents import ONE, ZERO, agree, product, remainder, same_shape, shape_text
+from ..values.integer import number
+from ..values.layout import copy_order, joined_order
+from ..values.numbers import integer_of
+from .operands import arrays_of, axis_of, common_dtype, deliver, element_type, refuse, remapped, shape_of
+from .reshaping import flat, reshape
+from .shaping import atleast_1d, atleast_2d, atleast_3d, broadcast_to, insert_axes, moveaxis
+
+__all__ = ["concatenate", "slab", "stack", "stretch", "unwritten"]
+
+
+def unwritten(
+    shape: Sequence[Any], dtype: DType, label: str = "t", order: Sequence[int] | None = None
+) -> SymbolicArray:
+    """A fresh array whose cells hold nothing yet, its axes in memory in `order` (None: C's)."""
+    trace = current_trace()
+    return SymbolicArray(trace.window(shape, dtype, label, order), trace)
+
+
+def slab(axis: int, part: Any) -> tuple[Any, ...]:
+    """The key that takes `part` of one axis and all of the others."""
+    return (*[slice(None)] * axis, part)
+
+
+def stretch(array: SymbolicArray, axis: int, start: Affine, extent: Affine) -> SymbolicArray:
+    """The view of `extent` cells of one axis, from `start` on."""
+    shape = (*array.cells.shape[:axis], extent, *array.cells.shape[axis + 1 :])
+    return remapped(
+        array, shape, lambda position: (*position[:axis], position[axis] + start, *position[axis + 1 :])
+    )
+
+
+@implements(np.concatenate)
+def concatenate(
+    arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> SymbolicArray:
+    parts = arrays_of(arrays)
+    if not parts:
+        raise ShapeError("need at least one array to concatenate", loc=user_location(), fix="pass an array")
+    if axis is None:
+        parts, axis = [flat(part) for part in parts], 0
+    if parts[0].ndim == 0:
+        raise ShapeError(
+            "zero-dimensional arrays cannot be concatenated", loc=user_location(), fix="use np.stack"
+        )
+    along = axis_of(axis, parts[0].ndim)
+    _require_fitting(parts, along)
+    kind = element_type(dtype, common_dtype(*parts))
+    first = parts[0].cells.shape
+    length = sum((part.cells.shape[along] for part in parts), ZERO)
+    shape = (*first[:along], length, *first[along + 1 :])
+    result = unwritten(shape, kind, "joined", joined_order(views_of(parts)))
+    start = ZERO
+    for part in parts:
+        extent = part.cells.shape[along]
+        setitem(stretch(result, along, start, extent), Ellipsis, part)
+        start = start + extent
+    return deliver(result, out)
+
+
+def _require_fitting(parts: Sequence[SymbolicArray], axis: int) -> None:
+    first = parts[0]
+    for position, part in enumerate(parts[1:], 1):
+        if part.ndim != first.ndim:
+            raise ShapeError(
+                "all the input array dimensions except for the concatenation axis must match exactly, but "
+                f"the array at index 0 has {first.ndim} dimension(s) and the array at index {position} has "
+                f"{part.ndim} dimension(s)",
+                loc=user_location(),
+                fix="give the arrays the same number of dimensions",
+            )
+        for other, (one, two) in enumerate(zip(first.cells.shape, part.cells.shape, strict=True)):
+            words = (
+                "all the input array dimensions except for the concatenation axis must match exactly, "
+                f"but along dimension {other}, the array at index 0 has size {one} and the array at "
+                f"index {position} has size {two}"
+            )
+            if other != axis and not agree(one, two, words):
+                raise ShapeError(words, loc=user_location(), fix="make the other dimensions equal")
+
+
+@implements(np.stack)
+def stack(
+    arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> SymbolicArray:
+    parts = arrays_of(arrays)
+    if not parts:
+        raise ShapeError("need at least one array to stack", loc=user_location(), fix="pass an array")
+    words = "all input arrays must have the same shape"
+    if not all(same_shape(part.cells.shape, parts[0].cells.shape, words) for part in parts):
+        raise ShapeError(
+            words,
+            loc=user_location(),
+            details=tuple(shape_text(part.cells.shape) for part in parts[:8]),
+            fix="make the shapes equal",
+        )
+    along = axis_of(axis, parts[0].ndim + 1)
+    return concatenate([insert_axes(part, (along,)) for part in parts], along, out, dtype=dtype)
+
+
+def _each(function: Any, arrays: Any) -> list[SymbolicArray]:
+    return [function(array) for array in arrays]
+
+
+@implements(np.vstack)
+def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> SymbolicArray:
+    return concatenate(_each(atleast_2d, tup), 0, dtype=dtype)
+
+
+@implements(np.hstack)
+def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> SymbolicArray:
+    parts = _each(atleast_1d, tup)
+    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype)
+
+
+@implements(np.dstack)
+def dstack(tup: Any) -> SymbolicArray:
+    return concatenate(_each(atleast_3d, tup), 2)
+
+
+@implements(np.column_stack)
+def column_stack(tup: Any) -> SymbolicArray:
+    parts = [part if part.ndim > 1 else insert_axes(atleast_1d(part), (1,)) for part in arrays_of(tup)]
+    return concatenate(parts, 1)
+
+
+@implements(np.block)
+def block(arrays: Any) -> SymbolicArray:
+    depth = _depth(arrays)
+    rank = max(depth, *(leaf.ndim for leaf in _leaves(arrays)))
+    result = _block(arrays, depth, rank)
+    return copy(result) if depth == 0 else result
+
+
+def _depth(arrays: Any) -> int:
+    return 1 + _depth(arrays[0]) if isinstance(arrays, list) and arrays else 0
+
+
+def _leaves(arrays: Any) -> list[SymbolicArray]:
+    if isinstance(arrays, list):
+        return [leaf for part in arrays for leaf in _leaves(part)]
+    return [as_array(arrays)]
+
+
+def _block(arrays: Any, depth: int, rank: int) -> SymbolicArray:
+    if depth == 0:
+        leaf = as_array(arrays)
+        return insert_axes(leaf, range(rank - leaf.ndim))
+    return concatenate([_block(part, depth - 1, rank) for part in arrays], rank - depth)
+
+
+@implements(np.append)
+def append(arr: Any, values: Any, axis: Any = None) -> SymbolicArray:
+    return concatenate((as_array(arr), as_array(values)), axis)
+
+
+@implements(np.delete)
+def delete(arr: Any, obj: Any, axis: Any = None) -> SymbolicArray:
+    array = as_array(arr)
+    if axis is None:
+        array, axis = flat(array), 0
+    along = axis_of(axis, array.ndim)
+    kept = np.delete(np.arange(_length(array, along)), obj)
+    return getitem(array, slab(along, kept))
+
+
+@implements(np.insert)
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> SymbolicArray:
+    array, given = as_array(arr), as_array(values)
+    if axis is None:
+        array, axis = flat(array), 0
+    along = axis_of(axis, array.ndim)
+    given = insert_axes(given, range(array.ndim - given.ndim))
+    if not isinstance(obj, slice) and np.ndim(obj) == 0:
+        given = moveaxis(given, 0, along)
+    length = _length(array, along)
+    is_one = not isinstance(obj, slice) and np.size(obj) == 1
+    count = _length(given, along) if is_one else len(range(length)[obj] if isinstance(obj, slice) else obj)
+    try:
+        order = np.insert(np.arange(length), obj, length + np.arange(count))
+    except IndexError as error:
+        raise IndexOutOfRange(str(error), loc=user_location(), fix=f"use an index up to {length}") from None
+    room = (*array.cells.shape[:along], Affine.of(count), *array.cells.shape[along + 1 :])
+    new = cast(broadcast_to(given, room), array.element_type)
+    return getitem(concatenate((array, new), along), slab(along, order))
+
+
+def _length(array: SymbolicArray, axis: int) -> int:
+    return number(array.cells.shape[axis], array.record, "the extent of an axis that is taken apart")
+
+
+@implements(np.array_split)
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[SymbolicArray]:
+    """Views, as in NumPy."""
+    array = as_array(ary)
+    along = axis_of(axis, array.ndim)
+    if isinstance(indices_or_sections, (tuple, list, np.ndarray)):
+        bounds: list[Any] = [0, *indices_or_sections, None]
+    else:
+        size = _length(array, along)
+        sections = operator.index(indices_or_sections)
+        if sections <= 0:
+            raise ShapeError("number sections must be larger than 0.", loc=user_location(), fix="use n >= 1")
+        each, extra = divmod(size, sections)
+        bounds = [n * each + min(n, extra) for n in range(sections + 1)]
+    return [getitem(array, slab(along, slice(start, stop))) for start, stop in pairwise(bounds)]
+
+
+@implements(np.split)
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[SymbolicArray]:
+    array = as_array(ary)
+    if not isinstance(indices_or_sections, (tuple, list, np.ndarray)):
+        size = _length(array, axis_of(axis, array.ndim))
+        if indices_or_sections <= 0 or size % indices_or_sections:
+            raise ShapeError(
+                "array split does not result in an equal division",
+                loc=user_location(),
+                details=(f"{size} into {indices_or_sections}",),
+                fix="use np.array_split",
+            )
+    return array_split(array, indices_or_sections, axis)
+
+
+@implements(np.hsplit)
+def hsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
+    array = as_array(ary)
+    return split(array, indices_or_sections, 1 if array.ndim > 1 else 0)
+
+
+@implements(np.vsplit)
+def vsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
+    return split(ary, indices_or_sections, 0)
+
+
+@implements(np.dsplit)
+def dsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
+    return split(ary, indices_or_sections, 2)
+
+
+@implements("unstack")
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[SymbolicArray, ...]:
+    array = as_array(x)
+    along = axis_of(axis, array.ndim)
+    return tuple(getitem(array, (*slab(along, n), ...)) for n in range(_length(array, along)))
+
+
+@implements(np.roll)
+def roll(a: Any, shift: Any, axis: Any = None) -> SymbolicArray:
+    array = as_array(a)
+    if axis is None:
+        return reshape(roll(flat(array), shift, 0), array.cells.shape)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
+    shifted = [ZERO] * array.ndim
+    for one, by in zip(*_paired(list(axes), list(shifts)), strict=True):
+        along = axis_of(one, array.ndim)
+        shifted[along] = shifted[along] + integer_of(by, array.record)
+    choices = [_halves(by, extent) for by, extent in zip(shifted, array.cells.shape, strict=True)]
+    order = copy_order(array.cells, "K")
+    result = unwritten(array.cells.shape, array.element_type, "rolled", order)
+    for choice in itertools.product(*choices):
+        source, target = array, result
+        for along, (origin, place, extent) in enumerate(choice):
+            source, target = stretch(source, along, origin, extent), stretch(target, along, place, extent)
+        setitem(target, Ellipsis, source)
+    return result
+
+
+def _paired(axes: list[Any], shifts: list[Any]) -> tuple[list[Any], list[Any]]:
+    """One shift for each axis; one alone is repeated."""
+    count = max(len(axes), len(shifts))
+    return axes * count if len(axes) == 1 else axes, shifts * count if len(shifts) == 1 else shifts
+
+
+def _halves(shift: Affine, extent: Affine) -> list[tuple[Affine, Affine, Affine]]:
+    """The parts of a rolled axis: where each comes from, where it goes, and its extent."""
+    by = remainder(shift, extent)
+    if by == ZERO:
+        return [(ZERO, ZERO, extent)]
+    return [(ZERO, by, extent - by), (extent - by, ZERO, by)]
+
+
+@implements(np.tile)
+def tile(A: Any, reps: Any) -> SymbolicArray:  # noqa: N803
+    array = as_array(A)
+    times = shape_of(reps)
+    rank = max(array.ndim, len(times))
+    times = (*(ONE,) * (rank - len(times)), *times)
+    array = insert_axes(array, range(rank - array.ndim))
+    extents = array.cells.shape
+    shape = [product(pair) for pair in zip(extents, times, strict=True)]
+    if ZERO in extents and set(times) != {ONE}:
+        return reshape(array, tuple(shape))
+    result = unwritten(shape, array.element_type, "tiled")
+    spread = tuple(part for pair in zip(times, extents, strict=True) for part in pair)
+    setitem(reshape(result, spread), Ellipsis, insert_axes(array, range(0, 2 * rank, 2)))
+    return result
+
+
+@implements(np.repeat)
+@method("repeat")
+def repeat(a: Any, repeats: Any, axis: Any = None) -> SymbolicArray:
+    array = atleast_1d(a)
+    if axis is None:
+        array, axis = flat(array), 0
+    along = axis_of(axis, array.ndim)
+    if type(repeats) is SymbolicArray:
+        raise UnsupportedError(
+            "np.repeat with counts that are traced gives an array whose shape depends on values",
+            loc=user_location(),
+            fix="give the counts as integers, or name the argument in static_argnames",
+        )
+    counts = np.asarray(repeats)
+    if counts.size != 1:
+        return getitem(array, slab(along, np.repeat(np.arange(_length(array, along)), counts)))
+    count = int(counts.reshape(())[()])
+    refuse("np.repeat", "use a count >= 0", repeats=None if count >= 0 else count)
+    shape = array.cells.shape
+    result = unwritten((*shape[:along], shape[along] * count, *shape[along + 1 :]), array.element_type, "t")
+    if ZERO not in result.cells.shape:
+        apart = reshape(result, (*shape[: along + 1], count, *shape[along + 1 :]))
+        setitem(apart, Ellipsis, insert_axes(array, (along + 1,)))
+    return result

@@ -1,0 +1,109 @@
+"""Methods of ndarray that belong to no other feature: conversion, copying, filling, Python scalars."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...errors import DTypeError, ShapeError, UnsupportedError
+from ...ir.dtype import BOOL, F64, I64, DType, from_numpy
+from ...ir.expr import Expr
+from ...ir.index import Affine
+from ..indices.indexing import getitem, setitem
+from ..record.registry import method
+from ..record.trace import current_trace, user_location
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import as_operand, cast, convert, copy
+from ..values.extents import ONE, agree
+from ..values.layout import is_laid_out
+from .reshaping import flat
+
+__all__ = ["astype", "fill", "item"]
+
+
+@method("astype")
+def astype(
+    self: SymbolicArray,
+    dtype: Any,
+    order: str = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> SymbolicArray:
+    """The array converted; a copy, unless `copy=False` and it has the dtype already."""
+    target = np.dtype(dtype)
+    if not np.can_cast(self.dtype, target, casting):  # type: ignore[arg-type]
+        raise DTypeError(
+            f"Cannot cast array data from {self.dtype!r} to {target!r} according to the rule '{casting}'",
+            loc=user_location(),
+            details=(describe(self),),
+            fix="use casting='unsafe' (the default)",
+        )
+    kind = from_numpy(target)
+    if not copy and kind is self.element_type and is_laid_out(self.cells, order):
+        return self
+    return cast(self, kind, order)
+
+
+@method("copy")
+def copied(self: SymbolicArray, order: str = "C") -> SymbolicArray:
+    """A fresh array with the same cells."""
+    return copy(self, order)
+
+
+@method("fill")
+def fill(self: SymbolicArray, value: Any) -> None:
+    """Write one number into every cell."""
+    setitem(self, Ellipsis, value)
+
+
+@method("item")
+def item(self: SymbolicArray, *position: Any) -> SymbolicArray:
+    """The only element, or the one at `position`, as a Python scalar."""
+    trace = current_trace()
+    as_operand(self, trace)
+    if len(position) == 1 and isinstance(position[0], tuple):
+        position = position[0]
+    if len(position) not in (0, 1, self.ndim):
+        raise ShapeError(
+            "incorrect number of indices for array", loc=user_location(), details=(describe(self),)
+        )
+    words = "can only convert an array of size 1 to a Python scalar"
+    if not position and not all(agree(extent, ONE, words) for extent in self.cells.shape):
+        raise UnsupportedError(
+            words,
+            loc=user_location(),
+            details=(describe(self),),
+            fix="give the position: x.item(i, j)",
+        )
+    if len(position) == 1:
+        element = getitem(flat(self), position)
+    else:
+        element = getitem(self, position or (0,) * self.ndim)
+    weak, kind = _python_type(self.element_type)
+
+    def cell(_: tuple[Affine, ...]) -> Expr:
+        return convert(element.load(()), kind)
+
+    return SymbolicArray(trace.compute((), kind, cell), trace, weak=weak)
+
+
+def _python_type(dtype: DType) -> tuple[type[bool] | type[int] | type[float], DType]:
+    if dtype is BOOL:
+        return bool, BOOL
+    if dtype.is_float:
+        return float, F64
+    if dtype.name == "uint64":
+        raise UnsupportedError(
+            "a uint64 as a Python int may exceed the 64-bit integers of a jitted function",
+            loc=user_location(),
+            fix="use x.astype(np.int64).item()",
+        )
+    return int, I64
+
+
+@method("tolist", "tobytes", "tofile", "dump", "dumps")
+def outside_only(self: SymbolicArray, *args: Any, **kwargs: Any) -> NoReturn:
+    """Methods that hand the numbers to Python."""
+    self.__array__()

@@ -1,0 +1,114 @@
+"""`np.linalg.norm` and its kin: the norms that need no decomposition, in NumPy's own steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import ShapeError, UnsupportedError
+from ...ir.dtype import F64
+from ...ir.ops import op
+from ..record.registry import implements
+from ..record.trace import user_location
+from ..values.array import SymbolicArray
+from ..values.elementwise import as_array, cast, elementwise
+from .contractions import contract, dot
+from .operands import axes_of
+from .reductions import reduce_array
+from .reshaping import flat, ravel
+from .shaping import insert_axes
+
+__all__ = ["norm"]
+
+
+@implements(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> SymbolicArray:
+    array = as_array(x)
+    if not array.element_type.is_float:
+        array = cast(array, F64)
+    if axis is None and (
+        ord is None or (ord in ("f", "fro") and array.ndim == 2) or (ord == 2 and array.ndim == 1)
+    ):
+        result = elementwise(op("sqrt"), _squares(array))
+        return insert_axes(result, range(array.ndim)) if keepdims else result
+    axes = axes_of(axis, array.ndim)
+    if len(axes) == 1:
+        return _vector_norm(array, ord, axes, keepdims)
+    if len(axes) == 2:
+        return _matrix_norm(array, ord, axes, keepdims)
+    raise ShapeError(
+        "Improper number of dimensions to norm.", loc=user_location(), fix="pass axis= with one or two axes"
+    )
+
+
+@implements(np.linalg.vector_norm)
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> SymbolicArray:
+    array = as_array(x)
+    if axis is not None and not isinstance(axis, tuple):
+        return norm(array, ord, axis, keepdims)
+    if axis is None:
+        result = norm(flat(array), ord)
+        return insert_axes(result, range(array.ndim)) if keepdims else result
+    raise UnsupportedError(
+        "np.linalg.vector_norm over several axes is not supported",
+        loc=user_location(),
+        fix="reshape the axes into one first",
+    )
+
+
+@implements(np.linalg.matrix_norm)
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> SymbolicArray:
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+def _squares(array: SymbolicArray) -> SymbolicArray:
+    """The sum of the squares of all cells."""
+    if all(extent.is_constant for extent in array.cells.shape):
+        cells = ravel(array, "K")
+        return dot(cells, cells)
+    labels = range(array.ndim)
+    return contract((array, array), (labels, labels), (), array.element_type)
+
+
+def _vector_norm(array: SymbolicArray, ord: Any, axes: tuple[int, ...], keepdims: bool) -> SymbolicArray:
+    sizes = elementwise(op("absolute"), array)
+    if ord is None or ord == 2:
+        squares = elementwise(op("multiply"), array, array)
+        return elementwise(op("sqrt"), reduce_array(op("add"), squares, axes, keepdims=keepdims))
+    if ord == np.inf:
+        return reduce_array(op("maximum"), sizes, axes, keepdims=keepdims)
+    if ord == -np.inf:
+        return reduce_array(op("minimum"), sizes, axes, keepdims=keepdims)
+    if ord == 0:
+        nonzero = cast(elementwise(op("not_equal"), array, 0), array.element_type)
+        return reduce_array(op("add"), nonzero, axes, keepdims=keepdims)
+    if ord == 1:
+        return reduce_array(op("add"), sizes, axes, keepdims=keepdims)
+    if isinstance(ord, str):
+        raise ShapeError(
+            f"Invalid norm order '{ord}' for vectors", loc=user_location(), fix="use a number as ord="
+        )
+    powers = elementwise(op("power"), sizes, ord)
+    total = reduce_array(op("add"), powers, axes, keepdims=keepdims)
+    return elementwise(op("power"), total, 1.0 / ord)
+
+
+def _matrix_norm(array: SymbolicArray, ord: Any, axes: tuple[int, ...], keepdims: bool) -> SymbolicArray:
+    rows, columns = axes
+    sizes = elementwise(op("absolute"), array)
+    if ord in (None, "f", "fro"):
+        squares = elementwise(op("multiply"), array, array)
+        result = elementwise(op("sqrt"), reduce_array(op("add"), squares, axes))
+    elif ord in (1, -1, np.inf, -np.inf):
+        summed, chosen = (rows, columns) if abs(ord) == 1 else (columns, rows)
+        total = reduce_array(op("add"), sizes, summed, keepdims=True)
+        kept = reduce_array(op("maximum" if ord > 0 else "minimum"), total, (summed, chosen))
+        result = kept
+    else:
+        raise UnsupportedError(
+            f"np.linalg.norm with ord={ord!r} of a matrix needs its singular values, which is not supported",
+            loc=user_location(),
+            fix="use ord=None, 'fro', 1 or inf",
+        )
+    return insert_axes(result, axes) if keepdims else result

@@ -1,0 +1,192 @@
+"""What NumPy's functions take and give: arrays in any guise, axes, shapes, `out=`, and the options that
+are not traced. Mistakes raise NumPy's exception at the user's line."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
+from ...ir.dtype import DType, from_numpy
+from ...ir.index import Affine, Symbol, affine
+from ..indices.indexing import setitem
+from ..record.trace import current_trace, user_location
+from ..record.view import View
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import as_array, as_operand
+from ..values.extents import require_at_least, same_shape, shape_text
+from ..values.numbers import integer_of
+
+__all__ = [
+    "AxisError",
+    "arrays_of",
+    "axes_of",
+    "axis_of",
+    "common_dtype",
+    "deliver",
+    "element_type",
+    "is_given",
+    "is_true",
+    "kind_of",
+    "reduced_axes",
+    "refuse",
+    "remapped",
+    "require_cast",
+    "require_row",
+    "result_of",
+    "shape_of",
+]
+
+
+class AxisError(IndexOutOfRange, np.exceptions.AxisError):
+    """An axis that the array does not have."""
+
+
+def arrays_of(values: Iterable[Any]) -> list[SymbolicArray]:
+    return [as_array(value) for value in values]
+
+
+def result_of(view: View) -> SymbolicArray:
+    """The result of a function that gives a NumPy scalar where no axes are left."""
+    return SymbolicArray(view, current_trace(), is_scalar=view.rank == 0)
+
+
+def is_given(option: Any) -> bool:
+    """Whether an option was passed: neither None nor NumPy's mark for absence."""
+    return option is not None and option is not np._NoValue
+
+
+def is_true(flag: Any) -> bool:
+    """A boolean option that may be absent."""
+    return is_given(flag) and bool(flag)
+
+
+def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
+    """One axis, counted from the front."""
+    number = operator.index(axis)
+    if not -ndim <= number < ndim:
+        raise AxisError(
+            f"{name} {number} is out of bounds for array of dimension {ndim}",
+            loc=user_location(),
+            fix=f"use an axis from {-ndim} to {ndim - 1}" if ndim else "use axis=None",
+        )
+    return number % ndim
+
+
+def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
+    """Distinct axes in the order given; None means all of them."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(axis_of(one, ndim, name) for one in given)
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"duplicate value in '{name}'", loc=user_location(), fix="name each axis once")
+    return axes
+
+
+def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes of a reduction; NumPy lets axis 0 or -1 stand for none where there are none."""
+    return () if ndim == 0 and axis in (0, -1) else axes_of(axis, ndim)
+
+
+def shape_of(shape: Any) -> tuple[Affine, ...]:
+    """A shape given as an integer or as a sequence of them."""
+    extents = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
+    return tuple(_extent_of(extent) for extent in extents)
+
+
+def _extent_of(value: Any) -> Affine:
+    extent = integer_of(value, current_trace())
+    words = "negative dimensions are not allowed"
+    if not require_at_least(extent, 0, "ValueError", words):
+        raise ShapeError(words, loc=user_location(), fix="use sizes >= 0")
+    return extent
+
+
+def element_type(dtype: Any, default: DType) -> DType:
+    """The row of a `dtype=` argument."""
+    return from_numpy(dtype) if is_given(dtype) else default
+
+
+def common_dtype(*operands: Any) -> DType:
+    """NumPy's `result_type` of operands, in which Python scalars are weak."""
+    return from_numpy(np.result_type(*(kind_of(as_operand(operand)) for operand in operands)))
+
+
+def kind_of(operand: Any) -> Any:
+    """What `np.result_type` takes for an operand: an array's dtype, a number for a Python scalar."""
+    if type(operand) is not SymbolicArray:
+        return operand
+    return operand.dtype if operand.weak is None else operand.weak(0)
+
+
+def refuse(function: str, fix: str, **options: Any) -> None:
+    """Raise UnsupportedError for the first of these options that was passed."""
+    for name, value in options.items():
+        if is_given(value):
+            raise UnsupportedError(
+                f"{function} with {name}={value!r} is not supported in a jitted function",
+                loc=user_location(),
+                fix=fix,
+            )
+
+
+def require_cast(array: SymbolicArray, dtype: Any, rule: str) -> None:
+    """Raises DTypeError, with NumPy's words, where the array may not become one of `dtype` by the rule."""
+    target = np.dtype(dtype)
+    if not np.can_cast(array.dtype, target, rule):  # type: ignore[arg-type]
+        raise DTypeError(
+            f"Cannot cast array data from {array.dtype!r} to {target!r} according to the rule '{rule}'",
+            loc=user_location(),
+            details=(describe(array),),
+            fix=f"convert it with .astype(np.{target})",
+        )
+
+
+def require_row(array: SymbolicArray, words: str) -> None:
+    """Raises ShapeError, with NumPy's words, for an array that has not one axis."""
+    if array.ndim != 1:
+        details = (describe(array),)
+        raise ShapeError(
+            words, loc=user_location(), details=details, fix="pass an array of one axis: x.ravel()"
+        )
+
+
+def remapped(
+    array: SymbolicArray,
+    shape: Sequence[Any],
+    position: Callable[[tuple[Affine, ...]], Sequence[Any]],
+) -> SymbolicArray:
+    """The view of `shape` whose cell `p` is the array's cell `position(p)`."""
+    symbols = tuple(Symbol("i") for _ in shape)
+    return SymbolicArray(array.shown().remap(shape, symbols, position(affine(symbols))), array.record)
+
+
+def deliver(result: SymbolicArray, out: Any) -> SymbolicArray:
+    """The result, written into `out=` if one is given, by NumPy's rules of shape and casting."""
+    if isinstance(out, tuple):
+        (out,) = out
+    if not is_given(out):
+        return result
+    target = as_array(out)
+    shapes = target.cells.shape, result.cells.shape
+    words = "output array has shape {}, the result has shape {}".format(*map(shape_text, shapes))
+    if not same_shape(*shapes, words):
+        raise ShapeError(
+            words,
+            loc=user_location(),
+            details=(describe(target),),
+            fix="pass an out= array of the result's shape",
+        )
+    if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+        raise DTypeError(
+            f"Cannot cast output from {result.dtype!r} to {target.dtype!r} with casting rule 'same_kind'",
+            loc=user_location(),
+            details=(describe(target),),
+            fix="pass an out= array of the result's dtype",
+        )
+    setitem(target, Ellipsis, result)
+    return target

@@ -1,0 +1,173 @@
+"""`argmax` and `argmin`: where the greatest or the least value stands first; and `unravel_index`.
+
+One pass finds the value, another the first position that holds it. Along a long axis the first pass keeps
+the value of every block, so that the second reads the blocks' values and one block only.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...ir.dtype import BOOL, I32, I64
+from ...ir.expr import Apply, Cast, Const, Expr, Index
+from ...ir.index import Affine, Symbol, affine, row_major_strides
+from ...ir.ops import Op, op
+from ..indices.gathering import gather
+from ..indices.indexing import getitem
+from ..record.registry import implements, method
+from ..record.trace import Body, current_trace, user_location
+from ..record.view import View
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import as_array, cast, elementwise, operand_at
+from ..values.extents import ZERO, is_at_least, numbers, product, require_at_least
+from ..values.integer import number, python_int
+from .operands import deliver, is_true, reduced_axes, refuse, result_of, shape_of
+from .reductions import accumulate_over
+from .reshaping import ravel
+from .shaping import insert_axes
+
+__all__ = ["argmax", "argmin"]
+
+BLOCK = 512
+"""How many cells have one value kept for them. The positions of 1000000 float32 cells take 0.30 ms
+without blocks and 0.08 ms with them."""
+
+MANY = 16 * BLOCK
+"""From how many cells on blocks pay."""
+
+NOWHERE = int(np.iinfo(np.int32).max)
+"""A position behind all others. Those of more cells are found block by block, so that 32 bits do."""
+
+
+@implements(np.argmax)
+@method("argmax")
+def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> SymbolicArray:
+    return _first_position(op("maximum"), as_array(a), axis, out, keepdims)
+
+
+@implements(np.argmin)
+@method("argmin")
+def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> SymbolicArray:
+    return _first_position(op("minimum"), as_array(a), axis, out, keepdims)
+
+
+def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, keepdims: Any) -> SymbolicArray:
+    """The least position where the array equals its extreme, or is NaN if any cell is."""
+    axes = reduced_axes(None if axis is None else operator.index(axis), array.ndim)
+    name = "argmax" if operation is op("maximum") else "argmin"
+    words = f"attempt to get {name} of an empty sequence"
+    extents = [array.cells.shape[one] for one in axes]
+    if not all(require_at_least(extent, 1, "ValueError", words) for extent in extents):
+        raise ShapeError(words, loc=user_location(), details=(describe(array),))
+    count = product(extents)
+    if not is_at_least(NOWHERE - count, 0):
+        count = Affine.of(number(count, array.record, f"of how many cells {name} is taken"))
+    is_long = count.is_constant and count.offset >= MANY
+    flat = ravel(array) if is_long and len(axes) > 1 else array
+    over = (0,) if flat is not array else axes
+    kept = [one for one in range(flat.ndim) if one not in over]
+    moved = SymbolicArray(flat.cells.transpose((*kept, *over)), flat.record)
+    if is_long:
+        result = _by_blocks(operation, moved)
+    else:
+        result = _search(moved, accumulate_over(operation, flat, over, flat.element_type), NOWHERE)
+    result = result_of(result.cells)
+    return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)
+
+
+@implements(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[SymbolicArray, ...]:
+    """The positions along each axis of those counted through all of them."""
+    refuse("np.unravel_index", "use order='C' or 'F'", order=None if order in ("C", "F") else order)
+    extents = shape_of(shape)
+    size = product(extents)
+    words = f"index is out of bounds for array with size {size}"
+    rest = as_array(indices)
+    for relation, limit in (("greater_equal", ZERO), ("less", size)):
+        inside = elementwise(op(relation), rest, python_int(limit, rest.record))
+        rest.record.check(inside.cells.shape, inside.load, "ValueError", words)
+    found = []
+    for extent in extents if order == "F" else reversed(extents):
+        by = python_int(extent, rest.record)
+        found.append(_counted(elementwise(op("remainder"), rest, by)))
+        rest = elementwise(op("floor_divide"), rest, by)
+    return tuple(found if order == "F" else reversed(found))
+
+
+def _counted(positions: SymbolicArray) -> SymbolicArray:
+    return positions if positions.element_type is I64 else cast(positions, I64)
+
+
+def _search(array: SymbolicArray, value: SymbolicArray, otherwise: int) -> SymbolicArray:
+    """The first position, among the axes that `value` lacks, where `array` has the value."""
+    rank = value.ndim
+    first, *rest = array.cells.shape[rank:]
+    known = numbers(rest, "an extent of what is searched")
+    strides = row_major_strides((first, *affine(known)))
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        linear = Affine.of(0)
+        for index, stride in zip(position[rank:], strides, strict=True):
+            linear = linear + index * stride.constant
+        found = operand_at(array, position, array.element_type)
+        return _position_if_found(found, value, position[:rank], linear, otherwise)
+
+    return _least(cell, value, array.cells.shape[rank:], otherwise)
+
+
+def _by_blocks(operation: Op, array: SymbolicArray) -> SymbolicArray:
+    """The first position along the last axis. What does not fill a block is looked for in the last
+    `BLOCK` cells, of which those of the block before are known not to have the value."""
+    count = array.cells.shape[-1].constant
+    trace, dtype, last = current_trace(), array.element_type, array.ndim - 1
+    blocks = count // BLOCK
+    whole = _split(array.cells, blocks)
+    extremes = accumulate_over(operation, SymbolicArray(whole, trace), (last + 1,), dtype)
+    best = accumulate_over(operation, extremes, (last,), dtype)
+    if count % BLOCK:
+        rest = getitem(array, (..., slice(blocks * BLOCK, None)))
+        best = elementwise(operation, best, accumulate_over(operation, rest, (last,), dtype))
+    block = _search(extremes, best, blocks)
+    start = elementwise(op("minimum"), elementwise(op("multiply"), block, BLOCK), count - BLOCK)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        *outer, inside = position
+        first = operand_at(start, outer, I64)
+        place: Expr = Apply(op("add"), (first, Index(inside)), I64)
+        return _position_if_found(
+            gather(array.cells, [*map(Index, outer), place]), best, outer, inside, NOWHERE
+        )
+
+    return elementwise(op("add"), start, _least(cell, best, affine((BLOCK,)), NOWHERE))
+
+
+def _split(cells: View, blocks: int) -> View:
+    """The whole blocks of the last axis, as two axes."""
+    *outer, _ = cells.shape
+    symbols = tuple(Symbol("i") for _ in range(cells.rank + 1))
+    *before, block, inside = affine(symbols)
+    return cells.remap((*outer, blocks, BLOCK), symbols, (*before, block * BLOCK + inside))
+
+
+def _least(cell: Body, like: SymbolicArray, over: Sequence[Affine], otherwise: int) -> SymbolicArray:
+    trace = current_trace()
+    initial = Const(otherwise, I32)
+    view = trace.compute(
+        like.cells.shape, I32, cell, label="position", over=over, accum=op("minimum"), initial=initial
+    )
+    return cast(SymbolicArray(view, trace), I64)
+
+
+def _position_if_found(
+    found: Expr, value: SymbolicArray, at: Sequence[Affine], position: Affine, otherwise: int
+) -> Expr:
+    wanted = operand_at(value, at, value.element_type)
+    hit: Expr = Apply(op("equal"), (found, wanted), BOOL)
+    if value.element_type.is_float:
+        hit = Apply(op("logical_or"), (hit, Apply(op("isnan"), (found,), BOOL)), BOOL)
+    return Apply(op("where"), (hit, Cast(Index(position), I32), Const(otherwise, I32)), I32)

@@ -1,0 +1,61 @@
+"""What NumPy tells of an array without looking at its numbers: its shape, its dtype, that it is real."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.ops import op
+from ..record.registry import implements, method
+from ..values.array import SymbolicArray
+from ..values.elementwise import as_array, elementwise
+from ..values.extents import product
+from ..values.integer import python_int
+from .operands import axes_of, kind_of
+
+__all__ = ["ndim", "result_type", "shape", "size"]
+
+
+@implements(np.shape)
+def shape(a: Any) -> tuple[int, ...]:
+    return as_array(a).shape
+
+
+@implements(np.ndim)
+def ndim(a: Any) -> int:
+    return as_array(a).ndim
+
+
+@implements(np.size)
+def size(a: Any, axis: Any = None) -> int:
+    array = as_array(a)
+    count = product(array.cells.shape[one] for one in axes_of(axis, array.ndim))
+    return python_int(count, array.record)  # type: ignore[return-value]
+
+
+@implements(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    return np.result_type(*map(kind_of, arrays_and_dtypes))
+
+
+@implements(np.real)
+@method("conj", "conjugate")
+def real(val: Any) -> SymbolicArray:
+    """The value itself: every supported dtype is real."""
+    return as_array(val)
+
+
+@implements(np.conjugate)
+def conjugate(x: Any, /, out: Any = None) -> SymbolicArray:
+    return elementwise(op("positive"), x, out=out)
+
+
+@implements(np.iscomplexobj)
+def iscomplexobj(x: Any) -> bool:
+    return False
+
+
+@implements(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    return True

@@ -1,0 +1,205 @@
+"""What sorted cells tell: medians, quantiles, partitions, distinct values; NumPy programs over `np.sort`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import ShapeError
+from ..indices.indexing import require_assignable, setitem
+from ..record.registry import implements, method
+from ..record.trace import current_trace, user_location
+from ..values.array import SymbolicArray
+from ..values.elementwise import as_array
+from ..values.integer import number
+from .adopted import numpy_program
+from .operands import axes_of, deliver, refuse
+from .sorting import argsort, sort
+
+__all__: list[str] = []
+
+_LINEAR = "use method='linear', without weights"
+
+
+@implements(np.partition)
+def partition(
+    a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+) -> SymbolicArray:
+    """Sorted wholly, which is one of the orders that NumPy allows."""
+    return sort(a, axis, order=order)
+
+
+@implements(np.argpartition)
+@method("argpartition")
+def argpartition(
+    a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+) -> SymbolicArray:
+    return argsort(a, axis, order=order)
+
+
+@method("partition")
+def partition_in_place(
+    self: SymbolicArray, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+) -> None:
+    require_assignable(self)
+    setitem(self, Ellipsis, sort(self, axis, order=order))
+
+
+@implements(np.lexsort)
+@numpy_program
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """By the last key; where that is equal, by the one before it, and so on."""
+    first, *others = keys
+    order = np.argsort(first, axis)
+    for key in others:
+        again = np.argsort(np.take_along_axis(key, order, axis), axis)
+        order = np.take_along_axis(order, again, axis)
+    return order
+
+
+@implements(np.unique)
+@numpy_program
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+) -> Any:
+    refuse("np.unique", "make the array flat", axis=axis)
+    cells = np.ravel(ar)
+    order = np.argsort(cells)
+    cells = cells[order]
+    is_new = np.ones(cells.shape, bool)
+    is_new[1:] = cells[1:] != cells[:-1]
+    if equal_nan and cells.dtype.kind == "f":
+        is_new[1:] &= cells[:-1] == cells[:-1]
+    results = [cells[is_new]]
+    if return_index:
+        results.append(order[is_new])
+    if return_inverse:
+        inverse = np.empty(cells.shape, np.intp)
+        inverse[order] = np.cumsum(is_new) - 1
+        results.append(inverse.reshape(np.shape(ar)))
+    if return_counts:
+        counts = np.zeros(cells.shape, np.intp)
+        np.add.at(counts, np.cumsum(is_new) - 1, 1)
+        results.append(counts[: is_new.sum()])
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+@implements(np.median)
+def median(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Any:
+    return deliver(_median(a, axis, keepdims), out)
+
+
+@numpy_program
+def _median(a: Any, axis: Any, keepdims: bool) -> Any:
+    cells: Any = np.sort(_in_rows(a, axis))
+    count = _count(cells, "the number of values of a median")
+    if count == 0:
+        return _kept(np.mean(cells, axis=-1), a, axis, keepdims)
+    middle = np.mean(cells[..., (count - 1) // 2 : count // 2 + 1], axis=-1)
+    return _kept(_nan_if_last(middle, cells), a, axis, keepdims)
+
+
+@implements(np.quantile)
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    fractions = _fractions(q, 1, "Quantiles must be in the range [0, 1]")
+    refuse("np.quantile", _LINEAR, weights=weights, method=None if method == "linear" else method)
+    return deliver(_quantiles(a, fractions, type(q) in (int, float), axis, keepdims), out)
+
+
+@implements(np.percentile)
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    fractions = _fractions(q, 100, "Percentiles must be in the range [0, 100]")
+    refuse("np.percentile", _LINEAR, weights=weights, method=None if method == "linear" else method)
+    return deliver(_quantiles(a, fractions, type(q) in (int, float), axis, keepdims), out)
+
+
+def _fractions(q: Any, whole: int, words: str) -> np.ndarray:
+    """Which quantiles are wanted: numbers known while tracing."""
+    known = current_trace().known(q.cells) if type(q) is SymbolicArray else None
+    fractions = np.asarray(q if known is None else known) / whole
+    if not np.all((fractions >= 0) & (fractions <= 1)):
+        raise ShapeError(words, loc=user_location(), fix=f"use numbers from 0 to {whole}")
+    return fractions
+
+
+@numpy_program
+def _quantiles(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool) -> Any:
+    cells: Any = np.sort(_in_rows(a, axis))
+    before, after, part = _neighbours(fractions, _count(cells, "the number of values of a quantile"))
+    weight = float(part) if is_weak else part
+    low, high = cells[..., before], cells[..., after]
+    step = high - low
+    between = np.where(np.greater_equal(weight, 0.5), high - step * (1 - weight), low + step * weight)
+    rank = np.ndim(fractions)
+    if rank:
+        between = np.moveaxis(between, list(range(-rank, 0)), list(range(rank)))
+    return _kept(_nan_if_last(between, cells), a, axis, keepdims)
+
+
+def _neighbours(fractions: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Between which sorted cells each quantile lies, and how far on."""
+    places = (count - 1) * fractions
+    before = np.floor(places)
+    is_last = places >= count - 1
+    before, after = np.where(is_last, -1, before), np.where(is_last, -1, before + 1)
+    return before.astype(np.intp), after.astype(np.intp), np.asarray(places - before)
+
+
+def _in_rows(a: Any, axis: Any) -> Any:
+    """The array with the axes of a reduction made one, the last."""
+    array = as_array(a)
+    axes = axes_of(axis, array.ndim)
+    kept = [one for one in range(array.ndim) if one not in axes]
+    moved: Any = array.transpose(*kept, *axes)
+    return moved.reshape(*(array.shape[one] for one in kept), -1)
+
+
+def _kept(result: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+    """The result, with the reduced axes kept as ones if so wanted."""
+    if not keepdims:
+        return result
+    array = as_array(a)
+    axes = axes_of(axis, array.ndim)
+    first = result.ndim - (array.ndim - len(axes))
+    return np.expand_dims(result, tuple(first + one for one in axes))
+
+
+def _count(cells: SymbolicArray, purpose: str) -> int:
+    return number(cells.cells.shape[-1], cells.record, purpose)
+
+
+@numpy_program
+def _nan_if_last(result: Any, cells: Any) -> Any:
+    """NaN where the greatest cell of a row is: NaN comes last."""
+    if cells.dtype.kind == "f":
+        result = np.where(np.isnan(cells[..., -1]), cells.dtype.type(np.nan), result)
+    return result[()]

@@ -1,0 +1,274 @@
+"""Reductions over axes: `sum`, `prod`, `min`, `max`, `any`, `all`, `count_nonzero` and
+`ufunc.reduce`. Each is one Assign with an accumulating op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import ShapeError, UnsupportedError
+from ...ir.dtype import BOOL, I64, DType, Kind, from_numpy
+from ...ir.expr import Apply, Const, Expr, constant
+from ...ir.index import Affine
+from ...ir.ops import OPS, Op, op
+from ..indices.masked import before_selection
+from ..record.registry import implements, method, ufunc_method
+from ..record.trace import Body, current_trace, user_location
+from ..record.view import View
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import (
+    as_array,
+    as_operand,
+    broadcast_view,
+    broadcasts_to,
+    cast,
+    convert,
+    operand_at,
+)
+from ..values.extents import require_at_least, shape_text
+from ..values.layout import kept_order
+from .operands import deliver, element_type, is_given, is_true, reduced_axes, result_of
+from .shaping import insert_axes
+
+__all__ = ["accumulate_over", "reduce_array", "summing_dtype"]
+
+_WIDENED = (op("add"), op("multiply"))
+_EXTREMES = ("minimum", "maximum", "fmin", "fmax")
+# NumPy 2.2 and earlier count all of an array as a Python int.
+_COUNTS_IN_PYTHON = type(np.count_nonzero(np.zeros(1))) is int
+_TRUTH = ("logical_and", "logical_or", "logical_xor")
+
+
+def summing_dtype(dtype: DType) -> DType:
+    """NumPy sums and multiplies bools and small integers in 64 bits."""
+    if dtype.kind is Kind.UINT:
+        return from_numpy(np.uint64)
+    return I64 if dtype.kind in (Kind.BOOL, Kind.INT) else dtype
+
+
+def accumulate_over(
+    operation: Op,
+    array: SymbolicArray,
+    axes: tuple[int, ...],
+    dtype: DType,
+    *,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    """The array with `axes` combined by `operation`, computed in `dtype`; a scalar when none are left."""
+    memory = kept_order(array.ndim, [array.cells])
+    kept = tuple(axis for axis in memory if axis not in axes)
+    order = (*kept, *(axis for axis in memory if axis in axes))
+    neutral = _neutral(operation, dtype)
+    has_initial = is_given(initial)
+    if operation.name in _EXTREMES and not has_initial:
+        _require_cells(operation, array, axes, where)
+    start = operand_at(as_operand(initial), (), dtype) if has_initial else _start(operation, dtype)
+    selected = before_selection(array.cells, array.record) if where is True and axes else None
+    if selected is not None:
+        return _over_selected(operation, *selected, neutral, start)
+    mask = None
+    if where is not True:
+        given = as_array(where)
+        words = f"where= of shape {shape_text(given.cells.shape)} does not broadcast to the array"
+        if not broadcasts_to(given.cells.shape, array.cells.shape, words):
+            raise ShapeError(words, loc=user_location(), details=(describe(array),), fix="fit the mask to it")
+        mask = SymbolicArray(broadcast_view(given.cells, array.cells.shape).transpose(order), given.record)
+    moved = SymbolicArray(array.cells.transpose(order), array.record)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        value = operand_at(moved, position, dtype)
+        if mask is None:
+            return value
+        return Apply(op("where"), (operand_at(mask, position, BOOL), value, neutral), dtype)
+
+    view = current_trace().compute(
+        moved.cells.shape[: len(kept)],
+        dtype,
+        cell,
+        label=operation.name,
+        over=moved.cells.shape[len(kept) :],
+        accum=operation,
+        initial=start,
+    )
+    return result_of(view.transpose([kept.index(axis) for axis in sorted(kept)]))
+
+
+def _over_selected(operation: Op, mask: View, value: Body, neutral: Const, start: Expr) -> SymbolicArray:
+    """The values combined where the mask holds, without collecting them."""
+    dtype, order = neutral.dtype, kept_order(mask.rank, [mask])
+    axes = [order.index(axis) for axis in range(mask.rank)]
+
+    def cell(at: tuple[Affine, ...]) -> Expr:
+        position = tuple(at[axis] for axis in axes)
+        return Apply(op("where"), (mask.load(position), convert(value(position), dtype), neutral), dtype)
+
+    extents = [mask.shape[axis] for axis in order]
+    trace = current_trace()
+    return result_of(
+        trace.compute((), dtype, cell, label=operation.name, over=extents, accum=operation, initial=start)
+    )
+
+
+def _neutral(operation: Op, dtype: DType) -> Const:
+    if operation.identity is None:
+        raise UnsupportedError(
+            f"np.{operation.ufunc or operation.name}.reduce is not supported in a jitted function",
+            loc=user_location(),
+            fix="reduce with add, multiply, minimum, maximum, logical_* or bitwise_*",
+        )
+    return constant(operation.identity(dtype), dtype)
+
+
+def _start(operation: Op, dtype: DType) -> Const:
+    """What NumPy starts from: the neutral element, but sums of floats from 0.0, not -0.0."""
+    return constant(0, dtype) if operation is op("add") else _neutral(operation, dtype)
+
+
+def _require_cells(operation: Op, array: SymbolicArray, axes: tuple[int, ...], where: Any) -> None:
+    """The least and the greatest of nothing are undefined. Raises ShapeError with NumPy's words."""
+    if where is not True:
+        raise ShapeError(
+            f"reduction operation '{operation.name}' does not have an identity, so to use a where mask "
+            "one has to specify 'initial'",
+            loc=user_location(),
+            fix="pass initial=",
+        )
+    words = f"zero-size array to reduction operation {operation.name} which has no identity"
+    if not all(require_at_least(array.cells.shape[axis], 1, "ValueError", words) for axis in axes):
+        raise ShapeError(
+            words,
+            loc=user_location(),
+            details=(describe(array),),
+            fix="pass initial=",
+        )
+
+
+def reduce_array(
+    operation: Op,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    """`ufunc.reduce` with NumPy's rules for the dtype it computes in."""
+    array = as_array(a)
+    axes = reduced_axes(axis, array.ndim)
+    computed = element_type(dtype, _default_dtype(operation, array.element_type, out))
+    where = True if where is np._NoValue else where
+    result = accumulate_over(operation, array, axes, computed, initial=initial, where=where)
+    if is_true(keepdims):
+        result = insert_axes(result, axes)
+    return deliver(result, out)
+
+
+def _default_dtype(operation: Op, dtype: DType, out: Any) -> DType:
+    if operation.name in _TRUTH:
+        return BOOL
+    target = out[0] if isinstance(out, tuple) else out
+    if target is not None and target is not np._NoValue:
+        return from_numpy(np.result_type(dtype.numpy, target.dtype))
+    return summing_dtype(dtype) if operation in _WIDENED else dtype
+
+
+@ufunc_method("reduce")
+def reduce(
+    ufunc: np.ufunc,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    row = OPS.get(ufunc.__name__)
+    if row is None or row.arity != 2 or row.identity is None:
+        raise UnsupportedError(
+            f"np.{ufunc.__name__}.reduce is not supported in a jitted function",
+            loc=user_location(),
+            fix="reduce with add, multiply, minimum, maximum, logical_* or bitwise_*",
+        )
+    return reduce_array(row, array, axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.sum)
+@method("sum")
+def sum_(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    return reduce_array(op("add"), a, axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.prod)
+@method("prod")
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    return reduce_array(op("multiply"), a, axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.min, np.amin)
+@method("min")
+def min_(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    return reduce_array(op("minimum"), a, axis, None, out, keepdims, initial, where)
+
+
+@implements(np.max, np.amax)
+@method("max")
+def max_(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> SymbolicArray:
+    return reduce_array(op("maximum"), a, axis, None, out, keepdims, initial, where)
+
+
+@implements(np.any)
+@method("any")
+def any_(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> SymbolicArray:
+    return reduce_array(op("logical_or"), a, axis, None, out, keepdims, where=where)
+
+
+@implements(np.all)
+@method("all")
+def all_(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> SymbolicArray:
+    return reduce_array(op("logical_and"), a, axis, None, out, keepdims, where=where)
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> SymbolicArray:
+    truth = cast(as_array(a), BOOL)
+    count = reduce_array(op("add"), truth, axis, np.int64, None, keepdims)
+    is_number = axis is None and not keepdims and _COUNTS_IN_PYTHON
+    return SymbolicArray(count.cells, count.record, weak=int) if is_number else count

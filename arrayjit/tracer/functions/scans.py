@@ -1,0 +1,218 @@
+"""Scans along one axis: `cumsum`, `cumprod`, `ufunc.accumulate`, and differences of neighbours.
+
+A scan is a loop over the axis in which each cell is combined with the one before, as NumPy does.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError, ShapeError, UnsupportedError
+from ...ir.dtype import BOOL, DType
+from ...ir.expr import Apply, Expr
+from ...ir.index import Affine, affine
+from ...ir.ops import OPS, Op, op
+from ...ir.resolve import resolve
+from ..indices.indexing import getitem
+from ..record.registry import implements, method, ufunc_method
+from ..record.trace import current_trace, user_location
+from ..record.view import View
+from ..values.array import SymbolicArray
+from ..values.elementwise import as_array, elementwise, operand_at
+from ..values.extents import ONE, ZERO, is_at_least, lesser
+from ..values.layout import kept_order
+from .joining import concatenate
+from .operands import axis_of, deliver, element_type, is_given
+from .reductions import summing_dtype
+from .reshaping import flat
+from .shaping import broadcast_to, permuted
+from .statistics import without_nan
+
+__all__ = ["cumprod", "cumsum", "diff"]
+
+
+@ufunc_method("accumulate")
+def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    row = OPS.get(ufunc.__name__)
+    if row is None or row.arity != 2:
+        raise UnsupportedError(
+            f"np.{ufunc.__name__}.accumulate is not supported in a jitted function",
+            loc=user_location(),
+            fix="accumulate with add, multiply, minimum, maximum or another ufunc of two operands",
+        )
+    given = as_array(array)
+    if given.ndim == 0:
+        raise DTypeError("cannot accumulate on a scalar", loc=user_location(), fix="use np.atleast_1d(x)")
+    if isinstance(axis, tuple):
+        raise ShapeError("accumulate does not allow multiple axes", loc=user_location(), fix="name one axis")
+    return deliver(_scan(row, given, axis_of(axis, given.ndim), dtype), out)
+
+
+@ufunc_method("outer")
+def outer(ufunc: np.ufunc, left: Any, right: Any, **options: Any) -> Any:
+    first, second = as_array(left), as_array(right)
+    spread = getitem(first, (..., *(np.newaxis,) * second.ndim)) if second.ndim else first
+    return ufunc(spread, second, **options)
+
+
+@implements(np.cumsum)
+@method("cumsum")
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> SymbolicArray:
+    return _along(op("add"), a, axis, dtype, out)
+
+
+@implements(np.cumprod)
+@method("cumprod")
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> SymbolicArray:
+    return _along(op("multiply"), a, axis, dtype, out)
+
+
+@implements("cumulative_sum")
+def cumulative_sum(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+) -> SymbolicArray:
+    return _cumulative(op("add"), 0, x, axis, dtype, out, include_initial)
+
+
+@implements("cumulative_prod")
+def cumulative_prod(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+) -> SymbolicArray:
+    return _cumulative(op("multiply"), 1, x, axis, dtype, out, include_initial)
+
+
+@implements(np.nancumsum)
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> SymbolicArray:
+    return _along(op("add"), without_nan(as_array(a), 0.0), axis, dtype, out)
+
+
+@implements(np.nancumprod)
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> SymbolicArray:
+    return _along(op("multiply"), without_nan(as_array(a), 1.0), axis, dtype, out)
+
+
+def _along(operation: Op, a: Any, axis: Any, dtype: Any, out: Any) -> SymbolicArray:
+    array = as_array(a)
+    if axis is None or array.ndim == 0:
+        array = flat(array)
+        axis = 0
+    return deliver(_scan(operation, array, axis_of(axis, array.ndim), dtype), out)
+
+
+def _cumulative(
+    operation: Op, start: int, x: Any, axis: Any, dtype: Any, out: Any, include_initial: bool
+) -> SymbolicArray:
+    array = as_array(x)
+    if axis is None and array.ndim > 1:
+        raise ShapeError(
+            "For arrays which have more than one dimension ``axis`` argument is required.",
+            loc=user_location(),
+            fix="pass axis=",
+        )
+    result = _along(operation, array, axis, dtype, None)
+    if include_initial:
+        along = axis_of(axis or 0, result.ndim)
+        extents = result.cells.shape
+        shape = (*extents[:along], ONE, *extents[along + 1 :])
+        first = broadcast_to(as_array(result.dtype.type(start)), shape)
+        result = concatenate((first, result), along)
+    return deliver(result, out)
+
+
+def _scan(operation: Op, array: SymbolicArray, axis: int, dtype: Any) -> SymbolicArray:
+    """The scan, in the memory order of the array."""
+    kind = _scan_dtype(operation, array.element_type, dtype)
+    trace = current_trace()
+    order = kept_order(array.ndim, [array.cells])
+    array = permuted(array, order)
+    whole = trace.window(array.cells.shape, kind, f"cum_{operation.name}")
+    if ZERO not in whole.shape:
+        with ExitStack() as rows:
+            before = whole.shape[: order.index(axis)]
+            outer = tuple(rows.enter_context(trace.loop(0, extent)) for extent in before)
+            _scan_row(operation, array, whole, outer)
+    return permuted(SymbolicArray(whole, trace), [order.index(n) for n in range(array.ndim)])
+
+
+def _scan_row(operation: Op, array: SymbolicArray, whole: View, outer: tuple[Affine, ...]) -> None:
+    """The scan along the axis that follows the indices `outer`, of all that lies behind it."""
+    trace, kind = current_trace(), whole.tensor.dtype
+    axes = whole.axes[len(outer) + 1 :]
+
+    def slab(at: Affine) -> View:
+        return whole.remap(whole.shape[len(outer) + 1 :], axes, (*outer, at, *affine(axes)))
+
+    def cell(position: tuple[Affine, ...], at: Affine) -> Expr:
+        return operand_at(array, (*outer, at, *position), kind)
+
+    count = whole.shape[len(outer)]
+    if is_at_least(count, 1):
+        trace.store(slab(ZERO), lambda position: cell(position, ZERO))
+    else:
+        with trace.loop(0, lesser(count, ONE)) as first:
+            trace.store(slab(first), lambda position: cell(position, first))
+    with trace.loop(1, count) as here:
+        before = slab(here - 1)
+        trace.store(
+            slab(here),
+            lambda position: Apply(operation, (before.load(position), cell(position, here)), kind),
+        )
+
+
+def _scan_dtype(operation: Op, dtype: DType, wanted: Any) -> DType:
+    if is_given(wanted):
+        return element_type(wanted, dtype)
+    if operation in (op("add"), op("multiply")):
+        return summing_dtype(dtype)
+    if operation.name.startswith("logical"):
+        return BOOL
+    inputs, output = resolve(operation, (dtype, dtype))
+    if inputs != (output, output):
+        raise UnsupportedError(
+            f"accumulating {operation.name} over {dtype.name} is not supported", loc=user_location()
+        )
+    return output
+
+
+@implements(np.diff)
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
+    array = as_array(a)
+    if array.ndim == 0:
+        raise ShapeError(
+            "diff requires input that is at least one dimensional", loc=user_location(), fix="pass an array"
+        )
+    if n < 0:
+        raise ShapeError(f"order must be non-negative but got {n!r}", loc=user_location(), fix="use n >= 0")
+    along = axis_of(axis, array.ndim)
+    parts = [_edge(array, along, prepend), array, _edge(array, along, append)]
+    given = [part for part in parts if part is not None]
+    if n and len(given) > 1:
+        array = concatenate(given, along)
+    operation = op("not_equal") if array.element_type is BOOL else op("subtract")
+    ahead = (*[slice(None)] * along, slice(1, None))
+    behind = (*[slice(None)] * along, slice(None, -1))
+    for _ in range(n):
+        array = elementwise(operation, getitem(array, ahead), getitem(array, behind))
+    return array
+
+
+def _edge(array: SymbolicArray, axis: int, values: Any) -> SymbolicArray | None:
+    """`prepend` or `append`: a number stands for one slab of it."""
+    if values is np._NoValue:
+        return None
+    edge = as_array(values)
+    if edge.ndim:
+        return edge
+    extents = array.cells.shape
+    return broadcast_to(edge, (*extents[:axis], ONE, *extents[axis + 1 :]))
+
+
+@implements(np.ediff1d)
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> SymbolicArray:
+    differences = diff(flat(as_array(ary)))
+    ends = [None if end is None else flat(as_array(end)) for end in (to_begin, to_end)]
+    parts = [part for part in (ends[0], differences, ends[1]) if part is not None]
+    return concatenate(parts, 0, dtype=differences.dtype) if len(parts) > 1 else differences

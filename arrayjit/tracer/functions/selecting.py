@@ -1,0 +1,346 @@
+"""Choosing among values: `where`, `clip`, `take`, `select`, `choose`, triangles, and tests of equality."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
+from ...ir.dtype import BOOL, I64, DType
+from ...ir.expr import Apply, Const, Expr, Index, constant
+from ...ir.index import Affine
+from ...ir.ops import op
+from ..indices.bounds import require_integers, within
+from ..indices.compaction import nonzero
+from ..indices.gathering import gather
+from ..indices.indexing import getitem
+from ..record.registry import implements, method
+from ..record.trace import current_trace, user_location
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import (
+    Operand,
+    as_array,
+    as_operand,
+    broadcast,
+    cast,
+    constant_array,
+    copy,
+    elementwise,
+    operand_at,
+    views_of,
+)
+from ..values.extents import ZERO, numbers, require_at_least
+from ..values.layout import is_laid_out, kept_order
+from ..values.numbers import integer_of
+from .operands import arrays_of, axis_of, common_dtype, deliver, is_given, require_cast, result_of
+from .reductions import reduce_array
+from .reshaping import ravel
+from .shaping import atleast_1d, broadcast_to
+
+__all__ = ["choose", "clip", "select", "take", "triangle", "where"]
+
+
+@implements(np.where)
+def where(condition: Any, x: Any = np._NoValue, y: Any = np._NoValue, /) -> Any:
+    if x is np._NoValue and y is np._NoValue:
+        return nonzero(as_array(condition))
+    if x is np._NoValue or y is np._NoValue:
+        words = "either both or neither of x and y should be given"
+        raise ShapeError(words, loc=user_location(), fix="use np.where(condition, x, y)")
+    return _chosen(as_array(condition), x, y, common_dtype(x, y))
+
+
+def _chosen(condition: SymbolicArray, x: Any, y: Any, dtype: DType) -> SymbolicArray:
+    yes, no = (_converted(value, dtype) for value in (x, y))
+    given = [operand for operand in (condition, yes, no) if type(operand) is SymbolicArray]
+    shape = broadcast(*(operand.cells.shape for operand in given))
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        cases = (operand_at(condition, position, BOOL), operand_at(yes, position, dtype))
+        return Apply(op("where"), (*cases, operand_at(no, position, dtype)), dtype)
+
+    trace = current_trace()
+    order = kept_order(len(shape), views_of(given))
+    return SymbolicArray(trace.compute(shape, dtype, cell, label="where", order=order), trace)
+
+
+def _converted(value: Any, dtype: DType) -> Operand:
+    """A choice; a Python number beyond an integer dtype wraps around, in NumPy only here."""
+    operand = as_operand(value)
+    if type(operand) is SymbolicArray or not dtype.is_integer:
+        return operand
+    return int(np.array(operand).astype(dtype.numpy))
+
+
+@implements(np.clip)
+@method("clip")
+def clip(
+    a: Any,
+    a_min: Any = np._NoValue,
+    a_max: Any = np._NoValue,
+    out: Any = None,
+    *,
+    min: Any = np._NoValue,
+    max: Any = np._NoValue,
+) -> SymbolicArray:
+    low = a_min if is_given(a_min) else min
+    high = a_max if is_given(a_max) else max
+    result = as_array(a) if type(a) is SymbolicArray else as_operand(a)
+    bounds = [(name, bound) for name, bound in (("maximum", low), ("minimum", high)) if is_given(bound)]
+    for name, bound in bounds:
+        result = elementwise(op(name), result, _reachable_bound(name, bound, result))
+    if not bounds:
+        result = elementwise(op("positive"), result)
+    assert type(result) is SymbolicArray
+    return deliver(result, out)
+
+
+def _reachable_bound(name: str, bound: Any, array: Any) -> Any:
+    """A Python int that no element lies beyond stands for the dtype's own limit."""
+    if type(array) is not SymbolicArray or not array.element_type.is_integer:
+        return bound
+    limits = np.iinfo(array.dtype)
+    limit = int(limits.min if name == "maximum" else limits.max)
+    if type(bound) is int:
+        return max(bound, limit) if name == "maximum" else min(bound, limit)
+    if type(bound) is not SymbolicArray or bound.weak is not int or limit > np.iinfo(np.int64).max:
+        return bound
+    trace = current_trace()
+    nearer = Apply(op(name), (bound.load(()), Const(limit, I64)), I64)
+    return SymbolicArray(trace.compute((), I64, lambda _: nearer), trace, weak=int)
+
+
+@implements(np.take)
+@method("take")
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> SymbolicArray:
+    array, positions = atleast_1d(a), as_array(indices)
+    if axis is None:
+        array, axis = ravel(array), 0
+    along = axis_of(axis, array.ndim)
+    require_cast(positions, np.int64, "same_kind")
+    extent = array.cells.shape[along]
+    words = "cannot do a non-empty take from an empty axes."
+    if ZERO not in positions.cells.shape and not require_at_least(extent, 1, "IndexError", words):
+        raise IndexOutOfRange(
+            words,
+            loc=user_location(),
+            details=(describe(array),),
+            fix="take from an array that has cells",
+        )
+    counted = within(positions, extent, along, mode)
+    rank = positions.ndim
+    shape = (*array.cells.shape[:along], *positions.cells.shape, *array.cells.shape[along + 1 :])
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        before, picked, after = position[:along], position[along : along + rank], position[along + rank :]
+        index = (*map(Index, before), counted.load(picked), *map(Index, after))
+        return gather(array.cells, index)
+
+    return deliver(result_of(current_trace().compute(shape, array.element_type, cell, label="taken")), out)
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> SymbolicArray:
+    array, positions = as_array(arr), as_array(indices)
+    if axis is None:
+        array, axis = ravel(array), 0
+    along = axis_of(axis, array.ndim)
+    if positions.ndim != array.ndim:
+        raise ShapeError(
+            "`indices` and `arr` must have the same number of dimensions",
+            loc=user_location(),
+            fix="insert axes with np.newaxis",
+        )
+    require_integers(positions, "`indices` must be an integer array")
+    counted = within(positions, array.cells.shape[along], along)
+    others = [one if axis != along else Affine.of(1) for axis, one in enumerate(array.cells.shape)]
+    shape = list(broadcast(others, positions.cells.shape))
+    shape[along] = positions.cells.shape[along]
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        index: list[Expr] = [
+            Index(Affine.of(0) if extent == Affine.of(1) else part)
+            for extent, part in zip(array.cells.shape, position, strict=True)
+        ]
+        index[along] = operand_at(counted, position, I64)
+        return gather(array.cells, index)
+
+    return result_of(current_trace().compute(shape, array.element_type, cell, label="taken"))
+
+
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> SymbolicArray:
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ShapeError(
+            "list of cases must be same length as list of conditions",
+            loc=user_location(),
+            fix="give one choice for each condition, and at least one",
+        )
+    dtype = common_dtype(*choicelist, default)
+    result = default
+    for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
+        result = _chosen(as_array(condition), choice, result, dtype)
+    result = as_array(result)
+    return result if is_laid_out(result.cells, "C") else copy(result, "C")
+
+
+@implements(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> SymbolicArray:
+    selector, options = as_array(a), arrays_of(choices)
+    dtype = common_dtype(*options)
+    shape = broadcast(selector.cells.shape, *(option.cells.shape for option in options))
+    positions = _chosen_option(selector, len(options), mode)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        number = operand_at(positions, position, I64)
+        result = operand_at(options[-1], position, dtype)
+        for n, option in reversed(list(enumerate(options[:-1]))):
+            hit = Apply(op("equal"), (number, Const(n, I64)), BOOL)
+            result = Apply(op("where"), (hit, operand_at(option, position, dtype), result), dtype)
+        return result
+
+    return deliver(result_of(current_trace().compute(shape, dtype, cell, label="chosen")), out)
+
+
+def _chosen_option(selector: SymbolicArray, count: int, mode: str) -> SymbolicArray:
+    """The numbers of the options, which do not count from the end."""
+    require_cast(selector, np.int64, "same_kind")
+    if mode == "raise":
+        words = "invalid entry in choice array"
+        for name, limit in (("greater_equal", 0), ("less", count)):
+            holds = elementwise(op(name), selector, limit)
+            current_trace().check(selector.cells.shape, holds.load, "ValueError", words)
+    return within(selector, Affine.of(count), 0, "clip" if mode == "raise" else mode)
+
+
+def triangle(position: Sequence[Affine], k: Affine) -> Expr:
+    """Whether a cell lies on or below the diagonal `k` of the last two axes."""
+    row, column = position[-2:]
+    return Apply(op("less_equal"), (Index(column), Index(row + k)), BOOL)
+
+
+@implements(np.tril)
+def tril(m: Any, k: int = 0) -> SymbolicArray:
+    return _triangular(as_array(m), integer_of(k, current_trace()), lower=True)
+
+
+@implements(np.triu)
+def triu(m: Any, k: int = 0) -> SymbolicArray:
+    return _triangular(as_array(m), integer_of(k, current_trace()) - 1, lower=False)
+
+
+@implements(np.tril_indices_from)
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[SymbolicArray, ...]:
+    rows, columns = numbers(as_array(arr).cells.shape, "an extent of a triangle's matrix")
+    return tuple(map(constant_array, np.tril_indices(rows, k, columns)))
+
+
+@implements(np.triu_indices_from)
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[SymbolicArray, ...]:
+    rows, columns = numbers(as_array(arr).cells.shape, "an extent of a triangle's matrix")
+    return tuple(map(constant_array, np.triu_indices(rows, k, columns)))
+
+
+@implements(np.diag_indices_from)
+def diag_indices_from(arr: Any) -> tuple[SymbolicArray, ...]:
+    extents = numbers(as_array(arr).cells.shape, "an extent of what has a diagonal")
+    if len(extents) < 2 or len(set(extents)) > 1:
+        words = "All dimensions of input must be of equal length"
+        raise ShapeError(words, loc=user_location(), fix="use a square matrix")
+    return tuple(map(constant_array, np.diag_indices(extents[0], len(extents))))
+
+
+def _triangular(array: SymbolicArray, k: Affine, *, lower: bool) -> SymbolicArray:
+    dtype = array.element_type
+    zero = constant(0, dtype)
+    if array.ndim == 0:
+        raise UnsupportedError(
+            "a triangle of a number", loc=user_location(), details=(describe(array),), fix="use a matrix"
+        )
+    if array.ndim == 1:
+        array = broadcast_to(array, array.cells.shape * 2)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        value = array.load(position)
+        cases = (value, zero) if lower else (zero, value)
+        return Apply(op("where"), (triangle(position, k), *cases), dtype)
+
+    trace = current_trace()
+    return SymbolicArray(trace.compute(array.cells.shape, dtype, cell, label="triangle"), trace)
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    array = as_array(x)
+    if not array.element_type.is_float:
+        kept = cast(array, array.element_type) if copy else array
+        return kept if kept.ndim else getitem(kept, ())
+    limits = np.finfo(array.dtype)
+    high = limits.max.item() if posinf is None else posinf
+    low = limits.min.item() if neginf is None else neginf
+    result = elementwise(op("where"), elementwise(op("equal"), array, np.inf), high, array)
+    result = elementwise(op("where"), elementwise(op("equal"), array, -np.inf), low, result)
+    result = elementwise(op("where"), elementwise(op("isnan"), array), nan, result)
+    return result if copy else deliver(result, array)
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> SymbolicArray:
+    left, right = as_operand(a), as_operand(b)
+    if not as_array(right).element_type.is_float:
+        right = elementwise(op("multiply"), right, 1.0)
+    gap = elementwise(op("absolute"), elementwise(op("subtract"), left, right))
+    room = elementwise(op("add"), atol, elementwise(op("multiply"), rtol, elementwise(op("absolute"), right)))
+    near = elementwise(op("logical_and"), elementwise(op("less_equal"), gap, room), _finite(right))
+    result = elementwise(op("logical_or"), near, elementwise(op("equal"), left, right))
+    if equal_nan:
+        both = elementwise(op("logical_and"), _is_nan(left), _is_nan(right))
+        result = elementwise(op("logical_or"), result, both)
+    return result
+
+
+def _finite(value: Any) -> Any:
+    return elementwise(op("isfinite"), value)
+
+
+def _is_nan(value: Any) -> Any:
+    return elementwise(op("isnan"), value)
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> SymbolicArray:
+    """A traced bool; NumPy's own is a Python bool."""
+    return _python_bool(isclose(a, b, rtol, atol, equal_nan))
+
+
+def _python_bool(truth: SymbolicArray) -> SymbolicArray:
+    """Whether all cells hold, as a Python bool."""
+    verdict = reduce_array(op("logical_and"), truth)
+    return SymbolicArray(verdict.cells, verdict.record, weak=bool)
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> SymbolicArray | bool:
+    left, right = as_array(a1), as_array(a2)
+    shapes = left.cells.shape, right.cells.shape
+    if shapes[0] != shapes[1]:
+        purpose = "an extent on which depends whether arrays are equal"
+        if left.ndim != right.ndim or numbers(shapes[0], purpose) != numbers(shapes[1], purpose):
+            return False
+    same = elementwise(op("equal"), left, right)
+    if equal_nan:
+        both = elementwise(op("logical_and"), _is_nan(left), _is_nan(right))
+        same = elementwise(op("logical_or"), same, both)
+    return _python_bool(same)
+
+
+@implements(np.isposinf)
+def isposinf(x: Any, out: Any = None) -> SymbolicArray:
+    return deliver(elementwise(op("equal"), x, np.inf), out)
+
+
+@implements(np.isneginf)
+def isneginf(x: Any, out: Any = None) -> SymbolicArray:
+    return deliver(elementwise(op("equal"), x, -np.inf), out)

@@ -1,0 +1,311 @@
+"""The key of an index expression, taken apart: one item per axis of the array and per new axis.
+
+Integers and slices are checked and normalised here, with NumPy's words for mistakes; integer arrays that
+the program computes are checked when it runs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+import numpy as np
+
+from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
+from ...ir.dtype import BOOL, I64
+from ...ir.expr import Apply, Const, Expr, Index
+from ...ir.index import Affine, Extent, affine
+from ...ir.ops import op
+from ..record.trace import Trace, current_trace, user_location
+from ..record.view import View
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import as_operand, constant_array, is_traced
+from ..values.extents import ZERO, agree, as_expr, divided, greater, is_at_least, most, require_at_least
+from ..values.integer import number
+from ..values.numbers import as_affine, integer_of
+from .bounds import require_integers, within
+from .compaction import nonzero
+
+__all__ = [
+    "Item",
+    "Many",
+    "New",
+    "Point",
+    "Span",
+    "Steps",
+    "parse_key",
+    "require_mask_shape",
+    "too_many_indices",
+]
+
+_VALID = (
+    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays "
+    "are valid indices"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """An axis that indexing keeps: cells `start + step * p` for `p` below `extent`."""
+
+    start: Affine
+    step: int
+    extent: Affine
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A new axis of extent 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One cell of an axis, which disappears."""
+
+    at: Affine
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """As `Span`, of a positive step that is known when the compiled function runs: no affine view."""
+
+    start: Affine
+    step: Affine
+    extent: Affine
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Many:
+    """Cells of an axis chosen by integers in range: known now (`constant`), or computed (`traced`)."""
+
+    traced: SymbolicArray | None = None
+    constant: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[Affine, ...]:
+        if self.traced is not None:
+            return self.traced.cells.shape
+        assert self.constant is not None
+        return tuple(Affine.of(extent) for extent in self.constant.shape)
+
+    def symbolic(self, trace: Trace) -> SymbolicArray:
+        """The positions as an array of the program."""
+        if self.traced is not None:
+            return self.traced
+        assert self.constant is not None
+        return SymbolicArray(View.whole(trace.capture(self.constant)), trace)
+
+
+Item = Union[Span, Steps, New, Point, Many]
+
+
+def parse_key(
+    array: SymbolicArray, key: Any, trace: Trace, *, counts: bool = False
+) -> tuple[list[Item], bool]:
+    """The items of a key, and whether it had an Ellipsis. Slices of computed steps are `Steps` where the
+    caller `counts` through them; else their steps must be known while tracing."""
+    parts = [_part(part, trace) for part in (key if isinstance(key, tuple) else (key,))]
+    ellipses = sum(1 for part in parts if part is Ellipsis)
+    if ellipses > 1:
+        raise IndexOutOfRange("an index can only have a single ellipsis ('...')", loc=user_location())
+    if not ellipses:
+        parts.append(Ellipsis)
+    used = sum(_width(part) for part in parts)
+    if used > array.ndim:
+        raise too_many_indices(array, used)
+    items: list[Item] = []
+    axis = 0
+    for part in parts:
+        if part is None:
+            items.append(New())
+        elif part is Ellipsis:
+            rest = range(axis, axis + array.ndim - used)
+            items += [Span(Affine.of(0), 1, array.cells.shape[place]) for place in rest]
+            axis = rest.stop
+        else:
+            items += _items(array, axis, part, trace, counts)
+            axis += _width(part)
+    return items, ellipses == 1
+
+
+def too_many_indices(array: SymbolicArray, used: int) -> IndexOutOfRange:
+    """The error of an index with more entries than the array has axes."""
+    return IndexOutOfRange(
+        f"too many indices for array: array is {array.ndim}-dimensional, but {used} were indexed",
+        loc=user_location(),
+        details=(describe(array),),
+        fix="remove an index, or add axes with np.newaxis",
+    )
+
+
+def _part(part: Any, trace: Trace) -> Any:
+    """One entry of the key; lists and ranges as arrays, constant where they can be."""
+    if type(part) is SymbolicArray and not part.is_scalar and part.weak is None:
+        known = trace.known(part.cells)
+        return part if known is None else known
+    if isinstance(part, range):
+        part = np.array(part if type(part) is range else part.numbers(), np.int64)
+    if type(part) is SymbolicArray or not isinstance(part, (list, tuple, np.ndarray, bool, np.bool_)):
+        return part
+    if is_traced(part):
+        return as_operand(part, trace)
+    constant = np.asarray(part)
+    if constant.dtype == np.bool_ and constant.ndim == 0:
+        raise UnsupportedError(
+            "indexing with a single bool beside other indices is not supported",
+            loc=user_location(),
+            fix="index with the others first: x[0][True]",
+        )
+    return constant
+
+
+def _width(part: Any) -> int:
+    """How many axes of the array an entry of the key takes."""
+    if part is None or part is Ellipsis:
+        return 0
+    return part.ndim if _is_mask(part) else 1
+
+
+def _is_mask(part: Any) -> bool:
+    if type(part) is SymbolicArray:
+        return part.element_type is BOOL and part.ndim > 0
+    return type(part) is np.ndarray and part.dtype == np.bool_
+
+
+def _items(array: SymbolicArray, axis: int, part: Any, trace: Trace, counts: bool) -> list[Item]:
+    extent = array.cells.shape[axis]
+    if isinstance(part, slice):
+        return [(_steps(part, extent, trace) if counts else None) or _span(part, extent, trace)]
+    if _is_mask(part):
+        if type(part) is SymbolicArray:
+            require_mask_shape(part.cells.shape, array, axis)
+            return [Many(traced=positions) for positions in nonzero(part)]
+        require_mask_shape(part.shape, array, axis)
+        return [Many(constant=positions) for positions in np.nonzero(part)]
+    if type(part) is np.ndarray:
+        return [_constant_positions(part, extent, axis)]
+    if type(part) is SymbolicArray and not part.is_scalar and part.weak is None:
+        require_integers(part, _VALID)
+        return [Many(traced=within(part, extent, axis))]
+    position = as_affine(part, trace)
+    if position is not None:
+        return [_point(position, extent, axis, trace)]
+    if type(part) is SymbolicArray:
+        require_integers(part, _VALID)
+    try:
+        number = operator.index(part)
+    except TypeError:
+        raise IndexOutOfRange(
+            _VALID, loc=user_location(), details=(f"got {part!r}",), fix="use an integer or a slice"
+        ) from None
+    return [_point(Affine.of(number), extent, axis, trace)]
+
+
+def require_mask_shape(shape: Sequence[Extent], array: SymbolicArray, axis: int) -> None:
+    """A mask has the shape of the axes that it selects from."""
+    for place, (extent, room) in enumerate(zip(affine(shape), array.cells.shape[axis:], strict=False), axis):
+        words = (
+            f"boolean index did not match indexed array along axis {place}; size of axis is {room} but size "
+            f"of corresponding boolean axis is {extent}"
+        )
+        if not agree(extent, room, words, "IndexError"):
+            raise IndexOutOfRange(words, loc=user_location(), fix="use a mask of the array's own shape")
+
+
+def _span(part: slice, extent: Affine, trace: Trace) -> Span:
+    """As `slice.indices`: bounds count from the end where negative and stop at the ends of the axis."""
+    start, stop, step = (None if one is None else integer_of(one, trace) for one in _parts(part))
+    stride = 1 if step is None else number(step, trace, "the step of a slice")
+    if stride == 0:
+        raise ShapeError("slice step cannot be zero", loc=user_location(), fix="use a step of 1 or more")
+    if all(one is None or one.is_constant for one in (start, stop, extent)):
+        numbers = slice(start and start.offset, stop and stop.offset, stride).indices(extent.offset)
+        return Span(Affine.of(numbers[0]), stride, Affine.of(len(range(*numbers))))
+    # Cells of the axis from `low` to below `high`; a backward slice names the cell before its last one.
+    first, last = (start, stop) if stride > 0 else (stop, start)
+    past = 0 if stride > 0 else 1
+    low = ZERO if first is None else _bound(first, extent, past, trace, is_low=True)
+    high = extent if last is None else _bound(last, extent, past, trace, is_low=False)
+    cells = divided(high - low + (abs(stride) - 1), abs(stride))
+    return Span(low if stride > 0 else high - 1, stride, greater(cells, ZERO))
+
+
+def _steps(part: slice, extent: Affine, trace: Trace) -> Steps | None:
+    """A slice of a computed step; None for one whose step is known, or may be negative."""
+    step = None if part.step is None else as_affine(part.step, trace)
+    if step is None or step.is_constant or not is_at_least(step, 1):
+        return None
+    first, last = (None if one is None else integer_of(one, trace) for one in (part.start, part.stop))
+    low = ZERO if first is None else _bound(first, extent, 0, trace, is_low=True)
+    high = extent if last is None else _bound(last, extent, 0, trace, is_low=False)
+    rounded = Apply(op("floor_divide"), (as_expr(high - low + step - 1), as_expr(step)), I64)
+    longest = most(greater(high - low, ZERO))
+    room = None if longest is None else longest + 1
+    cells = trace.bind(Apply(op("maximum"), (rounded, Const(0, I64)), I64), 0, room)
+    return Steps(low, step, cells)
+
+
+def _parts(part: slice) -> tuple[Any, Any, Any]:
+    return part.start, part.stop, part.step
+
+
+def _bound(value: Affine, extent: Affine, past: int, trace: Trace, *, is_low: bool) -> Affine:
+    """A bound of a slice, `past` cells on, counted from the start of the axis. A low one is 0 or more, a
+    high one at most the extent; one that needs a symbol of its own is both, for the sake of its range."""
+    counted = _from_front(value, extent)
+    lowest, highest = Affine.of(-past), extent - past
+    if counted is not None:
+        room, end = (counted - lowest, lowest) if is_low else (highest - counted, highest)
+        if is_at_least(room, 0):
+            return counted + past
+        if is_at_least(-room, 0):
+            return end + past
+    expr = _wrapped(value, extent) if counted is None else as_expr(counted)
+    raised = Apply(op("maximum"), (expr, as_expr(lowest)), I64)
+    largest = most(highest)
+    kept = Apply(op("minimum"), (raised, as_expr(highest)), I64)
+    bound = trace.bind(kept, -past, None if largest is None else largest + 1)
+    trace.limits.note(bound.symbols[0], lowest, highest + 1)
+    return bound + past
+
+
+def _from_front(value: Affine, extent: Affine) -> Affine | None:
+    """A number that counts from the end where it is negative; None when its sign is not known."""
+    if is_at_least(value, 0):
+        return value
+    return value + extent if is_at_least(-value, 1) else None
+
+
+def _wrapped(value: Affine, extent: Affine) -> Expr:
+    negative = Apply(op("less"), (Index(value), Const(0, I64)), BOOL)
+    return Apply(op("where"), (negative, Index(value + extent), Index(value)), I64)
+
+
+def _point(value: Affine, extent: Affine, axis: int, trace: Trace) -> Point:
+    """One position, checked now or when the program runs, counted from the front."""
+    shown = f" {value}" if value.is_constant else ""
+    words = f"index{shown} is out of bounds for axis {axis} with size {extent}"
+    ends = (value + extent, extent - 1 - value)
+    if not all(require_at_least(end, 0, "IndexError", words) for end in ends):
+        fix = f"use an index from {-extent} to {extent - 1}"
+        raise IndexOutOfRange(words, loc=user_location(), fix=fix)
+    counted = _from_front(value, extent)
+    if counted is None:
+        counted = trace.bind(_wrapped(value, extent), 0, most(extent))
+        trace.limits.note(counted.symbols[0], ZERO, extent)
+    return Point(counted)
+
+
+def _constant_positions(positions: np.ndarray, extent: Affine, axis: int) -> Many:
+    """Positions known while tracing, checked now and counted from the front."""
+    if positions.size == 0:
+        positions = positions.astype(np.int64)
+    if positions.dtype.kind not in "iu":
+        raise IndexOutOfRange(_VALID, loc=user_location(), fix="convert the index with .astype(int)")
+    if not extent.is_constant:
+        return Many(traced=within(constant_array(positions), extent, axis))
+    trace = current_trace()
+    counted = [_point(Affine.of(int(number)), extent, axis, trace).at.offset for number in positions.flat]
+    return Many(constant=np.array(counted, np.int64).reshape(positions.shape))

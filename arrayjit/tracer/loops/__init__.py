@@ -1,0 +1,1 @@
+"""Python's loops, and conditions out of arrays."""

@@ -1,0 +1,382 @@
+"""What an iteration of the user's loop hands to the next one: the values that its body rebinds.
+
+A changed leaf (a name's value, or a part of a tuple) is one of
+
+- `Count`: an integer that grows by the same amount each time is affine in the iteration's number;
+- `Moving`: a view that moves along its array with the index is that view of an iteration earlier;
+- `Cell`: a scalar, or an array made anew in each iteration, lies in memory between iterations.
+
+Anything else cannot be carried as it is: `Unfit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import lcm
+from typing import Any, Union
+
+import numpy as np
+
+from ...ir.dtype import BOOL, F64, I64, DType, from_numpy
+from ...ir.index import Affine, Symbol
+from ...ir.tensor import Tensor
+from ..record.state import reachable
+from ..record.trace import TEMPORARY, Mark, Trace
+from ..record.tree import Structure, flatten, unflatten
+from ..record.view import View
+from ..values.array import SymbolicArray
+from ..values.integer import SymbolicInt, python_int
+from .iterations import Iterations
+from .places import MISSING, Name
+
+__all__ = [
+    "Carry",
+    "Cell",
+    "Count",
+    "Kind",
+    "Leaf",
+    "Moving",
+    "Planner",
+    "Unfit",
+    "is_array",
+    "kind_of",
+    "leaves_of",
+    "map_leaves",
+    "moved",
+    "rotation",
+    "same",
+    "same_cells",
+    "shows",
+    "substituted",
+    "symbols_of",
+]
+
+_WEAK: dict[type, DType] = {bool: BOOL, int: I64, float: F64}
+_NUMBERS = (bool, int, float)
+
+
+class Unfit(Exception):
+    """A name whose change cannot be carried; `what` says why."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a value is to NumPy: two values of one kind give results of one kind."""
+
+    dtype: DType
+    weak: type[bool] | type[int] | type[float] | None
+    is_scalar: bool
+    shape: tuple[Affine, ...]
+
+    @property
+    def is_array(self) -> bool:
+        return self.weak is None and not self.is_scalar
+
+    def __str__(self) -> str:
+        if self.weak is not None:
+            return f"a Python {self.weak.__name__}"
+        if self.is_scalar:
+            return f"a NumPy {self.dtype.name}"
+        shape = ",".join(map(str, self.shape)) + ("," if len(self.shape) == 1 else "")
+        return f"an array of {self.dtype.name} and shape ({shape})"
+
+    def holds(self, number: Any) -> bool:
+        """Whether a scalar of another kind keeps its value as one of this kind."""
+        theirs = kind_of(number)
+        if theirs is None or self.is_array or theirs.is_array:
+            return False
+        if type(number) in _NUMBERS or issubclass(type(number), np.generic):
+            exact = np.asarray(number).item()
+            with np.errstate(all="ignore"):
+                converted = np.asarray(number).astype(self.dtype.numpy).item()
+            return bool(converted == exact or (converted != converted and exact != exact))
+        return bool(np.can_cast(theirs.dtype.numpy, self.dtype.numpy, "safe"))
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """`start + stride * iteration`."""
+
+    start: Affine
+    stride: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moving:
+    """`view`, an expression in the loop's symbol, is the value after an iteration."""
+
+    view: View
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """Memory of its own that each iteration reads and leaves the next value in."""
+
+    kind: Kind
+    view: View
+
+
+Leaf = Union[Count, Moving, Cell, None]
+"""How one leaf is carried; None for one that stays."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carry:
+    """How a name is carried: the structure of its value, the leaves before the loop and what they become."""
+
+    structure: Structure
+    entry: tuple[Any, ...]
+    leaves: tuple[Leaf, ...]
+
+    def value(self, of: Callable[[Leaf, Any], Any]) -> Any:
+        """The name's value with each carried leaf as `of` gives it."""
+        return unflatten(
+            self.structure,
+            [
+                before if leaf is None else of(leaf, before)
+                for leaf, before in zip(self.leaves, self.entry, strict=True)
+            ],
+        )
+
+
+def _is_leaf(value: Any) -> bool:
+    """Whether a value is carried by itself: an array or a number."""
+    kind = type(value)
+    return kind in (SymbolicArray, SymbolicInt, *_NUMBERS) or issubclass(kind, np.generic)
+
+
+def leaves_of(value: Any) -> tuple[list[Any], Structure]:
+    """The carried parts of a value and how they are put together."""
+    return flatten(value, _is_leaf)
+
+
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The value with each leaf changed."""
+    leaves, structure = leaves_of(value)
+    return unflatten(structure, [change(leaf) for leaf in leaves])
+
+
+def kind_of(value: Any) -> Kind | None:
+    """The kind of a leaf; None for what is no leaf."""
+    if type(value) is SymbolicArray:
+        return Kind(value.element_type, value.weak, value.is_scalar, value.cells.shape)
+    if type(value) is SymbolicInt:
+        return Kind(I64, int, False, ())
+    if type(value) in _NUMBERS:
+        return Kind(_WEAK[type(value)], type(value), False, ())
+    if isinstance(value, np.generic):
+        return Kind(from_numpy(value.dtype), None, True, ())
+    return None
+
+
+def same(before: Any, after: Any) -> bool:
+    """Whether a name still stands for the same value."""
+    if before is after:
+        return True
+    mine, structure = leaves_of(before)
+    theirs, other = leaves_of(after)
+    try:
+        alike = structure == other
+    except (TypeError, ValueError):
+        return False
+    return alike and len(mine) == len(theirs) and all(map(_same_leaf, mine, theirs))
+
+
+def _same_leaf(before: Any, after: Any) -> bool:
+    if before is after:
+        return True
+    if type(before) is not type(after):
+        return False
+    if type(before) is SymbolicInt:
+        return bool(before.value == after.value)
+    if type(before) is SymbolicArray:
+        return kind_of(before) == kind_of(after) and same_cells(before.cells, after.cells)
+    return repr(before) == repr(after)
+
+
+def same_cells(left: View, right: View) -> bool:
+    """Whether two views show the same cells in the same places."""
+    return (
+        left.tensor is right.tensor
+        and left.shape == right.shape
+        and left.at(right.axes) == right.at(right.axes)
+    )
+
+
+def symbols_of(leaf: Any) -> set[Symbol]:
+    """The symbols that a leaf's value mentions, apart from those of its axes."""
+    if type(leaf) is SymbolicInt:
+        return set(leaf.value.symbols)
+    if type(leaf) is SymbolicArray:
+        parts = (*leaf.cells.index, *leaf.cells.shape)
+        return {symbol for part in parts for symbol in part.symbols} - set(leaf.cells.axes)
+    return set()
+
+
+def substituted(leaf: Any, values: Mapping[Symbol, Affine]) -> Any:
+    """The leaf with symbols replaced."""
+    if type(leaf) is SymbolicInt:
+        return python_int(leaf.value.substitute(values), leaf.record)
+    if type(leaf) is SymbolicArray and symbols_of(leaf) & values.keys():
+        return SymbolicArray(moved(leaf.cells, values), leaf.record, leaf.weak, leaf.is_scalar)
+    return leaf
+
+
+def moved(view: View, values: Mapping[Symbol, Affine]) -> View:
+    """The view with symbols of its index and shape replaced."""
+    return View(
+        view.tensor,
+        tuple(extent.substitute(values) for extent in view.shape),
+        view.axes,
+        tuple(part.substitute(values) for part in view.index),
+        view.writeable,
+    )
+
+
+def shows(value: Any, storage: Tensor) -> bool:
+    """Whether the value, or something that it leads to, is an array over the storage."""
+    return any(
+        type(part) is SymbolicArray and part.cells.tensor.storage is storage for part in reachable(value)
+    )
+
+
+class Planner:
+    """Decides how names are carried, from what an iteration made of them since `mark`."""
+
+    def __init__(self, trace: Trace, mark: Mark, iterations: Iterations) -> None:
+        self.trace = trace
+        self.mark = mark
+        self.iterations = iterations
+
+    def carry(self, name: Name, entry: Any, now: Any) -> Carry:
+        """How to carry a name that stood for `entry` before the loop and for `now` after an iteration."""
+        before, structure = leaves_of(entry)
+        after, other = leaves_of(now)
+        if structure != other:
+            raise Unfit(f"{name} changes from {_described(entry)} to {_described(now)}")
+        leaves = tuple(self.leaf(name, old, new) for old, new in zip(before, after, strict=True))
+        return Carry(structure, tuple(before), leaves)
+
+    def checked(self, name: Name, carry: Carry, now: Any) -> Carry:
+        """The carry itself if `now` is what it says about the end of an iteration, else a better one."""
+        after, structure = leaves_of(now)
+        if structure != carry.structure:
+            raise Unfit(f"{name} becomes {_described(now)} in a later iteration")
+        leaves = tuple(
+            self._checked(name, leaf, entry, new)
+            for leaf, entry, new in zip(carry.leaves, carry.entry, after, strict=True)
+        )
+        if all(new is old for new, old in zip(leaves, carry.leaves, strict=True)):
+            return carry
+        return Carry(carry.structure, carry.entry, leaves)
+
+    def leaf(self, name: Name, entry: Any, now: Any) -> Leaf:
+        """How to carry one leaf."""
+        if _same_leaf(entry, now):
+            return None
+        count = _counted(entry, now)
+        if count is not None:
+            return count
+        kind = kind_of(now)
+        if kind is None or kind != kind_of(entry):
+            raise Unfit(f"{name} changes from {_described(entry)} to {_described(now)}")
+        if kind.is_array and not self._is_made_anew(now):
+            return self._moving(name, entry, now)
+        return self._cell(name, kind)
+
+    def _checked(self, name: Name, leaf: Leaf, entry: Any, now: Any) -> Leaf:
+        kind = kind_of(now)
+        assert kind is not None
+        match leaf:
+            case None:
+                return self.leaf(name, entry, now)
+            case Count(start=start, stride=stride):
+                if _integer(now) == start + (self.iterations.number + 1) * stride:
+                    return leaf
+                if kind != kind_of(0):
+                    raise Unfit(f"{name} changes from a Python int to {kind}")
+                return self._cell(name, kind)
+            case Moving(view=view):
+                if kind != kind_of(entry) or not same_cells(now.cells, view):
+                    raise Unfit(f"{name} becomes a view of another array")
+            case Cell(kind=known):
+                if kind != known:
+                    raise Unfit(f"{name} changes from {known} to {kind}")
+                if known.is_array and not self._is_own(now, leaf):
+                    raise Unfit(f"{name} becomes a view of another array")
+        return leaf
+
+    def _is_own(self, now: SymbolicArray, leaf: Cell) -> bool:
+        """Whether an array is made anew in each iteration, or is what it was at the start of one."""
+        return self._is_made_anew(now) or same_cells(now.cells, leaf.view)
+
+    def _is_made_anew(self, array: SymbolicArray) -> bool:
+        """Whether the array is one that the body made, and certainly not an older one."""
+        storage = array.cells.tensor.storage
+        return all(self.trace.is_new(one, self.mark) for one in (storage, *self.trace.sameness.of(storage)))
+
+    def _moving(self, name: Name, entry: Any, now: SymbolicArray) -> Moving:
+        symbol = self.iterations.symbol
+        before_first = moved(now.cells, {symbol: self.iterations.symbol_after(Affine.of(0))})
+        made = self.trace.symbols_since(self.mark)
+        if symbols_of(now).isdisjoint(made) and same_cells(entry.cells, before_first):
+            return Moving(now.cells)
+        raise Unfit(f"{name} becomes a view of another array")
+
+    def _cell(self, name: Name, kind: Kind) -> Cell:
+        return Cell(
+            kind, self.trace.fresh(name if isinstance(name, str) else TEMPORARY, kind.shape, kind.dtype)
+        )
+
+
+def rotation(entry: Mapping[Name, Any], after: Mapping[Name, Any], is_object: Callable[[Any], bool]) -> int:
+    """After how many iterations objects that change places are back where they were; 1 if none do."""
+    objects = {name: value for name, value in entry.items() if is_object(value)}
+    becomes = {
+        name: other
+        for name, value in objects.items()
+        for other, old in objects.items()
+        if after.get(name) is old and value is not old
+    }
+    return lcm(*(_cycle(name, becomes) for name in becomes))
+
+
+def _cycle(name: Name, becomes: Mapping[Name, Name]) -> int:
+    """The length of the cycle that the name is on; 1 if it is on none."""
+    place, length = becomes[name], 1
+    while place != name and place in becomes and length <= len(becomes):
+        place, length = becomes[place], length + 1
+    return length if place == name else 1
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is a traced array, and no number."""
+    return type(value) is SymbolicArray and value.weak is None and not value.is_scalar
+
+
+def _integer(value: Any) -> Affine | None:
+    """A Python int, traced or not, as an expression."""
+    if type(value) is SymbolicInt:
+        return value.value
+    return Affine.of(value) if type(value) is int else None
+
+
+def _counted(entry: Any, now: Any) -> Count | None:
+    """An integer that grew by a constant."""
+    start, reached = _integer(entry), _integer(now)
+    if start is None or reached is None:
+        return None
+    stride = reached - start
+    return Count(start, stride.offset) if stride.is_constant else None
+
+
+def _described(value: Any) -> str:
+    kind = kind_of(value)
+    if kind is not None:
+        return str(kind)
+    return "nothing" if value is MISSING else "None" if value is None else f"a {type(value).__name__}"

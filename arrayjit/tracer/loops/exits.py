@@ -1,0 +1,342 @@
+"""The end of a recorded loop: its statement, and what the user's names stand for after it.
+
+Carried names have the value that the last iteration left, or if none ran the one from before. Other names
+that are read again have their value of the last iteration; a name that only the body binds has none if no
+iteration ran, and then the compiled function raises UnboundLocalError, as Python would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import Location, UnsupportedError
+from ...ir.assign import Branch, Loop
+from ...ir.dtype import BOOL, I64
+from ...ir.expr import Apply, Const, Expr, Index
+from ...ir.index import Affine, Symbol
+from ...ir.ops import OPS
+from ..record.deciding import is_positive, not_negative, require_decided
+from ..record.retrace import Reason, Site
+from ..record.trace import Mark, Trace
+from ..record.view import View
+from ..values.array import SymbolicArray
+from ..values.elementwise import as_operand, copy, operand_at
+from ..values.integer import python_int
+from .bytecode import Liveness
+from .carries import (
+    Carry,
+    Cell,
+    Count,
+    Leaf,
+    Moving,
+    Unfit,
+    is_array,
+    leaves_of,
+    map_leaves,
+    moved,
+    same,
+    same_cells,
+    substituted,
+    symbols_of,
+)
+from .iterations import Iterations
+from .places import MISSING, Name, Place, captured_by
+
+__all__ = ["Exit"]
+
+Names = dict[Name, Any]
+
+
+@dataclass(slots=True)
+class Exit:
+    """What is known about a loop whose body has been recorded.
+
+    Arrays that several names stand for stay one: `copies` are those of overwritten arrays, `alike` has the
+    memory of the first of several names by the identity of a carried leaf or of a value, `finals` the array
+    that stands for a memory after the loop."""
+
+    trace: Trace
+    site: Site
+    iterations: Iterations
+    carries: Mapping[Name, Carry]
+    live: Liveness
+    loc: Location | None
+    peeled: int
+    copies: list[tuple[View, SymbolicArray]] = field(default_factory=list)
+    alike: dict[int, Cell] = field(default_factory=dict)
+    finals: dict[int, SymbolicArray] = field(default_factory=dict)
+
+    def close(self, mark: Mark, entry: Names, after: Names, before: Names | None) -> Names:
+        """End the body and record the loop; the locals to assign. `before` has the locals before a first
+        iteration that was recorded under the condition that it runs."""
+        earlier = entry if before is None else before
+        last = self.leave_last_values(earlier, after)
+        self.find_alike(mark, after, last)
+        memory = self.leave_symbols(mark, last)
+        self.leave_next_values(after)
+        body = self.trace.end(self.site)
+        for name, carry in self.carries.items():
+            for leaf, value in zip(carry.leaves, carry.entry, strict=True):
+                self.start(leaf, value)
+                self.tell_apart(name, leaf, value)
+        self.trace.emit(Loop(self.iterations.symbol, *self.iterations.bounds(), body, self.loc))
+        self.trace.gone(self.iterations.symbol, self.site)
+        if before is not None:
+            self.guard(before, last)
+        self.require_run(self.new_names(earlier, after, last), before is not None)
+        self.note()
+        return self.values_after(last, memory, before is not None)
+
+    def is_read_after(self, name: Name) -> bool:
+        return isinstance(name, Place) or name in self.live.after
+
+    # inside the body
+
+    def leave_last_values(self, earlier: Names, after: Names) -> Names:
+        """The values of names that are read after the loop and are not carried, safe from what follows."""
+        return {
+            name: map_leaves(value, self.rescued)
+            for name, value in after.items()
+            if self.is_read_after(name)
+            and name not in self.carries
+            and not same(earlier.get(name, MISSING), value)
+        }
+
+    def rescued(self, leaf: Any) -> Any:
+        """The leaf, copied where it lies in memory that the next values are about to overwrite."""
+        if type(leaf) is not SymbolicArray:
+            return leaf
+        storage = leaf.cells.tensor.storage
+        starts = [
+            entry
+            for carry in self.carries.values()
+            for part, entry in zip(carry.leaves, carry.entry, strict=True)
+            if isinstance(part, Cell) and part.view.tensor is storage
+        ]
+        if not starts:
+            return leaf
+        for view, known in self.copies:
+            if same_cells(view, leaf.cells):
+                return known
+            if view.tensor.storage is storage and is_array(leaf):
+                raise Unfit("several views of an array that it rebinds are used after it")
+        copied = SymbolicArray(copy(leaf).cells, leaf.record, leaf.weak, leaf.is_scalar)
+        self.copies.append((leaf.cells, copied))
+        if is_array(leaf):
+            self.tell_first_apart(copied, starts[0])
+        return copied
+
+    def tell_first_apart(self, copied: SymbolicArray, start: SymbolicArray) -> None:
+        """What an iteration starts with is still the array from before the loop if it is the first."""
+        more = self.iterations.groups - 1
+        if is_positive(more, self.trace):
+            return
+        words = "an array is the one from before the loop if the loop runs once"
+        require_decided(more, self.trace, words)
+        if is_positive(more, self.trace) is False:
+            raise Unfit(words)
+        fix = "take a copy of it in the loop"
+        reason = Reason(words, self.loc, fix, self.site)
+        self.trace.sameness.note(copied.cells.tensor, start.cells.tensor.storage, reason)
+
+    def find_alike(self, mark: Mark, after: Names, last: Names) -> None:
+        """Note which names stand for one array at the end of an iteration: after the loop they still must."""
+        found: list[tuple[Cell, SymbolicArray, Any]] = []
+        for name, carry in self.carries.items():
+            news, _ = leaves_of(after[name])
+            for leaf, now, entry in zip(carry.leaves, news, carry.entry, strict=True):
+                if isinstance(leaf, Cell) and leaf.kind.is_array:
+                    self.find_first(leaf, now, entry, found)
+        for value in last.values():
+            for leaf in leaves_of(value)[0]:
+                if is_array(leaf):
+                    self.find_first(None, leaf, None, found)
+
+    def find_first(
+        self, cell: Cell | None, now: SymbolicArray, entry: Any, found: list[tuple[Cell, SymbolicArray, Any]]
+    ) -> None:
+        """Look for a carried array that `now` shows too; else add it to `found`, if it is carried itself."""
+        for first, other, start in found:
+            if other.cells.tensor.storage is not now.cells.tensor.storage:
+                continue
+            if not same_cells(other.cells, now.cells):
+                raise Unfit("several views of an array that it makes are used after it")
+            count = self.iterations.count
+            if cell is not None and not same(entry, start) and not is_positive(count, self.trace):
+                words = "arrays are one after the loop if it runs"
+                require_decided(count, self.trace, words)
+                raise Unfit(words)
+            self.alike[id(now) if cell is None else id(cell)] = first
+            return
+        if cell is not None:
+            found.append((cell, now, entry))
+
+    def final(self, leaf: Cell) -> SymbolicArray:
+        """What stands for a carried leaf after the loop, one object for names that stand for one array."""
+        first = self.alike.get(id(leaf), leaf)
+        if id(first) not in self.finals:
+            weak, is_scalar = first.kind.weak, first.kind.is_scalar
+            self.finals[id(first)] = SymbolicArray(first.view, self.trace, weak, is_scalar)
+        return self.finals[id(first)]
+
+    def leave_symbols(self, mark: Mark, last: Names) -> dict[Symbol, View]:
+        """Memory for the last values of the symbols that the body bound and that `last` mentions."""
+        made = self.trace.symbols_since(mark)
+        used = {
+            symbol for value in last.values() for leaf in leaves_of(value)[0] for symbol in symbols_of(leaf)
+        }
+        memory: dict[Symbol, View] = {}
+        for symbol in sorted(used & made, key=lambda symbol: symbol.order):
+            memory[symbol] = self.trace.fresh("last", (), I64)
+            value = Index(Affine.of(symbol))
+            self.trace.store(memory[symbol], lambda _, value=value: value)  # type: ignore[misc]
+            self.trace.came_from(memory[symbol].tensor, self.site)
+        return memory
+
+    def leave_next_values(self, after: Names) -> None:
+        """Store what the next iteration starts with, all of it read before any of it is written."""
+        pairs: list[tuple[Cell, Any]] = []
+        for name, carry in self.carries.items():
+            news, _ = leaves_of(after[name])
+            for leaf, now in zip(carry.leaves, news, strict=True):
+                if isinstance(leaf, Cell) and not (
+                    type(now) is SymbolicArray and same_cells(now.cells, leaf.view)
+                ):
+                    pairs.append((leaf, now))
+        values = [self.rescued(now) for _, now in pairs]
+        for (leaf, _), value in zip(pairs, values, strict=True):
+            self.start(leaf, value)
+
+    # after the body
+
+    def start(self, leaf: Leaf, value: Any) -> None:
+        """Store a value in the memory that a leaf is carried in."""
+        if not isinstance(leaf, Cell):
+            return
+        operand, dtype = as_operand(value, self.trace), leaf.kind.dtype
+        self.trace.anew(leaf.view.tensor)
+        self.trace.store(leaf.view, lambda position: operand_at(operand, position, dtype))
+        if not leaf.kind.is_array:
+            self.trace.came_from(leaf.view.tensor, self.site)
+
+    def tell_apart(self, name: Name, leaf: Leaf, value: Any) -> None:
+        """An array that a loop rebinds is still the one from before if the loop does not run: which of both
+        must be known where either is written later."""
+        count = self.iterations.groups
+        if not isinstance(leaf, Cell) or not leaf.kind.is_array or is_positive(count, self.trace):
+            return
+        words = f"the array {name} is the one from before the loop if the loop does not run"
+        require_decided(count, self.trace, words)
+        fix = f"write into a copy of {name}, taken after the loop"
+        self.trace.sameness.note(
+            leaf.view.tensor, value.cells.tensor.storage, Reason(words, self.loc, fix, self.site)
+        )
+
+    def guard(self, before: Names, last: Names) -> None:
+        """Put the record since the first iteration under the condition that this one runs; carried names
+        keep their value if it does not. Raises Unfit where they cannot."""
+        body = self.trace.end(self.site)
+        for name, carry in self.carries.items():
+            if self.is_read_after(name) and name in before:
+                self.guard_name(name, carry, before[name])
+        for name in last:
+            if name in before or isinstance(name, Place):
+                raise Unfit(f"{name} would have the value from before if the loop ran zero times")
+        self.trace.emit(Branch(self.runs(whole=True), body, (), self.loc))
+
+    def guard_name(self, name: Name, carry: Carry, before: Any) -> None:
+        """Give a carried name its value from before the first iteration."""
+        olds, structure = leaves_of(before)
+        if structure != carry.structure:
+            raise Unfit(f"{name} changes its structure in the first iteration, which may not run")
+        for leaf, old, entry in zip(carry.leaves, olds, carry.entry, strict=True):
+            match leaf:
+                case Cell(kind=kind) if kind.holds(old):
+                    self.start(leaf, old)
+                case Count(start=start, stride=stride) if _is_number(old, start - stride):
+                    pass
+                case None if same(old, entry):
+                    pass
+                case _:
+                    raise Unfit(f"{name} would have a value of another kind if the loop ran zero times")
+
+    def runs(self, whole: bool) -> Expr:
+        """Whether there is an iteration; with `whole`, counting the one recorded by itself."""
+        count = self.iterations.count + int(whole)
+        return Apply(OPS["greater"], (Index(count), Const(0, I64)), BOOL)
+
+    def new_names(self, earlier: Names, after: Names, last: Names) -> list[Name]:
+        """The names that only the body binds and that are read after the loop, by the code that follows or by
+        a function that this has at hand."""
+        live = {name: value for name, value in after.items() if name in self.live.after_itself}
+        at_hand = captured_by(live.values())
+        return [
+            name
+            for name in dict.fromkeys((*self.carries, *last))
+            if name not in earlier and (name in self.live.after_itself or name in at_hand)
+        ]
+
+    def require_run(self, names: list[Name], guarded: bool) -> None:
+        """Names that only the body binds have no value if it did not run."""
+        runs = self.iterations.count + int(guarded)
+        if not names or is_positive(runs, self.trace):
+            return
+        require_decided(runs, self.trace, f"the name {names[0]} has no value if the loop does not run")
+        if any(site.code is self.site.code for _, site in self.trace.running):
+            raise UnsupportedError(
+                f"{names[0]} has its value from the last time that this loop ran, which may be long ago",
+                loc=self.loc,
+                fix=f"give {names[0]} a value before the outer loop",
+            )
+        condition = self.runs(whole=guarded)
+        words = f"cannot access local variable '{names[0]}' where it is not associated with a value"
+        self.trace.check((), lambda _: condition, "UnboundLocalError", words)
+
+    def values_after(self, last: Names, memory: Mapping[Symbol, View], guarded: bool) -> Names:
+        """What the names stand for after the loop; where even the first iteration, recorded by itself, did
+        not run, that is one iteration before the start."""
+        done = not_negative(self.iterations.groups + int(guarded), self.trace) - int(guarded)
+        ended = {self.iterations.symbol: self.iterations.symbol_after(done)}
+
+        def at_end(leaf: Leaf, before: Any) -> Any:
+            match leaf:
+                case Count(start=start, stride=stride):
+                    return python_int(start + done * stride, self.trace)
+                case Moving(view=view):
+                    return SymbolicArray(moved(view, ended), self.trace)
+                case Cell():
+                    return self.final(leaf)
+                case None:
+                    return before
+
+        values = dict(ended)
+        for symbol, view in memory.items():
+            values[symbol] = self.trace.bind(view.load(()), symbol.lower, symbol.upper)
+        names = {name: carry.value(at_end) for name, carry in self.carries.items()}
+
+        def lasting(leaf: Any) -> Any:
+            first = self.alike.get(id(leaf))
+            return substituted(leaf, values) if first is None else self.final(first)
+
+        return names | {name: map_leaves(value, lasting) for name, value in last.items()}
+
+    def note(self) -> None:
+        """Say what became of the loop."""
+        carried = ", ".join(str(name) for name, carry in self.carries.items() if any(carry.leaves))
+        groups, period = self.iterations.groups, self.iterations.period
+        parts = ["one loop" + (f" of {groups} iterations" if groups.is_constant else "")]
+        if self.peeled:
+            parts[0] += f", after {self.peeled} recorded apart"
+        if period > 1:
+            parts.append(
+                f"each does {period} iterations of this one, after which arrays are back at their names"
+            )
+        if carried:
+            parts.append(f"carries {carried}")
+        self.trace.note(self.loc, "; ".join(parts))
+
+
+def _is_number(value: Any, expected: Affine) -> bool:
+    return value == expected.offset if type(value) is int else getattr(value, "value", None) == expected

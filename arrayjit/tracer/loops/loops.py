@@ -1,0 +1,364 @@
+"""The user's `for` statement becomes a loop of the program: its body runs with a symbolic index.
+
+The iterator sees the local variables of the frame that asks it for items, and may assign them. It yields
+the symbolic index, and when it is asked again compares the locals: the names that changed and are read again
+are carried from one iteration to the next (see `carries`). If there are any, what was recorded is discarded,
+the locals are put back, each carried name is bound to what stands for it at the start of any iteration, and
+the index is yielded once more. Nothing is guessed: what the second record gives must be of the kind that
+was assumed. Otherwise the first iteration is recorded by itself, where a value changes its kind in it; or
+several iterations make one of the recorded loop, where arrays change places (`u, v = v, u`); or the trace
+starts again with this loop unrolled. (Carries through frames: our own; loop peeling: Bacon, Graham, Sharp,
+Compiler Transformations for High-Performance Computing, 1994.)
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, Literal, NoReturn
+
+from ...errors import Location, UnsupportedError
+from ...ir.index import Affine
+from ..record.deciding import is_positive, not_negative, quotient, require_decided, rest
+from ..record.retrace import Reason, Retrace, Site
+from ..record.trace import Mark, Trace, user_location
+from ..values.array import SymbolicArray
+from ..values.integer import number, python_int
+from .bytecode import Liveness, for_statement, liveness
+from .carries import (
+    Carry,
+    Cell,
+    Count,
+    Leaf,
+    Moving,
+    Planner,
+    Unfit,
+    is_array,
+    leaves_of,
+    moved,
+    rotation,
+    same,
+    shows,
+)
+from .exits import Exit
+from .iterations import Iterations
+from .places import MISSING, Name, Place, Places
+
+__all__ = ["MOST_UNROLLED", "UNROLLED", "Counted", "iterate"]
+
+UNROLLED = 4
+"""Loops of so few iterations are always unrolled."""
+
+MOST_UNROLLED = 1024
+"""Loops of more iterations are never unrolled."""
+
+_MOST_PEELED = 2
+_MOST_ATTEMPTS = 12
+
+
+class Counted(ABC):
+    """Items at the indices `range(lo, hi, step)`, where `step` is 1 or -1. With `rolled` they may only be
+    taken by a recorded loop. What is an iterator in Python (`once`) gives its items only once."""
+
+    trace: Trace
+    lo: Affine
+    hi: Affine
+    step: int
+    rolled: bool = False
+    once: bool = False
+    taken: Literal["not", "partly", "all"] = "not"
+
+    @abstractmethod
+    def item(self, index: Affine) -> Any:
+        """The item at an index, which may be symbolic."""
+
+    @property
+    def count(self) -> Affine:
+        """How many items there are; may be negative, for none, where it is not constant."""
+        span = (self.hi - self.lo) * self.step
+        return Affine.of(max(span.offset, 0)) if span.is_constant else span
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.once and self.taken != "not":
+            return self.again()
+        self.taken = "partly"
+        return iterate(self, sys._getframe(1))
+
+    def again(self) -> Iterator[Any]:
+        """What is left of an iterator: nothing, if its items were all taken."""
+        if self.taken == "all":
+            return iter(())
+        raise UnsupportedError(
+            "an iterator of which some items were taken is used again",
+            loc=user_location(),
+            fix="make a new one: call enumerate, zip or reversed again",
+        )
+
+    def items(self) -> Iterator[Any]:
+        """The items one by one; how many there are must be known while tracing."""
+        fix = "take the number of items from the shape of an argument, or use a `for` statement"
+        count = number(self.count, self.trace, "how many items there are", fix)
+        for n in range(count):
+            yield self.item(self.lo + n * self.step)
+        self.taken = "all"
+
+
+def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
+    """An iterator for the frame: a loop of the program in a `for` statement, else the items one by one."""
+    offset = for_statement(frame)
+    if offset is None:
+        return items.items()
+    count, trace = items.count, items.trace
+    if is_positive(count, trace) is False:
+        items.taken = "all"
+        return iter(())
+    site = Site(frame.f_code, offset)
+    reason = trace.decisions.unrolled.get(site)
+    if reason is not None:
+        return _unrolled(items, reason)
+    if count.is_constant and count.offset <= UNROLLED and not items.rolled:
+        trace.note(user_location(), f"unrolled, since {count.offset} iterations are few")
+        return items.items()
+    return _Rolled(items, site).run()
+
+
+def _unrolled(items: Counted, reason: Reason) -> Iterator[Any]:
+    """A loop whose body needs more than a symbolic index."""
+    fix = reason.fix or "take the number of iterations from the shape of an argument"
+    count = number(items.count, items.trace, "how many iterations a loop has that must be unrolled", fix)
+    if count > MOST_UNROLLED or items.rolled:
+        limit = (
+            "arrayjit.range is never unrolled" if items.rolled else f"at most {MOST_UNROLLED} are unrolled"
+        )
+        raise UnsupportedError(
+            f"this loop cannot be recorded once, because {reason.what}",
+            loc=reason.loc,
+            details=(f"the loop at {user_location()} has {count} iterations; {limit}",),
+            fix=reason.fix
+            or "do the same in each iteration, and keep results in an array made before: out[i] = ...",
+        )
+    why = reason.what if reason.loc is None else reason.what.replace("this line", f"line {reason.loc.line}")
+    items.trace.note(user_location(), f"unrolled, because {why}")
+    return items.items()
+
+
+Names = dict[Name, Any]
+
+
+class _Rolled:
+    """One `for` statement while its body is recorded; an *attempt* records it once.
+
+    `before` has the values before an iteration that may not run was recorded by itself; from there on the
+    record stands under that condition.
+    """
+
+    places: Places
+    live: Liveness
+    entry: Names
+    bound: Names
+    mark: Mark
+
+    def __init__(self, items: Counted, site: Site) -> None:
+        self.items = items
+        self.site = site
+        self.trace = items.trace
+        self.loc: Location | None = user_location()
+        self.iterations = self._named(Iterations.of(items.lo, items.hi, items.step))
+        self.carries: dict[Name, Carry] = {}
+        self.before: Names | None = None
+        self.peeled = 0
+        self.may_leave = False
+
+    def run(self) -> Iterator[Any]:
+        """The items for the user's loop."""
+        self.enter(frame := sys._getframe(1))
+        self.live = liveness(self.site.code, self.site.offset)
+        try:
+            for _ in range(_MOST_ATTEMPTS):
+                self.attempt()
+                self.trace.running.append((self.iterations.count, self.site))
+                for index in self.iterations.indices():
+                    yield self.items.item(index)
+                self.trace.running.pop()
+                try:
+                    if self.is_right():
+                        break
+                except Unfit as unfit:
+                    first = self.iterations.first
+                    self.peel(unfit)
+                    self.may_leave = self.before is None
+                    yield self.items.item(first)
+                    self.may_leave = False
+                    self.enter(frame)
+                    if is_positive(self.iterations.count, self.trace) is False:
+                        if self.before is not None:
+                            self.unroll(unfit.what)
+                        return
+            else:
+                self.unroll("what it changes is of another kind in each iteration")
+            self.exit()
+            self.items.taken = "all"
+            self.may_leave = True
+            for index in self.iterations.remainder():
+                yield self.items.item(index)
+        except GeneratorExit:
+            if self.trace.is_open and not self.may_leave:
+                self.trace.pending = Retrace({self.site: Reason("its body leaves the loop", self.loc)})
+            raise
+
+    def enter(self, frame: FrameType) -> None:
+        """Take note of what there is before the recorded loop."""
+        self.places = Places.of(frame)
+        self.entry = self.places.read()
+
+    def attempt(self) -> None:
+        """Begin to record the body, with the carried names bound to what any iteration starts with."""
+        for name in self.places.iterators:
+            if name in self.live.head:
+                self.unroll(f"its body may advance the iterator {name}")
+        self.mark = self.trace.begin()
+        self.bound = {name: carry.value(self.at_start) for name, carry in self.carries.items()}
+        self.places.write(self.bound)
+
+    def at_start(self, leaf: Leaf, before: Any) -> Any:
+        """A carried leaf at the start of an iteration."""
+        match leaf:
+            case Count(start=start, stride=stride):
+                return python_int(start + self.iterations.number * stride, self.trace)
+            case Moving(view=view):
+                symbol = self.iterations.symbol
+                earlier = {symbol: Affine.of(symbol) - self.iterations.shift}
+                return SymbolicArray(moved(view, earlier), self.trace)
+            case Cell(kind=kind, view=view):
+                return SymbolicArray(view, self.trace, kind.weak, kind.is_scalar)
+            case None:
+                return before
+
+    def is_right(self) -> bool:
+        """Whether the recorded body is that of every iteration. If not, the record is discarded, and what to
+        assume in the next attempt is noted. Raises Unfit where nothing can be assumed."""
+        after = self.places.read()
+        period = rotation(self.entry, after, lambda value: is_array(value) or self.places.has(value))
+        if period > 1 and self.iterations.period == 1 and not self.carries:
+            self.discard()
+            self.group(period)
+            return False
+        planned = self.planned(after)
+        if planned is None and not self.trace.assumed_too_much(self.mark):
+            self.require_unshared(after)
+            return True
+        self.discard()
+        for carry in () if planned is None else planned.values():
+            for leaf in carry.leaves:
+                if isinstance(leaf, Cell) and not leaf.kind.is_array:
+                    self.trace.came_from(leaf.view.tensor, self.site)
+        self.carries = self.carries if planned is None else planned
+        return False
+
+    def planned(self, after: Names) -> dict[Name, Carry] | None:
+        """How to carry each name that changed; None where that is how they are carried already."""
+        planner = Planner(self.trace, self.mark, self.iterations)
+        found: dict[Name, Carry] = {}
+        for name in after:
+            if name not in self.entry and isinstance(name, Place):
+                raise Unfit(f"{name} is new")
+        for name, entry in self.entry.items():
+            now = after.get(name, MISSING)
+            if name in self.carries:
+                found[name] = planner.checked(name, self.carries[name], now)
+            elif self.is_handed_on(name) and not same(entry, now):
+                if self.places.has(now):
+                    raise Unfit(f"{name} becomes another object")
+                found[name] = planner.carry(name, entry, now)
+        return None if all(found[name] is self.carries.get(name) for name in found) else found
+
+    def is_handed_on(self, name: Name) -> bool:
+        """Whether the next iteration, or what follows a loop that perhaps did not run, may read the name."""
+        surely_runs = self.runs_surely() and self.before is None
+        return (
+            isinstance(name, Place) or name in self.live.body or (name in self.live.head and not surely_runs)
+        )
+
+    def runs_surely(self) -> bool:
+        """Whether the recorded loop has at least one iteration."""
+        return is_positive(self.iterations.groups, self.trace) is True
+
+    def require_unshared(self, after: Names) -> None:
+        """Raise Unfit where an array that is carried by copying is written and may be seen by another name.
+
+        Its first value must come from an iteration recorded by itself: of an older array, callers and
+        containers may know. Containers that the body changes are excluded anyway."""
+        written = self.trace.written_since(self.mark)
+        for name, carry in self.carries.items():
+            news, _ = leaves_of(after[name])
+            for leaf, entry, now in zip(carry.leaves, carry.entry, news, strict=True):
+                if not isinstance(leaf, Cell) or not leaf.kind.is_array:
+                    continue
+                storage = entry.cells.tensor.storage
+                if storage in written:
+                    raise Unfit(f"its body writes the array that {name} stands for at first")
+                if leaf.view.tensor not in written:
+                    continue
+                is_old = not self.peeled or not self.trace.is_made_here(storage)
+                if is_old or self.is_shared(name, entry, self.entry) or self.is_shared(name, now, after):
+                    raise Unfit(f"its body writes into the array {name} and rebinds the name")
+
+    def is_shared(self, name: Name, array: SymbolicArray, names: Names) -> bool:
+        """Whether another name that is read again leads to the array's memory."""
+        others = [
+            value
+            for other, value in names.items()
+            if other != name and (isinstance(other, Place) or other in self.live.head)
+        ]
+        return any(shows(value, array.cells.tensor.storage) for value in others)
+
+    def discard(self) -> None:
+        """Forget the attempt and put everything back."""
+        self.trace.discard(self.mark, self.site)
+        self.places.restore(self.entry)
+
+    def group(self, period: int) -> None:
+        """From now on `period` iterations of the user's make one of the recorded loop."""
+        count, what = self.iterations.count, "arrays change places from iteration to iteration"
+        left = rest(count, period, self.trace, what)
+        if left is None or (count.is_constant and count.offset < period):
+            self.unroll(what)
+        groups = quotient(not_negative(count, self.trace), period, self.trace)
+        self.iterations = self._named(
+            self.iterations.grouped(period, groups, left, self.trace.limits.most(groups))
+        )
+
+    def peel(self, unfit: Unfit) -> None:
+        """Prepare to record the first iteration by itself, under a condition if it may not run."""
+        is_sure = self.runs_surely()
+        if not is_sure:
+            require_decided(self.iterations.count, self.trace, unfit.what)
+        if self.peeled == _MOST_PEELED or (self.before is not None and not is_sure):
+            self.unroll(unfit.what)
+        self.discard()
+        self.peeled += 1
+        self.carries = {}
+        if not is_sure:
+            self.before = dict(self.entry)
+            self.trace.begin()
+        self.iterations = self._named(self.iterations.after_first())
+
+    def exit(self) -> None:
+        """End the recorded loop."""
+        leaving = Exit(self.trace, self.site, self.iterations, self.carries, self.live, self.loc, self.peeled)
+        try:
+            finals = leaving.close(self.mark, self.entry, self.places.read(), self.before)
+        except Unfit as unfit:
+            self.unroll(unfit.what)
+        self.places.write(finals)
+
+    def unroll(self, what: str) -> NoReturn:
+        raise Retrace({self.site: Reason(what, self.loc)})
+
+    def _named(self, iterations: Iterations) -> Iterations:
+        self.trace.limits.note(iterations.symbol, *iterations.limits())
+        self.trace.came_from(iterations.symbol, self.site)
+        self.trace.runs_between(iterations.symbol, (iterations.first, iterations.stop))
+        return iterations

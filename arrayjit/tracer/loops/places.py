@@ -1,0 +1,201 @@
+"""Where the user's code keeps values while a loop is recorded: the local variables of the frame, and what
+lists, dicts, objects and closures that they lead to hold.
+
+A variable is named by a string, anything else by a `Place`. Assigning the local variables of a running
+frame follows PEP 667; before CPython 3.13 it goes through the C API.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections import deque
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from types import CellType, FrameType, FunctionType, MethodType
+from typing import Any, Union
+
+from ..record.state import attributes_of, reachable, set_attributes
+
+__all__ = ["MISSING", "Name", "Place", "Places", "captured_by"]
+
+MISSING = object()
+"""In place of the value of a name that has none."""
+
+_PLAIN = (str, bytes, int, float, complex, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What holds a value besides local variables: the item, attribute or closure variable `key` of the object
+    number `part`."""
+
+    part: int
+    key: Hashable
+    label: str
+
+    def __str__(self) -> str:
+        return self.label
+
+
+Name = Union[str, Place]
+
+
+class Places:
+    """The places that named values lead to now, and with a frame its variables too. `iterators` are the names
+    that lead to an iterator."""
+
+    def __init__(self, values: Mapping[str, Any], frame: FrameType | None = None) -> None:
+        self._frame = frame
+        self._parts: list[tuple[str, Any]] = []
+        self._known: set[int] = set()
+        self.iterators: list[str] = []
+        for name, value in values.items():
+            if not isinstance(value, _PLAIN):
+                self._explore(name, value)
+
+    @staticmethod
+    def of(frame: FrameType) -> Places:
+        """The variables of a frame and what they lead to."""
+        return Places(dict(frame.f_locals), frame)
+
+    def read(self) -> dict[Name, Any]:
+        """What every place holds."""
+        names: dict[Name, Any] = {}
+        if self._frame is not None:
+            names.update(self._frame.f_locals)
+        for number, (label, part) in enumerate(self._parts):
+            for key, value in _items(part).items():
+                names[Place(number, key, _label(label, part, key))] = value
+        return names
+
+    def write(self, values: Mapping[Name, Any]) -> None:
+        """Put values into places that exist."""
+        variables = {name: value for name, value in values.items() if isinstance(name, str)}
+        if variables and self._frame is not None:
+            self._frame.f_locals.update(variables)
+            if sys.version_info < (3, 13):
+                ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(self._frame), ctypes.c_int(0))
+        for name, value in values.items():
+            if isinstance(name, Place):
+                _put(self._parts[name.part][1], name.key, value)
+
+    def restore(self, values: Mapping[Name, Any]) -> None:
+        """Put everything back that has changed since `values` were read; new variables stay."""
+        now = self.read()
+        for name in now.keys() - values.keys():
+            if isinstance(name, Place):
+                _remove(self._parts[name.part][1], name.key)
+        self.write({name: value for name, value in values.items() if now.get(name, MISSING) is not value})
+
+    def has(self, value: Any) -> bool:
+        """Whether the value is one of the objects whose places are known."""
+        return id(value) in self._known
+
+    def _explore(self, name: str, value: Any) -> None:
+        waiting = [(name, value)]
+        while waiting:
+            label, value = waiting.pop()
+            for part in reachable(value):
+                if id(part) in self._known or isinstance(part, _PLAIN):
+                    continue
+                self._known.add(id(part))
+                if hasattr(type(part), "__next__"):
+                    self.iterators.append(name)
+                elif isinstance(part, FunctionType):
+                    waiting += zip(part.__code__.co_freevars, part.__closure__ or (), strict=True)
+                    waiting += ((label, part.__defaults__), (label, part.__kwdefaults__))
+                    self._parts.append((label, part))
+                elif isinstance(part, MethodType):
+                    waiting.append((label, part.__func__))
+                elif isinstance(part, CellType):
+                    waiting += ((label, value) for value in _items(part).values())
+                    if not self._is_variable(label, part):
+                        self._parts.append((label, part))
+                else:
+                    self._parts.append((label, part))
+
+    def _is_variable(self, name: str, cell: CellType) -> bool:
+        """Whether the cell is the frame's own variable of that name, which only an assignment can tell."""
+        if self._frame is None or not _items(cell):
+            return False
+        held = cell.cell_contents
+        cell.cell_contents = MISSING
+        try:
+            return self._frame.f_locals.get(name) is MISSING
+        finally:
+            cell.cell_contents = held
+
+
+def captured_by(values: Iterable[Any]) -> set[str]:
+    """The closure variables of the functions that values lead to."""
+    names: set[str] = set()
+    known: set[int] = set()
+    waiting = list(values)
+    while waiting:
+        for part in reachable(waiting.pop()):
+            if id(part) in known:
+                continue
+            known.add(id(part))
+            if isinstance(part, MethodType):
+                waiting.append(part.__func__)
+            elif isinstance(part, FunctionType):
+                names.update(part.__code__.co_freevars)
+                waiting += (part.__defaults__, part.__kwdefaults__, *(part.__closure__ or ()))
+            elif isinstance(part, CellType):
+                waiting += _items(part).values()
+    return names
+
+
+def _items(part: Any) -> dict[Any, Any]:
+    """What an object holds and might exchange, by key. A set holds its items as a whole."""
+    if isinstance(part, (list, deque)):
+        return dict(enumerate(part))
+    if isinstance(part, dict):
+        return dict(part)
+    if isinstance(part, set):
+        return {"items": frozenset(part)}
+    if isinstance(part, FunctionType):
+        return dict(vars(part))
+    if isinstance(part, CellType):
+        try:
+            return {"variable": part.cell_contents}
+        except ValueError:
+            return {}
+    return attributes_of(part)
+
+
+def _label(name: str, part: Any, key: Any) -> str:
+    if isinstance(part, (list, deque, dict)):
+        return f"{name}[{key!r}]"
+    return name if isinstance(part, CellType) else f"{name}.{key}"
+
+
+def _put(part: Any, key: Any, value: Any) -> None:
+    if isinstance(part, (list, deque, dict)):
+        if isinstance(part, (list, deque)) and key == len(part):
+            part.append(value)
+        else:
+            part[key] = value
+    elif isinstance(part, set):
+        part.clear()
+        part.update(value)
+    elif isinstance(part, CellType):
+        part.cell_contents = value
+    elif isinstance(part, FunctionType):
+        vars(part)[key] = value
+    else:
+        set_attributes(part, {**_items(part), key: value})
+
+
+def _remove(part: Any, key: Any) -> None:
+    if isinstance(part, (list, deque)):
+        part.pop()
+    elif isinstance(part, dict):
+        del part[key]
+    elif isinstance(part, CellType):
+        del part.cell_contents
+    elif isinstance(part, FunctionType):
+        del vars(part)[key]
+    elif not isinstance(part, set):
+        set_attributes(part, {name: item for name, item in _items(part).items() if name != key})

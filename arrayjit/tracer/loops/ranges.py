@@ -1,0 +1,244 @@
+"""What a traced `for` runs over: `range`, `enumerate`, `zip` and `reversed` as the traced function sees them.
+
+Each is a `Counted`: so many items, each known from its index, which may be symbolic. In a `for` statement
+it becomes a loop of the program (see `loops`); anywhere else its items are taken one by one.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from ...errors import DTypeError, ShapeError
+from ...ir.dtype import I64
+from ...ir.expr import Cast
+from ...ir.index import Affine
+from ..record.registry import method
+from ..record.trace import Trace, current_trace, tracing, user_location
+from ..values.array import SymbolicArray
+from ..values.extents import ZERO, divided, greater, lesser
+from ..values.integer import number, python_int
+from ..values.numbers import as_affine
+from .loops import Counted, iterate
+
+__all__ = ["BUILTINS", "Range", "explicit_range"]
+
+
+class Range(Counted):
+    """`range` as the traced function sees it. Steps other than 1 and -1 are counted from 0."""
+
+    def __init__(self, trace: Trace, start: Affine, stop: Affine, step: int, rolled: bool = False) -> None:
+        self.trace = trace
+        self.first, self.last, self.stride = start, stop, step
+        self.rolled = rolled
+        if abs(step) == 1:
+            self.lo, self.hi, self.step = start, stop, step
+        else:
+            self.lo, self.hi, self.step = Affine.of(0), _steps(start, stop, step), 1
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return builtins.range
+
+    @property
+    def start(self) -> Any:
+        return python_int(self.first, self.trace)
+
+    @property
+    def stop(self) -> Any:
+        return python_int(self.last, self.trace)
+
+    def item(self, index: Affine) -> Any:
+        place = index if abs(self.stride) == 1 else self.first + index * self.stride
+        return python_int(place, self.trace)
+
+    def numbers(self) -> builtins.range:
+        """The range itself, whose bounds must be known while tracing."""
+        purpose = "the bounds of a range that is used as a sequence"
+        first, last = (number(end, self.trace, purpose) for end in (self.first, self.last))
+        return builtins.range(first, last, self.stride)
+
+    def __len__(self) -> int:
+        return len(self.numbers())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.numbers()[key]
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.numbers()
+
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(reversed(self.numbers()))
+
+    def __eq__(self, other: object) -> bool:
+        return self.numbers() == (other.numbers() if type(other) is Range else other)
+
+    def __hash__(self) -> int:
+        return hash(self.numbers())
+
+    def __repr__(self) -> str:
+        return f"range({self.start}, {self.stop}, {self.stride})"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.numbers(), name)
+
+
+class Rows(Counted):
+    """The items of an array along its first axis."""
+
+    def __init__(self, array: SymbolicArray) -> None:
+        self.trace = array.record
+        self.array = array
+        self.lo, self.hi, self.step = Affine.of(0), array.cells.shape[0], 1
+
+    def item(self, index: Affine) -> Any:
+        return self.array[python_int(index, self.trace)]
+
+
+class Numbered(Counted):
+    """`enumerate(items, start)`."""
+
+    once = True
+
+    def __init__(self, items: Counted, start: Affine) -> None:
+        self.trace, self.lo, self.hi, self.step = items.trace, items.lo, items.hi, items.step
+        self.of, self.start = items, start
+
+    def item(self, index: Affine) -> Any:
+        place = self.start + (index - self.lo) * self.step
+        return python_int(place, self.trace), self.of.item(index)
+
+
+class Zipped(Counted):
+    """`zip` of counted items, as many as the fewest."""
+
+    once = True
+
+    def __init__(self, parts: list[Counted], strict: bool) -> None:
+        self.trace = parts[0].trace
+        self.parts = parts
+        counts = [part.count for part in parts]
+        self.lo, self.hi, self.step = Affine.of(0), _fewest(counts, strict), 1
+
+    def item(self, index: Affine) -> Any:
+        return tuple(part.item(part.lo + index * part.step) for part in self.parts)
+
+
+class Backwards(Counted):
+    """`reversed` of counted items."""
+
+    once = True
+
+    def __init__(self, items: Counted) -> None:
+        self.trace, self.of = items.trace, items
+        last = items.lo + (items.count - 1) * items.step
+        self.lo, self.hi, self.step = last, items.lo - items.step, -items.step
+
+    def item(self, index: Affine) -> Any:
+        return self.of.item(index)
+
+
+@method("__iter__")
+def rows(array: SymbolicArray, frame: FrameType) -> Iterator[Any]:
+    """The rows of an array, for the frame that asks for them."""
+    return iterate(Rows(array), frame)
+
+
+def counted(value: Any) -> Counted | None:
+    """A value as counted items; None where it has none that an index tells."""
+    if isinstance(value, Counted) or type(value) is Range:
+        return value
+    if type(value) is SymbolicArray and value.ndim and value.weak is None:
+        return Rows(value)
+    if type(value) is builtins.range:
+        return Range(current_trace(), Affine.of(value.start), Affine.of(value.stop), value.step)
+    return None
+
+
+def traced_range(*bounds: Any, rolled: bool = False) -> Any:
+    """`range` inside a traced function."""
+    trace = current_trace()
+    if not 1 <= len(bounds) <= 3:
+        return builtins.range(*bounds)
+    ends = [_bound(bound, trace) for bound in bounds]
+    start, stop = (Affine.of(0), ends[0]) if len(ends) == 1 else ends[:2]
+    step = number(ends[2], trace, "the step of a range") if len(ends) == 3 else 1
+    if step == 0:
+        raise ShapeError("range() arg 3 must not be zero", loc=user_location(), fix="use another step")
+    return Range(trace, start, stop, step, rolled)
+
+
+def explicit_range(*bounds: Any) -> Any:
+    """`range` for loops that must be recorded once: inside a jitted function such a loop is never unrolled,
+    and what would need unrolling is an error. Outside it is Python's `range`."""
+    return traced_range(*bounds, rolled=True) if tracing() else builtins.range(*bounds)
+
+
+def traced_enumerate(iterable: Any, start: Any = 0) -> Any:
+    """`enumerate` inside a traced function."""
+    items = counted(iterable)
+    if items is None:
+        return builtins.enumerate(iterable, start)
+    return Numbered(items, _bound(start, items.trace))
+
+
+def traced_zip(*iterables: Any, strict: bool = False) -> Any:
+    """`zip` inside a traced function; beside a list or a generator the items are taken one by one."""
+    parts = [counted(iterable) for iterable in iterables]
+    if not parts or any(part is None for part in parts):
+        return builtins.zip(*iterables, strict=strict)
+    return Zipped([part for part in parts if part is not None], strict)
+
+
+def traced_reversed(sequence: Any) -> Any:
+    """`reversed` inside a traced function."""
+    items = counted(sequence)
+    return builtins.reversed(sequence) if items is None else Backwards(items)
+
+
+def _bound(value: Any, trace: Trace) -> Affine:
+    found = as_affine(value, trace)
+    if found is None and type(value) is bool:
+        found = Affine.of(int(value))
+    if type(value) is SymbolicArray and value.weak is bool:
+        found = trace.bind(Cast(value.load(()), I64), 0, 2)
+    if found is None:
+        raise DTypeError(
+            f"'{value.__class__.__name__}' object cannot be interpreted as an integer",
+            loc=user_location(),
+            fix="use integers as bounds: n // 2, len(x), int(x[0])",
+        )
+    return found
+
+
+def _steps(start: Affine, stop: Affine, step: int) -> Affine:
+    """How many steps lead from `start` to `stop`."""
+    span = stop - start if step > 0 else start - stop
+    count = greater(divided(span + (abs(step) - 1), abs(step)), ZERO)
+    current_trace().same_sign[count] = span
+    return count
+
+
+def _fewest(counts: list[Affine], strict: bool) -> Affine:
+    """The least of some counts. Raises ShapeError where `strict` and they differ."""
+    least = counts[0]
+    for number_, count in enumerate(counts[1:], 2):
+        if strict and count != least:
+            raise ShapeError(
+                f"zip() argument {number_} is not as long as the others",
+                loc=user_location(),
+                fix="give zip arrays of one length, or leave out strict=True",
+            )
+        least = lesser(least, count)
+    return least
+
+
+BUILTINS: dict[str, Any] = {
+    "range": traced_range,
+    "enumerate": traced_enumerate,
+    "zip": traced_zip,
+    "reversed": traced_reversed,
+}
+"""The names that a traced function sees in place of Python's own."""

@@ -1,0 +1,145 @@
+"""What functions of the user's take and return when they become a part of the program: a state, which is an
+array, a number, or nested containers of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from ...errors import DTypeError, UnsupportedError
+from ...ir.assign import Statement
+from ...ir.tensor import Tensor
+from ..record.trace import Mark, Trace, user_location
+from ..record.tree import Leaf, Node, Static, Structure, flatten
+from ..values.array import SymbolicArray
+from ..values.elementwise import as_operand
+from .carries import Kind, kind_of, same
+from .kinds import put
+from .places import MISSING, Places
+
+__all__ = [
+    "Record",
+    "call",
+    "is_array",
+    "kind_in_state",
+    "leaves_in",
+    "places_in",
+    "put_all",
+    "record",
+    "require_one_structure",
+    "storages_of",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Generic[T]):
+    """What a function gave and the statements that it made since the mark."""
+
+    result: T
+    body: tuple[Statement, ...]
+    mark: Mark
+
+
+def record(trace: Trace, run: Callable[[], T]) -> Record[T]:
+    """Run with what is recorded set apart."""
+    mark = trace.begin()
+    body: tuple[Statement, ...] = ()
+    try:
+        result = run()
+    finally:
+        body = trace.end()
+    return Record(result, body, mark)
+
+
+def call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+    """The result of a function that runs any number of times. Raises UnsupportedError if it changes a
+    variable, a container or an object, which happens once while tracing."""
+    name = getattr(function, "__name__", "a function")
+    places = Places({"its argument": arguments, name: function})
+    before = places.read()
+    result = function(*arguments)
+    after = places.read()
+    rebound = (
+        name for name in {**before, **after} if not same(before.get(name, MISSING), after.get(name, MISSING))
+    )
+    changes = [f"changes {place}" for place in rebound] or ["may advance an iterator"] * len(places.iterators)
+    if changes:
+        raise UnsupportedError(
+            f"{name} {changes[0]}, but it is traced once, however often the compiled function runs it",
+            loc=user_location(),
+            fix="return the new value instead; arrays may be written in place",
+        )
+    return result
+
+
+def leaves_in(state: Any) -> tuple[list[Any], Structure]:
+    """The arrays and numbers of a state and how they are put together."""
+    leaves, structure = flatten(state, lambda part: kind_of(part) is not None or isinstance(part, np.ndarray))
+    return [as_operand(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves], structure
+
+
+def is_array(leaf: Any) -> bool:
+    """Whether a leaf is an array, which may be written, and not a number."""
+    return type(leaf) is SymbolicArray and leaf.weak is None and not leaf.is_scalar
+
+
+def storages_of(trace: Trace, leaf: Any) -> set[Tensor]:
+    """What memory a leaf of a state may show; none for numbers."""
+    if not is_array(leaf):
+        return set()
+    storage = leaf.cells.tensor.storage
+    return {storage, *trace.sameness.of(storage)}
+
+
+def kind_in_state(leaf: Any) -> Kind:
+    """The kind of a leaf of a state."""
+    kind = kind_of(leaf)
+    assert kind is not None
+    return kind
+
+
+def put_all(trace: Trace, memories: dict[int, SymbolicArray], values: list[Any]) -> None:
+    """Write the values into the memories of their places."""
+    for place, target in memories.items():
+        put(target, values[place], trace)
+
+
+def require_one_structure(what: str, before: Structure, after: Structure) -> None:
+    """Raise DTypeError, in the words `what`, if two states are put together in different ways."""
+    if before != after:
+        raise DTypeError(
+            f"{what}: {_shown(before)} and {_shown(after)}",
+            loc=user_location(),
+            fix="return the same containers with the same keys from both",
+        )
+
+
+def _shown(structure: Structure) -> str:
+    match structure:
+        case Leaf():
+            return "value"
+        case Static(value=value):
+            return repr(value)
+        case Node(kind=kind, keys=keys, children=children):
+            parts = [_shown(child) for child in children]
+            if keys:
+                parts = [f"{key}={part}" for key, part in zip(keys, parts, strict=True)]
+            return f"{kind.__name__}({', '.join(parts)})"
+
+
+def places_in(structure: Structure, prefix: str) -> list[str]:
+    """How the user's code reaches each leaf of a state."""
+    match structure:
+        case Leaf():
+            return [prefix]
+        case Static():
+            return []
+        case Node(kind=kind, keys=keys, children=children):
+            named = keys if issubclass(kind, dict) else range(len(children))
+            pairs = zip(named, children, strict=True)
+            return [place for key, child in pairs for place in places_in(child, f"{prefix}[{key!r}]")]

@@ -1,0 +1,1 @@
+"""The names that the traced function sees."""

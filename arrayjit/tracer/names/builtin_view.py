@@ -1,0 +1,198 @@
+"""Python's own functions as the traced function sees them: what they need of numbers, the compiled function
+computes. Where nothing is traced they do what Python's do; and the user's code gets them only where it calls
+Python's by name.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
+from types import FrameType
+from typing import Any
+
+from ...errors import DTypeError
+from ...ir.dtype import BOOL
+from ...ir.expr import Apply, Expr
+from ...ir.index import Affine
+from ...ir.ops import OPS
+from ..loops.carries import kind_of
+from ..loops.kinds import choose, memory, put, truth
+from ..loops.states import kind_in_state
+from ..record.registry import METHODS
+from ..record.trace import current_trace, user_location
+from ..record.view import View
+from ..values.array import SymbolicArray
+from ..values.conversions import CONVERSIONS, is_called, to_bool
+from ..values.extents import greater, lesser
+from ..values.integer import SymbolicInt, number, python_int
+from ..values.numbers import as_affine
+
+__all__ = ["Builtins", "as_called"]
+
+_ABSENT: Any = object()
+_FEW = 4
+
+
+def length(sized: Any, /) -> Any:
+    """`len`: a traced int where an extent is known only when the compiled function runs."""
+    if type(sized) is SymbolicArray and sized.ndim:
+        return sized.shape[0]
+    return len(sized)
+
+
+def smallest(*args: Any, key: Any = None, default: Any = _ABSENT) -> Any:
+    """`min`."""
+    return _extreme(builtins.min, operator.lt, "minimum", args, key, default)
+
+
+def largest(*args: Any, key: Any = None, default: Any = _ABSENT) -> Any:
+    """`max`."""
+    return _extreme(builtins.max, operator.gt, "maximum", args, key, default)
+
+
+def _extreme(
+    plain: Callable[..., Any],
+    beats: Callable[[Any, Any], Any],
+    op: str,
+    args: tuple[Any, ...],
+    key: Any,
+    default: Any,
+) -> Any:
+    if key is None and len(args) == 1 and _is_long_row(args[0]):
+        return _folded(args[0], args[0][0], lambda best, item: _better(beats, item, best))
+    items = list(args[0]) if len(args) == 1 else list(args)
+    if key is not None or not any(_is_traced(item) for item in items):
+        options = {} if default is _ABSENT else {"default": default}
+        return plain(items, key=key, **options)
+    integers = _integers(items)
+    if integers is not None:
+        return python_int(reduce(greater if op == "maximum" else lesser, integers), current_trace())
+    best = items[0]
+    for item in items[1:]:
+        best = _better(beats, item, best)
+    return best
+
+
+def _better(beats: Callable[[Any, Any], Any], item: Any, best: Any) -> Any:
+    """The item if it beats the best so far, which stays where they are equal or either is NaN."""
+    trace = current_trace()
+    verdict = truth(beats(item, best), trace)
+    if isinstance(verdict, bool):
+        return item if verdict else best
+    chosen = choose(verdict, item, best, trace)
+    if chosen is None:
+        raise DTypeError(
+            f"the result is {kind_of(item)} or {kind_of(best)}, which depends on numbers",
+            loc=user_location(),
+            fix="convert both to one type, or use np.minimum(a, b) or np.maximum(a, b)",
+        )
+    return chosen
+
+
+def _integers(items: list[Any]) -> list[Affine] | None:
+    """The items as affine expressions, if all are Python ints."""
+    trace = current_trace()
+    if not all(type(item) in (int, SymbolicInt) or getattr(item, "weak", None) is int for item in items):
+        return None
+    found = [as_affine(item, trace) for item in items]
+    return [value for value in found if value is not None]
+
+
+def total(iterable: Any, /, start: Any = 0) -> Any:
+    """`sum`: one item after another, as Python adds them."""
+    if _is_long_row(iterable):
+        return _folded(iterable, start + iterable[0], operator.add)
+    return builtins.sum(iterable, start)
+
+
+def is_any(iterable: Any, /) -> Any:
+    """`any`."""
+    return _decided(builtins.any, "logical_or", iterable)
+
+
+def is_all(iterable: Any, /) -> Any:
+    """`all`."""
+    return _decided(builtins.all, "logical_and", iterable)
+
+
+def _decided(plain: Callable[..., Any], op: str, iterable: Any) -> Any:
+    """Whether any or all items are true. Of traced items all are asked, where Python stops early."""
+    if type(iterable) is SymbolicArray:
+        return to_bool(METHODS[plain.__name__](iterable)) if iterable.ndim == 1 else plain(iterable)
+    items = list(iterable)
+    if not any(_is_traced(item) for item in items):
+        return plain(items)
+    decisive = plain is builtins.any
+    trace = current_trace()
+    answer: View | None = None
+    for item in items:
+        verdict = truth(item, trace)
+        if isinstance(verdict, bool):
+            if verdict is decisive:
+                return decisive
+            continue
+        joined = verdict if answer is None else Apply(OPS[op], (answer.load(()), verdict), BOOL)
+        answer = trace.compute((), BOOL, partial(_always, joined))
+    return not decisive if answer is None else SymbolicArray(answer, trace, weak=bool)
+
+
+def _always(value: Expr, position: tuple[Affine, ...]) -> Expr:
+    return value
+
+
+def _folded(array: SymbolicArray, first: Any, step: Callable[[Any, Any], Any]) -> Any:
+    """`step(result, item)` for each item after the first, in order."""
+    trace = array.record
+    count = number(array.cells.shape[0], trace, "how many items there are")
+    result = memory(kind_in_state(first), trace, first)
+    put(result, first, trace)
+    with trace.loop(1, count) as index:
+        put(result, step(result, array[python_int(index, trace)]), trace)
+    return result
+
+
+def _is_traced(value: Any) -> bool:
+    return type(value) in (SymbolicArray, SymbolicInt)
+
+
+def _is_long_row(value: Any) -> bool:
+    """Whether to take the items of an array in a loop of the program."""
+    if type(value) is not SymbolicArray or value.ndim == 0:
+        return False
+    extent = value.cells.shape[0]
+    return not extent.is_constant or extent.offset > _FEW
+
+
+_CALLED: Mapping[Any, Callable[..., Any]] = {
+    **CONVERSIONS,
+    builtins.all: is_all,
+    builtins.any: is_any,
+    builtins.len: length,
+    builtins.max: largest,
+    builtins.min: smallest,
+    builtins.sum: total,
+}
+
+
+def as_called(value: Any, frame: FrameType) -> Any:
+    """What the frame gets for a value that it loads by name: what it is about to call may be replaced. So
+    `float(x)` converts a traced number, and `x.dtype == float` compares with Python's type."""
+    if type(value) not in _REPLACED:
+        return value
+    ours = _CALLED.get(value)
+    return ours if ours is not None and is_called(frame) else value
+
+
+_REPLACED = {type(value) for value in _CALLED}
+
+
+class Builtins(dict[str, Any]):
+    """The builtin names of a traced function."""
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str) -> Any:
+        return as_called(super().__getitem__(name), sys._getframe(1))

@@ -1,0 +1,136 @@
+"""Python's `math` functions of traced numbers.
+
+They give Python floats, and where Python raises they do when the compiled function runs: ValueError where a
+number has no result, OverflowError where the result is too large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...ir.dtype import BOOL, F64
+from ...ir.expr import Apply, Const, Expr
+from ...ir.ops import OPS
+from ..record.trace import Trace, current_trace
+from ..values.array import SymbolicArray
+from ..values.conversions import scalar, to_float, to_int
+
+__all__ = ["MATH"]
+
+_PLAIN = {
+    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
+    "atan2": "arctan2", "atanh": "arctanh", "cbrt": "cbrt", "copysign": "copysign", "cos": "cos",
+    "cosh": "cosh", "degrees": "degrees", "erf": "erf", "erfc": "erfc", "exp": "exp", "exp2": "exp2",
+    "expm1": "expm1", "fabs": "fabs", "fmod": "fmod", "hypot": "hypot", "isfinite": "isfinite",
+    "isinf": "isinf", "isnan": "isnan", "log10": "log10", "log1p": "log1p", "log2": "log2",
+    "radians": "radians", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
+}  # fmt: skip
+_QUESTIONS = frozenset(("isfinite", "isinf", "isnan"))
+_UNCHECKED = frozenset(("degrees", "radians"))
+_TOO_LARGE = frozenset(("cosh", "exp", "exp2", "expm1", "hypot", "pow", "sinh"))
+
+
+def _function(name: str) -> Callable[..., Any]:
+    plain, op = getattr(math, name), OPS[_PLAIN[name]]
+
+    def function(*args: Any) -> Any:
+        if len(args) != op.arity or all(scalar(arg) is None for arg in args):
+            return plain(*args)
+        return _result(name, op.name, args)
+
+    return function
+
+
+def _result(name: str, op: str, args: tuple[Any, ...]) -> SymbolicArray:
+    trace = current_trace()
+    values = tuple(_number(arg) for arg in args)
+    if name in _QUESTIONS:
+        view = trace.compute((), BOOL, lambda _: Apply(OPS[op], values, BOOL))
+        return SymbolicArray(view, trace, weak=bool)
+    view = trace.compute((), F64, lambda _: Apply(OPS[op], values, F64))
+    if name not in _UNCHECKED:
+        _check(trace, name, values, view.load(()))
+    return SymbolicArray(view, trace, weak=float)
+
+
+def _number(value: Any) -> Expr:
+    converted = to_float(value)
+    return converted.load(()) if type(converted) is SymbolicArray else Const(converted, F64)
+
+
+def _check(trace: Trace, name: str, values: tuple[Expr, ...], result: Expr) -> None:
+    """A result that is no number needs an argument that is none, an infinite one an infinite argument."""
+    undefined, beyond = _any("isnan", values), _any("isinf", values)
+    number, finite = _not(_any("isnan", (result,))), _any("isfinite", (result,))
+    _require(trace, _or(number, undefined), "ValueError", "math domain error")
+    small = _or(finite, _or(beyond, undefined))
+    if name in _TOO_LARGE:
+        _require(trace, small, "OverflowError", "math range error")
+    else:
+        _require(trace, small, "ValueError", "math domain error")
+
+
+def _require(trace: Trace, condition: Expr, exception: str, message: str) -> None:
+    trace.check((), lambda _: condition, exception, message)
+
+
+def _any(question: str, values: tuple[Expr, ...]) -> Expr:
+    answer: Expr = Apply(OPS[question], values[:1], BOOL)
+    for value in values[1:]:
+        answer = _or(answer, Apply(OPS[question], (value,), BOOL))
+    return answer
+
+
+def _or(left: Expr, right: Expr) -> Expr:
+    return Apply(OPS["logical_or"], (left, right), BOOL)
+
+
+def _not(value: Expr) -> Expr:
+    return Apply(OPS["logical_not"], (value,), BOOL)
+
+
+def log(*args: Any) -> Any:
+    """`math.log(x[, base])`."""
+    if all(scalar(arg) is None for arg in args) or len(args) > 2:
+        return math.log(*args)
+    logarithms = [_result("log", "log", (arg,)) for arg in args]
+    return logarithms[0] if len(args) == 1 else logarithms[0] / logarithms[1]  # type: ignore[operator]
+
+
+def power(*args: Any) -> Any:
+    """`math.pow(x, y)`."""
+    if len(args) != 2 or all(scalar(arg) is None for arg in args):
+        return math.pow(*args)
+    zero = Const(0.0, F64)
+    base, exponent = (_number(arg) for arg in args)
+    harmless = _or(_any("isinf", (exponent,)), _not(Apply(OPS["less"], (exponent, zero), BOOL)))
+    defined = _or(Apply(OPS["not_equal"], (base, zero), BOOL), harmless)
+    _require(current_trace(), defined, "ValueError", "math domain error")
+    return _result("pow", "power", args)
+
+
+def _rounding(name: str) -> Callable[[Any], Any]:
+    plain = getattr(math, name)
+
+    def function(x: Any, /) -> Any:
+        number = scalar(x)
+        if number is None:
+            return plain(x)
+        if not number.element_type.is_float:
+            return to_int(number)
+        values = (_number(number),)
+        view = number.record.compute((), F64, lambda _: Apply(OPS[name], values, F64))
+        return to_int(SymbolicArray(view, number.record, weak=float))
+
+    return function
+
+
+MATH: Mapping[Callable[..., Any], Callable[..., Any]] = {
+    **{getattr(math, name): _function(name) for name in _PLAIN if hasattr(math, name)},
+    **{getattr(math, name): _rounding(name) for name in ("ceil", "floor", "trunc")},
+    math.log: log,
+    math.pow: power,
+}
+"""Functions of `math` -> ours, same signature."""

@@ -1,0 +1,172 @@
+"""NumPy and other modules as a traced function sees them: views of modules, of NumPy's functions that have no
+counterpart of ours, of `np.ndarray`, of random generators."""
+
+from __future__ import annotations
+
+import functools
+import random
+import sys
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError, UnsupportedError
+from ..record.guards import once_for_many_calls
+from ..record.registry import CREATION
+from ..record.trace import user_location
+from ..record.tree import flatten
+from ..values.array import SymbolicArray
+from ..values.elementwise import as_operand, constant_array
+from ..values.integer import SymbolicInt
+from .builtin_view import as_called
+
+__all__ = [
+    "ModuleView",
+    "NdarrayView",
+    "NumpyFunction",
+    "RandomView",
+    "Unreadable",
+    "is_numpy",
+]
+
+
+_TAKE_PARTS = frozenset((
+    "at", "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "choose", "column_stack",
+    "concat", "concatenate", "dstack", "einsum", "hstack", "ix_", "meshgrid", "multi_dot", "piecewise",
+    "select", "stack", "vstack",
+))  # fmt: skip
+"""NumPy's functions whose lists of arrays are no arrays themselves."""
+
+_FOUND = (SymbolicArray, SymbolicInt, np.ndarray, np.memmap)
+"""Arguments by which NumPy's protocols find us, so that others, such as shapes, stay what they are."""
+
+
+class ModuleView:
+    """A module whose attributes are read through `read(names of the module, name, value)`."""
+
+    def __init__(self, module: ModuleType, read: Callable[[Mapping[str, Any], str, Any], Any]) -> None:
+        object.__setattr__(self, "_module", module)
+        object.__setattr__(self, "_read", read)
+
+    def __getattr__(self, name: str) -> Any:
+        value = self._read(vars(self._module), name, getattr(self._module, name))
+        return as_called(value, sys._getframe(1))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise once_for_many_calls(f"assigns {self._module.__name__}.{name}", user_location())
+
+    def __repr__(self) -> str:
+        return f"<{self._module.__name__} as seen by a traced function>"
+
+
+class NumpyFunction:
+    """A function of NumPy's that has no counterpart of ours: what it makes of constants is a constant
+    of the program, so its arrays become symbolic too."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _module_name(self._function).startswith("numpy.random"):
+            raise _random_numbers(f"np.random.{self._function.__name__}")
+        finds_us = any(type(value) in _FOUND for value in (*args, *kwargs.values()))
+        keeps_lists = finds_us or getattr(self._function, "__name__", "") in _TAKE_PARTS
+        symbolic = [_symbolic(arg, keeps_lists) for arg in args]
+        named = {name: _symbolic(value, keeps_lists or name == "out") for name, value in kwargs.items()}
+        return _as_constants(self._function(*symbolic, **named))
+
+    def __repr__(self) -> str:
+        return f"<{self._function!r} as seen by a traced function>"
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._function, name)
+        return NumpyFunction(value) if callable(value) else value
+
+
+class RandomView:
+    """A random generator as the traced function sees it: every use of it is an error."""
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+
+    def __getattr__(self, name: str) -> Any:
+        owner = "random" if self._generator is random else type(self._generator).__name__
+        raise _random_numbers(f"{owner}.{name}")
+
+
+class Unreadable:
+    """Stands for an array of an element type that arrayjit does not take, which its class is named for: every
+    use of it is an error."""
+
+    @staticmethod
+    def of(array: np.ndarray) -> Unreadable:
+        kind: type[Unreadable] = type(f"{array.dtype} array", (Unreadable,), {})
+        return kind()
+
+    def __getattr__(self, name: str) -> Any:
+        raise DTypeError(
+            f"a {type(self).__name__} is not supported in a jitted function",
+            loc=user_location(),
+            fix="convert it with .astype(...) to a supported dtype before the call",
+        )
+
+
+def _random_numbers(what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{what} in a jitted function would give the same numbers at each call",
+        loc=user_location(),
+        fix="draw the numbers before the call and pass them as an argument",
+    )
+
+
+class _NdarrayType(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return CREATION[np.ndarray](*args, **kwargs)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, np.ndarray)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(np.ndarray, name)
+
+
+class NdarrayView(metaclass=_NdarrayType):
+    """`np.ndarray` as the traced function sees it: calling it makes a symbolic array."""
+
+
+def is_numpy(value: Any) -> bool:
+    """Whether a module, a class or a function is NumPy's."""
+    return _module_name(value).partition(".")[0] == "numpy"
+
+
+def _symbolic(value: Any, keeps_lists: bool) -> Any:
+    """An argument for NumPy with the user's arrays replaced, so that its protocols find us; so are lists of
+    traced numbers, where nothing else tells."""
+    if type(value) in (np.ndarray, np.memmap):
+        return as_operand(value)
+    if type(value) not in (list, tuple) or keeps_lists:
+        return value
+    leaves, _ = flatten(value, lambda part: type(part) is SymbolicArray)
+    return as_operand(value) if leaves else value
+
+
+def _as_constants(result: Any) -> Any:
+    if type(result) is np.ndarray:
+        return constant_array(result)
+    if type(result) in (tuple, list):
+        return type(result)(_as_constants(item) for item in result)
+    return result
+
+
+def _module_name(value: Any) -> str:
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if isinstance(value, np.ufunc):
+        return "numpy"
+    name = getattr(value, "__module__", None)
+    if name is None and callable(value):
+        name = type(getattr(value, "__self__", None)).__module__
+    return name if isinstance(name, str) else ""

@@ -1,0 +1,332 @@
+"""The user's function as it runs while traced: the same code, with another view of its names.
+
+Calls such as `np.zeros(n)` get no symbolic array, so no protocol sees them. The function therefore runs
+with a view of its globals and closure in which a name bound to
+
+- NumPy, a module of it or one of its functions gives ours (`np.zeros` makes a symbolic array);
+- an ndarray gives the symbolic array that stands for its memory at each call;
+- a Python function, class, object or module of the user's gives the same treatment, recursively (see
+  `objects` and `modules`).
+
+NumPy and the user's modules, classes and objects are never changed. The user's code is what lies outside the
+standard library and outside site-packages, and the distribution package of the jitted function itself.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import itertools
+import math
+import os
+import random
+import sys
+import sysconfig
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError
+from ..functions.coordinates import traced_product
+from ..functions.mapping import Vectorized
+from ..loops.ranges import BUILTINS
+from ..record.guards import ABSENT, NameGuard, content
+from ..record.registry import CREATION
+from ..record.state import has_state, state_of
+from ..record.trace import Trace
+from ..record.tree import Opened
+from ..values.array import SymbolicArray
+from ..values.elementwise import as_operand
+from .builtin_view import Builtins, as_called
+from .mathematics import MATH
+from .modules import ModuleView, NdarrayView, NumpyFunction, RandomView, Unreadable, is_numpy
+from .objects import Objects
+
+__all__ = ["Namespace"]
+
+_CachedFunction = type(functools.cache(len))
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)
+_INSTALLED = tuple(
+    {
+        os.path.realpath(sysconfig.get_path(name)) + os.sep
+        for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    }
+)
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+
+
+@dataclass(slots=True)
+class Cell:
+    """A closure variable of the user's, ours, and what ours holds at first."""
+
+    name: str
+    theirs: CellType
+    ours: CellType
+    value: Any = ABSENT
+
+
+class Namespace:
+    """The view of names for one trace. `of` gives the counterpart of any value."""
+
+    def __init__(self, trace: Trace, function: Callable[..., Any]) -> None:
+        self._trace = trace
+        trace.namespace = self
+        self._home = _distribution(function)
+        self._known: dict[int, tuple[Any, Any]] = {}
+        self._originals: dict[int, Any] = {}
+        self._globals: dict[int, GlobalsView] = {}
+        self._cells: dict[int, Cell] = {}
+        self._guards: dict[tuple[int, str], NameGuard] = {}
+        self._builtins = Builtins({**vars(builtins), **BUILTINS})
+        self._builtins["__import__"] = self._import
+        self._objects = Objects(self)
+        self._ways: Mapping[type, Callable[[Any], Any]] = {
+            FunctionType: self._function,
+            MethodType: self._method,
+            ModuleType: self._module,
+            BuiltinFunctionType: self._builtin,
+            functools.partial: self._partial,
+            _CachedFunction: self._cached,
+            np.ndarray: self._array,
+            np.memmap: self._array,
+            np.random.Generator: RandomView,
+            np.random.RandomState: RandomView,
+            random.Random: RandomView,
+            np.vectorize: lambda value: Vectorized(self.of(value.pyfunc), value.otypes),
+        }
+
+    def root(self, function: Callable[..., Any]) -> Any:
+        """`of` the jitted function itself, on whose state the trace depends."""
+        return self.read({"": function}, "", function) if has_state(function) else self.of(function)
+
+    @property
+    def guards(self) -> tuple[NameGuard, ...]:
+        return tuple(self._guards.values())
+
+    def of(self, value: Any) -> Any:
+        """What the traced code sees in place of `value`: often the value itself."""
+        known = self._known.get(id(value))
+        if known is not None:
+            return known[1]
+        if id(value) in self._originals:
+            return value
+        counterpart = self._counterpart(value)
+        if counterpart is not value:
+            self.remember(value, counterpart)
+        return counterpart
+
+    def item(self, value: Any) -> Any:
+        """`of` an item of a container, which traced code may have no use for."""
+        try:
+            return self.of(value)
+        except DTypeError:
+            self.remember(value, Unreadable.of(value))
+            return self.of(value)
+
+    def remember(self, value: Any, counterpart: Any) -> None:
+        """From now on traced code sees `counterpart` in place of `value`."""
+        self._known[id(value)] = (value, counterpart)
+        self._originals[id(counterpart)] = value
+
+    def original(self, counterpart: Any) -> Any:
+        """What `counterpart` is seen in place of; itself if it is no counterpart."""
+        return self._originals.get(id(counterpart), counterpart)
+
+    def open_result(self, value: Any) -> Opened:
+        """How a part of the function's result is taken apart."""
+        return self._objects.open_result(value)
+
+    def read(self, holder: Mapping[str, Any] | CellType, name: str, value: Any) -> Any:
+        """`of(value)`, and the trace depends on `holder` keeping it."""
+        if not isinstance(value, ModuleType) and (id(holder), name) not in self._guards:
+            state = None
+            if has_state(value):
+                state = state_of(value)
+                self._trace.watch(value)
+            self._guards[id(holder), name] = NameGuard(holder, name, value, state)
+        return self.of(value)
+
+    def depend(self, holder: Mapping[str, Any], name: str, value: Any) -> None:
+        """The trace depends on `holder` keeping a value that has no state."""
+        self._guards[id(holder), name] = NameGuard(holder, name, value)
+
+    def changes(self) -> list[str]:
+        """What the function did to names and things that it did not make."""
+        assigned = [name for view in self._globals.values() for name in view.assigned()]
+        assigned += [cell.name for cell in self._cells.values() if content(cell.ours) is not cell.value]
+        return [*(f"assigns {name}" for name in assigned), *self._objects.changes()]
+
+    def _counterpart(self, value: Any) -> Any:
+        way = self._ways.get(type(value))
+        if way is not None:
+            return way(value)
+        if value is np.ndarray:
+            return NdarrayView
+        if value is itertools.product:
+            return traced_product
+        return self._of_numpy(value) if is_numpy(value) else self._objects.of(value)
+
+    def _of_numpy(self, value: Any) -> Any:
+        if isinstance(value, Hashable) and value in CREATION:
+            return CREATION[value]
+        return NumpyFunction(value) if callable(value) and not isinstance(value, type) else value
+
+    def _array(self, array: np.ndarray) -> Any:
+        return as_operand(array, self._trace)
+
+    def _builtin(self, function: Any) -> Any:
+        if function in MATH:
+            return MATH[function]
+        return self._of_numpy(function) if is_numpy(function) else function
+
+    def _method(self, method: MethodType) -> Any:
+        return MethodType(self.of(method.__func__), self.of(method.__self__))
+
+    def _partial(self, bound: functools.partial[Any]) -> Any:
+        arguments = {name: self.of(item) for name, item in bound.keywords.items()}
+        return functools.partial(self.of(bound.func), *map(self.of, bound.args), **arguments)
+
+    def _cached(self, function: Any) -> Any:
+        """A function under `functools.cache`: the real one where its arguments are plain, so that its results
+        are the cached ones; else the one that it wraps, since traced values must not stay in the cache."""
+        inner = inspect.unwrap(function)
+        if not isinstance(inner, FunctionType) or not self._is_users_function(inner):
+            return function
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = (*args, *kwargs.values())
+            if all(issubclass(type(value), _PLAIN) for value in given):
+                result = function(*args, **kwargs)
+                return self.read({"": result}, "", result)
+            for value in given:
+                if type(value) is SymbolicArray and value.ndim:
+                    hash(value)
+            return self.of(function.__wrapped__)(*args, **kwargs)
+
+        return call
+
+    def _function(self, function: FunctionType) -> Any:
+        if is_numpy(function):
+            return self._of_numpy(function)
+        if isinstance(function.__globals__, GlobalsView) or not self._is_users_function(function):
+            return function
+        if hasattr(function, "registry") and hasattr(function, "dispatch"):
+            return self._dispatched(function)
+        return self.rebuilt(function)
+
+    def _dispatched(self, function: Any) -> Any:
+        """A function under `functools.singledispatch`."""
+        view = functools.singledispatch(self.of(function.registry[object]))
+        self.remember(function, view)
+        for kind, implementation in function.registry.items():
+            view.register(self._objects.of(kind), self.of(implementation))
+        return view
+
+    def _is_users_function(self, function: FunctionType) -> bool:
+        """Whether the function, or the one that it wraps, is the user's."""
+        inner = inspect.unwrap(function)
+        functions = (function, inner) if isinstance(inner, FunctionType) else (function,)
+        return any(self._is_users(part.__code__.co_filename, part.__module__) for part in functions)
+
+    def rebuilt(self, function: FunctionType) -> FunctionType:
+        """The function over the view of its globals, closure and defaults."""
+        named = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        cells = [self._cell(name, cell) for name, cell in named]
+        names = self._globals_view(function.__globals__)
+        closure = tuple(cell.ours for cell in cells)
+        copied = FunctionType(function.__code__, names, function.__name__, None, closure or None)
+        self.remember(function, copied)
+        copied.__qualname__ = function.__qualname__
+        copied.__module__ = function.__module__
+        copied.__dict__.update(function.__dict__)
+        if function.__defaults__ is not None:
+            copied.__defaults__ = tuple(map(self._default, function.__defaults__))
+        if function.__kwdefaults__ is not None:
+            copied.__kwdefaults__ = {k: self._default(value) for k, value in function.__kwdefaults__.items()}
+        for cell in cells:
+            self._fill(cell)
+        return copied
+
+    def _cell(self, name: str, theirs: CellType) -> Cell:
+        """Our cell for one of the user's, filled when the function is known: it may refer to itself."""
+        return self._cells.setdefault(id(theirs), Cell(name, theirs, CellType()))
+
+    def _fill(self, cell: Cell) -> None:
+        held = content(cell.theirs)
+        if cell.value is ABSENT and held is not ABSENT:
+            cell.value = held
+            cell.value = self.read(cell.theirs, "", held)
+            cell.ours.cell_contents = cell.value
+
+    def _default(self, value: Any) -> Any:
+        return self.read({"": value}, "", value) if has_state(value) else self.of(value)
+
+    def _globals_view(self, names: dict[str, Any]) -> GlobalsView:
+        if isinstance(names, GlobalsView):
+            return names
+        view = self._globals.get(id(names))
+        if view is None:
+            view = self._globals[id(names)] = GlobalsView(names, self, self._builtins)
+        return view
+
+    def _module(self, module: ModuleType) -> Any:
+        if module is random:
+            return RandomView(module)
+        if module in (math, itertools) or is_numpy(module):
+            return ModuleView(module, lambda names, name, value: self.of(value))
+        file = getattr(module, "__file__", None)
+        users = file is not None and self._is_users(file, module.__name__)
+        return ModuleView(module, self.read) if users else module
+
+    def is_users(self, kind: type) -> bool:
+        """Whether a class is defined by the user's code."""
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        if file is None:
+            return kind.__module__.partition(".")[0] not in sys.stdlib_module_names
+        return self._is_users(file, kind.__module__)
+
+    def _is_users(self, file: str, module: str | None) -> bool:
+        return (module or "").partition(".")[0] == self._home or not _is_installed(file)
+
+    def _import(self, name: str, *args: Any) -> Any:
+        """`import` inside the traced function."""
+        return self.of(builtins.__import__(name, *args))
+
+
+class GlobalsView(dict[str, Any]):
+    """The globals of a rebuilt function. LOAD_GLOBAL asks `__getitem__`; STORE_GLOBAL writes into the
+    dict itself and never reaches the real globals."""
+
+    __slots__ = ("_names", "_namespace")
+
+    def __init__(self, names: dict[str, Any], namespace: Namespace, builtin_names: dict[str, Any]) -> None:
+        super().__init__(__builtins__=builtin_names)
+        self._names = names
+        self._namespace = namespace
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self:
+            return super().__getitem__(name)
+        return as_called(self._namespace.read(self._names, name, self._names[name]), sys._getframe(1))
+
+    def assigned(self) -> list[str]:
+        """The names that the function assigned."""
+        return [name for name in self if name != "__builtins__"]
+
+
+@functools.cache
+def _is_installed(file: str) -> bool:
+    """Whether a file belongs to Python, to an installed package or to arrayjit."""
+    path = os.path.realpath(file)
+    return path.startswith((*_INSTALLED, _PACKAGE)) or "site-packages" in path
+
+
+def _distribution(function: Callable[..., Any]) -> str:
+    """The top-level package of the jitted function; "" for a script."""
+    home = (getattr(function, "__module__", None) or "").partition(".")[0]
+    return "" if home == "__main__" else home

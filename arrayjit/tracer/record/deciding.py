@@ -1,0 +1,65 @@
+"""Questions about numbers that only a call knows: ranges answer them, or earlier runs of the trace decided to
+compile the answer in, or it is compiled in from now on, for which the trace starts again."""
+
+from __future__ import annotations
+
+from ...ir.dtype import I64
+from ...ir.expr import Apply, Const, Index
+from ...ir.index import Affine
+from ...ir.ops import op
+from .retrace import Reason, Retrace, positive, remainder
+from .trace import Trace, user_location
+
+__all__ = ["is_positive", "not_negative", "quotient", "require_decided", "rest"]
+
+
+def is_positive(value: Affine, trace: Trace) -> bool | None:
+    """Whether the value is more than 0, as far as ranges tell or earlier runs decided to compile in."""
+    value = trace.same_sign.get(value, value)
+    if value.is_constant:
+        return value.offset > 0
+    least, most = trace.limits.least(value), trace.limits.most(value)
+    if least is not None and least > 0:
+        return True
+    if most is not None and most <= 0:
+        return False
+    fact = positive(trace, value)
+    return None if fact is None or fact not in trace.decisions.baked else fact.read(trace.leaves)
+
+
+def require_decided(value: Affine, trace: Trace, what: str) -> None:
+    """Raise Retrace where arguments tell whether the value is more than 0: it is then compiled in."""
+    fact = positive(trace, trace.same_sign.get(value, value))
+    if fact is not None and fact not in trace.decisions.baked:
+        raise Retrace(bake={fact: Reason(what, user_location())})
+
+
+def rest(value: Affine, period: int, trace: Trace, what: str) -> int | None:
+    """What is left of the value, if it is not negative, after division by `period`. It is compiled in where
+    arguments tell; None where nothing does."""
+    if value.is_constant:
+        return max(value.offset, 0) % period
+    fact = remainder(trace, value, period)
+    if fact is None:
+        return None
+    if fact not in trace.decisions.baked:
+        raise Retrace(bake={fact: Reason(what, user_location())})
+    return fact.read(trace.leaves)
+
+
+def not_negative(value: Affine, trace: Trace) -> Affine:
+    """The value, or 0 where it is less."""
+    bounds = trace.limits.between(value)
+    if bounds is not None and bounds[0] >= 0:
+        return value
+    clamped = Apply(op("maximum"), (Index(value), Const(0, I64)), I64)
+    return trace.bind(clamped, 0, bounds and max(bounds[1], 0) + 1)
+
+
+def quotient(value: Affine, divisor: int, trace: Trace) -> Affine:
+    """A value that is not negative, divided and rounded down."""
+    if value.is_constant:
+        return Affine.of(value.offset // divisor)
+    most = trace.limits.most(value)
+    divided = Apply(op("floor_divide"), (Index(value), Const(divisor, I64)), I64)
+    return trace.bind(divided, 0, None if most is None else most // divisor + 1)

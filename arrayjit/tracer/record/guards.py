@@ -1,0 +1,83 @@
+"""What a trace baked in about names and arrays outside the function, and whether it is still so."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from types import CellType
+from typing import Any, Union
+
+import numpy as np
+
+from ...errors import Location, UnsupportedError
+from .state import state_of
+
+__all__ = ["ABSENT", "ArrayGuard", "Guard", "NameGuard", "content", "guards_hold", "once_for_many_calls"]
+
+ABSENT = object()
+"""In place of the content of an empty cell or of a missing name."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NameGuard:
+    """A global, a closure variable or a member of a class that the trace read: the trace is valid while it
+    holds `value`, and that keeps its `state`."""
+
+    holder: Union[Mapping[str, Any], CellType]
+    name: str
+    value: Any
+    state: Hashable = None
+
+    def holds(self) -> bool:
+        held = (
+            content(self.holder) if isinstance(self.holder, CellType) else self.holder.get(self.name, ABSENT)
+        )
+        return held is self.value and (self.state is None or state_of(held) == self.state)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayGuard:
+    """An array that the function met by another way than its arguments: its elements may change, but it must
+    stay what code was made for."""
+
+    array: np.ndarray
+    layout: Hashable
+
+    @staticmethod
+    def of(array: np.ndarray) -> ArrayGuard:
+        return ArrayGuard(array, _layout(array))
+
+    def holds(self) -> bool:
+        return _layout(self.array) == self.layout
+
+
+Guard = Union[NameGuard, ArrayGuard]
+
+
+def guards_hold(guards: tuple[Guard, ...]) -> bool:
+    """Whether all that a trace baked in is as it was."""
+    return all(guard.holds() for guard in guards)
+
+
+def content(cell: CellType) -> Any:
+    """What a closure variable holds; ABSENT if nothing."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def _layout(array: np.ndarray) -> Hashable:
+    return array.dtype, array.shape, array.strides, array.flags.writeable, array.flags.aligned
+
+
+def once_for_many_calls(
+    what: str, loc: Location | None, fix: str = "return the new value instead; arrays may be written in place"
+) -> UnsupportedError:
+    """The error of a function that does `what` to something outside it."""
+    return UnsupportedError(
+        f"the function {what}, which it did not make",
+        loc=loc,
+        details=("its code runs once for many calls, so the change would be made once",),
+        fix=fix,
+    )

@@ -1,0 +1,229 @@
+"""Starting a trace again with more known.
+
+The user's code sometimes needs a number where it holds a traced one: a list index, an `if`, a shape. Where
+the number comes from the indices of loops, these loops are unrolled; where it comes from arguments that are
+Python or NumPy scalars, their values are compiled in. Both are found only while tracing, so the run is left
+by a `Retrace` and started again under the `Decisions` so far. Numbers out of arrays are an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, NoReturn, Protocol, Union
+
+from ...errors import ConcretizationError, Location
+from ...ir.expr import Cast, Expr, Gather, Index, Load
+from ...ir.index import Affine, Symbol
+from ...ir.tensor import Tensor
+from ...ir.walk import walk
+from .state import state_of
+
+__all__ = [
+    "Argument",
+    "Decisions",
+    "Fact",
+    "Origin",
+    "Positive",
+    "Reason",
+    "Remainder",
+    "Retrace",
+    "Site",
+    "number_needed",
+    "positive",
+    "remainder",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A `for` statement: its code and the offset of its FOR_ITER instruction."""
+
+    code: CodeType
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A scalar argument: its position among the leaves of the call."""
+
+    leaf: int
+
+    def read(self, leaves: Sequence[Any]) -> Hashable:
+        """The value of the argument in a call, as what is compiled in depends on it."""
+        return state_of(leaves[self.leaf])
+
+    def __str__(self) -> str:
+        return "its value"
+
+
+@dataclass(frozen=True, slots=True)
+class Positive:
+    """Whether a sum of integer arguments, `offset + sum(coefficient * leaf)`, is more than 0."""
+
+    terms: tuple[tuple[int, int], ...]
+    offset: int
+
+    def read(self, leaves: Sequence[Any]) -> bool:
+        return self.offset + sum(factor * int(leaves[leaf]) for factor, leaf in self.terms) > 0
+
+    def __str__(self) -> str:
+        return "whether a loop over it runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What is left of a sum of integer arguments, if it is not negative, after division by `period`."""
+
+    terms: tuple[tuple[int, int], ...]
+    offset: int
+    period: int
+
+    def read(self, leaves: Sequence[Any]) -> int:
+        total = self.offset + sum(factor * int(leaves[leaf]) for factor, leaf in self.terms)
+        return max(total, 0) % self.period
+
+    def __str__(self) -> str:
+        return f"what is left of it after division by {self.period}"
+
+
+Fact = Union[Argument, Positive, Remainder]
+"""Something about the numbers of a call that is compiled in."""
+
+Origin = Union[Site, Argument, Expr]
+"""What the value of a symbol or of a scalar tensor depends on; what has none holds data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a loop is unrolled or an argument compiled in; with `site`, why that loop will be if need be."""
+
+    what: str
+    loc: Location | None
+    fix: str = ""
+    site: Site | None = None
+
+    def unroll(self) -> None:
+        """Raise Retrace if a loop can be unrolled for this reason."""
+        if self.site is not None:
+            raise Retrace({self.site: self})
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The loops to unroll and the facts about arguments to compile in, each with its reason."""
+
+    unrolled: Mapping[Site, Reason] = field(default_factory=dict)
+    baked: Mapping[Fact, Reason] = field(default_factory=dict)
+
+    def with_more(self, retrace: Retrace) -> Decisions:
+        return Decisions({**retrace.unroll, **self.unrolled}, {**retrace.bake, **self.baked})
+
+
+class Retrace(BaseException):
+    """Leaves a run of the user's function, whose `except Exception` does not see it."""
+
+    def __init__(
+        self, unroll: Mapping[Site, Reason] | None = None, bake: Mapping[Fact, Reason] | None = None
+    ) -> None:
+        super().__init__()
+        self.unroll = unroll or {}
+        self.bake = bake or {}
+
+
+class Origins(Protocol):
+    """What knows where numbers come from: a Trace. It starts again for what is `wanted` even where code
+    between the user's and ours has turned the Retrace into another exception."""
+
+    wanted: Retrace | None
+
+    def origin(self, of: Symbol | Tensor) -> Origin | None: ...
+
+
+def number_needed(
+    origins: Origins,
+    needed: Iterable[Expr],
+    what: str,
+    loc: Location | None,
+    *,
+    details: tuple[str, ...] = (),
+    fix: str = "",
+) -> NoReturn:
+    """Leave the run so that the values `needed` are numbers in the next one. Raises ConcretizationError
+    where they depend on the elements of arrays."""
+    reason = Reason(what, loc, fix)
+    unroll: dict[Site, Reason] = {}
+    bake: dict[Fact, Reason] = {}
+    for root in _roots(origins, needed):
+        match root:
+            case Site():
+                unroll[root] = reason
+            case Argument():
+                bake[root] = reason
+            case None:
+                raise ConcretizationError(what, loc=loc, details=details, fix=fix)
+    if not unroll and not bake:
+        raise ConcretizationError(what, loc=loc, details=details, fix=fix)
+    origins.wanted = Retrace(unroll, bake)
+    raise origins.wanted
+
+
+def _roots(origins: Origins, needed: Iterable[Expr]) -> Iterator[Site | Argument | None]:
+    waiting = list(needed)
+    seen: set[Symbol | Tensor] = set()
+    while waiting:
+        for part in _sources(waiting.pop()):
+            if part in seen:
+                continue
+            seen.add(part)
+            origin = origins.origin(part)
+            if origin is None or isinstance(origin, (Site, Argument)):
+                yield origin
+            else:
+                waiting.append(origin)
+
+
+def _sources(expr: Expr) -> Iterator[Symbol | Tensor]:
+    """The symbols and tensors that an expression reads."""
+    for node in walk(expr):
+        match node:
+            case Index(value=value):
+                yield from value.symbols
+            case Load(tensor=tensor, index=index):
+                yield tensor.storage
+                yield from _symbols(index)
+            case Gather(tensor=tensor):
+                yield tensor.storage
+            case _:
+                pass
+
+
+def _symbols(index: tuple[Affine, ...]) -> Iterator[Symbol]:
+    for position in index:
+        yield from position.symbols
+
+
+def positive(origins: Origins, value: Affine) -> Positive | None:
+    """The question whether a sum of integer arguments is more than 0; None for what is no such sum."""
+    terms = _arguments(origins, value)
+    return Positive(terms, value.offset) if terms else None
+
+
+def remainder(origins: Origins, value: Affine, period: int) -> Remainder | None:
+    """The question for the rest of a sum of integer arguments; None for what is no such sum."""
+    terms = _arguments(origins, value)
+    return Remainder(terms, value.offset, period) if terms else None
+
+
+def _arguments(origins: Origins, value: Affine) -> tuple[tuple[int, int], ...] | None:
+    """The coefficients and the leaves of a sum of integer arguments."""
+    terms: list[tuple[int, int]] = []
+    for coefficient, symbol in value.terms:
+        origin = origins.origin(symbol)
+        while isinstance(origin, (Cast, Load)):
+            origin = origin.arg if isinstance(origin, Cast) else origins.origin(origin.tensor)
+        if not isinstance(origin, Argument):
+            return None
+        terms.append((coefficient, origin.leaf))
+    return tuple(terms)

@@ -1,0 +1,1 @@
+"""Symbolic arrays and numbers, and what is computed cell by cell."""

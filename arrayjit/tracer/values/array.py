@@ -1,0 +1,279 @@
+"""The symbolic array: what the user's function holds while it is traced.
+
+It looks like an ndarray (or like the NumPy or Python scalar that it stands for) and owns no numbers.
+Every behaviour that computes lives in a feature file and is found through the registry; what needs
+the numbers raises at the user's line.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import MethodType
+from typing import Any, NoReturn, final
+
+import numpy as np
+
+from ...errors import ConcretizationError, DTypeError, ShapeError, UnsupportedError
+from ...ir.dtype import DType
+from ...ir.expr import Expr
+from ...ir.index import Affine, Extent
+from ..record.registry import METHODS
+from ..record.retrace import number_needed
+from ..record.rewrites import instead_of_condition, instead_of_float
+from ..record.trace import TEMPORARY, Trace, user_location
+from ..record.view import View
+from .extents import product
+from .integer import python_int
+
+__all__ = ["SymbolicArray", "describe"]
+
+_BINARY = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
+    "lshift", "rshift",
+)  # fmt: skip
+_PLAIN = (
+    "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert", "divmod", "rdivmod",
+    "array_ufunc", "array_function",
+)  # fmt: skip
+
+
+@final
+class SymbolicArray:
+    """A traced ndarray; with `is_scalar` a NumPy scalar (a copy, never a view); with `weak` a Python
+    scalar of that type, which adapts to the dtype of its partner as NEP 50 says."""
+
+    __slots__ = ("cells", "is_scalar", "record", "weak")
+
+    cells: View
+    record: Trace
+    weak: type[bool] | type[int] | type[float] | None
+    is_scalar: bool
+
+    def __init__(
+        self,
+        view: View,
+        trace: Trace,
+        weak: type[bool] | type[int] | type[float] | None = None,
+        is_scalar: bool = False,
+    ) -> None:
+        self.cells = view
+        self.record = trace
+        self.weak = weak
+        self.is_scalar = is_scalar
+
+    @staticmethod
+    def of(
+        view: View,
+        trace: Trace,
+        *,
+        weak: type[bool] | type[int] | type[float] | None = None,
+        is_scalar: bool = False,
+    ) -> SymbolicArray:
+        return SymbolicArray(view, trace, weak, is_scalar)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The type that the user's `isinstance` sees: what this stands for when the function runs."""
+        if self.weak is not None:
+            return self.weak
+        return self.dtype.type if self.is_scalar else np.ndarray
+
+    @property
+    def element_type(self) -> DType:
+        return self.cells.tensor.dtype
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.cells.tensor.dtype.numpy
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Integers, traced ones for extents that depend on loops or computed numbers."""
+        return tuple(python_int(extent, self.record) for extent in self.cells.shape)  # type: ignore[misc]
+
+    @shape.setter
+    def shape(self, value: object) -> NoReturn:
+        raise UnsupportedError(
+            "assigning to .shape is not supported in a jitted function",
+            loc=user_location(),
+            details=(describe(self),),
+            fix="use x = x.reshape(...)",
+        )
+
+    @property
+    def ndim(self) -> int:
+        return self.cells.rank
+
+    @property
+    def size(self) -> int:
+        return python_int(product(self.cells.shape), self.record)  # type: ignore[return-value]
+
+    @property
+    def itemsize(self) -> int:
+        return self.element_type.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> SymbolicArray:  # noqa: N802
+        if self.ndim < 2:
+            return self if self.is_scalar else SymbolicArray(self.cells, self.record)
+        order = tuple(reversed(range(self.ndim)))
+        return SymbolicArray(self.cells.transpose(order), self.record)
+
+    @property
+    def mT(self) -> Any:  # noqa: N802
+        return METHODS["mT"](self)
+
+    @property
+    def real(self) -> SymbolicArray:
+        """Every supported dtype is real."""
+        return self
+
+    @property
+    def flat(self) -> Any:
+        return METHODS["flat"](self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        METHODS["flat"](self)[:] = value
+
+    def load(self, position: Sequence[Extent]) -> Expr:
+        """The cell at `position`."""
+        return self.cells.load(position)
+
+    def shown(self) -> View:
+        """The cells for a view to show: of a number, which never changes, those of a copy."""
+        if self.is_scalar or self.weak is not None:
+            return self.record.compute((), self.element_type, self.load)
+        return self.cells
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return np
+
+    def __getattr__(self, name: str) -> Any:
+        function = METHODS.get(name)
+        if function is not None:
+            return MethodType(function, self)
+        if hasattr(self.__class__, name) and not name.startswith("__"):
+            raise UnsupportedError(
+                f"{self.__class__.__name__}.{name} is not supported in a jitted function",
+                loc=user_location(),
+                details=(describe(self),),
+                fix="compute it outside the jitted function, or with the operations of the support table",
+            )
+        raise AttributeError(f"{self.__class__.__name__!r} object has no attribute {name!r}")
+
+    def __getitem__(self, key: Any) -> Any:
+        return METHODS["__getitem__"](self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        METHODS["__setitem__"](self, key, value)
+
+    def __len__(self) -> int:
+        if not self.cells.shape:
+            raise DTypeError("len() of unsized object", loc=user_location(), details=(describe(self),))
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.cells.shape:
+            raise DTypeError("iteration over a 0-d array", loc=user_location(), details=(describe(self),))
+        return METHODS["__iter__"](self, sys._getframe(1))  # type: ignore[no-any-return]
+
+    def __bool__(self) -> NoReturn:
+        loc = user_location()
+        if self.ndim and any(extent != Affine.of(1) for extent in self.cells.shape):
+            raise ShapeError(
+                "the truth value of an array with more than one element is ambiguous",
+                loc=loc,
+                details=(describe(self),),
+                fix=instead_of_condition(loc) or "use x.any() or x.all()",
+            )
+        fix = instead_of_condition(loc) or "use np.where(condition, a, b), or arrayjit.cond"
+        _needs_value(self, "whether it is true", fix)
+
+    def __float__(self) -> NoReturn:
+        _needs_value(self, "as a float", instead_of_float(user_location()))
+
+    def __int__(self) -> NoReturn:
+        _needs_value(self, "as an int", "leave it out, or use x.astype(int)")
+
+    def __complex__(self) -> NoReturn:
+        _needs_value(self, "as a complex number", "complex numbers are not supported")
+
+    def __index__(self) -> NoReturn:
+        _needs_value(
+            self,
+            "as an index, a length or a range",
+            "index an array instead of a list, np.array(items)[i]; take sizes from arguments and shapes",
+        )
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return METHODS["__round__"](self, digits)
+
+    def __hash__(self) -> int:
+        _needs_value(self, "as a key", "keep the values in an array, and index it")
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            _needs_value(self, "as text", "print the result after the call")
+        return repr(self)
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> NoReturn:
+        _needs_value(
+            self,
+            "as a NumPy array",
+            "use NumPy functions of the support table, and create arrays inside the jitted function",
+        )
+
+    def __copy__(self) -> Any:
+        return METHODS["copy"](self)
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return METHODS["copy"](self)
+
+    def __repr__(self) -> str:
+        return f"<traced {describe(self)}>"
+
+
+def describe(array: SymbolicArray) -> str:
+    """A phrase for messages: what the value is, its dtype and shape, and its name."""
+    label = array.cells.tensor.label
+    name = "" if label == TEMPORARY else f" {label}"
+    if array.weak is not None:
+        return array.weak.__name__ + name
+    if array.is_scalar:
+        return f"{array.dtype} scalar{name}"
+    extents = ", ".join(map(str, array.cells.shape)) + ("," if array.ndim == 1 else "")
+    return f"{array.dtype} array{name} of shape ({extents})"
+
+
+def _needs_value(array: SymbolicArray, purpose: str, fix: str) -> NoReturn:
+    """Start again where loop indices or scalar arguments decide the number; else raise."""
+    words = (
+        f"this line needs the number of a traced value, {purpose}, which is known only when the "
+        "compiled function runs"
+    )
+    loc, details = user_location(), (describe(array),)
+    if array.ndim == 0 and array.record.is_open:
+        number_needed(array.record, [array.load(())], words, loc, details=details, fix=fix)
+    raise ConcretizationError(words, loc=loc, details=details, fix=fix)
+
+
+def _forward(name: str) -> Callable[..., Any]:
+    def dunder(self: SymbolicArray, *args: Any, **kwargs: Any) -> Any:
+        return METHODS[name](self, *args, **kwargs)
+
+    dunder.__name__ = name
+    return dunder
+
+
+# Python looks operators up on the type, never through `__getattr__`.
+for _stem in _BINARY:
+    for _prefix in ("", "r", "i"):
+        setattr(SymbolicArray, f"__{_prefix}{_stem}__", _forward(f"__{_prefix}{_stem}__"))
+for _stem in _PLAIN:
+    setattr(SymbolicArray, f"__{_stem}__", _forward(f"__{_stem}__"))

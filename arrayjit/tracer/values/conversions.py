@@ -1,0 +1,153 @@
+"""`int(x)`, `float(x)`, `bool(x)`, `round(x)` and `np.float32(x)` of traced numbers: traced numbers.
+
+`int`, `float`, `bool` and NumPy's scalar types stay what they are where the user's code compares with them or
+passes them on. Only a call by name gets these functions: see `is_called`.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import CodeType, FrameType
+from typing import Any
+
+from ...errors import DTypeError, UnsupportedError
+from ...ir.dtype import BOOL, DTYPES, F64, I64, DType, Kind
+from ...ir.expr import Apply, Const
+from ...ir.ops import OPS
+from ..record.registry import METHODS, method
+from ..record.trace import current_trace, user_location
+from .array import SymbolicArray, describe
+from .elementwise import as_array, as_operand, cast, check_fits, convert
+from .integer import SymbolicInt
+from .numbers import as_scalar
+
+__all__ = ["CONVERSIONS", "is_called", "scalar", "to_bool", "to_float", "to_int"]
+
+_VERSION = sys.version_info
+_CALLS = frozenset(("CALL", "CALL_FUNCTION", "PRECALL"))
+_NEUTRAL = frozenset(("EXTENDED_ARG", "NOP"))
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+_BELOW_ARGUMENTS = 2 if _VERSION >= (3, 13) else 1  # the callee, and from CPython 3.13 on a mark above it
+
+
+def scalar(value: Any) -> SymbolicArray | None:
+    """The value as a traced number; None for arrays with axes and for what is not traced."""
+    if type(value) is SymbolicInt:
+        return as_scalar(value, current_trace())
+    if type(value) is SymbolicArray and value.ndim == 0:
+        as_operand(value)
+        return value
+    return None
+
+
+def to_float(*args: Any) -> Any:
+    """`float(x)`."""
+    number = scalar(args[0]) if len(args) == 1 else None
+    return float(*args) if number is None else _converted(number, float, F64)
+
+
+def to_int(*args: Any, **options: Any) -> Any:
+    """`int(x)`: rounds towards zero. NaN, infinities and what 64 bits do not hold raise when it runs."""
+    number = scalar(args[0]) if len(args) == 1 and not options else None
+    if number is None:
+        return int(*args, **options)
+    if number.element_type.is_float:
+        number = _converted(number, float, F64)
+        check_fits(number, I64, number.record)
+    elif number.element_type.kind is Kind.UINT and number.element_type.bits == I64.bits:
+        largest = Const(2**63 - 1, number.element_type)
+        fits = Apply(OPS["less_equal"], (number.load(()), largest), BOOL)
+        words = "a Python int grew beyond 64 bits in a jitted function"
+        number.record.check((), lambda _: fits, "OverflowError", words)
+    return _converted(number, int, I64)
+
+
+def to_bool(*args: Any) -> Any:
+    """`bool(x)`."""
+    number = scalar(args[0]) if len(args) == 1 else None
+    return bool(*args) if number is None else _converted(number, bool, BOOL)
+
+
+def _converted(
+    number: SymbolicArray, kind: type[bool] | type[int] | type[float], dtype: DType
+) -> SymbolicArray:
+    if number.weak is kind:
+        return number
+    view = number.record.compute((), dtype, lambda _: convert(number.load(()), dtype))
+    return SymbolicArray(view, number.record, weak=kind)
+
+
+def _numpy_type(dtype: DType) -> Callable[..., Any]:
+    """`np.float32(x)` and its kin: Python's numbers must fit, NumPy's are converted as `astype` does it."""
+    plain = dtype.numpy.type
+
+    def convert_to(*args: Any) -> Any:
+        if len(args) != 1 or type(args[0]) not in (SymbolicArray, SymbolicInt):
+            return plain(*args)
+        value = as_array(args[0])
+        check_fits(value, dtype, value.record)
+        return SymbolicArray(cast(value, dtype).cells, value.record, is_scalar=value.ndim == 0)
+
+    return convert_to
+
+
+CONVERSIONS: Mapping[Any, Callable[..., Any]] = {
+    int: to_int,
+    float: to_float,
+    bool: to_bool,
+    **{dtype.numpy.type: _numpy_type(dtype) for dtype in DTYPES},
+}
+"""What stands for a type where the user's code calls it by its name."""
+
+
+def is_called(frame: FrameType) -> bool:
+    """Whether the frame, which loads a global name or an attribute, is about to call what it gets."""
+    return _is_callee(frame.f_code, frame.f_lasti)
+
+
+@lru_cache(maxsize=1024)
+def _is_callee(code: CodeType, at: int) -> bool:
+    """Whether what the instruction at `at` pushes is called; False where a jump hides it."""
+    name, low_bit = dis.opname[code.co_code[at]], code.co_code[at + 1] & 1
+    tells = (name == "LOAD_GLOBAL" and _VERSION >= (3, 11)) or (name == "LOAD_ATTR" and _VERSION >= (3, 12))
+    if name == "LOAD_METHOD" or (tells and low_bit):
+        return True
+    depth = 0
+    for instruction in dis.get_instructions(code):
+        if instruction.offset == at:
+            depth = 1
+        elif depth > 0:
+            if instruction.opname in _CALLS and instruction.arg == depth - _BELOW_ARGUMENTS:
+                return True
+            effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
+            depth += effect
+            is_taken = depth <= 1 and effect < 1 and instruction.opname not in _NEUTRAL
+            if is_taken or instruction.opcode in _JUMPS:
+                return False
+    return False
+
+
+@method("__round__")
+def rounded(number: SymbolicArray, digits: Any = None) -> Any:
+    """`round(x)` as Python's and NumPy's numbers do it; arrays have none."""
+    is_float = number.element_type.is_float
+    if number.weak is None and (not number.is_scalar or number.element_type is BOOL):
+        raise DTypeError(
+            "arrays do not define __round__",
+            loc=user_location(),
+            details=(describe(number),),
+            fix="use np.round(x)",
+        )
+    if digits is None:
+        return to_int(METHODS["round"](number) if is_float else number)
+    if number.weak is not None:
+        raise UnsupportedError(
+            "rounding a Python float to decimals is not supported in a jitted function",
+            loc=user_location(),
+            details=(describe(number),),
+            fix="use np.round(x, digits), which rounds as NumPy does",
+        )
+    return METHODS["round"](number, digits)

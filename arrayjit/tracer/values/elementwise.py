@@ -1,0 +1,521 @@
+"""Elementwise operations: operands of any kind, broadcasting, dtypes by NEP 50, `out`, `where`, `dtype`.
+
+Each operation records one assignment over the broadcast shape; passes fuse them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from ...errors import (
+    DTypeError,
+    IntegerOverflow,
+    LeakedArrayError,
+    NumberError,
+    ReadOnlyError,
+    ShapeError,
+    UnsupportedError,
+)
+from ...ir.dtype import BOOL, F64, I64, DType, Kind, from_numpy
+from ...ir.expr import Apply, Cast, Const, Expr, constant, dtype_of
+from ...ir.index import Affine, Extent, Symbol, affine
+from ...ir.ops import OPS, Op
+from ...ir.resolve import resolve
+from ..record.trace import Body, Trace, current_trace, user_location
+from ..record.view import View
+from .array import SymbolicArray, describe
+from .extents import ONE, ZERO, is_at_least, is_repeatable, same_shape, shape_text
+from .integer import SymbolicInt
+from .layout import copy_order, kept_order
+from .numbers import as_scalar
+
+__all__ = [
+    "Operand",
+    "as_array",
+    "as_operand",
+    "broadcast",
+    "broadcast_view",
+    "broadcasts_to",
+    "cast",
+    "constant_array",
+    "convert",
+    "copy",
+    "elementwise",
+    "is_traced",
+    "operand_at",
+    "store",
+    "views_of",
+]
+
+Operand = Union[SymbolicArray, bool, int, float]
+Kinds = Union[DType, type[bool], type[int], type[float]]
+
+_COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
+
+
+def as_operand(value: Any, trace: Trace | None = None) -> Operand:
+    """What an operation computes with: a symbolic array, or a Python scalar, which stays weakly typed."""
+    trace = trace or current_trace()
+    if type(value) is SymbolicArray:
+        _require_owned(value, trace)
+        return value
+    if type(value) in (bool, int, float):
+        return value  # type: ignore[no-any-return]
+    if type(value) is SymbolicInt:
+        return as_scalar(value, trace)
+    if isinstance(value, np.generic):
+        number = _constant_of(value)
+        return SymbolicArray(trace.compute((), number.dtype, lambda _: number), trace, is_scalar=True)
+    if isinstance(value, np.ndarray):
+        return _captured(value, trace)
+    if isinstance(value, (list, tuple)):
+        return _stacked(value, trace)
+    if isinstance(value, (bool, int, float)):
+        return next(kind(value) for kind in (bool, int, float) if isinstance(value, kind))
+    raise DTypeError(
+        f"a {type(value).__name__} cannot take part in array arithmetic",
+        loc=user_location(),
+        fix="use arrays and numbers of bool, int, uint and float dtypes",
+    )
+
+
+def as_array(value: Any, dtype: DType | None = None) -> SymbolicArray:
+    """An operand as a symbolic array; Python scalars take `dtype`, or NumPy's default for their type."""
+    operand = as_operand(value)
+    if type(operand) is SymbolicArray:
+        return operand
+    trace = current_trace()
+    kind = dtype or from_numpy(np.result_type(type(operand)))
+    number = _literal(operand, kind)
+    return SymbolicArray(trace.compute((), kind, lambda _: number), trace, is_scalar=True)
+
+
+def broadcast(*shapes: Sequence[Extent]) -> tuple[Affine, ...]:
+    """The common shape. Raises ShapeError with NumPy's words. An extent that is known only when the
+    compiled function runs is not repeated there: it must then be equal to the others."""
+    given = [affine(shape) for shape in shapes]
+    rank = max((len(shape) for shape in given), default=0)
+    result = [ONE] * rank
+    for shape in given:
+        for axis, extent in enumerate(shape, rank - len(shape)):
+            result[axis] = _common_extent(result[axis], extent, given)
+    return tuple(result)
+
+
+def _common_extent(one: Affine, other: Affine, shapes: Sequence[Sequence[Affine]]) -> Affine:
+    if other in (one, ONE):
+        return one
+    if one == ONE:
+        return other
+    words = f"operands could not be broadcast together with shapes {' '.join(map(shape_text, shapes))}"
+    fewer, more = (other, one) if one.is_constant or is_at_least(one, 2) else (one, other)
+    if is_repeatable(fewer, more, words):
+        return other if other.is_constant else one
+    raise ShapeError(
+        words, loc=user_location(), fix="reshape an operand, or insert axes with x[:, np.newaxis]"
+    )
+
+
+def broadcasts_to(shape: Sequence[Affine], wanted: Sequence[Affine], words: str) -> bool:
+    """Whether an array of this shape can be repeated to the `wanted` one. Extents known only when the
+    compiled function runs are checked there, as in `broadcast`."""
+    pairs = zip(reversed(shape), reversed(wanted), strict=False)
+    return len(shape) <= len(wanted) and all(is_repeatable(*pair, words) for pair in pairs)
+
+
+def broadcast_view(view: View, shape: Sequence[Extent]) -> View:
+    """The view repeated along its extents of 1 and along new leading axes; read-only as in NumPy."""
+    axes = tuple(Symbol("i") for _ in shape)
+    return View(view.tensor, affine(shape), axes, view.at(_aligned(view.shape, affine(axes))), False)
+
+
+def constant_array(numbers: np.ndarray) -> SymbolicArray:
+    """A fresh array that holds numbers known while tracing."""
+    trace = current_trace()
+    symbolic = copy(_captured(numbers, trace), "C")
+    trace.know(symbolic.cells.tensor, numbers)
+    return symbolic
+
+
+def operand_at(operand: Operand, position: Sequence[Affine], dtype: DType) -> Expr:
+    """The operand's cell for a position of the broadcast shape, converted to `dtype`."""
+    if type(operand) is not SymbolicArray:
+        return _literal(operand, dtype)
+    value: Expr = operand.load(_aligned(operand.cells.shape, position))
+    if operand.weak is int and dtype.is_float and dtype is not F64:
+        value = Cast(value, F64)
+    return convert(value, dtype)
+
+
+def convert(value: Expr, dtype: DType) -> Expr:
+    """The expression with `astype` meaning, or itself where it has the dtype."""
+    return value if dtype_of(value) is dtype else Cast(value, dtype)
+
+
+def elementwise(
+    op: Op,
+    *operands: Any,
+    out: SymbolicArray | None = None,
+    where: Any = None,
+    dtype: Any = None,
+) -> SymbolicArray:
+    """`op` on each cell of the broadcast operands: a fresh array, or `out`.
+
+    Where the mask `where` is false, `out` keeps its values and a fresh array holds zeros.
+    """
+    trace = current_trace()
+    values = [as_operand(value, trace) for value in operands]
+    kinds = [_kind(value) for value in values]
+    if dtype is not None:
+        forced = from_numpy(dtype)
+        values = [_forced(op, value, forced) for value in values]
+        kinds = [forced] * len(kinds)
+    if out is not None:
+        _require_writeable(out, trace)
+    inputs, output = resolve(op, kinds)
+    if out is not None:
+        _require_output_cast(op.ufunc or op.name, output, out)
+    shape = broadcast(*(_shape(value) for value in values))
+    body = _comparison_with_integer(op, values, inputs) if op.name in _COMPARISONS else None
+    if body is None:
+        for value, kind in zip(values, inputs, strict=True):
+            check_fits(value, kind, trace)
+        if op.name == "power" and ZERO not in shape:
+            _check_exponent(values[1], output, trace)
+        body = _applied(op, values, inputs, output)
+    return store(op.ufunc or op.name, trace, shape, output, body, out, where, views_of(values))
+
+
+def store(
+    name: str,
+    trace: Trace,
+    shape: Sequence[Extent],
+    dtype: DType,
+    body: Body,
+    out: SymbolicArray | None = None,
+    where: Any = None,
+    like: Sequence[View] = (),
+) -> SymbolicArray:
+    """Deliver the cells `body(position)`: into a fresh array in the memory order of the operands `like`,
+    or into `out` by NumPy's rules for ufuncs."""
+    shape = affine(shape)
+    mask = None if where is None or where is True else _mask(where)
+    if mask is not None:
+        shape = broadcast(shape, _shape(mask))
+    if out is None:
+        if mask is not None:
+            body = _either(_cells(mask, BOOL), body, _always(constant(0, dtype)), dtype)
+            like = (*like, *views_of((mask,)))
+        order = kept_order(len(shape), like)
+        return SymbolicArray(trace.compute(shape, dtype, body, order=order), trace, is_scalar=not shape)
+    target = _output(out, name, shape, dtype, trace)
+    kind = target.element_type
+    converted: Body = lambda position: convert(body(_aligned(shape, position)), kind)  # noqa: E731
+    if mask is not None:
+        converted = _either(_cells(mask, BOOL), converted, target.cells.load, kind)
+    trace.store(target.cells, converted)
+    return target
+
+
+def copy(array: SymbolicArray, order: str = "K") -> SymbolicArray:
+    """A fresh array with the same cells, in NumPy's `order`."""
+    return cast(array, array.element_type, order)
+
+
+def cast(array: SymbolicArray, dtype: DType, order: str = "K") -> SymbolicArray:
+    """A fresh array with the cells converted as `astype` converts, in NumPy's `order`."""
+    trace = current_trace()
+    _require_owned(array, trace)
+
+    def cell(position: tuple[Affine, ...]) -> Expr:
+        return convert(array.load(position), dtype)
+
+    view = trace.compute(array.cells.shape, dtype, cell, order=copy_order(array.cells, order))
+    return SymbolicArray(view, trace, is_scalar=array.is_scalar)
+
+
+_USE_FLOATS = "use an array of a float dtype"
+
+
+def _require_owned(array: SymbolicArray, trace: Trace) -> None:
+    if array.record is not trace or not trace.is_open:
+        raise LeakedArrayError(
+            "a symbolic array of another call was used",
+            loc=user_location(),
+            details=(describe(array),),
+            fix="return the array from the function that made it; do not keep it in a global or an object",
+        )
+    trace.require_alive((array.cells.tensor.storage,))
+
+
+def _aligned(shape: tuple[Affine, ...], position: Sequence[Affine]) -> tuple[Affine, ...]:
+    """The index into `shape` of a position in a shape that it broadcasts to."""
+    tail = position[len(position) - len(shape) :]
+    return tuple(ZERO if extent == ONE else part for extent, part in zip(shape, tail, strict=True))
+
+
+def views_of(operands: Sequence[Operand]) -> list[View]:
+    """The cells of the operands that are arrays."""
+    return [operand.cells for operand in operands if type(operand) is SymbolicArray]
+
+
+def _shape(operand: Operand) -> tuple[Affine, ...]:
+    return operand.cells.shape if type(operand) is SymbolicArray else ()
+
+
+def _kind(operand: Operand) -> Kinds:
+    if type(operand) is SymbolicArray:
+        return operand.weak or operand.element_type
+    return type(operand)
+
+
+def _constant_of(value: np.generic) -> Const:
+    return constant(value.item(), from_numpy(value.dtype))
+
+
+def _captured(array: np.ndarray, trace: Trace) -> SymbolicArray:
+    if type(array) not in (np.ndarray, np.memmap):
+        raise UnsupportedError(
+            f"{type(array).__name__}, a subclass of ndarray, is not supported",
+            loc=user_location(),
+            fix="convert it with np.asarray(...) before the call",
+        )
+    from_numpy(array.dtype)
+    return SymbolicArray(View.whole(trace.capture(array), array.flags.writeable), trace)
+
+
+def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
+    """A (nested) list as an array; the elements are broadcast against none: their shapes must agree."""
+    if not is_traced(values):
+        return _captured(np.asarray(values), trace)
+    parts = [as_operand(value, trace) for value in values]
+    dtype = _common_dtype(parts)
+    shape = _shape(parts[0])
+    words = "the elements of a list differ in shape"
+    if not all(same_shape(_shape(part), shape, words) for part in parts):
+        raise ShapeError(
+            words,
+            loc=user_location(),
+            details=tuple(shape_text(_shape(part)) for part in parts),
+            fix="give every element the same shape",
+        )
+    whole = trace.window((len(parts), *shape), dtype)
+    for row, part in enumerate(parts):
+        target = whole.remap(shape, whole.axes[1:], (row, *whole.axes[1:]))
+        trace.store(target, lambda position, part=part: operand_at(part, position, dtype))  # type: ignore[misc]
+    return SymbolicArray(whole, trace)
+
+
+def is_traced(value: Any) -> bool:
+    """Whether the value is known only when the compiled function runs, or a list or tuple that holds such."""
+    if type(value) in (SymbolicArray, SymbolicInt):
+        return True
+    return isinstance(value, (list, tuple)) and any(is_traced(item) for item in value)
+
+
+def _common_dtype(parts: Sequence[Operand]) -> DType:
+    """The dtype of `np.array([...])`, in which Python scalars count as NumPy's defaults."""
+    kinds = [np.dtype(k) if isinstance(k := _kind(part), type) else k.numpy for part in parts]
+    return from_numpy(np.result_type(*kinds))
+
+
+def _literal(value: bool | int | float, dtype: DType) -> Const:
+    if dtype.is_integer:
+        value = _whole(value)
+        low, high = _limits(dtype)
+        if not low <= value <= high:
+            raise IntegerOverflow(
+                f"Python integer {value} out of bounds for {dtype.name}",
+                loc=user_location(),
+                fix=f"convert the array to a wider dtype, or wrap the number: np.array({value}).astype(...)",
+            )
+    return constant(float(value) if dtype.is_float else value, dtype)
+
+
+def _whole(value: bool | int | float) -> int:
+    """A Python number as an integer, as Python makes one of it."""
+    try:
+        return int(value)
+    except ValueError:
+        raise NumberError(
+            "cannot convert float NaN to integer", loc=user_location(), fix=_USE_FLOATS
+        ) from None
+    except OverflowError:
+        words = "cannot convert float infinity to integer"
+        raise IntegerOverflow(words, loc=user_location(), fix=_USE_FLOATS) from None
+
+
+def _forced(op: Op, value: Operand, dtype: DType) -> Operand:
+    """An operand for `dtype=`, which NumPy converts by the rule same_kind."""
+    if type(value) is SymbolicArray:
+        _require_cast(f"Cannot cast ufunc '{op.name}' input", value.dtype, dtype.numpy)
+    return value
+
+
+def _require_cast(subject: str, source: np.dtype[Any], target: np.dtype[Any]) -> None:
+    if not np.can_cast(source, target, "same_kind"):
+        raise DTypeError(
+            f"{subject} from {source!r} to {target!r} with casting rule 'same_kind'",
+            loc=user_location(),
+            fix=f"convert explicitly with .astype(np.{target}), or choose an output of dtype {source}",
+        )
+
+
+def _applied(op: Op, values: Sequence[Operand], inputs: Sequence[DType], output: DType) -> Body:
+    def body(position: tuple[Affine, ...]) -> Expr:
+        pairs = zip(values, inputs, strict=True)
+        return Apply(op, tuple(operand_at(value, position, kind) for value, kind in pairs), output)
+
+    return body
+
+
+def _comparison_with_integer(op: Op, values: Sequence[Operand], inputs: Sequence[DType]) -> Body | None:
+    """Comparing integers with a Python int, which may be beyond their range, where NumPy alone answers
+    by value. None where the plain comparison does."""
+    for place, (value, kind) in enumerate(zip(values, inputs, strict=True)):
+        if not kind.is_integer:
+            continue
+        if type(value) is int:
+            low, high = _limits(kind)
+            if not low <= value <= high:
+                return _always(_verdict(op, value, place))
+        elif type(value) is SymbolicArray and value.weak is int and kind is not I64:
+            if kind.bits < I64.bits:
+                return _applied(op, values, (I64, I64), BOOL)
+            negative = Apply(OPS["less"], (value.load(()), Const(0, I64)), BOOL)
+            beyond = _always(_verdict(op, -1, place))
+            return _either(_always(negative), beyond, _applied(op, values, inputs, BOOL), BOOL)
+    return None
+
+
+def _verdict(op: Op, beyond: int, place: int) -> Const:
+    """The answer of comparing anything in range with a number beyond it, which stands at `place`."""
+    return Const(bool(op.ref(0, beyond) if place else op.ref(beyond, 0)), BOOL)
+
+
+def check_fits(value: Operand, dtype: DType, trace: Trace, stored: bool = False) -> None:
+    """A Python number must fit the integer dtype that takes it: now, or where traced when it runs. Where it
+    is `stored` in an array, so must an integer of NumPy's."""
+    if type(value) is not SymbolicArray:
+        _literal(value, dtype)
+        return
+    if stored and value.is_scalar and value.element_type.is_integer and dtype.is_integer:
+        _check_integer_fits(value, dtype, trace)
+        return
+    if value.weak not in (int, float) or not dtype.is_integer:
+        return
+    number = value.load(())
+    low, high = _limits(dtype)
+    words = f"Python integer out of bounds for {dtype.name}"
+    bounds: list[tuple[str, Expr, Const]]
+    if value.weak is float:
+        is_number = Apply(OPS["equal"], (number, number), BOOL)
+        trace.check((), _always(is_number), "ValueError", "cannot convert float NaN to integer")
+        whole = Apply(OPS["trunc"], (number,), F64)
+        bounds = [("greater_equal", whole, Const(float(low), F64)), ("less", whole, Const(high + 1.0, F64))]
+    else:
+        widest = _limits(I64)
+        bounds = [("greater_equal", number, Const(low, I64))] if low > widest[0] else []
+        bounds += [("less_equal", number, Const(high, I64))] if high < widest[1] else []
+    for name, left, limit in bounds:
+        trace.check((), _always(Apply(OPS[name], (left, limit), BOOL)), "OverflowError", words)
+
+
+def _check_integer_fits(value: SymbolicArray, dtype: DType, trace: Trace) -> None:
+    kind, number = value.element_type, value.load(())
+    (least, most), (low, high) = _limits(kind), _limits(dtype)
+    words = f"Python integer out of bounds for {dtype.name}"
+    if least < low:
+        fits = Apply(OPS["greater_equal"], (number, Const(low, kind)), BOOL)
+        trace.check((), _always(fits), "OverflowError", words)
+    if most > high:
+        fits = Apply(OPS["less_equal"], (number, Const(high, kind)), BOOL)
+        trace.check((), _always(fits), "OverflowError", words)
+
+
+def _limits(dtype: DType) -> tuple[int, int]:
+    """The smallest and largest value of an integer dtype."""
+    if dtype.kind is Kind.UINT:
+        return 0, (1 << dtype.bits) - 1
+    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+
+
+def _always(value: Expr) -> Callable[[tuple[Affine, ...]], Expr]:
+    return lambda _: value
+
+
+def _check_exponent(exponent: Operand, dtype: DType, trace: Trace) -> None:
+    if dtype.kind is not Kind.INT:
+        return
+    words = "Integers to negative integer powers are not allowed."
+    if type(exponent) is not SymbolicArray:
+        if exponent < 0:
+            raise NumberError(words, loc=user_location(), fix="use a float base, x.astype(float) ** n")
+        return
+    kind = exponent.element_type
+    if kind.kind is Kind.INT:
+
+        def not_negative(position: tuple[Affine, ...]) -> Expr:
+            return Apply(OPS["greater_equal"], (exponent.load(position), constant(0, kind)), BOOL)
+
+        trace.check(exponent.cells.shape, not_negative, "ValueError", words)
+
+
+def _mask(where: Any) -> Operand:
+    mask = as_operand(where)
+    kind = _kind(mask)
+    if kind is not BOOL and kind is not bool:
+        raise DTypeError(
+            f"the mask where= must be bool, not {kind.__name__ if isinstance(kind, type) else kind.name}",
+            loc=user_location(),
+            fix="compare: where=(mask != 0)",
+        )
+    return mask
+
+
+def _cells(operand: Operand, dtype: DType) -> Body:
+    return lambda position: operand_at(operand, position, dtype)
+
+
+def _either(condition: Body, then: Body, otherwise: Body, dtype: DType) -> Body:
+    def chosen(position: tuple[Affine, ...]) -> Expr:
+        return Apply(OPS["where"], (condition(position), then(position), otherwise(position)), dtype)
+
+    return chosen
+
+
+def _output(out: Any, name: str, shape: tuple[Affine, ...], dtype: DType, trace: Trace) -> SymbolicArray:
+    """`out`, checked as NumPy checks the output of a ufunc."""
+    target = _require_writeable(out, trace)
+    _require_output_cast(name, dtype, target)
+    room = target.cells.shape
+    words = (
+        f"non-broadcastable output operand with shape {shape_text(room)} doesn't match the broadcast shape "
+    )
+    if not broadcasts_to(shape, room, words + shape_text(shape)):
+        raise ShapeError(
+            words + shape_text(broadcast(shape, room)),
+            loc=user_location(),
+            fix="give out= the shape of the result",
+        )
+    return target
+
+
+def _require_writeable(out: Any, trace: Trace) -> SymbolicArray:
+    if type(out) is not SymbolicArray or out.is_scalar or out.weak is not None:
+        raise DTypeError(
+            "the array that this line writes is neither passed to nor made in the jitted function",
+            loc=user_location(),
+            fix="pass the array as an argument",
+        )
+    _require_owned(out, trace)
+    if not out.cells.writeable:
+        raise ReadOnlyError("output array is read-only", loc=user_location(), details=(describe(out),))
+    return out
+
+
+def _require_output_cast(name: str, dtype: DType, out: SymbolicArray) -> None:
+    _require_cast(f"Cannot cast ufunc '{name}' output", dtype.numpy, out.dtype)

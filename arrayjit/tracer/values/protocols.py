@@ -1,0 +1,110 @@
+"""NumPy's protocols: how `np.` functions in the user's code reach the tracer."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...errors import UnsupportedError
+from ...ir.ops import OPS, Op
+from ..record.registry import FUNCTIONS, UFUNC_METHODS, AnyCallable, method
+from ..record.trace import current_trace, user_location
+from .array import SymbolicArray
+from .elementwise import elementwise, store
+
+__all__ = ["ops_of"]
+
+_IGNORED = {"subok": (True,), "order": ("K", "C", "A"), "casting": ("same_kind",)}
+
+
+def _table() -> dict[np.ufunc, tuple[Op, ...]]:
+    """Each ufunc and the ops that give its outputs, in their order."""
+    outputs: dict[np.ufunc, list[Op]] = {}
+    for row in OPS.values():
+        if row.ufunc:
+            outputs.setdefault(getattr(np, row.ufunc), []).append(row)
+    return {ufunc: tuple(sorted(rows, key=lambda row: row.output)) for ufunc, rows in outputs.items()}
+
+
+_OPS = _table()
+
+
+def ops_of(ufunc: np.ufunc) -> tuple[Op, ...]:
+    """The ops that give the outputs of a ufunc. Raises UnsupportedError for one outside the table."""
+    ops = _OPS.get(ufunc)
+    if ops is None:
+        _refuse(f"the ufunc {ufunc.__name__}")
+    return ops
+
+
+@method("__array_ufunc__")
+def array_ufunc(self: SymbolicArray, ufunc: np.ufunc, how: str, *inputs: Any, **options: Any) -> Any:
+    """A ufunc, or a method of one, called with a symbolic array among its operands."""
+    if how != "__call__":
+        function = UFUNC_METHODS.get(how)
+        if function is None:
+            _refuse(f"{ufunc.__name__}.{how}")
+        return _called(function, f"{ufunc.__name__}.{how}", (ufunc, *inputs), options)
+    if ufunc in FUNCTIONS:
+        if "out" in options:
+            options["out"] = options["out"][0]
+        return _called(FUNCTIONS[ufunc], ufunc.__name__, inputs, options)
+    ops = ops_of(ufunc)
+    outs = options.pop("out", None) or (None,) * len(ops)
+    where, dtype = options.pop("where", None), options.pop("dtype", None)
+    for name, value in options.items():
+        if value not in _IGNORED.get(name, ()):
+            _refuse(f"{ufunc.__name__}({name}={value!r})")
+    if len(ops) == 1:
+        return elementwise(ops[0], *inputs, out=outs[0], where=where, dtype=dtype)
+    results = [elementwise(op, *inputs, where=where, dtype=dtype) for op in ops]
+    return tuple(
+        result if out is None else _moved(ufunc.__name__, result, out, where)
+        for result, out in zip(results, outs, strict=True)
+    )
+
+
+@method("__array_function__")
+def array_function(
+    self: SymbolicArray, function: AnyCallable, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A NumPy function called with a symbolic array among its arguments."""
+    ours = FUNCTIONS.get(function)
+    name = f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
+    if ours is None:
+        _refuse(name)
+    return _called(ours, name, args, kwargs)
+
+
+def _moved(name: str, result: SymbolicArray, out: SymbolicArray, where: Any) -> SymbolicArray:
+    """One of several outputs delivered to its `out`, after all of them were computed."""
+    return store(name, current_trace(), result.cells.shape, result.element_type, result.load, out, where)
+
+
+def _called(ours: AnyCallable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        _signature(ours).bind(*args, **kwargs)
+    except TypeError as error:
+        raise UnsupportedError(
+            f"{name}: {error}",
+            loc=user_location(),
+            details=(f"supported: {ours.__name__}{_signature(ours)}",),
+            fix="leave the argument out, or compute this outside the jitted function",
+        ) from None
+    return ours(*args, **kwargs)
+
+
+@cache
+def _signature(function: AnyCallable) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _refuse(what: str) -> NoReturn:
+    raise UnsupportedError(
+        f"{what} is not supported in a jitted function",
+        loc=user_location(),
+        fix="call it outside the jitted function and pass the result as an argument",
+    )

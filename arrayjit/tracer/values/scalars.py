@@ -1,0 +1,134 @@
+"""Python scalars among themselves: Python's arithmetic, not NumPy's.
+
+A traced `int` is an int64 and a traced `float` a float64. Where Python would raise, or leave these types
+(a bigger integer, a complex number), a check makes the compiled function raise. Beside a float an int is
+rounded to float64 first, as Python does in arithmetic but not in comparisons of ints beyond 2**53.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+from ...errors import DTypeError
+from ...ir.dtype import BOOL, F64, I64, DType
+from ...ir.expr import Apply, Const, Expr
+from ...ir.ops import OPS, Op
+from ..record.trace import Trace, current_trace, user_location
+from .array import SymbolicArray
+from .elementwise import as_operand, convert, operand_at
+from .integer import SymbolicInt
+
+__all__ = ["is_python_scalar", "python_operator"]
+
+PythonType = Union[type[bool], type[int], type[float]]
+
+_DTYPES: dict[PythonType, DType] = {bool: BOOL, int: I64, float: F64}
+_COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
+_BITWISE = frozenset(("and", "or", "xor", "invert"))
+_SHIFTS = frozenset(("lshift", "rshift"))
+_DIVISIONS = frozenset(("truediv", "floordiv", "mod"))
+_GROWING = frozenset(("add", "sub", "mul", "pow", "lshift"))
+_LARGEST = float(2**63 - 2**12)
+
+
+def is_python_scalar(value: Any) -> bool:
+    """Whether `value` is, or stands for, a Python bool, int or float."""
+    if type(value) is SymbolicArray:
+        return value.weak is not None
+    return type(value) in _DTYPES or type(value) is SymbolicInt
+
+
+def python_operator(op: Op, *operands: Any) -> SymbolicArray:
+    """The operator of the row `op` on Python scalars, at least one of them traced."""
+    trace = current_trace()
+    values = [as_operand(operand, trace) for operand in operands]
+    kinds = [value.weak if type(value) is SymbolicArray else type(value) for value in values]
+    result = _result_type(op, kinds, values)
+    computed: PythonType = result
+    if op.dunder in _COMPARISONS:
+        computed = max(kinds, key=list(_DTYPES).index)  # type: ignore[assignment,arg-type]
+    dtype = _DTYPES[computed]
+    args = tuple(operand_at(value, (), dtype) for value in values)
+    _check(op, args, dtype, trace)
+    view = trace.compute((), _DTYPES[result], lambda _: Apply(op, args, _DTYPES[result]))
+    return SymbolicArray(view, trace, weak=result)
+
+
+def _result_type(op: Op, kinds: list[Any], values: list[Any]) -> PythonType:
+    name = op.dunder
+    if name in _COMPARISONS:
+        return bool
+    if name in _BITWISE | _SHIFTS:
+        if float in kinds:
+            raise DTypeError(
+                f"unsupported operand types for {op.name}: {', '.join(kind.__name__ for kind in kinds)}",
+                loc=user_location(),
+                fix="use integers",
+            )
+        return bool if set(kinds) == {bool} and name not in _SHIFTS and name != "invert" else int
+    if name == "truediv" or float in kinds:
+        return float
+    if name == "pow" and type(values[1]) is int and values[1] < 0:
+        return float
+    return int
+
+
+def _check(op: Op, args: tuple[Expr, ...], dtype: DType, trace: Trace) -> None:
+    name = op.dunder
+    zero = Const(0.0 if dtype is F64 else 0, dtype)
+    if name in _DIVISIONS:
+        _require(trace, _apply("not_equal", args[1], zero), "ZeroDivisionError", "division by zero")
+    if name in _SHIFTS:
+        _require(trace, _apply("greater_equal", args[1], zero), "ValueError", "negative shift count")
+    if name == "pow":
+        _check_power(args, dtype, trace)
+    if name in _GROWING and dtype is I64:
+        _check_growth(op, args, trace)
+
+
+def _check_power(args: tuple[Expr, ...], dtype: DType, trace: Trace) -> None:
+    base, exponent = args
+    zero = Const(0.0 if dtype is F64 else 0, dtype)
+    if dtype is I64:
+        words = "an int to a negative power is a float in Python; make the base a float"
+        _require(trace, _apply("greater_equal", exponent, zero), "ValueError", words)
+        return
+    nonzero = _or(_apply("not_equal", base, zero), _apply("greater_equal", exponent, zero))
+    _require(trace, nonzero, "ZeroDivisionError", "0.0 cannot be raised to a negative power")
+    whole = _apply("equal", exponent, Apply(OPS["rint"], (exponent,), F64))
+    real = _or(_not(_apply("less", base, zero)), _or(whole, _not(_finite(base))))
+    _require(trace, real, "ValueError", "a negative number to a fractional power is complex in Python")
+    result = _finite(Apply(OPS["power"], args, F64))
+    inputs_finite = Apply(OPS["logical_and"], (_finite(base), _finite(exponent)), BOOL)
+    _require(trace, _or(result, _not(inputs_finite)), "OverflowError", "Numerical result out of range")
+
+
+def _check_growth(op: Op, args: tuple[Expr, ...], trace: Trace) -> None:
+    """Compare with the size of the result estimated in float64."""
+    left, right = (convert(arg, F64) for arg in args)
+    if op.dunder == "lshift":
+        right = Apply(OPS["power"], (Const(2.0, F64), right), F64)
+        op = OPS["multiply"]
+    size = Apply(OPS["absolute"], (Apply(op, (left, right), F64),), F64)
+    words = "a Python int grew beyond 64 bits in a jitted function"
+    _require(trace, _apply("less", size, Const(_LARGEST, F64)), "OverflowError", words)
+
+
+def _require(trace: Trace, condition: Expr, exception: str, message: str) -> None:
+    trace.check((), lambda _: condition, exception, message)
+
+
+def _apply(name: str, left: Expr, right: Expr) -> Expr:
+    return Apply(OPS[name], (left, right), BOOL)
+
+
+def _or(left: Expr, right: Expr) -> Expr:
+    return Apply(OPS["logical_or"], (left, right), BOOL)
+
+
+def _not(value: Expr) -> Expr:
+    return Apply(OPS["logical_not"], (value,), BOOL)
+
+
+def _finite(value: Expr) -> Expr:
+    return Apply(OPS["isfinite"], (value,), BOOL)
