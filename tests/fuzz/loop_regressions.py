@@ -197,3 +197,10 @@ def an_index_out_of_range_in_an_inner_loop(x: Any, a: Any, k: int) -> Any:
             v[0] += v[: len(x) - i] @ u[i:] + 0
             u = a[j]
     return (u,)
+
+
+@case(lambda: (np.zeros(3, "i4"), np.array([2**40, 1, 2])), lambda: (np.zeros(3, "i4"), np.arange(3)))
+def a_number_that_the_cell_cannot_hold(x: Any, y: Any) -> Any:
+    for i in range(3):
+        x[i] = y.sum()
+    return ()

@@ -17,7 +17,7 @@ import arrayjit
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of empty means and the like
 
-MOST_REFUSED = 0.15
+MOST_REFUSED = 0.05
 
 
 def is_refusal(error: Exception) -> bool:
