@@ -46,6 +46,8 @@ WRITES = (
     "{t}[{k}] = {o}[{k}] * 2 - {t}[{k}]", "{t}[{k}] = {t}[{k}][::-1]", "{t}[{k}] = np.abs({o}[{k}]) + {v}",
     "np.add.at({t}, np.s_[{k}], {v})", "np.add.at({t}, np.s_[{k}], {o}[{k}])",
     "np.maximum.at({t}, np.s_[{k}], {v})", "np.negative.at({t}, np.s_[{k}])",
+    "{t}[{k}], {o}[{k}] = {o}[{k}] - 1, {t}[{k}] + {v}", "x[b], y[b] = x[b] - y[b], x[b] + y[b]",
+    "A[A > y], x[b] = A[A > y] * 2, y[b] + x[b]",
 )  # fmt: skip
 FLAT_WRITES = (
     "np.put({t}, {p}, {v})", "np.put({t}, {p}, y)", "np.place({t}, {t} > {c}, [1, 2, 3])",
@@ -66,6 +68,7 @@ LOOPS = (
     "for i in range(1, n):\n        x[:i][y[:i] > 0] += 1",
     "for i in range(n):\n        np.add.at(x, p[i:], 1)", "for r in A:\n        r[p] = r[p][::-1] + 1",
     "for i in range(n):\n        y[i] = x[p[: i + 1]].sum()",
+    "for i in range(4):\n        b = x < y + i\n        x[b], y[b] = y[b], x[b] + 1",
     "for i in range(3):\n        b = y > i\n        y[b] = y[b] * 2 - x[b]\n        x[b] += 1",
 )  # fmt: skip
 
