@@ -164,8 +164,9 @@ def _varying(loop: For, found: Sums) -> Sequence[Stmt]:
     start = loop.lo
     for chain in (CHAIN * FAN * FAN, CHAIN) if _sums(loop, False) else ():
         binds, count = blocks(replace(loop, lo=start), lanes * chain)
-        out += [*binds, _trees(loop, found, start, count, chain)]
-        start = start + count * (lanes * chain)
+        if count != Affine.of(0):
+            out += [*binds, _trees(loop, found, start, count, chain)]
+            start = start + count * (lanes * chain)
     for width in (lanes, narrow):
         binds, count = blocks(replace(loop, lo=start), width)
         whole = replace(loop, lo=start, hi=start + count * width, lanes=width)

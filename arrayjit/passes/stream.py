@@ -13,7 +13,8 @@
 
 A vector that walks down a large array touches another page with every step. Here the columns are gone
 through once for every few rows, in strips whose sums stay in the nearest cache, and memory is read in
-runs of a strip's length. Every sum is made of the very operations of before, in their order.
+runs of a strip's length. Every sum is made of the very operations of before, in their order. Rows and columns
+whose number varies are streamed likewise; the last strip then is as wide as what is left.
 """
 
 from __future__ import annotations
@@ -22,13 +23,29 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ir.code import Caps
-from ..ir.expr import Load, Local, Variable
+from ..ir.dtype import BOOL, I64
+from ..ir.expr import Apply, Const, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update, walk_statements
+from ..ir.loops import (
+    Bind,
+    Define,
+    For,
+    Kernel,
+    LoopKind,
+    Place,
+    PlaceKind,
+    Stmt,
+    Store,
+    Update,
+    walk_statements,
+)
+from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
+from .access import Range
 from .copies import Copying, in_turn, unless_once
 from .strides import LINE, stride
+from .trips import about, blocks, enter
 
 __all__ = ["stream"]
 
@@ -60,36 +77,66 @@ class _Streaming:
 
     large: int
     placement: dict[Tensor, Place] = field(default_factory=dict)
+    ranges: dict[Symbol, Range] = field(default_factory=dict)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
         for stmt in body:
-            if isinstance(stmt, For) and _is_sum(stmt) and _bytes_down(stmt.body, stmt, 1) >= self.large:
+            if isinstance(stmt, For):
+                enter(stmt, self.ranges)
+            if isinstance(stmt, For) and _is_sum(stmt) and self._bytes_down(stmt.body, stmt, 1) >= self.large:
                 out.extend(self._strips(stmt))
             else:
                 out.append(in_turn(stmt, rewrite_bodies(stmt, self.body)))
         return kept(body, out)
 
+    def _bytes_down(self, body: Sequence[Stmt], columns: For, times: int) -> int:
+        """The bytes of what `body` reads down the columns, run `times` times for each of them."""
+        total = 0
+        for stmt in body:
+            if isinstance(stmt, For):
+                rows = times * (about(stmt, self.ranges) or 0)
+                read = sum(
+                    load.tensor.dtype.itemsize for load in _loads(stmt.body) if _is_down(load, columns, stmt)
+                )
+                total += read * rows * (about(columns, self.ranges) or 0)
+                total += self._bytes_down(stmt.body, columns, rows)
+        return total
+
     def _strips(self, columns: For) -> Sequence[Stmt]:
-        assert columns.trips is not None
-        spread = _in_blocks(columns.body)
+        binds: list[Bind] = []
+        spread = _in_blocks(columns.body, binds)
         groups = list(_groups(spread))
         shared = _shared(groups)
         if not shared:  # so few rows that they are read at once anyway
             return [columns]
         size = max(variable.dtype.itemsize for variable in shared)
-        width = min(columns.trips, STRIP // size)
+        span = (columns.hi - columns.lo).bounds(self.ranges)
+        width = STRIP // size if span is None else min(span[1], STRIP // size)
         homes = {v: Tensor(f"{v.hint}_row", (Affine.of(width),), v.dtype) for v in shared}
         reason = "sums down the columns go on from row to row"
         self.placement.update({home: Place(PlaceKind.ARENA, reason) for home in homes.values()})
+        lanes = min(columns.lanes, REGISTERS // size)
+        if columns.trips is None:
+            return [*binds, *_varying(columns, spread, lanes, homes, width)]
         count, rest = divmod(columns.trips, width)
         strip = Symbol(columns.symbol.hint)
-        lanes = min(columns.lanes, REGISTERS // size)
-        main = _Strip(columns, columns.lo + Affine.of(strip) * width, width, lanes, homes)
-        out = [*unless_once(For(strip, Affine.of(0), Affine.of(count), main.body(spread, {})))]
+        main = _Strip(columns, columns.lo + Affine.of(strip) * width, Affine.of(width), lanes, homes)
+        out = [*binds, *unless_once(For(strip, Affine.of(0), Affine.of(count), main.body(spread, {})))]
         if rest:
-            out += _Strip(columns, columns.hi - rest, rest, lanes, homes).body(spread, {})
+            out += _Strip(columns, columns.hi - rest, Affine.of(rest), lanes, homes).body(spread, {})
         return out
+
+
+def _varying(
+    columns: For, body: tuple[Stmt, ...], lanes: int, homes: Mapping[Variable, Tensor], width: int
+) -> Sequence[Stmt]:
+    """Strips of columns whose number varies."""
+    strip, rest = Symbol(columns.symbol.hint), Symbol("width", lower=0, upper=width + 1)
+    left, most = Index(columns.hi - strip), Const(width, I64)
+    least = Apply(OPS["where"], (Apply(OPS["less"], (left, most), BOOL), left, most), I64)
+    inside = _Strip(columns, Affine.of(strip), Affine.of(rest), lanes, homes).body(body, {})
+    return [For(strip, columns.lo, columns.hi, (Bind(rest, least), *inside), step=width)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +145,7 @@ class _Strip:
 
     columns: For
     start: Affine
-    width: int
+    width: Affine
     lanes: int
     homes: Mapping[Variable, Tensor]
 
@@ -130,36 +177,24 @@ class _Strip:
             *copy.body(tuple(group)),
             *(Store(self.homes[v], here, Local(copy.variables[v])) for v in self.homes if v in onward),
         ]
-        return For(column, Affine.of(0), Affine.of(self.width), tuple(body), LoopKind.VECTOR, 1, self.lanes)
+        return For(column, Affine.of(0), self.width, tuple(body), LoopKind.VECTOR, 1, self.lanes)
 
 
 def _is_sum(columns: For) -> bool:
-    """Is this a vector loop over sums of its own, of known lengths?"""
+    """Is this a vector loop over sums of its own, whose lengths are settled before it?"""
     inside = list(walk_statements(columns.body))
     own = _defined(inside)
     loops = [stmt for stmt in inside if isinstance(stmt, For)]
+    symbols = {loop.symbol for loop in loops}
     return (
         columns.kind is LoopKind.VECTOR
-        and columns.trips is not None
-        and columns.trips >= columns.lanes
+        and (columns.trips is None or columns.trips >= columns.lanes)
         and all(stmt.variable in own for stmt in inside if isinstance(stmt, Update))
         and all(isinstance(stmt, (For, Define, Update, Store)) for stmt in inside)
-        and all(loop.trips is not None and loop.step == 1 for loop in loops)
+        and all(loop.step == 1 for loop in loops)
+        and not any(symbols.intersection((*loop.lo.symbols, *loop.hi.symbols)) for loop in loops)
         and not any(isinstance(stmt, Store) for loop in loops for stmt in loop.body)
     )
-
-
-def _bytes_down(body: Sequence[Stmt], columns: For, times: int) -> int:
-    """The bytes of what `body` reads down the columns, run `times` times for each of them."""
-    total = 0
-    for stmt in body:
-        if isinstance(stmt, For):
-            rows = times * (stmt.trips or 0)
-            read = sum(
-                load.tensor.dtype.itemsize for load in _loads(stmt.body) if _is_down(load, columns, stmt)
-            )
-            total += read * rows * (columns.trips or 0) + _bytes_down(stmt.body, columns, rows)
-    return total
 
 
 def _loads(body: Sequence[Stmt]) -> Iterator[Load]:
@@ -173,27 +208,29 @@ def _is_down(load: Load, columns: For, rows: For) -> bool:
     return along == 1 and (down is None or abs(down) >= LINE)
 
 
-def _in_blocks(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """A body with the innermost loops cut into blocks of a few rows."""
+def _in_blocks(body: tuple[Stmt, ...], binds: list[Bind]) -> tuple[Stmt, ...]:
+    """A body with the innermost loops cut into blocks of a few rows; `binds` gets what it needs to know."""
     out: list[Stmt] = []
     for stmt in body:
-        stmt = rewrite_bodies(stmt, _in_blocks)
+        stmt = rewrite_bodies(stmt, lambda inner: _in_blocks(inner, binds))
         if isinstance(stmt, For) and not _has_loops(stmt):
-            out.extend(_blocks(stmt))
+            out.extend(_blocks(stmt, binds))
         else:
             out.append(stmt)
     return tuple(out)
 
 
-def _blocks(rows: For) -> Sequence[Stmt]:
-    blocks, rest = divmod(rows.trips or 0, ROWS)
-    if not blocks or (blocks == 1 and not rest):
+def _blocks(rows: For, binds: list[Bind]) -> Sequence[Stmt]:
+    if rows.trips is not None and rows.trips <= ROWS:
         return [rows]
+    before, count = blocks(rows, ROWS)
+    binds.extend(before)
     block, row = Symbol(rows.symbol.hint), Symbol(rows.symbol.hint)
     copy = Copying({rows.symbol: rows.lo + Affine.of(block) * ROWS + row}, {})
     chain = For(row, Affine.of(0), Affine.of(ROWS), copy.body(rows.body))
-    out: list[Stmt] = [For(block, Affine.of(0), Affine.of(blocks), (chain,))]
-    return [*out, replace(rows, lo=rows.hi - rest)] if rest else out
+    out: list[Stmt] = [For(block, Affine.of(0), count, (chain,))]
+    rest = replace(rows, lo=rows.lo + count * ROWS)
+    return out if rest.trips == 0 else [*out, rest]
 
 
 def _has_loops(loop: For) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Index
+from ..ir.expr import Apply, Const, Expr, Index
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, For
 from ..ir.ops import OPS
@@ -35,7 +35,13 @@ def blocks(loop: For, size: int) -> tuple[tuple[Bind, ...], Affine]:
     """How many blocks of `size` iterations a loop with step 1 has, after the statements that tell."""
     if loop.trips is not None:
         return (), Affine.of(loop.trips // size)
-    number, zero = Index(loop.hi - loop.lo), Const(0, I64)
-    runs = Apply(OPS["where"], (Apply(OPS["less"], (zero, number), BOOL), number, zero), I64)
-    count = Symbol("blocks", lower=0)
+    extent = loop.hi - loop.lo
+    least, most = extent.bounds({}) or (-1, None)
+    if most is not None and most < size:
+        return (), Affine.of(0)
+    runs: Expr = Index(extent)
+    if least < 0:
+        zero = Const(0, I64)
+        runs = Apply(OPS["where"], (Apply(OPS["less"], (zero, runs), BOOL), runs, zero), I64)
+    count = Symbol("blocks", lower=0, upper=None if most is None else most // size + 1)
     return (Bind(count, Apply(OPS["raw_divide"], (runs, Const(size, I64)), I64)),), Affine.of(count)

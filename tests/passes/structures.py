@@ -59,7 +59,7 @@ class Span:
 
 def random_computation(random: Random) -> Computation:
     """One program; its parameters are all updated."""
-    return _Writer(random, random.choice([5, 8, 13, 20])).computation()
+    return _Writer(random, random.choice([5, 8, 13, 20, 45])).computation()
 
 
 def arguments(computation: Computation, seed: int = 0) -> tuple[dict[Tensor, np.ndarray], dict[Symbol, int]]:
