@@ -221,3 +221,13 @@ def test_math_of_a_loop_index() -> None:
         return total
 
     as_in_python(function, (9,), (0,), (100,))
+
+
+def test_the_type_of_a_traced_value_is_the_one_that_it_has_when_the_function_runs() -> None:
+    def typed(x: Any, n: int) -> Any:
+        for i in range(len(x)):
+            if type(i) is int and type(x[i]) is np.float64:
+                x[i] += 1
+        return type(x) is np.ndarray, type(n) is int, type(x).__name__, x
+
+    as_in_python(typed, (X, 3))

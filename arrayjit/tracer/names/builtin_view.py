@@ -154,6 +154,13 @@ def _folded(array: SymbolicArray, first: Any, step: Callable[[Any, Any], Any]) -
     return result
 
 
+def type_of(*arguments: Any, **options: Any) -> Any:
+    """`type`: of a traced value, the type that it has when the function runs."""
+    if len(arguments) == 1 and _is_traced(arguments[0]):
+        return arguments[0].__class__
+    return builtins.type(*arguments, **options)
+
+
 def _is_traced(value: Any) -> bool:
     return type(value) in (SymbolicArray, SymbolicInt)
 
@@ -174,6 +181,7 @@ _CALLED: Mapping[Any, Callable[..., Any]] = {
     builtins.max: largest,
     builtins.min: smallest,
     builtins.sum: total,
+    builtins.type: type_of,
 }
 
 
