@@ -155,9 +155,9 @@ def _folded(array: SymbolicArray, first: Any, step: Callable[[Any, Any], Any]) -
 
 
 def type_of(*arguments: Any, **options: Any) -> Any:
-    """`type`: of a traced value, the type that it has when the function runs."""
+    """`type`: of a traced value, the type that it has when the function runs, as its code sees this."""
     if len(arguments) == 1 and _is_traced(arguments[0]):
-        return arguments[0].__class__
+        return arguments[0].record.namespace.of(arguments[0].__class__)
     return builtins.type(*arguments, **options)
 
 

@@ -137,6 +137,9 @@ class NdarrayView(metaclass=_NdarrayType):
     """`np.ndarray` as the traced function sees it: calling it makes a symbolic array."""
 
 
+NdarrayView.__name__ = np.ndarray.__name__
+
+
 def is_numpy(value: Any) -> bool:
     """Whether a module, a class or a function is NumPy's."""
     return _module_name(value).partition(".")[0] == "numpy"
