@@ -88,3 +88,8 @@ def test_the_position_of_the_greatest_value() -> None:
     table = values(6, 7)
     found = arrayjit.jit(lambda x: np.unravel_index(x.argmax(), x.shape))(table)
     assert table[found] == table.max()
+
+
+@pytest.mark.parametrize("number", [np.array(3.5), np.array(True), np.array(7, "i4")], ids=str)
+def test_the_position_in_an_array_of_no_axes(number: np.ndarray) -> None:
+    assert_like_numpy(lambda x: (np.argmax(x), x.argmin(), np.argmin(x, keepdims=True)), lambda: (number,))

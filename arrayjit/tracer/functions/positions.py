@@ -106,9 +106,9 @@ def _counted(positions: SymbolicArray) -> SymbolicArray:
 def _search(array: SymbolicArray, value: SymbolicArray, otherwise: int) -> SymbolicArray:
     """The first position, among the axes that `value` lacks, where `array` has the value."""
     rank = value.ndim
-    first, *rest = array.cells.shape[rank:]
-    known = numbers(rest, "an extent of what is searched")
-    strides = row_major_strides((first, *affine(known)))
+    extents = array.cells.shape[rank:]
+    known = numbers(extents[1:], "an extent of what is searched")
+    strides = row_major_strides((*extents[:1], *affine(known)))
 
     def cell(position: tuple[Affine, ...]) -> Expr:
         linear = Affine.of(0)
@@ -117,7 +117,7 @@ def _search(array: SymbolicArray, value: SymbolicArray, otherwise: int) -> Symbo
         found = operand_at(array, position, array.element_type)
         return _position_if_found(found, value, position[:rank], linear, otherwise)
 
-    return _least(cell, value, array.cells.shape[rank:], otherwise)
+    return _least(cell, value, extents, otherwise)
 
 
 def _by_blocks(operation: Op, array: SymbolicArray) -> SymbolicArray:
