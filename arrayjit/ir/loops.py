@@ -10,10 +10,8 @@ Loop kinds say what may be assumed, never what a target must do:
 - `sequential`: iterations in order.
 - `parallel`: iterations are independent (no iteration reads or writes what another writes, apart from
   an `Update` with `accum`); any order gives the same result.
-- `vector`: as `parallel`, or such that iterations may be taken `lanes` at a time and in order, each statement
-  for all of them before the next, whatever the number of lanes (`x[i] = x[i + 1]`).
-  An `Update` with `accum` of a variable defined outside the loop
-  has **one documented meaning**, so that every target and width gives the same bits:
+- `vector`: as `parallel`, taken `lanes` at a time. An `Update` with `accum` of a variable defined
+  outside the loop has **one documented meaning**, so that every target and width gives the same bits:
   `lanes` partial values start from the op's identity, lane `l` combines iterations `l, l + lanes, ...` of
   the first `lanes * (n // lanes)`; then the lanes are folded in half repeatedly (lane `l` with lane
   `l + width / 2`), the result is combined onto the variable, and the remaining iterations follow in order.

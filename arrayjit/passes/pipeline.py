@@ -14,7 +14,6 @@ from typing import Generic, TypeVar
 from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
-from .carry import carry
 from .cascade import cascade
 from .collapse import collapse
 from .expand import expand
@@ -75,7 +74,6 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(tile, after=("pack",), why="a packing copy reads across memory too"),
     Pass(hoist, after=("tile",), why="what it puts between two loops keeps them from being interchanged"),
     Pass(share, after=("hoist",), why="neighbouring loops hoist equal values"),
-    Pass(carry, after=("share",), why="within an iteration, stored values are at hand already"),
     Pass(vectorise, after=("share",), why="lanes follow from what is left in the body"),
     Pass(cascade, after=("vectorise",), why="its trees are built per lane"),
     Pass(jam, after=("cascade",), why="rows are interleaved around vector loops"),
