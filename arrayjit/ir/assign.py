@@ -41,11 +41,16 @@ Access = Literal["read", "write", "update", "merge"]
 
 @dataclass(frozen=True, slots=True)
 class ArrayParam:
-    """An array the caller passes: `write` ones hold nothing on entry and are wholly written;
-    `merge` is the merge buffer that carries the tensor's values from elsewhere."""
+    """An array the caller passes: `write` ones hold nothing on entry and are wholly written.
+
+    A `merge` one is a tensor of its own: merge buffer number `slot` of the stream that the program runs on,
+    which must hold the values of `source`, where that is known.
+    """
 
     tensor: Tensor
     access: Access
+    source: Tensor | None = None
+    slot: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NoReturn, cast
 
 from ..errors import InvalidProgram
@@ -100,7 +101,7 @@ class _Reader:
         self.arena = 0
 
     def program(self, function: ast.FunctionDef) -> Computation | Kernel:
-        params = tuple(self.param(argument) for argument in function.args.args)
+        params = self.merging(tuple(self.param(argument) for argument in function.args.args))
         body = self.declarations(function.body)
         if _is_kernel(function):
             return Kernel(function.name, params, self.stmts(body), self.placement, self.arena)
@@ -114,8 +115,26 @@ class _Reader:
                 return IndexParam(symbol)
             case ast.Subscript(value=ast.Name(id=access), slice=layout) if access in _ACCESSES:
                 return ArrayParam(self.tensor(argument.arg, layout), cast(Access, access))
+            case ast.Subscript(value=ast.Call(func=ast.Name(id="merge"), args=[source, slot]), slice=layout):
+                tensor = self.tensor(argument.arg, layout)
+                label = _literal(source, lambda held: held is None or isinstance(held, str), "a name or None")
+                held = None if label is None else replace(tensor, label=label)
+                return ArrayParam(tensor, "merge", held, _integer(slot))
             case _:
                 _refuse(argument, "a parameter such as `x: read[f32, 8]`")
+
+    def merging(self, params: tuple[Param, ...]) -> tuple[Param, ...]:
+        """The parameters, with those sources of merge buffers that are parameters themselves."""
+        declared = {param.tensor.label: param.tensor for param in params if isinstance(param, ArrayParam)}
+        others: dict[str, Tensor] = {}
+        found: list[Param] = []
+        for param in params:
+            if isinstance(param, ArrayParam) and param.source is not None:
+                label = param.source.label
+                source = declared.get(label) or others.setdefault(label, param.source)
+                param = replace(param, source=source)
+            found.append(param)
+        return tuple(found)
 
     def tensor(self, name: str, layout: ast.expr) -> Tensor:
         parts = layout.elts if isinstance(layout, ast.Tuple) else [layout]

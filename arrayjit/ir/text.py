@@ -14,8 +14,10 @@ An op is followed by the dtype of its result. A variable is defined with its dty
     for i, j in each(4, 8):
         s[i] = reduce(add, x[i, j], f32(0.0))
 
-`n: index[0, 8] = x[i]` binds a symbol to a number that the program computes, with the symbol's range (None
-where it has no end). A loop that runs as long as a condition holds has the statements of its test inside:
+The parameter `m: merge('grad', 1)[f64, 3]` is merge buffer 1, which holds the values of the tensor `grad`;
+`m: merge[f64, 3]` is buffer 0, of which that is not known. `n: index[0, 8] = x[i]` binds a symbol to a number
+that the program computes, with the symbol's range (None where it has no end). A loop that runs as long as a
+condition holds has the statements of its test inside:
 
     while True:
         ok: bool = less[bool](x[0], f32(1.0))
@@ -163,8 +165,10 @@ class _Names:
 
     def _param(self, param: Param) -> str:
         match param:
-            case ArrayParam(tensor=tensor, access=access):
-                return f"{self.of(tensor)}: {access}[{self.layout(tensor)}]"
+            case ArrayParam(tensor=tensor, access=access, source=source, slot=slot):
+                held = "" if source is None else repr(self.of(source))
+                buffer = f"({held or None}, {slot})" if held or slot else ""
+                return f"{self.of(tensor)}: {access}{buffer}[{self.layout(tensor)}]"
             case IndexParam(symbol=symbol):
                 return f"{self.of(symbol)}: index[{symbol.lower}, {symbol.upper}]"
             case _:

@@ -8,7 +8,8 @@ For both IRs:
 - an expression's dtypes fit: an op has the arguments and the result that NumPy gives it, a constant is one
   that its dtype holds, a condition is a bool, a stored value has the tensor's dtype, an initial value too;
 - an op that accumulates has an identity, `contract` needs a float multiply under `accum=add`;
-- a parameter that is only read is not written; steps are not 0; a tensor is a parameter once;
+- a parameter that is only read is not written; steps are not 0; a tensor is a parameter once; a merge buffer
+  holds the values of one tensor, of its own shape and dtype;
 - the flat form of a tensor has one axis and the tensor's dtype.
 
 For a Computation: without `accum`, every loop symbol of an assignment occurs in its index.
@@ -110,10 +111,12 @@ class _Rules:
     def of(name: str, params: Sequence[Param], placement: Mapping[Tensor, Place]) -> _Rules:
         rules = _Rules(name, {}, placement, {})
         access: dict[Tensor, str] = {}
+        buffers: dict[int, Tensor | None] = {}
         for param in params:
             match param:
                 case ArrayParam(tensor=tensor):
                     rules.require(tensor not in access, f"{tensor} is a parameter twice")
+                    rules.merge(param, buffers)
                     access[tensor] = param.access
                 case IndexParam(symbol=symbol):
                     rules.ranges[symbol] = None
@@ -125,6 +128,23 @@ class _Rules:
     def require(self, holds: bool, message: str) -> None:
         if not holds:
             raise InvalidProgram(f"{self.program}: {message}")
+
+    def merge(self, param: ArrayParam, buffers: dict[int, Tensor | None]) -> None:
+        """What a parameter says of merge buffers fits it and what others have said: the source by slot."""
+        tensor, source, slot = param.tensor, param.source, param.slot
+        if param.access != "merge":
+            self.require(
+                source is None and slot == 0, f"{tensor} is no merge buffer, and has a source or a slot"
+            )
+            return
+        self.require(slot >= 0, f"{tensor} is merge buffer {slot}")
+        if source is not None:
+            fits = (source.shape, source.dtype) == (tensor.shape, tensor.dtype)
+            self.require(fits, f"{tensor} does not hold the values of {source}")
+        known = buffers.setdefault(slot, source)
+        self.require(
+            known is source, f"merge buffer {slot} holds the values of {known} and those of {source}"
+        )
 
     # symbols and cells
 

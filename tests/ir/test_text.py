@@ -108,6 +108,18 @@ def test_symbols_that_no_loop_introduces_are_declared_where_they_first_stand() -
     assert (first.symbols[0].kind, first.symbols[0].upper) == (SymbolKind.DIMENSION, 9)
 
 
+def test_the_source_of_a_merge_buffer_is_the_parameter_of_that_name() -> None:
+    program = computation(
+        COMPUTATIONS["merge buffers of a parameter, of another tensor, and of nobody knows which"]
+    )
+    *buffers, grad = (param for param in program.params if isinstance(param, ArrayParam))
+    first, second, unknown, loss = buffers
+    assert first.source is second.source is grad.tensor
+    assert (unknown.source, unknown.slot) == (None, 2)
+    assert loss.source is not None
+    assert (loss.source.label, loss.slot) == ("loss", 3)
+
+
 def test_locations_are_comments_and_only_on_request() -> None:
     program = computation(COMPUTATIONS["elementwise, broadcast"])
     body = tuple(replace(statement, loc=Location("blur.py", 7)) for statement in program.body[1:])

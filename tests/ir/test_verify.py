@@ -257,6 +257,35 @@ def test_a_tensor_is_a_parameter_once() -> None:
     assert "x: f32[8] is a parameter twice" in refusal(Kernel("f", (PARAMS[0], PARAMS[0]), ()))
 
 
+MERGED = Tensor.of("merged", (8,), F32)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ((ArrayParam(X, "read", source=Y),), "x: f32[8] is no merge buffer, and has a source or a slot"),
+        ((ArrayParam(X, "update", slot=1),), "x: f32[8] is no merge buffer, and has a source or a slot"),
+        ((ArrayParam(X, "merge", slot=-1),), "x: f32[8] is merge buffer -1"),
+        (
+            (ArrayParam(X, "merge", source=Tensor.of("loss", (), F32)),),
+            "x: f32[8] does not hold the values of loss: f32[]",
+        ),
+        (
+            (ArrayParam(MERGED, "merge", X, 1), ArrayParam(Tensor.of("other", (8,), F32), "merge", Y, 1)),
+            "merge buffer 1 holds the values of x: f32[8] and those of y: f32[8]",
+        ),
+    ],
+)
+def test_a_merge_buffer_holds_the_values_of_one_tensor(params: tuple[ArrayParam, ...], message: str) -> None:
+    assert message in refusal(Kernel("f", params, ()))
+
+
+def test_a_merge_buffer_is_not_written() -> None:
+    store = Store(MERGED, (ZERO,), Const(1.0, F32))
+    program = Kernel("f", (ArrayParam(MERGED, "merge", X),), (store,))
+    assert "merged: f32[8] is a parameter that may only be read" in refusal(program)
+
+
 @pytest.mark.parametrize("const", [Const(0.1, F32), Const(2**31, I32), Const(0.5, I32)])
 def test_a_constant_is_one_that_its_dtype_holds(const: Const) -> None:
     program = Kernel("f", PARAMS, (Define(Variable("t", const.dtype), const),))
