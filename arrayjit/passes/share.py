@@ -136,7 +136,8 @@ class _Numbering:
     def _effect(self, stmt: Stmt, roots: list[int]) -> None:
         match stmt:
             case Define(variable=variable) if variable not in self.changing:
-                self._definitions[variable] = roots[0]
+                if not isinstance(self.values[roots[0]].expr, Local):
+                    self._definitions[variable] = roots[0]
             case Define(variable=variable) | Update(variable=variable):
                 self._touch({variable})
             case Store(tensor=tensor, index=index):
@@ -233,7 +234,7 @@ class _Writer:
         if value.variable is not None:
             return
         lines.append(Define(stmt.variable, self._over_operands(value, lines)))
-        if not isinstance(value.expr, (Const, Index)):
+        if not isinstance(value.expr, (Const, Index, Local)):
             value.variable = stmt.variable
 
     def _over_operands(self, value: _Value, lines: list[Stmt]) -> Expr:
