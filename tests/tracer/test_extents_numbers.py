@@ -3,7 +3,9 @@ comes from the elements of arrays is an error that says so."""
 
 from __future__ import annotations
 
+import collections
 import re
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,8 @@ COMPILED_IN: dict[str, Program] = {
     "whether arrays are equal": lambda a, k: np.array_equal(a[:k], a),
     "margins by reflection": lambda a, k: np.pad(a[:k], 1, mode="edge").sum(),
     "a diagonal": lambda a, k: np.diagonal(a, k).sum(),
+    "the last few rows": lambda a, k: sum(row.sum() for row in deque(a, maxlen=k)),
+    "the last few rows, counted by position": lambda a, k: [row.sum() for row in collections.deque(a, k)],
     "turns": lambda a, k: np.rot90(a, k).sum(axis=0),
 }
 
@@ -61,6 +65,7 @@ FROM_DATA: dict[str, Program] = {
     "a result": lambda x: np.zeros((3, x.astype(int)[0])),
     "cells in a row": lambda x: np.ones((3, 3))[:, : x.astype(int)[0]].ravel().sum(),
     "a step": lambda x: x[:: x.astype(int)[0]],
+    "the last few cells": lambda x: sum(deque(x, maxlen=int(x[0]))),
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from types import FrameType
@@ -161,6 +162,11 @@ def type_of(*arguments: Any, **options: Any) -> Any:
     return builtins.type(*arguments, **options)
 
 
+def queue(iterable: Any = (), maxlen: Any = None) -> Any:
+    """`collections.deque`, whose `maxlen` must be one of Python's own ints."""
+    return deque(iterable, operator.index(maxlen) if _is_traced(maxlen) else maxlen)
+
+
 def _is_traced(value: Any) -> bool:
     return type(value) in (SymbolicArray, SymbolicInt)
 
@@ -182,6 +188,7 @@ _CALLED: Mapping[Any, Callable[..., Any]] = {
     builtins.min: smallest,
     builtins.sum: total,
     builtins.type: type_of,
+    deque: queue,
 }
 
 

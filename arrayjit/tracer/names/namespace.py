@@ -15,6 +15,7 @@ standard library and outside site-packages, and the distribution package of the 
 from __future__ import annotations
 
 import builtins
+import collections
 import functools
 import inspect
 import itertools
@@ -277,7 +278,7 @@ class Namespace:
     def _module(self, module: ModuleType) -> Any:
         if module is random:
             return RandomView(module)
-        if module in (math, itertools) or is_numpy(module):
+        if module in (math, itertools, collections) or is_numpy(module):
             return ModuleView(module, lambda names, name, value: self.of(value))
         file = getattr(module, "__file__", None)
         users = file is not None and self._is_users(file, module.__name__)

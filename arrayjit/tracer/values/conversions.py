@@ -27,7 +27,7 @@ from .numbers import as_scalar
 __all__ = ["CONVERSIONS", "is_called", "scalar", "to_bool", "to_float", "to_int"]
 
 _VERSION = sys.version_info
-_CALLS = frozenset(("CALL", "CALL_FUNCTION", "PRECALL"))
+_CALLS = {"CALL": 0, "CALL_FUNCTION": 0, "CALL_FUNCTION_KW": 1, "PRECALL": 0}  # what lies above the arguments
 _NEUTRAL = frozenset(("EXTENDED_ARG", "NOP"))
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _BELOW_ARGUMENTS = 2 if _VERSION >= (3, 13) else 1  # the callee, and from CPython 3.13 on a mark above it
@@ -120,7 +120,8 @@ def _is_callee(code: CodeType, at: int) -> bool:
         if instruction.offset == at:
             depth = 1
         elif depth > 0:
-            if instruction.opname in _CALLS and instruction.arg == depth - _BELOW_ARGUMENTS:
+            above = _CALLS.get(instruction.opname)
+            if above is not None and instruction.arg == depth - _BELOW_ARGUMENTS - above:
                 return True
             effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
             depth += effect
