@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -9,13 +10,16 @@ from threading import Lock
 from typing import Any
 
 from .errors import BackendUnavailable, UnknownTarget
-from .runtime.device import Driver
+from .runtime.context import Context
+from .runtime.device import Device, Machine
+from .runtime.driver import Driver
 from .targets.target import Target
 
-__all__ = ["BACKENDS", "Backend", "backend"]
+__all__ = ["BACKENDS", "Backend", "backend", "fresh_backend"]
 
 # name: (the emitter's class, the driver's class). Both are made with the name.
 BACKENDS: dict[str, tuple[str, str]] = {
+    "llvm": ("targets.llvm.LlvmTarget", "runtime.workers.WorkerDriver"),
     "sync_llvm": ("targets.llvm.LlvmTarget", "runtime.cpu.CpuDriver"),
     "interp": ("targets.interp.InterpTarget", "runtime.interp.InterpDriver"),
 }
@@ -23,34 +27,81 @@ BACKENDS: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A target that emits code and the driver that runs it."""
+    """A target that emits code, and the machine that runs it: all devices of one driver."""
 
     name: str
     target: Target
-    driver: Driver
+    machine: Machine
+
+    @property
+    def driver(self) -> Driver:
+        return self.machine.driver
+
+    def num_devices(self) -> int:
+        """How many physical devices there are."""
+        return self.machine.num_devices()
+
+    def get_device(self, ordinal: int = 0) -> Device:
+        """The device, always the same object. Raises BackendUnavailable when there is none."""
+        return self.machine.get_device(ordinal)
+
+    def init(self, device: Device | None = None) -> Context:
+        """A context without tensors, on the device's first stream."""
+        return Context(device or self.get_device())
+
+    def static_properties(self) -> Mapping[str, Mapping[str, str | int]]:
+        """What is known of all devices without running anything."""
+        driver = self.driver
+        return {
+            f"{self.name}:{ordinal}": driver.static_properties(ordinal)
+            for ordinal in range(driver.num_devices())
+        }
 
 
 _loading = Lock()
 
 
 def backend(name: str) -> Backend:
-    """The backend of a name, always the same object. Raises UnknownTarget for a name that is not in the
-    table, BackendUnavailable when a package it needs is missing."""
-    if name not in BACKENDS:
-        raise UnknownTarget(f"unknown target {name!r}", fix=f"choose one of {', '.join(BACKENDS)}")
+    """The process's backend of a name, always the same object. Raises UnknownTarget for a name that is not in
+    the table, BackendUnavailable when a package it needs is missing."""
     with _loading:
-        return _backend(name)
+        return _backend(_known(name))
+
+
+def fresh_backend(name: str, *, memory_limit: int | None = None, **options: int) -> Backend:
+    """A backend that shares nothing with any other.
+
+    `memory_limit` bounds the bytes in use on each device. `options` are the driver's: `devices`, for "llvm",
+    is how many devices share the host's cores. Raises what `backend` raises.
+    """
+    emitter, driver = _classes(_known(name))
+    try:
+        machine = Machine(lambda: driver(name.lower(), **options), memory_limit)
+    except TypeError as error:
+        raise UnknownTarget(f"target {name!r} takes no {', '.join(options)}: {error}") from error
+    return Backend(name.lower(), emitter(name.lower()), machine)
+
+
+def _known(name: str) -> str:
+    if name.lower() not in BACKENDS:
+        raise UnknownTarget(f"unknown target {name!r}", fix=f"choose one of {', '.join(BACKENDS)}")
+    return name.lower()
 
 
 @cache
 def _backend(name: str) -> Backend:
+    emitter, driver = _classes(name)
+    return Backend(name, emitter(name), Machine(lambda: driver(name)))
+
+
+def _classes(name: str) -> tuple[Any, Any]:
     try:
         emitter, driver = (_load(path) for path in BACKENDS[name])
     except ModuleNotFoundError as error:
         raise BackendUnavailable(
             f"target {name!r} needs the package {error.name}", fix=f"pip install {error.name}"
         ) from error
-    return Backend(name, emitter(name), driver(name))
+    return emitter, driver
 
 
 def _load(path: str) -> Any:

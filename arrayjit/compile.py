@@ -1,31 +1,41 @@
-"""The whole flow on one screen: Computation -> passes -> Kernel -> target -> Code -> Routine."""
+"""The whole flow on one screen: Computation -> passes -> Kernel -> target -> Code -> Procedure."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from .backends import Backend, backend
 from .errors import CompilerBug, UnsupportedError
 from .ir.assign import ArrayParam, Computation
-from .ir.code import Code
+from .ir.code import Code, Postponed
 from .ir.index import Symbol
 from .ir.loops import Kernel
 from .ir.tensor import Tensor
 from .ir.text import print_computation, print_kernel
 from .passes.manager import Dump, Optimized, optimize
-from .runtime.context import Context
-from .runtime.routine import Routine
+from .runtime.procedure import Procedure
 from .settings import Settings
 
-__all__ = ["STAGES", "Build", "build", "compile_computation", "run"]
+__all__ = ["STAGES", "Build", "Program", "build", "compile", "compile_batch", "compile_computation", "run"]
 
 STAGES = ("assignments", "loops", "optimized", "llvm", "asm")
+
+
+class Program(Protocol):
+    """A computation and the tensors that it expects to find in the context that it is linked into."""
+
+    @property
+    def computation(self) -> Computation: ...
+
+    @property
+    def prior(self) -> frozenset[Tensor]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,48 +71,99 @@ class Build:
                     + (", or lower for target sync_llvm" if stage in STAGES else ""),
                 )
 
-    def link(self) -> Routine:
-        """Native code in a fresh context on the backend's first device."""
-        return Context(self.backend.driver.get_device(0)).link(self.code)
+    def load(self) -> Procedure:
+        """Native code on the backend's first device."""
+        return self.backend.get_device(0).load(self.code)
 
 
 def build(computation: Computation, target: str, settings: Settings | None = None) -> Build:
     """Run the passes and the emitter. Raises UnknownTarget, BackendUnavailable, CompilerBug."""
-    settings = settings or Settings.from_environment()
     chosen = backend(target)
-    dump = _dump_into(settings.dump, computation.name) if settings.dump else None
-    optimized = optimize(computation, chosen.target.caps(), verify=settings.verify, dump=dump)
+    optimized, dump = _optimized(computation, chosen, settings)
     start = time.perf_counter()
-    code = _emit(chosen, optimized.kernel)
+    code = _emit(chosen, optimized.kernel, dump)
     seconds = {**optimized.seconds, "emit": time.perf_counter() - start}
-    if dump is not None and isinstance(code.payload, str):
-        dump("emitted", code.payload)
     return Build(chosen, computation, optimized, code, seconds)
 
 
-def compile_computation(computation: Computation, target: str, settings: Settings | None = None) -> Routine:
-    """From a computation to a routine that can be run."""
-    return build(computation, target, settings).link()
+def compile(
+    backend: Backend, program: Program | Computation, *, name: str | None = None, shared: bool = False
+) -> Code | Postponed:
+    """Code to be linked into contexts of the backend's devices.
+
+    `name` replaces the computation's. With `shared` the code is emitted now, once for all links; otherwise
+    when it is linked, if it ever is. Mistakes in the program are raised now in either case.
+    """
+    computation = program if isinstance(program, Computation) else program.computation
+    prior = frozenset[Tensor]() if isinstance(program, Computation) else program.prior
+    if name is not None:
+        computation = replace(computation, name=name)
+    optimized, dump = _optimized(computation, backend, None)
+
+    def emit() -> Code:
+        return replace(_emit(backend, optimized.kernel, dump), prior=prior)
+
+    if shared:
+        return emit()
+    return Postponed(backend.name, computation.name, optimized.kernel.params, prior, emit)
+
+
+def compile_batch(
+    backend: Backend,
+    programs: Sequence[Program | Computation],
+    *,
+    names: Sequence[str] | None = None,
+    occupancy: Callable[[str, int], bool] | None = None,
+    shared: bool = False,
+) -> tuple[Code | Postponed | None, ...]:
+    """Code of several programs, for `Context.link_batch`. `names` replace theirs; where `occupancy` says no
+    to a name and its position there is None. Raises ValueError for another number of names."""
+    if names is None:
+        names = [(p if isinstance(p, Computation) else p.computation).name for p in programs]
+    return tuple(
+        compile(backend, program, name=name, shared=shared)
+        if occupancy is None or occupancy(name, number)
+        else None
+        for number, (program, name) in enumerate(zip(programs, names, strict=True))
+    )
+
+
+def compile_computation(computation: Computation, target: str, settings: Settings | None = None) -> Procedure:
+    """From a computation to a procedure that can be run."""
+    return build(computation, target, settings).load()
 
 
 def run(
-    routine: Routine, arrays: Mapping[Tensor, np.ndarray], bindings: Mapping[Symbol, int] | None = None
+    procedure: Procedure, arrays: Mapping[Tensor, np.ndarray], bindings: Mapping[Symbol, int] | None = None
 ) -> None:
-    """Run a routine on NumPy arrays, in place: one aligned native array per array parameter."""
+    """Run a procedure on NumPy arrays, in place: one aligned native array per array parameter."""
     bindings = bindings or {}
-    pointers = [arrays[param.tensor].ctypes.data for param in routine.params if isinstance(param, ArrayParam)]
-    symbols = [param.symbol for param in routine.params if not isinstance(param, ArrayParam)]
-    routine.launch(pointers, [bindings[symbol] for symbol in symbols])
+    pointers = [
+        arrays[param.tensor].ctypes.data for param in procedure.params if isinstance(param, ArrayParam)
+    ]
+    symbols = [param.symbol for param in procedure.params if not isinstance(param, ArrayParam)]
+    procedure.launch(pointers, [bindings[symbol] for symbol in symbols])
 
 
-def _emit(backend: Backend, kernel: Kernel) -> Code:
+def _optimized(
+    computation: Computation, backend: Backend, settings: Settings | None
+) -> tuple[Optimized, Dump | None]:
+    settings = settings or Settings.from_environment()
+    dump = _dump_into(settings.dump, computation.name) if settings.dump else None
+    return optimize(computation, backend.target.caps(), verify=settings.verify, dump=dump), dump
+
+
+def _emit(backend: Backend, kernel: Kernel, dump: Dump | None) -> Code:
     try:
-        return backend.target.emit(kernel)
+        code = backend.target.emit(kernel)
     except CompilerBug:
         raise
     except Exception as error:
         stage = f"the emitter of {backend.name}"
         raise CompilerBug(f"{type(error).__name__}: {error}", stage=stage) from error
+    if dump is not None and isinstance(code.payload, str):
+        dump("emitted", code.payload)
+    return code
 
 
 def _dump_into(folder: str, name: str) -> Dump:

@@ -17,6 +17,7 @@ __all__ = [
     "CompilerBug",
     "ConcretizationError",
     "DTypeError",
+    "DeviceError",
     "DivisionByZero",
     "IndexOutOfRange",
     "IntegerOverflow",
@@ -25,7 +26,9 @@ __all__ = [
     "LinearAlgebraError",
     "LinkError",
     "Location",
+    "MergeMismatch",
     "NumberError",
+    "OutOfMemory",
     "ReadOnlyError",
     "ShapeError",
     "StaticArgumentError",
@@ -149,6 +152,18 @@ class BackendUnavailable(UserError, RuntimeError):
 
 class LinkError(UserError, RuntimeError):
     """Code that does not fit the context it is linked into."""
+
+
+class DeviceError(UserError, RuntimeError):
+    """A device that cannot work: closed, dead, or stopped by what a task raised."""
+
+
+class OutOfMemory(UserError, MemoryError):
+    """No room on a device; it stays usable."""
+
+
+class MergeMismatch(LinkError):
+    """A merge buffer that holds another tensor than the code reads from it."""
 
 
 class InvalidProgram(UserError, ValueError):

@@ -11,7 +11,7 @@ from .compile import Build
 from .errors import UserError
 from .ir.assign import ArrayParam
 from .runtime.host import addresses_of
-from .runtime.routine import Routine
+from .runtime.procedure import Procedure
 from .tracer.calls.binding import Binding
 from .tracer.calls.function import Traced
 from .tracer.record.guards import guards_hold
@@ -23,12 +23,12 @@ __all__ = ["Compiled", "Lowered", "Variant"]
 class Variant:
     """A traced function linked for one target: the whole of a warm call."""
 
-    __slots__ = ("_binding", "_guards", "_routine", "build", "traced")
+    __slots__ = ("_binding", "_guards", "_procedure", "build", "traced")
 
     def __init__(self, traced: Traced, build: Build) -> None:
         self.traced = traced
         self.build = build
-        self._routine: Routine = build.link()
+        self._procedure: Procedure = build.load()
         self._binding = Binding(traced.sources, traced.outputs)
         self._guards = traced.guards
 
@@ -40,7 +40,7 @@ class Variant:
         """Run on the leaves of a call's arguments. What was written before an exception stays written."""
         arrays = self._binding.arrays(leaves)
         try:
-            self._routine.launch(addresses_of(arrays))
+            self._procedure.launch(addresses_of(arrays))
         finally:
             self._binding.write_back(leaves, arrays)
         return unflatten(self.traced.results, self._binding.results(leaves, arrays))

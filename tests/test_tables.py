@@ -94,7 +94,7 @@ def test_a_backend_is_an_emitter_and_a_driver_of_its_name(name: str) -> None:
     row = backend(name)
     assert row.name == row.target.name == row.driver.name == name
     assert isinstance(row.target.caps(), Caps)
-    assert row.driver.get_device(0).driver is row.driver
+    assert row.get_device(0).driver is row.driver
 
 
 def test_a_dtype_is_a_numpy_dtype_of_its_size() -> None:

@@ -3,23 +3,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from .assign import Param
+from .tensor import Tensor
 
-__all__ = ["Caps", "Code", "Failure"]
+__all__ = ["Caps", "Code", "Failure", "Postponed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What the hardware can do, as far as passes care. Sizes are in bytes."""
+    """What the hardware can do, as far as passes care. Sizes are in bytes; more than one thread means
+    that loops may be shared."""
 
     vector_bytes: int = 32
     l1_bytes: int = 32 * 1024
     l2_bytes: int = 1024 * 1024
     stack_bytes: int = 16 * 1024
     fma: bool = True
+    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,8 @@ class Code:
     """Emitted code of one routine.
 
     `payload` belongs to the driver of `target` (LLVM IR text, a Kernel for `interp`). `params` are in the
-    order of the native call's pointer table; the workspace, if any, follows them.
+    order of the native call's pointer table; the workspace, if any, follows them. `prior` are the tensors
+    that a context must have already.
     """
 
     target: str
@@ -46,9 +51,21 @@ class Code:
     params: tuple[Param, ...]
     arena_bytes: int = 0
     failures: tuple[Failure, ...] = ()
+    prior: frozenset[Tensor] = frozenset()
 
     @property
     def symbol(self) -> str:
         """The name of the native function. The suffix keeps it apart from library functions: a user may
         well call a function `sin`."""
         return f"{self.name}_kernel"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Postponed:
+    """A routine that is optimised and will be emitted once it is linked. The fields are those of its Code."""
+
+    target: str
+    name: str
+    params: tuple[Param, ...]
+    prior: frozenset[Tensor]
+    emit: Callable[[], Code]

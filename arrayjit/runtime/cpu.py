@@ -19,7 +19,6 @@ import llvmlite.binding as llvm
 from ..errors import CompilerBug
 from ..ir.assign import IndexParam, Param
 from ..ir.code import Code
-from .device import Device
 from .host import HostDriver
 
 __all__ = ["CpuDriver", "CpuExecutable"]
@@ -38,7 +37,7 @@ class CpuExecutable:
         self._is_index = tuple(isinstance(param, IndexParam) for param in params)
         self._numbers = ctypes.c_int64 * sum(self._is_index)
 
-    def launch(self, pointers: Sequence[int], bindings: Sequence[int], workspace: int) -> int:
+    def launch(self, pointers: Sequence[int], bindings: Sequence[int], workspace: int, pool: int = 0) -> int:
         """Call the function with the interpreter's lock released."""
         slots = pointers
         if bindings:
@@ -64,11 +63,6 @@ class CpuDriver(HostDriver):
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
         # Code may still be running in another thread when the interpreter shuts down.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._engine))
-        self._device = Device(self, 0)
-
-    def get_device(self, ordinal: int) -> Device:
-        self.check_ordinal(ordinal)
-        return self._device
 
     def load(self, code: Code) -> CpuExecutable:
         """Machine code for the IR text. Raises CompilerBug for text that LLVM rejects."""

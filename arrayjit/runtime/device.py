@@ -1,168 +1,271 @@
-"""Devices, streams, events and buffers: what every driver gives and what all devices share.
-
-A driver is a kind of hardware: it allocates, copies, loads code and runs it on its streams. A `Device`
-is the same plain object for every driver.
-"""
+"""Devices: the same plain object for every driver, and the machine, which is all devices of one driver."""
 
 from __future__ import annotations
 
+import gc
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import count
-from threading import Lock
-from typing import Protocol
+from threading import RLock
 
 import numpy as np
 
+from ..errors import BackendUnavailable, DeviceError, OutOfMemory
 from ..ir.code import Code
+from ..ir.tensor import Tensor
+from .driver import Driver
+from .memory import Pool, Purpose
+from .merge import MergeBuffers
+from .procedure import Procedure, Workspaces
+from .stream import Buffer, Event, Events, Stream
 
-__all__ = ["Buffer", "Device", "Driver", "Event", "Executable", "Memory", "Stream"]
+__all__ = ["Device", "Machine"]
 
 _device_ids = count()
 
 
-class Event(Protocol):
-    """A point in a stream's work."""
-
-    def is_done(self) -> bool: ...
-
-    def sync(self) -> None:
-        """Block until the work before the event is done."""
-
-
-class Stream(Protocol):
-    """A queue of work, done in order."""
-
-    def submit(self, task: Callable[[], None]) -> None: ...
-
-    def record(self) -> Event:
-        """The event of everything submitted so far."""
-
-    def wait_for(self, event: Event) -> None:
-        """Work submitted from now on starts after the event."""
-
-    def await_(self) -> None:
-        """Block until the stream is empty; a task's exception is raised here at the latest."""
-
-    def is_idle(self) -> bool: ...
-
-
-class Memory(Protocol):
-    """Memory of a device, freed when the object dies."""
-
-    @property
-    def address(self) -> int: ...
-
-
-class Executable(Protocol):
-    """Loaded code; it stays loaded as long as the object lives. `seconds` has the time of each phase."""
-
-    seconds: Mapping[str, float]
-
-    def launch(self, pointers: Sequence[int], bindings: Sequence[int], workspace: int) -> int:
-        """Run on the calling thread; the status, 0 for success. `pointers` has the address of the first
-        cell of each array parameter, `bindings` the number of each index parameter, in their order."""
-
-
-class Driver(Protocol):
-    """A kind of hardware. `name` is its target's name."""
-
-    name: str
-
-    def num_devices(self) -> int: ...
-
-    def get_device(self, ordinal: int) -> Device:
-        """The device, always the same object. Raises BackendUnavailable when there is none."""
-
-    def static_properties(self, ordinal: int) -> Mapping[str, str | int]: ...
-
-    def stream(self, ordinal: int) -> Stream: ...
-
-    def allocate(self, ordinal: int, nbytes: int) -> Memory:
-        """Zeroed memory, aligned for any vector."""
-
-    def upload(self, memory: Memory, array: np.ndarray) -> None:
-        """Copy a C-ordered host array to the device."""
-
-    def download(self, memory: Memory, array: np.ndarray) -> None:
-        """Copy the device's memory into a C-ordered host array."""
-
-    def load(self, code: Code) -> Executable: ...
-
-    def assembly(self, code: Code) -> str:
-        """The machine code as text. Raises UnsupportedError where there is none."""
-
-
-class Buffer:
-    """Zeroed memory of a device, taken at first use and given back when the buffer dies."""
-
-    def __init__(self, device: Device, nbytes: int) -> None:
-        self.device = device
-        self.nbytes = nbytes
-        self._memory: Memory | None = None
-        self._lock = Lock()
-
-    @property
-    def memory(self) -> Memory:
-        with self._lock:
-            if self._memory is None:
-                self._memory = self.device.take(self, self.nbytes)
-            return self._memory
-
-    @property
-    def address(self) -> int:
-        return self.memory.address
-
-    def __repr__(self) -> str:
-        return f"Buffer({self.device.name}, {self.nbytes} bytes)"
-
-
 class Device:
-    """One device of a driver, with its default stream."""
+    """A device of a driver, or a virtual one: another that shares the hardware of device `ordinal`, with
+    streams, memory and merge buffers of its own.
 
-    def __init__(self, driver: Driver, ordinal: int) -> None:
+    `limit` bounds the bytes in its pools.
+    """
+
+    def __init__(self, driver: Driver, ordinal: int, subordinal: int = 0, limit: int | None = None) -> None:
         self.driver = driver
         self.ordinal = ordinal
+        self.subordinal = subordinal
         self.device_id = next(_device_ids)
-        self.stream = driver.stream(ordinal)
-        self._used = 0
-        self._lock = Lock()
+        self.limit = limit
+        self.is_alive = True
+        self._lock = RLock()
+        self._pool_numbers = count()
+        self._stream_numbers = count()
+        self._bytes = dict.fromkeys(Purpose, 0)
+        self._constants: weakref.WeakValueDictionary[Tensor, Buffer] = weakref.WeakValueDictionary()
+        self._workspaces = Workspaces(
+            lambda nbytes: self.alloc_buffer(nbytes, Purpose.WORKSPACE, zeroed=False)
+        )
+        self._merge_buffers: weakref.WeakKeyDictionary[Stream, MergeBuffers] = weakref.WeakKeyDictionary()
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self.stream = self.new_stream()
 
     @property
     def name(self) -> str:
-        return f"{self.driver.name}:{self.ordinal}"
+        """`llvm:0`; of virtual devices `llvm:0.1`."""
+        return f"{self.driver.name}:{self.ordinal}" + (f".{self.subordinal}" if self.subordinal else "")
 
     @property
     def static_properties(self) -> Mapping[str, str | int]:
         """What is known of the hardware without running anything."""
         return self.driver.static_properties(self.ordinal)
 
-    def take(self, owner: Buffer, nbytes: int) -> Memory:
-        """Memory that counts as used while `owner` lives."""
-        memory = self.driver.allocate(self.ordinal, nbytes)
-        self._count(nbytes)
-        weakref.finalize(owner, self._count, -nbytes).atexit = False
-        return memory
+    def new_stream(self) -> Stream:
+        """Another queue of work. `stream` is the device's first, which work is on by default."""
+        self.check_alive()
+        number = next(self._stream_numbers)
+        name = f"{self.name}" + (f" stream {number}" if number else "")
+        stream = Stream(name, number, self.driver.queue(self.ordinal, name))
+        self._streams.add(stream)
+        return stream
 
-    def get_used_memory(self) -> int:
-        """Bytes in buffers."""
-        return self._used
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """The streams in use, the oldest first."""
+        return tuple(sorted(self._streams, key=lambda stream: stream.number))
 
-    def all_work(self) -> Event:
-        """The event of everything submitted so far."""
-        return self.stream.record()
+    def all_work(self) -> Events:
+        """The event of everything submitted so far, on all streams."""
+        return Events(tuple(stream.record() for stream in self.streams))
 
     def await_(self) -> None:
-        """Block until all submitted work is done."""
-        self.stream.await_()
+        """Block until all submitted work is over. Raises what a task raised."""
+        for stream in self.streams:
+            stream.await_()
+
+    def sync_device(self) -> None:
+        """As `await_`. Bookkeeping about finished work needs no clearing: it does not grow."""
+        self.await_()
 
     def is_idle(self) -> bool:
         """Whether no submitted work is left."""
-        return self.stream.is_idle()
+        return all(stream.is_idle() for stream in self.streams)
 
-    def _count(self, nbytes: int) -> None:
+    def load(self, code: Code) -> Procedure:
+        """Code ready to be launched. Raises LinkError for another target's."""
+        self.check_alive()
+        return Procedure(code, self.driver.load(code), self.driver.threads(self.ordinal), self._workspaces)
+
+    def alloc_pool(self, nbytes: int, purpose: Purpose, *, zeroed: bool = True) -> Pool:
+        """A slab, aligned to 64 bytes. Raises OutOfMemory; the device stays usable."""
+        self.check_alive()
         with self._lock:
-            self._used += nbytes
+            if self.limit is not None and self.get_used_memory() + nbytes > self.limit:
+                raise self._out_of_memory(nbytes, purpose)
+            try:
+                memory = self.driver.allocate(self.ordinal, nbytes)
+            except MemoryError as error:
+                raise self._out_of_memory(nbytes, purpose) from error
+            self._bytes[purpose] += nbytes
+            pool = Pool(self.device_id, next(self._pool_numbers), memory, nbytes, purpose, self._freed)
+        if zeroed:
+            self.driver.memset_zero(memory, 0, nbytes)
+        return pool
+
+    def alloc_buffer(self, nbytes: int, purpose: Purpose, *, zeroed: bool = True) -> Buffer:
+        """A buffer in a slab of its own."""
+        return Buffer(self.alloc_pool(nbytes, purpose, zeroed=zeroed), 0, nbytes)
+
+    def constant(self, tensor: Tensor, array: np.ndarray) -> Buffer:
+        """The device's one buffer of a constant tensor, for as long as any context has it."""
+        with self._lock:
+            buffer = self._constants.get(tensor)
+            if buffer is None:
+                buffer = self._constants[tensor] = self.alloc_buffer(
+                    array.nbytes, Purpose.CONSTANT, zeroed=False
+                )
+                self.upload(buffer, array)
+        return buffer
+
+    def upload(self, buffer: Buffer, array: np.ndarray, stream: Stream | None = None) -> Event:
+        """Copy a C-ordered host array, which must stay as it is until the event, into a buffer."""
+        memory, offset = buffer.pool.memory, buffer.offset
+        return (stream or self.stream).submit(
+            lambda: self.driver.upload(memory, offset, array), "upload", writes=(buffer,)
+        )
+
+    def download(self, buffer: Buffer, array: np.ndarray, stream: Stream | None = None) -> Event:
+        """Copy a buffer into a C-ordered host array, which has the values at the event."""
+        memory, offset = buffer.pool.memory, buffer.offset
+        return (stream or self.stream).submit(
+            lambda: self.driver.download(memory, offset, array), "download", reads=(buffer,)
+        )
+
+    def merge_buffers(self, stream: Stream) -> MergeBuffers:
+        """The merge buffers of one of the device's streams."""
+        with self._lock:
+            found = self._merge_buffers.get(stream)
+            if found is None:
+                found = self._merge_buffers[stream] = MergeBuffers(
+                    lambda nbytes: self.alloc_buffer(nbytes, Purpose.MERGE, zeroed=False)
+                )
+            return found
+
+    def get_used_memory(self) -> int:
+        """Bytes in pools."""
+        return sum(self._bytes.values())
+
+    def memory_by_purpose(self) -> Mapping[Purpose, int]:
+        """Bytes in pools, by what they are for."""
+        return dict(self._bytes)
+
+    def get_debug_info(self) -> Mapping[str, object]:
+        """The state of the device now."""
+        return {
+            **self.driver.debug_info(self.ordinal),
+            "name": self.name,
+            "streams": {stream.name: stream.submitted - stream.queue.done for stream in self.streams},
+            "bytes": {purpose.value: nbytes for purpose, nbytes in self._bytes.items()},
+        }
+
+    def check_alive(self) -> None:
+        """Raises DeviceError after the machine was cleaned up."""
+        if not self.is_alive:
+            raise DeviceError(f"{self.name} is closed", fix="get the device anew, after reinitialize()")
+
+    def close(self) -> None:
+        """Finish all work; from then on the device is dead."""
+        self.is_alive = False
+        for stream in self.streams:
+            stream.queue.close()
+
+    def _freed(self, nbytes: int, purpose: Purpose) -> None:
+        with self._lock:
+            self._bytes[purpose] -= nbytes
+
+    def _out_of_memory(self, nbytes: int, purpose: Purpose) -> OutOfMemory:
+        used = ", ".join(f"{p.value} {n:,}" for p, n in self._bytes.items() if n) or "nothing"
+        return OutOfMemory(
+            f"{self.name} has no room for {nbytes:,} bytes ({purpose.value})",
+            details=(f"in use: {used}",),
+            fix="finalize contexts that are not needed, or use smaller arrays",
+        )
 
     def __repr__(self) -> str:
         return f"Device({self.name})"
+
+
+class Machine:
+    """All devices of one driver. Two machines share nothing."""
+
+    def __init__(self, make_driver: Callable[[], Driver], limit: int | None = None) -> None:
+        self._make_driver = make_driver
+        self._limit = limit
+        self._lock = RLock()
+        self._devices: dict[tuple[int, int], Device] = {}
+        self._driver: Driver | None = None
+        self.initialize()
+
+    @property
+    def driver(self) -> Driver:
+        if self._driver is None:
+            raise DeviceError("the backend was cleaned up", fix="call initialize()")
+        return self._driver
+
+    def initialize(self) -> None:
+        """Make the driver; nothing if it is there."""
+        with self._lock:
+            if self._driver is None:
+                self._driver = self._make_driver()
+
+    def is_initialized(self) -> bool:
+        return self._driver is not None
+
+    def unsafe_cleanup(self) -> None:
+        """Finish all work and give everything back. All devices, contexts and routines become invalid."""
+        with self._lock:
+            devices, self._devices = self._devices, {}
+            for device in devices.values():
+                device.close()
+            if self._driver is not None:
+                self._driver.close()
+            self._driver = None
+
+    def reinitialize(self) -> None:
+        """As new."""
+        self.unsafe_cleanup()
+        gc.collect()
+        self.initialize()
+
+    def num_devices(self) -> int:
+        """How many physical devices there are."""
+        return self.driver.num_devices()
+
+    def get_device(self, ordinal: int = 0) -> Device:
+        """The device, always the same object. Raises BackendUnavailable when there is none."""
+        there = self.num_devices()
+        if not 0 <= ordinal < there:
+            name = self.driver.name
+            raise BackendUnavailable(f"{name} has no device {ordinal}", fix=f"choose one below {there}")
+        with self._lock:
+            device = self._devices.get((ordinal, 0))
+            if device is None:
+                device = self._devices[ordinal, 0] = Device(self.driver, ordinal, limit=self._limit)
+            return device
+
+    def new_virtual_device(self, device: Device) -> Device:
+        """Another device on the hardware of this one."""
+        device.check_alive()
+        with self._lock:
+            subordinal = sum(ordinal == device.ordinal for ordinal, _ in self._devices)
+            made = Device(self.driver, device.ordinal, subordinal, limit=self._limit)
+            self._devices[device.ordinal, subordinal] = made
+            return made
+
+    def devices(self) -> tuple[Device, ...]:
+        """Every physical device."""
+        return tuple(self.get_device(ordinal) for ordinal in range(self.num_devices()))
+
+    def get_global_debug_info(self) -> Mapping[str, object]:
+        """The state of all devices in use now."""
+        return {device.name: device.get_debug_info() for device in self._devices.values()}

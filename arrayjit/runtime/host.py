@@ -1,4 +1,4 @@
-"""What the drivers of the host share: one device, its memory, and a stream on the calling thread."""
+"""What the drivers of the host share."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from ..errors import BackendUnavailable
-from .device import Event, Memory
+from .driver import Driver, Memory, Queue
+from .memory import ALIGNMENT
+from .queues import InlineQueue
 
-__all__ = ["HostDriver", "HostMemory", "InlineStream", "addresses_of"]
-
-ALIGNMENT = 64
-
+__all__ = ["HostDriver", "HostMemory", "addresses_of"]
 
 _HEAD = object.__basicsize__
 _number_at = ctypes.c_void_p.from_address
@@ -39,46 +37,20 @@ addresses_of: Callable[[Sequence[np.ndarray]], list[int]] = (
 
 
 class HostMemory:
-    """Zeroed host memory on a cache line's boundary. Pages are taken from the system when first touched."""
+    """Host memory on a cache line's boundary."""
 
     def __init__(self, nbytes: int) -> None:
-        block = np.zeros(nbytes + ALIGNMENT, np.uint8)
+        block = np.empty(nbytes + ALIGNMENT, np.uint8)
         start = -block.ctypes.data % ALIGNMENT
         self._block = block
         self.address: int = block.ctypes.data + start
 
 
-class _Done:
-    """The event of work that is done when it has been submitted."""
-
-    def is_done(self) -> bool:
-        return True
-
-    def sync(self) -> None:
-        return None
-
-
-class InlineStream:
-    """Work is done where it is submitted."""
-
-    def submit(self, task: Callable[[], None]) -> None:
-        task()
-
-    def record(self) -> Event:
-        return _Done()
-
-    def wait_for(self, event: Event) -> None:
-        event.sync()
-
-    def await_(self) -> None:
-        return None
-
-    def is_idle(self) -> bool:
-        return True
-
-
 class HostDriver:
-    """The half of a driver that does not depend on the kind of code. The other half is `load`."""
+    """What drivers of the host share: its memory, and by default one device whose work is done at once. What
+    depends on the kind of code is `load`."""
+
+    is_host = True
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -86,24 +58,39 @@ class HostDriver:
     def num_devices(self) -> int:
         return 1
 
-    def check_ordinal(self, ordinal: int) -> None:
-        """Raises BackendUnavailable for a device that is not there."""
-        if not 0 <= ordinal < self.num_devices():
-            raise BackendUnavailable(
-                f"{self.name} has no device {ordinal}", fix=f"choose one below {self.num_devices()}"
-            )
-
     def static_properties(self, ordinal: int) -> Mapping[str, str | int]:
         return {"machine": platform.machine(), "cores": os.cpu_count() or 1, "ordinal": ordinal}
 
-    def stream(self, ordinal: int) -> InlineStream:
-        return InlineStream()
+    def debug_info(self, ordinal: int) -> Mapping[str, str | int]:
+        return {"ordinal": ordinal}
+
+    def queue(self, ordinal: int, name: str) -> Queue:
+        return InlineQueue(name)
+
+    def threads(self, ordinal: int) -> int:
+        return 0
 
     def allocate(self, ordinal: int, nbytes: int) -> HostMemory:
         return HostMemory(nbytes)
 
-    def upload(self, memory: Memory, array: np.ndarray) -> None:
-        ctypes.memmove(memory.address, array.ctypes.data, array.nbytes)
+    def memset_zero(self, memory: Memory, offset: int, nbytes: int) -> None:
+        ctypes.memset(memory.address + offset, 0, nbytes)
 
-    def download(self, memory: Memory, array: np.ndarray) -> None:
-        ctypes.memmove(array.ctypes.data, memory.address, array.nbytes)
+    def upload(self, memory: Memory, offset: int, array: np.ndarray) -> None:
+        ctypes.memmove(memory.address + offset, array.ctypes.data, array.nbytes)
+
+    def download(self, memory: Memory, offset: int, array: np.ndarray) -> None:
+        ctypes.memmove(array.ctypes.data, memory.address + offset, array.nbytes)
+
+    def copy(
+        self, memory: Memory, offset: int, source: Driver, origin: Memory, start: int, nbytes: int
+    ) -> None:
+        if source.is_host:
+            ctypes.memmove(memory.address + offset, origin.address + start, nbytes)
+        else:
+            array = np.empty(nbytes, np.uint8)
+            source.download(origin, start, array)
+            self.upload(memory, offset, array)
+
+    def close(self) -> None:
+        return None

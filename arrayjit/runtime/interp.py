@@ -15,7 +15,6 @@ from ..ir.index import Symbol
 from ..ir.interp import KernelRaise, run
 from ..ir.loops import Kernel, Raise, walk_statements
 from ..ir.tensor import Tensor
-from .device import Device
 from .host import HostDriver
 
 __all__ = ["InterpDriver", "InterpExecutable"]
@@ -31,7 +30,7 @@ class InterpExecutable:
         self._tensors = [param.tensor for param in kernel.params if isinstance(param, ArrayParam)]
         self._symbols = [param.symbol for param in kernel.params if isinstance(param, IndexParam)]
 
-    def launch(self, pointers: Sequence[int], bindings: Sequence[int], workspace: int) -> int:
+    def launch(self, pointers: Sequence[int], bindings: Sequence[int], workspace: int, pool: int = 0) -> int:
         """Interpret the Kernel; its temporaries are the interpreter's own."""
         symbols = dict(zip(self._symbols, bindings, strict=True))
         arrays = {
@@ -47,14 +46,6 @@ class InterpExecutable:
 
 class InterpDriver(HostDriver):
     """Interprets on the calling thread."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self._device = Device(self, 0)
-
-    def get_device(self, ordinal: int) -> Device:
-        self.check_ordinal(ordinal)
-        return self._device
 
     def load(self, code: Code) -> InterpExecutable:
         return InterpExecutable(code.payload)

@@ -1,142 +1,110 @@
-"""A routine: linked code, ready to run."""
+"""A routine: a procedure or a transfer bound to a context, ready to be scheduled."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Generic, Protocol, TypeVar
 
-from ..errors import (
-    CompilerBug,
-    DivisionByZero,
-    IndexOutOfRange,
-    IntegerOverflow,
-    LinearAlgebraError,
-    LinkError,
-    Location,
-    NumberError,
-    UnboundName,
-    UserError,
-)
-from ..ir.assign import ArrayParam, IndexParam, Param
-from ..ir.code import Code, Failure
+from ..errors import LinkError
 from ..ir.index import Symbol
 from ..ir.tensor import Tensor
-from .device import Buffer, Device, Event, Executable, Stream
+from .frontier import Ledger
+from .stream import Buffer, Event
 
-__all__ = ["Bound", "Routine"]
+__all__ = ["Bound", "Routine", "bound_number"]
 
 
 class Bound(Protocol):
-    """What a routine needs of the context that it was linked into."""
+    """What a routine needs of its context."""
 
     @property
-    def device(self) -> Device: ...
+    def ledger(self) -> Ledger: ...
 
-    @property
-    def buffers(self) -> Mapping[Tensor, Buffer]: ...
+    def check_usable(self) -> None: ...
 
 
-class Routine:
-    """Code loaded on a device.
+C = TypeVar("C", bound=Bound, covariant=True)
 
-    `schedule` runs it on the context's buffers, on a stream; `launch` runs it at once on arrays of the
-    caller. `bindings` holds the number of each static symbol for the next `schedule`; `inputs` are the
-    tensors that it reads, `outputs` those that it writes.
+
+class Routine(Generic[C]):
+    """Work bound to a context, of which `context` is the one with what the work adds.
+
+    `inputs` are the tensors that it reads, `outputs` those that it writes, `merges` what it reads from merge
+    buffers, by slot. `bindings` holds the number of each static symbol for the next `schedule`.
+    `dependencies` are the routines of the context that it has to follow, by number.
     """
 
-    def __init__(self, code: Code, context: Bound, executable: Executable) -> None:
-        self.name = code.name
-        self.params: tuple[Param, ...] = code.params
+    def __init__(
+        self,
+        context: C,
+        number: int,
+        name: str,
+        schedule: Callable[[Mapping[Symbol, int]], Event],
+        *,
+        inputs: frozenset[Tensor],
+        outputs: frozenset[Tensor],
+        merges: Mapping[int, Tensor],
+        reads: Mapping[Tensor, Buffer],
+        dependencies: frozenset[int] = frozenset(),
+    ) -> None:
         self.context = context
-        self.executable = executable
+        self.number = number
+        self.name = name
+        self.inputs = inputs
+        self.outputs = outputs
+        self.merges = merges
+        self.dependencies = dependencies
         self.bindings: dict[Symbol, int] = {}
-        arrays = tuple(param for param in code.params if isinstance(param, ArrayParam))
-        self.inputs = frozenset(param.tensor for param in arrays if param.access != "write")
-        self.outputs = frozenset(param.tensor for param in arrays if param.access in ("write", "update"))
-        self._tensors = tuple(param.tensor for param in arrays)
-        self._symbols = tuple(param.symbol for param in code.params if isinstance(param, IndexParam))
-        self._failures = code.failures
-        self._arena_bytes = code.arena_bytes
-        self._idle: deque[Buffer] = deque()
+        self._schedule = schedule
+        self._reads = reads
 
-    def launch(self, pointers: Sequence[int], bindings: Sequence[int] = ()) -> None:
-        """Run now, on the calling thread.
+    def schedule(self) -> Event:
+        """Add the work to the stream; the event of its completion.
 
-        `pointers` has the address of the first cell of each array parameter, `bindings` the number of
-        each index parameter, in parameter order. Threads may launch one routine at the same time. Raises
-        the exception that the program asks for.
+        The bindings are taken as they are now. Blocks only while the stream's queue is full. Raises LinkError
+        for a binding that is missing or out of range and for merge buffers that hold other tensors,
+        DeviceError once the context is finalized or the device closed, and whatever earlier work raised.
         """
-        if self._arena_bytes:
-            with self._workspace() as workspace:
-                status = self.executable.launch(pointers, bindings, workspace.address)
-        else:
-            status = self.executable.launch(pointers, bindings, 0)
-        if status:
-            raise _exception(self._failures[status - 1])
+        self.context.check_usable()
+        event = self._schedule(self.bindings)
+        self.context.ledger.ran(self.number)
+        return event
 
-    def schedule(self, stream: Stream | None = None) -> Event:
-        """Run on the context's buffers, after the stream's earlier work; the event of its completion.
-        The bindings are taken as they are now."""
-        pointers = [self._buffer(tensor).address for tensor in self._tensors]
-        bindings = [self._bound(symbol) for symbol in self._symbols]
-        stream = self.context.device.stream if stream is None else stream
-        stream.submit(lambda: self.launch(pointers, bindings))
-        return stream.record()
-
-    @contextmanager
-    def _workspace(self) -> Iterator[Buffer]:
-        """A buffer for the temporaries, kept for the next launch; each running launch has its own."""
-        try:
-            buffer = self._idle.pop()
-        except IndexError:
-            buffer = Buffer(self.context.device, self._arena_bytes)
-        try:
-            yield buffer
-        finally:
-            self._idle.append(buffer)
-
-    def _buffer(self, tensor: Tensor) -> Buffer:
-        buffer = self.context.buffers.get(tensor)
-        if buffer is None:
+    def run(self) -> Event:
+        """As `schedule`, but raises LinkError if a routine that this one depends on has never run, or if
+        something that it reads was never filled."""
+        missing = self.context.ledger.missing(self.dependencies)
+        if missing:
             raise LinkError(
-                f"{self.name!r} has no buffer for {tensor}",
-                details=("its layout or its extents are chosen by the caller",),
-                fix="use launch, with the address of an array",
+                f"{self.name!r} cannot run before {', '.join(map(repr, missing))}",
+                fix="run the routines in the order in which their contexts were linked",
             )
-        return buffer
-
-    def _bound(self, symbol: Symbol) -> int:
-        number = self.bindings.get(symbol)
-        if number is None:
-            raise LinkError(f"{self.name!r} needs {symbol.hint}", fix=f"set bindings[{symbol.hint}]")
-        low = symbol.lower is not None and number < symbol.lower
-        if low or (symbol.upper is not None and number >= symbol.upper):
+        unfilled = [tensor.label for tensor, buffer in self._reads.items() if not buffer.is_filled]
+        if unfilled:
             raise LinkError(
-                f"{symbol.hint} = {number} is out of range for {self.name!r}",
-                fix=f"bind a number from {symbol.lower} to below {symbol.upper}",
+                f"{self.name!r} reads {', '.join(unfilled)}, which nothing has filled",
+                fix="use from_host, or run the routine that makes it",
             )
-        return number
+        return self.schedule()
+
+    def can_run(self) -> bool:
+        """Whether `run` would find everything that the routine relies on."""
+        is_ready = all(buffer.is_filled for buffer in self._reads.values())
+        return is_ready and not self.context.ledger.missing(self.dependencies)
 
     def __repr__(self) -> str:
-        return f"Routine({self.name!r} on {self.context.device.name})"
+        return f"Routine({self.name!r})"
 
 
-_ERRORS: Mapping[str, tuple[type[UserError], str]] = {
-    "IndexError": (IndexOutOfRange, "keep indices within the axis, as np.clip(i, 0, n - 1) does"),
-    "LinAlgError": (LinearAlgebraError, "check the matrix before the call, as with np.linalg.cond"),
-    "OverflowError": (IntegerOverflow, "use NumPy integers, which wrap around, or floats"),
-    "UnboundLocalError": (UnboundName, "give the name a value before the loop"),
-    "ValueError": (NumberError, "check the numbers and sizes that this line takes, before the call"),
-    "ZeroDivisionError": (DivisionByZero, "divide NumPy numbers, which give inf and nan: np.float64(x) / y"),
-}
-
-
-def _exception(failure: Failure) -> Exception:
-    """The error that a failure stands for, with the user's line."""
-    kind, fix = _ERRORS.get(failure.exception, (None, ""))
-    if kind is None:
-        return CompilerBug(f"no error stands for {failure.exception!r}", stage="runtime")
-    loc = Location(failure.file, failure.line) if failure.file else None
-    return kind(failure.message, loc=loc, fix=fix)
+def bound_number(routine: str, bindings: Mapping[Symbol, int], symbol: Symbol) -> int:
+    """The number bound to a static symbol. Raises LinkError when there is none, or it is out of range."""
+    number = bindings.get(symbol)
+    if number is None:
+        raise LinkError(f"{routine!r} needs {symbol.hint}", fix=f"set bindings[{symbol.hint}]")
+    low = symbol.lower is not None and number < symbol.lower
+    if low or (symbol.upper is not None and number >= symbol.upper):
+        raise LinkError(
+            f"{symbol.hint} = {number} is out of range for {routine!r}",
+            fix=f"bind a number from {symbol.lower} to below {symbol.upper}",
+        )
+    return number

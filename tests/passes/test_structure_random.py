@@ -18,7 +18,6 @@ from arrayjit.ir.parse import parse
 from arrayjit.ir.text import print_computation, print_kernel
 from arrayjit.ir.verify import verify_computation, verify_kernel
 from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
-from arrayjit.runtime.context import Context
 
 LEFT = "left with an exception"
 
@@ -43,7 +42,7 @@ def native_outcome(kernel: Kernel) -> list[bytes] | str:
     """What native code leaves in the arrays."""
     arrays, numbers = arguments(kernel)
     chosen = backend("sync_llvm")
-    routine = Context(chosen.driver.get_device(0)).link(chosen.target.emit(kernel))
+    routine = chosen.get_device(0).load(chosen.target.emit(kernel))
     try:
         routine.launch([array.ctypes.data for array in arrays.values()], list(numbers.values()))
     except ValueError:

@@ -29,6 +29,7 @@ from arrayjit.ir.loops import For, Kernel, Place, PlaceKind, Raise, Store
 from arrayjit.ir.ops import op
 from arrayjit.ir.tensor import Tensor
 from arrayjit.runtime.context import Context
+from arrayjit.runtime.memory import Purpose
 
 HERE = Location(__file__, 1)
 
@@ -40,7 +41,7 @@ def target(request):
 
 @pytest.fixture
 def device(target):
-    return backend(target).driver.get_device(0)
+    return backend(target).get_device(0)
 
 
 def compiled(target, kernel):
@@ -82,9 +83,9 @@ def filled():
 
 def test_launch_runs_on_the_callers_arrays(target, device):
     _, _, kernel = doubled()
-    routine = Context(device).link(compiled(target, kernel))
+    procedure = device.load(compiled(target, kernel))
     source, result = np.arange(5.0), np.empty(5)
-    routine.launch([source.ctypes.data, result.ctypes.data])
+    procedure.launch([source.ctypes.data, result.ctypes.data])
     np.testing.assert_array_equal(result, source * 2)
 
 
@@ -92,7 +93,9 @@ def test_schedule_runs_on_the_contexts_buffers(target, device):
     x, out, kernel = doubled()
     root = Context(device).init_from_host(x, np.arange(5.0))
     routine = root.link(compiled(target, kernel))
-    assert routine.schedule().is_done()
+    event = routine.schedule()
+    event.sync()
+    assert event.is_done()
     result = np.empty(5)
     assert routine.context.to_host(out, result)
     device.await_()
@@ -118,19 +121,20 @@ def test_linking_gives_a_new_context_and_leaves_the_old_one(target, device):
         given.init_from_host(x, np.zeros(5))
 
 
-def test_new_buffers_are_zero_and_taken_at_first_use(target, device):
+def test_new_buffers_are_zero_and_given_back(target, device):
     _, out, kernel = doubled(1000)
-    before = device.get_used_memory()
+    gc.collect()
+    before = device.memory_by_purpose()[Purpose.WORKING]
     routine = Context(device).link(compiled(target, kernel))
-    assert device.get_used_memory() == before
+    assert device.memory_by_purpose()[Purpose.WORKING] == before + 8000 + 8000
     routine.schedule()
     result = np.ones(1000)
     routine.context.to_host(out, result)
+    device.await_()
     assert not result.any()
-    assert device.get_used_memory() == before + 3 * 8000
     del routine
     gc.collect()
-    assert device.get_used_memory() == before
+    assert device.memory_by_purpose()[Purpose.WORKING] == before
 
 
 def test_bindings_are_taken_when_scheduled(target, device):
@@ -138,21 +142,12 @@ def test_bindings_are_taken_when_scheduled(target, device):
     routine = Context(device).link(compiled(target, kernel))
     with pytest.raises(LinkError, match="number"):
         routine.schedule()
-    tasks = []
-
-    class Later:
-        def submit(self, task):
-            tasks.append(task)
-
-        def record(self):
-            return device.all_work()
-
     routine.bindings[number] = 3
-    routine.schedule(Later())
+    routine.schedule()
     routine.bindings[number] = 4
-    tasks[0]()
     result = np.empty(3, np.int64)
     routine.context.to_host(out, result)
+    device.await_()
     np.testing.assert_array_equal(result, [3, 3, 3])
     routine.bindings[number] = 10
     with pytest.raises(LinkError, match="out of range"):
@@ -161,30 +156,30 @@ def test_bindings_are_taken_when_scheduled(target, device):
 
 def test_a_status_becomes_the_programs_exception(target, device):
     _, _, kernel = filled()
-    routine = Context(device).link(compiled(target, kernel))
+    procedure = device.load(compiled(target, kernel))
     result = np.zeros(3, np.int64)
     with pytest.raises(IndexError, match="seven is out of bounds") as caught:
-        routine.launch([result.ctypes.data], [7])
+        procedure.launch([result.ctypes.data], [7])
     assert f"{__file__}:1" in str(caught.value)
     assert HERE.source() in str(caught.value)
     np.testing.assert_array_equal(result, [0, 0, 0])
     with pytest.raises(ZeroDivisionError, match=r"^nine\n"):
-        routine.launch([result.ctypes.data], [9])
+        procedure.launch([result.ctypes.data], [9])
     np.testing.assert_array_equal(result, [9, 9, 9])
-    routine.launch([result.ctypes.data], [8])
+    procedure.launch([result.ctypes.data], [8])
     np.testing.assert_array_equal(result, [8, 8, 8])
 
 
 def test_threads_share_a_routine_and_not_its_workspace(target, device):
     size = 200_000 if target != "interp" else 2_000
     _, _, kernel = doubled(size)
-    routine = Context(device).link(compiled(target, kernel))
+    procedure = device.load(compiled(target, kernel))
     wrong = []
 
     def work(value):
         source, result = np.full(size, value), np.empty(size)
         for _ in range(5):
-            routine.launch([source.ctypes.data, result.ctypes.data])
+            procedure.launch([source.ctypes.data, result.ctypes.data])
             if not (result == 2 * value).all():
                 wrong.append(value)
 
@@ -198,13 +193,13 @@ def test_threads_share_a_routine_and_not_its_workspace(target, device):
 
 def test_workspaces_are_reused(target, device):
     _, _, kernel = doubled(100_000 if target != "interp" else 100)
-    routine = Context(device).link(compiled(target, kernel))
+    procedure = device.load(compiled(target, kernel))
     source, result = np.zeros(100_000), np.empty(100_000)
     pointers = [source.ctypes.data, result.ctypes.data]
-    routine.launch(pointers)
+    procedure.launch(pointers)
     used = device.get_used_memory()
     for _ in range(3):
-        routine.launch(pointers)
+        procedure.launch(pointers)
     assert device.get_used_memory() == used
 
 
@@ -213,11 +208,11 @@ def test_layouts_that_the_caller_chose_come_from_the_caller(target, device):
     out, i = Tensor.of("out", (4,), F64), Symbol("i")
     body = For(i, Affine.of(0), Affine.of(4), (Store(out, (Affine.of(i),), Load(x, (Affine.of(i),))),))
     kernel = Kernel("reversed", (ArrayParam(x, "read"), ArrayParam(out, "write")), (body,))
-    routine = Context(device).link(compiled(target, kernel))
+    code = compiled(target, kernel)
     with pytest.raises(LinkError, match="no buffer for x"):
-        routine.schedule()
+        Context(device).link(code).schedule()
     source, result = np.arange(4.0), np.empty(4)
-    routine.launch([source[::-1].ctypes.data, result.ctypes.data])
+    device.load(code).launch([source[::-1].ctypes.data, result.ctypes.data])
     np.testing.assert_array_equal(result, source[::-1])
 
 
@@ -240,7 +235,7 @@ def test_what_does_not_fit_is_refused(target, device):
     with pytest.raises(LinkError, match="float32"):
         Context(device).init_from_host(x, np.zeros(5, np.float32))
     with pytest.raises(BackendUnavailable, match="no device 1"):
-        backend(target).driver.get_device(1)
+        backend(target).get_device(1)
     held = Context(device).init_from_host(x, np.zeros(5))
     with pytest.raises(LinkError, match="C-ordered"):
         held.to_host(x, np.empty(10)[::2])
@@ -248,7 +243,7 @@ def test_what_does_not_fit_is_refused(target, device):
 
 def test_a_device_tells_what_it_is(target, device):
     assert device.name == f"{target}:0"
-    assert backend(target).driver.get_device(0) is device
+    assert backend(target).get_device(0) is device
     assert device.static_properties["cores"] >= 1
 
 
@@ -268,9 +263,8 @@ def test_a_missing_package_is_named(monkeypatch):
         backend("abacus")
 
 
-def llvm_routine(text):
-    driver = backend("sync_llvm").driver
-    return Context(driver.get_device(0)).link(Code("sync_llvm", "f", text, ()))
+def llvm_procedure(text):
+    return backend("sync_llvm").get_device(0).load(Code("sync_llvm", "f", text, ()))
 
 
 def test_text_that_llvm_rejects_is_a_bug_and_not_a_crash():
@@ -283,11 +277,11 @@ def test_text_that_llvm_rejects_is_a_bug_and_not_a_crash():
         }"""
     for text in (unparsable, undominated):
         with pytest.raises(CompilerBug, match="LLVM rejects"):
-            llvm_routine(text)
+            llvm_procedure(text)
 
 
 def test_routines_of_one_name_are_kept_apart():
-    one, two = (llvm_routine(f"define i32 @f_kernel(ptr %table) {{ ret i32 {n} }}") for n in (1, 2))
+    one, two = (llvm_procedure(f"define i32 @f_kernel(ptr %table) {{ ret i32 {n} }}") for n in (1, 2))
     assert one.executable.launch((), (), 0) == 1
     assert two.executable.launch((), (), 0) == 2
 
@@ -303,10 +297,13 @@ def test_a_routine_may_have_any_name(name, target, device):
 def test_every_phase_is_timed_and_every_stage_is_text():
     _, _, kernel = doubled()
     code = compiled("sync_llvm", kernel)
-    driver = backend("sync_llvm").driver
-    routine = Context(driver.get_device(0)).link(code)
-    assert set(routine.executable.seconds) == {"parse", "codegen", "link"}
-    assert "doubled" in driver.assembly(code)
+    device = backend("sync_llvm").get_device(0)
+    assert set(device.load(code).executable.seconds) == {
+        "parse",
+        "codegen",
+        "link",
+    }
+    assert "doubled" in device.driver.assembly(code)
     with pytest.raises(UnsupportedError, match="machine code"):
         backend("interp").driver.assembly(compiled("interp", kernel))
 

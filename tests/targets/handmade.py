@@ -13,7 +13,6 @@ from arrayjit.ir.loops import For, Kernel, LoopKind, Store
 from arrayjit.ir.ops import op
 from arrayjit.ir.resolve import resolve
 from arrayjit.ir.tensor import Tensor
-from arrayjit.runtime.context import Context
 
 
 def call(name, *args):
@@ -51,7 +50,7 @@ def tensor_like(label, array):
 
 def link(kernel, target="sync_llvm"):
     chosen = backend(target)
-    return Context(chosen.driver.get_device(0)).link(chosen.target.emit(kernel))
+    return chosen.get_device(0).load(chosen.target.emit(kernel))
 
 
 def run(body, reads=(), writes=(), bindings=(), name="kernel", **rest):

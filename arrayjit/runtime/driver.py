@@ -1,0 +1,115 @@
+"""What a driver gives: hardware, by a few operations. Everything else about devices is the same for all.
+
+A driver allocates, copies, loads code and makes queues. It knows nothing of tensors, contexts or events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ..ir.code import Code
+
+__all__ = ["Driver", "Executable", "Memory", "Queue", "Task"]
+
+Task = Callable[[], None]
+
+
+class Memory(Protocol):
+    """Memory of a device, freed when the object dies."""
+
+    @property
+    def address(self) -> int: ...
+
+
+class Executable(Protocol):
+    """Loaded code; it stays loaded as long as the object lives. `seconds` has the time of each phase."""
+
+    seconds: Mapping[str, float]
+
+    def launch(self, pointers: Sequence[int], bindings: Sequence[int], workspace: int, pool: int = 0) -> int:
+        """Run; the status, 0 for success. `pointers` has the address of the first cell of each array
+        parameter, `bindings` the number of each index parameter, in their order; `pool` is the address of
+        the threads that may help, 0 for none."""
+
+
+class Queue(Protocol):
+    """Work that is done in order. Tasks are counted from 1 in the order in which they were put.
+
+    When a task raises, the tasks behind it are dropped, and with them, on any queue, what waits for them.
+    Each queue so stopped raises the exception once, at its next `put` or `wait`; then it works again.
+    """
+
+    @property
+    def done(self) -> int:
+        """How many tasks are over; those that were dropped count once their error was raised."""
+
+    def put(self, task: Task, label: str) -> None:
+        """Add a task; blocks only while the queue is full, until it is empty."""
+
+    def wait_for(self, other: Queue, count: int) -> None:
+        """Tasks put from now on start after the first `count` tasks of the other queue."""
+
+    def wait(self, count: int) -> None:
+        """Block until the first `count` tasks are over. Raises what a task raised."""
+
+    def outcome(self, count: int) -> Exception | None:
+        """Block until the first `count` tasks are over; the exception that stopped one of them. For other
+        queues: the exception is still raised here."""
+
+    def is_idle(self) -> bool:
+        """Whether nothing is left to do."""
+
+    def end(self) -> None:
+        """Finish the work and take no more, without waiting for it."""
+
+    def close(self) -> None:
+        """`end`, and wait for it."""
+
+
+class Driver(Protocol):
+    """A kind of hardware. `name` is its target's name; with `is_host` a device's memory is the host's, so
+    that arrays need no copies."""
+
+    name: str
+    is_host: bool
+
+    def num_devices(self) -> int:
+        """How many physical devices there are."""
+
+    def static_properties(self, ordinal: int) -> Mapping[str, str | int]:
+        """What is known of the hardware without running anything."""
+
+    def debug_info(self, ordinal: int) -> Mapping[str, str | int]:
+        """What the driver knows about itself now."""
+
+    def queue(self, ordinal: int, name: str) -> Queue: ...
+
+    def threads(self, ordinal: int) -> int:
+        """The address of the threads that help kernels on the device, 0 for none."""
+
+    def allocate(self, ordinal: int, nbytes: int) -> Memory:
+        """Memory with any contents, aligned to 64 bytes. Raises MemoryError when there is not enough."""
+
+    def memset_zero(self, memory: Memory, offset: int, nbytes: int) -> None: ...
+
+    def upload(self, memory: Memory, offset: int, array: np.ndarray) -> None:
+        """Copy a C-ordered host array to the device."""
+
+    def download(self, memory: Memory, offset: int, array: np.ndarray) -> None:
+        """Copy from the device into a C-ordered host array."""
+
+    def copy(
+        self, memory: Memory, offset: int, source: Driver, origin: Memory, start: int, nbytes: int
+    ) -> None:
+        """Copy from memory of a device of the driver `source` to memory of this one's."""
+
+    def load(self, code: Code) -> Executable: ...
+
+    def assembly(self, code: Code) -> str:
+        """The machine code as text. Raises UnsupportedError where there is none."""
+
+    def close(self) -> None:
+        """Give back what the driver holds; nothing is running any more."""

@@ -1,0 +1,193 @@
+"""Buffers, streams and events: in which order work is done, and what makes it wait.
+
+Every task is submitted with the buffers that it reads and those that it writes. It starts after the tasks
+of its own stream, and of other streams after the last writer of what it touches and, for what it writes,
+after the readers since: a program without explicit events is never wrong.
+
+A wait is left out where it is implied. Each stream has a clock: for every other stream, how many of its
+tasks are known to be over when a task submitted now starts. An event carries its stream's clock, and a wait
+takes over the clock of what is waited for (C. J. Fidge, "Timestamps in message-passing systems that preserve
+the partial ordering", 1988).
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import RLock
+from types import MappingProxyType
+
+from .driver import Queue, Task
+from .memory import Location, Pool
+
+__all__ = ["Buffer", "Event", "Events", "Stream"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Event:
+    """A point in a stream's work: after its task `number`."""
+
+    stream: Stream
+    number: int
+    clock: Mapping[Stream, int]
+
+    def is_done(self) -> bool:
+        return self.stream.queue.done >= self.number
+
+    def sync(self) -> None:
+        """Block until the work before the event is over. Raises what a task of the stream raised."""
+        self.stream.queue.wait(self.number)
+
+    def __repr__(self) -> str:
+        return f"Event({self.stream.name}, {self.number})"
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Several events as one: a point in the work of a device that has several streams."""
+
+    events: tuple[Event, ...]
+
+    def is_done(self) -> bool:
+        return all(event.is_done() for event in self.events)
+
+    def sync(self) -> None:
+        for event in self.events:
+            event.sync()
+
+
+class Buffer:
+    """A part of a slab: what hazards are about.
+
+    `writer` is the event of the last write, `readers` the events of the reads since, the latest of each
+    stream. `is_filled` once something other than the zeros of a new buffer was scheduled into it.
+    """
+
+    __slots__ = ("__weakref__", "address", "is_filled", "location", "nbytes", "pool", "readers", "writer")
+
+    def __init__(self, pool: Pool, offset: int, nbytes: int) -> None:
+        self.pool = pool
+        self.location = Location(pool.number, offset)
+        self.nbytes = nbytes
+        self.address = pool.memory.address + offset
+        self.writer: Event | None = None
+        self.readers: dict[Stream, Event] = {}
+        self.is_filled = False
+
+    @property
+    def offset(self) -> int:
+        return self.location.offset
+
+    def sync(self) -> None:
+        """Block until nothing that was submitted uses the buffer."""
+        for event in (*self.readers.values(), *((self.writer,) if self.writer else ())):
+            event.sync()
+
+    def __repr__(self) -> str:
+        return f"Buffer(pool {self.location.pool} + {self.offset}, {self.nbytes} bytes)"
+
+
+_NOTHING: Mapping[Stream, int] = MappingProxyType({})
+
+# A transfer touches buffers of two devices, maybe of two drivers: one lock for all keeps every buffer's
+# writer and readers as if work were submitted by one thread.
+_submitting = RLock()
+
+
+def _renew_lock() -> None:
+    global _submitting
+    _submitting = RLock()
+
+
+# Another thread may hold the lock while a process forks; it does not exist in the child.
+os.register_at_fork(after_in_child=_renew_lock)
+
+
+class Stream:
+    """Work of a device, done in order. Any thread may submit to it."""
+
+    def __init__(self, name: str, number: int, queue: Queue) -> None:
+        self.name = name
+        self.number = number
+        self.queue = queue
+        self.submitted = 0
+        self._clock: Mapping[Stream, int] = _NOTHING
+        weakref.finalize(self, queue.end).atexit = False
+
+    def submit(
+        self, task: Task, label: str, reads: Sequence[Buffer] = (), writes: Sequence[Buffer] = ()
+    ) -> Event:
+        """Add a task that reads and writes these buffers. Blocks only while the queue is full. Raises what
+        an earlier task of the stream raised."""
+        with _submitting:
+            for event in self._needed(reads, writes):
+                self.wait_for(event)
+            self.queue.put(task, label)
+            self.submitted += 1
+            event = Event(self, self.submitted, self._clock)
+            for buffer in reads:
+                buffer.readers[self] = event
+            for buffer in writes:
+                buffer.writer = event
+                buffer.readers.clear()
+                buffer.is_filled = True
+            return event
+
+    def record(self) -> Event:
+        """The event of everything submitted so far."""
+        with _submitting:
+            return Event(self, self.submitted, self._clock)
+
+    def wait_for(self, event: Event | Events) -> None:
+        """Work submitted from now on starts after the event."""
+        with _submitting:
+            for one in event.events if isinstance(event, Events) else (event,):
+                if not self._knows(one):
+                    self.queue.wait_for(one.stream.queue, one.number)
+                    self._learn(one)
+
+    def await_(self) -> None:
+        """Block until the stream is empty. Raises what a task raised."""
+        self.queue.wait(self.submitted)
+
+    def is_idle(self) -> bool:
+        """Whether no submitted work is left."""
+        return self.queue.done >= self.submitted
+
+    def _needed(self, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> Iterable[Event]:
+        """The fewest events, each of which must be waited for."""
+        latest: dict[Stream, Event] = {}
+
+        def need(event: Event) -> None:
+            known = latest.get(event.stream)
+            if not self._knows(event) and (known is None or known.number < event.number):
+                latest[event.stream] = event
+
+        for buffer in (*reads, *writes):
+            if buffer.writer is not None:
+                need(buffer.writer)
+        for buffer in writes:
+            for event in buffer.readers.values():
+                need(event)
+        if len(latest) < 2:
+            return latest.values()
+        return [event for event in latest.values() if not _implied(event, latest.values())]
+
+    def _knows(self, event: Event) -> bool:
+        return event.stream is self or self._clock.get(event.stream, 0) >= event.number
+
+    def _learn(self, event: Event) -> None:
+        clock = dict(self._clock)
+        for stream, number in (*event.clock.items(), (event.stream, event.number)):
+            if stream is not self:
+                clock[stream] = max(number, clock.get(stream, 0))
+        self._clock = MappingProxyType(clock)
+
+    def __repr__(self) -> str:
+        return f"Stream({self.name})"
+
+
+def _implied(event: Event, others: Iterable[Event]) -> bool:
+    return any(other.clock.get(event.stream, 0) >= event.number for other in others if other is not event)
