@@ -30,6 +30,7 @@ __all__ = [
     "NumberError",
     "OutOfMemory",
     "ReadOnlyError",
+    "SettingError",
     "ShapeError",
     "StaticArgumentError",
     "UnboundName",
@@ -164,6 +165,10 @@ class OutOfMemory(UserError, MemoryError):
 
 class MergeMismatch(LinkError):
     """A merge buffer that holds another tensor than the code reads from it."""
+
+
+class SettingError(UserError, ValueError):
+    """An environment variable whose value means nothing."""
 
 
 class InvalidProgram(UserError, ValueError):

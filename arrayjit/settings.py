@@ -3,14 +3,62 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
-__all__ = ["Settings", "default_target"]
+from .errors import SettingError
+
+__all__ = ["Settings", "default_target", "num_threads"]
 
 
 def default_target() -> str:
     """`ARRAYJIT_TARGET`: where functions run unless the program says; asked for at each call."""
     return os.environ.get("ARRAYJIT_TARGET") or "sync_llvm"
+
+
+def num_threads() -> int:
+    """`ARRAYJIT_NUM_THREADS`: how many threads share the loops of a kernel; by default one for each core that
+    this process may use."""
+    wish = os.environ.get("ARRAYJIT_NUM_THREADS")
+    if not wish:
+        return _cores()
+    if not wish.isdecimal() or int(wish) == 0:
+        raise SettingError(f"ARRAYJIT_NUM_THREADS is {wish!r}", fix="set it to 1, 2, 3, ...")
+    return int(wish)
+
+
+@cache
+def _cores() -> int:
+    """The cores that the process may run on, or fewer if control groups grant it less than their time."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(1, min([cores, *map(int, _quotas(Path("/")))]))
+
+
+def _quotas(root: Path) -> Iterator[float]:
+    """How many cores' worth of time each control group around this process gets, where that is limited."""
+    memberships = root / "proc/self/cgroup"
+    for line in memberships.read_text().splitlines() if memberships.exists() else ():
+        _, controllers, group = line.split(":", 2)
+        is_second = controllers == ""
+        if is_second or "cpu" in controllers.split(","):
+            top = root / "sys/fs/cgroup" / controllers
+            place = top / group.lstrip("/")
+            for folder in (place, *place.parents):
+                if folder.is_relative_to(top):
+                    yield from _quota(folder, is_second)
+
+
+def _quota(folder: Path, is_second: bool) -> Iterator[float]:
+    """The limit of one group, which each version of control groups tells in its own way."""
+    names = ("cpu.max",) if is_second else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+    files = [folder / name for name in names]
+    if all(file.exists() for file in files):
+        granted, period = (word for file in files for word in file.read_text().split())
+        if granted not in ("max", "-1"):
+            yield int(granted) / int(period)
 
 
 @dataclass(frozen=True, slots=True)

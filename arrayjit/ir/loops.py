@@ -17,6 +17,11 @@ Loop kinds say what may be assumed, never what a target must do:
   `l + width / 2`), the result is combined onto the variable, and the remaining iterations follow in order.
   With fewer than `lanes` iterations the variable is combined with the iterations in order and nothing else.
 - `unrolled`: sequential, and the target should print the copies.
+
+A `parallel` or `vector` loop may have a *grain*: threads may share its iterations, each taking a multiple of
+`grain` at a time, and fewer are not worth waking a thread for. It accumulates in no variable of outside and
+holds no other loop with a grain.
+
 - `grid`, `block`: parallel over a GPU's blocks and threads.
 """
 
@@ -66,7 +71,8 @@ class LoopKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for symbol in range(lo, hi, step)`; `lanes` counts for `vector` loops only."""
+    """`for symbol in range(lo, hi, step)`; `lanes` counts for `vector` loops only, `grain` is None where
+    threads may not share the iterations."""
 
     symbol: Symbol
     lo: Affine
@@ -75,6 +81,7 @@ class For:
     kind: LoopKind = LoopKind.SEQUENTIAL
     step: int = 1
     lanes: int = 1
+    grain: Affine | None = None
 
     @property
     def trips(self) -> int | None:
@@ -169,12 +176,13 @@ class PlaceKind(Enum):
     STACK = "stack"  # a small array in the kernel's frame
     SHARED = "shared"  # a GPU block's memory
     ARENA = "arena"  # a slice of the routine's workspace
+    SCRATCH = "scratch"  # memory of the thread that runs an iteration, which makes it anew
     BUFFER = "buffer"  # the context's buffer: parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A placement and the reason for it; `offset` in bytes, for the arena only."""
+    """A placement and the reason for it; `offset` in bytes, within the arena or a thread's scratch memory."""
 
     kind: PlaceKind
     reason: str
@@ -183,8 +191,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A compiled unit. `placement` covers every temporary that the body still mentions;
-    `notes` are the passes' decisions, one line each, for `explain`."""
+    """A compiled unit. `placement` covers every temporary that the body still mentions; the arena ends
+    with the scratch memory of the thread that calls; `notes` are the passes' decisions, one line each, for
+    `explain`."""
 
     name: str
     params: tuple[Param, ...]
@@ -192,6 +201,16 @@ class Kernel:
     placement: Mapping[Tensor, Place] = field(default_factory=dict)
     arena_bytes: int = 0
     notes: tuple[str, ...] = ()
+
+    @property
+    def scratch_bytes(self) -> int:
+        """What each thread needs of its own; a multiple of a cache line."""
+        ends = (
+            place.offset + tensor.nbytes
+            for tensor, place in self.placement.items()
+            if place.kind is PlaceKind.SCRATCH
+        )
+        return -(-max(ends, default=0) // 64) * 64
 
 
 def walk_statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

@@ -278,15 +278,17 @@ class _Reader:
     def loop(self, node: ast.For, call: ast.expr, kind: LoopKind) -> For:
         assert isinstance(call, ast.Call)
         lo, hi, step = self.bounds(node, call.args)
-        match call.keywords:
-            case []:
-                lanes = 1
-            case [ast.keyword(arg="lanes", value=value)]:
-                lanes = _integer(value)
-            case _:
-                _refuse(call, "no other keyword than `lanes`")
+        lanes, grain = 1, None
+        for keyword in call.keywords:
+            match keyword:
+                case ast.keyword(arg="lanes", value=value):
+                    lanes = _integer(value)
+                case ast.keyword(arg="grain", value=value):
+                    grain = self.affine(value)
+                case _:
+                    _refuse(call, "no other keywords than `lanes` and `grain`")
         symbol = self.fresh(node.target)
-        return For(symbol, lo, hi, self.stmts(node.body), kind, step, lanes)
+        return For(symbol, lo, hi, self.stmts(node.body), kind, step, lanes, grain)
 
     def update(self, variable: Variable, value: ast.expr) -> Update:
         match value:

@@ -367,6 +367,8 @@ def _for_head(loop: For, names: _Names) -> str:
         parts.append(str(loop.step))
     if loop.lanes != 1:
         parts.append(f"lanes={loop.lanes}")
+    if loop.grain is not None:
+        parts.append(f"grain={names.affine(loop.grain)}")
     return f"for {names.of(loop.symbol)} in {loop.kind.value}({', '.join(parts)}):"
 
 

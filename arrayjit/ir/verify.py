@@ -95,7 +95,8 @@ class _Rules:
 
     `ranges` has the first and last value of each symbol in scope, None where they are not known;
     `guards` counts the enclosing statements that may never run, `depth` the enclosing loops whose
-    iterations are independent; `variables` has the depth at which each variable in scope is defined.
+    iterations are independent; `variables` has the depth at which each variable in scope is defined;
+    `shared` is the depth of the loop that threads share.
     """
 
     program: str
@@ -106,6 +107,7 @@ class _Rules:
     variables: dict[Variable, int] = field(default_factory=dict)
     depth: int = 0
     vector: _Vector | None = None
+    shared: int | None = None
 
     @staticmethod
     def of(name: str, params: Sequence[Param], placement: Mapping[Tensor, Place]) -> _Rules:
@@ -392,6 +394,7 @@ def _checked_body(body: Iterable[Stmt], rules: _Rules) -> list[Symbol | Variable
             case Raise(condition=condition):
                 rules.same(rules.expression(condition), BOOL, "a condition")
                 rules.require(rules.vector is None, "a Raise stands inside a vector loop")
+                rules.require(rules.shared is None, "a Raise stands inside a loop that threads share")
                 rules.guards += 1
             case Barrier():
                 rules.require(rules.vector is None, "a Barrier stands inside a vector loop")
@@ -426,6 +429,8 @@ def _check_update(stmt: Update, rules: _Rules) -> None:
     depth = rules.variables.get(variable)
     if depth is None:
         raise InvalidProgram(f"{rules.program}: variable {variable.hint} is updated where it is not defined")
+    own = rules.shared is None or depth >= rules.shared
+    rules.require(own, f"variable {variable.hint} of outside is updated in a loop that threads share")
     if accum is None:
         rules.require(
             depth == rules.depth,
@@ -446,6 +451,12 @@ def _check_loop(loop: For, rules: _Rules) -> None:
     rules.enter(loop.symbol, loop.lo, loop.hi, loop.step)
     independent = loop.kind not in (LoopKind.SEQUENTIAL, LoopKind.UNROLLED)
     rules.depth += independent
+    shared = rules.shared
+    if loop.grain is not None:
+        rules.affine(loop.grain)
+        rules.require(loop.kind in (LoopKind.PARALLEL, LoopKind.VECTOR), f"loop {hint} is not to be shared")
+        rules.require(shared is None, f"loop {hint}, which threads share, stands inside another such loop")
+        rules.shared = rules.depth
     if loop.kind is LoopKind.VECTOR:
         rules.require(rules.vector is None, f"vector loop {hint} stands inside another")
         vector = rules.vector = _Vector(loop.symbol, rules.depth - 1)
@@ -456,5 +467,6 @@ def _check_loop(loop: For, rules: _Rules) -> None:
         rules.vector = None
     else:
         _check_body(loop.body, rules)
+    rules.shared = shared
     rules.depth -= independent
     rules.leave(loop.symbol)

@@ -166,8 +166,9 @@ def substitute_statements(body: tuple[Stmt, ...], values: Mapping[Symbol, Affine
         match stmt:
             case Store(index=index):
                 return replace(stmt, index=tuple(position.substitute(values) for position in index))
-            case For(lo=lo, hi=hi):
-                bounded = replace(stmt, lo=lo.substitute(values), hi=hi.substitute(values))
+            case For(lo=lo, hi=hi, grain=grain):
+                grain = grain and grain.substitute(values)
+                bounded = replace(stmt, lo=lo.substitute(values), hi=hi.substitute(values), grain=grain)
                 return rewrite_bodies(bounded, inside)
             case _:
                 return rewrite_bodies(stmt, inside)

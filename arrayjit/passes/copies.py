@@ -60,11 +60,12 @@ class Copying:
                 bound = Symbol(symbol.hint, symbol.kind, symbol.lower, symbol.upper)
                 self.symbols[symbol] = Affine.of(bound)
                 return replace(stmt, symbol=bound)
-            case For(symbol=symbol, lo=lo, hi=hi):
+            case For(symbol=symbol, lo=lo, hi=hi, grain=grain):
                 new = Symbol(symbol.hint)
                 lo, hi = lo.substitute(self.symbols), hi.substitute(self.symbols)
+                grain = grain and grain.substitute(self.symbols)
                 self.symbols[symbol] = Affine.of(new)
-                return rewrite_bodies(replace(stmt, symbol=new, lo=lo, hi=hi), self.body)
+                return rewrite_bodies(replace(stmt, symbol=new, lo=lo, hi=hi, grain=grain), self.body)
             case _:
                 return rewrite_bodies(stmt, self.body)
 

@@ -33,7 +33,7 @@ class CpuExecutable:
     def __init__(self, address: int, params: tuple[Param, ...], seconds: Mapping[str, float]) -> None:
         self.seconds = seconds
         self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p)(address)
-        self._table = Struct(f"{len(params) + 1}P").pack
+        self._table = Struct(f"{len(params) + 2}P").pack
         self._is_index = tuple(isinstance(param, IndexParam) for param in params)
         self._numbers = ctypes.c_int64 * sum(self._is_index)
 
@@ -45,7 +45,7 @@ class CpuExecutable:
             first, rest = ctypes.addressof(numbers), iter(pointers)
             number = iter(range(first, first + ctypes.sizeof(numbers), 8))
             slots = [next(number) if is_index else next(rest) for is_index in self._is_index]
-        status: int = self._function(self._table(*slots, workspace))
+        status: int = self._function(self._table(*slots, workspace, pool))
         return status
 
 

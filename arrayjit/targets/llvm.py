@@ -1,7 +1,7 @@
 """LLVM IR text from a Kernel.
 
-    define i32 @name_kernel(ptr %table)          ; one pointer per parameter, then the workspace
-    define internal i32 @name_kernel.body(ptr noalias %p0, ..., i64 %s0, ..., ptr noalias %arena)
+    define i32 @name_kernel(ptr %table)          ; one pointer per parameter, the workspace, the thread pool
+    define internal i32 @name_kernel.body(ptr noalias %p0, ..., i64 %s0, ..., ptr noalias %arena, ptr %pool)
 
 The entry unpacks the table and calls the body. The body's pointers are `noalias`: the caller promises
 that a written array overlaps no other array of the call. The result is 0, or the status of a Raise.
@@ -16,17 +16,19 @@ from ..ir.code import Caps, Code
 from ..ir.index import Symbol
 from ..ir.loops import Kernel
 from ..ir.tensor import Tensor
+from ..settings import num_threads
 from .host import host_caps
 from .llvm_body import Body
 from .llvm_memory import Memory
-from .llvm_text import ALWAYS, Operand, Writer
+from .llvm_parallel import SHARE
+from .llvm_text import Operand, Writer
 from .target import failures_of
 
-__all__ = ["LlvmTarget"]
+__all__ = ["LlvmTarget", "ParallelLlvmTarget"]
 
 
 class LlvmTarget:
-    """Emits LLVM IR for the host's CPU."""
+    """Emits LLVM IR for one core of the host's CPU."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -37,6 +39,13 @@ class LlvmTarget:
     def emit(self, kernel: Kernel) -> Code:
         code = Code(self.name, kernel.name, None, kernel.params, kernel.arena_bytes, failures_of(kernel))
         return replace(code, payload=_module(kernel, code.symbol, self.caps().vector_bytes))
+
+
+class ParallelLlvmTarget(LlvmTarget):
+    """Emits LLVM IR for all cores that the process may use."""
+
+    def caps(self) -> Caps:
+        return replace(host_caps(), threads=num_threads())
 
 
 def _module(kernel: Kernel, symbol: str, vector_bytes: int) -> str:
@@ -57,36 +66,29 @@ def _module(kernel: Kernel, symbol: str, vector_bytes: int) -> str:
                 symbols[static] = f"%s{number}"
                 heads.append(f"i64 %s{number}")
                 arguments.append(f"i64 %s{number}")
-    if kernel.arena_bytes:
-        unpacking.append(f"  %f = getelementptr ptr, ptr %table, i64 {len(kernel.params)}")
-        unpacking.append("  %arena = load ptr, ptr %f")
-        heads.append("ptr noalias align 64 %arena")
-        arguments.append("ptr %arena")
     writer = Writer()
     memory = Memory(writer, kernel, pointers)
     memory.symbols.update(symbols)
     Body(writer, memory, kernel).statements(kernel.body)
-    never = []
-    if writer.is_cut:
-        heads.append(f"i1 {ALWAYS}")
-        arguments.append("i1 true")
-        never = ["never:", "  ret i32 0"]
+    slots = {"arena": ("ptr noalias align 64", kernel.arena_bytes), "pool": ("ptr", writer.functions)}
+    for position, (name, (kind, needed)) in enumerate(slots.items(), len(kernel.params)):
+        if needed:
+            unpacking.append(f"  %f{position} = getelementptr ptr, ptr %table, i64 {position}")
+            unpacking.append(f"  %{name} = load ptr, ptr %f{position}")
+            heads.append(f"{kind} %{name}")
+            arguments.append(f"ptr %{name}")
+    body = f"{symbol}.body"
     return "\n".join(
         [
             f'define i32 @"{symbol}"(ptr %table) #0 {{',
             *unpacking,
-            f'  %status = call i32 @"{symbol}.body"({", ".join(arguments)})',
+            f"  %status = {writer.call(body, arguments, 'i32')}",
             "  ret i32 %status",
             "}",
             "",
-            f'define internal i32 @"{symbol}.body"({", ".join(heads)}) #0 {{',
-            "entry:",
-            *writer.frame,
-            *writer.lines,
-            "  ret i32 0",
-            *never,
-            "}",
-            "",
+            *writer.function(body, heads, "ret i32 0"),
+            *writer.functions,
+            *((SHARE,) if writer.functions else ()),
             *writer.declarations,
             f'attributes #0 = {{ nounwind "prefer-vector-width"="{8 * vector_bytes}" }}',
             "",

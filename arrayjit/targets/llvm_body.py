@@ -7,6 +7,7 @@ is printed twice, for whole vectors and for the scalar remainder.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from functools import partial
 
@@ -37,6 +38,7 @@ from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import children
 from .llvm_memory import Lanes, Memory
+from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
 from .llvm_values import apply, cast, fma, fold, identity
 from .target import raises
@@ -224,6 +226,8 @@ class Body:
 
     def _for(self, loop: For) -> None:
         match loop.kind:
+            case _ if loop.grain is not None:
+                self._shared(loop, loop.grain)
             case LoopKind.VECTOR if loop.lanes > 1:
                 self._vector(loop)
             case LoopKind.UNROLLED if loop.lo.is_constant and loop.hi.is_constant:
@@ -236,6 +240,33 @@ class Body:
                 raise CompilerBug(f"a {loop.kind.value} loop on a CPU", stage="targets/llvm")
             case _:
                 assert_never(loop.kind)
+
+    def _shared(self, loop: For, grain: Affine) -> None:
+        """A loop that threads may share: a function for a part of it, in whole vectors where it has nothing
+        else."""
+        if self._lanes.count > 1:
+            raise CompilerBug("threads share a loop inside a vector loop", stage="targets/llvm")
+        unit = loop.lanes if loop.lanes > 1 and _fills_lanes(loop) else 1
+        whole = self._whole(self._bound(loop.lo), self._bound(loop.hi), loop.step, unit)
+        inner = copy(self)
+        inner._writer = Writer(beside=self._writer)
+        inner._memory = self._memory.part(inner._writer)
+        inner._values = dict(self._values)
+        first, last = Symbol("first"), Symbol("last")
+        inner._memory.symbols.update({first: FIRST, last: LAST})
+        lo, hi = (loop.lo + Affine.of(end) * (loop.step * unit) for end in (first, last))
+        inner._for(replace(loop, lo=lo, hi=hi, grain=None))
+        visible = {value.text: value.type for value in self._values.values()}
+        visible |= {number: "i64" for number in self._memory.symbols.values() if isinstance(number, str)}
+        visible |= {"%arena": "ptr", **dict.fromkeys(self._memory.pointers, "ptr")}
+        trips, least = (self._quotient(number, unit) for number in (whole, self._memory.affine(grain)))
+        share(self._writer, inner._writer, visible, trips, least, self._memory.scratch())
+
+    def _quotient(self, number: Operand, unit: int) -> Operand:
+        """A multiple of `unit` in units."""
+        if isinstance(number, int):
+            return number // unit
+        return number if unit == 1 else self._writer.pure(f"sdiv exact i64 {number}, {unit}")
 
     def _bound(self, value: Affine) -> Operand:
         if self._lanes.stride(value) != 0:

@@ -6,6 +6,7 @@ vector, one reversed vector, or a scalar per lane.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..errors import CompilerBug
@@ -41,14 +42,28 @@ class _Cell:
 
 class Memory:
     """Addresses, loads and stores of one function. `pointers` has the parameters' first cells; symbols
-    have the value of the first lane."""
+    have the value of the first lane. With `outside`, the function stands for a part of another one, whose
+    symbols, parameters and stack it uses."""
 
-    def __init__(self, writer: Writer, kernel: Kernel, pointers: dict[Tensor, str]) -> None:
-        self.symbols: dict[Symbol, Operand] = {}
+    def __init__(
+        self, writer: Writer, kernel: Kernel, pointers: Mapping[Tensor, str], outside: Memory | None = None
+    ) -> None:
+        self.symbols: dict[Symbol, Operand] = dict(outside.symbols) if outside else {}
         self._writer = writer
-        self._placement = kernel.placement
-        self._pointers = pointers
-        self._strides: dict[Tensor, tuple[Affine, ...]] = {}
+        self._kernel = kernel
+        self._params = pointers
+        self._pointers = dict(pointers)
+        self._outside = outside
+        self._strides: dict[Tensor, tuple[Affine, ...]] = outside._strides if outside else {}
+
+    @property
+    def pointers(self) -> Iterable[str]:
+        """The first cells of the tensors that have been used, and of the parameters."""
+        return self._pointers.values()
+
+    def part(self, writer: Writer) -> Memory:
+        """The memory of a function that stands for a part of this one."""
+        return Memory(writer, self._kernel, self._params, self)
 
     def affine(self, value: Affine) -> Operand:
         """The expression's number in the first lane."""
@@ -145,16 +160,27 @@ class Memory:
     def _allot(self, tensor: Tensor) -> str:
         """A temporary's first cell, printed at the function's start."""
         name = "%" + self._writer.fresh("m")
-        place = self._placement.get(tensor)
+        place = self._kernel.placement.get(tensor)
         match place.kind if place else None:
-            case PlaceKind.ARENA if place:
-                self._writer.frame.append(f"  {name} = getelementptr i8, ptr %arena, i64 {place.offset}")
+            case PlaceKind.ARENA | PlaceKind.SCRATCH if place:
+                start = f"%{place.kind.value}"
+                self._writer.frame.append(f"  {name} = getelementptr i8, ptr {start}, i64 {place.offset}")
+            case PlaceKind.STACK if self._outside:
+                return self._outside._pointer(tensor)
             case PlaceKind.STACK:
                 array = f"[{tensor.size} x {tensor.dtype.llvm_memory}]"
                 self._writer.frame.append(f"  {name} = alloca {array}, align 64")
             case _:
                 raise CompilerBug(f"{tensor} has no memory", stage="targets/llvm")
         return name
+
+    def scratch(self) -> str:
+        """Where the calling thread's scratch memory is, and how much of it a thread needs: two arguments."""
+        size = self._kernel.scratch_bytes
+        if not size:
+            return "ptr null, i64 0"
+        start = self._kernel.arena_bytes - size
+        return f"ptr {self._writer.pure(f'getelementptr i8, ptr %arena, i64 {start}')}, i64 {size}"
 
     def _offset(self, tensor: Tensor, pointer: str, elements: Operand) -> str:
         if elements == 0:

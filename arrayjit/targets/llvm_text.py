@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import Union
 
 from ..ir.dtype import BOOL, DType
@@ -63,24 +64,44 @@ class Writer:
     """The text of one function while it is written.
 
     `frame` is the start of the entry block (stack arrays, slices of the workspace); `block` is the label
-    of the block being written; `declarations` are the functions it calls. A function that `is_cut` needs an
-    argument `ALWAYS` and a block `never`.
+    of the block being written. A function that `is_cut` needs an argument `ALWAYS` and a block `never`. What
+    is written `beside` another function is of the same module: `functions` and `declarations` are what it
+    calls, and no name is given twice.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, beside: Writer | None = None) -> None:
         self.frame: list[str] = []
         self.lines: list[str] = []
-        self.declarations: dict[str, None] = {}
+        self.functions: list[str] = beside.functions if beside else []
+        self.declarations: dict[str, None] = beside.declarations if beside else {}
         self.block = "entry"
         self.is_cut = False
         self._stores = 0
-        self._names = 0
+        self._names: Iterator[int] = beside._names if beside else count(1)
         self._known: list[dict[str, str]] = [{}]
+
+    def function(self, name: str, arguments: Sequence[str], leave: str) -> list[str]:
+        """What has been written as a function, which ends with `leave`, a return."""
+        always, never = ([f"i1 {ALWAYS}"], ["never:", f"  {leave}"]) if self.is_cut else ([], [])
+        return [
+            f'define internal {leave.split()[1]} @"{name}"({", ".join((*arguments, *always))}) #0 {{',
+            "entry:",
+            *self.frame,
+            *self.lines,
+            f"  {leave}",
+            *never,
+            "}",
+            "",
+        ]
+
+    def call(self, name: str, arguments: Sequence[str], result: str) -> str:
+        """A call of that function."""
+        always = ["i1 true"] if self.is_cut else []
+        return f'call {result} @"{name}"({", ".join((*arguments, *always))})'
 
     def fresh(self, hint: str = "t") -> str:
         """A new name, without a sigil."""
-        self._names += 1
-        return f"{hint}{self._names}"
+        return f"{hint}{next(self._names)}"
 
     def emit(self, line: str) -> None:
         self.lines.append("  " + line)
