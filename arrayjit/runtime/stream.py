@@ -5,16 +5,16 @@ of its own stream, and of other streams after the last writer of what it touches
 after the readers since: a program without explicit events is never wrong.
 
 A wait is left out where it is implied. Each stream has a clock: for every other stream, how many of its
-tasks are known to be over when a task submitted now starts. An event carries its stream's clock, and a wait
-takes over the clock of what is waited for (C. J. Fidge, "Timestamps in message-passing systems that preserve
-the partial ordering", 1988).
+tasks are known to be over when its last task starts. An event carries its stream's clock, and a wait takes
+over the clock of what is waited for (C. J. Fidge, "Timestamps in message-passing systems that preserve the
+partial ordering", 1988). The queue is told of waits right before a task, so that none of them is in vain.
 """
 
 from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 from types import MappingProxyType
@@ -114,6 +114,7 @@ class Stream:
         self.queue = queue
         self.submitted = 0
         self._clock: Mapping[Stream, int] = _NOTHING
+        self._awaited: list[Event] = []
         weakref.finalize(self, queue.end).atexit = False
 
     def submit(
@@ -122,10 +123,13 @@ class Stream:
         """Add a task that reads and writes these buffers. Blocks only while the queue is full. Raises what
         an earlier task of the stream raised."""
         with _submitting:
-            for event in self._needed(reads, writes):
-                self.wait_for(event)
+            needed = self._needed(reads, writes)
+            for event in needed:
+                self.queue.wait_for(event.stream.queue, event.number)
             self.queue.put(task, label)
             self.submitted += 1
+            self._awaited.clear()
+            self._learn(needed)
             event = Event(self, self.submitted, self._clock)
             for buffer in reads:
                 buffer.readers[self] = event
@@ -136,8 +140,11 @@ class Stream:
             return event
 
     def record(self) -> Event:
-        """The event of everything submitted so far."""
+        """The event of everything submitted so far, and of what that is to wait for. Raises what `submit`
+        raises."""
         with _submitting:
+            if self._awaited:
+                return self.submit(_nothing, "event")
             return Event(self, self.submitted, self._clock)
 
     def wait_for(self, event: Event | Events) -> None:
@@ -145,18 +152,17 @@ class Stream:
         with _submitting:
             for one in event.events if isinstance(event, Events) else (event,):
                 if not self._knows(one):
-                    self.queue.wait_for(one.stream.queue, one.number)
-                    self._learn(one)
+                    self._awaited.append(one)
 
     def await_(self) -> None:
         """Block until the stream is empty. Raises what a task raised."""
-        self.queue.wait(self.submitted)
+        self.record().sync()
 
     def is_idle(self) -> bool:
         """Whether no submitted work is left."""
         return self.queue.done >= self.submitted
 
-    def _needed(self, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> Iterable[Event]:
+    def _needed(self, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> Collection[Event]:
         """The fewest events, each of which must be waited for."""
         latest: dict[Stream, Event] = {}
 
@@ -165,6 +171,8 @@ class Stream:
             if not self._knows(event) and (known is None or known.number < event.number):
                 latest[event.stream] = event
 
+        for event in self._awaited:
+            need(event)
         for buffer in (*reads, *writes):
             if buffer.writer is not None:
                 need(buffer.writer)
@@ -178,15 +186,22 @@ class Stream:
     def _knows(self, event: Event) -> bool:
         return event.stream is self or self._clock.get(event.stream, 0) >= event.number
 
-    def _learn(self, event: Event) -> None:
+    def _learn(self, events: Collection[Event]) -> None:
+        if not events:
+            return
         clock = dict(self._clock)
-        for stream, number in (*event.clock.items(), (event.stream, event.number)):
-            if stream is not self:
-                clock[stream] = max(number, clock.get(stream, 0))
+        for event in events:
+            for stream, number in (*event.clock.items(), (event.stream, event.number)):
+                if stream is not self:
+                    clock[stream] = max(number, clock.get(stream, 0))
         self._clock = MappingProxyType(clock)
 
     def __repr__(self) -> str:
         return f"Stream({self.name})"
+
+
+def _nothing() -> None:
+    return None
 
 
 def _implied(event: Event, others: Iterable[Event]) -> bool:
