@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parent.parent / "arrayjit"
 FLOORS = (
     {"errors", "settings"},
     {"ir"},
-    {"tracer", "passes", "targets", "runtime"},
+    {"tracer", "assignments", "passes", "targets", "runtime"},
     {"backends", "compile", "devices", "stages", "stats", "api", "__init__", "demo", "__main__"},
 )
 BLIND_FLOOR = 2

@@ -45,6 +45,25 @@ class Symbol:
         self.upper = upper
         self.order = next(_creation_order)
 
+    def __add__(self, other: Extent) -> Affine:
+        return Affine.of(self) + other
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Affine:
+        return Affine.of(self) * -1
+
+    def __sub__(self, other: Extent) -> Affine:
+        return Affine.of(self) - other
+
+    def __rsub__(self, other: Extent) -> Affine:
+        return Affine.of(other) - self
+
+    def __mul__(self, factor: int) -> Affine:
+        return Affine.of(self) * factor
+
+    __rmul__ = __mul__
+
     def __repr__(self) -> str:
         return f"{self.hint}#{self.order}"
 

@@ -48,13 +48,14 @@ from .loops import (
 )
 from .loops import While as WhileStmt
 from .ops import OPS, Op
-from .tensor import Tensor
+from .tensor import Tensor, Wish
 
 __all__ = ["parse"]
 
 _SHORT_NAMES = {dtype.short for dtype in DTYPES}
 _LOOP_KINDS = {kind.value: kind for kind in LoopKind}
 _PLACE_KINDS = tuple(kind.value for kind in PlaceKind)
+_TEMPORARIES = {"temporary": None, "virtual": Wish("virtual"), "local": Wish("local")}
 _ACCESSES = ("read", "write", "update", "merge")
 
 
@@ -136,7 +137,7 @@ class _Reader:
             found.append(param)
         return tuple(found)
 
-    def tensor(self, name: str, layout: ast.expr) -> Tensor:
+    def tensor(self, name: str, layout: ast.expr, wish: Wish | None = None) -> Tensor:
         parts = layout.elts if isinstance(layout, ast.Tuple) else [layout]
         if not parts:
             _refuse(layout, "a dtype and extents")
@@ -151,7 +152,7 @@ class _Reader:
                     base = self.tensor_named(owner)
                 case _:
                     shape.append(self.affine(part))
-        tensor = Tensor(name, tuple(shape), _dtype(parts[0]), strides, base)
+        tensor = Tensor(name, tuple(shape), _dtype(parts[0]), strides, base, wish)
         self.names[name] = tensor
         return tensor
 
@@ -165,10 +166,10 @@ class _Reader:
                     self.arena = size
                 case ast.AnnAssign(
                     target=ast.Name(id=name),
-                    annotation=ast.Subscript(value=ast.Name(id="temporary"), slice=layout),
+                    annotation=ast.Subscript(value=ast.Name(id=kind), slice=layout),
                     value=place,
-                ):
-                    tensor = self.tensor(name, layout)
+                ) if kind in _TEMPORARIES:
+                    tensor = self.tensor(name, layout, _TEMPORARIES[kind])
                     if place is not None:
                         self.placement[tensor] = _place(place)
                 case _:

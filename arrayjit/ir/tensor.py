@@ -7,11 +7,21 @@ a Context. Two tensors share memory only if they have the same `storage`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from .dtype import DType
 from .index import Affine, Extent, affine, row_major_strides
 
-__all__ = ["Tensor"]
+__all__ = ["Tensor", "Wish"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a temporary has to be held: a `virtual` one is computed where it is read, a `local` one is
+    computed once and stored. `why` is for the error when that cannot be."""
+
+    kind: Literal["virtual", "local"]
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,7 +30,7 @@ class Tensor:
 
     `strides` are in elements, for arrays whose layout the caller chose; None means C order. `base` is
     set on the flat form of another tensor: the same memory read as one row-major axis, which is how
-    reshaped views are expressed.
+    reshaped views are expressed. `wish` restricts the choice of where a temporary lives.
     """
 
     label: str
@@ -28,6 +38,7 @@ class Tensor:
     dtype: DType
     strides: tuple[Affine, ...] | None = None
     base: Tensor | None = None
+    wish: Wish | None = None
 
     @staticmethod
     def of(label: str, shape: tuple[Extent, ...], dtype: DType) -> Tensor:

@@ -9,7 +9,8 @@ program's meaning is left out: notes on decisions and, unless asked for, locatio
 An op is followed by the dtype of its result. A variable is defined with its dtype and updated without;
 `acc = reduce(add, acc, x[i])` combines (`fused=True`: by fused multiply-add). `x.at(t)` is a computed index,
 `index(i + 1)` an affine one as a number. Temporaries are declared first (`t: temporary[f32, 64]`, with
-`place(...)` once placed). An assignment of the high-level IR is a store under `for ... in each(extents)`:
+`place(...)` once placed; `virtual` and `local` are said of those that somebody has a wish for). An assignment
+of the high-level IR is a store under `for ... in each(extents)`:
 
     for i, j in each(4, 8):
         s[i] = reduce(add, x[i, j], f32(0.0))
@@ -82,6 +83,7 @@ __all__ = ["print_computation", "print_kernel"]
 _RESERVED = {
     *("read", "write", "update", "merge", "temporary", "place", "index", "static", "dim", "each", "arena"),
     *("sequential", "parallel", "vector", "unrolled", "grid", "block", "fill", "cast", "reduce", "fused"),
+    *("virtual", "local"),
     *("check", "raise_", "barrier", "comment", "note", "range", "flat", "strides", "inf", "nan"),
     *(dtype.short for dtype in DTYPES),
     *OPS,
@@ -183,7 +185,8 @@ class _Names:
     def declarations(self, tensors: Iterable[Tensor], placement: Mapping[Tensor, Place]) -> Iterator[str]:
         for tensor in tensors:
             base = f", flat({self.of(tensor.base)})" if tensor.base is not None else ""
-            line = f"{self.of(tensor)}: temporary[{self.layout(tensor)}{base}]"
+            kind = "temporary" if tensor.wish is None else tensor.wish.kind
+            line = f"{self.of(tensor)}: {kind}[{self.layout(tensor)}{base}]"
             place = placement.get(tensor)
             if place is not None:
                 line += f" = place({place.kind.value!r}, {place.offset}, {place.reason!r})"

@@ -7,7 +7,8 @@ A producer may be inlined if it is the only write of its temporary, covers it, i
 that it reads is written between it and the reader. It *is* inlined if it is almost free (constants,
 ranges, scalars), or if its reader needs cells that a common loop cannot give it (shifted, transposed) and
 the value is cheap or not computed more often than before. Readers in step with the producer are left to
-`fuse`. Matrix products take no expressions: they read each operand many times.
+`fuse`. Matrix products take no expressions: they read each operand many times. Wishes go before all that: a
+temporary that is to be virtual is inlined or refused, one that is to be local stays.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from functools import partial
 from itertools import count
 from typing import TypeVar, Union
 
+from ..errors import UnsupportedError
 from ..ir.assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from ..ir.code import Caps
 from ..ir.expr import Apply, Cast, Expr, Gather, Load
@@ -51,6 +53,7 @@ def inline(computation: Computation, caps: Caps) -> Computation:
     """The computation with fewer temporaries."""
     inlining = _Inlining(given(computation.params))
     inlining.survey(computation.body, 0)
+    inlining.inlined.update(tensor for tensor in inlining.writes if _wishes(tensor, "virtual"))
     body = inlining.body(computation.body, (), count())
     if not inlining.inlined:
         return computation
@@ -75,13 +78,15 @@ class _Producer:
 
 @dataclass(slots=True)
 class _Inlining:
-    """Readers are numbered in program order; `ends` is the last number in each loop."""
+    """Readers are numbered in program order; `ends` is the last number in each loop; `stored` says why an
+    assignment is no producer."""
 
     given: frozenset[Tensor]
     writes: dict[Tensor, list[int]] = field(default_factory=dict)
     readers: dict[Tensor, set[int]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     producers: dict[Tensor, _Producer] = field(default_factory=dict)
+    stored: dict[Tensor, str] = field(default_factory=dict)
     inlined: set[Tensor] = field(default_factory=set)
 
     def survey(self, body: tuple[Statement, ...], number: int) -> int:
@@ -141,23 +146,37 @@ class _Inlining:
     def offer(self, stmt: Assign, number: int, around: tuple[Scope, ...]) -> None:
         """Make an assignment a producer, if its form allows."""
         storage = stmt.into
-        if storage in self.given or len(self.writes[storage.storage]) > 1 or stmt.accum is not None:
-            return
-        if storage in _storages(stmt):
+        if storage in self.given or _wishes(storage, "local"):
             return
         axes = _axes(stmt)
-        if axes is not None:
+        if len(self.writes[storage.storage]) > 1:
+            self.stored[storage] = "several statements write it"
+        elif stmt.accum is not None:
+            self.stored[storage] = "its cells combine several values"
+        elif storage in _storages(stmt):
+            self.stored[storage] = "it is computed from what it holds"
+        elif axes is None:
+            self.stored[storage] = "its statement does not write it as a whole, one cell for each point"
+        else:
             self.producers[storage] = _Producer(storage, stmt.value, axes, number, around)
 
     def reader(self, stmt: _Reader, number: int, around: tuple[Scope, ...]) -> _Reader:
         """A statement with all producers inlined that should be."""
         refused: set[Tensor] = set()
         while True:
-            wanted = [t for t in _storages(stmt) if t in self.producers and t not in refused]
+            read = _storages(stmt)
+            for tensor in read:
+                if tensor in self.stored and _wishes(tensor, "virtual"):
+                    raise _broken_wish(tensor, self.stored[tensor], stmt)
+            wanted = [t for t in read if t in self.producers and t not in refused]
             if not wanted:
                 return stmt
             producer = self.producers[wanted[0]]
-            if not (self.may(producer, stmt, number, around) and self.should(producer, stmt)):
+            obstacle = self.obstacle(producer, stmt, number, around)
+            if _wishes(producer.tensor, "virtual"):
+                if obstacle:
+                    raise _broken_wish(producer.tensor, obstacle, stmt)
+            elif obstacle or not (self.keeps_cells(producer, stmt, around) and self.should(producer, stmt)):
                 refused.add(wanted[0])
                 continue
             stmt = _with_values(stmt, partial(_inlined, producer))
@@ -172,21 +191,26 @@ class _Inlining:
             if not self.readers[producer.tensor]:
                 self.readers[storage].discard(producer.at)
 
-    def may(self, producer: _Producer, stmt: Reader, number: int, around: tuple[Scope, ...]) -> bool:
-        """Whether the producer's value is the same where the reader stands."""
-        indices = _indices(stmt, producer.tensor)
-        if None in indices or around[: len(producer.around)] != producer.around:
-            return False
+    def obstacle(self, producer: _Producer, stmt: Reader, number: int, around: tuple[Scope, ...]) -> str:
+        """Why the producer's value is not the same where the reader stands; empty if it is."""
+        if None in _indices(stmt, producer.tensor):
+            return "it is read at an index that is computed at run time, or in another shape"
+        if around[: len(producer.around)] != producer.around:
+            return "it is computed in a loop or a branch and read outside"
         extra = around[len(producer.around) :]
         last = next((self.ends[scope] for scope, _ in extra if scope in self.ends), number - 1)
-        read = _storages_of(producer.value)
-        if any(self.is_written(storage, producer.at, last) for storage in read):
-            return False
-        if not isinstance(stmt, Assign) or stmt.into.storage not in read:
+        for storage in _storages_of(producer.value):
+            if self.is_written(storage, producer.at, last):
+                return f"{storage.label}, which it is computed from, is written before it is read"
+        return ""
+
+    def keeps_cells(self, producer: _Producer, stmt: Reader, around: tuple[Scope, ...]) -> bool:
+        """Whether a reader that overwrites what the producer reads does so cell by cell, in place."""
+        if not isinstance(stmt, Assign) or stmt.into.storage not in _storages_of(producer.value):
             return True
-        return not extra and all(
+        return around == producer.around and all(
             (tensor, index) == (stmt.into, stmt.index)
-            for position in indices
+            for position in _indices(stmt, producer.tensor)
             if position is not None
             for tensor, index in loads(producer.at_index(position))
             if tensor.storage is stmt.into.storage
@@ -233,6 +257,21 @@ class _Inlining:
                     pass
                 case _:
                     yield statement
+
+
+def _wishes(tensor: Tensor, kind: str) -> bool:
+    return tensor.wish is not None and tensor.wish.kind == kind
+
+
+def _broken_wish(tensor: Tensor, reason: str, stmt: Reader) -> UnsupportedError:
+    """A virtual tensor that has to be stored."""
+    assert tensor.wish is not None
+    return UnsupportedError(
+        f"{tensor.label} is virtual and cannot be computed where it is read: {reason}",
+        loc=stmt.loc,
+        details=(tensor.wish.why,) if tensor.wish.why else (),
+        fix="let it be local or materialized, or undecided",
+    )
 
 
 def _axes(stmt: Assign) -> tuple[Symbol | None, ...] | None:
