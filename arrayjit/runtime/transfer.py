@@ -102,9 +102,10 @@ class _Transfer:
                 merge_buffers.held[self._slot] = Held(tensor, room, dst.device.check_alive)
                 return event
             case MergeUse.STREAMING:
+                event = dst.stream.record()
                 merge_buffers = dst.device.merge_buffers(dst.stream)
                 merge_buffers.held[self._slot] = Held(tensor, origin, self._src.check_usable)
-                return dst.stream.record()
+                return event
 
     def _copy(self, target: Buffer) -> Event:
         origin, nbytes = self._origin, self._tensor.nbytes
