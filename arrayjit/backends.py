@@ -19,7 +19,7 @@ __all__ = ["BACKENDS", "Backend", "backend", "fresh_backend"]
 
 # name: (the emitter's class, the driver's class). Both are made with the name.
 BACKENDS: dict[str, tuple[str, str]] = {
-    "llvm": ("targets.llvm.LlvmTarget", "runtime.workers.WorkerDriver"),
+    "llvm": ("targets.llvm.ParallelLlvmTarget", "runtime.workers.WorkerDriver"),
     "sync_llvm": ("targets.llvm.LlvmTarget", "runtime.cpu.CpuDriver"),
     "interp": ("targets.interp.InterpTarget", "runtime.interp.InterpDriver"),
 }

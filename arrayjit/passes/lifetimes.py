@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ir.code import Caps
-from ..ir.loops import Kernel, LoopKind, PlaceKind
+from ..ir.loops import Kernel, LoopKind, Place, PlaceKind
 from .uses import Path, Use, common_path, makes_anew, uses_of_temporaries
 
 __all__ = ["ALIGNMENT", "lifetimes"]
@@ -26,33 +26,40 @@ Life = tuple[int, int]
 
 
 def lifetimes(kernel: Kernel, caps: Caps) -> Kernel:
-    """The kernel with its arena laid out."""
-    arena = [tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.ARENA]
-    if not arena:
+    """The kernel with its arena laid out, and the scratch memory of the threads."""
+    kinds = (PlaceKind.ARENA, PlaceKind.SCRATCH)
+    if not any(place.kind in kinds for place in kernel.placement.values()):
         return kernel
     uses = uses_of_temporaries(kernel)
-    alive = {tensor: _life(uses[tensor]) for tensor in arena if tensor in uses}
-    layout = _Layout()
     placement = {tensor: place for tensor, place in kernel.placement.items() if tensor in uses}
+    alive = {tensor: _life(uses[tensor], place) for tensor, place in placement.items() if place.kind in kinds}
+    layouts = {kind: _Layout() for kind in kinds}
     for tensor, life in sorted(alive.items(), key=lambda item: item[1][0]):
+        layout = layouts[placement[tensor].kind]
         placement[tensor] = replace(placement[tensor], offset=layout.allocate(tensor.nbytes, life))
-    if placement == kernel.placement and layout.size == kernel.arena_bytes:
+    arena, scratch = (layouts[kind].size for kind in kinds)
+    size = _rounded(arena) + _rounded(scratch) if scratch else arena
+    if placement == kernel.placement and size == kernel.arena_bytes:
         return kernel
-    note = f"lifetimes: temporaries in the arena: {len(alive)}, which share {layout.size} bytes"
-    return replace(kernel, placement=placement, arena_bytes=layout.size, notes=(*kernel.notes, note))
+    note = f"lifetimes: temporaries in the arena: {len(alive)}, which share {size} bytes"
+    return replace(kernel, placement=placement, arena_bytes=size, notes=(*kernel.notes, note))
 
 
-def _life(uses: Sequence[Use]) -> Life:
+def _life(uses: Sequence[Use], place: Place) -> Life:
     common = common_path(use.path for use in uses)
-    if common and not _restarts(uses, common):
+    if common and not _restarts(uses, common, place):
         return common[0].first, common[0].last
     first, last = _seen_from(uses[0], common), _seen_from(uses[-1], common)
     return first[0], last[1]
 
 
-def _restarts(uses: Sequence[Use], common: Path) -> bool:
-    """Whether an iteration of the loops around all uses is over with the tensor before the next starts."""
-    in_order = all(frame.loop is None or frame.loop.kind is LoopKind.SEQUENTIAL for frame in common)
+def _restarts(uses: Sequence[Use], common: Path, place: Place) -> bool:
+    """Whether an iteration of the loops around all uses is over with the tensor before the next starts; a
+    thread takes one after the other."""
+    loops = [frame.loop for frame in common if frame.loop is not None]
+    if place.kind is PlaceKind.SCRATCH:
+        loops = [loop for loop in loops if loop.grain is None]
+    in_order = all(loop.kind is LoopKind.SEQUENTIAL for loop in loops)
     one_shape = all(use.tensor is use.tensor.storage for use in uses)
     return in_order and one_shape and makes_anew(uses, common, range(uses[0].tensor.rank))
 
@@ -75,7 +82,7 @@ class _Layout:
     def allocate(self, size: int, life: Life) -> int:
         """An offset for `size` bytes; calls come in order of the first statement of `life`."""
         self.blocks = [block for block in self.blocks if block[2] >= life[0]]
-        rounded = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        rounded = _rounded(max(size, 1))
         offset = 0
         for start, end, _ in self.blocks:
             if start - offset >= rounded:
@@ -85,3 +92,7 @@ class _Layout:
         self.blocks.sort()
         self.size = max(self.size, offset + size)
         return offset
+
+
+def _rounded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT

@@ -18,11 +18,12 @@ from itertools import product
 from ..ir.code import Caps
 from ..ir.index import Symbol
 from ..ir.loops import For, Kernel, LoopKind, Stmt
+from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies
 from .access import Range, Ranges, distances, effects
 from .trips import enter
 
-__all__ = ["parallel"]
+__all__ = ["carriers", "parallel"]
 
 MAX_REGIONS = 64
 """Places of one array that are compared with one another; a loop that goes to more stays as it is."""
@@ -38,7 +39,7 @@ def parallel(kernel: Kernel, caps: Caps) -> Kernel:
     def statement(stmt: Stmt) -> Stmt:
         if isinstance(stmt, For):
             enter(stmt, ranges)
-            if stmt.kind is LoopKind.SEQUENTIAL and _is_independent(stmt, ranges):
+            if stmt.kind is LoopKind.SEQUENTIAL and carriers(stmt, ranges) == frozenset():
                 stmt = _upwards(stmt)
         return rewrite_bodies(stmt, visit)
 
@@ -46,19 +47,21 @@ def parallel(kernel: Kernel, caps: Caps) -> Kernel:
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-def _is_independent(loop: For, ranges: Ranges) -> bool:
+def carriers(loop: For, ranges: Ranges) -> frozenset[Tensor] | None:
+    """The storages by which an iteration may disturb another one; None if there is more than memory to it."""
     found = effects(loop.body, ranges)
     if found.leaves or found.updates:
-        return False
+        return None
+    disturbed = set()
     for storage, written in found.writes.items():
         touched = {**written, **found.reads.get(storage, {})}
-        if len(touched) > MAX_REGIONS:
-            return False
-        for one, other in product(written, touched):
-            apart = distances(one, other, (loop.symbol,), ranges)
-            if apart is not None and apart[loop.symbol] != (0, 0):
-                return False
-    return True
+        if len(touched) > MAX_REGIONS or any(
+            apart is not None and apart[loop.symbol] != (0, 0)
+            for one, other in product(written, touched)
+            for apart in (distances(one, other, (loop.symbol,), ranges),)
+        ):
+            disturbed.add(storage)
+    return frozenset(disturbed)
 
 
 def _upwards(loop: For) -> For:

@@ -33,6 +33,7 @@ from .share import share
 from .simplify import simplify
 from .stream import stream
 from .tails import tails
+from .threads import threads
 from .tile import tile
 from .vectorise import vectorise
 
@@ -80,5 +81,6 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(panel, after=("jam",), why="jam says how many columns are taken at once"),
     Pass(stream, after=("panel",), why="what rows of a product share is read once already"),
     Pass(tails, after=("stream",), why="a loop and its tail are no longer one nest"),
-    Pass(lifetimes, after=("place",), why="no later pass may move a use of a temporary"),
+    Pass(threads, after=("tails",), why="what a thread gets is no longer moved"),
+    Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary"),
 )

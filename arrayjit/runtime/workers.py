@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..settings import num_threads
 from .cpu import CpuDriver
 from .queues import WorkerQueue
+from .threads import ThreadPool
 
 __all__ = ["WorkerDriver"]
 
@@ -16,6 +18,7 @@ class WorkerDriver(CpuDriver):
     def __init__(self, name: str, devices: int = 1) -> None:
         super().__init__(name)
         self._devices = devices
+        self._pools = [ThreadPool(max(1, num_threads() // devices)) for _ in range(devices)]
 
     def num_devices(self) -> int:
         return self._devices
@@ -23,5 +26,12 @@ class WorkerDriver(CpuDriver):
     def queue(self, ordinal: int, name: str) -> WorkerQueue:
         return WorkerQueue(name)
 
+    def threads(self, ordinal: int) -> int:
+        return self._pools[ordinal].address
+
     def static_properties(self, ordinal: int) -> Mapping[str, str | int]:
         return {**super().static_properties(ordinal), "devices": self._devices}
+
+    def close(self) -> None:
+        for pool in self._pools:
+            pool.close()

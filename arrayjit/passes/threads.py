@@ -1,0 +1,199 @@
+"""threads: the outermost independent loops that do enough are shared by threads.
+
+    for i in sequential(0, 512):                for i in parallel(0, 512, grain=9):
+        for j in vector(0, 512, lanes=16):          for j in vector(0, 512, lanes=16):
+            t[j] = exp(x[i, j])         ->              t[j] = exp(x[i, j])
+        ...                                         ...
+            y[i, j] = divide(t[j], s)                   y[i, j] = divide(t[j], s)
+
+A loop says its grain: so many iterations are worth waking a thread for. Where a body's work depends on
+numbers that only the run knows, so does the grain, and it is computed before the loop. Iterations of a
+sequential loop are independent if all that stands in the way is a temporary that each of them makes anew:
+then every thread has its own. What adds up in a variable of outside stays in its one order, on one thread.
+Since any cell is computed by the same operations on whatever thread, results are the same for any number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ..ir.code import Caps
+from ..ir.dtype import BOOL, I64
+from ..ir.expr import Apply, Const
+from ..ir.index import Affine, Symbol
+from ..ir.loops import (
+    Barrier,
+    Bind,
+    Define,
+    Fill,
+    For,
+    Kernel,
+    LoopKind,
+    Place,
+    PlaceKind,
+    Raise,
+    Stmt,
+    Store,
+    Update,
+    walk_statements,
+)
+from ..ir.ops import OPS
+from ..ir.tensor import Tensor
+from ..ir.walk import expressions, kept, rewrite_bodies
+from .access import Range, given, loads
+from .parallel import carriers
+from .private import is_private
+from .strides import stride
+from .trips import enter
+from .work import Work, as_expression, work
+
+__all__ = ["threads"]
+
+ENOUGH = 20_000
+"""The work that is worth waking a thread for, about 10 microseconds of it."""
+
+LEAST = 1 / 64
+"""No iteration does less."""
+
+LINE_BYTES = 64
+
+BALANCED = 2
+"""A loop shall have so many iterations for each thread; else large loops inside it are shared instead."""
+
+LARGE = 10
+"""In times what is worth waking a thread for."""
+
+
+def threads(kernel: Kernel, caps: Caps) -> Kernel:
+    """The kernel with its large independent loops shared."""
+    if caps.threads == 1:
+        return kernel
+    sharing = _Sharing(kernel, caps.threads)
+    body = sharing.body(kernel.body)
+    if body is kernel.body:
+        return kernel
+    placement = {**kernel.placement, **sharing.placement}
+    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *sharing.notes))
+
+
+@dataclass(slots=True)
+class _Sharing:
+    """`enough` is the least work that is worth a thread; `placement` is what threads have of their own."""
+
+    kernel: Kernel
+    threads: int
+    enough: int = ENOUGH
+    ranges: dict[Symbol, Range] = field(default_factory=dict)
+    placement: dict[Tensor, Place] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        out: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, For):
+                enter(stmt, self.ranges)
+                out.extend(self.loop(stmt))
+            else:
+                out.append(rewrite_bodies(stmt, self.body))
+        return kept(body, out)
+
+    def loop(self, loop: For) -> Sequence[Stmt]:
+        """The loop, shared if it may be and does enough; else those inside it that are."""
+        own = self.independent(loop)
+        if own is not None:
+            inside = self.more_balanced(loop)
+            if inside is not None:
+                return [inside]
+            before, grain = self.grain(loop)
+            if grain is not None:
+                self.decide(loop, grain, own)
+                kind = LoopKind.PARALLEL if loop.kind is LoopKind.SEQUENTIAL else loop.kind
+                return [*before, replace(loop, kind=kind, grain=grain)]
+        return [loop if loop.kind is LoopKind.VECTOR else rewrite_bodies(loop, self.body)]
+
+    def decide(self, loop: For, grain: Affine, own: frozenset[Tensor]) -> None:
+        count = "" if loop.trips is None else f" of {loop.trips}"
+        size = str(grain.offset) if grain.is_constant else "a number that is computed before"
+        self.notes.append(f"threads: loop {loop.symbol.hint}{count} is shared, by {size} at least")
+        for tensor in sorted(own, key=lambda tensor: tensor.label):
+            self.placement[tensor] = Place(PlaceKind.SCRATCH, "each thread makes and uses its own")
+            self.notes.append(f"threads: {tensor}: each thread makes and uses its own")
+
+    def independent(self, loop: For) -> frozenset[Tensor] | None:
+        """The temporaries that each thread must have for itself to run iterations of the loop; None if even
+        so it may not."""
+        if loop.kind not in (LoopKind.SEQUENTIAL, LoopKind.PARALLEL, LoopKind.VECTOR) or loop.trips == 1:
+            return None
+        inside = list(walk_statements(loop.body))
+        own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
+        if any(
+            isinstance(stmt, (Raise, Barrier)) or (isinstance(stmt, Update) and stmt.variable not in own)
+            for stmt in inside
+        ):
+            return None
+        if loop.kind is not LoopKind.SEQUENTIAL:
+            return frozenset()
+        found = carriers(loop, self.ranges)
+        if found is None or not found.isdisjoint(given(self.kernel.params)):
+            return None
+        if not all(is_private(tensor, loop.body) for tensor in found):
+            return None
+        everywhere, here = _uses(self.kernel.body), _uses(loop.body)
+        return found if all(everywhere[tensor] == here[tensor] for tensor in found) else None
+
+    def more_balanced(self, loop: For) -> For | None:
+        """A loop of few iterations with the loops in it shared instead, where these are large."""
+        if loop.kind is LoopKind.VECTOR or loop.trips is None or loop.trips >= BALANCED * self.threads:
+            return None
+        inner = replace(self, enough=LARGE * ENOUGH)
+        body = inner.body(loop.body)
+        return None if body is loop.body else replace(loop, body=body)
+
+    def grain(self, loop: For) -> tuple[Sequence[Stmt], Affine | None]:
+        """How many iterations are worth a thread, after what computes it; None if the loop has not twice as
+        many."""
+        own = {loop.symbol}
+        own |= {stmt.symbol for stmt in walk_statements(loop.body) if isinstance(stmt, (For, Bind))}
+        each = work(loop.body, own, self.ranges, loop if loop.kind is LoopKind.VECTOR else None)
+        unit = _unit(loop)
+        if any(each):
+            return self.computed_grain(each, unit)
+        grain = math.ceil(self.enough / max(each.get((), 0.0), LEAST) / unit) * unit
+        span = (loop.hi - loop.lo).bounds(self.ranges)
+        trips = None if span is None else max(len(range(0, end, loop.step)) for end in span)
+        if trips is not None and trips < 2 * grain:
+            return (), None
+        return (), Affine.of(grain)
+
+    def computed_grain(self, each: Work, unit: int) -> tuple[Sequence[Stmt], Affine]:
+        """The same where it depends on numbers of the run."""
+        one = Const(1, I64)
+        total = as_expression(each)
+        total = Apply(OPS["where"], (Apply(OPS["less"], (total, one), BOOL), one, total), I64)
+        units = Apply(OPS["raw_divide"], (Const(self.enough // unit, I64), total), I64)
+        grain = Symbol("grain", lower=1, upper=self.enough + 2)
+        return (Bind(grain, Apply(OPS["add"], (units, one), I64)),), Affine.of(grain) * unit
+
+
+def _uses(body: tuple[Stmt, ...]) -> Counter[Tensor]:
+    """How often each storage is used."""
+    found: Counter[Tensor] = Counter()
+    for stmt in walk_statements(body):
+        if isinstance(stmt, (Store, Fill)):
+            found[stmt.tensor.storage] += 1
+        for expr in expressions(stmt):
+            found.update(tensor.storage for tensor, _ in loads(expr))
+    return found
+
+
+def _unit(loop: For) -> int:
+    """A thread's iterations are a multiple of this: whole vectors, and where the loop runs along what it
+    writes, whole cache lines."""
+    unit = loop.lanes
+    for stmt in walk_statements(loop.body):
+        if isinstance(stmt, Store) and stride(stmt.tensor, stmt.index, loop.symbol) in (1, -1):
+            unit = max(unit, LINE_BYTES // stmt.tensor.dtype.itemsize)
+    return unit

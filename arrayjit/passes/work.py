@@ -1,0 +1,116 @@
+"""About how much work a body is, in additions of one register each.
+
+Loops multiply. Where they run a number of times that is known only at run time, the work is a polynomial of
+these numbers: `{(): 12.0, (n,): 3.5, (n, m): 40.0}`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+from ..ir.dtype import I64
+from ..ir.expr import Apply, Const, Expr, Gather, Index, Load, dtype_of
+from ..ir.index import Affine, Symbol
+from ..ir.loops import Fill, For, If, LoopKind, Stmt, Store, While
+from ..ir.ops import OPS
+from ..ir.tensor import Tensor
+from ..ir.walk import expressions, walk
+from .access import Ranges
+from .strides import stride
+from .trips import about
+
+__all__ = ["Work", "as_expression", "work"]
+
+Work = Mapping[tuple[Affine, ...], float]
+
+REGISTER_BYTES = 64
+
+UNKNOWN_TRIPS = 256
+"""How often a loop is taken to run of which nothing is known before."""
+
+ONCE = Affine.of(1)
+
+
+def work(body: Sequence[Stmt], own: Collection[Symbol], ranges: Ranges, vector: For | None = None) -> Work:
+    """The work of one run of a body in the vector loop `vector`, as a polynomial of numbers that are not the
+    symbols `own`."""
+    total: dict[tuple[Affine, ...], float] = {}
+
+    def add(part: Work, times: Affine) -> None:
+        for factors, amount in part.items():
+            key = factors if times.is_constant else (*factors, times)
+            total[key] = total.get(key, 0.0) + amount * (times.offset if times.is_constant else 1)
+
+    for stmt in body:
+        add({(): _cost(stmt, vector)}, ONCE)
+        match stmt:
+            case For(body=inner):
+                lanes = stmt if stmt.kind is LoopKind.VECTOR else vector
+                add(work(inner, own, ranges, lanes), _trips(stmt, own, ranges))
+            case If(body=inner, orelse=other):
+                add(work((*inner, *other), own, ranges, vector), ONCE)
+            case While(test=test, body=inner):
+                add(work((*test, *inner), own, ranges, vector), Affine.of(UNKNOWN_TRIPS))
+            case _:
+                pass
+    return total
+
+
+def as_expression(work: Work) -> Expr:
+    """The polynomial as an int64, rounded up."""
+    total: Expr = Const(0, I64)
+    for factors, amount in work.items():
+        term: Expr = Const(math.ceil(amount), I64)
+        for factor in factors:
+            term = Apply(OPS["multiply"], (term, Index(factor)), I64)
+        total = Apply(OPS["add"], (total, term), I64)
+    return total
+
+
+def _trips(loop: For, own: Collection[Symbol], ranges: Ranges) -> Affine:
+    if loop.trips is not None:
+        return Affine.of(loop.trips)
+    span = loop.hi - loop.lo
+    if loop.step == 1 and not any(symbol in own for symbol in span.symbols):
+        return span
+    count = about(loop, ranges)
+    return Affine.of(UNKNOWN_TRIPS if count is None else count)
+
+
+def _cost(stmt: Stmt, vector: For | None) -> float:
+    """The work of a statement without what is nested in it, for one lane."""
+    cost = sum(_node_cost(node, vector) for expr in expressions(stmt) for node in walk(expr))
+    match stmt:
+        case Store(tensor=tensor, index=index):
+            return cost + _access_cost(tensor, index, vector)
+        case Fill(tensor=tensor) if all(extent.is_constant for extent in tensor.shape):
+            return cost + tensor.nbytes / REGISTER_BYTES
+        case _:
+            return cost
+
+
+def _node_cost(node: Expr, vector: For | None) -> float:
+    match node:
+        case Apply(op=op, args=args):
+            if any(spelling.startswith("libm") for spelling in op.llvm.values()):
+                return op.cost
+            return op.cost * _share(max(dtype_of(arg).itemsize for arg in args), vector)
+        case Load(tensor=tensor, index=index):
+            return _access_cost(tensor, index, vector)
+        case Gather():
+            return 1.0
+        case _:
+            return 0.0
+
+
+def _access_cost(tensor: Tensor, index: tuple[Affine, ...], vector: For | None) -> float:
+    step = 0 if vector is None else stride(tensor, index, vector.symbol)
+    if step == 0:
+        return 1.0 if vector is None else 1.0 / vector.lanes
+    return _share(tensor.dtype.itemsize, vector) if step in (1, -1) else 1.0
+
+
+def _share(itemsize: int, vector: For | None) -> float:
+    """A lane's part of an instruction on items of a size."""
+    return 1.0 if vector is None else max(1.0 / vector.lanes, itemsize / REGISTER_BYTES)
