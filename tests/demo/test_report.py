@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from arrayjit.backends import BACKENDS
 from arrayjit.demo.measure import environment_for_numpy, in_turn, largest_difference
 
 
@@ -44,7 +45,7 @@ def test_an_unknown_target_is_an_error_of_two_lines() -> None:
     assert done.returncode == 1
     assert done.stderr.splitlines()[-2:] == [
         "unknown target 'abacus'",
-        "  fix: choose one of sync_llvm, interp",
+        f"  fix: choose one of {', '.join(BACKENDS)}",
     ]
 
 
