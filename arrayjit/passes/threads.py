@@ -52,9 +52,6 @@ from .work import Work, as_expression, work
 
 __all__ = ["threads"]
 
-ENOUGH = 20_000
-"""The work that is worth waking a thread for, about 10 microseconds of it."""
-
 LEAST = 1 / 64
 """No iteration does less."""
 
@@ -71,7 +68,7 @@ def threads(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with its large independent loops shared."""
     if caps.threads == 1:
         return kernel
-    sharing = _Sharing(kernel, caps.threads)
+    sharing = _Sharing(kernel, caps.threads, caps.thread_work)
     body = sharing.body(kernel.body)
     if body is kernel.body:
         return kernel
@@ -85,7 +82,7 @@ class _Sharing:
 
     kernel: Kernel
     threads: int
-    enough: int = ENOUGH
+    enough: int
     ranges: dict[Symbol, Range] = field(default_factory=dict)
     placement: dict[Tensor, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -148,7 +145,7 @@ class _Sharing:
         """A loop of few iterations with the loops in it shared instead, where these are large."""
         if loop.kind is LoopKind.VECTOR or loop.trips is None or loop.trips >= BALANCED * self.threads:
             return None
-        inner = replace(self, enough=LARGE * ENOUGH)
+        inner = replace(self, enough=LARGE * self.enough)
         body = inner.body(loop.body)
         return None if body is loop.body else replace(loop, body=body)
 
