@@ -59,6 +59,7 @@ def init_from_device(tensor: Tensor, *, dst: Context, src: Context) -> Context:
     """A context that also has the tensor, with a copy of its values in `src` that is scheduled now. Raises
     LinkError if `dst` has it, or `src` has not."""
     src.check_usable()
+    dst.check_usable()
     if tensor not in src.buffers:
         raise LinkError(f"{tensor} is not in the context to copy from", fix="link or init it there first")
     context = dst.with_tensor(tensor)
