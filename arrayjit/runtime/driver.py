@@ -6,15 +6,18 @@ A driver allocates, copies, loads code and makes queues. It knows nothing of ten
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, Union
 
 import numpy as np
 
 from ..ir.code import Code
 
-__all__ = ["Driver", "Executable", "Memory", "Queue", "Task"]
+__all__ = ["Driver", "Executable", "Memory", "Outcome", "Queue", "Task"]
 
 Task = Callable[[], None]
+
+Outcome = Callable[[], Union[BaseException, None]]
+"""Blocks until some tasks of a queue are over; what stopped one of them."""
 
 
 class Memory(Protocol):
@@ -39,28 +42,32 @@ class Queue(Protocol):
     """Work that is done in order. Tasks are counted from 1 in the order in which they were put.
 
     When a task raises, the tasks behind it are dropped, and with them, on any queue, what waits for them.
-    Each queue so stopped raises the exception once, at its next `put` or `wait`; then it works again.
+    Each queue so stopped raises the exception once, at its next `put`, `flush` or `wait`; then it works
+    again. Who was waiting already is told too.
     """
+
+    name: str
 
     @property
     def done(self) -> int:
-        """How many tasks are over; those that were dropped count once their error was raised."""
+        """How many tasks are over, done or dropped."""
 
     def put(self, task: Task, label: str) -> None:
-        """Add a task; blocks only while the queue is full, until it is empty."""
+        """Add a task. Calls of `put` and `wait_for` come one at a time."""
 
     def wait_for(self, other: Queue, count: int) -> None:
         """Tasks put from now on start after the first `count` tasks of the other queue."""
 
+    def flush(self, count: int) -> None:
+        """Called by who put task `count`: do it here, if that is how the queue works; or, when the queue is
+        full, block until it is empty."""
+
     def wait(self, count: int) -> None:
         """Block until the first `count` tasks are over. Raises what a task raised."""
 
-    def outcome(self, count: int) -> Exception | None:
-        """Block until the first `count` tasks are over; the exception that stopped one of them. For other
-        queues: the exception is still raised here."""
-
-    def is_idle(self) -> bool:
-        """Whether nothing is left to do."""
+    def outcome(self, count: int) -> Outcome | None:
+        """For other queues: how to wait for the first `count` tasks; None if they are over and nothing
+        stopped them. The exception is still raised here."""
 
     def end(self) -> None:
         """Finish the work and take no more, without waiting for it."""

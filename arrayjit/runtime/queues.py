@@ -1,4 +1,8 @@
-"""The queues of the host: work done at once by whoever submits it, and work done by a thread."""
+"""The queues of the host: work done by whoever submits it, and work done by a thread.
+
+When a task raises, the tasks behind it are dropped; but what the queue was told to wait for it still waits
+for, so that a task being over, done or dropped, always means that what it had to follow is over.
+"""
 
 from __future__ import annotations
 
@@ -6,142 +10,185 @@ import atexit
 import os
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from queue import SimpleQueue
 from typing import Union
 
-from ..errors import DeviceError, UserError
-from .driver import Queue, Task
+from ..errors import CompilerBug, DeviceError, UserError
+from .driver import Outcome, Queue, Task
 
-__all__ = ["CAPACITY", "InlineQueue", "WorkerQueue"]
+__all__ = ["CAPACITY", "HostQueue", "InlineQueue", "WorkerQueue"]
 
 CAPACITY = 4096
-"""Tasks that a queue holds; when it is full, who submits waits until it is empty."""
-
-_HEARTBEAT = 1.0
-"""Seconds after which who waits looks whether the worker is alive."""
+"""Tasks that a queue holds; who submits one more waits until all are over."""
 
 
-class InlineQueue:
-    """Work is done where it is submitted, and what it raises is raised there."""
+@dataclass(slots=True, eq=False)
+class _Run:
+    """The tasks between two errors that were raised: `first` raised the next, it and those behind it are
+    dropped."""
+
+    error: BaseException | None = None
+    first: int = 0
+
+    def stopped(self, number: int) -> BaseException | None:
+        """What stopped the task of this number."""
+        return self.error if self.first <= number else None
+
+
+@dataclass(slots=True, eq=False)
+class _Work:
+    task: Task
+    label: str
+    number: int
+    run: _Run
+
+
+@dataclass(slots=True, eq=False)
+class _Wait:
+    outcome: Outcome
+
+
+_Entry = Union[_Work, _Wait]
+
+
+class HostQueue(ABC):
+    """What both kinds have: numbers, and what becomes of errors."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.done = 0
+        self._last = 0
+        self._run = _Run()
+        self._blocked: BaseException | None = None
         self._is_closed = False
+        self._lock = threading.Lock()
 
     def put(self, task: Task, label: str) -> None:
         if self._is_closed:
-            raise _closed(self.name)
-        try:
-            task()
-        except Exception as error:
-            raise _located(error, self.name, label) from error.__cause__
-        self.done += 1
+            raise DeviceError(f"{self.name} is closed", fix="get a device anew after reinitialize()")
+        run = self._run
+        if run.error is not None:
+            self._raise(run)
+        with self._lock:
+            number = self._last + 1
+            self._last = number
+            self._add(_Work(task, label, number, self._run))
 
     def wait_for(self, other: Queue, count: int) -> None:
-        other.wait(count)
+        outcome = other.outcome(count)
+        if outcome is not None:
+            self._add(_Wait(outcome))
 
     def wait(self, count: int) -> None:
-        return None
+        run = self._run
+        if self.done < count:
+            self._reach(count)
+        error = run.stopped(count)
+        if error is not None:
+            self._raise(run)
+        if self._run.error is not None:
+            self._raise(self._run)
 
-    def outcome(self, count: int) -> Exception | None:
-        return None
-
-    def is_idle(self) -> bool:
-        return True
+    def outcome(self, count: int) -> Outcome | None:
+        run = self._run
+        if self.done >= count and run.stopped(count) is None:
+            return None
+        return partial(self._outcome, run, count)
 
     def end(self) -> None:
+        """Also called by the garbage collector, at any moment and in any thread: it takes no lock."""
         self._is_closed = True
+
+    @abstractmethod
+    def _add(self, entry: _Entry) -> None:
+        """Add the entry at the end."""
+
+    @abstractmethod
+    def _reach(self, count: int) -> None:
+        """Block until the first `count` tasks are over."""
+
+    def _outcome(self, run: _Run, count: int) -> BaseException | None:
+        try:
+            self._reach(count)
+        except DeviceError as error:
+            return error
+        return run.stopped(count)
+
+    def _raise(self, run: _Run) -> None:
+        """Raise what stopped the run, once all behind it is dropped; the next task starts another run."""
+        assert run.error is not None
+        while True:
+            self._reach(self._last)
+            with self._lock:
+                if self.done >= self._last:
+                    if self._run is run:
+                        self._run = _Run()
+                    raise run.error
+
+    def _perform(self, entry: _Entry) -> None:
+        if isinstance(entry, _Wait):
+            self._blocked = entry.outcome() or self._blocked
+            return
+        run = entry.run
+        error, self._blocked = self._blocked, None
+        if run.error is None:
+            if error is None:
+                try:
+                    entry.task()
+                except BaseException as raised:
+                    error = _located(raised, self.name, entry.label)
+            if error is not None:
+                run.first = entry.number
+                run.error = error
+        self.done = entry.number
+
+
+class InlineQueue(HostQueue):
+    """Work is done by the thread that submits it, or waits for it, and what it raises is raised there."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._entries: deque[_Entry] = deque()
+        self._turn = threading.RLock()
+
+    def flush(self, count: int) -> None:
+        self.wait(count)
 
     def close(self) -> None:
         self.end()
+        self._reach(self._last)
+
+    def _add(self, entry: _Entry) -> None:
+        self._entries.append(entry)
+
+    def _reach(self, count: int) -> None:
+        with self._turn:
+            while self.done < count and self._entries:
+                self._perform(self._entries.popleft())
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    task: Task
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Wait:
-    queue: Queue
-    count: int
-
-
-@dataclass(slots=True)
-class _Failure:
-    """The tasks from `first` on failed or were dropped; up to `last`, once the error was raised."""
-
-    error: Exception
-    first: int
-    last: int | None = None
-
-    def covers(self, number: int) -> bool:
-        return self.first <= number and (self.last is None or number <= self.last)
-
-
-class WorkerQueue:
+class WorkerQueue(HostQueue):
     """Work is done by a thread of its own, started at the first task. Native code runs without the
     interpreter's lock, so that the threads of several queues overlap."""
 
     def __init__(self, name: str, capacity: int = CAPACITY) -> None:
-        self.name = name
+        super().__init__(name)
         self.capacity = capacity
-        self.done = 0
-        self._last_put = 0
-        self._is_closed = False
-        self.renew()
+        self._renew()
         _queues.add(self)
 
-    def renew(self) -> None:
-        """As a new queue, but for the numbers: whatever was queued is gone, and so is the thread."""
-        self.done = self._last_put
-        self._lock = threading.Lock()
-        self._has_work = threading.Condition(self._lock)
-        self._has_progress = threading.Condition(self._lock)
-        self._work: deque[Union[_Work, _Wait]] = deque()
-        self._failure: _Failure | None = None
-        self._watchers = 0
-        self._is_asleep = False
-        self._thread: threading.Thread | None = None
-
-    def put(self, task: Task, label: str) -> None:
-        with self._lock:
-            if self._is_closed:
-                raise _closed(self.name)
-            self._raise_failure()
-            if self._last_put - self.done >= self.capacity:
-                self._watch(self._last_put)
-            self._last_put += 1
-            self._append(_Work(task, label))
-
-    def wait_for(self, other: Queue, count: int) -> None:
-        if other.done < count:
-            with self._lock:
-                self._append(_Wait(other, count))
-
-    def wait(self, count: int) -> None:
-        if self.done >= count and self._failure is None:
-            return
-        with self._lock:
-            self._watch(count)
-
-    def outcome(self, count: int) -> Exception | None:
-        with self._lock:
-            self._watch(count, is_host=False)
-            failure = self._failure
-            return failure.error if failure is not None and failure.covers(count) else None
-
-    def is_idle(self) -> bool:
-        return self.done >= self._last_put or self._is_stopped()
+    def flush(self, count: int) -> None:
+        if count - self.done > self.capacity:
+            self._reach(count)
 
     def end(self) -> None:
-        with self._lock:
-            self._is_closed = True
-            self._has_work.notify_all()
+        super().end()
+        self._entries.put(None)
 
     def close(self) -> None:
         self.end()
@@ -149,90 +196,75 @@ class WorkerQueue:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def _append(self, entry: _Work | _Wait) -> None:
-        self._work.append(entry)
+    def before_fork(self) -> None:
+        """Only the forking thread lives on in the child: what was submitted has to be over by then."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._outcome(self._run, self._last)
+
+    def after_fork(self) -> None:
+        """In the child, where the thread and whoever held a lock are gone."""
+        self.done = self._last
+        self._lock = threading.Lock()
+        self._renew()
+
+    def _renew(self) -> None:
+        self._entries: SimpleQueue[_Entry | None] = SimpleQueue()
+        self._progress = threading.Condition()
+        self._watchers = 0
+        self._thread: threading.Thread | None = None
+        self._is_over = False
+
+    def _add(self, entry: _Entry) -> None:
+        self._entries.put(entry)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+            self._thread = threading.Thread(target=self._work, name=self.name, daemon=True)
             self._thread.start()
-        elif self._is_asleep:
-            self._has_work.notify()
 
-    def _is_stopped(self) -> bool:
-        return self._failure is not None and self._failure.last is None
-
-    def _watch(self, count: int, is_host: bool = True) -> None:
-        """Block until `count` tasks are over or one failed; a signal, such as Ctrl-C, interrupts it."""
-        self._watchers += 1
-        try:
-            while self.done < count and not self._is_stopped():
-                if not self._has_progress.wait(_HEARTBEAT) and not self._is_alive():
-                    raise DeviceError(
-                        f"the worker of {self.name} is dead", fix="reinitialize the backend and link again"
-                    )
-        finally:
-            self._watchers -= 1
-        if is_host:
-            self._raise_failure()
-
-    def _is_alive(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
-
-    def _raise_failure(self) -> None:
-        """Raise what a task raised, once; whatever was queued behind it is dropped."""
-        failure = self._failure
-        if failure is None or failure.last is not None:
-            return
-        self._work.clear()
-        failure.last = self.done = self._last_put
-        raise failure.error
-
-    def _run(self) -> None:
-        """The thread."""
-        while True:
-            with self._lock:
-                while not self._work or self._is_stopped():
-                    if self._is_closed:
-                        return
-                    self._is_asleep = True
-                    self._has_work.wait()
-                    self._is_asleep = False
-                entry = self._work.popleft()
-            error = _perform(entry, self.name)
-            with self._lock:
-                if error is not None:
-                    self._failure = _Failure(error, self.done + 1)
-                elif isinstance(entry, _Work):
-                    self.done += 1
-                if self._watchers and (error is not None or isinstance(entry, _Work)):
-                    self._has_progress.notify_all()
-            del entry
-
-
-def _perform(entry: _Work | _Wait, name: str) -> Exception | None:
-    match entry:
-        case _Wait(queue=queue, count=count):
-            return queue.outcome(count)
-        case _Work(task=task, label=label):
+    def _reach(self, count: int) -> None:
+        with self._progress:
+            self._watchers += 1
             try:
-                task()
-            except Exception as error:
-                return _located(error, name, label)
-            return None
+                while self.done < count and not self._is_over:
+                    self._progress.wait()
+            finally:
+                self._watchers -= 1
+        if self.done < count:
+            raise DeviceError(
+                f"the worker of {self.name} is dead", fix="reinitialize the backend and link again"
+            )
+
+    def _work(self) -> None:
+        """The thread."""
+        try:
+            while (entry := self._entries.get()) is not None:
+                self._perform(entry)
+                del entry
+                if self._watchers:
+                    self._notify()
+        finally:
+            self._is_over = True
+            self._notify()
+
+    def _notify(self) -> None:
+        with self._progress:
+            self._progress.notify_all()
 
 
-def _located(error: Exception, name: str, label: str) -> Exception:
+def _located(error: BaseException, name: str, label: str) -> BaseException:
     """The error with the names of the stream and of the work."""
     where = f"on {name}, in {label!r}"
-    if isinstance(error, UserError):
-        error.details = (*error.details, where)
-        return error
-    found = DeviceError(f"{type(error).__name__}: {error}", details=(where,))
-    found.__cause__ = error
-    return found
-
-
-def _closed(name: str) -> DeviceError:
-    return DeviceError(f"{name} is closed", fix="get a device anew after reinitialize()")
+    match error:
+        case UserError():
+            error.details = (*error.details, where)
+            return error
+        case CompilerBug():
+            return error
+        case Exception():
+            found = DeviceError(f"{type(error).__name__}: {error}", details=(where,))
+            found.__cause__ = error
+            return found
+        case _:
+            return error
 
 
 # For what ends all threads: a fork, of which the child has none of them, and the interpreter's end.
@@ -244,5 +276,8 @@ def _for_all(act: Callable[[WorkerQueue], None]) -> None:
         act(queue)
 
 
-os.register_at_fork(after_in_child=lambda: _for_all(WorkerQueue.renew))
+os.register_at_fork(
+    before=lambda: _for_all(WorkerQueue.before_fork),
+    after_in_child=lambda: _for_all(WorkerQueue.after_fork),
+)
 atexit.register(_for_all, WorkerQueue.close)

@@ -25,23 +25,25 @@ from .memory import Location, Pool
 __all__ = ["Buffer", "Event", "Events", "Stream"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Event:
-    """A point in a stream's work: after its task `number`."""
+    """A point in a stream's work: after task `number` of its queue. Never changed."""
 
-    stream: Stream
-    number: int
-    clock: Mapping[Stream, int]
+    __slots__ = ("clock", "number", "queue")
+
+    def __init__(self, queue: Queue, number: int, clock: Mapping[Queue, int]) -> None:
+        self.queue = queue
+        self.number = number
+        self.clock = clock
 
     def is_done(self) -> bool:
-        return self.stream.queue.done >= self.number
+        return self.queue.done >= self.number
 
     def sync(self) -> None:
         """Block until the work before the event is over. Raises what a task of the stream raised."""
-        self.stream.queue.wait(self.number)
+        self.queue.wait(self.number)
 
     def __repr__(self) -> str:
-        return f"Event({self.stream.name}, {self.number})"
+        return f"Event({self.queue.name}, {self.number})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Buffer:
         self.nbytes = nbytes
         self.address = pool.memory.address + offset
         self.writer: Event | None = None
-        self.readers: dict[Stream, Event] = {}
+        self.readers: dict[Queue, Event] = {}
         self.is_filled = False
 
     @property
@@ -89,7 +91,7 @@ class Buffer:
         return f"Buffer(pool {self.location.pool} + {self.offset}, {self.nbytes} bytes)"
 
 
-_NOTHING: Mapping[Stream, int] = MappingProxyType({})
+_NOTHING: Mapping[Queue, int] = MappingProxyType({})
 
 # A transfer touches buffers of two devices, maybe of two drivers: one lock for all keeps every buffer's
 # writer and readers as if work were submitted by one thread.
@@ -113,7 +115,7 @@ class Stream:
         self.number = number
         self.queue = queue
         self.submitted = 0
-        self._clock: Mapping[Stream, int] = _NOTHING
+        self._clock: Mapping[Queue, int] = _NOTHING
         self._awaited: list[Event] = []
         weakref.finalize(self, queue.end).atexit = False
 
@@ -122,30 +124,34 @@ class Stream:
     ) -> Event:
         """Add a task that reads and writes these buffers. Blocks only while the queue is full. Raises what
         an earlier task of the stream raised."""
+        queue = self.queue
         with _submitting:
             needed = self._needed(reads, writes)
             for event in needed:
-                self.queue.wait_for(event.stream.queue, event.number)
-            self.queue.put(task, label)
+                queue.wait_for(event.queue, event.number)
+            queue.put(task, label)
             self.submitted += 1
-            self._awaited.clear()
-            self._learn(needed)
-            event = Event(self, self.submitted, self._clock)
+            if needed:
+                self._learn(needed)
+            if self._awaited:
+                self._awaited.clear()
+            event = Event(queue, self.submitted, self._clock)
             for buffer in reads:
-                buffer.readers[self] = event
+                buffer.readers[queue] = event
             for buffer in writes:
                 buffer.writer = event
                 buffer.readers.clear()
                 buffer.is_filled = True
-            return event
+        queue.flush(event.number)
+        return event
 
     def record(self) -> Event:
         """The event of everything submitted so far, and of what that is to wait for. Raises what `submit`
         raises."""
         with _submitting:
-            if self._awaited:
-                return self.submit(_nothing, "event")
-            return Event(self, self.submitted, self._clock)
+            if not self._awaited:
+                return Event(self.queue, self.submitted, self._clock)
+        return self.submit(_nothing, "event")
 
     def wait_for(self, event: Event | Events) -> None:
         """Work submitted from now on starts after the event."""
@@ -164,36 +170,35 @@ class Stream:
 
     def _needed(self, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> Collection[Event]:
         """The fewest events, each of which must be waited for."""
-        latest: dict[Stream, Event] = {}
-
-        def need(event: Event) -> None:
-            known = latest.get(event.stream)
-            if not self._knows(event) and (known is None or known.number < event.number):
-                latest[event.stream] = event
-
-        for event in self._awaited:
-            need(event)
+        queue = self.queue
+        events = self._awaited[:]
         for buffer in (*reads, *writes):
-            if buffer.writer is not None:
-                need(buffer.writer)
+            writer = buffer.writer
+            if writer is not None and writer.queue is not queue:
+                events.append(writer)
         for buffer in writes:
-            for event in buffer.readers.values():
-                need(event)
+            events.extend(reader for reader in buffer.readers.values() if reader.queue is not queue)
+        return self._fewest(events) if events else ()
+
+    def _fewest(self, events: Sequence[Event]) -> Collection[Event]:
+        latest: dict[Queue, Event] = {}
+        for event in events:
+            known = latest.get(event.queue)
+            if not self._knows(event) and (known is None or known.number < event.number):
+                latest[event.queue] = event
         if len(latest) < 2:
             return latest.values()
         return [event for event in latest.values() if not _implied(event, latest.values())]
 
     def _knows(self, event: Event) -> bool:
-        return event.stream is self or self._clock.get(event.stream, 0) >= event.number
+        return event.queue is self.queue or self._clock.get(event.queue, 0) >= event.number
 
     def _learn(self, events: Collection[Event]) -> None:
-        if not events:
-            return
         clock = dict(self._clock)
         for event in events:
-            for stream, number in (*event.clock.items(), (event.stream, event.number)):
-                if stream is not self:
-                    clock[stream] = max(number, clock.get(stream, 0))
+            for queue, number in (*event.clock.items(), (event.queue, event.number)):
+                if queue is not self.queue:
+                    clock[queue] = max(number, clock.get(queue, 0))
         self._clock = MappingProxyType(clock)
 
     def __repr__(self) -> str:
@@ -205,4 +210,4 @@ def _nothing() -> None:
 
 
 def _implied(event: Event, others: Iterable[Event]) -> bool:
-    return any(other.clock.get(event.stream, 0) >= event.number for other in others if other is not event)
+    return any(other.clock.get(event.queue, 0) >= event.number for other in others if other is not event)
