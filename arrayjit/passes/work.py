@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
 
 from ..ir.dtype import I64
 from ..ir.expr import Apply, Const, Expr, Gather, Index, Load, dtype_of
@@ -59,13 +60,12 @@ def work(body: Sequence[Stmt], own: Collection[Symbol], ranges: Ranges, vector: 
 
 def as_expression(work: Work) -> Expr:
     """The polynomial as an int64, rounded up."""
-    total: Expr = Const(0, I64)
+    terms: list[Expr] = []
     for factors, amount in work.items():
-        term: Expr = Const(math.ceil(amount), I64)
-        for factor in factors:
-            term = Apply(OPS["multiply"], (term, Index(factor)), I64)
-        total = Apply(OPS["add"], (total, term), I64)
-    return total
+        if amount:
+            numbers = (Const(math.ceil(amount), I64), *map(Index, factors))
+            terms.append(reduce(lambda left, right: Apply(OPS["multiply"], (left, right), I64), numbers))
+    return reduce(lambda left, right: Apply(OPS["add"], (left, right), I64), terms)
 
 
 def _trips(loop: For, own: Collection[Symbol], ranges: Ranges) -> Affine:

@@ -17,6 +17,7 @@ import pytest
 from programs import CAPS
 
 from arrayjit.ir.assign import ArrayParam, Computation, IndexParam
+from arrayjit.ir.code import Caps
 from arrayjit.ir.index import Symbol
 from arrayjit.ir.interp import KernelRaise, run, run_computation
 from arrayjit.ir.loops import Kernel
@@ -27,6 +28,9 @@ from arrayjit.ir.verify import verify_computation, verify_kernel
 from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
 
 PASSES = {row.name: row.run for row in (*ON_ASSIGNMENTS, LOWERING, *ON_LOOPS)}
+
+MACHINES = {"threads": Caps(threads=4, thread_work=64)}
+"""The passes whose cases need other hardware."""
 
 REORDERS_SUMS = {"vectorise", "cascade"}
 """Passes that add floats in another (documented) order: equal up to rounding."""
@@ -78,7 +82,7 @@ def outcome(program: Computation | Kernel) -> list[np.ndarray | str]:
 )
 def test_case(step: str, before: str, after: str) -> None:
     program = parse(before)
-    result = PASSES[step](program, CAPS)
+    result = PASSES[step](program, MACHINES.get(step, CAPS))
     (verify_kernel if isinstance(result, Kernel) else verify_computation)(result)
     assert printed(result) == printed(parse(after))
     for expected, actual in zip(outcome(program), outcome(result), strict=True):
