@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from types import EllipsisType
-from typing import Any, Union
+from typing import Any, NoReturn, Union
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ..errors import DTypeError, IndexOutOfRange, LinkError, ShapeError
+from ..errors import DTypeError, IndexOutOfRange, LinkError, ShapeError, UnsupportedError
 from ..ir.dtype import F64, DType, from_numpy
 from ..ir.index import Affine, Symbol, SymbolKind
 from ..ir.tensor import Tensor
@@ -149,6 +149,13 @@ class Node:
 
     def __getitem__(self, key: Any) -> Cell:
         return Cell(self, _key(self.name, len(self.shape), key))
+
+    def __setitem__(self, key: Any, value: object) -> NoReturn:
+        raise UnsupportedError(
+            f"a cell of {self.name} is no place to write to",
+            loc=here(),
+            fix="make a statement: assign(cell, value), accumulate('add', cell, value)",
+        )
 
     def __repr__(self) -> str:
         dtype = self._forced or self._specified

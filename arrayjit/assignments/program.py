@@ -11,6 +11,7 @@ it was last given.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -74,7 +75,7 @@ def program(
     first, such as sums that start from zeroed memory.
     """
     whole = sequence(*statements)
-    name = name or name_of(whole)
+    name = re.sub(r"\W", "_", name) or name_of(whole)
     if not name:
         raise InvalidProgram(
             "the program has no name",

@@ -48,14 +48,18 @@ class Value(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         rows = _ROWS.get(ufunc.__name__)
+        if "out" in options:
+            raise UnsupportedError(
+                "a cell is no place to write to",
+                loc=here(),
+                fix=f"make a statement: accumulate({ufunc.__name__!r}, cell, value)",
+            )
         if rows is None or method != "__call__" or options:
             what = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             raise UnsupportedError(
-                f"np.{what} is no operation on single cells"
-                if not options
-                else f"np.{what} takes no options here",
+                f"np.{what}{' with options' if options else ''} is no operation on single cells",
                 loc=here(),
-                fix="use an elementwise function; sums and products over an axis are `reduce`",
+                fix="use an elementwise function; sums over an axis are reduce('add', y[i], x[i, j])",
             )
         results = tuple(Call(row, tuple(map(as_value, inputs))) for row in rows)
         return results if len(results) > 1 else results[0]

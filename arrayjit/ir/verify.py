@@ -118,6 +118,9 @@ class _Rules:
             match param:
                 case ArrayParam(tensor=tensor):
                     rules.require(tensor not in access, f"{tensor} is a parameter twice")
+                    rules.require(
+                        tensor.wish is None, f"{tensor} is a parameter, and somebody wishes it were not"
+                    )
                     rules.merge(param, buffers)
                     access[tensor] = param.access
                 case IndexParam(symbol=symbol):
