@@ -1,6 +1,8 @@
 """arrayjit compiles NumPy programs: decorate a function with `jit` and it runs as native code."""
 
 from .api import JitFunction, jit, spec, use
+from .array import asarray, donate, from_dlpack
+from .eager import Array
 from .errors import (
     BackendUnavailable,
     CompilerBug,
@@ -27,6 +29,7 @@ from .tracer.loops.ranges import explicit_range as range
 __version__ = "0.1.0"
 
 __all__ = [
+    "Array",
     "BackendUnavailable",
     "Compiled",
     "CompilerBug",
@@ -48,7 +51,10 @@ __all__ = [
     "UnknownTarget",
     "UnsupportedError",
     "UserError",
+    "asarray",
     "cond",
+    "donate",
+    "from_dlpack",
     "jit",
     "range",
     "spec",

@@ -6,9 +6,7 @@ import functools
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
 from types import MethodType, TracebackType
 from typing import Any, Generic, TypeVar, overload
@@ -16,8 +14,11 @@ from typing import Any, Generic, TypeVar, overload
 import numpy as np
 from typing_extensions import ParamSpec
 
+from .backends import backend, target_in_use, use
 from .compile import build
 from .errors import CompilerBug, UnknownTarget, UserError
+from .placed import DeviceMismatch, Placed, device_among
+from .runtime.device import Device
 from .settings import Settings, default_target
 from .stages import Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
@@ -35,7 +36,6 @@ R = TypeVar("R")
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _REMEMBERED_MISSES = 100
 _KEPT_VARIANTS = 1000
-_used_target: ContextVar[str | None] = ContextVar("arrayjit_target", default=None)
 
 
 class JitFunction(Generic[P, R]):
@@ -59,7 +59,7 @@ class JitFunction(Generic[P, R]):
         self._static = static_arguments(function, static_argnames)
         self._unchecked = unchecked
         self._owns_target = _has_parameter(function, "target")
-        self._variants: dict[tuple[str, Key], tuple[Variant, Description]] = {}
+        self._variants: dict[tuple[str, Key], tuple[Variant | Placed, Description]] = {}
         self._baked: dict[Key, tuple[Fact, ...]] = {}
         self._lock = RLock()
         self._hits = self._misses = self._compiles = 0
@@ -101,6 +101,8 @@ class JitFunction(Generic[P, R]):
             return call_inline(self._function, args, kwargs)
         try:
             signature, leaves = key_of(args, kwargs, self._static)
+            if target is not None:
+                _require_target(leaves, target)
             chosen = self._chosen(target)
             key = self._with_baked(signature, leaves)
             entry = self._variants.get((chosen, key))
@@ -116,7 +118,11 @@ class JitFunction(Generic[P, R]):
     def _lower(self, target: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
         try:
             key, given = key_of(args, kwargs, self._static)
-            traced, built = self._built(self._chosen(target), args, kwargs)
+            if target is not None:
+                _require_target(given, target)
+            chosen = self._chosen(target)
+            device = _device_of(given, chosen)
+            traced, built = self._built(chosen if device is None else device.driver.name, args, kwargs)
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
 
@@ -128,11 +134,11 @@ class JitFunction(Generic[P, R]):
                 else None
             )
 
-        return Lowered(traced, built, leaves_of)
+        return Lowered(traced, built, leaves_of, device)
 
     def _chosen(self, target: str | None) -> str:
         """The target of a call: the call's, else the context's, else the decorator's, else the setting's."""
-        chosen = target or _used_target.get() or self._target or default_target()
+        chosen = target or target_in_use() or self._target or default_target()
         if not isinstance(chosen, str):
             raise UnknownTarget(f"a target is named by a string, not by {chosen!r}", loc=user_location())
         return chosen
@@ -149,7 +155,7 @@ class JitFunction(Generic[P, R]):
         leaves: Sequence[Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-    ) -> Variant:
+    ) -> Variant | Placed:
         """Compile for a signature, once even when several threads ask for it."""
         with self._lock:
             key = self._with_baked(signature, leaves)
@@ -159,7 +165,9 @@ class JitFunction(Generic[P, R]):
                 return entry[0]
             self._misses += 1
             start = time.perf_counter()
-            variant = Variant(*self._built(target, args, kwargs))
+            device = _device_of(leaves, target)
+            traced, build = self._built(target if device is None else device.driver.name, args, kwargs)
+            variant = Variant(traced, build) if device is None else Placed(traced, build, device)
             self._compiles += 1
             self._bake(signature, variant.traced.baked)
             key = self._with_baked(signature, leaves)
@@ -255,14 +263,23 @@ def spec(shape: int | Sequence[int], dtype: Any = np.float64) -> Spec:
     return Spec(extents, np.dtype(dtype))
 
 
-@contextmanager
-def use(*, target: str) -> Iterator[None]:
-    """Within the block, jitted functions run on `target` unless the call names another."""
-    token = _used_target.set(target)
-    try:
-        yield
-    finally:
-        _used_target.reset(token)
+def _device_of(leaves: Sequence[Any], target: str) -> Device | None:
+    """The device that a call runs on with results that stay there; None for a call on NumPy's memory."""
+    device = device_among(leaves)
+    if device is not None:
+        return device
+    first = backend(target).get_device(0)
+    return None if first.driver.is_host else first
+
+
+def _require_target(leaves: Sequence[Any], target: str) -> None:
+    """Raise where a call names another target than that of its Arrays."""
+    device = device_among(leaves)
+    if device is not None and device.driver.name != target:
+        raise DeviceMismatch(
+            f"the call is for target {target!r}, and the arguments are on {device.name}",
+            fix=f"leave target= out, or bring them there: x.to({target!r})",
+        )
 
 
 def _has_parameter(function: Callable[..., Any], name: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -15,7 +17,7 @@ from .runtime.device import Device, Machine
 from .runtime.driver import Driver
 from .targets.target import Target
 
-__all__ = ["BACKENDS", "Backend", "backend", "fresh_backend"]
+__all__ = ["BACKENDS", "Backend", "backend", "device_named", "fresh_backend", "target_in_use", "use"]
 
 # name: (the emitter's class, the driver's class). Both are made with the name.
 BACKENDS: dict[str, tuple[str, str]] = {
@@ -80,6 +82,33 @@ def fresh_backend(name: str, *, memory_limit: int | None = None, **options: int)
     except TypeError as error:
         raise UnknownTarget(f"target {name!r} takes no {', '.join(options)}: {error}") from error
     return Backend(name.lower(), emitter(name.lower()), machine)
+
+
+def device_named(name: str) -> Device:
+    """A device of the process's own: "llvm" is the first of that target, "llvm:1" the second. Raises what
+    `backend` and `get_device` raise."""
+    target, _, ordinal = name.partition(":")
+    if not ordinal.isdigit() and ordinal:
+        raise UnknownTarget(f"unknown device {name!r}", fix=f"write {target!r} or '{target}:0'")
+    return backend(target).get_device(int(ordinal or 0))
+
+
+_in_use: ContextVar[str | None] = ContextVar("arrayjit_target", default=None)
+
+
+@contextmanager
+def use(*, target: str) -> Iterator[None]:
+    """Within the block, jitted functions run on `target` unless the call names another."""
+    token = _in_use.set(target)
+    try:
+        yield
+    finally:
+        _in_use.reset(token)
+
+
+def target_in_use() -> str | None:
+    """The target that `use` names here."""
+    return _in_use.get()
 
 
 def _known(name: str) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 from .compile import Build
 from .errors import UserError
 from .ir.assign import ArrayParam
+from .placed import Placed
+from .runtime.device import Device
 from .runtime.host import addresses_of
 from .runtime.procedure import Procedure
 from .tracer.calls.binding import Binding
@@ -50,7 +52,7 @@ class Variant:
 class Compiled:
     """Native code for one signature. Calling it with arguments of another signature is an error."""
 
-    variant: Variant
+    variant: Variant | Placed
     leaves_of: Callable[[tuple[Any, ...], Mapping[str, Any]], Sequence[Any] | None]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -76,6 +78,7 @@ class Lowered:
     traced: Traced
     build: Build
     leaves_of: Callable[[tuple[Any, ...], Mapping[str, Any]], Sequence[Any] | None]
+    device: Device | None = None
 
     def as_text(self, stage: str = "optimized") -> str:
         """The text of a stage: `"assignments"` (as traced), `"loops"` (right after lowering),
@@ -90,7 +93,11 @@ class Lowered:
         return "\n".join((*self.traced.notes, *passes))
 
     def compile(self) -> Compiled:
-        return Compiled(Variant(self.traced, self.build), self.leaves_of)
+        device = self.device
+        variant = (
+            Variant(self.traced, self.build) if device is None else Placed(self.traced, self.build, device)
+        )
+        return Compiled(variant, self.leaves_of)
 
 
 class CompiledForOther(UserError, TypeError):

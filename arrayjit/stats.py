@@ -11,6 +11,7 @@ import numpy as np
 from .errors import Location
 from .tracer.calls.parameters import positional_names
 from .tracer.calls.signature import PYTHON_SCALARS, Spec, StaticArguments, is_leaf
+from .tracer.record.resident import Resident
 from .tracer.record.retrace import Argument, Fact, Positive, Reason, Remainder
 from .tracer.record.tree import flatten, paths
 
@@ -90,6 +91,8 @@ def _changes(old: Description, new: Description) -> list[str]:
 
 
 def _described(leaf: Any) -> str:
+    if isinstance(leaf, Resident):
+        return f"{_described(leaf.layout)} on {leaf.place}"
     if isinstance(leaf, Spec):
         return f"{leaf.dtype}{list(leaf.shape)}"
     if isinstance(leaf, np.ndarray):

@@ -19,7 +19,8 @@ FLOORS = (
     {"errors", "settings"},
     {"ir"},
     {"tracer", "assignments", "passes", "targets", "runtime"},
-    {"backends", "compile", "devices", "stages", "stats", "api", "parallel", "__init__", "demo", "__main__"},
+    {"backends", "compile", "devices", "stages", "stats", "array", "placed", "api", "eager", "parallel"}
+    | {"__init__", "demo", "__main__"},
 )
 BLIND_FLOOR = 2
 STOREYS = {"tracer": ("record", "values", "indices", "loops", "functions", "names", "calls")}

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import BackendUnavailable, DeviceError, OutOfMemory
 from ..ir.code import Code
 from ..ir.tensor import Tensor
-from .driver import Driver
+from .driver import Driver, Memory
 from .memory import Pool, Purpose
 from .merge import MergeBuffers
 from .procedure import Procedure, Workspaces
@@ -115,6 +115,13 @@ class Device:
     def alloc_buffer(self, nbytes: int, purpose: Purpose, *, zeroed: bool = True) -> Buffer:
         """A buffer in a slab of its own."""
         return Buffer(self.alloc_pool(nbytes, purpose, zeroed=zeroed), 0, nbytes)
+
+    def borrow(self, memory: Memory, nbytes: int) -> Buffer:
+        """A buffer in memory that is not the device's to count or to free, on a driver of the host."""
+        self.check_alive()
+        with self._lock:
+            number = next(self._pool_numbers)
+        return Buffer(Pool(self.device_id, number, memory, nbytes, Purpose.ARRAY, lambda *_: None), 0, nbytes)
 
     def constant(self, tensor: Tensor, array: np.ndarray) -> Buffer:
         """The device's one buffer of a constant tensor, for as long as any context has it."""

@@ -7,7 +7,7 @@ Computation) and what each leaf of its result is made of (an `Output`). Plain da
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from operator import itemgetter
@@ -33,6 +33,11 @@ __all__ = [
     "SizedOutput",
     "Source",
     "ViewOutput",
+    "array_at",
+    "giver",
+    "maker",
+    "view_of",
+    "written_original",
 ]
 
 
@@ -167,10 +172,10 @@ class Binding:
     def __init__(self, sources: Sequence[Source], outputs: Sequence[Output]) -> None:
         self._sources = sources
         self._meets_hidden = any(isinstance(source, CapturedSource) for source in sources)
-        self._makers = [_maker(source) for source in sources]
-        originals = [(param, _written_original(source)) for param, source in enumerate(sources)]
+        self._makers = [maker(source) for source in sources]
+        originals = [(param, written_original(source)) for param, source in enumerate(sources)]
         self._copied = [(param, original) for param, original in originals if original is not None]
-        self._givers = [_giver(output, sources) for output in outputs]
+        self._givers = [giver(output, sources) for output in outputs]
 
     def arrays(self, leaves: Leaves) -> list[np.ndarray]:
         """The array for each parameter: the user's own memory wherever code can use it."""
@@ -192,7 +197,7 @@ class Binding:
         return results
 
 
-def _maker(source: Source) -> Finder:
+def maker(source: Source) -> Finder:
     """What gives the array of a parameter."""
     match source:
         case ScalarSource(leaf=leaf, label=label, dtype=dtype):
@@ -235,7 +240,7 @@ def _original(source: Source) -> Finder | None:
             return None
 
 
-def _written_original(source: Source) -> Finder | None:
+def written_original(source: Source) -> Finder | None:
     match source:
         case ArgumentSource(written=True) | OverlapSource(written=True) | CapturedSource(written=True):
             return _original(source)
@@ -243,7 +248,7 @@ def _written_original(source: Source) -> Finder | None:
             return None
 
 
-def _giver(output: Output, sources: Sequence[Source]) -> Giver:
+def giver(output: Output, sources: Sequence[Source]) -> Giver:
     """What gives a leaf of the result, from the leaves of the call, the arrays and the results before."""
     match output:
         case ArgumentOutput(leaf=leaf):
@@ -263,8 +268,8 @@ def _giver(output: Output, sources: Sequence[Source]) -> Giver:
         case ViewOutput(param=param):
             original = _original(sources[param])
             if original is None:
-                return lambda leaves, arrays, results: _view_of(output, arrays[param])
-            return lambda leaves, arrays, results: _view_of(output, original(leaves))
+                return lambda leaves, arrays, results: view_of(output, arrays[param])
+            return lambda leaves, arrays, results: view_of(output, original(leaves))
 
 
 def _scalar_array(value: Any, label: str, dtype: np.dtype[Any]) -> np.ndarray:
@@ -278,22 +283,37 @@ def _scalar_array(value: Any, label: str, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 class _Memory:
-    """Memory of an array's, described by NumPy's array interface; keeps the array alive."""
+    """Memory, described by NumPy's array interface; keeps its owner alive."""
 
-    def __init__(self, owner: np.ndarray, address: int, size: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, owner: object, interface: Mapping[str, Any]) -> None:
         self.owner = owner
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (address, False),
-            "shape": (size,),
-            "typestr": dtype.str,
-        }
+        self.__array_interface__ = interface
+
+
+def array_at(
+    address: int,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    strides: tuple[int, ...] | None = None,
+    *,
+    owner: object = None,
+    writeable: bool = True,
+) -> np.ndarray:
+    """The array whose first element is at an address. It keeps its owner alive."""
+    interface = {
+        "version": 3,
+        "data": (address, not writeable),
+        "shape": shape,
+        "strides": strides,
+        "typestr": dtype.str,
+    }
+    return np.asarray(_Memory(owner, interface))
 
 
 def _flat_memory(source: OverlapSource, leaves: Sequence[Any]) -> np.ndarray:
     leaf: np.ndarray = leaves[source.leaf]
     address = leaf.__array_interface__["data"][0] - source.offset
-    return np.asarray(_Memory(leaf, address, source.size, source.dtype))
+    return array_at(address, (source.size,), source.dtype, owner=leaf)
 
 
 def _refuse_hidden_overlap(sources: Sequence[Source], leaves: Sequence[Any]) -> None:
@@ -323,7 +343,7 @@ def _sized(output: SizedOutput, arrays: Arrays) -> np.ndarray:
     return sized
 
 
-def _view_of(output: ViewOutput, array: np.ndarray) -> np.ndarray:
+def view_of(output: ViewOutput, array: np.ndarray) -> np.ndarray:
     if output.shape is None:
         whole: np.ndarray = array.view()
         return whole

@@ -15,6 +15,7 @@ from ...ir.dtype import DType, from_numpy
 from ...ir.index import Affine, Symbol, affine
 from ...ir.tensor import Tensor
 from ..record.foreign import needs_copy
+from ..record.resident import layout_of
 from ..record.retrace import Argument, Fact, Positive, Remainder
 from ..record.trace import Trace, tensor_like, user_location
 from ..record.tree import Opened, Static, Structure, flatten, paths, seen_through, statics, unflatten
@@ -54,7 +55,7 @@ class Arguments:
             is_static = name in static.names if position >= len(args) else position in static.positions
             leaves, structure = ([], Static(value)) if is_static else flatten(value, is_leaf)
             self._structures.append(structure)
-            self._leaves += leaves
+            self._leaves += map(layout_of, leaves)
             self._labels += paths(structure, name)
             for constant in statics(structure):
                 trace.watch(constant)

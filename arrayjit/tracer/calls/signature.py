@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import StaticArgumentError
+from ..record.resident import Resident, layout_of
 from ..record.state import state_of
 from ..record.tree import contents
 
@@ -66,7 +67,7 @@ class Overlap:
 def is_leaf(value: Any) -> bool:
     """Whether a value of an argument varies from call to call: an array or a number."""
     kind = type(value)
-    return kind in PYTHON_SCALARS or issubclass(kind, (np.ndarray, np.generic, Spec))
+    return kind in PYTHON_SCALARS or issubclass(kind, (np.ndarray, np.generic, Spec, Resident))
 
 
 def key_of(args: Sequence[Any], kwargs: Mapping[str, Any], static: StaticArguments) -> tuple[Key, list[Any]]:
@@ -121,6 +122,11 @@ def _add_other(value: Any, kind: type, key: list[Any], leaves: list[Any]) -> int
         key += (kind, value.dtype, value.shape, value.flags.num & _LAYOUT, value.strides)
         leaves.append(value)
         return 1
+    if issubclass(kind, Resident):
+        layout = value.layout
+        key += (value.place, layout.dtype, layout.shape, layout.flags.num & _LAYOUT, layout.strides)
+        leaves.append(value)
+        return 1
     inner = contents(value)
     if inner is None:
         _add_static(value, key, f"an argument of type {kind.__name__}")
@@ -143,7 +149,8 @@ def _add_static(value: Any, key: list[Any], name: str) -> None:
 
 def overlaps(leaves: Sequence[Any]) -> tuple[Overlap, ...]:
     """The groups of arrays that share memory, an array passed twice included."""
-    arrays = [(n, leaf) for n, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray) and leaf.size]
+    layouts = enumerate(map(layout_of, leaves))
+    arrays = [(n, layout) for n, layout in layouts if isinstance(layout, np.ndarray) and layout.size]
     groups: list[list[tuple[int, np.ndarray]]] = []
     for entry in arrays:
         apart: list[list[tuple[int, np.ndarray]]] = []

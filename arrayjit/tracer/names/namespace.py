@@ -37,6 +37,7 @@ from ..functions.mapping import Vectorized
 from ..loops.ranges import BUILTINS
 from ..record.guards import ABSENT, NameGuard, content
 from ..record.registry import CREATION
+from ..record.resident import Resident
 from ..record.state import has_state, state_of
 from ..record.trace import Trace
 from ..record.tree import Opened
@@ -165,6 +166,8 @@ class Namespace:
         way = self._ways.get(type(value))
         if way is not None:
             return way(value)
+        if isinstance(value, Resident):
+            return as_operand(value, self._trace)
         if value is np.ndarray:
             return NdarrayView
         if value is itertools.product:

@@ -24,6 +24,7 @@ from ...ir.expr import Apply, Cast, Const, Expr, constant, dtype_of
 from ...ir.index import Affine, Extent, Symbol, affine
 from ...ir.ops import OPS, Op
 from ...ir.resolve import resolve
+from ..record.resident import Resident
 from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View
 from .array import SymbolicArray, describe
@@ -75,6 +76,13 @@ def as_operand(value: Any, trace: Trace | None = None) -> Operand:
         return _stacked(value, trace)
     if isinstance(value, (bool, int, float)):
         return next(kind(value) for kind in (bool, int, float) if isinstance(value, kind))
+    if isinstance(value, Resident):
+        raise UnsupportedError(
+            "the function meets an Array by another way than its arguments",
+            loc=user_location(),
+            details=(f"{value.layout.dtype} array of shape {value.layout.shape}, on {value.place}",),
+            fix="pass it as an argument",
+        )
     raise DTypeError(
         f"a {type(value).__name__} cannot take part in array arithmetic",
         loc=user_location(),

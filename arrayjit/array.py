@@ -1,0 +1,478 @@
+"""The user's array: a NumPy array that lives in a device's memory.
+
+    a = arrayjit.asarray(x, device="llvm")
+    b = np.sqrt(a) + a[::-1]            # runs on the device, compiled, in the background
+    b.numpy()                           # waits
+
+Views are made here, of the layout alone. Whatever computes is compiled: see `eager`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from .backends import device_named, target_in_use
+from .errors import DeviceError, DTypeError, UserError
+from .ir.dtype import from_numpy
+from .runtime.device import Device
+from .runtime.memory import Purpose
+from .runtime.stream import Buffer
+from .settings import default_target
+from .tracer.calls.binding import array_at
+from .tracer.record.foreign import needs_copy
+from .tracer.record.resident import Resident
+
+__all__ = ["Array", "DeletedArray", "Storage", "asarray", "donate", "from_dlpack"]
+
+
+class DeletedArray(UserError, RuntimeError):
+    """An Array that was deleted or donated."""
+
+
+class Values:
+    """What memory holds: once `are_computed`, what it should."""
+
+    __slots__ = ("are_computed",)
+
+    def __init__(self) -> None:
+        self.are_computed = True
+
+    def require(self) -> None:
+        """Raises DeviceError where the call that should have computed them was stopped by an error."""
+        if not self.are_computed:
+            raise DeviceError(
+                "an array has no values: the call that should have computed them, or one before it, was stopped",
+                fix="mend the error that was raised, and call again",
+            )
+
+
+class Storage:
+    """Memory of a device that Arrays show, each all or part of it; `gone` says why there is none any more.
+    With `is_donated` the next call may write its result there."""
+
+    __slots__ = ("_buffer", "device", "gone", "is_donated", "values")
+
+    def __init__(self, device: Device, buffer: Buffer, values: Values | None = None) -> None:
+        self.device = device
+        self.is_donated = False
+        self.values = values or Values()
+        self.gone = ""
+        self._buffer: Buffer | None = buffer
+
+    @staticmethod
+    def new(device: Device, nbytes: int) -> Storage:
+        """Memory with any contents."""
+        return Storage(device, device.alloc_buffer(nbytes, Purpose.ARRAY, zeroed=False))
+
+    @staticmethod
+    def borrowed(device: Device, array: np.ndarray) -> Storage:
+        """The memory of a NumPy array, on a device whose memory is the host's."""
+        low, high = bounds(array)
+        return Storage(device, device.borrow(_Borrowed(low, array), high - low))
+
+    @property
+    def buffer(self) -> Buffer:
+        """Raises DeletedArray or DeviceError where there is none any more."""
+        self.device.check_alive()
+        if self._buffer is None:
+            raise DeletedArray(f"the array was {self.gone}", fix="use a copy made before: x.copy()")
+        return self._buffer
+
+    def wait(self) -> None:
+        """Block until nothing that was submitted uses the memory. Raises what work on it raised."""
+        buffer = self.buffer
+        if isinstance(buffer.pool.memory, _Borrowed):
+            # Other buffers may stand for the same memory.
+            self.device.await_()
+        buffer.sync()
+        self.values.require()
+
+    def donated(self) -> Storage:
+        """The same memory for somebody else: what shows this is unusable."""
+        taken = Storage(self.device, self.buffer, self.values)
+        self.drop("donated")
+        return taken
+
+    def drop(self, why: str) -> None:
+        """Give the memory back, once nothing that was submitted uses it."""
+        self.gone = why
+        self._buffer = None
+
+
+class _Borrowed:
+    """Memory of an array that NumPy made."""
+
+    def __init__(self, address: int, owner: np.ndarray) -> None:
+        self.address = address
+        self.owner = owner
+
+
+class Array(NDArrayOperatorsMixin, Resident):
+    """An array in the memory of a device. `arrayjit.asarray` makes it from NumPy's.
+
+    It has ndarray's operators, methods and indexing; they run compiled, on the device, and give Arrays. What
+    is a NumPy scalar in NumPy is a read-only Array of shape ().
+    """
+
+    __slots__ = ("__weakref__", "_exported", "storage")
+
+    evaluate: ClassVar[Callable[[Any, tuple[Any, ...], Mapping[str, Any]], Any]]
+    """Call a function compiled. `eager` sets it: it needs the compiler, whose calls make Arrays."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The methods of ndarray that `eager` adds."""
+
+    def __init__(self, storage: Storage, layout: np.ndarray) -> None:
+        self.storage = storage
+        self.layout = layout
+        self._exported: Buffer | None = None
+
+    @property
+    def place(self) -> tuple[Device, bool]:
+        storage = self.storage
+        storage.buffer  # noqa: B018
+        return storage.device, storage.is_donated
+
+    @property
+    def device(self) -> Device:
+        """The device that has the array's memory."""
+        return self.storage.device
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.layout.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.layout.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
+        return self.layout.strides
+
+    @property
+    def ndim(self) -> int:
+        return self.layout.ndim
+
+    @property
+    def size(self) -> int:
+        return self.layout.size
+
+    @property
+    def itemsize(self) -> int:
+        return self.layout.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.layout.nbytes
+
+    @property
+    def T(self) -> Array:  # noqa: N802
+        """The view with the axes reversed."""
+        return self._view(self.layout.T)
+
+    @property
+    def mT(self) -> Array:  # noqa: N802
+        """The view with the last two axes exchanged."""
+        return self._view(self.layout.mT)
+
+    def block_until_ready(self) -> Array:
+        """Wait for all work on the array's memory. Raises what that work raised."""
+        self.storage.wait()
+        return self
+
+    def numpy(self) -> np.ndarray:
+        """The values, once they are there: on devices of the host the memory itself, elsewhere a copy."""
+        self.block_until_ready()
+        layout, buffer = self.layout, self.storage.buffer
+        start = address_of(layout)
+        if self.device.driver.is_host:
+            return array_at(
+                start,
+                layout.shape,
+                layout.dtype,
+                layout.strides,
+                owner=buffer,
+                writeable=layout.flags.writeable,
+            )
+        low, high = bounds(layout)
+        host = np.empty(high - low, np.uint8)
+        read(self.device, buffer, low, host)
+        values: np.ndarray = np.ndarray(layout.shape, layout.dtype, host, start - low, layout.strides)
+        return values
+
+    def to(self, device: Device | str) -> Array:
+        """The array on another device: a copy in C's order; itself if it is there."""
+        target = as_device(device)
+        if target is self.device:
+            return self
+        whole = self if self.layout.flags.c_contiguous else self.copy()
+        origin, nbytes = whole.storage.buffer, whole.nbytes
+        storage = Storage.new(target, nbytes)
+        buffer, source = storage.buffer, self.device.driver
+        start = address_of(whole.layout) - origin.address + origin.offset
+
+        def task() -> None:
+            target.driver.copy(buffer.pool.memory, buffer.offset, source, origin.pool.memory, start, nbytes)
+
+        label = f"copy from {self.device.name}"
+        target.stream.submit(task, label, (origin,), (buffer,))
+        return Array(storage, array_at(buffer.address, whole.shape, whole.dtype))
+
+    def copy(self, order: str = "C") -> Array:
+        """A copy on the same device."""
+        copied: Array = Array.evaluate(np.copy, (self,), {"order": order})
+        return copied
+
+    def delete(self) -> None:
+        """Give the memory back once the work on it is over; neither this array nor its views can be used."""
+        self.storage.drop("deleted")
+
+    def item(self, *index: Any) -> Any:
+        """One element as a Python number."""
+        return self.numpy().item(*index)
+
+    def tolist(self) -> Any:
+        """The elements as Python numbers, in nested lists."""
+        return self.numpy().tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The elements' bytes."""
+        return self.numpy().tobytes(order)
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = _parts(key)
+        if not _is_basic(parts):
+            return Array.evaluate(_selected, (self, _traceable(parts)), {})
+        view = self._view(self.layout[(*parts, ...) if Ellipsis not in parts else parts])
+        return view if view.ndim or Ellipsis in parts else _as_scalar(view.copy())
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        parts = _parts(key)
+        if isinstance(value, (list, tuple)):
+            value = np.asarray(value, self.dtype if not value else None)
+        if _is_basic(parts):
+            part = self._view(self.layout[(*parts, ...) if Ellipsis not in parts else parts])
+            Array.evaluate(_fill, (part, value), {})
+        else:
+            Array.evaluate(_write, (self, _traceable(parts), value), {})
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        outs = kwargs.get("out")
+        if outs is not None and len(outs) == 1:
+            kwargs["out"] = outs[0]
+        function = ufunc if method == "__call__" else getattr(ufunc, method)
+        return Array.evaluate(function, inputs, kwargs)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return Array.evaluate(function, args, kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False and not self.device.driver.is_host:
+            raise ValueError(f"an array on {self.device.name} cannot be a NumPy array without a copy")
+        return np.array(self.numpy(), dtype, copy=copy)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        if not self.device.driver.is_host:
+            raise AttributeError(f"an array on {self.device.name} is not in the host's memory")
+        self.block_until_ready()
+        # Who asks keeps this array alive, not the buffer.
+        self._exported = self.storage.buffer
+        return self.layout.__array_interface__
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if not self.device.driver.is_host:
+            raise BufferError(f"an array on {self.device.name} is not in the host's memory")
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        if not self.device.driver.is_host:
+            raise BufferError(f"an array on {self.device.name} is not in the host's memory")
+        return 1, 0
+
+    def __len__(self) -> int:
+        return len(self.layout)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[position] for position in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __int__(self) -> int:
+        return int(self.numpy())
+
+    def __float__(self) -> float:
+        return float(self.numpy())
+
+    def __complex__(self) -> complex:
+        return complex(self.numpy())
+
+    def __index__(self) -> int:
+        return operator.index(self.numpy())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.numpy()[()], spec)
+
+    def __str__(self) -> str:
+        return str(self.numpy())
+
+    def __repr__(self) -> str:
+        place = f", device={self.device.name!r})"
+        if self.storage.gone:
+            return f"Array({self.storage.gone}, shape={self.shape}, dtype={self.dtype}{place}"
+        return f"A{np.array_repr(self.numpy())[1:-1]}{place}"
+
+    def __copy__(self) -> Array:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        """On paper an array is its values; it comes back on the default device."""
+        return asarray, (np.array(self.numpy()),)
+
+    def _view(self, layout: np.ndarray) -> Array:
+        return Array(self.storage, layout)
+
+
+def as_device(device: Device | str | None) -> Device:
+    """A device by its name, "llvm" or "llvm:0"; None is the first of the target in use."""
+    if isinstance(device, Device):
+        return device
+    return device_named(device or target_in_use() or default_target())
+
+
+def asarray(x: Any, dtype: Any = None, device: Device | str | None = None, copy: bool | None = None) -> Array:
+    """An Array with the values of `x`, on the device that it is on, or else on the default target's first.
+
+    As in NumPy, memory is shared where it can be, unless `copy` is true: with an Array that is there already,
+    and on devices of the host with a NumPy array. With `copy=False` ValueError is raised where it can't.
+    """
+    if isinstance(x, Array):
+        target = x.device if device is None else as_device(device)
+        wanted = x.dtype if dtype is None else np.dtype(dtype)
+        if x.dtype == wanted and target is x.device:
+            return x.copy() if copy else x
+        _require_copy(copy)
+        return x.to(target) if x.dtype == wanted else x.astype(wanted).to(target)
+    target = as_device(device)
+    host = np.asarray(x, dtype)
+    if not host.dtype.isnative:
+        raise DTypeError(
+            f"{host.dtype} numbers are not in the machine's byte order",
+            fix="convert them: x.astype(x.dtype.newbyteorder('='))",
+        )
+    from_numpy(host.dtype)
+    is_shared = target.driver.is_host and not copy and not needs_copy(host)
+    if not is_shared or (host.base is not x and host is not x):
+        _require_copy(copy)
+    if is_shared:
+        return Array(Storage.borrowed(target, host), host.view())
+    storage = Storage.new(target, host.nbytes)
+    target.upload(storage.buffer, np.ascontiguousarray(host)).sync()
+    return Array(storage, array_at(storage.buffer.address, host.shape, host.dtype))
+
+
+def from_dlpack(x: Any, device: Device | str | None = None) -> Array:
+    """An Array that shares the memory of a CPU array of any library; on a device with memory of its own a
+    copy."""
+    return asarray(np.from_dlpack(x), device=device)
+
+
+def donate(x: Array) -> Array:
+    """The array for one call, which may write a result into its memory: `x` and its views are unusable from
+    now on, and what is returned is so after the call."""
+    if not isinstance(x, Array):
+        raise TypeError(f"donate takes an Array, not {type(x).__name__}")
+    storage = x.storage.donated()
+    storage.is_donated = True
+    return Array(storage, x.layout)
+
+
+def read(device: Device, buffer: Buffer, start: int, host: np.ndarray) -> None:
+    """Copy from an address in a buffer into a C-ordered host array, and wait."""
+    memory, offset = buffer.pool.memory, start - buffer.address + buffer.offset
+    device.stream.submit(
+        lambda: device.driver.download(memory, offset, host), "download", reads=(buffer,)
+    ).sync()
+
+
+def _require_copy(copy: bool | None) -> None:
+    if copy is False:
+        raise ValueError("the values cannot be had without a copy")
+
+
+def address_of(layout: np.ndarray) -> int:
+    """Where the first element is."""
+    address: int = layout.__array_interface__["data"][0]
+    return address
+
+
+def bounds(layout: np.ndarray) -> tuple[int, int]:
+    """The addresses of the lowest byte, and after the highest."""
+    if layout.size == 0:
+        return address_of(layout), address_of(layout)
+    low, high = np.lib.array_utils.byte_bounds(layout)
+    return int(low), int(high)
+
+
+def _as_scalar(array: Array) -> Array:
+    """What is a NumPy scalar in NumPy: an array that cannot be written."""
+    array.layout.flags.writeable = False
+    return array
+
+
+def _parts(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _is_basic(parts: tuple[Any, ...]) -> bool:
+    """Whether the key selects a view."""
+    return all(
+        part is None or part is Ellipsis or isinstance(part, (slice, np.integer)) or type(part) is int
+        for part in parts
+    )
+
+
+def _traceable(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The key as nested tuples, which the numbers of slices are arguments of."""
+    return tuple(
+        (part.start, part.stop, part.step)
+        if isinstance(part, slice)
+        else np.asarray(part)
+        if isinstance(part, list)
+        else part
+        for part in parts
+    )
+
+
+def _key(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple([slice(*part) if isinstance(part, tuple) else part for part in parts])
+
+
+def _selected(array: Any, parts: tuple[Any, ...]) -> Any:
+    return array[_key(parts)]
+
+
+def _write(array: Any, parts: tuple[Any, ...], value: Any) -> None:
+    array[_key(parts)] = value
+
+
+def _fill(array: Any, value: Any) -> None:
+    array[...] = value

@@ -1,0 +1,244 @@
+"""A traced function linked on a device: calls with arrays that live there, whose results stay there.
+
+A call is submitted to the device's stream with what it reads and writes, and returns at once. It waits for
+its end only where it works on NumPy arrays, which are read and written by the time that it returns, and where
+its results are known only then: Python numbers, and arrays of sizes that it computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .array import Array, Storage, address_of, bounds
+from .compile import Build
+from .errors import UserError
+from .runtime.device import Device
+from .tracer.calls.binding import (
+    ArgumentOutput,
+    ArgumentSource,
+    CapturedSource,
+    Counted,
+    FreshSource,
+    Output,
+    OverlapSource,
+    RepeatedOutput,
+    ScalarOutput,
+    ScalarSource,
+    SizedOutput,
+    Source,
+    ViewOutput,
+    array_at,
+    giver,
+    maker,
+    view_of,
+    written_original,
+)
+from .tracer.calls.function import Traced
+from .tracer.record.guards import guards_hold
+from .tracer.record.resident import layout_of
+from .tracer.record.tree import unflatten
+
+__all__ = ["DeviceMismatch", "Placed", "device_among"]
+
+
+class DeviceMismatch(UserError, ValueError):
+    """Arrays of several devices in one call, or of another device than the one that was asked for."""
+
+
+def device_among(leaves: Sequence[Any]) -> Device | None:
+    """The device of the Arrays in a call. Raises DeviceMismatch where there are several."""
+    devices = {leaf.device: None for leaf in leaves if isinstance(leaf, Array)}
+    if len(devices) > 1:
+        raise DeviceMismatch(
+            f"the arguments are on several devices: {', '.join(device.name for device in devices)}",
+            fix="bring them to one, x.to(y.device)",
+        )
+    return next(iter(devices), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """A parameter in a call: `layout` is where code finds it. Memory of the device has its `storage`; a NumPy
+    array of the user's is `host`."""
+
+    layout: np.ndarray
+    storage: Storage | None
+    host: np.ndarray | None = None
+
+    def shown(self, layout: np.ndarray) -> Array:
+        """An Array of the operand's memory."""
+        assert self.storage is not None
+        return Array(self.storage, layout)
+
+    def number(self) -> Any:
+        """The value as a Python number, once it is there."""
+        return self.layout.item() if self.storage is None else self.shown(self.layout).item()
+
+    def seen(self) -> np.ndarray:
+        """The operand as the host has it."""
+        return self.layout if self.host is None else self.host
+
+
+Finder = Callable[[Sequence[Any], Sequence[Any]], _Operand]
+Giver = Callable[[Sequence[Any], Sequence[_Operand], Sequence[Any]], Any]
+
+
+class Placed:
+    """The whole of a warm call on a device, as `Variant` is of one on NumPy's arrays."""
+
+    __slots__ = ("_device", "_finders", "_givers", "_guards", "_procedure", "build", "traced")
+
+    def __init__(self, traced: Traced, build: Build, device: Device) -> None:
+        self.traced = traced
+        self.build = build
+        self._device = device
+        self._procedure = device.load(build.code)
+        self._guards = traced.guards
+        self._finders = [self._finder(source) for source in traced.sources]
+        self._givers = [_giver(output, traced.sources) for output in traced.outputs]
+
+    def is_valid(self) -> bool:
+        """Whether the names outside the function that the trace baked in are bound as they were."""
+        return not self._guards or guards_hold(self._guards)
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        """Run on the leaves of a call's arguments. What was donated is gone, even if it raises."""
+        layouts = [layout_of(leaf) for leaf in leaves]
+        storages = [_storage_of(leaf) for leaf in leaves]
+        operands = [find(layouts, storages) for find in self._finders]
+        self._run(operands, [storage for storage in storages if storage is not None], leaves)
+        results: list[Any] = []
+        for give in self._givers:
+            results.append(give(leaves, operands, results))
+        return unflatten(self.traced.results, results)
+
+    def _run(self, operands: Sequence[_Operand], given: Sequence[Storage], leaves: Sequence[Any]) -> None:
+        pairs = list(zip(operands, self.traced.sources, strict=True))
+        users = [(operand, source) for operand, source in pairs if operand.host is not None]
+        made = [o.storage.values for o, source in pairs if o.storage and isinstance(source, FreshSource)]
+        needed = [storage.values for storage in given]
+        reads = [storage.buffer for storage in given]
+        writes = [operand.storage.buffer for operand, source in pairs if operand.storage and _writes(source)]
+        pointers = [address_of(operand.layout) for operand in operands]
+        procedure = self._procedure
+        for values in made:
+            values.are_computed = False
+
+        def task(_kept: object = (operands, reads, writes)) -> None:
+            for values in needed:
+                values.require()
+            procedure.launch(pointers)
+            for values in made:
+                values.are_computed = True
+
+        try:
+            event = self._device.stream.submit(task, procedure.name, reads, writes)
+            if users:
+                event.sync()
+        finally:
+            for operand, source in users:
+                if _writes(source):
+                    self._bring_back(operand, written_original(source), leaves)
+
+    def _bring_back(self, operand: _Operand, original: Callable[..., Any] | None, leaves: Any) -> None:
+        """Give a NumPy array what was written into what stood for it."""
+        assert operand.host is not None
+        if operand.storage is not None:
+            operand.host[...] = operand.shown(operand.layout).numpy()
+        if original is not None:
+            original(leaves)[...] = operand.host
+
+    def _finder(self, source: Source) -> Finder:
+        """What gives the operand of a parameter, from the leaves' layouts and storages."""
+        match source:
+            case FreshSource(shape=shape, dtype=dtype):
+                nbytes = prod(shape) * dtype.itemsize
+                return lambda layouts, storages: self._made(nbytes, shape, dtype)
+            case ScalarSource():
+                number = maker(source)
+                return lambda layouts, storages: replace(self._from_host(number(layouts)), host=None)
+            case CapturedSource():
+                captured = maker(source)
+                return lambda layouts, storages: self._from_host(captured(layouts))
+            case ArgumentSource(leaf=leaf) | OverlapSource(leaf=leaf):
+                find = maker(source)
+                return lambda layouts, storages: (
+                    self._from_host(find(layouts))
+                    if storages[leaf] is None
+                    else _Operand(find(layouts), storages[leaf])
+                )
+
+    def _made(self, nbytes: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Operand:
+        storage = Storage.new(self._device, nbytes)
+        return _Operand(array_at(storage.buffer.address, shape, dtype), storage)
+
+    def _from_host(self, host: np.ndarray) -> _Operand:
+        """A NumPy array where code can use it: itself, or its memory uploaded as it is."""
+        device = self._device
+        if device.driver.is_host:
+            return _Operand(host, None, host)
+        low, high = bounds(host)
+        storage = Storage.new(device, high - low)
+        device.upload(storage.buffer, array_at(low, (high - low,), np.dtype(np.uint8), owner=host))
+        start = storage.buffer.address + address_of(host) - low
+        return _Operand(array_at(start, host.shape, host.dtype, host.strides), storage, host)
+
+
+def _giver(output: Output, sources: Sequence[Source]) -> Giver:
+    """What gives a leaf of the result. What shows a NumPy array's memory is a NumPy array."""
+    match output:
+        case ScalarOutput(param=param, python=True):
+            return lambda leaves, operands, results: operands[param].number()
+        case ScalarOutput(param=param):
+            return lambda leaves, operands, results: operands[param].shown(_read_only(operands[param].layout))
+        case SizedOutput(param=param, extents=extents):
+            return lambda leaves, operands, results: operands[param].shown(
+                operands[param].layout[tuple(_counted(extents, operands))]
+            )
+        case ViewOutput(param=param, shape=None) if isinstance(source := sources[param], FreshSource):
+            axes = [source.order.index(axis) for axis in range(len(source.order))]
+            return lambda leaves, operands, results: operands[param].shown(
+                operands[param].layout.transpose(axes)
+            )
+        case ViewOutput(param=param):
+            given = giver(output, sources)
+            return lambda leaves, operands, results: (
+                operands[param].shown(view_of(output, operands[param].layout))
+                if operands[param].host is None
+                else given(leaves, [operand.seen() for operand in operands], results)
+            )
+        case ArgumentOutput() | RepeatedOutput():
+            plain = giver(output, sources)
+            return lambda leaves, operands, results: plain(leaves, (), results)
+
+
+def _counted(extents: Sequence[int | Counted], operands: Sequence[_Operand]) -> Iterator[slice]:
+    for extent in extents:
+        yield slice(operands[extent.param].number() if isinstance(extent, Counted) else extent)
+
+
+def _storage_of(leaf: Any) -> Storage | None:
+    """The memory of an Array; what was donated now belongs to the call."""
+    if not isinstance(leaf, Array):
+        return None
+    return leaf.storage.donated() if leaf.storage.is_donated else leaf.storage
+
+
+def _writes(source: Source) -> bool:
+    match source:
+        case FreshSource():
+            return True
+        case ScalarSource():
+            return False
+        case _:
+            return source.written
+
+
+def _read_only(layout: np.ndarray) -> np.ndarray:
+    layout.flags.writeable = False
+    return layout
