@@ -46,7 +46,7 @@ class Values:
         """Raises DeviceError where the call that should have computed them was stopped by an error."""
         if not self.are_computed:
             raise DeviceError(
-                "an array has no values: the call that should have computed them, or one before it, was stopped",
+                "an array has no values: the call that computes them, or one before it, was stopped",
                 fix="mend the error that was raised, and call again",
             )
 
