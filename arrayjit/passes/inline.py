@@ -253,7 +253,7 @@ class _Inlining:
                     yield replace(
                         statement, body=tuple(self.remaining(inner)), orelse=tuple(self.remaining(other))
                     )
-                case Assign(into=into) if into in self.inlined and not self.readers[into]:
+                case Assign(into=into) if into in self.inlined and not self.readers.get(into):
                     pass
                 case _:
                     yield statement

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from corpus import computation, kernel
 from work import calls_in
@@ -13,7 +15,7 @@ from arrayjit.ir.expr import Apply, Const, Load, Local, Variable
 from arrayjit.ir.index import Affine, Symbol, SymbolKind
 from arrayjit.ir.loops import Bind, Define, Fill, For, Kernel, LoopKind, Store, Update
 from arrayjit.ir.ops import op
-from arrayjit.ir.tensor import Tensor
+from arrayjit.ir.tensor import Tensor, Wish
 from arrayjit.ir.verify import verify_computation, verify_kernel
 
 HEAD = "def f(x: read[f32, 8], y: write[f32, 8], m: read[bool, 8], k: read[i64, 8]):\n"
@@ -278,6 +280,12 @@ MERGED = Tensor.of("merged", (8,), F32)
 )
 def test_a_merge_buffer_holds_the_values_of_one_tensor(params: tuple[ArrayParam, ...], message: str) -> None:
     assert message in refusal(Kernel("f", params, ()))
+
+
+def test_nobody_wishes_a_parameter_to_be_virtual() -> None:
+    wished = replace(X, wish=Wish("virtual"))
+    program = Kernel("f", (ArrayParam(wished, "read"),), ())
+    assert "x: f32[8] is a parameter, and somebody wishes it were not" in refusal(program)
 
 
 def test_a_merge_buffer_is_not_written() -> None:

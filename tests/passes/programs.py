@@ -56,7 +56,7 @@ class View:
         )
 
     @property
-    def T(self) -> View:  # noqa: N802
+    def T(self) -> View:
         return View(self.program, self.tensor, self.shape[::-1], lambda p: self.index(p[::-1]))
 
     def __getitem__(self, key: slice | int | Symbol | tuple) -> View:
