@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from functools import reduce
 
 from ..ir.dtype import I64
 from ..ir.expr import Apply, Const, Expr, Gather, Index, Load, dtype_of
@@ -60,12 +59,19 @@ def work(body: Sequence[Stmt], own: Collection[Symbol], ranges: Ranges, vector: 
 
 def as_expression(work: Work) -> Expr:
     """The polynomial as an int64, rounded up."""
-    terms: list[Expr] = []
-    for factors, amount in work.items():
-        if amount:
-            numbers = (Const(math.ceil(amount), I64), *map(Index, factors))
-            terms.append(reduce(lambda left, right: Apply(OPS["multiply"], (left, right), I64), numbers))
-    return reduce(lambda left, right: Apply(OPS["add"], (left, right), I64), terms)
+    terms = [
+        _combined("multiply", (Const(math.ceil(amount), I64), *map(Index, factors)))
+        for factors, amount in work.items()
+        if amount
+    ]
+    return _combined("add", terms)
+
+
+def _combined(name: str, numbers: Sequence[Expr]) -> Expr:
+    total, *others = numbers
+    for number in others:
+        total = Apply(OPS[name], (total, number), I64)
+    return total
 
 
 def _trips(loop: For, own: Collection[Symbol], ranges: Ranges) -> Affine:

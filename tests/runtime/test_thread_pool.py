@@ -1,0 +1,268 @@
+"""A pool runs every iteration of a loop once, in chunks of whole grains, on threads that nobody notices."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import pytest
+
+from arrayjit.runtime.threads import ThreadPool
+
+NOTE = """
+declare i32 @usleep(i32)
+define void @note(ptr %context, i64 %first, i64 %last, ptr %scratch) {
+  %n = atomicrmw add ptr %context, i64 1 monotonic
+  %chunk = getelementptr { i64, i64, i64, ptr }, ptr %context, i64 %n
+  %f1 = getelementptr i8, ptr %chunk, i64 16
+  %f2 = getelementptr i8, ptr %chunk, i64 24
+  %f3 = getelementptr i8, ptr %chunk, i64 32
+  store i64 %first, ptr %f1
+  store i64 %last, ptr %f2
+  store ptr %scratch, ptr %f3
+  %where = getelementptr i8, ptr %context, i64 8
+  %pause = load i64, ptr %where
+  %micros = trunc i64 %pause to i32
+  %r = call i32 @usleep(i32 %micros)
+  ret void
+}
+"""
+"""The loop's function: the context is a number of chunks, how long each takes in microseconds, then of each
+chunk (after 16 bytes of the next one's) its first and last iteration and its scratch memory."""
+
+RUN = ctypes.CFUNCTYPE(
+    None, *(ctypes.c_void_p,) * 3, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
+)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    first: int
+    last: int
+    scratch: int
+
+
+def loaded():
+    """The engine that keeps the function, and its address."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(NOTE), machine)
+    engine.finalize_object()
+    return engine, engine.get_function_address("note")
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return loaded()
+
+
+@pytest.fixture
+def note(engine):
+    return engine[1]
+
+
+@pytest.fixture
+def pool():
+    pool = ThreadPool(3)
+    yield pool
+    pool.close()
+
+
+def run(pool, note, trips, grain, own=0, scratch=0, micros=0):
+    """The chunks of one loop, in the order in which they were claimed."""
+    context = (ctypes.c_int64 * (2 + 4 * (trips // grain + 2)))(0, micros)
+    function = RUN(ctypes.c_void_p.from_address(pool.address).value)
+    function(pool.address, note, ctypes.addressof(context), trips, grain, own, scratch)
+    chunks = [Chunk(*context[2 + 4 * n : 5 + 4 * n]) for n in range(context[0])]
+    return sorted(chunks, key=lambda chunk: chunk.first)
+
+
+def threads_of_this_process():
+    return len(os.listdir("/proc/self/task"))
+
+
+@pytest.mark.parametrize("threads", [2, 3, 5])
+@pytest.mark.parametrize("trips", [2, 3, 63, 64, 65, 1000])
+@pytest.mark.parametrize("grain", [1, 2, 16, 64])
+def test_every_iteration_belongs_to_one_chunk_of_whole_grains(note, threads, trips, grain):
+    pool = ThreadPool(threads)
+    chunks = run(pool, note, trips, grain)
+    pool.close()
+    assert [chunk.first for chunk in chunks] == [0, *(chunk.last for chunk in chunks[:-1])]
+    assert chunks[-1].last == trips
+    assert all(chunk.first % grain == 0 and chunk.last > chunk.first for chunk in chunks)
+
+
+def test_the_chunks_of_a_loop_are_always_the_same(pool, note):
+    first = [chunk.first for chunk in run(pool, note, 1000, 7)]
+    assert all([chunk.first for chunk in run(pool, note, 1000, 7)] == first for _ in range(50))
+
+
+def test_threads_help(pool, note):
+    own = ctypes.create_string_buffer(64)
+    address = ctypes.addressof(own)
+    helped = 0
+    for _ in range(100):
+        helped = max(helped, len({c.scratch for c in run(pool, note, 12, 1, address, 64, micros=2000)}))
+        if helped == 3:
+            break
+    assert helped == 3
+
+
+def test_scratch_memory_is_each_thread_s_own_and_begins_on_a_cache_line(pool, note):
+    own = ctypes.create_string_buffer(4096)
+    address = ctypes.addressof(own)
+    found = set()
+    for size in (64, 4096, 128):
+        for _ in range(5):
+            found = {c.scratch for c in run(pool, note, 12, 1, address, size, micros=500)} - {address}
+            starts = sorted(found)
+            assert all(start % 64 == 0 for start in starts)
+            assert all(b - a >= size for a, b in pairwise(starts))
+
+
+def test_without_memory_for_the_threads_the_caller_does_all(pool, note):
+    assert run(pool, note, 12, 1, own=64, scratch=2**61) == [Chunk(0, 12, 64)]
+    assert len(run(pool, note, 12, 1)) > 1
+
+
+def test_a_loop_while_another_call_has_the_pool_runs_on_its_own_thread(pool, note):
+    chunks = []
+
+    def call():
+        chunks.append(run(pool, note, 12, 1, micros=20_000))
+
+    callers = [threading.Thread(target=call) for _ in range(2)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert sorted(map(len, chunks)) == [1, 12]
+    assert len(run(pool, note, 12, 1)) == 12
+
+
+def test_many_calls_at_once(pool, note):
+    def work(failed):
+        for trips in range(2, 300):
+            if sum(chunk.last - chunk.first for chunk in run(pool, note, trips, 1)) != trips:
+                failed.append(trips)
+
+    failed = []
+    callers = [threading.Thread(target=work, args=(failed,)) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert failed == []
+
+
+def test_one_thread_needs_no_pool():
+    assert ThreadPool(1).address == 0
+
+
+def test_threads_begin_with_the_first_loop_and_end_with_the_pool(note):
+    before = threads_of_this_process()
+    pool = ThreadPool(4)
+    assert threads_of_this_process() == before
+    run(pool, note, 12, 1)
+    assert threads_of_this_process() == before + 3
+    pool.close()
+    assert threads_of_this_process() == before
+    assert pool.address == 0
+    pool.close()
+
+
+def test_a_pool_that_was_never_used_closes():
+    ThreadPool(4).close()
+
+
+def test_sleeping_threads_end_too(note):
+    pool = ThreadPool(3)
+    run(pool, note, 12, 1)
+    before = threads_of_this_process()
+    threading.Event().wait(0.1)
+    pool.close()
+    assert threads_of_this_process() == before - 2
+
+
+def test_sleeping_threads_wake(pool, note):
+    for _ in range(5):
+        threading.Event().wait(0.02)
+        assert sum(chunk.last - chunk.first for chunk in run(pool, note, 100, 1)) == 100
+
+
+def test_signals_are_for_other_threads(note):
+    before = set(os.listdir("/proc/self/task"))
+    pool = ThreadPool(2)
+    run(pool, note, 12, 1)
+    (worker,) = set(os.listdir("/proc/self/task")) - before
+    status = Path("/proc/self/task", worker, "status").read_text()
+    blocked = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigBlk"))
+    pool.close()
+    assert blocked & 0b10  # SIGINT
+
+
+CHILD = """
+import ctypes, os, sys
+sys.path[:0] = {path!r}
+from test_thread_pool import ThreadPool, loaded, run, threads_of_this_process
+
+engine, address = loaded()
+pool = ThreadPool(3)
+run(pool, address, 12, 1)
+{rest}
+"""
+
+
+def script(rest):
+    """What a process of its own prints that has a pool with threads."""
+    text = CHILD.format(path=[str(Path(__file__).parent), *sys.path], rest=rest)
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_a_forked_child_makes_threads_of_its_own():
+    printed = script("""
+child = os.fork()
+if child == 0:
+    print(threads_of_this_process(), flush=True)
+    covered = sum(chunk.last - chunk.first for chunk in run(pool, address, 100, 1))
+    print(covered, threads_of_this_process(), flush=True)
+    pool.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print(sum(chunk.last - chunk.first for chunk in run(pool, address, 100, 1)))
+""")
+    assert printed == ["1", "100", "3", "100"]
+
+
+@pytest.mark.parametrize("rest", ["", "import time; time.sleep(0.1)", "del pool", "os._exit(0)"])
+def test_the_interpreter_ends_whatever_the_threads_do(rest):
+    assert script(rest) == []
+
+
+def test_a_child_may_be_forked_in_the_middle_of_a_loop():
+    printed = script("""
+import threading
+slow = threading.Thread(target=run, args=(pool, address, 12, 1), kwargs={"micros": 50_000})
+slow.start()
+child = os.fork()
+if child == 0:
+    print(len(run(pool, address, 12, 1)), flush=True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+slow.join()
+print(len(run(pool, address, 12, 1)))
+""")
+    assert printed == ["12", "12"]
