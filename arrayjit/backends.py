@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,10 +12,11 @@ from importlib import import_module
 from threading import Lock
 from typing import Any
 
-from .errors import BackendUnavailable, UnknownTarget
+from .errors import BackendUnavailable, NumberError, UnknownTarget, UnsupportedError
 from .runtime.context import Context
 from .runtime.device import Device, Machine
 from .runtime.driver import Driver
+from .runtime.stream import Stream
 from .targets.target import Target
 
 __all__ = ["BACKENDS", "Backend", "backend", "device_named", "fresh_backend", "target_in_use", "use"]
@@ -47,9 +49,10 @@ class Backend:
         """The device, always the same object. Raises BackendUnavailable when there is none."""
         return self.machine.get_device(ordinal)
 
-    def init(self, device: Device | None = None) -> Context:
-        """A context without tensors, on the device's first stream."""
-        return Context(device or self.get_device())
+    def init(self, device: Device | None = None, stream: Stream | None = None) -> Context:
+        """A context without tensors, by default on the first device's first stream."""
+        device = device or self.get_device()
+        return Context(device, stream or device.stream)
 
     def static_properties(self) -> Mapping[str, Mapping[str, str | int]]:
         """What is known of all devices without running anything."""
@@ -74,14 +77,21 @@ def fresh_backend(name: str, *, memory_limit: int | None = None, **options: int)
     """A backend that shares nothing with any other.
 
     `memory_limit` bounds the bytes in use on each device. `options` are the driver's: `devices`, for "llvm",
-    is how many devices share the host's cores. Raises what `backend` raises.
+    is how many devices share the host's cores. Raises what `backend` raises, UnsupportedError for another
+    option, NumberError for a number that makes no sense.
     """
-    emitter, driver = _classes(_known(name))
-    try:
-        machine = Machine(lambda: driver(name.lower(), **options), memory_limit)
-    except TypeError as error:
-        raise UnknownTarget(f"target {name!r} takes no {', '.join(options)}: {error}") from error
-    return Backend(name.lower(), emitter(name.lower()), machine)
+    name = _known(name)
+    emitter, driver = _classes(name)
+    known = [option for option in inspect.signature(driver).parameters if option != "name"]
+    for option in options:
+        if option not in known:
+            raise UnsupportedError(
+                f"target {name!r} has no option {option!r}",
+                fix=f"give {', '.join(('memory_limit', *known))} only",
+            )
+    if memory_limit is not None and memory_limit < 0:
+        raise NumberError(f"target {name!r} cannot have {memory_limit} bytes", fix="give 0 or more")
+    return Backend(name, emitter(name), Machine(lambda: driver(name, **options), memory_limit))
 
 
 def device_named(name: str) -> Device:

@@ -7,13 +7,13 @@ the context it was linked into stays as it was. Siblings share the buffers of th
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
 
-from ..errors import DeviceError, LinkError
+from ..errors import DeviceError, LinkError, OutOfMemory
 from ..ir.assign import ArrayParam, IndexParam
 from ..ir.code import Code, Postponed
 from ..ir.index import Symbol
@@ -74,25 +74,26 @@ class Context:
 
         New buffers hold zeros unless the code fills them; those of `initial` hold the arrays, and so do those
         of `constants`, of which the device has one copy for all contexts. Raises LinkError when the code is
-        for another target or relies on a tensor that is not here, MergeMismatch when it reads a merge buffer
-        that will hold another tensor, OutOfMemory.
+        for another target, relies on a tensor that is not here or writes a constant, MergeMismatch when it
+        reads a merge buffer that will hold another tensor, OutOfMemory.
         """
         self.check_usable()
-        self._check_prior(code)
+        initial, constants = initial or {}, constants or {}
         arrays = [param for param in code.params if isinstance(param, ArrayParam)]
+        own = [param for param in arrays if param.access != "merge"]
+        self._check_prior(code, {*initial, *constants})
+        self._check_given(code.name, own, initial, constants)
         wanted = {param.slot: param.source or param.tensor for param in arrays if param.access == "merge"}
         check_merges(code.name, wanted, self.merges)
-        own = [param for param in arrays if param.access != "merge"]
         inputs = frozenset(param.tensor for param in own if param.access != "write")
         outputs = frozenset(param.tensor for param in own if param.access != "read")
         procedure = self.device.load(code.emit() if isinstance(code, Postponed) else code)
-        buffers, pools = self._allocate(own, initial or {}, constants or {})
-        number = self.ledger.enter(code.name)
-        context = self.child(buffers, pools, frontier=self.frontier.after(number, inputs, outputs))
+        buffers, pools = self._allocate(code.name, own, initial, constants)
+        entry = self.ledger.enter(code.name)
+        context = self.child(buffers, pools, frontier=self.frontier.after(entry, inputs, outputs))
         return Routine(
             context,
-            number,
-            code.name,
+            entry,
             _Launch(context, procedure, wanted),
             reads={
                 p.tensor: context.buffers[p.tensor]
@@ -119,11 +120,13 @@ class Context:
 
     def from_host(self, tensor: Tensor, array: np.ndarray) -> bool:
         """Schedule a copy of the array into the tensor's buffer; False when there is none here. The array
-        must not change until the stream has done it."""
+        must not change until the stream has done it. Raises LinkError for a constant."""
         self.check_usable()
         buffer = self.buffers.get(tensor)
         if buffer is None:
             return False
+        if buffer.is_constant:
+            raise self._is_constant(tensor)
         self.device.upload(buffer, np.ascontiguousarray(checked(tensor, array)), self.stream)
         return True
 
@@ -173,133 +176,171 @@ class Context:
 
     def finalize(self) -> None:
         """Give the memory back, after the work that uses it; this context cannot be used from then on. What
-        contexts that descend from it still need is given back with the last of them."""
+        contexts that descend from it still need is given back with the last of them. Raises what that work
+        raised, when it is done."""
         if self.life.is_over:
             return
-        try:
-            for buffer in self.buffers.values():
-                buffer.sync()
-        finally:
-            self.life.end()
+        failure: Exception | None = None
+        for event in {event for buffer in self.buffers.values() for event in buffer.events()}:
+            try:
+                event.sync()
+            except Exception as error:
+                failure = failure or error
+        self.life.end()
+        if failure is not None:
+            raise failure
 
     def check_usable(self) -> None:
         """Raises DeviceError once the context is finalized or its device closed."""
         if self.life.is_over:
-            raise DeviceError("the context was finalized", fix="link into a context that is in use")
+            raise DeviceError(
+                f"the context on {self.stream.name} was finalized", fix="link into a context that is in use"
+            )
         self.device.check_alive()
 
-    def _check_prior(self, code: Code | Postponed) -> None:
+    def _check_prior(self, code: Code | Postponed, given: Collection[Tensor]) -> None:
         if code.target != self.device.driver.name:
             raise LinkError(
                 f"code of {code.name!r} is for target {code.target!r}, the device is {self.device.name}",
                 fix=f"compile for {self.device.driver.name!r}, or link on a device of {code.target!r}",
             )
         for tensor in code.prior:
-            if tensor not in self.buffers:
+            if tensor not in self.buffers and tensor not in given:
                 raise LinkError(
-                    f"the context that {code.name!r} is linked into lacks {tensor.label}",
+                    f"{code.name!r} relies on {tensor.label}, which the context on {self.stream.name} lacks",
                     fix="link into the context of the routine that makes it, or init_from_host",
                 )
 
+    def _check_given(
+        self,
+        name: str,
+        params: Sequence[ArrayParam],
+        initial: Mapping[Tensor, np.ndarray],
+        constants: Mapping[Tensor, np.ndarray],
+    ) -> None:
+        """Initial values are of tensors that the code adds; constants are not written."""
+        added = {param.tensor for param in params if param.tensor not in self.buffers}
+        for tensor, array in (*initial.items(), *constants.items()):
+            if tensor not in added or (tensor in initial and tensor in constants):
+                raise LinkError(
+                    f"{name!r} cannot give {tensor.label} its values on {self.stream.name}",
+                    details=(f"it adds {', '.join(sorted(t.label for t in added)) or 'nothing'}",),
+                    fix="give values of tensors that the code adds, once; use from_host for others",
+                )
+            checked(tensor, array)
+        for param in params:
+            held = self.buffers.get(param.tensor)
+            is_constant = param.tensor in constants or (held is not None and held.is_constant)
+            if is_constant and param.access != "read":
+                raise self._is_constant(param.tensor)
+
+    def _is_constant(self, tensor: Tensor) -> LinkError:
+        return LinkError(
+            f"{tensor.label} is a constant of {self.device.name}, which cannot be written",
+            fix="give it as initial instead: then each context has its own",
+        )
+
     def _allocate(
         self,
+        name: str,
         params: Sequence[ArrayParam],
         initial: Mapping[Tensor, np.ndarray],
         constants: Mapping[Tensor, np.ndarray],
     ) -> tuple[dict[Tensor, Buffer], tuple[Pool, ...]]:
-        """Buffers for what the code adds: constants, and one or more slabs with all the rest."""
+        """Buffers for what the code adds, filled: constants, and slabs with all the rest."""
+        device = self.device
         added = [p for p in params if p.tensor not in self.buffers and _has_layout(p.tensor)]
-        buffers = {
-            param.tensor: self.device.constant(param.tensor, host_copy(param.tensor, constants[param.tensor]))
-            for param in added
-            if param.tensor in constants
-        }
         working = [param for param in added if param.tensor not in constants]
-        pools = []
-        for segment in plan([param.tensor.nbytes for param in working]):
-            pool = self.device.alloc_pool(segment.nbytes, Purpose.WORKING, zeroed=False)
-            pools.append(pool)
-            for param, offset in zip(working[segment.first :], segment.offsets, strict=False):
-                buffer = buffers[param.tensor] = Buffer(pool, offset, param.tensor.nbytes)
-                if param.tensor in initial:
-                    self.device.upload(buffer, host_copy(param.tensor, initial[param.tensor]), self.stream)
-                elif param.access != "write":
-                    self.device.driver.memset_zero(pool.memory, offset, buffer.nbytes)
-        return buffers, tuple(pools)
+        segments = plan([param.tensor.nbytes for param in working])
+        try:
+            buffers = {
+                p.tensor: device.constant(p.tensor, constants[p.tensor])
+                for p in added
+                if p.tensor in constants
+            }
+            pools = tuple(device.alloc_pool(each.nbytes, Purpose.WORKING, zeroed=False) for each in segments)
+        except OutOfMemory as error:
+            error.details = (*error.details, f"for {', '.join(p.tensor.label for p in added)} of {name!r}")
+            raise
+        places = [
+            (pool, offset) for pool, each in zip(pools, segments, strict=True) for offset in each.offsets
+        ]
+        for param, (pool, offset) in zip(working, places, strict=True):
+            buffer = buffers[param.tensor] = Buffer(pool, offset, param.tensor.nbytes)
+            if param.tensor in initial:
+                device.fill(buffer, initial[param.tensor])
+            elif param.access != "write":
+                device.driver.memset_zero(pool.memory, offset, buffer.nbytes)
+        return buffers, pools
 
 
 class _Launch:
-    """A procedure on a context's buffers."""
+    """A procedure on a context's buffers. What is queued refers to it, and so keeps the context's memory."""
 
     def __init__(self, context: Context, procedure: Procedure, merges: Mapping[int, Tensor]) -> None:
         self._context = context
+        self._stream = context.stream
         self._procedure = procedure
+        self._name = procedure.name
         self._merges = merges
-        params = procedure.params
-        self._symbols = tuple(param.symbol for param in params if isinstance(param, IndexParam))
-        arrays = [param for param in params if isinstance(param, ArrayParam)]
-        held = [None if param.access == "merge" else context.buffers.get(param.tensor) for param in arrays]
-        self._without = next(
-            (
-                p.tensor
-                for p, buffer in zip(arrays, held, strict=True)
-                if buffer is None and p.access != "merge"
-            ),
-            None,
-        )
-        pairs = [(p, buffer) for p, buffer in zip(arrays, held, strict=True) if buffer is not None]
-        self._reads = tuple(buffer for param, buffer in pairs if param.access == "read")
-        self._writes = tuple(buffer for param, buffer in pairs if param.access != "read")
+        self._symbols = tuple(p.symbol for p in procedure.params if isinstance(p, IndexParam))
+        arrays = [param for param in procedure.params if isinstance(param, ArrayParam)]
+        held = [None if p.access == "merge" else context.buffers.get(p.tensor) for p in arrays]
+        pairs = list(zip(arrays, held, strict=True))
+        self._without = [p.tensor for p, buffer in pairs if buffer is None and p.access != "merge"]
+        self._reads = tuple(b for p, b in pairs if b is not None and p.access == "read")
+        self._writes = tuple(b for p, b in pairs if b is not None and p.access != "read")
         self._addresses = tuple(0 if buffer is None else buffer.address for buffer in held)
         slots = list(merges)
         self._merge_places = tuple(
             (place, slots.index(param.slot)) for place, param in enumerate(arrays) if param.access == "merge"
         )
+        self._is_plain = not (self._symbols or merges or self._without)
 
     def __call__(self, bindings: Mapping[Symbol, int]) -> Event:
         """Submit a launch with what is bound and merged now."""
-        if self._without is not None:
+        if self._is_plain:
+            return self._stream.submit(self._launch, self._name, self._reads, self._writes)
+        if self._without:
             raise LinkError(
-                f"{self._procedure.name!r} has no buffer for {self._without}",
+                f"{self._name!r} has no buffer for {self._without[0]}",
                 details=("its layout or its extents are chosen by the caller",),
                 fix="use launch, with the address of an array",
             )
-        name = self._procedure.name
-        numbers = tuple(bound_number(name, bindings, symbol) for symbol in self._symbols)
-        addresses, reads = self._addresses, self._reads
-        held: tuple[Held, ...] = ()
-        if self._merges:
-            held = self._context.device.merge_buffers(self._context.stream).take(name, self._merges)
-            self._refuse_overlap(held)
-            reads = (*reads, *(one.buffer for one in held))
+        numbers = tuple(bound_number(self._name, bindings, symbol) for symbol in self._symbols)
+        held = self._held() if self._merges else ()
+        addresses = self._addresses
+        if held:
             places = list(addresses)
             for place, number in self._merge_places:
                 places[place] = held[number].buffer.address
             addresses = tuple(places)
+        reads = (*self._reads, *(one.buffer for one in held))
 
         def task(_kept: tuple[Held, ...] = held) -> None:
             self._procedure.launch(addresses, numbers)
 
-        return self._context.stream.submit(task, name, reads, self._writes)
+        return self._stream.submit(task, self._name, reads, self._writes)
 
-    def _refuse_overlap(self, held: Sequence[Held]) -> None:
-        """What streams from a buffer that the code writes would read its own results."""
-        for one in held:
+    def _launch(self) -> None:
+        self._procedure.launch(self._addresses)
+
+    def _held(self) -> tuple[Held, ...]:
+        """What the merge buffers hold. What streams from a buffer that the code writes would read the code's
+        own results."""
+        taken = self._context.device.merge_buffers(self._stream).take(self._name, self._merges)
+        for one in taken:
             if one.buffer in self._writes:
                 raise LinkError(
-                    f"{self._procedure.name!r} writes {one.tensor.label}, which it streams from",
+                    f"{self._name!r} writes {one.tensor.label}, which it streams from",
                     fix="transfer with MergeUse.COPY",
                 )
+        return taken
 
 
 def _has_layout(tensor: Tensor) -> bool:
     """Whether the layout is known and ours to choose; other arrays are the caller's, given at launch."""
     return tensor.strides is None and all(extent.is_constant for extent in tensor.shape)
-
-
-def host_copy(tensor: Tensor, array: np.ndarray) -> np.ndarray:
-    """A C-ordered copy, which nobody else writes."""
-    return np.array(checked(tensor, array), order="C")
 
 
 def checked(tensor: Tensor, array: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from threading import RLock
 
 import numpy as np
 
-from ..errors import BackendUnavailable, DeviceError, OutOfMemory
+from ..errors import BackendUnavailable, DeviceError, LinkError, OutOfMemory
 from ..ir.code import Code
 from ..ir.tensor import Tensor
 from .driver import Driver, Memory
@@ -99,17 +99,20 @@ class Device:
     def alloc_pool(self, nbytes: int, purpose: Purpose, *, zeroed: bool = True) -> Pool:
         """A slab, aligned to 64 bytes. Raises OutOfMemory; the device stays usable."""
         self.check_alive()
-        with self._lock:
-            if self.limit is not None and self.get_used_memory() + nbytes > self.limit:
-                raise self._out_of_memory(nbytes, purpose)
-            try:
-                memory = self.driver.allocate(self.ordinal, nbytes)
-            except MemoryError as error:
-                raise self._out_of_memory(nbytes, purpose) from error
-            self._bytes[purpose] += nbytes
-            pool = Pool(self.device_id, next(self._pool_numbers), memory, nbytes, purpose, self._freed)
+        pool = self._new_pool(nbytes, purpose)
+        if pool is None:
+            self._workspaces.drop_idle()
+            gc.collect()
+            pool = self._new_pool(nbytes, purpose)
+        if pool is None:
+            used = ", ".join(f"{p.value} {n:,}" for p, n in self._bytes.items() if n) or "nothing"
+            raise OutOfMemory(
+                f"{self.name} has no room for {nbytes:,} bytes ({purpose.value})",
+                details=(f"in use: {used}",),
+                fix="finalize contexts that are not needed, or use smaller arrays",
+            )
         if zeroed:
-            self.driver.memset_zero(memory, 0, nbytes)
+            self.driver.memset_zero(pool.memory, 0, nbytes)
         return pool
 
     def alloc_buffer(self, nbytes: int, purpose: Purpose, *, zeroed: bool = True) -> Buffer:
@@ -124,15 +127,28 @@ class Device:
         return Buffer(Pool(self.device_id, number, memory, nbytes, Purpose.ARRAY, lambda *_: None), 0, nbytes)
 
     def constant(self, tensor: Tensor, array: np.ndarray) -> Buffer:
-        """The device's one buffer of a constant tensor, for as long as any context has it."""
+        """The device's one buffer of a constant tensor, for as long as any context has it. Raises LinkError
+        if it has other values there."""
         with self._lock:
             buffer = self._constants.get(tensor)
             if buffer is None:
-                buffer = self._constants[tensor] = self.alloc_buffer(
-                    array.nbytes, Purpose.CONSTANT, zeroed=False
-                )
-                self.upload(buffer, array)
+                buffer = self.alloc_buffer(array.nbytes, Purpose.CONSTANT, zeroed=False)
+                self.fill(buffer, array)
+                self._constants[tensor] = buffer
+                return buffer
+        held = np.empty(array.shape, array.dtype)
+        self.driver.download(buffer.pool.memory, buffer.offset, held)
+        if held.tobytes() != array.tobytes():
+            raise LinkError(
+                f"the constant {tensor.label} has other values on {self.name}",
+                fix="give it as initial instead: then each context has its own",
+            )
         return buffer
+
+    def fill(self, buffer: Buffer, array: np.ndarray) -> None:
+        """Copy an array into a new buffer, which nothing else knows yet, at once."""
+        self.driver.upload(buffer.pool.memory, buffer.offset, np.ascontiguousarray(array))
+        buffer.is_filled = True
 
     def upload(self, buffer: Buffer, array: np.ndarray, stream: Stream | None = None) -> Event:
         """Copy a C-ordered host array, which must stay as it is until the event, into a buffer."""
@@ -190,13 +206,17 @@ class Device:
         with self._lock:
             self._bytes[purpose] -= nbytes
 
-    def _out_of_memory(self, nbytes: int, purpose: Purpose) -> OutOfMemory:
-        used = ", ".join(f"{p.value} {n:,}" for p, n in self._bytes.items() if n) or "nothing"
-        return OutOfMemory(
-            f"{self.name} has no room for {nbytes:,} bytes ({purpose.value})",
-            details=(f"in use: {used}",),
-            fix="finalize contexts that are not needed, or use smaller arrays",
-        )
+    def _new_pool(self, nbytes: int, purpose: Purpose) -> Pool | None:
+        """None when there is no room."""
+        with self._lock:
+            if self.limit is not None and self.get_used_memory() + nbytes > self.limit:
+                return None
+            try:
+                memory = self.driver.allocate(self.ordinal, nbytes)
+            except MemoryError:
+                return None
+            self._bytes[purpose] += nbytes
+            return Pool(self.device_id, next(self._pool_numbers), memory, nbytes, purpose, self._freed)
 
     def __repr__(self) -> str:
         return f"Device({self.name})"

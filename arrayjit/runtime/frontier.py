@@ -7,32 +7,41 @@ since. A routine linked there depends on the writers of what it touches and on t
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from threading import Lock
 from types import MappingProxyType
 
 from ..ir.tensor import Tensor
 
-__all__ = ["Frontier", "Ledger"]
+__all__ = ["Entry", "Frontier", "Ledger"]
+
+
+@dataclass(eq=False)
+class Entry:
+    """A routine in the ledger. `has_run` once it was scheduled."""
+
+    number: int
+    name: str
+    has_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """By tensor, numbers of routines."""
+    """By tensor, who wrote it last and who has read it since."""
 
-    writer: Mapping[Tensor, int] = field(default_factory=lambda: MappingProxyType({}))
-    readers: Mapping[Tensor, frozenset[int]] = field(default_factory=lambda: MappingProxyType({}))
+    writer: Mapping[Tensor, Entry] = field(default_factory=lambda: MappingProxyType({}))
+    readers: Mapping[Tensor, frozenset[Entry]] = field(default_factory=lambda: MappingProxyType({}))
 
-    def dependencies(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor]) -> frozenset[int]:
+    def dependencies(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor]) -> frozenset[Entry]:
         """The routines that one which reads and writes these has to follow."""
         outputs = tuple(outputs)
         writers = (self.writer.get(tensor) for tensor in (*inputs, *outputs))
-        readers = (number for tensor in outputs for number in self.readers.get(tensor, ()))
-        return frozenset(number for number in (*writers, *readers) if number is not None)
+        readers = (entry for tensor in outputs for entry in self.readers.get(tensor, ()))
+        return frozenset(entry for entry in (*writers, *readers) if entry is not None)
 
-    def after(self, routine: int, inputs: Iterable[Tensor], outputs: Iterable[Tensor]) -> Frontier:
+    def after(self, routine: Entry, inputs: Iterable[Tensor], outputs: Iterable[Tensor]) -> Frontier:
         """The frontier behind a routine that reads and writes these."""
         writer, readers = dict(self.writer), dict(self.readers)
         for tensor in inputs:
@@ -44,29 +53,18 @@ class Frontier:
 
 
 class Ledger:
-    """The routines of all contexts that descend from one: their names, and how often each has run."""
+    """The routines of all contexts that descend from one, for as long as anything depends on them."""
 
     def __init__(self) -> None:
-        self._names: dict[int, str] = {}
-        self._runs: dict[int, int] = {}
         self._numbers = count()
-        self._lock = Lock()
+        self._entries: weakref.WeakSet[Entry] = weakref.WeakSet()
 
-    def enter(self, name: str) -> int:
-        """The number of a new routine."""
-        with self._lock:
-            number = next(self._numbers)
-            self._names[number], self._runs[number] = name, 0
-            return number
+    def enter(self, name: str) -> Entry:
+        """A new routine, which has not run."""
+        entry = Entry(next(self._numbers), name)
+        self._entries.add(entry)
+        return entry
 
-    def ran(self, number: int) -> None:
-        """The routine was scheduled."""
-        with self._lock:
-            self._runs[number] += 1
-
-    def runs(self, number: int) -> int:
-        return self._runs[number]
-
-    def missing(self, numbers: Iterable[int]) -> tuple[str, ...]:
-        """The names of those that never ran."""
-        return tuple(self._names[number] for number in sorted(numbers) if not self._runs[number])
+    def entries(self) -> tuple[Entry, ...]:
+        """The routines in the order in which they were linked."""
+        return tuple(sorted(self._entries, key=lambda entry: entry.number))

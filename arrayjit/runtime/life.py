@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from threading import Lock
 
@@ -11,6 +12,11 @@ __all__ = ["Life"]
 
 _ended: deque[Life] = deque()
 _burying = Lock()
+
+# Nobody is at it while a process forks, so that the child can go on.
+os.register_at_fork(
+    before=_burying.acquire, after_in_parent=_burying.release, after_in_child=_burying.release
+)
 
 
 class Life:

@@ -19,6 +19,9 @@ __all__ = ["ALIGNMENT", "Location", "Pool", "Purpose", "Segment", "plan"]
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
 
+SLAB = 1 << 32
+"""Bytes in a slab that several buffers share, at most: larger pieces are hard to find."""
+
 
 class Purpose(Enum):
     """What memory is for; reports count by it."""
@@ -47,19 +50,15 @@ class Segment:
     nbytes: int
 
 
-def plan(sizes: Sequence[int], limit: int | None = None) -> tuple[Segment, ...]:
-    """Lay out items of these sizes in bytes, in order, each aligned, in slabs of at most `limit` bytes.
-
-    Raises ValueError if one item alone is larger.
-    """
+def plan(sizes: Sequence[int], limit: int = SLAB) -> tuple[Segment, ...]:
+    """Lay out items of these sizes in bytes, in order, each aligned, in slabs of at most `limit` bytes. An
+    item that is larger has a slab of its own."""
     segments: list[Segment] = []
     offsets: list[int] = []
     first = end = 0
     for number, size in enumerate(sizes):
-        if limit is not None and size > limit:
-            raise ValueError(f"item {number} takes {size} bytes, a slab at most {limit}")
         start = -(-end // ALIGNMENT) * ALIGNMENT
-        if offsets and limit is not None and start + size > limit:
+        if offsets and start + size > limit:
             segments.append(Segment(first, tuple(offsets), end))
             first, offsets, start = number, [], 0
         offsets.append(start)

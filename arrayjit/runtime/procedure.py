@@ -46,6 +46,11 @@ class Workspaces:
         with self._lock:
             self._idle.append(buffer)
 
+    def drop_idle(self) -> None:
+        """Keep only what is in use."""
+        with self._lock:
+            self._idle.clear()
+
 
 class Procedure:
     """Loaded code.

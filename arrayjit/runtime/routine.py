@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from ..errors import LinkError
 from ..ir.index import Symbol
 from ..ir.tensor import Tensor
-from .frontier import Ledger
+from .frontier import Entry
 from .stream import Buffer, Event
 
 __all__ = ["Bound", "Routine", "bound_number"]
@@ -16,9 +16,6 @@ __all__ = ["Bound", "Routine", "bound_number"]
 
 class Bound(Protocol):
     """What a routine needs of its context."""
-
-    @property
-    def ledger(self) -> Ledger: ...
 
     def check_usable(self) -> None: ...
 
@@ -31,25 +28,24 @@ class Routine(Generic[C]):
 
     `inputs` are the tensors that it reads, `outputs` those that it writes, `merges` what it reads from merge
     buffers, by slot. `bindings` holds the number of each static symbol for the next `schedule`.
-    `dependencies` are the routines of the context that it has to follow, by number.
+    `entry` is its place in the context's ledger, `dependencies` are those of the routines it has to follow.
     """
 
     def __init__(
         self,
         context: C,
-        number: int,
-        name: str,
+        entry: Entry,
         schedule: Callable[[Mapping[Symbol, int]], Event],
         *,
         inputs: frozenset[Tensor],
         outputs: frozenset[Tensor],
         merges: Mapping[int, Tensor],
         reads: Mapping[Tensor, Buffer],
-        dependencies: frozenset[int] = frozenset(),
+        dependencies: frozenset[Entry] = frozenset(),
     ) -> None:
         self.context = context
-        self.number = number
-        self.name = name
+        self.entry = entry
+        self.name = entry.name
         self.inputs = inputs
         self.outputs = outputs
         self.merges = merges
@@ -67,13 +63,13 @@ class Routine(Generic[C]):
         """
         self.context.check_usable()
         event = self._schedule(self.bindings)
-        self.context.ledger.ran(self.number)
+        self.entry.has_run = True
         return event
 
     def run(self) -> Event:
         """As `schedule`, but raises LinkError if a routine that this one depends on has never run, or if
         something that it reads was never filled."""
-        missing = self.context.ledger.missing(self.dependencies)
+        missing = self.missing()
         if missing:
             raise LinkError(
                 f"{self.name!r} cannot run before {', '.join(map(repr, missing))}",
@@ -89,8 +85,12 @@ class Routine(Generic[C]):
 
     def can_run(self) -> bool:
         """Whether `run` would find everything that the routine relies on."""
-        is_ready = all(buffer.is_filled for buffer in self._reads.values())
-        return is_ready and not self.context.ledger.missing(self.dependencies)
+        return not self.missing() and all(buffer.is_filled for buffer in self._reads.values())
+
+    def missing(self) -> tuple[str, ...]:
+        """The names of the routines that this one has to follow and that never ran, in linking order."""
+        entries = sorted(self.dependencies, key=lambda entry: entry.number)
+        return tuple(entry.name for entry in entries if not entry.has_run)
 
     def __repr__(self) -> str:
         return f"Routine({self.name!r})"

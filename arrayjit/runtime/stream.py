@@ -20,7 +20,7 @@ from threading import RLock
 from types import MappingProxyType
 
 from .driver import Queue, Task
-from .memory import Location, Pool
+from .memory import Location, Pool, Purpose
 
 __all__ = ["Buffer", "Event", "Events", "Stream"]
 
@@ -82,9 +82,17 @@ class Buffer:
     def offset(self) -> int:
         return self.location.offset
 
+    @property
+    def is_constant(self) -> bool:
+        return self.pool.purpose is Purpose.CONSTANT
+
+    def events(self) -> tuple[Event, ...]:
+        """Nothing that was submitted uses the buffer once these are done."""
+        return (*self.readers.values(), *((self.writer,) if self.writer else ()))
+
     def sync(self) -> None:
         """Block until nothing that was submitted uses the buffer."""
-        for event in (*self.readers.values(), *((self.writer,) if self.writer else ())):
+        for event in self.events():
             event.sync()
 
     def __repr__(self) -> str:

@@ -36,16 +36,15 @@ def device_to_device(
     is_merge = into is not MergeUse.NO
     inputs = frozenset((tensor,))
     outputs = frozenset() if is_merge else inputs
-    number = dst.ledger.enter(arrow)
+    entry = dst.ledger.enter(arrow)
     context = (
         dst.child(merges={slot: tensor})
         if is_merge
-        else dst.child(frontier=dst.frontier.after(number, (), outputs))
+        else dst.child(frontier=dst.frontier.after(entry, (), outputs))
     )
     return Routine(
         context,
-        number,
-        arrow,
+        entry,
         transfer,
         reads={tensor: origin},
         inputs=inputs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..errors import NumberError
 from ..settings import num_threads
 from .cpu import CpuDriver
 from .queues import WorkerQueue
@@ -16,6 +17,8 @@ class WorkerDriver(CpuDriver):
     """So many devices, which share the host's cores: one has them all, several have their part of them."""
 
     def __init__(self, name: str, devices: int = 1) -> None:
+        if devices < 1:
+            raise NumberError(f"target {name!r} cannot have {devices} devices", fix="ask for 1 or more")
         super().__init__(name)
         self._devices = devices
         self._pools = [ThreadPool(max(1, num_threads() // devices)) for _ in range(devices)]
