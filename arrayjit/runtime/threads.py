@@ -17,7 +17,7 @@ import re
 import signal
 from collections.abc import Callable
 from functools import cache
-from weakref import ref
+from weakref import finalize, ref
 
 import llvmlite.binding as llvm
 
@@ -71,48 +71,47 @@ _PAUSES = {
 class ThreadPool:
     """`threads` threads, the calling one among them.
 
-    `address` is what kernels take, 0 where no thread could help them. One call at a time has the pool: a loop
-    of another call meanwhile runs on its own thread alone.
+    `address` is what kernels take, 0 where no thread could help them. It stays valid: where another call has
+    the pool, and after the end, a loop runs on the calling thread alone.
     """
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._address = 0
+        self.address = 0
         if threads > 1:
             size = _FIELDS["LIST"] + WORKER_BYTES * threads
-            self._memory = ctypes.create_string_buffer(size + ALIGNMENT)
-            start = ctypes.addressof(self._memory)
-            self._address = start + -start % ALIGNMENT
-            self._size = size
-            self._reset()
-            os.register_at_fork(after_in_child=_Reset(self))
-
-    @property
-    def address(self) -> int:
-        return self._address
+            self.address = _lasting(size)
+            _native().start(self.address, threads)
+            self._end = finalize(self, _native().stop, self.address)
+            self._end.atexit = False
+            os.register_at_fork(after_in_child=_Reset(self, size))
 
     def close(self) -> None:
-        """End the threads, after the loop that they work on. The address must not be used any more."""
-        if self._address:
-            _native().stop(self._address)
-            self._address = 0
-
-    def _reset(self) -> None:
-        """Make a pool without threads of the memory, whatever is in it."""
-        ctypes.memset(self._address, 0, self._size)
-        _native().start(self._address, self.threads)
+        """End the threads, after the loop that they work on. So does the garbage collector."""
+        if self.address:
+            self._end()
 
 
 class _Reset:
     """What a child does with a pool of its parent's, whose threads it has not got."""
 
-    def __init__(self, pool: ThreadPool) -> None:
+    def __init__(self, pool: ThreadPool, size: int) -> None:
         self._pool = ref(pool)
+        self._size = size
 
     def __call__(self) -> None:
         pool = self._pool()
-        if pool is not None and pool.address:
-            pool._reset()
+        if pool is not None and pool._end.alive:
+            ctypes.memset(pool.address, 0, self._size)
+            _native().start(pool.address, pool.threads)
+
+
+def _lasting(size: int) -> int:
+    """The address of zeroed memory that is never freed: some kernel may be about to look at it."""
+    memory = ctypes.create_string_buffer(size + ALIGNMENT)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
+    start = ctypes.addressof(memory)
+    return start + -start % ALIGNMENT
 
 
 class _Native:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import subprocess
 import sys
@@ -176,8 +177,22 @@ def test_threads_begin_with_the_first_loop_and_end_with_the_pool(note):
     assert threads_of_this_process() == before + 3
     pool.close()
     assert threads_of_this_process() == before
-    assert pool.address == 0
     pool.close()
+
+
+def test_a_loop_after_the_end_runs_on_its_own_thread(note):
+    pool = ThreadPool(4)
+    pool.close()
+    assert run(pool, note, 12, 1) == [Chunk(0, 12, 0)]
+
+
+def test_a_pool_that_nobody_has_any_more_ends(note):
+    before = threads_of_this_process()
+    pool = ThreadPool(4)
+    run(pool, note, 12, 1)
+    del pool
+    gc.collect()
+    assert threads_of_this_process() == before
 
 
 def test_a_pool_that_was_never_used_closes():
