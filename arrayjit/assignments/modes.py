@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 from ..errors import Location
 
@@ -48,6 +49,7 @@ _FINER: Mapping[Mode, tuple[Mode, ...]] = {
 }
 
 
+@cache
 def common(one: Mode, other: Mode) -> Mode | None:
     """The coarsest mode that refines both; None when they contradict each other."""
     both = [mode for mode in Mode if mode.refines(one) and mode.refines(other)]

@@ -14,21 +14,19 @@ from types import MappingProxyType
 from ..errors import LinkError, Location
 from .modes import Mode
 from .nodes import Node
-from .steps import Step
+from .steps import Step, Target
 
 __all__ = ["Definition", "OptimizationContext"]
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The steps that define a node, with the program they are from; `stale` says what has changed since."""
+    """The steps that define a node, and the other nodes that they read; `stale` says why it can't be computed
+    again."""
 
     steps: tuple[Step, ...]
-    program: str
+    reads: frozenset[Node]
     stale: str = ""
-
-    def reads(self, own: Node) -> set[Node]:
-        return {node for step in self.steps for node in step.reads()} - {own}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class OptimizationContext:
                 pending.pop()
                 continue
             definition = self._definition(node, loc)
-            before = [one for one in definition.reads(node) if one.known(Mode.VIRTUAL) and one not in found]
+            before = [one for one in definition.reads if one.known(Mode.VIRTUAL) and one not in found]
             if before:
                 pending.extend(before)
             else:
@@ -75,18 +73,32 @@ class OptimizationContext:
     def after(self, steps: Iterable[Step], program: str) -> OptimizationContext:
         """What is known once these steps of a program have run."""
         known = dict(self.definitions)
+        readers: dict[Node, set[Node]] = {}
+        for node, definition in known.items():
+            for read in definition.reads:
+                readers.setdefault(read, set()).add(node)
         for step in steps:
             for target in step.targets:
                 node = target.node
-                for other, definition in known.items():
-                    if node in definition.reads(other) and not definition.stale:
-                        known[other] = replace(
-                            definition, stale=f"{program!r} writes {node.name} ({step.loc})"
-                        )
+                for reader in readers.pop(node, ()):
+                    if node in known[reader].reads and not known[reader].stale:
+                        reason = f"{program!r} writes {node.name} ({step.loc})"
+                        known[reader] = replace(known[reader], stale=reason)
                 if node.known(Mode.VIRTUAL):
-                    own = replace(step, targets=(target,))
-                    before = known[node].steps if step.keeps(target) or node in step.reads() else ()
-                    changing = own.changing()
-                    stale = f"it is computed from {changing}" if changing else ""
-                    known[node] = Definition((*before, own), program, stale)
+                    known[node] = _defined(replace(step, targets=(target,)), target, known.get(node))
+                    for read in known[node].reads:
+                        readers.setdefault(read, set()).add(node)
         return OptimizationContext(MappingProxyType(known))
+
+
+def _defined(step: Step, target: Target, before: Definition | None) -> Definition:
+    """The definition of a node that a step writes; part of it is what it was before if the step uses that."""
+    node = target.node
+    earlier = (
+        before
+        if before is not None and (step.keeps(target) or node in step.reads())
+        else Definition((), frozenset())
+    )
+    changing = step.changing()
+    stale = earlier.stale or (f"it is computed from {changing}" if changing else "")
+    return Definition((*earlier.steps, step), earlier.reads.union(step.reads()) - {node}, stale)
