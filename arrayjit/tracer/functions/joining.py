@@ -327,6 +327,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> SymbolicArray:
     if axis is None:
         array, axis = flat(array), 0
     along = axis_of(axis, array.ndim)
+    if type(repeats) is SymbolicArray and repeats.weak is int:
+        repeats = operator.index(repeats)
     if type(repeats) is SymbolicArray:
         raise UnsupportedError(
             "np.repeat with counts that are traced gives an array whose shape depends on values",

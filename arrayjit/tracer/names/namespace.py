@@ -331,6 +331,6 @@ def _is_installed(file: str) -> bool:
 
 
 def _distribution(function: Callable[..., Any]) -> str:
-    """The top-level package of the jitted function; "" for a script."""
+    """The top-level package of the jitted function; "" for a script, and for a function of arrayjit's own."""
     home = (getattr(function, "__module__", None) or "").partition(".")[0]
-    return "" if home == "__main__" else home
+    return "" if home in ("__main__", __name__.partition(".")[0]) else home
