@@ -15,13 +15,14 @@ import numpy as np
 from typing_extensions import ParamSpec
 
 from .backends import backend, target_in_use, use
-from .compile import build
+from .compile import Build, build
 from .errors import CompilerBug, UnknownTarget, UserError
-from .placed import DeviceMismatch, Placed, device_among
+from .placed import DeviceMismatch, Placed, device_among, donated_among
 from .runtime.device import Device
 from .settings import Settings, default_target
 from .stages import Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
+from .tracer.calls.donation import with_donated
 from .tracer.calls.function import Traced, call_inline, static_arguments, trace_function
 from .tracer.calls.parameters import parameters_of
 from .tracer.calls.signature import Key, Spec, key_of
@@ -122,7 +123,7 @@ class JitFunction(Generic[P, R]):
                 _require_target(given, target)
             chosen = self._chosen(target)
             device = _device_of(given, chosen)
-            traced, built = self._built(chosen if device is None else device.driver.name, args, kwargs)
+            traced, built = self._built(chosen, args, kwargs, given, device)
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
 
@@ -166,7 +167,7 @@ class JitFunction(Generic[P, R]):
             self._misses += 1
             start = time.perf_counter()
             device = _device_of(leaves, target)
-            traced, build = self._built(target if device is None else device.driver.name, args, kwargs)
+            traced, build = self._built(target, args, kwargs, leaves, device)
             variant = Variant(traced, build) if device is None else Placed(traced, build, device)
             self._compiles += 1
             self._bake(signature, variant.traced.baked)
@@ -190,9 +191,19 @@ class JitFunction(Generic[P, R]):
         if not set(baked) <= set(known):
             self._baked[signature] = tuple(dict.fromkeys((*known, *baked)))
 
-    def _built(self, target: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Traced, Any]:
+    def _built(
+        self,
+        target: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        leaves: Sequence[Any],
+        device: Device | None,
+    ) -> tuple[Traced, Build]:
         settings = Settings.from_environment()
         traced = trace_function(self._function, args, kwargs, self._static, self._unchecked)
+        if device is not None:
+            target = device.driver.name
+            traced = with_donated(traced, donated_among(leaves))
         return traced, build(traced.computation, target, settings)
 
 

@@ -39,8 +39,8 @@ class Values:
 
     __slots__ = ("are_computed",)
 
-    def __init__(self) -> None:
-        self.are_computed = True
+    def __init__(self, are_computed: bool = True) -> None:
+        self.are_computed = are_computed
 
     def require(self) -> None:
         """Raises DeviceError where the call that should have computed them was stopped by an error."""
@@ -53,7 +53,7 @@ class Values:
 
 class Storage:
     """Memory of a device that Arrays show, each all or part of it; `gone` says why there is none any more.
-    With `is_donated` the next call may write its result there."""
+    With `is_donated` the next call may write a result there."""
 
     __slots__ = ("_buffer", "device", "gone", "is_donated", "values")
 
@@ -65,9 +65,9 @@ class Storage:
         self._buffer: Buffer | None = buffer
 
     @staticmethod
-    def new(device: Device, nbytes: int) -> Storage:
+    def new(device: Device, nbytes: int, values: Values | None = None) -> Storage:
         """Memory with any contents."""
-        return Storage(device, device.alloc_buffer(nbytes, Purpose.ARRAY, zeroed=False))
+        return Storage(device, device.alloc_buffer(nbytes, Purpose.ARRAY, zeroed=False), values)
 
     @staticmethod
     def borrowed(device: Device, array: np.ndarray) -> Storage:
@@ -83,20 +83,32 @@ class Storage:
             raise DeletedArray(f"the array was {self.gone}", fix="use a copy made before: x.copy()")
         return self._buffer
 
+    @property
+    def is_borrowed(self) -> bool:
+        """Whether NumPy made the memory, so that others may use it."""
+        return isinstance(self.buffer.pool.memory, _Borrowed)
+
     def wait(self) -> None:
         """Block until nothing that was submitted uses the memory. Raises what work on it raised."""
         buffer = self.buffer
-        if isinstance(buffer.pool.memory, _Borrowed):
+        if self.is_borrowed:
             # Other buffers may stand for the same memory.
             self.device.await_()
         buffer.sync()
         self.values.require()
 
     def donated(self) -> Storage:
-        """The same memory for somebody else: what shows this is unusable."""
-        taken = Storage(self.device, self.buffer, self.values)
+        """The same memory, for one call."""
+        storage = Storage(self.device, self.buffer, self.values)
+        storage.is_donated = not self.is_borrowed
         self.drop("donated")
-        return taken
+        return storage
+
+    def taken(self) -> Storage:
+        """The memory that was donated, for the results of the call that takes it."""
+        storage = Storage(self.device, self.buffer, Values(are_computed=False))
+        self.drop("donated")
+        return storage
 
     def drop(self, why: str) -> None:
         """Give the memory back, once nothing that was submitted uses it."""
@@ -400,9 +412,7 @@ def donate(x: Array) -> Array:
     now on, and what is returned is so after the call."""
     if not isinstance(x, Array):
         raise TypeError(f"donate takes an Array, not {type(x).__name__}")
-    storage = x.storage.donated()
-    storage.is_donated = True
-    return Array(storage, x.layout)
+    return Array(x.storage.donated(), x.layout)
 
 
 def read(device: Device, buffer: Buffer, start: int, host: np.ndarray) -> None:

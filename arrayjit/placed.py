@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .array import Array, Storage, address_of, bounds
+from .array import Array, Storage, Values, address_of, bounds
 from .compile import Build
 from .errors import UserError
 from .runtime.device import Device
@@ -43,7 +43,7 @@ from .tracer.record.guards import guards_hold
 from .tracer.record.resident import layout_of
 from .tracer.record.tree import unflatten
 
-__all__ = ["DeviceMismatch", "Placed", "device_among"]
+__all__ = ["DeviceMismatch", "Placed", "device_among", "donated_among"]
 
 
 class DeviceMismatch(UserError, ValueError):
@@ -59,6 +59,13 @@ def device_among(leaves: Sequence[Any]) -> Device | None:
             fix="bring them to one, x.to(y.device)",
         )
     return next(iter(devices), None)
+
+
+def donated_among(leaves: Sequence[Any]) -> frozenset[int]:
+    """The places of the Arrays that were donated."""
+    return frozenset(
+        n for n, leaf in enumerate(leaves) if isinstance(leaf, Array) and leaf.storage.is_donated
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,26 +115,26 @@ class Placed:
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Run on the leaves of a call's arguments. What was donated is gone, even if it raises."""
+        needed = [leaf.storage.values for leaf in leaves if isinstance(leaf, Array)]
+        leaves = _without_donated(leaves)
         layouts = [layout_of(leaf) for leaf in leaves]
-        storages = [_storage_of(leaf) for leaf in leaves]
+        storages = [leaf.storage if isinstance(leaf, Array) else None for leaf in leaves]
         operands = [find(layouts, storages) for find in self._finders]
-        self._run(operands, [storage for storage in storages if storage is not None], leaves)
+        self._run(operands, leaves, needed)
         results: list[Any] = []
         for give in self._givers:
             results.append(give(leaves, operands, results))
         return unflatten(self.traced.results, results)
 
-    def _run(self, operands: Sequence[_Operand], given: Sequence[Storage], leaves: Sequence[Any]) -> None:
+    def _run(self, operands: Sequence[_Operand], leaves: Sequence[Any], needed: Sequence[Values]) -> None:
+        """Submit the call, and wait for it where it works on NumPy arrays."""
         pairs = list(zip(operands, self.traced.sources, strict=True))
         users = [(operand, source) for operand, source in pairs if operand.host is not None]
-        made = [o.storage.values for o, source in pairs if o.storage and isinstance(source, FreshSource)]
-        needed = [storage.values for storage in given]
-        reads = [storage.buffer for storage in given]
+        made = [o.storage.values for o in operands if o.storage and o.storage.values not in needed]
+        reads = [leaf.storage.buffer for leaf in leaves if isinstance(leaf, Array)]
         writes = [operand.storage.buffer for operand, source in pairs if operand.storage and _writes(source)]
         pointers = [address_of(operand.layout) for operand in operands]
         procedure = self._procedure
-        for values in made:
-            values.are_computed = False
 
         def task(_kept: object = (operands, reads, writes)) -> None:
             for values in needed:
@@ -174,7 +181,7 @@ class Placed:
                 )
 
     def _made(self, nbytes: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Operand:
-        storage = Storage.new(self._device, nbytes)
+        storage = Storage.new(self._device, nbytes, Values(are_computed=False))
         return _Operand(array_at(storage.buffer.address, shape, dtype), storage)
 
     def _from_host(self, host: np.ndarray) -> _Operand:
@@ -222,11 +229,16 @@ def _counted(extents: Sequence[int | Counted], operands: Sequence[_Operand]) -> 
         yield slice(operands[extent.param].number() if isinstance(extent, Counted) else extent)
 
 
-def _storage_of(leaf: Any) -> Storage | None:
-    """The memory of an Array; what was donated now belongs to the call."""
-    if not isinstance(leaf, Array):
-        return None
-    return leaf.storage.donated() if leaf.storage.is_donated else leaf.storage
+def _without_donated(leaves: Sequence[Any]) -> Sequence[Any]:
+    """The leaves, with what was donated taken over: its memory belongs to the call and its results."""
+    donated = {leaf.storage for leaf in leaves if isinstance(leaf, Array) and leaf.storage.is_donated}
+    if not donated:
+        return leaves
+    taken = {storage: storage.taken() for storage in donated}
+    return [
+        Array(taken[leaf.storage], leaf.layout) if isinstance(leaf, Array) and leaf.storage in taken else leaf
+        for leaf in leaves
+    ]
 
 
 def _writes(source: Source) -> bool:

@@ -15,7 +15,7 @@ from ..values.array import SymbolicArray
 from .binding import CapturedSource
 from .parameters import may_overlap_itself
 
-__all__ = ["captured_sources", "forget_unused"]
+__all__ = ["captured_sources", "forget_unused", "loaded"]
 
 
 def forget_unused(trace: Trace, leaves: Sequence[SymbolicArray]) -> None:
@@ -44,6 +44,11 @@ def _used(statement: Statement) -> Iterator[Tensor]:
     """The tensors that stand directly in a statement."""
     if isinstance(statement, Assign):
         yield statement.into
+    yield from loaded(statement)
+
+
+def loaded(statement: Statement) -> Iterator[Tensor]:
+    """The tensors that a statement reads itself."""
     for expression in _expressions(statement):
         for node in walk(expression):
             if isinstance(node, (Load, Gather)):
