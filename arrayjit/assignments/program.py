@@ -54,6 +54,11 @@ class Program:
     optimization: OptimizationContext
 
     @property
+    def prior(self) -> frozenset[Tensor]:
+        """What the context that the program is linked into must have already."""
+        return frozenset(node.tensor for node in self.nodes if node not in self.embedded)
+
+    @property
     def inputs(self) -> frozenset[Node]:
         return frozenset(node for node, param in self.nodes.items() if param.access != "write")
 
