@@ -7,28 +7,30 @@ of the first device, which updates the parameters and hands them to the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from threading import RLock
 from typing import Any
 
 import numpy as np
 
 from ..backends import backend, fresh_backend
-from ..errors import DeviceError, NumberError, ShapeError, UnknownTarget, UnsupportedError, UserError
+from ..errors import DeviceError, NumberError, ShapeError, UnknownTarget, UnsupportedError
 from ..runtime.device import Device
 from ..tracer.calls.signature import Spec, is_leaf
-from ..tracer.record.trace import user_location
 from ..tracer.record.tree import Structure, flatten, paths
+from .located import located
 from .programs import Layout, Program, Reduce, parts_of, step_program, update_program
 from .replicas import Replicated, Shard
 
 __all__ = ["DataParallel", "data_parallel", "devices"]
 
 
+@located
 def devices(count: int, target: str = "llvm") -> tuple[Device, ...]:
     """So many devices of the host that no one else uses: for "llvm" each works on its own and has its part of
     the cores; for other targets they are virtual, and share what there is."""
     if count < 1:
-        raise NumberError(f"{count} devices", loc=user_location(), fix="ask for at least one")
+        raise NumberError(f"{count} devices", fix="ask for at least one")
     if target.lower() == "llvm":
         return fresh_backend(target, devices=count).machine.devices()
     machine = fresh_backend(target).machine
@@ -36,6 +38,7 @@ def devices(count: int, target: str = "llvm") -> tuple[Device, ...]:
     return (first, *(machine.new_virtual_device(first) for _ in range(count - 1)))
 
 
+@located
 def data_parallel(
     step: Callable[..., Any],
     devices: Sequence[Device | str],
@@ -57,13 +60,9 @@ def data_parallel(
     `devices` are devices or their names, as `"llvm:0"`; they may be of different targets.
     Raises DeviceError for no device and for the same one twice.
     """
-    try:
-        if reduce not in ("mean", "sum"):
-            raise UnsupportedError(f"reduce is {reduce!r}", fix='choose "mean" or "sum"')
-        return DataParallel(step, _devices(devices), update, reduce)
-    except UserError as error:
-        error.loc = error.loc or user_location()
-        raise
+    if reduce not in ("mean", "sum"):
+        raise UnsupportedError(f"reduce is {reduce!r}", fix='choose "mean" or "sum"')
+    return DataParallel(step, _devices(devices), update, reduce)
 
 
 class DataParallel:
@@ -85,21 +84,19 @@ class DataParallel:
         self._own: dict[Layout, Replicated] = {}
         self._lock = RLock()
 
+    @located
     def replicate(self, parameters: Any, *state: Any) -> Replicated:
         """Copy parameters to all devices, and state that only `update` uses to the first."""
-        try:
-            layout = Layout.of(parameters)
-            if not layout.leaves:
-                raise ShapeError("there are no parameters", fix="pass arrays, nested as step takes them")
-            if state and self._update is None:
-                raise UnsupportedError("state without an update", fix="pass update= to data_parallel")
-            replicated = Replicated(self.devices, layout, [Layout.of(part) for part in state])
-            replicated.load(parameters, *state)
-            return replicated
-        except UserError as error:
-            error.loc = error.loc or user_location()
-            raise
+        layout = Layout.of(parameters)
+        if not layout.leaves:
+            raise ShapeError("there are no parameters", fix="pass arrays, nested as step takes them")
+        if state and self._update is None:
+            raise UnsupportedError("state without an update", fix="pass update= to data_parallel")
+        replicated = Replicated(self.devices, layout, [Layout.of(part) for part in state])
+        replicated.load(parameters, *state)
+        return replicated
 
+    @located
     def __call__(self, parameters: Any, *batch: Any) -> Any:
         """What the step returns for the whole batch; with an update, which changes the parameters in place,
         without the gradients: the value, or None.
@@ -108,18 +105,14 @@ class DataParallel:
         the result is there, so that the batch may be changed; the update may still be running. What a step
         raises is raised here, with the device's name; parameters and state are then as they were before.
         """
-        try:
-            if isinstance(parameters, Replicated):
-                return self._run(parameters, batch)
-            if self._update is not None:
-                raise UnsupportedError(
-                    "these parameters are not on the devices", fix="pass what replicate(parameters) returns"
-                )
-            with self._lock:
-                return self._run(self._loaded(parameters), batch)
-        except UserError as error:
-            error.loc = error.loc or user_location()
-            raise
+        if isinstance(parameters, Replicated):
+            return self._run(parameters, batch)
+        if self._update is not None:
+            raise UnsupportedError(
+                "these parameters are not on the devices", fix="pass what replicate(parameters) returns"
+            )
+        with self._lock:
+            return self._run(self._loaded(parameters), batch)
 
     def _loaded(self, parameters: Any) -> Replicated:
         """The parameters on the devices, where others of their layout were before."""
@@ -159,19 +152,16 @@ class DataParallel:
                 f"a batch of {rows} cannot be split over {count} devices",
                 fix="use a larger batch or fewer devices",
             )
+        arrays = [np.asarray(leaf, leaf.dtype.newbyteorder("=")) for leaf in leaves]
         sizes = [rows // count + (number < rows % count) for number in range(count)]
-        shards = []
-        start = 0
-        for size in sizes:
-            specs = tuple(Spec((size, *leaf.shape[1:]), leaf.dtype.newbyteorder("=")) for leaf in leaves)
-            program = self._step_for(parameters, Layout(structure, specs), size / rows)
-            parts = zip(leaves, specs, strict=True)
-            arrays = tuple(
-                np.ascontiguousarray(leaf[start : start + size], spec.dtype) for leaf, spec in parts
-            )
-            shards.append(Shard(program, arrays))
-            start += size
-        return shards
+        steps = {}
+        for size in set(sizes):
+            specs = tuple(Spec((size, *array.shape[1:]), array.dtype) for array in arrays)
+            steps[size] = self._step_for(parameters, Layout(structure, specs), size / rows)
+        return [
+            Shard(steps[size], tuple(array[end - size : end] for array in arrays))
+            for size, end in zip(sizes, accumulate(sizes), strict=True)
+        ]
 
     def _step_for(self, parameters: Layout, shard: Layout, weight: float) -> Program:
         with self._lock:
@@ -202,7 +192,7 @@ def _rows(leaves: Sequence[Any], structure: Structure) -> int:
         if type(leaf) not in (np.ndarray, np.memmap) or not leaf.ndim:
             raise ShapeError(
                 f"{name} is a {type(leaf).__name__} that has no leading axis to split",
-                fix="pass arrays with one row for each example, and numbers among the parameters",
+                fix="pass arrays with one row for each example",
             )
     extents = {len(leaf) for leaf in leaves}
     if len(extents) != 1:

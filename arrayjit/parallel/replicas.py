@@ -23,6 +23,7 @@ from ..runtime.routine import Routine
 from ..runtime.transfer import device_to_device
 from ..tracer.calls.signature import is_leaf
 from ..tracer.record.tree import flatten
+from .located import located
 from .programs import Layout, Program, merge_program
 
 __all__ = ["Replicated", "Shard", "pairs"]
@@ -48,8 +49,8 @@ def pairs(count: int) -> Iterator[tuple[int, int]]:
 class Replicated:
     """Parameters that are the same on several devices, and state that is on the first of them.
 
-    Calls of the `DataParallel` that made it read the parameters, and change them if it has an `update`. Each
-    device has a stream for them alone.
+    A `DataParallel` on these devices reads them, and changes them if it has an `update`. They have a stream
+    of their own on each device.
     """
 
     def __init__(self, devices: Sequence[Device], parameters: Layout, state: Sequence[Layout]) -> None:
@@ -58,20 +59,19 @@ class Replicated:
         self.state_layouts = tuple(state)
         self._parameters = parameters.tensors("parameters")
         self._state = Layout.tuple_of(state).tensors("state")
-        self._contexts = [Context(device, device.new_stream()) for device in devices]
-        for number, context in enumerate(self._contexts):
-            for tensor in (*self._parameters, *(() if number else self._state)):
-                context = context.with_tensor(tensor)
-            self._contexts[number] = context
+        contexts = [
+            _with_tensors(Context(device, device.new_stream()), self._parameters) for device in devices
+        ]
+        contexts[0] = _with_tensors(contexts[0], self._state)
+        self._contexts = contexts
         self._broadcast = [
-            _transfer(tensor, context, self._contexts[0])
-            for context in self._contexts[1:]
-            for tensor in self._parameters
+            _transfer(tensor, context, contexts[0]) for context in contexts[1:] for tensor in self._parameters
         ]
         self._reductions: dict[Layout, _Reduction] = {}
         self._lock = RLock()
         self._is_same_everywhere = False
 
+    @located
     def load(self, parameters: Any, *state: Any) -> None:
         """Replace the values by others of the same structure, shapes and dtypes, which may change afterwards.
         Raises ShapeError for any other."""
@@ -83,16 +83,19 @@ class Replicated:
             )
         leaves, _ = flatten(given, is_leaf)
         with self._working():
+            self._is_same_everywhere = False
             first = self._contexts[0]
             for tensor, leaf in zip((*self._parameters, *self._state), leaves, strict=True):
                 first.from_host(tensor, np.array(leaf, tensor.dtype.numpy, order="C"))
             self._make_same()
 
+    @located
     def parameters(self) -> Any:
         """A copy of the parameters, after all calls so far: arrays, and numbers as NumPy scalars."""
         with self._working():
             return self.layout.value(_fetched(self._contexts[0], self._parameters)())
 
+    @located
     def state(self) -> tuple[Any, ...]:
         """A copy of each part of the state."""
         with self._working():
@@ -126,16 +129,18 @@ class Replicated:
 
     def _make_same(self) -> None:
         """Schedule copies of the first device's parameters to all others."""
-        self._is_same_everywhere = False
         for copy in self._broadcast:
             copy.schedule()
         self._is_same_everywhere = True
 
     @contextmanager
     def _working(self) -> Iterator[None]:
-        """One thread at a time. When a task raises, all that depends on it is dropped, and with it the update
-        of that call; each stream that was stopped tells so once, here, so that the next call finds all at
-        rest and begins by making the parameters the same again."""
+        """One thread at a time, and after an error all devices at rest.
+
+        When a task raises, what depends on it is dropped, the update too. Each stream that is so stopped
+        raises the same once more; nobody is to hear of it again. The next call broadcasts first, since copies
+        of the parameters may be among what was dropped.
+        """
         with self._lock:
             try:
                 yield
