@@ -110,7 +110,7 @@ class Walk:
 
     def _set_up(self) -> None:
         random, machine = self._random, self._machine
-        devices = list(machine.devices())[: random.randint(1, 3)]
+        devices = list(machine.devices())[: random.choice((1, 2, 2, 3))]
         if random.random() < 0.3:
             devices.append(machine.new_virtual_device(devices[0]))
         for device in devices:
@@ -122,7 +122,7 @@ class Walk:
                 self._contexts.append(Pair(Context(device, stream), sequential.Context(place.model), place))
         for pair in tuple(self._contexts):
             for tensor in TENSORS:
-                if random.random() < 0.6:
+                if random.random() < 0.7:
                     pair = self._init_from_host(pair, tensor) or pair
             self._contexts.append(pair)
 
@@ -131,7 +131,9 @@ class Walk:
         act(self)
 
     def _context(self) -> Pair:
-        return self._random.choice(self._contexts[-MOST:])
+        """One of the latest of a stream."""
+        place = self._random.choice(self._places)
+        return self._random.choice([pair for pair in self._contexts if pair.place is place][-3:])
 
     def _tensor(self) -> Tensor:
         return self._random.choice(TENSORS)
@@ -149,9 +151,10 @@ class Walk:
 
     def _transfer_any(self) -> None:
         """Mostly where there is something to copy, to another stream."""
-        for _ in range(4):
+        for _ in range(8):
             dst, src, tensor = self._context(), self._context(), self._tensor()
-            if dst.place is not src.place and tensor in dst.model.arrays and tensor in src.model.arrays:
+            there = dst.model.arrays.get(tensor), src.model.arrays.get(tensor)
+            if dst.place is not src.place and there[0] is not None and there[1] is not None:
                 break
         self._transfer(dst, src, tensor, MergeUse.NO, 0)
 
@@ -207,7 +210,7 @@ class Walk:
         pair, program = self._context(), self._random.choice(_MERGING)
         transfers: list[Pair] = []
         for slot, tensor in program.merges.items():
-            there = [one for one in self._contexts[-MOST:] if tensor in one.model.arrays]
+            there = [one for one in self._contexts if tensor in one.model.arrays]
             if not there:
                 return
             into = self._random.choice((MergeUse.COPY, MergeUse.STREAMING))
@@ -345,8 +348,8 @@ class Walk:
 
     def _drop(self) -> None:
         for kept in (self._contexts, self._routines, self._marks):
-            if len(kept) > 4:
-                del kept[self._random.randrange(len(kept))]
+            if len(kept) > len(self._places):
+                del kept[self._random.randrange(len(self._places), len(kept))]
 
     def _finalize(self) -> None:
         if not self._doubtful and len(self._contexts) > 3:
@@ -458,20 +461,20 @@ def _queue(place: Place) -> LazyQueue:
 _MERGING = [program for program in PROGRAMS if program.merges]
 
 _CHANCES: dict[Callable[[Walk], object], int] = {
-    Walk._schedule_any: 10,
-    Walk._link_any: 5,
-    Walk._merge: 5,
+    Walk._schedule_any: 14,
+    Walk._link_any: 4,
+    Walk._merge: 4,
     Walk._from_host: 2,
     lambda walk: walk._to_host(walk._context(), walk._tensor()): 2,
     lambda walk: walk._init_from_host(walk._context(), walk._tensor()): 1,
-    Walk._transfer_any: 6,
+    Walk._transfer_any: 9,
     Walk._init_from_device: 1,
-    Walk._share: 3,
-    Walk._record: 3,
-    Walk._wait: 3,
+    Walk._share: 5,
+    Walk._record: 4,
+    Walk._wait: 4,
     Walk._sync: 2,
     lambda walk: walk._await(walk._random.choice(walk._places)): 1,
-    Walk._drop: 2,
+    Walk._drop: 1,
     Walk._finalize: 1,
     Walk._fail_any: 2,
 }
