@@ -18,28 +18,29 @@ from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute
 from .elements import combined
+from .pieces import Piece
 from .projections import Loops, Projection
 
-__all__ = ["Emission", "Shape", "everywhere"]
+__all__ = ["Emission", "Sharing", "everywhere"]
 
 ZERO = Affine.of(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What the projection of a piece says: `own` loops are in the target's index, `shared` ones are not, so
-    that their points share cells; `apart` if no two points of the own loops do."""
+class Sharing:
+    """Which points of a projection share cells: `own` loops are in the index, `shared` ones are not, so that
+    their points do; `apart` if no two points of the own loops do."""
 
     own: Loops
     shared: Loops
     apart: bool
 
     @staticmethod
-    def of(projection: Projection) -> Shape:
+    def of(projection: Projection) -> Sharing:
         written = {symbol for position in projection.index for symbol in position.symbols}
         own = tuple(loop for loop in projection.loops if loop[0] in written)
         shared = tuple(loop for loop in projection.loops if loop[0] not in written)
-        return Shape(own, shared, Projection(own, projection.index).is_injective())
+        return Sharing(own, shared, Projection(own, projection.index).is_injective())
 
     def is_plain(self, accum: Op | None) -> bool:
         """Whether one plain assignment will do."""
@@ -52,63 +53,55 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """`into[index] = value` for every point, by `accum` if there is one: from `start` on, or from what
+    """A piece that puts `value` into a tensor, by `accum` if there is one: from `start` on, or from what
     `held` has."""
 
-    shape: Shape
-    loops: Loops
+    piece: Piece
     into: Tensor
     held: Tensor
-    index: tuple[Affine, ...]
     value: Expr
     accum: Op | None
     start: Expr | None
-    loc: Location
 
     def statements(self) -> tuple[Statement, ...]:
-        if any(extent == 0 for _, extent in self.loops):
+        piece, accum = self.piece, self.accum
+        sharing = Sharing.of(piece.projection)
+        if any(extent == 0 for _, extent in piece.loops):
             return ()
-        if self.shape.is_plain(self.accum):
-            return (self.plain(),)
-        if self.shape.is_ordered(self.accum):
-            return (self.ordered(),)
-        assert self.accum is not None
-        combined(self.accum, Load(self.held, self.index), self.value, self.loc)
-        return (
-            Assign(
-                _extents(self.loops),
-                self.into,
-                self.index,
-                self.value,
-                self.accum,
-                self.start,
-                _is_product(self.value) and self.accum.name == "add",
-                self.loc,
-            ),
-        )
+        if sharing.is_plain(accum):
+            return (self.plain(sharing),)
+        if accum is None or sharing.is_ordered(accum):
+            return (self.ordered(sharing),)
+        self.onto(self.held, self.value)
+        fused = accum.name == "add" and _is_product(self.value)
+        loops, index = _extents(piece.loops), piece.target.index
+        return (Assign(loops, self.into, index, self.value, accum, self.start, fused, piece.loc),)
 
-    def plain(self) -> Assign:
+    def plain(self, sharing: Sharing) -> Assign:
         """One assignment; of the points that share a cell the last one."""
-        value = substitute(
-            self.value, {symbol: Affine.of(extent - 1) for symbol, extent in self.shape.shared}
-        )
-        if self.accum is not None:
-            start = Load(self.held, self.index) if self.start is None else self.start
-            onto = combined(self.accum, start, value, self.loc)
-            value = value if self.start is not None and self.accum.identity is not None else onto
-        return Assign(_extents(self.shape.own), self.into, self.index, value, loc=self.loc)
+        piece, accum = self.piece, self.accum
+        value = substitute(self.value, {symbol: Affine.of(extent - 1) for symbol, extent in sharing.shared})
+        if accum is not None:
+            start = Load(self.held, piece.target.index) if self.start is None else self.start
+            onto = combined(accum, start, value, piece.loc)
+            value = value if self.start is not None and accum.identity is not None else onto
+        return Assign(_extents(sharing.own), self.into, piece.target.index, value, loc=piece.loc)
 
-    def ordered(self) -> Statement:
+    def ordered(self, sharing: Sharing) -> Statement:
         """What shares cells in loops around the rest."""
-        around = self.shape.shared if self.shape.apart else self.loops
-        inside = () if around is self.loops else self.shape.own
-        value = self.value
-        if self.accum is not None:
-            value = combined(self.accum, Load(self.into, self.index), value, self.loc)
-        statement: Statement = Assign(_extents(inside), self.into, self.index, value, loc=self.loc)
+        piece = self.piece
+        around, inside = (sharing.shared, sharing.own) if sharing.apart else (piece.loops, ())
+        value = self.onto(self.into, self.value)
+        statement: Statement = Assign(_extents(inside), self.into, piece.target.index, value, loc=piece.loc)
         for symbol, extent in reversed(around):
-            statement = Loop(symbol, ZERO, Affine.of(extent), 1, (statement,), self.loc)
+            statement = Loop(symbol, ZERO, Affine.of(extent), 1, (statement,), piece.loc)
         return statement
+
+    def onto(self, held: Tensor, value: Expr) -> Expr:
+        """The value combined with what a tensor has in its cell; raises DTypeError if it cannot be."""
+        if self.accum is None:
+            return value
+        return combined(self.accum, Load(held, self.piece.target.index), value, self.piece.loc)
 
 
 def everywhere(tensor: Tensor, value: Callable[[tuple[Affine, ...]], Expr], loc: Location) -> Assign:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import DTypeError, IndexOutOfRange, LinkError, ShapeError, UnsupportedError
 from ..ir.dtype import F64, DType, from_numpy
-from ..ir.index import Affine, Symbol, SymbolKind
+from ..ir.index import Affine, Symbol, SymbolKind, affine
 from ..ir.tensor import Tensor
 from .here import here
 from .modes import Decision, Mode, common
@@ -54,8 +54,10 @@ class Cell(Value):
 
     @property
     def index(self) -> tuple[Affine, ...]:
-        """The positions, where all are plain."""
-        return tuple(Affine.of(position) for position in self.key)  # type: ignore[arg-type]
+        """The positions; `...` and concatenations must have been resolved."""
+        plain = [position for position in self.key if not isinstance(position, (Concat, EllipsisType))]
+        assert len(plain) == len(self.key), f"{self} is not resolved"
+        return affine(plain)
 
     def __repr__(self) -> str:
         inside = ", ".join("..." if position is ... else _spelled(position) for position in self.key)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from types import EllipsisType
 
 import numpy as np
 
@@ -19,20 +20,23 @@ from .projections import Loops, Projection
 from .statements import Accumulate
 from .values import Embedded, Value, rebuilt, walk
 
-__all__ = ["Piece", "cells", "pieces"]
+__all__ = ["Piece", "Region", "cells", "pieces"]
 
 ZERO = Affine.of(0)
+
+Region = tuple[tuple[int, int], ...]
+"""The first position and the extent along each axis."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """`target = value` for every point of `loops`; the target's cells lie in `block`, which has the first
-    position and the extent along each axis. All indices are affine, and no node is a slice."""
+    """`target = value` for every point of `loops`; the target's cells lie in `region`, which has the
+    first position and the extent along each axis. All indices are affine, and no node is a slice."""
 
     target: Cell
     value: Value
     loops: Loops
-    block: tuple[tuple[int, int], ...]
+    region: Region
     loc: Location
 
     @property
@@ -117,7 +121,7 @@ def _redirected(cell: Cell) -> Cell:
 
 
 def _positions(cell: Cell) -> tuple[Position, ...]:
-    return tuple(position for position in cell.key if not isinstance(position, type(...)))
+    return tuple(position for position in cell.key if not isinstance(position, EllipsisType))
 
 
 @dataclass(slots=True)
@@ -216,7 +220,7 @@ def _component(
 
     target = plain(targets[0])
     value = rebuilt(values[0], lambda part: plain(part) if isinstance(part, Cell) else part)
-    block = tuple(
+    region = tuple(
         (offsets[position], extents.of(chosen[position])) if isinstance(position, Concat) else (0, extent)
         for position, extent in zip(_positions(targets[0]), target.node.shape, strict=True)
     )
@@ -225,7 +229,7 @@ def _component(
     if all(extent > 0 for _, extent in loops):
         for cell in (target, *cells(value)):
             _check_inside(cell, loops, loc)
-    yield Piece(target, value, loops, block, loc)
+    yield Piece(target, value, loops, region, loc)
 
 
 def _own_symbols(cell: Cell) -> list[Symbol]:

@@ -23,7 +23,7 @@ from ..ir.index import affine
 from ..ir.tensor import Tensor, Wish
 from .deciding import decide, uses_of
 from .elements import Reader, neutral, typed, typed_as
-from .emission import Emission, Shape, everywhere
+from .emission import Emission, everywhere
 from .here import here
 from .modes import Mode
 from .nodes import Cell, Node
@@ -252,14 +252,5 @@ def _emitted(
     part: Piece, step: Step, target: Target, into: Tensor, held: Tensor, read: Reader
 ) -> tuple[Assignment, ...]:
     start = neutral(step.op, into.dtype, part.loc) if step.op and step.fresh and target.disjoint else None
-    return Emission(
-        Shape.of(part.projection),
-        part.loops,
-        into,
-        held,
-        part.target.index,
-        typed_as(part.value, into.dtype, read, part.loc),
-        step.op,
-        start,
-        part.loc,
-    ).statements()
+    value = typed_as(part.value, into.dtype, read, part.loc)
+    return Emission(part, into, held, value, step.op, start).statements()

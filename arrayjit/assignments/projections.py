@@ -47,16 +47,16 @@ class Projection:
                     unknown.difference_update(position.symbols)
         return not unknown or any(extent == 0 for _, extent in self.loops)
 
-    def is_surjective(self, block: Sequence[tuple[int, int]]) -> bool:
-        """Whether every cell of a block, (first, extent) per axis, is reached: each axis is counted through
+    def is_surjective(self, region: Sequence[tuple[int, int]]) -> bool:
+        """Whether every cell of a region, (first, extent) per axis, is reached: each axis is counted through
         without gaps by symbols of its own."""
-        if any(extent == 0 for _, extent in block):
+        if any(extent == 0 for _, extent in region):
             return True
         extents = dict(self.loops)
         if any(extent == 0 for extent in extents.values()):
             return False
         used: set[Symbol] = set()
-        for position, (first, extent) in zip(self.index, block, strict=True):
+        for position, (first, extent) in zip(self.index, region, strict=True):
             own = set(position.symbols)
             if own & used or not own <= extents.keys():
                 return False

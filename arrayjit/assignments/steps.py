@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from ..errors import Location
 from ..ir.assign import Note
 from ..ir.index import Symbol, SymbolKind
 from ..ir.ops import Op
-from .emission import Shape
+from .emission import Sharing
 from .nodes import Cell, Node
 from .pieces import Piece, cells, pieces
 from .statements import Accumulate, Block, Series, Statement
@@ -30,27 +31,19 @@ class Target:
 
     @staticmethod
     def of(node: Node, parts: tuple[Piece, ...]) -> Target:
-        blocks = {part.block for part in parts}
-        cells_of = {block: _cells(block) for block in blocks}
-        reached = all(part.projection.is_surjective(part.block) for part in parts)
+        regions = {part.region for part in parts}
+        reached = all(part.projection.is_surjective(part.region) for part in parts)
         return Target(
             node,
             parts,
-            covers=reached and sum(cells_of.values()) == node.size,
-            disjoint=len(blocks) == len(parts),
+            covers=reached and sum(prod(extent for _, extent in region) for region in regions) == node.size,
+            disjoint=len(regions) == len(parts),
         )
-
-
-def _cells(block: tuple[tuple[int, int], ...]) -> int:
-    total = 1
-    for _, extent in block:
-        total *= extent
-    return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """An assignment of the program. Where it is there for one node only, it has no other target."""
+    """An assignment of the program."""
 
     op: Op | None
     fresh: bool
@@ -58,8 +51,8 @@ class Step:
     loc: Location
 
     @staticmethod
-    def of(statement: Accumulate, only: Node | None = None) -> Step:
-        parts = [part for part in pieces(statement) if only is None or part.target.node is only]
+    def of(statement: Accumulate) -> Step:
+        parts = pieces(statement)
         nodes = dict.fromkeys(part.target.node for part in parts)
         targets = tuple(
             Target.of(node, tuple(part for part in parts if part.target.node is node)) for node in nodes
@@ -107,18 +100,18 @@ class Step:
 
     def fills(self, target: Target) -> bool:
         """Whether the neutral element must be stored before anything is combined with it."""
-        ordered = any(Shape.of(part.projection).is_ordered(self.op) for part in target.pieces)
+        ordered = any(Sharing.of(part.projection).is_ordered(self.op) for part in target.pieces)
         return self.op is not None and self.fresh and not (target.covers and target.disjoint and not ordered)
 
     def is_simple(self, target: Target) -> bool:
         """Whether one plain assignment makes the whole target."""
         (first, *others) = target.pieces
-        return target.covers and not others and Shape.of(first.projection).is_plain(self.op)
+        return target.covers and not others and Sharing.of(first.projection).is_plain(self.op)
 
     def is_exposed(self, target: Target) -> bool:
         """Whether the target is written before all of the value is read."""
-        shapes = [Shape.of(part.projection) for part in self.pieces]
-        at_once = len(shapes) == 1 and shapes[0].apart and not shapes[0].is_ordered(self.op)
+        found = [Sharing.of(part.projection) for part in self.pieces]
+        at_once = len(found) == 1 and found[0].apart and not found[0].is_ordered(self.op)
         return target.node in self.reads() and (self.fills(target) or not at_once)
 
 

@@ -122,7 +122,7 @@ def drawn(data: st.DataObject, dtype: DType) -> tuple[Points, tuple[Symbol, ...]
 
 
 @pytest.mark.parametrize(("short", "name"), CASES)
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(data=st.data())
 def test_AS_12_OPS_10_an_accumulator_means_two_loops(short: str, name: str, data: st.DataObject) -> None:
     op, dtype = OPS[name], named(short)
