@@ -30,7 +30,7 @@ from .stream import Buffer, Event, Stream
 __all__ = ["Context"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Context:
     """A stream of a device and the buffers of its tensors.
 
@@ -189,6 +189,9 @@ class Context:
         self.life.end()
         if failure is not None:
             raise failure
+
+    def __repr__(self) -> str:
+        return f"Context({', '.join((self.stream.name, *(tensor.label for tensor in self.buffers)))})"
 
     def check_usable(self) -> None:
         """Raises DeviceError once the context is finalized or its device closed."""

@@ -1,0 +1,56 @@
+"""Backends of a test's own, on every target of the table, cleaned up after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from arrayjit.backends import BACKENDS
+from arrayjit.devices import Backend, Context, Device, fresh_backend
+
+Fresh = Callable[..., Backend]
+
+
+@pytest.fixture(params=list(BACKENDS))
+def target(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def fresh(target: str) -> Iterator[Fresh]:
+    """`fresh(memory_limit=...)` is a backend that the test shares with nobody."""
+    made: list[Backend] = []
+
+    def make(name: str = target, **options: int) -> Backend:
+        made.append(fresh_backend(name, **options))
+        return made[-1]
+
+    yield make
+    for backend in made:
+        backend.machine.unsafe_cleanup()
+
+
+@pytest.fixture
+def machine(fresh: Fresh, target: str) -> Backend:
+    """With two devices where the hardware can have several."""
+    return fresh(devices=2) if target == "llvm" else fresh()
+
+
+@pytest.fixture
+def device(machine: Backend) -> Device:
+    return machine.get_device(0)
+
+
+@pytest.fixture
+def other(machine: Backend, device: Device) -> Device:
+    """A second device: of its own, or a virtual one."""
+    if machine.num_devices() > 1:
+        return machine.get_device(1)
+    return machine.machine.new_virtual_device(device)
+
+
+@pytest.fixture
+def root(device: Device) -> Context:
+    return Context(device)
