@@ -9,8 +9,9 @@
 A loop says its grain: so many iterations are worth waking a thread for. Where a body's work depends on
 numbers that only the run knows, so does the grain, and it is computed before the loop. Iterations of a
 sequential loop are independent if all that stands in the way is a temporary that each of them makes anew:
-then every thread has its own. What adds up in a variable of outside stays in its one order, on one thread.
-Since any cell is computed by the same operations on whatever thread, results are the same for any number.
+then every thread has its own. What adds up in a variable of outside stays in its one order, on one thread;
+of a long sum, which is a tree, threads make the branches (`partials`). Since any cell is computed by the same
+operations on whatever thread, results are the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies
 from .access import Range, given, loads
 from .parallel import carriers
+from .partials import parts_of
 from .private import is_private
-from .strides import stride
 from .trips import enter
 from .work import Work, as_expression, work
 
@@ -55,10 +56,11 @@ __all__ = ["threads"]
 LEAST = 1 / 64
 """No iteration does less."""
 
-LINE_BYTES = 64
-
 BALANCED = 2
 """A loop shall have so many iterations for each thread; else large loops inside it are shared instead."""
+
+PARTS = 8
+"""So many parts a sum shall have for each thread."""
 
 LARGE = 10
 """In times what is worth waking a thread for."""
@@ -109,7 +111,20 @@ class _Sharing:
                 self.decide(loop, grain, own)
                 kind = LoopKind.PARALLEL if loop.kind is LoopKind.SEQUENTIAL else loop.kind
                 return [*before, replace(loop, kind=kind, grain=grain)]
-        return [loop if loop.kind is LoopKind.VECTOR else rewrite_bodies(loop, self.body)]
+        return self.sum(loop) if loop.kind is LoopKind.VECTOR else [rewrite_bodies(loop, self.body)]
+
+    def sum(self, loop: For) -> Sequence[Stmt]:
+        """A vector loop, which may be a long sum: its parts are shared, where they are large enough."""
+        parts = parts_of(loop, PARTS * self.threads)
+        if parts is None:
+            return [loop]
+        made = self.body((parts.making,))
+        if made == (parts.making,):
+            return [loop]
+        for tensor in parts.tensors:
+            self.placement[tensor] = Place(PlaceKind.ARENA, "threads add up parts of a sum")
+            self.notes.append(f"threads: {tensor}: threads add up parts of a sum")
+        return [*made, parts.rest]
 
     def decide(self, loop: For, grain: Affine, own: frozenset[Tensor]) -> None:
         count = "" if loop.trips is None else f" of {loop.trips}"
@@ -155,24 +170,20 @@ class _Sharing:
         own = {loop.symbol}
         own |= {stmt.symbol for stmt in walk_statements(loop.body) if isinstance(stmt, (For, Bind))}
         each = work(loop.body, own, self.ranges, loop if loop.kind is LoopKind.VECTOR else None)
-        unit = _unit(loop)
         if any(each):
-            return self.computed_grain(each, unit)
-        grain = math.ceil(self.enough / max(each.get((), 0.0), LEAST) / unit) * unit
+            return self.computed_grain(each)
+        grain = math.ceil(self.enough / max(each.get((), 0.0), LEAST))
         span = (loop.hi - loop.lo).bounds(self.ranges)
         trips = None if span is None else max(len(range(0, end, loop.step)) for end in span)
-        if trips is not None and trips < 2 * grain:
-            return (), None
-        return (), Affine.of(grain)
+        return (), None if trips is not None and trips < 2 * grain else Affine.of(grain)
 
-    def computed_grain(self, each: Work, unit: int) -> tuple[Sequence[Stmt], Affine]:
+    def computed_grain(self, each: Work) -> tuple[Sequence[Stmt], Affine]:
         """The same where it depends on numbers of the run."""
-        one = Const(1, I64)
-        total = as_expression(each)
+        one, total = Const(1, I64), as_expression(each)
         total = Apply(OPS["where"], (Apply(OPS["less"], (total, one), BOOL), one, total), I64)
-        units = Apply(OPS["raw_divide"], (Const(self.enough // unit, I64), total), I64)
+        quotient = Apply(OPS["raw_divide"], (Const(self.enough, I64), total), I64)
         grain = Symbol("grain", lower=1, upper=self.enough + 2)
-        return (Bind(grain, Apply(OPS["add"], (units, one), I64)),), Affine.of(grain) * unit
+        return (Bind(grain, Apply(OPS["add"], (quotient, one), I64)),), Affine.of(grain)
 
 
 def _uses(body: tuple[Stmt, ...]) -> Counter[Tensor]:
@@ -184,13 +195,3 @@ def _uses(body: tuple[Stmt, ...]) -> Counter[Tensor]:
         for expr in expressions(stmt):
             found.update(tensor.storage for tensor, _ in loads(expr))
     return found
-
-
-def _unit(loop: For) -> int:
-    """A thread's iterations are a multiple of this: whole vectors, and where the loop runs along what it
-    writes, whole cache lines."""
-    unit = loop.lanes
-    for stmt in walk_statements(loop.body):
-        if isinstance(stmt, Store) and stride(stmt.tensor, stmt.index, loop.symbol) in (1, -1):
-            unit = max(unit, LINE_BYTES // stmt.tensor.dtype.itemsize)
-    return unit

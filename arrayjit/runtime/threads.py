@@ -172,6 +172,7 @@ declare i32 @sched_yield()
 declare i32 @posix_memalign(ptr, i64, i64)
 declare void @free(ptr)
 declare i64 @llvm.umin.i64(i64, i64)
+declare i64 @llvm.umax.i64(i64, i64)
 declare void @llvm.x86.sse2.pause()
 declare void @llvm.aarch64.hint(i32)
 
@@ -404,7 +405,8 @@ no:
   ret i1 false
 }
 
-; Run a loop of so many iterations, in chunks that are multiples of the grain.
+; Run a loop of so many iterations, at least one. There are as many chunks for each thread as for any other,
+; unless they would be smaller than a grain.
 define internal void @run(ptr %pool, ptr %body, ptr %context, i64 %trips, i64 %grain, ptr %own, i64 %bytes) {
 entry:
   %taken = getelementptr i8, ptr %pool, i64 <TAKEN>
@@ -432,18 +434,20 @@ release:
   store atomic i32 0, ptr %taken release, align 4
   br label %alone
 share:
-  %up = add i64 %trips, %grain
-  %up1 = sub i64 %up, 1
-  %grains = udiv i64 %up1, %grain
+  %worth = udiv i64 %trips, %grain
+  %least = call i64 @llvm.umax.i64(i64 %worth, i64 1)
   %most = mul i64 %threads, <CHUNKS>
-  %parts = call i64 @llvm.umin.i64(i64 %grains, i64 %most)
-  %g1 = add i64 %grains, %parts
-  %g2 = sub i64 %g1, 1
-  %g3 = udiv i64 %g2, %parts
-  %size = mul i64 %g3, %grain
-  %t1 = add i64 %trips, %size
-  %t2 = sub i64 %t1, 1
-  %chunks = udiv i64 %t2, %size
+  %parts = call i64 @llvm.umin.i64(i64 %least, i64 %most)
+  %over = urem i64 %parts, %threads
+  %even = sub i64 %parts, %over
+  %few = icmp eq i64 %even, 0
+  %equal = select i1 %few, i64 %parts, i64 %even
+  %up = add i64 %trips, %equal
+  %up1 = sub i64 %up, 1
+  %size = udiv i64 %up1, %equal
+  %end = add i64 %trips, %size
+  %end1 = sub i64 %end, 1
+  %chunks = udiv i64 %end1, %size
   %f1 = getelementptr i8, ptr %pool, i64 <BODY>
   %f2 = getelementptr i8, ptr %pool, i64 <CONTEXT>
   %f3 = getelementptr i8, ptr %pool, i64 <TRIPS>

@@ -242,31 +242,40 @@ class Body:
                 assert_never(loop.kind)
 
     def _shared(self, loop: For, grain: Affine) -> None:
-        """A loop that threads may share: a function for a part of it, in whole vectors where it has nothing
-        else."""
+        """A loop that threads may share: a function for a part of it, in whole vectors."""
         if self._lanes.count > 1:
             raise CompilerBug("threads share a loop inside a vector loop", stage="targets/llvm")
-        unit = loop.lanes if loop.lanes > 1 and _fills_lanes(loop) else 1
-        whole = self._whole(self._bound(loop.lo), self._bound(loop.hi), loop.step, unit)
+        unit = loop.lanes if loop.step > 0 else 1
+        whole = self._whole(self._bound(loop.lo), self._bound(loop.hi), loop.step, 1)
         inner = copy(self)
         inner._writer = Writer(beside=self._writer)
         inner._memory = self._memory.part(inner._writer)
         inner._values = dict(self._values)
-        first, last = Symbol("first"), Symbol("last")
+        first, last, end = Symbol("first"), Symbol("last"), Symbol("end")
         inner._memory.symbols.update({first: FIRST, last: LAST})
-        lo, hi = (loop.lo + Affine.of(end) * (loop.step * unit) for end in (first, last))
+        lo, hi = (loop.lo + Affine.of(edge) * (loop.step * unit) for edge in (first, last))
+        if not _fills_lanes(loop) and unit > 1:
+            inner._memory.symbols[end] = inner._least(hi, loop.hi)
+            hi = Affine.of(end)
         inner._for(replace(loop, lo=lo, hi=hi, grain=None))
         visible = {value.text: value.type for value in self._values.values()}
         visible |= {number: "i64" for number in self._memory.symbols.values() if isinstance(number, str)}
         visible |= {"%arena": "ptr", **dict.fromkeys(self._memory.pointers, "ptr")}
-        trips, least = (self._quotient(number, unit) for number in (whole, self._memory.affine(grain)))
+        trips, least = (self._in_units(number, unit) for number in (whole, self._memory.affine(grain)))
         share(self._writer, inner._writer, visible, trips, least, self._memory.scratch())
 
-    def _quotient(self, number: Operand, unit: int) -> Operand:
-        """A multiple of `unit` in units."""
+    def _least(self, one: Affine, other: Affine) -> str:
+        self._writer.declare("declare i64 @llvm.smin.i64(i64, i64)")
+        left, right = self._memory.affine(one), self._memory.affine(other)
+        return self._writer.pure(f"call i64 @llvm.smin.i64(i64 {left}, i64 {right})")
+
+    def _in_units(self, number: Operand, unit: int) -> Operand:
+        """How many units make up the number."""
         if isinstance(number, int):
-            return number // unit
-        return number if unit == 1 else self._writer.pure(f"sdiv exact i64 {number}, {unit}")
+            return -(-number // unit)
+        if unit == 1:
+            return number
+        return self._writer.pure(f"sdiv i64 {self._writer.add(number, unit - 1)}, {unit}")
 
     def _bound(self, value: Affine) -> Operand:
         if self._lanes.stride(value) != 0:

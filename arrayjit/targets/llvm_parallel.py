@@ -25,7 +25,8 @@ SHARE = """\
 define internal void @share(ptr %pool, ptr %loop, ptr %context,
                             i64 %trips, i64 %grain, ptr %own, i64 %bytes) #0 {
   %none = icmp eq ptr %pool, null
-  %few = icmp sle i64 %trips, %grain
+  %two = mul i64 %grain, 2
+  %few = icmp slt i64 %trips, %two
   %alone = or i1 %none, %few
   br i1 %alone, label %here, label %there
 here:

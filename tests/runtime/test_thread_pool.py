@@ -1,4 +1,4 @@
-"""A pool runs every iteration of a loop once, in chunks of whole grains, on threads that nobody notices."""
+"""A pool runs every iteration of a loop once, in chunks, on threads that nobody notices."""
 
 from __future__ import annotations
 
@@ -93,13 +93,26 @@ def threads_of_this_process():
 @pytest.mark.parametrize("threads", [2, 3, 5])
 @pytest.mark.parametrize("trips", [2, 3, 63, 64, 65, 1000])
 @pytest.mark.parametrize("grain", [1, 2, 16, 64])
-def test_every_iteration_belongs_to_one_chunk_of_whole_grains(note, threads, trips, grain):
+def test_every_iteration_belongs_to_one_chunk_of_a_grain_at_least(note, threads, trips, grain):
     pool = ThreadPool(threads)
     chunks = run(pool, note, trips, grain)
     pool.close()
     assert [chunk.first for chunk in chunks] == [0, *(chunk.last for chunk in chunks[:-1])]
     assert chunks[-1].last == trips
-    assert all(chunk.first % grain == 0 and chunk.last > chunk.first for chunk in chunks)
+    *full, rest = [chunk.last - chunk.first for chunk in chunks]
+    assert all(size == full[0] for size in full)
+    assert min(full, default=trips) >= min(grain, trips)
+    assert rest > 0
+
+
+@pytest.mark.parametrize(
+    ("trips", "grain", "chunks"),
+    [(1000, 1, 8), (1000, 130, 6), (25, 8, 2), (25, 12, 2), (25, 13, 1), (25, 30, 1)],
+)
+def test_two_threads_get_as_many_chunks_each(note, trips, grain, chunks):
+    pool = ThreadPool(2)
+    assert len(run(pool, note, trips, grain)) == chunks
+    pool.close()
 
 
 def test_the_chunks_of_a_loop_are_always_the_same(pool, note):
