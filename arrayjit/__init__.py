@@ -1,5 +1,6 @@
 """arrayjit compiles NumPy programs: decorate a function with `jit` and it runs as native code."""
 
+from . import parallel
 from .api import JitFunction, jit, spec, use
 from .array import asarray, donate, from_dlpack
 from .eager import Array
@@ -56,6 +57,7 @@ __all__ = [
     "donate",
     "from_dlpack",
     "jit",
+    "parallel",
     "range",
     "spec",
     "use",

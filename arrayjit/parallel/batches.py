@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..backends import backend, fresh_backend
-from ..errors import DeviceError, NumberError, ShapeError, UnknownTarget, UnsupportedError
+from ..array import as_device
+from ..backends import fresh_backend
+from ..errors import DeviceError, NumberError, ShapeError, UnsupportedError
 from ..runtime.device import Device
-from ..tracer.calls.signature import Spec, is_leaf
-from ..tracer.record.tree import Structure, flatten, paths
+from ..tracer.calls.signature import Spec
+from ..tracer.record.tree import Structure, paths
 from .located import located
-from .programs import Layout, Program, Reduce, parts_of, step_program, update_program
+from .programs import Layout, Program, Reduce, arrays_of, parts_of, step_program, update_program
 from .replicas import Replicated, Shard
 
 __all__ = ["DataParallel", "data_parallel", "devices"]
@@ -144,15 +145,14 @@ class DataParallel:
 
     def _shards(self, parameters: Layout, batch: tuple[Any, ...]) -> list[Shard]:
         """The batch in as many parts as there are devices, the larger ones first."""
-        leaves, structure = flatten(batch, is_leaf)
-        rows = _rows(leaves, structure)
+        arrays, structure = arrays_of(batch)
+        rows = _rows(arrays, structure)
         count = len(self.devices)
         if rows < count:
             raise ShapeError(
                 f"a batch of {rows} cannot be split over {count} devices",
                 fix="use a larger batch or fewer devices",
             )
-        arrays = [np.asarray(leaf, leaf.dtype.newbyteorder("=")) for leaf in leaves]
         sizes = [rows // count + (number < rows % count) for number in range(count)]
         steps = {}
         for size in set(sizes):
@@ -185,28 +185,22 @@ class DataParallel:
         return f"<{name} on {', '.join(device.name for device in self.devices)}>"
 
 
-def _rows(leaves: Sequence[Any], structure: Structure) -> int:
+def _rows(arrays: Sequence[np.ndarray], structure: Structure) -> int:
     """The leading extent that all arrays of a batch have."""
-    names = paths(structure, "batch")
-    for name, leaf in zip(names, leaves, strict=True):
-        if type(leaf) not in (np.ndarray, np.memmap) or not leaf.ndim:
-            raise ShapeError(
-                f"{name} is a {type(leaf).__name__} that has no leading axis to split",
-                fix="pass arrays with one row for each example",
-            )
-    extents = {len(leaf) for leaf in leaves}
-    if len(extents) != 1:
+    extents = {array.shape[:1] for array in arrays}
+    if len(extents) != 1 or () in extents:
+        names = paths(structure, "batch")
         raise ShapeError(
             "the arrays of the batch have no leading extent in common",
-            details=tuple(f"{name}: {leaf.shape}" for name, leaf in zip(names, leaves, strict=True)),
+            details=tuple(f"{name}: {array.shape}" for name, array in zip(names, arrays, strict=True)),
             fix="pass arrays with one row for each example",
         )
-    return extents.pop()
+    return len(arrays[0])
 
 
 def _devices(given: Sequence[Device | str]) -> list[Device]:
     """The devices, by themselves or by name."""
-    found = [device if isinstance(device, Device) else _named(device) for device in given]
+    found = [as_device(device) for device in given]
     if not found:
         raise DeviceError("there are no devices", fix="pass at least one, such as devices(1)")
     for number, device in enumerate(found):
@@ -214,11 +208,3 @@ def _devices(given: Sequence[Device | str]) -> list[Device]:
         if device in found[:number]:
             raise DeviceError(f"{device.name} is given twice", fix="pass each device once")
     return found
-
-
-def _named(name: str) -> Device:
-    """The process's device of a name: `llvm:0`, or `llvm` for its first."""
-    target, _, ordinal = name.partition(":")
-    if ordinal and not ordinal.isdecimal():
-        raise UnknownTarget(f"{name!r} names no device", fix="write the target and a number: llvm:0")
-    return backend(target).get_device(int(ordinal or 0))

@@ -39,9 +39,31 @@ from ..tracer.calls.signature import Spec, is_leaf
 from ..tracer.record.guards import guards_hold
 from ..tracer.record.tree import Leaf, Node, Static, Structure, flatten, paths, statics, unflatten
 
-__all__ = ["Layout", "Program", "Reduce", "merge_program", "parts_of", "step_program", "update_program"]
+__all__ = [
+    "Layout",
+    "Program",
+    "Reduce",
+    "arrays_of",
+    "merge_program",
+    "parts_of",
+    "step_program",
+    "update_program",
+]
 
 Reduce = Literal["mean", "sum"]
+
+
+def arrays_of(value: Any) -> tuple[list[np.ndarray], Structure]:
+    """The leaves of a nested value as arrays of native byte order, and its structure."""
+    leaves, structure = flatten(value, is_leaf)
+    for leaf in leaves:
+        if isinstance(leaf, np.ndarray) and type(leaf) not in (np.ndarray, np.memmap):
+            raise UnsupportedError(
+                f"a {type(leaf).__name__} is a subclass of ndarray that is not supported",
+                fix="pass np.asarray(...) of it",
+            )
+    arrays = map(np.asarray, leaves)
+    return [array.astype(array.dtype.newbyteorder("="), copy=False) for array in arrays], structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +76,8 @@ class Layout:
     @staticmethod
     def of(value: Any) -> Layout:
         """The layout of nested arrays and numbers."""
-        leaves, structure = flatten(value, is_leaf)
-        arrays = map(np.asarray, leaves)
-        return Layout(structure, tuple(Spec(x.shape, x.dtype.newbyteorder("=")) for x in arrays))
+        arrays, structure = arrays_of(value)
+        return Layout(structure, tuple(Spec(array.shape, array.dtype) for array in arrays))
 
     @staticmethod
     def tuple_of(parts: Sequence[Layout]) -> Layout:

@@ -21,10 +21,8 @@ from ..runtime.device import Device
 from ..runtime.merge import MergeUse
 from ..runtime.routine import Routine
 from ..runtime.transfer import device_to_device
-from ..tracer.calls.signature import is_leaf
-from ..tracer.record.tree import flatten
 from .located import located
-from .programs import Layout, Program, merge_program
+from .programs import Layout, Program, arrays_of, merge_program
 
 __all__ = ["Replicated", "Shard", "pairs"]
 
@@ -81,12 +79,12 @@ class Replicated:
                 "the parameters or the state are not those that were replicated",
                 fix="keep structure, shapes and dtypes, or replicate anew",
             )
-        leaves, _ = flatten(given, is_leaf)
+        arrays, _ = arrays_of(given)
         with self._working():
             self._is_same_everywhere = False
             first = self._contexts[0]
-            for tensor, leaf in zip((*self._parameters, *self._state), leaves, strict=True):
-                first.from_host(tensor, np.array(leaf, tensor.dtype.numpy, order="C"))
+            for tensor, array in zip((*self._parameters, *self._state), arrays, strict=True):
+                first.from_host(tensor, array.copy())
             self._make_same()
 
     @located

@@ -200,6 +200,13 @@ def test_batches_of_any_layout_are_taken() -> None:
         same(together(line, *given), sums(line, x, y))
 
 
+def test_arrays_on_devices_are_taken() -> None:
+    line, x, y = whole(6)
+    together = data_parallel(sums, devices(2, "sync_llvm"), reduce="sum")
+    there = Line(arrayjit.asarray(line.slope), line.start)
+    same(together(there, arrayjit.asarray(x), y), sums(line, x, y))
+
+
 def test_batches_of_several_sizes_go_on_with_the_same_parameters() -> None:
     line, *_ = whole(1)
     train = data_parallel(sums, devices(2, "sync_llvm"), update=descend, reduce="sum")

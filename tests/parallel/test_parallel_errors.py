@@ -72,8 +72,19 @@ def test_arrays_of_a_batch_with_different_leading_extents() -> None:
 
 @pytest.mark.parametrize("batch", [(), (2.0,), (np.float64(2),), (np.array(2.0),), ([1.0, 2.0],)])
 def test_a_batch_that_cannot_be_split(batch: Any) -> None:
-    with pytest.raises(ShapeError, match="leading"):
+    with pytest.raises(ShapeError, match="no leading extent in common"):
         data_parallel(step, pair())(np.ones(3), *batch)
+
+
+def test_a_subclass_of_ndarray() -> None:
+    for given in [(np.ma.array(np.ones(3)), np.ones(4)), (np.ones(3), np.ma.array(np.ones(4)))]:
+        with pytest.raises(UnsupportedError, match="subclass of ndarray"):
+            data_parallel(step, pair())(*given)
+
+
+def test_an_element_type_that_is_not_supported() -> None:
+    with pytest.raises(DTypeError, match="complex128"):
+        data_parallel(step, pair())(np.ones(3, complex), np.ones(4))
 
 
 def test_no_parameters() -> None:

@@ -1,7 +1,8 @@
-"""The example: the digits network trained on four devices is the network trained on one, to rounding."""
+"""The rules, and the example: the network trained on four devices is the one trained on one, to rounding."""
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from sklearn.datasets import load_digits
 
 from arrayjit.demo.network import Digits, Network, batches
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "data_parallel.py"
+HERE = Path(__file__).parent
+EXAMPLE = HERE.parents[1] / "examples" / "data_parallel.py"
+RULES = HERE.parents[1] / "docs" / "data_parallel.md"
 EPOCHS = 4
 
 
@@ -70,3 +73,13 @@ def test_the_example_prints_both_and_their_difference(
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("   ")[0] for line in lines[:2]] == ["devices: 1", "devices: 4"]
     assert float(lines[2].removeprefix("largest difference of a weight: ")) < 1e-5
+
+
+def test_every_rule_names_a_test() -> None:
+    rules = re.split(r"^\d+\. ", RULES.read_text(), flags=re.MULTILINE)[1:]
+    written = "".join(path.read_text() for path in HERE.glob("test_*.py"))
+    tests = set(re.findall(r"^def (test_\w+)", written, re.MULTILINE))
+    for rule in rules:
+        named = set(re.findall(r"`(test_\w+)`", rule))
+        assert named, rule
+        assert named <= tests
