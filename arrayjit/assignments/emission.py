@@ -78,14 +78,18 @@ class Emission:
         return (Assign(loops, self.into, index, self.value, accum, self.start, fused, piece.loc),)
 
     def plain(self, sharing: Sharing) -> Assign:
-        """One assignment; of the points that share a cell the last one."""
+        """One assignment, axes counted upwards; of the points that share a cell the last one."""
         piece, accum = self.piece, self.accum
-        value = substitute(self.value, {symbol: Affine.of(extent - 1) for symbol, extent in sharing.shared})
+        values = {symbol: Affine.of(extent - 1) for symbol, extent in sharing.shared}
+        for symbol, extent in sharing.own:
+            if any(position == extent - 1 - symbol for position in piece.target.index):
+                values[symbol] = extent - 1 - symbol
+        index = tuple(position.substitute(values) for position in piece.target.index)
+        value = substitute(self.value, values)
         if accum is not None:
-            start = Load(self.held, piece.target.index) if self.start is None else self.start
-            onto = combined(accum, start, value, piece.loc)
+            onto = combined(accum, self.start or Load(self.held, index), value, piece.loc)
             value = value if self.start is not None and accum.identity is not None else onto
-        return Assign(_extents(sharing.own), self.into, piece.target.index, value, loc=piece.loc)
+        return Assign(_extents(sharing.own), self.into, index, value, loc=piece.loc)
 
     def ordered(self, sharing: Sharing) -> Statement:
         """What shares cells in loops around the rest."""

@@ -1,4 +1,4 @@
-"""docs/assignments.md: every rule names its tests, and every row of the tables it is about is accounted for."""
+"""docs/assignments.md: every rule names its tests, and every row that it is about is accounted for."""
 
 from __future__ import annotations
 

@@ -75,6 +75,15 @@ def test_VI_8_a_virtual_node_is_computed_where_it_is_read() -> None:
     np.testing.assert_allclose(result[z], value[::-1] * value[0])
 
 
+def test_VI_8_an_axis_may_be_written_from_its_end() -> None:
+    x, y, t = Node("x", (4, 3)), Node("y", (3, 4)), virtual("t", 3, 4)
+    found = program(assign(t[2 - j, i], np.exp(x[i, j])), assign(y[...], t[...] + t[0, ...]), name="f")
+    assert not stored(found, "t")
+    a = np.random.default_rng(0).random((4, 3))
+    flipped = np.exp(a[:, ::-1].T)
+    np.testing.assert_allclose(outcome(found, {x: a})[y], flipped + flipped[0])
+
+
 def test_VI_3_it_is_the_value_that_it_has_at_that_place() -> None:
     x, y, z, t = *nodes("x", "y", "z"), virtual("t")
     found = program(
