@@ -134,8 +134,8 @@ def step_program(
     value and gradients.
     """
     assert isinstance(shard.structure, Node)
-    arguments_of = Node(tuple, (), (parameters.structure, *shard.structure.children))
-    traced, arguments = _traced(step, Layout(arguments_of, (*parameters.leaves, *shard.leaves)))
+    given = Node(tuple, (), (parameters.structure, *shard.structure.children))
+    traced, arguments = _traced(step, Layout(given, (*parameters.leaves, *shard.leaves)))
     for source in traced.sources:
         if isinstance(source, ArgumentSource) and source.written:
             raise UnsupportedError(
@@ -184,10 +184,8 @@ def update_program(
             details=(f"it returns {_shown(traced.results)}", f"it must return {_shown(wanted.structure)}"),
             fix="return the parameters" + (" and each part of the state, as a tuple" if state else ""),
         )
-    changed = (
-        *arguments[: len(parameters.leaves)],
-        *arguments[len(parameters.leaves) + len(gradients.leaves) :],
-    )
+    first, last = len(parameters.leaves), len(parameters.leaves) + len(gradients.leaves)
+    changed = (*arguments[:first], *arguments[last:])
     before: list[Assign] = []
     after: list[Assign] = []
     for output, to, name in zip(traced.outputs, changed, paths(wanted.structure, "new"), strict=True):
@@ -227,37 +225,34 @@ def _leaf_of(output: Output, traced: Traced) -> _Cells:
         case RepeatedOutput(leaf=leaf):
             return _leaf_of(traced.outputs[leaf], traced)
         case ArgumentOutput(leaf=leaf):
-            place = next(
-                n for n, s in enumerate(traced.sources) if isinstance(s, ArgumentSource) and s.leaf == leaf
+            sources = enumerate(traced.sources)
+            return _whole(
+                next(tensors[n] for n, s in sources if isinstance(s, ArgumentSource) and s.leaf == leaf)
             )
-            return _whole(tensors[place], tuple(range(tensors[place].rank)))
         case ScalarOutput(param=param):
-            return _whole(tensors[param], ())
+            return _whole(tensors[param])
         case ViewOutput(param=param, shape=None):
             source = traced.sources[param]
-            rank = tensors[param].rank
-            return _whole(
-                tensors[param], source.order if isinstance(source, FreshSource) else tuple(range(rank))
-            )
-        case ViewOutput(param=param, shape=tuple() as shape, corner=corner, steps=steps, flat=flat):
+            return _whole(tensors[param], source.order if isinstance(source, FreshSource) else None)
+        case ViewOutput(param=param, corner=corner, steps=steps, flat=flat):
             tensor = tensors[param]
             if flat:
                 tensor = Tensor(tensor.label, affine((tensor.size,)), tensor.dtype, base=tensor)
-            symbols = tuple(Symbol("i") for _ in shape)
+            symbols = tuple(Symbol("i") for _ in steps)
             index = [Affine.of(start) for start in corner]
             for symbol, step in zip(symbols, steps, strict=True):
                 index = [place + symbol * by for place, by in zip(index, step, strict=True)]
-            return _Cells(shape, symbols, Load(tensor, tuple(index)))
+            return _Cells(output.shape or (), symbols, Load(tensor, tuple(index)))
         case SizedOutput():
             raise UnsupportedError(
                 "the function returns an array whose size only the run knows",
                 fix="return arrays of a size that follows from the arguments' shapes",
             )
-    raise AssertionError(output)
 
 
-def _whole(tensor: Tensor, order: tuple[int, ...]) -> _Cells:
-    """All of a tensor, whose axis `k` is axis `order[k]` of what is handed out."""
+def _whole(tensor: Tensor, order: Sequence[int] | None = None) -> _Cells:
+    """All of a tensor, whose axis `k` is axis `order[k]` of what is handed out; by default axis `k`."""
+    order = range(tensor.rank) if order is None else order
     cells = tuple(Symbol("i") for _ in order)
     axes = [order.index(axis) for axis in range(len(order))]
     shape = tuple(tensor.shape[axis].constant for axis in axes)

@@ -159,6 +159,27 @@ def test_an_update_may_return_views_of_its_arguments() -> None:
     same(model.parameters(), (given[1].T.copy(), given[0][::-1].copy()))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_step_may_return_views_and_its_arguments(target: str) -> None:
+    def step(given: dict[str, Any], x: np.ndarray) -> Any:
+        whole = given["square"] * x.sum()
+        parts = {
+            "square": whole.T,
+            "row": whole[1, ::-1],
+            "flat": whole.reshape(-1)[2:6],
+            "last": given["last"],
+        }
+        return (parts["row"], given["last"], (x @ x.T).T.sum()), parts
+
+    given = {"square": random.random((3, 3)), "row": np.ones(3), "flat": np.ones(4), "last": random.random(2)}
+    x = np.array([[1.0, 2.0], [3.0, -4.0]])
+    value, parts = data_parallel(step, devices(2, target), reduce="sum")(given, x)
+    shards = [step(given, row) for row in (x[:1], x[1:])]
+    same(value, tuple(one + other for one, other in zip(shards[0][0], shards[1][0], strict=True)))
+    for name, part in parts.items():
+        same(part, shards[0][1][name] + shards[1][1][name])
+
+
 @pytest.mark.parametrize("reduce", ["mean", "sum"])
 def test_values_may_be_nested_and_of_any_dtype(reduce: Any) -> None:
     def step(scale: Any, x: np.ndarray) -> Any:

@@ -243,3 +243,23 @@ def test_an_update_that_raises(target: str) -> None:
     model.load(known, np.array([1, 0]))
     train(model, places)
     np.testing.assert_array_equal(model.parameters(), [11.0, 11.0])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_update_that_raises_half_way(target: str) -> None:
+    """What it wrote stays written, as in NumPy, and all devices then have it."""
+
+    def jump(weights: np.ndarray, slopes: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        weights += 1
+        slopes[place] = 0
+        return weights, place
+
+    group = devices(4, target)
+    train = data_parallel(picked, group, update=jump, reduce="sum")
+    look = data_parallel(picked, group, reduce="sum")
+    model = train.replicate(np.array([1.0, 2.0]), np.array([9]))
+    places = np.zeros(4, np.int64)
+    with pytest.raises(IndexOutOfRange, match="out of bounds"):
+        _trained(train, model, places)
+    np.testing.assert_array_equal(model.parameters(), [2.0, 3.0])
+    np.testing.assert_array_equal(look(model, places), [16.0, 24.0])
