@@ -17,7 +17,7 @@ from typing_extensions import ParamSpec
 from .backends import backend, target_in_use, use
 from .compile import Build, build
 from .errors import CompilerBug, UnknownTarget, UserError
-from .placed import DeviceMismatch, Placed, device_among, donated_among
+from .placed import DeviceMismatch, Placed, arrays_of, device_among, donated_among
 from .runtime.device import Device
 from .settings import Settings, default_target
 from .stages import Lowered, Variant
@@ -102,8 +102,6 @@ class JitFunction(Generic[P, R]):
             return call_inline(self._function, args, kwargs)
         try:
             signature, leaves = key_of(args, kwargs, self._static)
-            if target is not None:
-                _require_target(leaves, target)
             chosen = self._chosen(target)
             key = self._with_baked(signature, leaves)
             entry = self._variants.get((chosen, key))
@@ -112,6 +110,8 @@ class JitFunction(Generic[P, R]):
                 variant = entry[0]
             else:
                 variant = self._missed(chosen, signature, leaves, args, kwargs)
+            if target is not None:
+                _require_target(variant.device, target)
             return variant(leaves)
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
@@ -119,11 +119,9 @@ class JitFunction(Generic[P, R]):
     def _lower(self, target: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
         try:
             key, given = key_of(args, kwargs, self._static)
+            traced, built, device = self._built(self._chosen(target), args, kwargs, given)
             if target is not None:
-                _require_target(given, target)
-            chosen = self._chosen(target)
-            device = _device_of(given, chosen)
-            traced, built = self._built(chosen, args, kwargs, given, device)
+                _require_target(device, target)
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
 
@@ -166,8 +164,7 @@ class JitFunction(Generic[P, R]):
                 return entry[0]
             self._misses += 1
             start = time.perf_counter()
-            device = _device_of(leaves, target)
-            traced, build = self._built(target, args, kwargs, leaves, device)
+            traced, build, device = self._built(target, args, kwargs, leaves)
             variant = Variant(traced, build) if device is None else Placed(traced, build, device)
             self._compiles += 1
             self._bake(signature, variant.traced.baked)
@@ -192,19 +189,15 @@ class JitFunction(Generic[P, R]):
             self._baked[signature] = tuple(dict.fromkeys((*known, *baked)))
 
     def _built(
-        self,
-        target: str,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        leaves: Sequence[Any],
-        device: Device | None,
-    ) -> tuple[Traced, Build]:
+        self, target: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], leaves: Sequence[Any]
+    ) -> tuple[Traced, Build, Device | None]:
         settings = Settings.from_environment()
         traced = trace_function(self._function, args, kwargs, self._static, self._unchecked)
+        device = _device_of(arrays_of(leaves, traced), target)
         if device is not None:
             target = device.driver.name
             traced = with_donated(traced, donated_among(leaves))
-        return traced, build(traced.computation, target, settings)
+        return traced, build(traced.computation, target, settings), device
 
 
 class OnTarget(Generic[P, R]):
@@ -274,21 +267,21 @@ def spec(shape: int | Sequence[int], dtype: Any = np.float64) -> Spec:
     return Spec(extents, np.dtype(dtype))
 
 
-def _device_of(leaves: Sequence[Any], target: str) -> Device | None:
-    """The device that a call runs on with results that stay there; None for a call on NumPy's memory."""
-    device = device_among(leaves)
+def _device_of(arrays: Sequence[Any], target: str) -> Device | None:
+    """The device that a call on these runs on, with results that stay there; None for a call on NumPy's
+    memory."""
+    device = device_among(arrays)
     if device is not None:
         return device
     first = backend(target).get_device(0)
     return None if first.driver.is_host else first
 
 
-def _require_target(leaves: Sequence[Any], target: str) -> None:
+def _require_target(device: Device | None, target: str) -> None:
     """Raise where a call names another target than that of its Arrays."""
-    device = device_among(leaves)
-    if device is not None and device.driver.name != target:
+    if device is not None and device.driver.name != target.lower():
         raise DeviceMismatch(
-            f"the call is for target {target!r}, and the arguments are on {device.name}",
+            f"the call is for target {target!r}, but has arrays on {device.name}",
             fix=f"leave target= out, or bring them there: x.to({target!r})",
         )
 

@@ -35,6 +35,7 @@ from .tracer.calls.binding import (
     array_at,
     giver,
     maker,
+    refuse_hidden_overlap,
     view_of,
     written_original,
 )
@@ -43,7 +44,7 @@ from .tracer.record.guards import guards_hold
 from .tracer.record.resident import layout_of
 from .tracer.record.tree import unflatten
 
-__all__ = ["DeviceMismatch", "Placed", "device_among", "donated_among"]
+__all__ = ["DeviceMismatch", "Placed", "arrays_of", "device_among", "donated_among"]
 
 
 class DeviceMismatch(UserError, ValueError):
@@ -59,6 +60,11 @@ def device_among(leaves: Sequence[Any]) -> Device | None:
             fix="bring them to one, x.to(y.device)",
         )
     return next(iter(devices), None)
+
+
+def arrays_of(leaves: Sequence[Any], traced: Traced) -> list[Any]:
+    """What a call works on: its arguments, and what the function met by other ways."""
+    return [*leaves, *(source.array for source in traced.sources if isinstance(source, CapturedSource))]
 
 
 def donated_among(leaves: Sequence[Any]) -> frozenset[int]:
@@ -98,14 +104,15 @@ Giver = Callable[[Sequence[Any], Sequence[_Operand], Sequence[Any]], Any]
 class Placed:
     """The whole of a warm call on a device, as `Variant` is of one on NumPy's arrays."""
 
-    __slots__ = ("_device", "_finders", "_givers", "_guards", "_procedure", "build", "traced")
+    __slots__ = ("_captured", "_finders", "_givers", "_guards", "_procedure", "build", "device", "traced")
 
     def __init__(self, traced: Traced, build: Build, device: Device) -> None:
         self.traced = traced
         self.build = build
-        self._device = device
+        self.device = device
         self._procedure = device.load(build.code)
         self._guards = traced.guards
+        self._captured = arrays_of((), traced)
         self._finders = [self._finder(source) for source in traced.sources]
         self._givers = [_giver(output, traced.sources) for output in traced.outputs]
 
@@ -115,10 +122,12 @@ class Placed:
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Run on the leaves of a call's arguments. What was donated is gone, even if it raises."""
-        needed = [leaf.storage.values for leaf in leaves if isinstance(leaf, Array)]
+        needed = [array.storage.values for array in (*leaves, *self._captured) if isinstance(array, Array)]
         leaves = _without_donated(leaves)
         layouts = [layout_of(leaf) for leaf in leaves]
         storages = [leaf.storage if isinstance(leaf, Array) else None for leaf in leaves]
+        if self._captured:
+            refuse_hidden_overlap(self.traced.sources, layouts)
         operands = [find(layouts, storages) for find in self._finders]
         self._run(operands, leaves, needed)
         results: list[Any] = []
@@ -131,7 +140,7 @@ class Placed:
         pairs = list(zip(operands, self.traced.sources, strict=True))
         users = [(operand, source) for operand, source in pairs if operand.host is not None]
         made = [o.storage.values for o in operands if o.storage and o.storage.values not in needed]
-        reads = [leaf.storage.buffer for leaf in leaves if isinstance(leaf, Array)]
+        reads = [array.storage.buffer for array in (*leaves, *self._captured) if isinstance(array, Array)]
         writes = [operand.storage.buffer for operand, source in pairs if operand.storage and _writes(source)]
         pointers = [address_of(operand.layout) for operand in operands]
         procedure = self._procedure
@@ -144,7 +153,7 @@ class Placed:
                 values.are_computed = True
 
         try:
-            event = self._device.stream.submit(task, procedure.name, reads, writes)
+            event = self.device.stream.submit(task, procedure.name, reads, writes)
             if users:
                 event.sync()
         finally:
@@ -169,6 +178,8 @@ class Placed:
             case ScalarSource():
                 number = maker(source)
                 return lambda layouts, storages: replace(self._from_host(number(layouts)), host=None)
+            case CapturedSource(array=Array() as array):
+                return lambda layouts, storages: _Operand(array.layout, array.storage)
             case CapturedSource():
                 captured = maker(source)
                 return lambda layouts, storages: self._from_host(captured(layouts))
@@ -181,12 +192,12 @@ class Placed:
                 )
 
     def _made(self, nbytes: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Operand:
-        storage = Storage.new(self._device, nbytes, Values(are_computed=False))
+        storage = Storage.new(self.device, nbytes, Values(are_computed=False))
         return _Operand(array_at(storage.buffer.address, shape, dtype), storage)
 
     def _from_host(self, host: np.ndarray) -> _Operand:
         """A NumPy array where code can use it: itself, or its memory uploaded as it is."""
-        device = self._device
+        device = self.device
         if device.driver.is_host:
             return _Operand(host, None, host)
         low, high = bounds(host)

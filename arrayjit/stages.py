@@ -27,6 +27,8 @@ class Variant:
 
     __slots__ = ("_binding", "_guards", "_procedure", "build", "traced")
 
+    device = None
+
     def __init__(self, traced: Traced, build: Build) -> None:
         self.traced = traced
         self.build = build

@@ -7,6 +7,7 @@ import ctypes
 import weakref
 from bisect import bisect_right
 from itertools import count
+from threading import Lock
 
 from arrayjit.runtime.device import Machine
 from arrayjit.runtime.host import HostMemory
@@ -41,19 +42,22 @@ class RemoteDriver(InterpDriver):
         super().__init__(name)
         self._devices = devices
         self._heap = weakref.WeakValueDictionary()
+        self._heap_lock = Lock()
 
     def num_devices(self):
         return self._devices
 
     def allocate(self, ordinal, nbytes):
         memory = RemoteMemory(nbytes)
-        self._heap[memory.address] = memory
+        with self._heap_lock:
+            self._heap[memory.address] = memory
         return memory
 
     def real_address(self, address):
-        pages = sorted(self._heap)
-        page = pages[bisect_right(pages, address) - 1]
-        memory = self._heap[page]
+        with self._heap_lock:
+            pages = sorted(self._heap)
+            page = pages[bisect_right(pages, address) - 1]
+            memory = self._heap[page]
         assert page <= address <= page + memory.nbytes, f"{address:#x} is no address of the device"
         return memory.real.address + address - page
 

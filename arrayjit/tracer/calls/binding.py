@@ -17,6 +17,7 @@ import numpy as np
 
 from ...errors import IntegerOverflow, UnsupportedError
 from ..record.foreign import native_copy, pitch
+from ..record.resident import layout_of
 
 __all__ = [
     "ArgumentOutput",
@@ -36,6 +37,7 @@ __all__ = [
     "array_at",
     "giver",
     "maker",
+    "refuse_hidden_overlap",
     "view_of",
     "written_original",
 ]
@@ -76,9 +78,9 @@ class OverlapSource:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CapturedSource:
-    """An array that the function met by another way than its arguments."""
+    """An array that the function met by another way than its arguments: a NumPy array, or a Resident."""
 
-    array: np.ndarray
+    array: Any
     copied: bool
     written: bool
 
@@ -181,7 +183,7 @@ class Binding:
         """The array for each parameter: the user's own memory wherever code can use it."""
         arrays = [make(leaves) for make in self._makers]
         if self._meets_hidden:
-            _refuse_hidden_overlap(self._sources, leaves)
+            refuse_hidden_overlap(self._sources, leaves)
         return arrays
 
     def write_back(self, leaves: Leaves, arrays: Arrays) -> None:
@@ -228,7 +230,8 @@ def _users(source: ArgumentSource | OverlapSource | CapturedSource) -> Finder:
         case OverlapSource():
             return lambda leaves: _flat_memory(source, leaves)
         case CapturedSource(array=array):
-            return lambda _: array
+            layout: np.ndarray = layout_of(array)
+            return lambda _: layout
 
 
 def _original(source: Source) -> Finder | None:
@@ -316,7 +319,7 @@ def _flat_memory(source: OverlapSource, leaves: Sequence[Any]) -> np.ndarray:
     return array_at(address, (source.size,), source.dtype, owner=leaf)
 
 
-def _refuse_hidden_overlap(sources: Sequence[Source], leaves: Sequence[Any]) -> None:
+def refuse_hidden_overlap(sources: Sequence[Source], leaves: Sequence[Any]) -> None:
     """An array met both as an argument and by another way is two parameters: it must not be written."""
     entries: list[tuple[np.ndarray, bool, bool]] = []
     for source in sources:
@@ -324,7 +327,7 @@ def _refuse_hidden_overlap(sources: Sequence[Source], leaves: Sequence[Any]) -> 
             case ArgumentSource(leaf=leaf, written=written) | OverlapSource(leaf=leaf, written=written):
                 entries.append((leaves[leaf], written, False))
             case CapturedSource(array=array, written=written):
-                entries.append((array, written, True))
+                entries.append((layout_of(array), written, True))
             case ScalarSource() | FreshSource():
                 pass
     for n, (left, left_written, left_hidden) in enumerate(entries):

@@ -10,6 +10,7 @@ from ...ir.expr import Expr, Gather, Load
 from ...ir.tensor import Tensor
 from ...ir.walk import walk
 from ..record.foreign import needs_copy
+from ..record.resident import layout_of
 from ..record.trace import Trace, user_location
 from ..values.array import SymbolicArray
 from .binding import CapturedSource
@@ -31,13 +32,14 @@ def captured_sources(trace: Trace) -> Iterator[CapturedSource]:
     """Where the memory of each captured array comes from."""
     for tensor, array in trace.captured:
         written = trace.is_written(tensor)
-        if written and may_overlap_itself(array):
+        layout = layout_of(array)
+        if written and may_overlap_itself(layout):
             raise UnsupportedError(
                 "an array is written whose elements may share memory with one another",
                 loc=user_location(),
                 fix="write into a copy of it",
             )
-        yield CapturedSource(array, needs_copy(array), written)
+        yield CapturedSource(array, needs_copy(layout), written)
 
 
 def _used(statement: Statement) -> Iterator[Tensor]:

@@ -26,6 +26,7 @@ from ...ir.tensor import Tensor
 from ..names.namespace import Namespace
 from ..record.deciding import require_decided
 from ..record.guards import ArrayGuard, Guard, once_for_many_calls
+from ..record.resident import layout_of
 from ..record.retrace import Decisions, Fact, Reason, Retrace
 from ..record.state import reachable
 from ..record.trace import Trace, current_trace, location_of, recording, user_location
@@ -140,7 +141,10 @@ def _traced(
     outputs = _outputs(leaves, arguments, places, fresh, counts)
     for fact, why in decisions.baked.items():
         trace.note(why.loc, f"of {arguments.label(fact)}, {fact} is compiled in, because {why.what}")
-    guards: tuple[Guard, ...] = (*namespace.guards, *(ArrayGuard.of(array) for _, array in trace.captured))
+    guards: tuple[Guard, ...] = (
+        *namespace.guards,
+        *(ArrayGuard.of(layout_of(array)) for _, array in trace.captured),
+    )
     return Traced(computation, tuple(sources), structure, outputs, guards, decisions.baked, _noted(trace))
 
 

@@ -27,6 +27,7 @@ from ...ir.tensor import Tensor
 from ...ir.walk import walk
 from .foreign import element_strides
 from .limits import Limits
+from .resident import Resident, layout_of
 from .retrace import Argument, Decisions, Origin, Reason, Retrace, Site, number_needed, positive
 from .sameness import Sameness
 from .state import Watch, has_state
@@ -150,7 +151,7 @@ class Trace:
         self._gone: dict[Symbol | Tensor, Site | Reason] = {}
         self.sameness = Sameness()
         self._perhaps_written: list[Tensor] = []
-        self.captured: list[tuple[Tensor, np.ndarray]] = []
+        self.captured: list[tuple[Tensor, np.ndarray | Resident]] = []
         self.namespace: Any = None
         self._fingerprints: list[int] = []
         self._fresh: dict[Tensor, int] = {}
@@ -202,12 +203,12 @@ class Trace:
         """Whether the record so far writes the tensor's memory."""
         return tensor.storage in self._written
 
-    def capture(self, array: np.ndarray) -> Tensor:
+    def capture(self, array: np.ndarray | Resident) -> Tensor:
         """The parameter that stands for an array of the user's, one for each array object."""
         for tensor, known in self.captured:
             if known is array:
                 return tensor
-        tensor = tensor_like(array, f"captured{len(self.captured)}")
+        tensor = tensor_like(layout_of(array), f"captured{len(self.captured)}")
         self.captured.append((tensor, array))
         self._fingerprints.append(_fingerprint(array))
         return tensor
@@ -425,10 +426,10 @@ class Trace:
         self.emit(Loop(symbol, low, high, 1, body, user_location()))
 
     def changed_while_recorded(self) -> list[np.ndarray]:
-        """The captured arrays whose numbers plain Python code changed during the run: the record cannot
+        """The captured NumPy arrays whose numbers plain Python code changed during the run: the record cannot
         tell which reads came before."""
         pairs = zip(self.captured, self._fingerprints, strict=True)
-        return [array for (_, array), before in pairs if _fingerprint(array) != before]
+        return [layout_of(array) for (_, array), before in pairs if _fingerprint(array) != before]
 
     def compute(
         self,
@@ -529,8 +530,8 @@ class Trace:
         return Computation(self.name, (*params, *captured), tuple(self.statements))
 
 
-def _fingerprint(array: np.ndarray) -> int:
-    return zlib.crc32(array.tobytes())
+def _fingerprint(array: np.ndarray | Resident) -> int:
+    return 0 if isinstance(array, Resident) else zlib.crc32(array.tobytes())
 
 
 def tensor_like(array: np.ndarray, label: str) -> Tensor:

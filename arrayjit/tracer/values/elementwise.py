@@ -24,7 +24,7 @@ from ...ir.expr import Apply, Cast, Const, Expr, constant, dtype_of
 from ...ir.index import Affine, Extent, Symbol, affine
 from ...ir.ops import OPS, Op
 from ...ir.resolve import resolve
-from ..record.resident import Resident
+from ..record.resident import Resident, layout_of
 from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View
 from .array import SymbolicArray, describe
@@ -70,19 +70,12 @@ def as_operand(value: Any, trace: Trace | None = None) -> Operand:
     if isinstance(value, np.generic):
         number = _constant_of(value)
         return SymbolicArray(trace.compute((), number.dtype, lambda _: number), trace, is_scalar=True)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, Resident)):
         return _captured(value, trace)
     if isinstance(value, (list, tuple)):
         return _stacked(value, trace)
     if isinstance(value, (bool, int, float)):
         return next(kind(value) for kind in (bool, int, float) if isinstance(value, kind))
-    if isinstance(value, Resident):
-        raise UnsupportedError(
-            "the function meets an Array by another way than its arguments",
-            loc=user_location(),
-            details=(f"{value.layout.dtype} array of shape {value.layout.shape}, on {value.place}",),
-            fix="pass it as an argument",
-        )
     raise DTypeError(
         f"a {type(value).__name__} cannot take part in array arithmetic",
         loc=user_location(),
@@ -284,15 +277,16 @@ def _constant_of(value: np.generic) -> Const:
     return constant(value.item(), from_numpy(value.dtype))
 
 
-def _captured(array: np.ndarray, trace: Trace) -> SymbolicArray:
-    if type(array) not in (np.ndarray, np.memmap):
+def _captured(array: np.ndarray | Resident, trace: Trace) -> SymbolicArray:
+    layout: np.ndarray = layout_of(array)
+    if type(layout) not in (np.ndarray, np.memmap):
         raise UnsupportedError(
             f"{type(array).__name__}, a subclass of ndarray, is not supported",
             loc=user_location(),
             fix="convert it with np.asarray(...) before the call",
         )
-    from_numpy(array.dtype)
-    return SymbolicArray(View.whole(trace.capture(array), array.flags.writeable), trace)
+    from_numpy(layout.dtype)
+    return SymbolicArray(View.whole(trace.capture(array), layout.flags.writeable), trace)
 
 
 def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
