@@ -7,12 +7,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import Location
 from ..ir.assign import Assign, Loop, Statement
-from ..ir.expr import Apply, Expr, Load
+from ..ir.expr import Apply, Const, Expr, Load
 from ..ir.index import Affine, Symbol, affine
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
@@ -108,11 +107,12 @@ class Emission:
         return combined(self.accum, Load(held, self.piece.target.index), value, self.piece.loc)
 
 
-def everywhere(tensor: Tensor, value: Callable[[tuple[Affine, ...]], Expr], loc: Location) -> Assign:
-    """Every cell of a tensor gets the value for its index."""
+def everywhere(tensor: Tensor, source: Const | Tensor, loc: Location) -> Assign:
+    """Every cell of a tensor gets the constant, or what the other tensor has there."""
     symbols = tuple(Symbol(f"i{axis}") for axis in range(tensor.rank))
     index = affine(symbols)
-    return Assign(tuple(zip(symbols, tensor.shape, strict=True)), tensor, index, value(index), loc=loc)
+    value = source if isinstance(source, Const) else Load(source, index)
+    return Assign(tuple(zip(symbols, tensor.shape, strict=True)), tensor, index, value, loc=loc)
 
 
 def _extents(loops: Loops) -> tuple[tuple[Symbol, Affine], ...]:

@@ -15,19 +15,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..errors import InvalidProgram, LinkError, Location
+from ..errors import InvalidProgram, LinkError
 from ..ir.assign import ArrayParam, Computation, IndexParam, Note, Param
 from ..ir.assign import Statement as Assignment
-from ..ir.expr import Load, dtype_of
+from ..ir.expr import Const, Load, dtype_of
 from ..ir.index import affine
 from ..ir.tensor import Tensor, Wish
 from .deciding import decide, uses_of
-from .elements import Reader, neutral, typed, typed_as
+from .elements import neutral, typed, typed_as
 from .emission import Emission, everywhere
 from .here import here
 from .modes import Mode
 from .nodes import Cell, Node
-from .pieces import Piece
 from .recomputation import OptimizationContext
 from .statements import Statement, name_of, sequence
 from .steps import Step, Target, in_order
@@ -195,18 +194,19 @@ class _Building:
 
     def step(self, step: Step) -> Iterator[Assignment]:
         before = {node: self.tensor(node) for node in step.reads()}
+        onto = {target.node: self.tensor(target.node) for target in step.targets if step.keeps(target)}
         for target in step.targets:
             node = target.node
             if _makes_anew(step, target):
-                before.setdefault(node, self.held.get(node, node.tensor))
                 self.held[node] = _temporary(node)
             elif step.is_exposed(target):
                 aside = Tensor.of(f"{node.name}_before", node.shape, node.dtype)
-                yield _copied(before[node], aside, step.loc)
+                yield everywhere(aside, before[node], step.loc)
                 before[node] = aside
         for target in step.targets:
-            if step.fills(target):
-                yield self.filled(target, step)
+            into, start = self.tensor(target.node), _start(step, target)
+            if start is not None and step.fills(target):
+                yield everywhere(into, start, step.loc)
 
         def read(cell: Cell) -> Load:
             tensor = before[cell.node] if cell.slot is None else self.merges[cell.slot]
@@ -214,18 +214,15 @@ class _Building:
 
         for target in step.targets:
             into = self.tensor(target.node)
-            held = before.get(target.node, into) if _makes_anew(step, target) else into
+            held = onto.get(target.node, into)
             for part in target.pieces:
-                yield from _emitted(part, step, target, into, held, read)
+                start = _start(step, target) if target.disjoint else None
+                value = typed_as(part.value, into.dtype, read, part.loc)
+                yield from Emission(part, into, held, value, step.op, start).statements()
 
     def tensor(self, node: Node) -> Tensor:
         """What holds the node's values at this place."""
         return node.tensor if node.mode is Mode.ON_DEVICE else self.held[node]
-
-    def filled(self, target: Target, step: Step) -> Assignment:
-        assert step.op is not None
-        start = neutral(step.op, target.node.dtype, step.loc)
-        return everywhere(self.tensor(target.node), lambda index: start, step.loc)
 
 
 def _makes_anew(step: Step, target: Target) -> bool:
@@ -244,13 +241,6 @@ def _temporary(node: Node) -> Tensor:
     return Tensor(node.name, affine(node.shape), node.dtype, wish=wish)
 
 
-def _copied(source: Tensor, into: Tensor, loc: Location) -> Assignment:
-    return everywhere(into, lambda index: Load(source, index), loc)
-
-
-def _emitted(
-    part: Piece, step: Step, target: Target, into: Tensor, held: Tensor, read: Reader
-) -> tuple[Assignment, ...]:
-    start = neutral(step.op, into.dtype, part.loc) if step.op and step.fresh and target.disjoint else None
-    value = typed_as(part.value, into.dtype, read, part.loc)
-    return Emission(part, into, held, value, step.op, start).statements()
+def _start(step: Step, target: Target) -> Const | None:
+    """What the target's cells start from, where the step says so."""
+    return neutral(step.op, target.node.dtype, step.loc) if step.op is not None and step.fresh else None
