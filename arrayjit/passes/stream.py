@@ -56,13 +56,19 @@ summed in 0.9 ms column by column, in 0.72 ms with 16 rows at once, in 0.40 ms w
 STRIP = 16384
 """Bytes of a row that are gone through at once."""
 
+WIDEST = 64
+"""Lanes of the widest vectors: strips for threads are multiples of it."""
+
+NARROW = 2048
+"""Bytes of a row below which a strip of its own for each thread costs more than it gains."""
+
 REGISTERS = 128
 """Bytes of a row that one step of a vector loop takes."""
 
 
 def stream(kernel: Kernel, caps: Caps) -> Kernel:
     """Every large sum down columns made to read rows."""
-    streaming = _Streaming(caps.l2_bytes // 2)
+    streaming = _Streaming(caps.l2_bytes // 2, caps.threads)
     body = streaming.body(kernel.body)
     if body is kernel.body:
         return kernel
@@ -76,6 +82,7 @@ class _Streaming:
     """`large` is how many bytes an array must have; `placement` is where the sums are kept."""
 
     large: int
+    threads: int
     placement: dict[Tensor, Place] = field(default_factory=dict)
     ranges: dict[Symbol, Range] = field(default_factory=dict)
 
@@ -113,11 +120,14 @@ class _Streaming:
         size = max(variable.dtype.itemsize for variable in shared)
         span = (columns.hi - columns.lo).bounds(self.ranges)
         width = STRIP // size if span is None else min(span[1], STRIP // size)
+        if self.threads > 1 and span is not None:
+            part = -(-span[1] // (self.threads * WIDEST)) * WIDEST
+            width = min(width, max(part, NARROW // size))
         homes = {v: Tensor(f"{v.hint}_row", (Affine.of(width),), v.dtype) for v in shared}
         reason = "sums down the columns go on from row to row"
         self.placement.update({home: Place(PlaceKind.ARENA, reason) for home in homes.values()})
         lanes = min(columns.lanes, REGISTERS // size)
-        if columns.trips is None:
+        if columns.trips is None or (self.threads > 1 and columns.trips % width):
             return [*binds, *_varying(columns, spread, lanes, homes, width)]
         count, rest = divmod(columns.trips, width)
         strip = Symbol(columns.symbol.hint)
@@ -131,12 +141,17 @@ class _Streaming:
 def _varying(
     columns: For, body: tuple[Stmt, ...], lanes: int, homes: Mapping[Variable, Tensor], width: int
 ) -> Sequence[Stmt]:
-    """Strips of columns whose number varies."""
+    """Strips of columns whose number varies, or of which the last is narrower."""
     strip, rest = Symbol(columns.symbol.hint), Symbol("width", lower=0, upper=width + 1)
-    left, most = Index(columns.hi - strip), Const(width, I64)
+    if columns.trips is None:
+        start, strips = Affine.of(strip), For(strip, columns.lo, columns.hi, (), step=width)
+    else:
+        count = Affine.of(-(-columns.trips // width))
+        start, strips = columns.lo + Affine.of(strip) * width, For(strip, Affine.of(0), count, ())
+    left, most = Index(columns.hi - start), Const(width, I64)
     least = Apply(OPS["where"], (Apply(OPS["less"], (left, most), BOOL), left, most), I64)
-    inside = _Strip(columns, Affine.of(strip), Affine.of(rest), lanes, homes).body(body, {})
-    return [For(strip, columns.lo, columns.hi, (Bind(rest, least), *inside), step=width)]
+    inside = _Strip(columns, start, Affine.of(rest), lanes, homes).body(body, {})
+    return [replace(strips, body=(Bind(rest, least), *inside))]
 
 
 @dataclass(frozen=True, slots=True)
