@@ -8,12 +8,14 @@ the context's own transfers will have put there, and again when it is scheduled.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from ..errors import MergeMismatch
 from ..ir.tensor import Tensor
+from .life import Life
 from .stream import Buffer
 
 __all__ = ["Held", "MergeBuffers", "MergeUse", "check_merges"]
@@ -27,13 +29,19 @@ class MergeUse(Enum):
     STREAMING = "streaming"  # nowhere: the merge buffer is the source's own buffer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Held:
-    """What a merge buffer holds. `check` raises DeviceError when its memory is gone."""
+    """What a merge buffer holds. `check` raises DeviceError when that must not be used any more. The slabs of
+    `life`, if it is the buffer of a context, stay for as long as this is held."""
 
     tensor: Tensor
     buffer: Buffer
     check: Callable[[], None]
+    life: Life | None = None
+
+    def __post_init__(self) -> None:
+        if self.life is not None:
+            weakref.finalize(self, self.life.end).atexit = False
 
 
 class MergeBuffers:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ..errors import LinkError
 from ..ir.index import Symbol
 from ..ir.tensor import Tensor
 from .context import Context
+from .life import Life
 from .merge import Held, MergeUse
 from .routine import Routine
 from .stream import Buffer, Event
@@ -105,7 +107,8 @@ class _Transfer:
             case MergeUse.STREAMING:
                 event = dst.stream.record()
                 merge_buffers = dst.device.merge_buffers(dst.stream)
-                merge_buffers.held[self._slot] = Held(tensor, origin, self._src.check_usable)
+                life = Life(self._src.life)
+                merge_buffers.held[self._slot] = Held(tensor, origin, _usability(self._src), life)
                 return event
 
     def _copy(self, target: Buffer) -> Event:
@@ -117,3 +120,15 @@ class _Transfer:
             driver.copy(into, target.offset, source, out_of, origin.offset, nbytes)
 
         return self._dst.stream.submit(task, f"copy {self._tensor.label}", (origin,), (target,))
+
+
+def _usability(context: Context) -> Callable[[], None]:
+    """Its `check_usable`, without keeping the context: it may be on the very stream that keeps this."""
+    source = weakref.ref(context)
+
+    def check() -> None:
+        found = source()
+        if found is not None:
+            found.check_usable()
+
+    return check
