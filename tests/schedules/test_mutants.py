@@ -12,7 +12,7 @@ from arrayjit.runtime import stream
 from arrayjit.runtime.merge import MergeBuffers
 from arrayjit.runtime.stream import Buffer, Event, Stream
 
-SCHEDULES = 300
+SCHEDULES = 500
 
 
 class OneReader(dict):

@@ -90,6 +90,7 @@ class Walk:
         self._contexts: list[Pair] = []
         self._routines: list[Pair] = []
         self._marks: list[Mark] = []
+        self._finalized: list[Pair] = []
         self._places: list[Place] = []
         self._copies: dict[int, list[Copy]] = {}
         self._awaited: dict[int, Clock] = {}
@@ -105,16 +106,19 @@ class Walk:
         for _ in range(steps):
             self._step()
         self._finish()
-        if self._explorer is not None and self._explorer.races.found:
-            raise Wrong("\n".join(self._explorer.races.found))
+        if self._explorer is not None:
+            if self._explorer.races.found:
+                raise Wrong("\n".join(self._explorer.races.found))
+            if not self._faults:
+                self._check_memory()
 
     def _set_up(self) -> None:
         random, machine = self._random, self._machine
-        devices = list(machine.devices())[: random.choice((1, 2, 2, 3))]
-        if random.random() < 0.3:
+        devices = list(machine.devices())[: random.randint(1, 3)]
+        while len(devices) < 2 or random.random() < 0.2:
             devices.append(machine.new_virtual_device(devices[0]))
         for device in devices:
-            streams = [device.stream, *(device.new_stream() for _ in range(random.choice((0, 0, 1))))]
+            streams = [device.new_stream() for _ in range(random.randint(1, 2))]
             for stream in streams:
                 place = Place(device, stream, sequential.Stream(), len(self._places) + 1)
                 self._places.append(place)
@@ -352,9 +356,13 @@ class Walk:
                 del kept[self._random.randrange(len(self._places), len(kept))]
 
     def _finalize(self) -> None:
-        if not self._doubtful and len(self._contexts) > 3:
-            pair = self._context()
-            self._do("finalize", pair.place, pair.real.finalize, pair.model.finalize)
+        pair, doubtful = self._context(), set(self._doubtful)
+        self._finalized.append(pair)
+        done = self._do("finalize", pair.place, pair.real.finalize, pair.model.finalize)
+        if done is None:  # raised what was raised on any stream that uses the context's memory
+            self._owing.clear()
+            self._doubtful = doubtful
+            pair.model.finalize()
 
     def _finish(self) -> None:
         for _ in range(len(self._places) + 1):
@@ -372,6 +380,15 @@ class Walk:
                     self._to_host(pair, tensor)
         for place in self._places:
             self._await(place)
+
+    def _check_memory(self) -> None:
+        """Nothing is left of contexts and streams that nobody has any more."""
+        devices = {place.device for place in self._places}
+        for kept in (self._contexts, self._routines, self._marks, self._finalized, self._places):
+            kept.clear()
+        for device in devices:
+            if any(device.memory_by_purpose().values()):
+                raise Wrong(f"{device} still has {device.memory_by_purpose()}")
 
     # Both sides
 
@@ -463,7 +480,7 @@ _MERGING = [program for program in PROGRAMS if program.merges]
 _CHANCES: dict[Callable[[Walk], object], int] = {
     Walk._schedule_any: 14,
     Walk._link_any: 4,
-    Walk._merge: 4,
+    Walk._merge: 6,
     Walk._from_host: 2,
     lambda walk: walk._to_host(walk._context(), walk._tensor()): 2,
     lambda walk: walk._init_from_host(walk._context(), walk._tensor()): 1,
