@@ -304,7 +304,7 @@ def test_the_bits_are_the_same_for_any_number_of_threads(pools, program, dtype):
     assert all(other == found[0] for other in found)
 
 
-def test_the_default_target_of_all_cores_has_a_pool_for_each_device(monkeypatch):
+def test_the_target_of_all_cores_has_a_pool_for_each_device(monkeypatch):
     monkeypatch.setenv("ARRAYJIT_NUM_THREADS", "4")
     assert ParallelLlvmTarget("llvm").caps().threads == 4
     assert backend("sync_llvm").target.caps().threads == 1
