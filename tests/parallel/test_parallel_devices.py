@@ -6,7 +6,7 @@ import ctypes
 import time
 from collections import Counter
 from collections.abc import Callable
-from threading import Barrier, Event
+from threading import Barrier, Event, Thread
 from typing import Any
 
 import numpy as np
@@ -190,3 +190,20 @@ def test_memory_is_given_back_with_the_parameters() -> None:
     assert group[0].get_used_memory() > 0
     del model
     assert [device.get_used_memory() for device in group] == [0, 0]
+
+
+def test_threads_may_share_a_model() -> None:
+    """One call after the other, in any order: here the order makes no difference."""
+    train = data_parallel(
+        lambda total, x: total * 0 + x.sum(),
+        devices(2),
+        update=lambda total, more: total + more,
+        reduce="sum",
+    )
+    model = train.replicate(np.zeros(3))
+    threads = [Thread(target=lambda: [train(model, np.ones(4)) for _ in range(10)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(model.parameters(), np.full(3, 160.0))
