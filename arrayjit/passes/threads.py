@@ -70,7 +70,7 @@ def threads(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with its large independent loops shared."""
     if caps.threads == 1:
         return kernel
-    sharing = _Sharing(kernel, caps.threads, caps.thread_work)
+    sharing = _Sharing(given(kernel.params), _uses(kernel.body), caps.threads, caps.thread_work)
     body = sharing.body(kernel.body)
     if body is kernel.body:
         return kernel
@@ -80,9 +80,11 @@ def threads(kernel: Kernel, caps: Caps) -> Kernel:
 
 @dataclass(slots=True)
 class _Sharing:
-    """`enough` is the least work that is worth a thread; `placement` is what threads have of their own."""
+    """`given` comes from the caller, `uses` says how often each storage is used; `enough` is the least work
+    that is worth a thread; `placement` is where what threads make is kept."""
 
-    kernel: Kernel
+    given: frozenset[Tensor]
+    uses: Counter[Tensor]
     threads: int
     enough: int
     ranges: dict[Symbol, Range] = field(default_factory=dict)
@@ -118,8 +120,9 @@ class _Sharing:
         parts = parts_of(loop, PARTS * self.threads)
         if parts is None:
             return [loop]
-        made = self.body((parts.making,))
-        if made == (parts.making,):
+        making = (parts.making,)
+        made = self.body(making)
+        if made is making:
             return [loop]
         for tensor in parts.tensors:
             self.placement[tensor] = Place(PlaceKind.ARENA, "threads add up parts of a sum")
@@ -149,12 +152,11 @@ class _Sharing:
         if loop.kind is not LoopKind.SEQUENTIAL:
             return frozenset()
         found = carriers(loop, self.ranges)
-        if found is None or not found.isdisjoint(given(self.kernel.params)):
+        if found is None or not found.isdisjoint(self.given):
             return None
-        if not all(is_private(tensor, loop.body) for tensor in found):
-            return None
-        everywhere, here = _uses(self.kernel.body), _uses(loop.body)
-        return found if all(everywhere[tensor] == here[tensor] for tensor in found) else None
+        here = _uses(loop.body) if found else self.uses
+        private = all(self.uses[tensor] == here[tensor] and is_private(tensor, loop.body) for tensor in found)
+        return found if private else None
 
     def more_balanced(self, loop: For) -> For | None:
         """A loop of few iterations with the loops in it shared instead, where these are large."""
