@@ -52,14 +52,15 @@ class Values:
 
 
 class Storage:
-    """Memory of a device that Arrays show, each all or part of it; `gone` says why there is none any more.
+    """Memory of a device that Arrays, `shown` of them so far, show; `gone` says why there is none any more.
     With `is_donated` the next call may write a result there."""
 
-    __slots__ = ("_buffer", "device", "gone", "is_donated", "values")
+    __slots__ = ("_buffer", "device", "gone", "is_donated", "shown", "values")
 
     def __init__(self, device: Device, buffer: Buffer, values: Values | None = None) -> None:
         self.device = device
         self.is_donated = False
+        self.shown = 0
         self.values = values or Values()
         self.gone = ""
         self._buffer: Buffer | None = buffer
@@ -143,6 +144,7 @@ class Array(NDArrayOperatorsMixin, Resident):
 
     def __init__(self, storage: Storage, layout: np.ndarray) -> None:
         self.storage = storage
+        storage.shown += 1
         self.layout = layout
         self._exported: Buffer | None = None
 
@@ -151,6 +153,10 @@ class Array(NDArrayOperatorsMixin, Resident):
         storage = self.storage
         storage.buffer  # noqa: B018
         return storage.device, storage.is_donated
+
+    @property
+    def is_alone(self) -> bool:
+        return self.storage.shown == 1 and not self.storage.is_borrowed
 
     @property
     def device(self) -> Device:

@@ -18,6 +18,7 @@ from .array import Array, Storage, Values, address_of, bounds
 from .compile import Build
 from .errors import UserError
 from .runtime.device import Device
+from .runtime.host import addresses_of
 from .tracer.calls.binding import (
     ArgumentOutput,
     ArgumentSource,
@@ -104,7 +105,17 @@ Giver = Callable[[Sequence[Any], Sequence[_Operand], Sequence[Any]], Any]
 class Placed:
     """The whole of a warm call on a device, as `Variant` is of one on NumPy's arrays."""
 
-    __slots__ = ("_captured", "_finders", "_givers", "_guards", "_procedure", "build", "device", "traced")
+    __slots__ = (
+        "_captured",
+        "_finders",
+        "_givers",
+        "_guards",
+        "_procedure",
+        "_written",
+        "build",
+        "device",
+        "traced",
+    )
 
     def __init__(self, traced: Traced, build: Build, device: Device) -> None:
         self.traced = traced
@@ -115,6 +126,7 @@ class Placed:
         self._captured = arrays_of((), traced)
         self._finders = [self._finder(source) for source in traced.sources]
         self._givers = [_giver(output, traced.sources) for output in traced.outputs]
+        self._written = [_writes(source) for source in traced.sources]
 
     def is_valid(self) -> bool:
         """Whether the names outside the function that the trace baked in are bound as they were."""
@@ -137,12 +149,12 @@ class Placed:
 
     def _run(self, operands: Sequence[_Operand], leaves: Sequence[Any], needed: Sequence[Values]) -> None:
         """Submit the call, and wait for it where it works on NumPy arrays."""
-        pairs = list(zip(operands, self.traced.sources, strict=True))
-        users = [(operand, source) for operand, source in pairs if operand.host is not None]
+        pairs = list(zip(operands, self._written, strict=True))
+        users = [operand for operand in operands if operand.host is not None]
         made = [o.storage.values for o in operands if o.storage and o.storage.values not in needed]
         reads = [array.storage.buffer for array in (*leaves, *self._captured) if isinstance(array, Array)]
-        writes = [operand.storage.buffer for operand, source in pairs if operand.storage and _writes(source)]
-        pointers = [address_of(operand.layout) for operand in operands]
+        writes = [operand.storage.buffer for operand, written in pairs if written and operand.storage]
+        pointers = addresses_of([operand.layout for operand in operands])
         procedure = self._procedure
 
         def task(_kept: object = (operands, reads, writes)) -> None:
@@ -157,17 +169,19 @@ class Placed:
             if users:
                 event.sync()
         finally:
-            for operand, source in users:
-                if _writes(source):
-                    self._bring_back(operand, written_original(source), leaves)
+            if users:
+                self._bring_back(operands, leaves)
 
-    def _bring_back(self, operand: _Operand, original: Callable[..., Any] | None, leaves: Any) -> None:
-        """Give a NumPy array what was written into what stood for it."""
-        assert operand.host is not None
-        if operand.storage is not None:
-            operand.host[...] = operand.shown(operand.layout).numpy()
-        if original is not None:
-            original(leaves)[...] = operand.host
+    def _bring_back(self, operands: Sequence[_Operand], leaves: Sequence[Any]) -> None:
+        """Give NumPy arrays what was written into what stood for them."""
+        for operand, written, source in zip(operands, self._written, self.traced.sources, strict=True):
+            if not written or operand.host is None:
+                continue
+            if operand.storage is not None:
+                operand.host[...] = operand.shown(operand.layout).numpy()
+            original = written_original(source)
+            if original is not None:
+                original(leaves)[...] = operand.host
 
     def _finder(self, source: Source) -> Finder:
         """What gives the operand of a parameter, from the leaves' layouts and storages."""

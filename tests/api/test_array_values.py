@@ -18,7 +18,7 @@ def device(request):
 
 
 def assert_same(got, want):
-    """Arrays where NumPy has arrays or NumPy scalars, of their dtype, shape and values; the same otherwise."""
+    """Arrays where NumPy has arrays or scalars, of their dtype, shape and values; the same otherwise."""
     if isinstance(want, (tuple, list)):
         assert type(got) is type(want)
         assert len(got) == len(want)

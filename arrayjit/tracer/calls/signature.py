@@ -126,7 +126,7 @@ def _add_other(value: Any, kind: type, key: list[Any], leaves: list[Any]) -> int
         layout = value.layout
         key += (value.place, layout.dtype, layout.shape, layout.flags.num & _LAYOUT, layout.strides)
         leaves.append(value)
-        return 1
+        return 0 if value.is_alone else 1
     inner = contents(value)
     if inner is None:
         _add_static(value, key, f"an argument of type {kind.__name__}")

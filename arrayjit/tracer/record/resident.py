@@ -23,6 +23,11 @@ class Resident:
         """What else code depends on, such as the device. Raises where there is no array any more."""
         raise NotImplementedError
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other array shows the memory."""
+        raise NotImplementedError
+
 
 def layout_of(value: Any) -> Any:
     """An argument as NumPy describes it."""
