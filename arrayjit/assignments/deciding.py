@@ -68,7 +68,7 @@ def decide(node: Node, use: Use, program: str) -> None:
         return
     found = _stored(node, use, program)
     if found is not None:
-        node.refine(*found)
+        node.conclude(*found)
     node.settle()
 
 

@@ -211,6 +211,12 @@ class Node:
     @property
     def tensor(self) -> Tensor:
         """The tensor that contexts and transfers know this node by; always the same. Settles the dtype."""
+        self._refuse_slice()
+        if self._tensor is None:
+            self._tensor = Tensor.of(self.name, self.shape, self.dtype)
+        return self._tensor
+
+    def _refuse_slice(self) -> None:
         if self.alias is not None:
             parent, symbol = self.alias
             raise LinkError(
@@ -218,16 +224,16 @@ class Node:
                 loc=here(),
                 fix=f"use {parent.name}, and take the part at {symbol.hint}",
             )
-        if self._tensor is None:
-            self._tensor = Tensor.of(self.name, self.shape, self.dtype)
-        return self._tensor
 
-    def refine(self, mode: Mode, why: str = "") -> None:
-        """Decide more about this node's memory. Raises LinkError when that contradicts what is decided."""
-        if self.alias is not None:
-            self.alias[0].refine(mode, why)
-            return
-        step = Decision(mode, why or "asked for", here())
+    def refine(self, mode: Mode) -> None:
+        """Say more about this node's memory. Raises LinkError when that contradicts what is decided."""
+        self.conclude(mode, "asked for")
+        self.wanted = common(self.wanted, mode) or mode
+
+    def conclude(self, mode: Mode, why: str) -> None:
+        """Decide more about this node's memory, for a reason. Raises LinkError as `refine` does."""
+        self._refuse_slice()
+        step = Decision(mode, why, here())
         found = common(self.mode, mode)
         if found is None:
             raise LinkError(
@@ -241,20 +247,18 @@ class Node:
         if found is not self.mode:
             self.mode = found
             self.provenance = (*self.provenance, step)
-        if not why:
-            self.wanted = common(self.wanted, mode) or mode
 
     def settle(self) -> Mode:
         """Decide the rest: what is undecided or constant is virtual, what has to be stored is local if it
         is small and nobody wants it in a context."""
         if self.mode in (Mode.UNDECIDED, Mode.EFFECTIVELY_CONSTANT):
-            self.refine(Mode.VIRTUAL, "nothing says that it has to be stored")
+            self.conclude(Mode.VIRTUAL, "nothing says that it has to be stored")
         elif self.mode in (Mode.NEVER_VIRTUAL, Mode.DEVICE_ONLY):
             small = self.size * self.dtype.itemsize <= LOCAL_BYTES
             says = "at most" if small else "more than"
-            self.refine(Mode.LOCAL if small else Mode.ON_DEVICE, f"it has {says} {LOCAL_BYTES} bytes")
+            self.conclude(Mode.LOCAL if small else Mode.ON_DEVICE, f"it has {says} {LOCAL_BYTES} bytes")
         elif self.mode is Mode.MATERIALIZED:
-            self.refine(Mode.ON_DEVICE, "contexts hold what is materialized")
+            self.conclude(Mode.ON_DEVICE, "contexts hold what is materialized")
         return self.mode
 
     def known(self, mode: Mode) -> bool:
@@ -276,7 +280,8 @@ class Node:
                 loc=here(),
                 fix=f"use static({symbol.hint!r}, 0, {first})",
             )
-        self.refine(Mode.MATERIALIZED, "a slice of it is taken")
+        if self.alias is None:
+            self.conclude(Mode.MATERIALIZED, "a slice of it is taken")
         part = Node((*self.labels, f"at_{symbol.hint}"), self.shape[1:])
         part.alias = (self, symbol)
         return part

@@ -161,7 +161,7 @@ def _merges(steps: Iterable[Step]) -> dict[int, Node]:
                     fix=f"read one of them from another buffer: merge({cell.node.name}, {cell.slot + 1})",
                 )
     for slot, node in found.items():
-        node.refine(Mode.MATERIALIZED, f"its values arrive in merge buffer {slot}")
+        node.conclude(Mode.MATERIALIZED, f"its values arrive in merge buffer {slot}")
     return found
 
 

@@ -147,6 +147,8 @@ def test_TN_9_a_slice_has_no_tensor_and_no_dtype_of_its_own() -> None:
     assert row.dtype is F32
     with pytest.raises(LinkError, match="table_at_step is a slice of table and has no memory of its own"):
         _ = row.tensor
+    with pytest.raises(LinkError, match="use table, and take the part at step"):
+        row.refine(Mode.LOCAL)
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(None, None), (0, None), (-1, 3), (0, 5)])

@@ -91,6 +91,12 @@ def test_AS_2_values_are_nested_expressions() -> None:
     np.testing.assert_allclose(outcome(found, {x: a, y: b, z: c})[y], expected)
 
 
+def test_AS_2_comparisons_are_values() -> None:
+    label, hot = Node("label", 3, "i8"), Node("hot", (3, 4))
+    found = program(assign(hot[i, j], number(j) == label[i]), name="f")
+    np.testing.assert_array_equal(outcome(found, {label: [2, 0, 3]})[hot], np.eye(4)[[2, 0, 3]])
+
+
 def test_AS_2_functions_with_two_results_give_two_values() -> None:
     x, q, r = Node("x", 3, "i8"), Node("q", 3, "i8"), Node("r", 3, "i8")
     quotient, rest = divmod(x[...], 3)
