@@ -125,6 +125,12 @@ class _Borrowed:
         self.owner = owner
 
 
+_MAKERS = frozenset(
+    ("arange", "array", "empty", "eye", "full", "identity", "linspace", "ones", "tri", "zeros")
+)
+"""Functions that make arrays from none."""
+
+
 class Array(NDArrayOperatorsMixin, Resident):
     """An array in the memory of a device. `arrayjit.asarray` makes it from NumPy's.
 
@@ -319,6 +325,10 @@ class Array(NDArrayOperatorsMixin, Resident):
             raise BufferError(f"an array on {self.device.name} is not in the host's memory")
         return 1, 0
 
+    def __array_namespace__(self, *, api_version: Any = None) -> Namespace:
+        np.empty(0).__array_namespace__(api_version=api_version)
+        return Namespace(self.device)
+
     def __len__(self) -> int:
         return len(self.layout)
 
@@ -367,6 +377,31 @@ class Array(NDArrayOperatorsMixin, Resident):
 
     def _view(self, layout: np.ndarray) -> Array:
         return Array(self.storage, layout)
+
+
+class Namespace:
+    """NumPy's functions as the array API wants them: those that make arrays make them on the device."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(np, name)
+        if name not in _MAKERS:
+            return function
+
+        def make(*args: Any, device: Any = None, **kwargs: Any) -> Array:
+            return asarray(function(*args, **kwargs), device=device or self._device)
+
+        return make
+
+    def asarray(self, x: Any, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Array:
+        """`arrayjit.asarray`."""
+        return asarray(x, dtype, device or self._device, copy)
+
+    def from_dlpack(self, x: Any, device: Any = None) -> Array:
+        """`arrayjit.from_dlpack`."""
+        return from_dlpack(x, device or self._device)
 
 
 def as_device(device: Device | str | None) -> Device:

@@ -18,9 +18,20 @@ from .tracer.record.registry import METHODS
 
 __all__ = ["Array"]
 
+_WRITERS = frozenset(
+    (np.save, np.savez, np.savez_compressed, np.savetxt, np.array2string, np.array_repr, np.array_str)
+)
+"""Functions that write numbers into files and for people: the host's work."""
+
 
 def _evaluate(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    if function in _WRITERS:
+        return function(*map(_on_host, args), **{name: _on_host(value) for name, value in kwargs.items()})
     return _jitted(function)(*args, **kwargs)
+
+
+def _on_host(value: Any) -> Any:
+    return value.numpy() if isinstance(value, Array) else value
 
 
 @cache

@@ -262,3 +262,42 @@ def test_threads_share_arrays(device):
     finally:
         sys.setswitchinterval(switching)
     assert a.tolist() == [20.0] * 4 + [0.0] * 60
+
+
+# Other libraries
+
+
+def test_arrays_are_saved_and_shown_from_the_host(device, tmp_path):
+    a = arrayjit.asarray(np.arange(3.0), device=device)
+    np.save(tmp_path / "a.npy", a)
+    np.savez(tmp_path / "a.npz", a=a)
+    assert np.load(tmp_path / "a.npy").tolist() == np.load(tmp_path / "a.npz")["a"].tolist() == [0, 1, 2]
+    assert np.array2string(a) == "[0. 1. 2.]"
+
+
+def test_the_namespace_makes_arrays_on_the_device(device):
+    a = arrayjit.asarray(np.arange(3.0), device=device)
+    xp = a.__array_namespace__(api_version="2023.12")
+    made = [
+        xp.zeros(3),
+        xp.arange(3),
+        xp.asarray([1, 2, 3]),
+        xp.from_dlpack(np.ones(3)),
+        xp.full((3,), 2, dtype=xp.float32),
+    ]
+    for b in made:
+        assert b.device is device
+        assert xp.sum(a + b).device is device
+    assert xp.ones(2, device="interp").device.name == "interp:0"
+    with pytest.raises(ValueError, match="1999"):
+        a.__array_namespace__(api_version="1999")
+
+
+def test_a_program_for_the_array_api_runs_on_numpy_and_on_devices(device):
+    def standardised(x):
+        xp = x.__array_namespace__()
+        centred = x - xp.mean(x, axis=0)
+        return centred / xp.maximum(xp.std(centred, axis=0), xp.asarray(1e-9))
+
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    np.testing.assert_allclose(standardised(arrayjit.asarray(x, device=device)).numpy(), standardised(x))
