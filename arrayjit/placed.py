@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from .array import Array, Storage, Values, address_of, bounds
+from .array import Array
 from .compile import Build
 from .errors import UserError
 from .runtime.device import Device
 from .runtime.host import addresses_of
+from .storage import Storage, Values, address_of, bounds
 from .tracer.calls.binding import (
     ArgumentOutput,
     ArgumentSource,

@@ -19,7 +19,19 @@ FLOORS = (
     {"errors", "settings"},
     {"ir"},
     {"tracer", "assignments", "passes", "targets", "runtime"},
-    {"backends", "compile", "devices", "stages", "stats", "array", "placed", "api", "eager", "parallel"}
+    {
+        "backends",
+        "compile",
+        "devices",
+        "stages",
+        "stats",
+        "storage",
+        "array",
+        "placed",
+        "api",
+        "eager",
+        "parallel",
+    }
     | {"__init__", "demo", "__main__"},
 )
 BLIND_FLOOR = 2

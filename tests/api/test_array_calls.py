@@ -11,12 +11,12 @@ from remote import RemoteDriver, remote_device
 
 import arrayjit
 from arrayjit import backends
-from arrayjit.array import DeletedArray
 from arrayjit.backends import Backend, fresh_backend
 from arrayjit.errors import DeviceError
 from arrayjit.placed import DeviceMismatch
 from arrayjit.runtime.device import Machine
 from arrayjit.runtime.memory import Purpose
+from arrayjit.storage import DeletedArray
 
 HOSTS = ["sync_llvm", "llvm", "interp"]
 

@@ -15,10 +15,10 @@ import pytest
 from remote import remote_device
 
 import arrayjit
-from arrayjit.array import DeletedArray
 from arrayjit.backends import fresh_backend
 from arrayjit.errors import DeviceError, OutOfMemory
 from arrayjit.runtime.memory import Purpose
+from arrayjit.storage import DeletedArray
 
 HOSTS = ["sync_llvm", "llvm", "interp"]
 
