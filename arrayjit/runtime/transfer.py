@@ -26,13 +26,19 @@ def device_to_device(
 
     Into a merge buffer, `dst` need not have the tensor, and code that reads the merge buffer is to be linked
     into the routine's context. `COPY` copies; with `STREAMING` the merge buffer is the buffer of `src`
-    itself, and work that would overwrite it waits for the readers.
+    itself, and work that would overwrite it waits for the readers. Raises LinkError for a target that is a
+    constant.
     """
     src.check_usable()
     dst.check_usable()
     origin, target = src.buffers.get(tensor), dst.buffers.get(tensor)
     if origin is None or (into is MergeUse.NO and (target is None or target is origin)):
         return None
+    if into is MergeUse.NO and target is not None and target.is_constant:
+        raise LinkError(
+            f"{tensor.label} is a constant of {dst.device.name}, which cannot be written",
+            fix="transfer into a merge buffer, or init_from_device into a context without it",
+        )
     arrow = f"{tensor.label}: {src.stream.name} -> {dst.stream.name}"
     transfer = _Transfer(tensor, src, origin, dst, target, into, slot)
     is_merge = into is not MergeUse.NO
