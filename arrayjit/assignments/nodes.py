@@ -7,7 +7,8 @@ no data: which buffer does is a context's affair. Indexing a node gives a cell, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from types import EllipsisType
@@ -24,10 +25,22 @@ from .here import here
 from .modes import Decision, Mode, common
 from .values import Value
 
-__all__ = ["LOCAL_BYTES", "Cell", "Concat", "MergeBuffer", "Node", "Position", "live_nodes", "merge"]
+__all__ = [
+    "LOCAL_BYTES",
+    "Cell",
+    "Concat",
+    "MergeBuffer",
+    "Node",
+    "Position",
+    "all_or_nothing",
+    "live_nodes",
+    "merge",
+]
 
 LOCAL_BYTES = 16 * 1024
 """A node that nobody wants in a context is local up to this size."""
+
+_DECIDED = ("_forced", "_inferred", "_tensor", "mode", "provenance")
 
 _ids = count()
 _live: WeakValueDictionary[int, Node] = WeakValueDictionary()
@@ -130,7 +143,7 @@ class Node:
         self.mode = self.wanted = Mode.UNDECIDED
         self.provenance: tuple[Decision, ...] = ()
         self._specified: DType | None = None
-        self._inferred: list[DType] = []
+        self._inferred: tuple[DType, ...] = ()
         self._forced: DType | None = None
         self._tensor: Tensor | None = None
         _live[self.id] = self
@@ -195,7 +208,7 @@ class Node:
         if not self._specified:
             promoted = [known for known in (self._promoted(), dtype) if known is not None]
             self._refuse_change(from_numpy(np.result_type(*(known.numpy for known in promoted))))
-            self._inferred.append(dtype)
+            self._inferred = (*self._inferred, dtype)
 
     def _refuse_change(self, dtype: DType) -> None:
         settled = self.dtype if self.alias is not None else self._forced
@@ -304,6 +317,18 @@ def merge(node: Node, slot: int = 0) -> MergeBuffer:
     """The values of `node` that a transfer brings: `merge(grad)[i, j]`, or `merge(grad, 1)` for a second
     buffer."""
     return MergeBuffer(node, slot)
+
+
+@contextmanager
+def all_or_nothing(nodes: Iterable[Node]) -> Iterator[None]:
+    """What is decided about the nodes inside is undone if it ends in an error."""
+    before = [(node, name, getattr(node, name)) for node in nodes for name in _DECIDED]
+    try:
+        yield
+    except BaseException:
+        for node, name, value in before:
+            setattr(node, name, value)
+        raise
 
 
 def live_nodes() -> tuple[Node, ...]:

@@ -12,7 +12,7 @@ it was last given.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import InvalidProgram, LinkError
@@ -26,7 +26,7 @@ from .elements import neutral, typed, typed_as
 from .emission import Emission, everywhere
 from .here import here
 from .modes import Mode
-from .nodes import Cell, Node
+from .nodes import Cell, Node, all_or_nothing
 from .recomputation import OptimizationContext
 from .statements import Statement, name_of, sequence
 from .steps import Step, Target, in_order
@@ -90,6 +90,21 @@ def program(
     written = [part if isinstance(part, Note) else Step.of(part) for part in in_order(whole)]
     own = [part for part in written if isinstance(part, Step)]
     earlier = given.steps_for(_recomputed(own), here())
+    touched = {cell.node for step in (*earlier, *own) for cell in step.operands()}
+    touched.update(target.node for step in (*earlier, *own) for target in step.targets)
+    with all_or_nothing(touched):
+        return _built(name, earlier, written, frozenset(embedded), given)
+
+
+def _built(
+    name: str,
+    earlier: Sequence[Step],
+    written: Sequence[Step | Note],
+    embedded: frozenset[Node],
+    given: OptimizationContext,
+) -> Program:
+    """The program that begins with steps of earlier ones, its nodes decided."""
+    own = [part for part in written if isinstance(part, Step)]
     steps = [*earlier, *own]
     _settle_dtypes(steps)
     merges = _merges(steps)
@@ -105,12 +120,11 @@ def program(
         for node, use in uses.items()
         if node.mode is Mode.ON_DEVICE
     }
-    new = {node for node, param in nodes.items() if param.access == "write"}
     return Program(
         name,
         Computation(name, (*nodes.values(), *_other_params(merges, building.merges, steps)), body),
         nodes,
-        frozenset(new.union(embedded)),
+        embedded.union(node for node, param in nodes.items() if param.access == "write"),
         merges,
         given.after(own, name),
     )

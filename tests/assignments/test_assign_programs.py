@@ -21,7 +21,7 @@ from arrayjit.assignments import (
     static,
 )
 from arrayjit.assignments.nodes import LOCAL_BYTES
-from arrayjit.errors import LinkError
+from arrayjit.errors import DTypeError, LinkError
 
 i, j, k = axes("i j k")
 
@@ -227,6 +227,19 @@ def test_a_temporary_that_is_made_twice_is_two() -> None:
     assert "t1: temporary[f64, 3]" in text(found)
     result = outcome(found, {x: [1, 2, 3]})
     np.testing.assert_array_equal(result[z], [6, 20, 42])
+
+
+def test_EZ_5_a_program_that_is_refused_decides_nothing() -> None:
+    x, t, y = nodes("x", "t", "y")
+    statements = assign(t[...], x[...]), assign(y[...], t[...] + 1)
+    with pytest.raises(DTypeError, match="cannot accumulate in float64"):
+        program(*statements, accumulate("logical_and", y[...], x[...]), name="wrong")
+    assert [node.mode for node in (x, t, y)] == [Mode.UNDECIDED] * 3
+    assert not any(node.provenance for node in (x, t, y))
+    x.set_dtype("f4")
+    t.refine(Mode.MATERIALIZED)
+    found = program(*statements, name="right")
+    assert text(found).startswith("def right(x: read[f32, 3], t: write[f32, 3], y: write[f32, 3]):")
 
 
 # ---- whole programs ----------------------------------------------------------------------------------
