@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import re
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -461,3 +463,15 @@ def test_donation_keeps_memory_steady(device):
 def test_only_arrays_are_donated():
     with pytest.raises(TypeError, match="takes an Array, not ndarray"):
         arrayjit.donate(np.ones(3))
+
+
+def test_every_rule_has_its_test():
+    here = Path(__file__).parent
+    rules = (here.parents[1] / "docs" / "device_arrays.md").read_text()
+    quoted = [
+        re.findall(r"`(test_\w+)`", rule) for rule in re.split(r"^\d+\. ", rules, flags=re.MULTILINE)[1:]
+    ]
+    assert all(quoted)
+    texts = [file.read_text() for file in here.glob("test_array_*.py")]
+    written = {name for text in texts for name in re.findall(r"def (test_\w+)", text)}
+    assert {name for names in quoted for name in names} <= written
