@@ -16,8 +16,8 @@ from typing_extensions import ParamSpec
 
 from .backends import backend, target_in_use, use
 from .compile import Build, build
-from .errors import CompilerBug, UnknownTarget, UserError
-from .placed import DeviceMismatch, Placed, arrays_of, device_among, donated_among
+from .errors import CompilerBug, DeviceMismatch, UnknownTarget, UserError
+from .placed import Placed, arrays_of, device_among, donated_among
 from .runtime.device import Device
 from .settings import Settings, default_target
 from .stages import Lowered, Variant

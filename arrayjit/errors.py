@@ -17,7 +17,9 @@ __all__ = [
     "CompilerBug",
     "ConcretizationError",
     "DTypeError",
+    "DeletedArray",
     "DeviceError",
+    "DeviceMismatch",
     "DivisionByZero",
     "IndexOutOfRange",
     "IntegerOverflow",
@@ -157,6 +159,14 @@ class LinkError(UserError, RuntimeError):
 
 class DeviceError(UserError, RuntimeError):
     """A device that cannot work: closed, dead, or stopped by what a task raised."""
+
+
+class DeviceMismatch(UserError, ValueError):
+    """Arrays of several devices in one call, or of another device than the one that was asked for."""
+
+
+class DeletedArray(UserError, RuntimeError):
+    """An Array that was deleted or donated."""
 
 
 class OutOfMemory(UserError, MemoryError):

@@ -16,7 +16,7 @@ import numpy as np
 
 from .array import Array
 from .compile import Build
-from .errors import UserError
+from .errors import DeviceMismatch
 from .runtime.device import Device
 from .runtime.host import addresses_of
 from .storage import Storage, Values, address_of, bounds
@@ -46,11 +46,7 @@ from .tracer.record.guards import guards_hold
 from .tracer.record.resident import layout_of
 from .tracer.record.tree import unflatten
 
-__all__ = ["DeviceMismatch", "Placed", "arrays_of", "device_among", "donated_among"]
-
-
-class DeviceMismatch(UserError, ValueError):
-    """Arrays of several devices in one call, or of another device than the one that was asked for."""
+__all__ = ["Placed", "arrays_of", "device_among", "donated_among"]
 
 
 def device_among(leaves: Sequence[Any]) -> Device | None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .errors import DeviceError, UserError
+from .errors import DeletedArray, DeviceError
 from .runtime.device import Device
 from .runtime.memory import Purpose
 from .runtime.stream import Buffer
 
-__all__ = ["DeletedArray", "Storage", "Values", "address_of", "bounds"]
-
-
-class DeletedArray(UserError, RuntimeError):
-    """An Array that was deleted or donated."""
+__all__ = ["Storage", "Values", "address_of", "bounds"]
 
 
 class Values:

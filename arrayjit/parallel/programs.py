@@ -283,6 +283,11 @@ def _captured(traced: Traced, role: str) -> tuple[tuple[Tensor, np.ndarray], ...
     found: list[tuple[Tensor, np.ndarray]] = []
     for param, source in zip(traced.computation.params, traced.sources, strict=True):
         if isinstance(param, ArrayParam) and isinstance(source, CapturedSource):
+            if not isinstance(source.array, np.ndarray):
+                raise UnsupportedError(
+                    f"{role} uses an array on a device that is no argument of it",
+                    fix="pass it among the parameters, the batch or the state",
+                )
             if source.written or param.tensor.strides is not None:
                 raise UnsupportedError(
                     f"{role} {'writes' if source.written else 'reads'} an array that is no argument of it"

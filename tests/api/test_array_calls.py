@@ -14,11 +14,9 @@ from remote import RemoteDriver, remote_device
 import arrayjit
 from arrayjit import backends
 from arrayjit.backends import Backend, fresh_backend
-from arrayjit.errors import DeviceError
-from arrayjit.placed import DeviceMismatch
+from arrayjit.errors import DeletedArray, DeviceError, DeviceMismatch
 from arrayjit.runtime.device import Machine
 from arrayjit.runtime.memory import Purpose
-from arrayjit.storage import DeletedArray
 
 HOSTS = ["sync_llvm", "llvm", "interp"]
 

@@ -16,9 +16,8 @@ from remote import remote_device
 
 import arrayjit
 from arrayjit.backends import fresh_backend
-from arrayjit.errors import DeviceError, OutOfMemory
+from arrayjit.errors import DeletedArray, DeviceError, OutOfMemory
 from arrayjit.runtime.memory import Purpose
-from arrayjit.storage import DeletedArray
 
 HOSTS = ["sync_llvm", "llvm", "interp"]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...errors import IntegerOverflow, UnsupportedError
 from ..record.foreign import native_copy, pitch
-from ..record.resident import layout_of
+from ..record.resident import Resident, layout_of
 
 __all__ = [
     "ArgumentOutput",
@@ -78,9 +78,9 @@ class OverlapSource:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CapturedSource:
-    """An array that the function met by another way than its arguments: a NumPy array, or a Resident."""
+    """An array that the function met by another way than its arguments."""
 
-    array: Any
+    array: np.ndarray | Resident
     copied: bool
     written: bool
 
