@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..errors import DeviceError, LinkError, OutOfMemory
+from ..errors import DeviceError, LinkError
 from ..ir.assign import ArrayParam, IndexParam
 from ..ir.code import Code, Postponed
 from ..ir.index import Symbol
@@ -24,7 +24,7 @@ from .life import Life
 from .memory import Pool, Purpose, plan
 from .merge import Held, check_merges
 from .procedure import Procedure
-from .routine import Routine, bound_number
+from .routine import Routine, bound_numbers
 from .stream import Buffer, Event, Stream
 
 __all__ = ["Context"]
@@ -84,7 +84,7 @@ class Context:
         self._check_prior(code, {*initial, *constants})
         self._check_given(code.name, own, initial, constants)
         wanted = {param.slot: param.source or param.tensor for param in arrays if param.access == "merge"}
-        check_merges(code.name, wanted, self.merges)
+        check_merges(code.name, self.stream.name, wanted, self.merges, "will hold")
         inputs = frozenset(param.tensor for param in own if param.access != "write")
         outputs = frozenset(param.tensor for param in own if param.access != "read")
         procedure = self.device.load(code.emit() if isinstance(code, Postponed) else code)
@@ -139,11 +139,14 @@ class Context:
             return False
         if not checked(tensor, array).flags.c_contiguous:
             raise LinkError(f"the array for {tensor} is not C-ordered", fix="copy out to np.empty(shape)")
+        if not array.flags.writeable:
+            raise LinkError(f"the array for {tensor} is read-only", fix="copy out to np.empty(shape)")
         self.device.download(buffer, array, self.stream)
         return True
 
     def init_from_host(self, tensor: Tensor, array: np.ndarray) -> Context:
         """A context that also has the tensor, with the array's values. Raises LinkError if it is here."""
+        checked(tensor, array)
         context = self.with_tensor(tensor)
         context.from_host(tensor, array)
         return context
@@ -153,7 +156,7 @@ class Context:
         self.check_usable()
         if tensor in self.buffers:
             raise LinkError(f"{tensor} already has a buffer", fix="use from_host to overwrite it")
-        pool = self.device.alloc_pool(tensor.nbytes, Purpose.WORKING, zeroed=False)
+        pool = self.device.alloc_pool(tensor.nbytes, Purpose.WORKING, tensor.label, zeroed=False)
         return self.child({tensor: Buffer(pool, 0, tensor.nbytes)}, (pool,))
 
     def child(
@@ -255,16 +258,15 @@ class Context:
         added = [p for p in params if p.tensor not in self.buffers and _has_layout(p.tensor)]
         working = [param for param in added if param.tensor not in constants]
         segments = plan([param.tensor.nbytes for param in working])
-        try:
-            buffers = {
-                p.tensor: device.constant(p.tensor, constants[p.tensor])
-                for p in added
-                if p.tensor in constants
-            }
-            pools = tuple(device.alloc_pool(each.nbytes, Purpose.WORKING, zeroed=False) for each in segments)
-        except OutOfMemory as error:
-            error.details = (*error.details, f"for {', '.join(p.tensor.label for p in added)} of {name!r}")
-            raise
+        labels = f"{', '.join(param.tensor.label for param in working)} of {name!r}"
+        buffers = {
+            param.tensor: device.constant(param.tensor, constants[param.tensor])
+            for param in added
+            if param.tensor in constants
+        }
+        pools = tuple(
+            device.alloc_pool(each.nbytes, Purpose.WORKING, labels, zeroed=False) for each in segments
+        )
         places = [
             (pool, offset) for pool, each in zip(pools, segments, strict=True) for offset in each.offsets
         ]
@@ -302,7 +304,7 @@ class _Launch:
 
     def __call__(self, bindings: Mapping[Symbol, int]) -> Event:
         """Submit a launch with what is bound and merged now."""
-        if self._is_plain:
+        if self._is_plain and not bindings:
             return self._stream.submit(self._launch, self._name, self._reads, self._writes)
         if self._without:
             raise LinkError(
@@ -310,7 +312,7 @@ class _Launch:
                 details=("its layout or its extents are chosen by the caller",),
                 fix="use launch, with the address of an array",
             )
-        numbers = tuple(bound_number(self._name, bindings, symbol) for symbol in self._symbols)
+        numbers = bound_numbers(self._name, bindings, self._symbols)
         held = self._held() if self._merges else ()
         addresses = self._addresses
         if held:
@@ -331,7 +333,9 @@ class _Launch:
     def _held(self) -> tuple[Held, ...]:
         """What the merge buffers hold. What streams from a buffer that the code writes would read the code's
         own results."""
-        taken = self._context.device.merge_buffers(self._stream).take(self._name, self._merges)
+        taken = self._context.device.merge_buffers(self._stream).take(
+            self._name, self._stream.name, self._merges
+        )
         for one in taken:
             if one.buffer in self._writes:
                 raise LinkError(

@@ -96,8 +96,8 @@ class Device:
         self.check_alive()
         return Procedure(code, self.driver.load(code), self.driver.threads(self.ordinal), self._workspaces)
 
-    def alloc_pool(self, nbytes: int, purpose: Purpose, *, zeroed: bool = True) -> Pool:
-        """A slab, aligned to 64 bytes. Raises OutOfMemory; the device stays usable."""
+    def alloc_pool(self, nbytes: int, purpose: Purpose, what: str = "", *, zeroed: bool = True) -> Pool:
+        """A slab, aligned to 64 bytes. Raises OutOfMemory, which says for `what`; the device stays usable."""
         self.check_alive()
         pool = self._new_pool(nbytes, purpose)
         if pool is None:
@@ -107,7 +107,7 @@ class Device:
         if pool is None:
             used = ", ".join(f"{p.value} {n:,}" for p, n in self._bytes.items() if n) or "nothing"
             raise OutOfMemory(
-                f"{self.name} has no room for {nbytes:,} bytes ({purpose.value})",
+                f"{self.name} has no room for the {nbytes:,} bytes of {what or purpose.value}",
                 details=(f"in use: {used}",),
                 fix="finalize contexts that are not needed, or use smaller arrays",
             )
@@ -115,9 +115,9 @@ class Device:
             self.driver.memset_zero(pool.memory, 0, nbytes)
         return pool
 
-    def alloc_buffer(self, nbytes: int, purpose: Purpose, *, zeroed: bool = True) -> Buffer:
+    def alloc_buffer(self, nbytes: int, purpose: Purpose, what: str = "", *, zeroed: bool = True) -> Buffer:
         """A buffer in a slab of its own."""
-        return Buffer(self.alloc_pool(nbytes, purpose, zeroed=zeroed), 0, nbytes)
+        return Buffer(self.alloc_pool(nbytes, purpose, what, zeroed=zeroed), 0, nbytes)
 
     def borrow(self, memory: Memory, nbytes: int) -> Buffer:
         """A buffer in memory that is not the device's to count or to free, on a driver of the host."""
@@ -132,7 +132,7 @@ class Device:
         with self._lock:
             buffer = self._constants.get(tensor)
             if buffer is None:
-                buffer = self.alloc_buffer(array.nbytes, Purpose.CONSTANT, zeroed=False)
+                buffer = self.alloc_buffer(array.nbytes, Purpose.CONSTANT, tensor.label, zeroed=False)
                 self.fill(buffer, array)
                 self._constants[tensor] = buffer
                 return buffer

@@ -60,9 +60,10 @@ class MergeBuffers:
             buffer = self._own[slot] = self._allocate(nbytes)
         return buffer
 
-    def take(self, routine: str, wanted: Mapping[int, Tensor]) -> tuple[Held, ...]:
+    def take(self, routine: str, stream: str, wanted: Mapping[int, Tensor]) -> tuple[Held, ...]:
         """What a routine reads that is scheduled now. Raises MergeMismatch if it is something else."""
-        check_merges(routine, wanted, {slot: held.tensor for slot, held in self.held.items()}, "holds")
+        there = {slot: held.tensor for slot, held in self.held.items()}
+        check_merges(routine, stream, wanted, there, "holds")
         taken = tuple(self.held[slot] for slot in wanted)
         for held in taken:
             held.check()
@@ -70,14 +71,14 @@ class MergeBuffers:
 
 
 def check_merges(
-    routine: str, wanted: Mapping[int, Tensor], there: Mapping[int, Tensor], verb: str = "will hold"
+    routine: str, stream: str, wanted: Mapping[int, Tensor], there: Mapping[int, Tensor], verb: str
 ) -> None:
     """Raises MergeMismatch, which names both tensors, where a merge buffer is not what a routine reads."""
     for slot, tensor in wanted.items():
         found = there.get(slot)
         if found is not tensor:
             raise MergeMismatch(
-                f"{routine!r} reads {tensor.label} from merge buffer {slot}, "
+                f"{routine!r} reads {tensor.label} from merge buffer {slot} of {stream}, "
                 f"which {verb} {'nothing' if found is None else found.label}",
                 fix="transfer the tensor into the merge buffer first, and link into the transfer's context",
             )

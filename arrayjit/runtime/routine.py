@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from operator import index
+from typing import Generic, Protocol, SupportsIndex, TypeVar
 
 from ..errors import LinkError
 from ..ir.index import Symbol
@@ -11,7 +12,7 @@ from ..ir.tensor import Tensor
 from .frontier import Entry
 from .stream import Buffer, Event
 
-__all__ = ["Bound", "Routine", "bound_number"]
+__all__ = ["Bound", "Routine", "bound_numbers"]
 
 
 class Bound(Protocol):
@@ -96,15 +97,23 @@ class Routine(Generic[C]):
         return f"Routine({self.name!r})"
 
 
-def bound_number(routine: str, bindings: Mapping[Symbol, int], symbol: Symbol) -> int:
-    """The number bound to a static symbol. Raises LinkError when there is none, or it is out of range."""
-    number = bindings.get(symbol)
+def bound_numbers(routine: str, bindings: Mapping[Symbol, int], symbols: Sequence[Symbol]) -> tuple[int, ...]:
+    """The numbers bound to a routine's static symbols. Raises LinkError for one that is missing, no integer
+    or out of range, and for a symbol that is not the routine's."""
+    for symbol in bindings:
+        if symbol not in symbols:
+            raise LinkError(f"{routine!r} has no {symbol.hint}", fix="bind the symbols of its program only")
+    return tuple(_bound_number(routine, bindings.get(symbol), symbol) for symbol in symbols)
+
+
+def _bound_number(routine: str, number: int | None, symbol: Symbol) -> int:
     if number is None:
         raise LinkError(f"{routine!r} needs {symbol.hint}", fix=f"set bindings[{symbol.hint}]")
-    low = symbol.lower is not None and number < symbol.lower
-    if low or (symbol.upper is not None and number >= symbol.upper):
-        raise LinkError(
-            f"{symbol.hint} = {number} is out of range for {routine!r}",
-            fix=f"bind a number from {symbol.lower} to below {symbol.upper}",
-        )
-    return number
+    low, high = symbol.lower, symbol.upper
+    if not isinstance(number, SupportsIndex):
+        found, fix = f"no integer, for {routine!r}", "bind an integer"
+    elif (low is not None and number < low) or (high is not None and number >= high):
+        found, fix = f"out of range for {routine!r}", f"bind a number from {low} to below {high}"
+    else:
+        return index(number)
+    raise LinkError(f"{symbol.hint} = {number!r} is {found}", fix=fix)
