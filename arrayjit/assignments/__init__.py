@@ -1,8 +1,10 @@
 """Computations by hand: arrays, statements over index symbols, and programs made of them, without tracing.
 
-a, b, c = Node("a", (64, 32)), Node("b", (32, 16)), Node("c", (64, 16))
-i, j, k = axes("i j k")
-matmul = program(reduce("add", c[i, j], a[i, k] * b[k, j]), name="matmul")
+    a, b, c = Node("a", (64, 32)), Node("b", (32, 16)), Node("c", (64, 16))
+    i, j, k = axes("i j k")
+    matmul = program(reduce("add", c[i, j], a[i, k] * b[k, j]), name="matmul")
+
+The user's view is docs/assignments.md.
 """
 
 from .modes import Decision, Mode

@@ -18,7 +18,7 @@ from ..ir.resolve import Argument, resolve
 from .nodes import Cell
 from .values import Bits, Call, Converted, Embedded, Number, Value
 
-__all__ = ["Reader", "combined", "neutral", "typed", "typed_as"]
+__all__ = ["Reader", "combined", "is_weak", "neutral", "typed", "typed_as"]
 
 Reader = Callable[[Cell], Load]
 """How a cell is read: the tensor that holds the node's values at this place in the program."""
@@ -52,7 +52,7 @@ def typed(value: Value, read: Reader, loc: Location) -> Expr:
         case Converted(arg=arg, dtype=dtype):
             return _as(typed(arg, read, loc), dtype)
         case Call(op=called, args=args):
-            given = [None if _is_weak(arg) else typed(arg, read, loc) for arg in args]
+            given = [None if is_weak(arg) else typed(arg, read, loc) for arg in args]
             wanted, result = _resolved(
                 called, [_argument(*pair) for pair in zip(args, given, strict=True)], loc
             )
@@ -103,15 +103,15 @@ def neutral(accum: Op, dtype: DType, loc: Location) -> Const:
     return constant(number, dtype)
 
 
-def _is_weak(value: Value) -> bool:
-    return isinstance(value, Number) and value.dtype is None
+def is_weak(value: Value) -> bool:
+    """Whether the value takes the dtype of what stands beside it."""
+    return isinstance(value, Bits) or (isinstance(value, Number) and value.dtype is None)
 
 
 def _argument(value: Value, expr: Expr | None) -> Argument:
     if expr is not None:
         return dtype_of(expr)
-    assert isinstance(value, Number)
-    return type(value.value)
+    return type(value.value) if isinstance(value, Number) else int
 
 
 def _resolved(called: Op, args: Sequence[Argument], loc: Location) -> tuple[tuple[DType, ...], DType]:

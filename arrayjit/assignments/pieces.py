@@ -1,7 +1,9 @@
 """A statement taken apart: `...` written out, slices redirected to their parents, concatenations split.
 
-assign(c[concat(i, j)], [a[i], b[j]])     ->     c[i] = a[i]        for i in 3
-                                                 c[j + 3] = b[j]    for j in 2
+    assign(c[concat(i, j)], [a[i], b[j]])     ->     c[i] = a[i]        for i in 3
+                                                     c[j + 3] = b[j]    for j in 2
+
+Mistakes in shapes and positions are found here.
 """
 
 from __future__ import annotations

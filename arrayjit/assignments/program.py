@@ -22,7 +22,7 @@ from ..ir.expr import Const, Load, dtype_of
 from ..ir.index import affine
 from ..ir.tensor import Tensor, Wish
 from .deciding import decide, uses_of
-from .elements import neutral, typed, typed_as
+from .elements import is_weak, neutral, typed, typed_as
 from .emission import Emission, everywhere
 from .here import here
 from .modes import Mode
@@ -30,7 +30,6 @@ from .nodes import Cell, Node, all_or_nothing
 from .recomputation import OptimizationContext
 from .statements import Statement, name_of, sequence
 from .steps import Step, Target, in_order
-from .values import Bits, Number
 
 __all__ = ["Program", "program"]
 
@@ -136,28 +135,22 @@ def _recomputed(steps: Iterable[Step]) -> list[Node]:
     return [n for n, use in uses.items() if n.known(Mode.VIRTUAL) and (use.read_first or not use.written)]
 
 
-def _settle_dtypes(steps: Iterable[Step]) -> None:
+def _settle_dtypes(steps: Sequence[Step]) -> None:
     """Nodes that are read get their element types, others are told what is put into them."""
-    steps = tuple(steps)
+
+    def read(cell: Cell) -> Load:
+        return Load(Tensor.of(cell.node.name, (), cell.node.dtype), ())
+
     for step in steps:
         for cell in step.operands():
             _ = cell.node.dtype
         for part in step.pieces:
             node = part.target.node
-            weak = isinstance(part.value, Bits) or (
-                isinstance(part.value, Number) and part.value.dtype is None
-            )
-            if not node.has_dtype and not weak:
-                node.infer_dtype(
-                    dtype_of(typed(part.value, lambda cell: Load(_sketch(cell.node), ()), part.loc))
-                )
+            if not node.has_dtype and not is_weak(part.value):
+                node.infer_dtype(dtype_of(typed(part.value, read, part.loc)))
     for step in steps:
         for target in step.targets:
             _ = target.node.dtype
-
-
-def _sketch(node: Node) -> Tensor:
-    return Tensor.of(node.name, (), node.dtype)
 
 
 def _merges(steps: Iterable[Step]) -> dict[int, Node]:

@@ -234,6 +234,13 @@ def _offset(node: Node, index: Sequence[Extent]) -> Affine:
 
 def sequence(*statements: Statement) -> Statement:
     """One after the other; what does nothing is left out."""
+    for one in statements:
+        if not isinstance(one, (Accumulate, Block, Series)):
+            raise InvalidProgram(
+                f"{type(one).__name__} is no statement",
+                loc=here(),
+                fix="give statements one by one, as in program(*statements)",
+            )
     body = [inner for one in statements for inner in (one.body if isinstance(one, Series) else (one,))]
     return body[0] if len(body) == 1 else Series(tuple(body))
 

@@ -469,6 +469,13 @@ def test_operands_are_cells_and_numbers(operand: object) -> None:
         assign(Node("y", 3)[j], apply("add", Node("x", 3)[j], operand))
 
 
+@pytest.mark.parametrize("wrong", [[], Node("x", 3), "comment", None])
+def test_programs_are_made_of_statements(wrong: object) -> None:
+    for make in (program, sequence, lambda one: block("b", one)):
+        with pytest.raises(InvalidProgram, match=f"{type(wrong).__name__} is no statement"):
+            make(wrong)  # type: ignore[operator]
+
+
 def test_numbers_fit_their_dtype() -> None:
     x, y = Node("x", 3, "u1"), Node("y", 3, "u1")
     with pytest.raises(IntegerOverflow, match="uint8 does not hold 300"):
