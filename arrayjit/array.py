@@ -22,7 +22,7 @@ from .ir.dtype import from_numpy
 from .runtime.device import Device
 from .runtime.stream import Buffer
 from .settings import default_target
-from .storage import Storage, address_of, bounds
+from .storage import Storage, Values, address_of, bounds
 from .tracer.calls.binding import array_at
 from .tracer.record.foreign import needs_copy
 from .tracer.record.resident import Resident
@@ -143,18 +143,27 @@ class Array(NDArrayOperatorsMixin, Resident):
         target = as_device(device)
         if target is self.device:
             return self
-        whole = self if self.layout.flags.c_contiguous else self.copy()
-        origin, nbytes = whole.storage.buffer, whole.nbytes
-        storage = Storage.new(target, nbytes)
-        buffer, source = storage.buffer, self.device.driver
-        start = address_of(whole.layout) - origin.address + origin.offset
+        return (self if self.layout.flags.c_contiguous else self.copy()).sent(target)
+
+    def sent(self, target: Device) -> Array:
+        """A copy in C's order on a device, also on this one, made of pieces that lie in a row."""
+        layout, origin, source = self.layout, self.storage.buffer, self.device.driver
+        needed, made = self.storage.values, Values(are_computed=False)
+        storage = Storage.new(target, self.nbytes, made)
+        buffer = storage.buffer
+        depth = next(n for n in range(self.ndim + 1) if layout[(0,) * n + (...,)].flags.c_contiguous)
+        places = [address_of(layout[index]) for index in np.ndindex(self.shape[:depth])]
+        piece = self.nbytes // max(len(places), 1)
 
         def task() -> None:
-            target.driver.copy(buffer.pool.memory, buffer.offset, source, origin.pool.memory, start, nbytes)
+            needed.require()
+            for number, place in enumerate(places):
+                at, start = buffer.offset + number * piece, place - origin.address + origin.offset
+                target.driver.copy(buffer.pool.memory, at, source, origin.pool.memory, start, piece)
+            made.are_computed = True
 
-        label = f"copy from {self.device.name}"
-        target.stream.submit(task, label, (origin,), (buffer,))
-        return Array(storage, array_at(buffer.address, whole.shape, whole.dtype))
+        target.stream.submit(task, f"copy from {self.device.name}", (origin,), (buffer,))
+        return Array(storage, array_at(buffer.address, self.shape, self.dtype))
 
     def copy(self, order: str = "C") -> Array:
         """A copy on the same device."""

@@ -7,7 +7,7 @@ its results are known only then: Python numbers, and arrays of sizes that it com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -226,9 +226,7 @@ def _giver(output: Output, sources: Sequence[Source]) -> Giver:
         case ScalarOutput(param=param):
             return lambda leaves, operands, results: operands[param].shown(_read_only(operands[param].layout))
         case SizedOutput(param=param, extents=extents):
-            return lambda leaves, operands, results: operands[param].shown(
-                operands[param].layout[tuple(_counted(extents, operands))]
-            )
+            return lambda leaves, operands, results: _sized(operands[param], extents, operands)
         case ViewOutput(param=param, shape=None) if isinstance(source := sources[param], FreshSource):
             axes = [source.order.index(axis) for axis in range(len(source.order))]
             return lambda leaves, operands, results: operands[param].shown(
@@ -246,9 +244,11 @@ def _giver(output: Output, sources: Sequence[Source]) -> Giver:
             return lambda leaves, operands, results: plain(leaves, (), results)
 
 
-def _counted(extents: Sequence[int | Counted], operands: Sequence[_Operand]) -> Iterator[slice]:
-    for extent in extents:
-        yield slice(operands[extent.param].number() if isinstance(extent, Counted) else extent)
+def _sized(operand: _Operand, extents: Sequence[int | Counted], operands: Sequence[_Operand]) -> Array:
+    """An array that holds no more memory than it shows."""
+    ends = (operands[e.param].number() if isinstance(e, Counted) else e for e in extents)
+    part = operand.shown(operand.layout[tuple(map(slice, ends))])
+    return part.sent(part.device)
 
 
 def _without_donated(leaves: Sequence[Any]) -> Sequence[Any]:

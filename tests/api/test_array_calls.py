@@ -167,6 +167,14 @@ def test_sizes_that_are_computed(device):
     values, places = f(on(device, [1, 2, 0, 3]))
     assert (values.tolist(), places.tolist()) == ([2, 3], [1, 3])
     assert (values + 1).tolist() == [3, 4]
+    gc.collect()
+    assert device.memory_by_purpose()[Purpose.ARRAY] == 4 * 8
+    x, mask = np.arange(12.0).reshape(3, 4), np.array([True, False, True, True])
+    got = arrayjit.jit(lambda x, m: x[:, m])(on(device, x), mask)
+    assert np.array_equal(got.numpy(), x[:, mask])
+    assert got.strides == (24, 8)
+    for none in (on(device, [0, 0]), on(device, [])):
+        assert [part.shape for part in f(none)] == [(0,), (0,)]
 
 
 def test_transposed_results(device):
@@ -305,9 +313,9 @@ def test_what_was_not_computed_has_no_values():
     started.set()
     with pytest.raises(IndexError, match="out of bounds"):
         second.numpy()
-    for array in (first, second, first + 1):
+    for use in (first.numpy, second.numpy, lambda: (first + 1).numpy(), lambda: first.to("interp")):
         with pytest.raises(DeviceError, match="has no values"):
-            array.numpy()
+            use()
     assert (x + 1).tolist() == [2, 3]
 
 
