@@ -12,7 +12,7 @@ from arrayjit.runtime.device import Machine
 
 __all__ = ["explore", "fault", "seeds"]
 
-STEPS = 25
+STEPS = 20
 
 
 def explore(seed: int, *, faults: bool = False, removed: Union[int, None] = None) -> Explorer:

@@ -20,11 +20,14 @@ from arrayjit.ir.index import Affine, Symbol, SymbolKind
 from arrayjit.ir.ops import op
 from arrayjit.ir.tensor import Tensor
 
-__all__ = ["FAILING", "PLANNED", "PROGRAMS", "STEP", "TENSORS", "Program"]
+__all__ = ["CONSTANTS", "FAILING", "PLANNED", "PROGRAMS", "STEP", "TENSORS", "VARIABLES", "Program"]
 
 X, Y, Z = (Tensor.of(label, (4,), F64) for label in "xyz")
 BIG = Tensor.of("big", (7,), F64)
-TENSORS = (X, Y, Z, BIG)
+WEIGHTS = Tensor.of("weights", (4,), F64)
+VARIABLES = (X, Y, Z, BIG)
+TENSORS = (*VARIABLES, WEIGHTS)
+CONSTANTS = {WEIGHTS: np.array([0.5, -1.0, 2.0, 0.25])}
 STEP = Symbol("step", SymbolKind.STATIC, 0, 100)
 PLANNED = "a planned failure"
 
@@ -117,11 +120,12 @@ def _apply(name: str, left: Expr, right: Expr) -> Expr:
 
 
 PROGRAMS = (
-    *(Program(f"fill_{tensor.label}", tensor, constant=3.0, has_step=True) for tensor in TENSORS),
-    *(Program(f"decay_{tensor.label}", tensor, ((0.5, tensor),), constant=1.0) for tensor in TENSORS),
+    *(Program(f"fill_{tensor.label}", tensor, constant=3.0, has_step=True) for tensor in VARIABLES),
+    *(Program(f"decay_{tensor.label}", tensor, ((0.5, tensor),), constant=1.0) for tensor in VARIABLES),
     Program("step_x", X, ((0.25, X),), has_step=True),
     Program("mix_z", Z, ((1.0, X), (-0.5, Y))),
     Program("blend_x", X, ((0.5, X), (0.25, Y))),
+    Program("weigh_y", Y, ((0.5, Y), (0.25, WEIGHTS))),
     Program("turn_y", Y, ((-0.75, Z),), constant=2.0),
     Program("merge_x", X, ((0.5, X),), merged=((0.25, X, 0),)),
     Program("merge_y", Y, merged=((-0.5, X, 1),)),

@@ -28,8 +28,10 @@ class Held:
 
 @dataclass(eq=False)
 class Stream:
-    """What its merge buffers hold, by slot; and the arrays that its work has read and written."""
+    """The constants of its device; what its merge buffers hold, by slot; the arrays that its work has read
+    and written."""
 
+    constants: dict[Tensor, np.ndarray]
     held: dict[int, Held] = field(default_factory=dict)
     reads: list[np.ndarray] = field(default_factory=list)
     writes: list[np.ndarray] = field(default_factory=list)
@@ -53,6 +55,10 @@ class Context:
         if self.is_over:
             raise DeviceError("finalized")
 
+    def check_writable(self, tensor: Tensor) -> None:
+        if tensor in self.arrays and self.arrays[tensor] is self.stream.constants.get(tensor):
+            raise LinkError("constant")
+
     def child(
         self, arrays: Mapping[Tensor, np.ndarray], merges: Mapping[int, Tensor] | None = None
     ) -> Context:
@@ -68,6 +74,7 @@ class Context:
 
     def from_host(self, tensor: Tensor, array: np.ndarray) -> bool:
         self.check_usable()
+        self.check_writable(tensor)
         if tensor in self.arrays:
             self.stream.copy(self.arrays[tensor], array)
         return tensor in self.arrays
@@ -78,15 +85,18 @@ class Context:
             self.stream.copy(array, self.arrays[tensor])
         return tensor in self.arrays
 
-    def link(self, program: Program) -> Routine:
+    def link(self, program: Program, constants: Mapping[Tensor, np.ndarray]) -> Routine:
         self.check_usable()
         if any(self.merges.get(slot) is not tensor for slot, tensor in program.merges.items()):
             raise MergeMismatch("static")
-        new = {tensor for tensor in (program.into, *program.operands) if tensor not in self.arrays}
-        written = None if program.is_update else program.into
-        child = self.child(
-            {tensor: np.full(tensor.size, np.nan if tensor is written else 0.0) for tensor in new}
-        )
+        added = {
+            tensor: np.full(tensor.size, np.nan if tensor is program.into and not program.is_update else 0.0)
+            for tensor in (program.into, *program.operands)
+            if tensor not in self.arrays
+        }
+        for tensor, array in constants.items():
+            added[tensor] = self.stream.constants.setdefault(tensor, array)
+        child = self.child(added)
         return Routine(child, lambda step: _launch(child, program, step))
 
     def finalize(self) -> None:
@@ -132,6 +142,8 @@ def device_to_device(
     origin, target = src.arrays.get(tensor), dst.arrays.get(tensor)
     if origin is None or (into is MergeUse.NO and (target is None or target is origin)):
         return None
+    if into is MergeUse.NO:
+        dst.check_writable(tensor)
 
     def work(step: int) -> None:
         src.check_usable()

@@ -9,6 +9,7 @@ from exploring import explore, fault
 from lazy import LazyDriver
 
 from arrayjit.runtime import stream
+from arrayjit.runtime.life import Life
 from arrayjit.runtime.merge import MergeBuffers
 from arrayjit.runtime.stream import Buffer, Event, Stream
 
@@ -36,11 +37,11 @@ def needed(of_reads=True, of_writes=True, readers=True, explicit=True):
     return mutant
 
 
-def untracked(self, routine, wanted, original=MergeBuffers.take):
+def untracked(self, *wanted, original=MergeBuffers.take):
     """Merge buffers in which nobody sees who reads them."""
     return tuple(
         replace(held, buffer=Buffer(held.buffer.pool, held.buffer.offset, held.buffer.nbytes))
-        for held in original(self, routine, wanted)
+        for held in original(self, *wanted)
     )
 
 
@@ -55,6 +56,10 @@ def freed_when_outgrown(self, slot, nbytes, original=MergeBuffers.room):
 def one_reader(self, pool, offset, nbytes, original=Buffer.__init__):
     original(self, pool, offset, nbytes)
     self.readers = OneReader()
+
+
+def without_parent(self, parent=None, pools=(), original=Life.__init__):
+    original(self, None, pools)
 
 
 def learn_the_next_task_too(self, events, original=Stream._learn):
@@ -97,6 +102,7 @@ MUTANTS = {
         (stream, "_implied", lambda event, others: any(event.queue in other.clock for other in others))
     ],
     "the end of work on finalized memory": [(Buffer, "events", lambda self: ())],
+    "contexts that descend from a finalized one": [(Life, "__init__", without_parent)],
     "users of an outgrown merge buffer": [(MergeBuffers, "room", freed_when_outgrown)],
     "zeros in new memory": [(LazyDriver, "memset_zero", lambda self, memory, offset, nbytes: None)],
 }

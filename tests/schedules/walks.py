@@ -11,7 +11,7 @@ import numpy as np
 import sequential
 from lazy import Explorer, LazyQueue
 from races import Clock, joined
-from schedule_programs import FAILING, PLANNED, PROGRAMS, STEP, TENSORS, Program
+from schedule_programs import CONSTANTS, FAILING, PLANNED, PROGRAMS, STEP, TENSORS, VARIABLES, Program
 
 from arrayjit.errors import UserError
 from arrayjit.ir.code import Code, Postponed
@@ -45,11 +45,13 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """A context or a routine of the device layer, the model's, and the stream that they work on."""
+    """A context or a routine of the device layer, the model's, and the stream that they work on. `program` is
+    that of a routine, if it is no transfer."""
 
     real: Any
     model: Any
     place: Place
+    program: Union[Program, None] = None
 
 
 @dataclass
@@ -94,7 +96,10 @@ class Walk:
         self._places: list[Place] = []
         self._copies: dict[int, list[Copy]] = {}
         self._awaited: dict[int, Clock] = {}
+        # After an error: the streams that may drop work, those of them because they were told to wait for
+        # another, those that have to raise, and the arrays that dropped work may have been about.
         self._doubtful: set[Place] = set()
+        self._leaning: set[Place] = set()
         self._owing: set[Place] = set()
         self._unsure: list[np.ndarray] = []
         self._arrays = 0
@@ -119,14 +124,15 @@ class Walk:
             devices.append(machine.new_virtual_device(devices[0]))
         for device in devices:
             streams = [device.new_stream() for _ in range(random.randint(1, 2))]
+            constants: dict[Tensor, np.ndarray] = {}
             for stream in streams:
-                place = Place(device, stream, sequential.Stream(), len(self._places) + 1)
+                place = Place(device, stream, sequential.Stream(constants), len(self._places) + 1)
                 self._places.append(place)
                 self._copies[place.number], self._awaited[place.number] = [], {}
                 self._contexts.append(Pair(Context(device, stream), sequential.Context(place.model), place))
         for pair in tuple(self._contexts):
-            for tensor in TENSORS:
-                if random.random() < 0.7:
+            for tensor in VARIABLES:
+                if random.random() < 0.6:
                     pair = self._init_from_host(pair, tensor) or pair
             self._contexts.append(pair)
 
@@ -194,19 +200,24 @@ class Walk:
         )
 
     def _link(self, pair: Pair, program: Program, times: int = 0) -> Union[Pair, None]:
+        constants = {
+            tensor: array
+            for tensor, array in CONSTANTS.items()
+            if tensor in program.operands and tensor not in pair.model.arrays
+        }
         routine = self._do(
             f"link {program.name}",
             pair.place,
-            lambda: pair.real.link(self._code(program)),
-            lambda: pair.model.link(program),
+            lambda: pair.real.link(self._code(program), constants=constants),
+            lambda: pair.model.link(program, constants),
         )
         if routine is None:
             return None
-        made = Pair(*routine, pair.place)
+        made = Pair(*routine, pair.place, program)
         if program is not FAILING:
             self._keep(made)
         for _ in range(times):
-            self._schedule(made, program)
+            self._schedule(made)
         return made
 
     def _merge(self) -> None:
@@ -245,17 +256,21 @@ class Walk:
             self._schedule(made)
         return made
 
-    def _schedule(self, routine: Pair, program: Union[Program, None] = None) -> None:
+    def _schedule(self, routine: Pair) -> None:
+        """Run it with another number each time, which changes right afterwards."""
         step = self._random.randrange(100)
-        routine.real.bindings[STEP] = step
+        has_step = routine.program is not None and routine.program.has_step
+        if has_step:
+            routine.real.bindings[STEP] = step
         self._do(
             f"schedule {routine.real.name}",
             routine.place,
             routine.real.schedule,
             lambda: routine.model.schedule(step),
-            fails=program is FAILING,
+            fails=routine.program is FAILING,
         )
-        routine.real.bindings[STEP] = 101
+        if has_step:
+            routine.real.bindings[STEP] = 101
 
     def _init_from_device(self) -> None:
         dst, src, tensor = self._context(), self._context(), self._tensor()
@@ -298,6 +313,7 @@ class Walk:
         self._awaited[place.number] = joined(self._awaited[place.number], mark.copies)
         if self._doubtful.intersection(mark.places):
             self._doubtful.add(place)
+            self._leaning.add(place)
         if self._explorer is not None:
             _queue(place).awaited = joined(_queue(place).awaited, mark.tasks)
 
@@ -320,6 +336,7 @@ class Walk:
             return False
         if place in self._owing:
             raise Wrong(f"stream {place.number} never raised what a task raised")
+        self._leaning.discard(place)
         self._check(self._copied((place,)))
         return True
 
@@ -371,6 +388,7 @@ class Walk:
         else:
             raise Wrong("streams go on raising")
         self._doubtful.clear()
+        self._leaning.clear()
         self._unsure.clear()
         seen = set()
         for pair in self._contexts:
@@ -384,6 +402,8 @@ class Walk:
     def _check_memory(self) -> None:
         """Nothing is left of contexts and streams that nobody has any more."""
         devices = {place.device for place in self._places}
+        for device in devices:
+            device.await_()
         for kept in (self._contexts, self._routines, self._marks, self._finalized, self._places):
             kept.clear()
         for device in devices:
@@ -409,8 +429,9 @@ class Walk:
             found = real()
         except (UserError, RuntimeError) as error:
             if PLANNED in str(error):
-                self._doubtful.discard(place)
                 self._owing.discard(place)
+                if place not in self._leaning:
+                    self._doubtful.discard(place)
                 return None
             refused = type(error)
         try:
