@@ -25,6 +25,10 @@ from .memory import Location, Pool, Purpose
 __all__ = ["Buffer", "Event", "Events", "Stream"]
 
 
+MANY_STREAMS = 32
+"""Streams come and go: when more than these are in the books, those whose work is over are taken out."""
+
+
 class Event:
     """A point in a stream's work: after task `number` of its queue. Never changed."""
 
@@ -86,6 +90,11 @@ class Buffer:
     def is_constant(self) -> bool:
         return self.pool.purpose is Purpose.CONSTANT
 
+    def read_at(self, event: Event) -> None:
+        self.readers[event.queue] = event
+        if len(self.readers) > MANY_STREAMS:
+            self.readers = {queue: event for queue, event in self.readers.items() if not event.is_done()}
+
     def events(self) -> tuple[Event, ...]:
         """Nothing that was submitted uses the buffer once these are done."""
         return (*self.readers.values(), *((self.writer,) if self.writer else ()))
@@ -145,7 +154,7 @@ class Stream:
                 self._awaited.clear()
             event = Event(queue, self.submitted, self._clock)
             for buffer in reads:
-                buffer.readers[queue] = event
+                buffer.read_at(event)
             for buffer in writes:
                 buffer.writer = event
                 buffer.readers.clear()
@@ -207,6 +216,8 @@ class Stream:
             for queue, number in (*event.clock.items(), (event.queue, event.number)):
                 if queue is not self.queue:
                     clock[queue] = max(number, clock.get(queue, 0))
+        if len(clock) > MANY_STREAMS:
+            clock = {queue: number for queue, number in clock.items() if queue.done < number}
         self._clock = MappingProxyType(clock)
 
     def __repr__(self) -> str:
