@@ -313,7 +313,7 @@ def test_the_step_is_traced_once_for_each_shape_of_a_shard(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("count", range(1, 18))
-def test_values_are_merged_in_a_tree_that_ends_at_the_first_device(count: int) -> None:
+def test_UT_12_values_are_merged_in_a_tree_that_ends_at_the_first_device(count: int) -> None:
     """Row UT-12: pairwise merges converging on position 0 for any device count."""
     held = [{number} for number in range(count)]
     depth = [0] * count

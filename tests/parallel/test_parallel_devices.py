@@ -70,7 +70,7 @@ def watched_devices(before: Callable[[str], None]) -> tuple[Device, ...]:
     return Machine(lambda: Driver("llvm", COUNT)).devices()
 
 
-def test_all_steps_are_in_flight_together() -> None:
+def test_WK_1_all_steps_are_in_flight_together() -> None:
     """Each step waits for the others to start: this ends only if no device waits for another's step."""
     start = Barrier(COUNT)
 
