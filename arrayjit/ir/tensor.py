@@ -17,8 +17,8 @@ __all__ = ["Tensor", "Wish"]
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How a temporary has to be held: a `virtual` one is computed where it is read, a `local` one once, before
-    it is read. `why` is for the error when that cannot be."""
+    """How a temporary has to be held: a `virtual` one is computed where it is read, a `local` one once,
+    before it is read. `why` is for the error when that cannot be."""
 
     kind: Literal["virtual", "local"]
     why: str = ""
