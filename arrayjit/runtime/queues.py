@@ -88,8 +88,7 @@ class HostQueue(ABC):
         run = self._run
         if self.done < count:
             self._reach(count)
-        error = run.stopped(count)
-        if error is not None:
+        if run.error is not None and run.first <= count:
             self._raise(run)
         if self._run.error is not None:
             self._raise(self._run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import index
-from typing import Generic, Protocol, SupportsIndex, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ..errors import LinkError
 from ..ir.index import Symbol
@@ -100,20 +100,22 @@ class Routine(Generic[C]):
 def bound_numbers(routine: str, bindings: Mapping[Symbol, int], symbols: Sequence[Symbol]) -> tuple[int, ...]:
     """The numbers bound to a routine's static symbols. Raises LinkError for one that is missing, no integer
     or out of range, and for a symbol that is not the routine's."""
-    for symbol in bindings:
-        if symbol not in symbols:
-            raise LinkError(f"{routine!r} has no {symbol.hint}", fix="bind the symbols of its program only")
-    return tuple(_bound_number(routine, bindings.get(symbol), symbol) for symbol in symbols)
-
-
-def _bound_number(routine: str, number: int | None, symbol: Symbol) -> int:
-    if number is None:
-        raise LinkError(f"{routine!r} needs {symbol.hint}", fix=f"set bindings[{symbol.hint}]")
-    low, high = symbol.lower, symbol.upper
-    if not isinstance(number, SupportsIndex):
-        found, fix = f"no integer, for {routine!r}", "bind an integer"
-    elif (low is not None and number < low) or (high is not None and number >= high):
-        found, fix = f"out of range for {routine!r}", f"bind a number from {low} to below {high}"
-    else:
-        return index(number)
-    raise LinkError(f"{symbol.hint} = {number!r} is {found}", fix=fix)
+    try:
+        numbers = tuple([index(bindings[symbol]) for symbol in symbols])
+    except KeyError as missing:
+        hint = missing.args[0].hint
+        raise LinkError(f"{routine!r} needs {hint}", fix=f"set bindings[{hint}]") from None
+    except TypeError as error:
+        what = ", ".join(f"{symbol.hint} = {bindings[symbol]!r}" for symbol in symbols)
+        raise LinkError(f"{what} in {routine!r}: {error}", fix="bind integers") from None
+    for symbol, number in zip(symbols, numbers, strict=True):
+        low, high = symbol.lower, symbol.upper
+        if (low is not None and number < low) or (high is not None and number >= high):
+            raise LinkError(
+                f"{symbol.hint} = {number} is out of range for {routine!r}",
+                fix=f"bind a number from {low} to below {high}",
+            )
+    if len(bindings) > len(symbols):
+        unknown = next(symbol for symbol in bindings if symbol not in symbols)
+        raise LinkError(f"{routine!r} has no {unknown.hint}", fix="bind the symbols of its program only")
+    return numbers
