@@ -20,7 +20,11 @@ def explore(seed: int, *, faults: bool = False, removed: Union[int, None] = None
     orders = tuple(ORDERS.values())
     explorer = Explorer(seed, orders[seed % len(orders)], restlessness=seed % 3 * 0.3, removed=removed)
     machine = Machine(lambda: LazyDriver(explorer, capacity=4 if seed % 5 == 0 else 1000))
-    Walk(seed, machine, lambda program: program.lazy, explorer, faults).run(STEPS)
+    walk = Walk(seed, machine, lambda program: program.lazy, explorer, faults)
+    try:
+        walk.run(STEPS)
+    except AssertionError as error:
+        raise type(error)("\n".join((str(error), f"schedule {seed}:", *walk.sides.log))) from error
     return explorer
 
 
@@ -29,7 +33,7 @@ def fault(seed: int, removed: Union[int, None] = None) -> str:
     try:
         explore(seed, removed=removed)
     except AssertionError as error:
-        return str(error) or type(error).__name__
+        return str(error)
     return ""
 
 

@@ -1,76 +1,30 @@
-"""Random schedules: the same operations on the device layer and on the model, step by step."""
+"""Random schedules: operations chosen at random, done on the device layer and on the model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from random import Random
-from typing import Any, Union
+from typing import Union
 
 import numpy as np
 import sequential
-from lazy import Explorer, LazyQueue
-from races import Clock, joined
-from schedule_programs import CONSTANTS, FAILING, PLANNED, PROGRAMS, STEP, TENSORS, VARIABLES, Program
+from lazy import Explorer
+from schedule_programs import CONSTANTS, FAILING, PROGRAMS, STEP, TENSORS, VARIABLES, Program
+from sides import Copy, Mark, Pair, Place, Sides, Wrong
 
-from arrayjit.errors import UserError
 from arrayjit.ir.code import Code, Postponed
 from arrayjit.ir.tensor import Tensor
 from arrayjit.runtime.context import Context
-from arrayjit.runtime.device import Device, Machine
+from arrayjit.runtime.device import Machine
 from arrayjit.runtime.life import Life
 from arrayjit.runtime.merge import MergeUse
-from arrayjit.runtime.stream import Event, Events, Stream
 from arrayjit.runtime.transfer import device_to_device, init_from_device
 
-__all__ = ["Walk", "Wrong"]
+__all__ = ["Walk"]
 
 MOST = 9
-"""Contexts, routines and events that are kept; the oldest are dropped."""
-
-
-class Wrong(AssertionError):
-    """The device layer did something else than the model."""
-
-
-@dataclass(frozen=True, eq=False)
-class Place:
-    """A stream of a device, the model's, and the number that `copies` know it by."""
-
-    device: Device
-    real: Stream
-    model: sequential.Stream
-    number: int
-
-
-@dataclass(frozen=True, eq=False)
-class Pair:
-    """A context or a routine of the device layer, the model's, and the stream that they work on. `program` is
-    that of a routine, if it is no transfer."""
-
-    real: Any
-    model: Any
-    place: Place
-    program: Union[Program, None] = None
-
-
-@dataclass
-class Copy:
-    """A host array that work on a stream uses: a source, or a result and what it must be."""
-
-    array: np.ndarray
-    expected: Union[np.ndarray, None]
-    is_over: bool = False
-
-
-@dataclass(frozen=True)
-class Mark:
-    """An event; by stream, how many copies are over with it; and, by queue, how many tasks."""
-
-    event: Union[Event, Events]
-    places: tuple[Place, ...]
-    copies: Clock
-    tasks: Clock
+"""Routines that are kept; the oldest are dropped."""
 
 
 class Walk:
@@ -84,6 +38,7 @@ class Walk:
         explorer: Union[Explorer, None] = None,
         faults: bool = False,
     ) -> None:
+        self.sides = Sides(explorer)
         self._random = Random(seed)
         self._machine = machine
         self._code = code
@@ -91,25 +46,16 @@ class Walk:
         self._faults = faults
         self._contexts: list[Pair] = []
         self._routines: list[Pair] = []
-        self._marks: list[Mark] = []
         self._finalized: list[Pair] = []
-        self._places: list[Place] = []
-        self._copies: dict[int, list[Copy]] = {}
-        self._awaited: dict[int, Clock] = {}
-        # After an error: the streams that may drop work, those of them because they were told to wait for
-        # another, those that have to raise, and the arrays that dropped work may have been about.
-        self._doubtful: set[Place] = set()
-        self._leaning: set[Place] = set()
-        self._owing: set[Place] = set()
-        self._unsure: list[np.ndarray] = []
+        self._marks: list[Mark] = []
         self._arrays = 0
-        self.log: list[str] = []
 
     def run(self, steps: int) -> None:
         """Raises AssertionError for whatever is not as it must be."""
         self._set_up()
         for _ in range(steps):
-            self._step()
+            act = self._random.choices(_OPERATIONS, _WEIGHTS)[0]
+            act(self)
         self._finish()
         if self._explorer is not None:
             if self._explorer.races.found:
@@ -118,32 +64,29 @@ class Walk:
                 self._check_memory()
 
     def _set_up(self) -> None:
+        """Streams of devices, some of them virtual; on each an empty context, and one that has tensors."""
         random, machine = self._random, self._machine
         devices = list(machine.devices())[: random.randint(1, 3)]
         while len(devices) < 2 or random.random() < 0.2:
             devices.append(machine.new_virtual_device(devices[0]))
         for device in devices:
-            streams = [device.new_stream() for _ in range(random.randint(1, 2))]
             constants: dict[Tensor, np.ndarray] = {}
-            for stream in streams:
-                place = Place(device, stream, sequential.Stream(constants), len(self._places) + 1)
-                self._places.append(place)
-                self._copies[place.number], self._awaited[place.number] = [], {}
-                self._contexts.append(Pair(Context(device, stream), sequential.Context(place.model), place))
+            for _ in range(random.randint(1, 2)):
+                place = self.sides.add(device, device.new_stream(), sequential.Stream(constants))
+                empty = Context(device, place.real), sequential.Context(place.model)
+                self._add(Pair(*empty, place))
         for pair in tuple(self._contexts):
             for tensor in VARIABLES:
                 if random.random() < 0.6:
                     pair = self._init_from_host(pair, tensor) or pair
-            self._contexts.append(pair)
-
-    def _step(self) -> None:
-        act = self._random.choices(_OPERATIONS, _WEIGHTS)[0]
-        act(self)
 
     def _context(self) -> Pair:
         """One of the latest of a stream."""
-        place = self._random.choice(self._places)
+        place = self._place()
         return self._random.choice([pair for pair in self._contexts if pair.place is place][-3:])
+
+    def _place(self) -> Place:
+        return self._random.choice(self.sides.places)
 
     def _tensor(self) -> Tensor:
         return self._random.choice(TENSORS)
@@ -170,33 +113,34 @@ class Walk:
 
     def _init_from_host(self, pair: Pair, tensor: Tensor) -> Union[Pair, None]:
         array = self._fresh(tensor)
-        return self._made(
+        context = self.sides.do(
             f"init {tensor.label} from host",
             pair.place,
             lambda: pair.real.init_from_host(tensor, array),
             lambda: pair.model.init_from_host(tensor, array),
-            Copy(array, None),
+            copy=Copy(array),
         )
+        return self._add(context)
 
     def _from_host(self) -> None:
         pair, tensor = self._context(), self._tensor()
         array = self._fresh(tensor)
-        self._do(
+        self.sides.do(
             f"{tensor.label} from host",
             pair.place,
             lambda: pair.real.from_host(tensor, array),
             lambda: pair.model.from_host(tensor, array),
-            Copy(array, None),
+            copy=Copy(array),
         )
 
     def _to_host(self, pair: Pair, tensor: Tensor) -> None:
         array, expected = (np.full(tensor.size, np.nan) for _ in range(2))
-        self._do(
+        self.sides.do(
             f"{tensor.label} to host",
             pair.place,
             lambda: pair.real.to_host(tensor, array),
             lambda: pair.model.to_host(tensor, expected),
-            Copy(array, expected),
+            copy=Copy(array, expected),
         )
 
     def _link(self, pair: Pair, program: Program, times: int = 0) -> Union[Pair, None]:
@@ -205,7 +149,7 @@ class Walk:
             for tensor, array in CONSTANTS.items()
             if tensor in program.operands and tensor not in pair.model.arrays
         }
-        routine = self._do(
+        routine = self.sides.do(
             f"link {program.name}",
             pair.place,
             lambda: pair.real.link(self._code(program), constants=constants),
@@ -213,7 +157,7 @@ class Walk:
         )
         if routine is None:
             return None
-        made = Pair(*routine, pair.place, program)
+        made = replace(routine, program=program)
         if program is not FAILING:
             self._keep(made)
         for _ in range(times):
@@ -242,19 +186,18 @@ class Walk:
                     self._schedule(self._random.choice(self._routines))
 
     def _transfer(self, dst: Pair, src: Pair, tensor: Tensor, into: MergeUse, slot: int) -> Union[Pair, None]:
-        routine = self._do(
+        routine = self.sides.do(
             f"{tensor.label} from stream {src.place.number} into {into.value}",
             dst.place,
             lambda: device_to_device(tensor, dst=dst.real, src=src.real, into=into, slot=slot),
             lambda: sequential.device_to_device(tensor, dst=dst.model, src=src.model, into=into, slot=slot),
         )
-        if routine is None or routine[0] is None:
+        if routine is None or routine.real is None:
             return None
-        made = Pair(*routine, dst.place)
-        self._keep(made)
+        self._keep(routine)
         if into is MergeUse.NO:
-            self._schedule(made)
-        return made
+            self._schedule(routine)
+        return routine
 
     def _schedule(self, routine: Pair) -> None:
         """Run it with another number each time, which changes right afterwards."""
@@ -262,7 +205,7 @@ class Walk:
         has_step = routine.program is not None and routine.program.has_step
         if has_step:
             routine.real.bindings[STEP] = step
-        self._do(
+        self.sides.do(
             f"schedule {routine.real.name}",
             routine.place,
             routine.real.schedule,
@@ -274,12 +217,13 @@ class Walk:
 
     def _init_from_device(self) -> None:
         dst, src, tensor = self._context(), self._context(), self._tensor()
-        self._made(
+        context = self.sides.do(
             f"init {tensor.label} from stream {src.place.number}",
             dst.place,
             lambda: init_from_device(tensor, dst=dst.real, src=src.real),
             lambda: sequential.init_from_device(tensor, dst=dst.model, src=src.model),
         )
+        self._add(context)
 
     def _share(self) -> None:
         """The same buffers, for work on another stream of the device."""
@@ -287,213 +231,79 @@ class Walk:
         real, model = pair.real, pair.model
         if real.life.is_over:
             return
-        place = self._random.choice([one for one in self._places if one.device is real.device])
+        place = self._random.choice([one for one in self.sides.places if one.device is real.device])
         shared = Context(real.device, place.real, real.buffers, parent=real, life=Life(real.life))
-        self._contexts.append(Pair(shared, sequential.Context(place.model, model.arrays), place))
-
-    # Events
+        self._add(Pair(shared, sequential.Context(place.model, model.arrays), place))
 
     def _record(self) -> None:
-        place = self._random.choice(self._places)
-        places = (place,)
-        record: Callable[[], Union[Event, Events]] = place.real.record
+        place = self._place()
         if self._random.random() < 0.2 and not self._faults:
-            places = tuple(one for one in self._places if one.device is place.device)
-            record = place.device.all_work
-        done = self._do("record", place, record, lambda: None)
-        if done is not None:
-            tasks = joined(*(_queue(one).point() for one in places)) if self._explorer else {}
-            self._marks.append(Mark(done[0], places, self._copied(places), tasks))
+            places = tuple(one for one in self.sides.places if one.device is place.device)
+            mark = self.sides.record(places, place.device.all_work)
+        else:
+            mark = self.sides.record((place,), place.real.record)
+        if mark is not None:
+            self._marks.append(mark)
 
-    def _wait(self) -> None:
-        if not self._marks:
-            return
-        place, mark = self._random.choice(self._places), self._random.choice(self._marks)
-        self._do("wait", place, lambda: place.real.wait_for(mark.event), lambda: None)
-        self._awaited[place.number] = joined(self._awaited[place.number], mark.copies)
-        if self._doubtful.intersection(mark.places):
-            self._doubtful.add(place)
-            self._leaning.add(place)
-        if self._explorer is not None:
-            _queue(place).awaited = joined(_queue(place).awaited, mark.tasks)
-
-    def _sync(self) -> None:
-        if not self._marks:
-            return
-        mark = self._random.choice(self._marks)
-        if self._random.random() < 0.3:
-            if not mark.event.is_done():
-                return
-        elif self._do("sync", mark.places[0], mark.event.sync, lambda: None) is None:
-            return
-        if self._explorer is not None and not self._explorer.knows(mark.tasks):
-            raise Wrong("an event is done before what it stands for")
-        self._check(mark.copies)
-
-    def _await(self, place: Place) -> bool:
-        """Whether nothing was raised."""
-        if self._do("await", place, place.real.await_, lambda: None) is None:
-            return False
-        if place in self._owing:
-            raise Wrong(f"stream {place.number} never raised what a task raised")
-        self._leaning.discard(place)
-        self._check(self._copied((place,)))
-        return True
-
-    def _copied(self, places: tuple[Place, ...]) -> Clock:
-        """How many copies are over with all the work of these streams."""
-        return joined(
-            *({one.number: len(self._copies[one.number])} for one in places),
-            *(self._awaited[one.number] for one in places),
-        )
-
-    def _check(self, copies: Clock) -> None:
-        """These are over: results are there, and sources may change."""
-        for number, count in copies.items():
-            for copy in self._copies[number][:count]:
-                if not copy.is_over:
-                    self._settle(copy)
-
-    def _settle(self, copy: Copy) -> None:
-        copy.is_over = True
-        if self._explorer is not None:
-            self._explorer.touch_host(copy.array, copy.expected is None)
-        if copy.expected is None:
-            copy.array[:] = np.nan
-            return
-        known = ~np.isnan(copy.expected)
-        if not np.array_equal(copy.array[known], copy.expected[known]):
-            raise Wrong(f"{copy.array} should be {copy.expected}")
-
-    # The end of things
+    def _use_event(self) -> None:
+        if self._marks:
+            mark = self._random.choice(self._marks)
+            match self._random.randrange(6):
+                case 0:
+                    self.sides.poll(mark)
+                case 1:
+                    self.sides.sync(mark)
+                case _:
+                    self.sides.wait(self._place(), mark)
 
     def _drop(self) -> None:
         for kept in (self._contexts, self._routines, self._marks):
-            if len(kept) > len(self._places):
-                del kept[self._random.randrange(len(self._places), len(kept))]
+            if len(kept) > len(self.sides.places):
+                del kept[self._random.randrange(len(self.sides.places), len(kept))]
 
     def _finalize(self) -> None:
-        pair, doubtful = self._context(), set(self._doubtful)
-        self._finalized.append(pair)
-        done = self._do("finalize", pair.place, pair.real.finalize, pair.model.finalize)
-        if done is None:  # raised what was raised on any stream that uses the context's memory
-            self._owing.clear()
-            self._doubtful = doubtful
-            pair.model.finalize()
+        context = self._context()
+        self._finalized.append(context)
+        self.sides.finalize(context)
 
     def _finish(self) -> None:
-        for _ in range(len(self._places) + 1):
-            if all([self._await(place) for place in self._places]):
-                break
-        else:
-            raise Wrong("streams go on raising")
-        self._doubtful.clear()
-        self._leaning.clear()
-        self._unsure.clear()
+        """Once all errors are raised, look at every buffer."""
+        self.sides.recover()
         seen = set()
         for pair in self._contexts:
             for tensor, array in pair.model.arrays.items():
                 if not pair.model.is_over and id(array) not in seen:
                     seen.add(id(array))
                     self._to_host(pair, tensor)
-        for place in self._places:
-            self._await(place)
+        for place in self.sides.places:
+            self.sides.await_(place)
 
     def _check_memory(self) -> None:
         """Nothing is left of contexts and streams that nobody has any more."""
-        devices = {place.device for place in self._places}
-        for device in devices:
-            device.await_()
-        for kept in (self._contexts, self._routines, self._marks, self._finalized, self._places):
+        devices = {place.device for place in self.sides.places}
+        for kept in (self._contexts, self._routines, self._finalized, self._marks):
             kept.clear()
+        self.sides = Sides(self._explorer)
         for device in devices:
             if any(device.memory_by_purpose().values()):
                 raise Wrong(f"{device} still has {device.memory_by_purpose()}")
 
-    # Both sides
-
-    def _do(
-        self,
-        name: str,
-        place: Place,
-        real: Callable[[], Any],
-        model: Callable[[], Any],
-        copy: Union[Copy, None] = None,
-        fails: bool = False,
-    ) -> Union[tuple[Any, Any], None]:
-        """The results of both; None when both refuse, or when an earlier task's exception is raised, and
-        nothing was done."""
-        self.log.append(f"{name} on stream {place.number}")
-        refused: Union[type, None] = None
-        try:
-            found = real()
-        except (UserError, RuntimeError) as error:
-            if PLANNED in str(error):
-                self._owing.discard(place)
-                if place not in self._leaning:
-                    self._doubtful.discard(place)
-                return None
-            refused = type(error)
-        try:
-            expected = model()
-        except UserError as error:
-            if refused is not type(error):
-                raise Wrong(f"{name}: {refused}, should be {type(error)}") from error
-            return None
-        if refused is not None:
-            raise Wrong(f"{name} was refused: {refused}")
-        if isinstance(expected, bool) and found is not expected:
-            raise Wrong(f"{name} says {found}")
-        if copy is not None and found:
-            self._copies[place.number].append(copy)
-        if fails:
-            self._owing.add(place)
-            self._doubtful.add(place)
-        self._follow(place)
-        return found, expected
-
-    def _made(
-        self,
-        name: str,
-        place: Place,
-        real: Callable[[], Any],
-        model: Callable[[], Any],
-        copy: Union[Copy, None] = None,
-    ) -> Union[Pair, None]:
-        """As `_do`, for what makes a context."""
-        done = self._do(name, place, real, model, copy)
-        if done is None:
-            return None
-        self._contexts.append(Pair(*done, place))
-        return self._contexts[-1]
+    def _add(self, context: Union[Pair, None]) -> Union[Pair, None]:
+        """Keep the context that an operation made."""
+        if context is not None:
+            self._contexts.append(context)
+        return context
 
     def _keep(self, routine: Pair) -> None:
         self._routines.append(routine)
-        self._contexts.append(Pair(routine.real.context, routine.model.context, routine.place))
+        self._add(Pair(routine.real.context, routine.model.context, routine.place))
         while len(self._routines) > MOST:
             del self._routines[0]
-
-    def _follow(self, place: Place) -> None:
-        """Work that a failed task may have stopped leaves its results unknown, and stops others."""
-        used = [*place.model.reads, *place.model.writes]
-        if place in self._doubtful or any(one is other for one in used for other in self._unsure):
-            self._doubtful.add(place)
-            self._unsure.extend(used)
-            for array in place.model.writes:
-                array[:] = np.nan
-        place.model.reads.clear()
-        place.model.writes.clear()
 
     def _fresh(self, tensor: Tensor) -> np.ndarray:
         """An array that nobody else has, of values that no other array has."""
         self._arrays += 1
         return self._arrays + np.arange(tensor.size) / 8
-
-
-def _queue(place: Place) -> LazyQueue:
-    queue = place.real.queue
-    assert isinstance(queue, LazyQueue)
-    return queue
 
 
 _MERGING = [program for program in PROGRAMS if program.merges]
@@ -509,9 +319,8 @@ _CHANCES: dict[Callable[[Walk], object], int] = {
     Walk._init_from_device: 1,
     Walk._share: 5,
     Walk._record: 4,
-    Walk._wait: 4,
-    Walk._sync: 2,
-    lambda walk: walk._await(walk._random.choice(walk._places)): 1,
+    Walk._use_event: 6,
+    lambda walk: walk.sides.await_(walk._place()): 1,
     Walk._drop: 1,
     Walk._finalize: 1,
     Walk._fail_any: 2,
