@@ -174,7 +174,7 @@ class _Sharing:
         each = work(loop.body, own, self.ranges, loop if loop.kind is LoopKind.VECTOR else None)
         if any(each):
             return self.computed_grain(each)
-        grain = math.ceil(self.enough / max(each.get((), 0.0), LEAST))
+        grain = max(loop.lanes, math.ceil(self.enough / max(each.get((), 0.0), LEAST)))
         span = (loop.hi - loop.lo).bounds(self.ranges)
         trips = None if span is None else max(len(range(0, end, loop.step)) for end in span)
         return (), None if trips is not None and trips < 2 * grain else Affine.of(grain)

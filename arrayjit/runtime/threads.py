@@ -123,7 +123,7 @@ class _Native:
         target = llvm.Target.from_default_triple()
         module = llvm.parse_assembly(_text())
         module.verify()
-        engine = llvm.create_mcjit_compiler(module, target.create_target_machine(jit=True))
+        engine = llvm.create_mcjit_compiler(module, target.create_target_machine(jit=True, opt=1))
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
         for function in module.functions:
             name = function.name
