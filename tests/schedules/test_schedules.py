@@ -10,6 +10,8 @@ from __future__ import annotations
 import pytest
 from exploring import explore, fault, seeds
 
+from arrayjit.runtime import stream
+
 CHUNK = 1000
 
 
@@ -23,6 +25,12 @@ def test_a_schedule_gives_what_its_operations_give_one_by_one(chunk):
 def test_an_error_reaches_its_stream_and_what_waits_for_it_and_nothing_else(chunk):
     for seed in seeds(CHUNK, chunk):
         explore(seed, faults=True)
+
+
+def test_forgetting_what_is_over_changes_nothing(monkeypatch):
+    monkeypatch.setattr(stream, "MANY_STREAMS", 1)
+    for seed in seeds(300):
+        explore(seed, faults=seed % 2 == 0)
 
 
 @pytest.mark.parametrize("chunk", range(4))
