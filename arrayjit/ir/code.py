@@ -16,8 +16,8 @@ __all__ = ["Caps", "Code", "Failure", "Postponed"]
 @dataclass(frozen=True, slots=True)
 class Caps:
     """What the hardware can do, as far as passes care. Sizes are in bytes. More than one thread means that
-    loops may be shared; `thread_work` is what is worth waking a thread for, in additions of one register each:
-    about 10 microseconds of them."""
+    loops may be shared; `thread_work` is what is worth waking a thread for, in additions of one register
+    each: about 10 microseconds of them."""
 
     vector_bytes: int = 32
     l1_bytes: int = 32 * 1024

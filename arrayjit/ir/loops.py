@@ -18,8 +18,8 @@ Loop kinds say what may be assumed, never what a target must do:
   With fewer than `lanes` iterations the variable is combined with the iterations in order and nothing else.
 - `unrolled`: sequential, and the target should print the copies.
 
-A `parallel` or `vector` loop may have a *grain*: threads may share its iterations, and so many are worth waking
-a thread for. It accumulates in no variable of outside and holds no other loop with a grain.
+A `parallel` or `vector` loop may have a *grain*: threads may share its iterations, and so many are worth
+waking a thread for. It accumulates in no variable of outside and holds no other loop with a grain.
 
 - `grid`, `block`: parallel over a GPU's blocks and threads.
 """

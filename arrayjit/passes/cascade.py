@@ -18,6 +18,8 @@ partial sum per inner loop. Where the number of terms is known only when they ar
 fixed size, and what they leave is added vector by vector, then in narrower vectors, then one by one. The
 order is in the loops and so the same on every target.
 
+Extremes, logic and integers give the same bits in any parts: for threads, such a loop is cut into some.
+
 Matrix products (`contract`) keep one chain of fused multiply-adds per cell, as BLAS does.
 """
 
@@ -39,13 +41,16 @@ from .copies import copy_body
 from .tails import may_repeat
 from .trips import blocks
 
-__all__ = ["CHAIN", "FAN", "cascade"]
+__all__ = ["BRANCHES", "CHAIN", "FAN", "cascade"]
 
 CHAIN = 16
 """How many terms are added one after another at most, as in NumPy's pairwise sum."""
 
 FAN = 8
 """How many partial sums are."""
+
+BRANCHES = 8
+"""Parts for each thread, of what may be added up in any parts."""
 
 REGISTER_BYTES = 64
 
@@ -64,32 +69,32 @@ Names = Mapping[Variable, Variable]
 
 def cascade(kernel: Kernel, caps: Caps) -> Kernel:
     """Every long float sum as a tree."""
-    body = _body(kernel.body, frozenset())
+    body = _body(kernel.body, frozenset(), caps.threads)
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-def _body(body: tuple[Stmt, ...], outer: frozenset[Variable]) -> tuple[Stmt, ...]:
+def _body(body: tuple[Stmt, ...], outer: frozenset[Variable], threads: int) -> tuple[Stmt, ...]:
     """`outer` are the sums of the loops around."""
     out: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, For):
-            out.extend(_loop(stmt, outer))
+            out.extend(_loop(stmt, outer, threads))
         else:
-            out.append(rewrite_bodies(stmt, lambda inner: _body(inner, outer)))
+            out.append(rewrite_bodies(stmt, lambda inner: _body(inner, outer, threads)))
     return kept(body, out)
 
 
-def _loop(loop: For, outer: frozenset[Variable]) -> Sequence[Stmt]:
+def _loop(loop: For, outer: frozenset[Variable], threads: int) -> Sequence[Stmt]:
     is_vector = loop.kind is LoopKind.VECTOR
     if is_vector and loop.trips is None:
         return _varying(loop, _accumulated(loop))
     sums = _sums(loop, is_vector)
     if is_vector and sums:
         return _lanes(loop, sums)
-    extremes = _accumulated(loop)
-    if is_vector and extremes and all(op.name in REPEATABLE for op in extremes.values()):
-        return _extremes(loop, extremes)
-    inner = rewrite_bodies(loop, lambda body: _body(body, frozenset(sums)))
+    found = _accumulated(loop)
+    if is_vector and found and all(op.name in REPEATABLE or not v.dtype.is_float for v, op in found.items()):
+        return _exact(loop, found, threads)
+    inner = rewrite_bodies(loop, lambda body: _body(body, frozenset(sums), threads))
     assert isinstance(inner, For)
     if sums and loop.step == 1 and loop.trips is not None and loop.trips > CHAIN:
         return _tree(inner, sums, {}, inner.lo, 1, loop.trips)
@@ -191,21 +196,35 @@ def _trees(loop: For, sums: Sums, start: Affine, count: Affine, chain: int) -> F
     return For(lane, Affine.of(0), Affine.of(lanes), body, LoopKind.VECTOR, lanes=lanes)
 
 
-def _extremes(loop: For, found: Sums) -> Sequence[Stmt]:
-    """A vector loop whose accumulators do not mind meeting a cell twice, with a last vector that overlaps."""
+def _exact(loop: For, found: Sums, threads: int) -> Sequence[Stmt]:
+    """A vector loop whose accumulators have the same bits however it is cut into parts: into as many as
+    threads can use, if it is long. Those that may meet a cell twice have a last vector that overlaps."""
     assert loop.trips is not None
     vectors, left = divmod(loop.trips, loop.lanes)
-    if not vectors or not left or not may_repeat(loop.body, found):
+    parts = BRANCHES * threads
+    if threads == 1 or vectors < parts * CHAIN:
+        parts = 1
+    repeats = may_repeat(loop.body, found) and all(op.name in REPEATABLE for op in found.values())
+    if not vectors or (parts == 1 and not (left and repeats)):
         return [loop]
-    lane = Symbol("l")
+    lane, length = Symbol("l"), vectors // parts
+    start, done = loop.lo + Affine.of(lane), parts * length
 
     def combine(names: Names) -> Sequence[Stmt]:
-        sizes = (vectors,) if vectors > 1 else ()
-        whole = _nest(loop, found, names, sizes, loop.lo + Affine.of(lane), loop.lanes)
-        return [*whole, *copy_body(loop.body, {loop.symbol: loop.hi - loop.lanes + lane}, names)]
+        whole = _nest(loop, found, names, [n for n in (parts, length) if n > 1], start, loop.lanes)
+        if done < vectors:
+            sizes = [vectors - done] if vectors - done > 1 else []
+            whole = [*whole, *_nest(loop, found, names, sizes, start + done * loop.lanes, loop.lanes)]
+        if left and repeats:
+            whole = [*whole, *copy_body(loop.body, {loop.symbol: loop.hi - loop.lanes + lane}, names)]
+        return whole
 
     body = tuple(_partial(found, {}, combine))
-    return [replace(loop, symbol=lane, lo=Affine.of(0), hi=Affine.of(loop.lanes), body=body)]
+    main = replace(loop, symbol=lane, lo=Affine.of(0), hi=Affine.of(loop.lanes), body=body)
+    if not left or repeats:
+        return [main]
+    rest = replace(loop, lo=loop.hi - left, kind=LoopKind.SEQUENTIAL, lanes=1)
+    return [main, *copy_body((rest,), {}, {})]
 
 
 def _ignoring(body: tuple[Stmt, ...], seen: Expr, sums: Sums) -> tuple[Stmt, ...]:

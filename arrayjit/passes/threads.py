@@ -45,6 +45,7 @@ from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies
 from .access import Range, given, loads
+from .cascade import BRANCHES
 from .parallel import carriers
 from .partials import parts_of
 from .private import is_private
@@ -58,9 +59,6 @@ LEAST = 1 / 64
 
 BALANCED = 2
 """A loop shall have so many iterations for each thread; else large loops inside it are shared instead."""
-
-PARTS = 8
-"""So many parts a sum shall have for each thread."""
 
 LARGE = 10
 """In times what is worth waking a thread for."""
@@ -117,7 +115,7 @@ class _Sharing:
 
     def sum(self, loop: For) -> Sequence[Stmt]:
         """A vector loop, which may be a long sum: its parts are shared, where they are large enough."""
-        parts = parts_of(loop, PARTS * self.threads)
+        parts = parts_of(loop, BRANCHES * self.threads)
         if parts is None:
             return [loop]
         making = (parts.making,)

@@ -310,7 +310,7 @@ class _Launch:
             raise LinkError(
                 f"{self._name!r} has no buffer for {self._without[0]}",
                 details=("its layout or its extents are chosen by the caller",),
-                fix="use launch, with the address of an array",
+                fix="launch what device.load(code) gives, with the addresses of arrays",
             )
         numbers = bound_numbers(self._name, bindings, self._symbols)
         held = self._held() if self._merges else ()

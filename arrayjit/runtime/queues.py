@@ -144,7 +144,8 @@ class HostQueue(ABC):
             if error is not None:
                 run.first = entry.number
                 run.error = error
-        self.done = entry.number
+        if self.done < entry.number:  # a task may have put another one, which came first
+            self.done = entry.number
 
 
 class InlineQueue(HostQueue):
@@ -220,6 +221,8 @@ class WorkerQueue(HostQueue):
             self._thread.start()
 
     def _reach(self, count: int) -> None:
+        if threading.current_thread() is self._thread and self.done < count:
+            raise DeviceError(f"a task of {self.name} waits for its own stream", fix="use another stream")
         with self._progress:
             self._watchers += 1
             try:

@@ -301,7 +301,7 @@ def test_unsafe_cleanup_may_be_repeated_and_initialize_starts_again(fresh):
     assert backend.get_device().is_idle()
 
 
-def test_cleanup_while_other_threads_submit_stops_them_cleanly(target):
+def test_WK_24_cleanup_while_other_threads_submit_stops_them_cleanly(target):
     backend = fresh_backend(target)
     device, x, stopped = backend.get_device(), vector("x"), []
     routine = Context(device).init_from_host(x, np.zeros(N)).link(code(backend, incremented(x)))

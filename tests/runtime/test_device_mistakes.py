@@ -253,7 +253,7 @@ def test_a_device_that_was_closed_is_refused(machine, device, root, target):
         refused(DeviceError, act, f"{target}:0 is closed", "reinitialize()")
 
 
-def test_out_of_memory_names_the_device_and_the_tensors_and_what_is_in_use(fresh, target):
+def test_WK_24_out_of_memory_names_the_device_and_the_tensors_and_what_is_in_use(fresh, target):
     backend = fresh(memory_limit=1000)
     device, x, large = backend.get_device(), vector("x"), vector("large", 1000)
     held = Context(device).init_from_host(x, FILLED)
@@ -343,7 +343,7 @@ def test_what_depends_on_a_failure_elsewhere_is_dropped_and_raises_too(machine, 
     np.testing.assert_array_equal(value(here, y), FILLED + 1)
 
 
-def test_a_host_that_is_waiting_already_hears_of_the_failure():
+def test_WK_8_a_host_that_is_waiting_already_hears_of_the_failure():
     backend = fresh_backend("llvm")
     stream, gate = backend.get_device().stream, threading.Event()
     stream.submit(gate.wait, "gate")
@@ -413,7 +413,7 @@ def test_finalize_waits_for_all_work_although_some_of_it_fails():
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_worker_that_was_killed_is_reported_everywhere_and_reinitialize_helps():
+def test_WK_8_a_worker_that_was_killed_is_reported_everywhere_and_reinitialize_helps():
     backend = fresh_backend("llvm", devices=2)
     device, other = backend.machine.devices()
     x = vector("x")

@@ -96,9 +96,12 @@ def test_SA_21_an_error_says_on_which_stream_and_in_which_task_it_happened(devic
     def task():
         raise KeyError("nothing")
 
-    with pytest.raises(DeviceError, match=f"(?s)KeyError.*{device.name}.*'a task of mine'"):
+    def work():
         device.stream.submit(task, "a task of mine")
         device.await_()
+
+    with pytest.raises(DeviceError, match=f"(?s)KeyError.*{device.name}.*'a task of mine'"):
+        work()
 
 
 def test_WK_12_temporaries_that_are_never_alive_together_share_bytes(target):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import random
 
 import numpy as np
@@ -302,6 +303,41 @@ def test_the_bits_are_the_same_for_any_number_of_threads(pools, program, dtype):
         found += [launched(kernel, loaded, (), pool) for pool in (0, *(pool.address for pool in pools))]
         found.append(launched(kernel, loaded, (), Shuffled().address))
     assert all(other == found[0] for other in found)
+
+
+ZEROS = np.where(np.arange(20_011) % 3 == 1, -0.0, 0.0)
+NANS = ZEROS.view(np.int64) + np.where(
+    np.arange(20_011) % 5000 == 4999, 0x7FF8_0000_0000_0000 + np.arange(20_011), 0
+)
+NUMBERS = np.random.default_rng(4).integers(-(2**62), 2**62, 20_011)
+
+
+@pytest.mark.parametrize(
+    ("reduce", "numbers"),
+    [
+        *itertools.product(
+            [np.max, np.min, np.nanmax, np.sum, np.any, np.all], [ZEROS, -ZEROS, NANS.view(np.float64)]
+        ),
+        *itertools.product([np.max, np.min, np.sum, np.prod, np.any, np.all], [NUMBERS, NUMBERS > 0]),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else str(value.dtype),
+)
+def test_what_has_the_same_bits_in_any_parts(pools, reduce, numbers):
+    def program(x, y):
+        y[0] = reduce(x)
+
+    y = np.zeros(1, reduce(numbers).dtype)
+    computation = trace_function(program, (numbers, y), {}).computation
+    found, shared = set(), Shuffled()
+    for caps in (Caps(), Caps(threads=2, thread_work=1)):
+        kernel = optimize(computation, caps, verify=True).kernel
+        loaded, workspace = executable(kernel), np.empty(kernel.arena_bytes + 64, np.uint8)
+        for pool in (0, shared.address, *(pool.address for pool in pools)):
+            place = workspace.ctypes.data
+            loaded.launch([numbers.ctypes.data, y.ctypes.data], [], place + -place % 64, pool)
+            found.add(y.tobytes())
+    assert len(found) == 1
+    assert shared.calls != []
 
 
 def test_the_target_of_all_cores_has_a_pool_for_each_device(monkeypatch):
