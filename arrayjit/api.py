@@ -244,7 +244,7 @@ def jit(
 ) -> Any:
     """Compile a NumPy function; usable as `@jit` and as `@jit(target=..., static_argnames=...)`.
 
-    `target` is the default target ("sync_llvm", "interp"). Arguments named in `static_argnames` are
+    `target` is the default target ("llvm", "sync_llvm", "interp"). Arguments named in `static_argnames` are
     compiled in by value: they may be used where Python needs a number (`range(n)`, `if flag`) and must be
     hashable. Arrays and Python scalars are arguments otherwise, of which the value is compiled in only where
     Python needs it; anything else is compiled in. With `unchecked` no index that is computed when the

@@ -68,7 +68,7 @@ class Build:
                 raise UnsupportedError(
                     f"target {self.backend.name!r} has no stage {stage!r}",
                     fix=f"choose one of {', '.join(STAGES[:3])}"
-                    + (", or lower for target sync_llvm" if stage in STAGES else ""),
+                    + (", or lower for target llvm" if stage in STAGES else ""),
                 )
 
     def load(self) -> Procedure:

@@ -15,7 +15,7 @@ __all__ = ["Settings", "default_target", "num_threads"]
 
 def default_target() -> str:
     """`ARRAYJIT_TARGET`: where functions run unless the program says; asked for at each call."""
-    return os.environ.get("ARRAYJIT_TARGET") or "sync_llvm"
+    return os.environ.get("ARRAYJIT_TARGET") or "llvm"
 
 
 def num_threads() -> int:

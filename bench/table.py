@@ -180,7 +180,7 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Time the kernels by NumPy and by arrayjit.")
     parser.add_argument("--size", choices=SIZES, nargs="+", default=["medium"])
     parser.add_argument("--only", metavar="NAME", nargs="+", choices=[kernel.name for kernel in KERNELS])
-    parser.add_argument("--target", help="what runs arrayjit's code; its default if not given")
+    parser.add_argument("--target", default="sync_llvm", help="what runs arrayjit's code")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the rows to this file as well")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write them as a page to this file")
     return parser.parse_args()

@@ -51,7 +51,7 @@ class InterpDriver(HostDriver):
         return InterpExecutable(code.payload)
 
     def assembly(self, code: Code) -> str:
-        raise UnsupportedError(f"target {self.name!r} makes no machine code", fix="compile for sync_llvm")
+        raise UnsupportedError(f"target {self.name!r} makes no machine code", fix="compile for llvm")
 
 
 def _view(tensor: Tensor, pointer: int, symbols: Mapping[Symbol, int]) -> np.ndarray[Any, Any]:
