@@ -353,9 +353,11 @@ def _has_layout(tensor: Tensor) -> bool:
 def checked(tensor: Tensor, array: np.ndarray) -> np.ndarray:
     """The array. Raises LinkError if it is not of the tensor's shape and dtype."""
     shape = tuple(extent.constant for extent in tensor.shape)
-    if array.shape != shape or array.dtype != tensor.dtype.numpy:
+    is_array = isinstance(array, np.ndarray)
+    if not is_array or array.shape != shape or array.dtype != tensor.dtype.numpy:
+        given = f"an array of {array.dtype} {array.shape}" if is_array else f"a {type(array).__name__}"
         raise LinkError(
-            f"{tensor} cannot be copied from or to an array of {array.dtype} {array.shape}",
+            f"{tensor} cannot be copied from or to {given}",
             fix=f"give an array of {tensor.dtype.name} {shape}",
         )
     return array

@@ -118,6 +118,11 @@ def test_arrays_of_another_shape_or_dtype_are_refused(root, bad, works):
     assert root.device.memory_by_purpose()[Purpose.WORKING] == 8 * N
 
 
+def test_what_is_no_array_is_refused(root):
+    x = vector("x")
+    refused(LinkError, lambda: root.init_from_host(x, [0.0] * N), "x: f64[8]", "a list", "float64 (8,)")
+
+
 def test_results_cannot_be_read_into_an_array_with_gaps(root):
     x = vector("x")
     context = root.init_from_host(x, FILLED)
