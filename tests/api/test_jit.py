@@ -184,7 +184,7 @@ def test_a_parameter_called_target_belongs_to_the_function(x):
 
     assert loss(x, target=x) == 0
     assert loss.on("interp")(x, x) == 0
-    assert {miss.target for miss in loss.stats().reasons} == {"sync_llvm", "interp"}
+    assert {miss.target for miss in loss.stats().reasons} == {"llvm", "interp"}
 
 
 def test_nested_containers_come_and_go(x):
