@@ -46,7 +46,7 @@ from .walk import expressions, walk
 __all__ = ["KernelRaise", "run", "run_computation"]
 
 MAX_LANES = 1 << 20  # iterations taken together: bounds the memory of a run
-_IN_ORDER = (LoopKind.SEQUENTIAL, LoopKind.UNROLLED)
+_IN_ORDER = (LoopKind.SEQUENTIAL, LoopKind.UNROLLED, LoopKind.LOCKSTEP)
 
 
 class KernelRaise(Exception):

@@ -16,6 +16,8 @@ Loop kinds say what may be assumed, never what a target must do:
   the first `lanes * (n // lanes)`; then the lanes are folded in half repeatedly (lane `l` with lane
   `l + width / 2`), the result is combined onto the variable, and the remaining iterations follow in order.
   With fewer than `lanes` iterations the variable is combined with the iterations in order and nothing else.
+- `lockstep`: iterations in order; or any number of successive ones side by side, each statement done for all
+  of them before the next (`x[i] = x[i + 1]`). Taken `lanes` at a time; accumulates in no variable of outside.
 - `unrolled`: sequential, and the target should print the copies.
 
 A `parallel` or `vector` loop may have a *grain*: threads may share its iterations, and so many are worth
@@ -63,6 +65,7 @@ class LoopKind(Enum):
     SEQUENTIAL = "sequential"
     PARALLEL = "parallel"
     VECTOR = "vector"
+    LOCKSTEP = "lockstep"
     UNROLLED = "unrolled"
     GRID = "grid"
     BLOCK = "block"
@@ -70,8 +73,8 @@ class LoopKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for symbol in range(lo, hi, step)`; `lanes` counts for `vector` loops only, `grain` is None where
-    threads may not share the iterations."""
+    """`for symbol in range(lo, hi, step)`; `lanes` counts for `vector` and `lockstep` loops only, `grain` is
+    None where threads may not share the iterations."""
 
     symbol: Symbol
     lo: Affine

@@ -460,11 +460,13 @@ def _check_loop(loop: For, rules: _Rules) -> None:
         rules.require(loop.kind in (LoopKind.PARALLEL, LoopKind.VECTOR), f"loop {hint} is not to be shared")
         rules.require(shared is None, f"loop {hint}, which threads share, stands inside another such loop")
         rules.shared = rules.depth
-    if loop.kind is LoopKind.VECTOR:
+    if loop.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP):
         rules.require(rules.vector is None, f"vector loop {hint} stands inside another")
         vector = rules.vector = _Vector(loop.symbol, rules.depth - 1)
         _check_body(loop.body, rules)
         for variable in vector.accumulated:
+            adds = loop.kind is LoopKind.VECTOR
+            rules.require(adds, f"variable {variable.hint} is accumulated by a loop in lockstep")
             unread = variable not in vector.read
             rules.require(unread, f"variable {variable.hint} is accumulated and read in one vector loop")
         rules.vector = None

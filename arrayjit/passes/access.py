@@ -47,6 +47,7 @@ __all__ = [
     "declared",
     "distances",
     "effects",
+    "exists",
     "given",
     "is_injective",
     "loads",
@@ -147,6 +148,15 @@ def region(tensor: Tensor, index: Iterable[Affine] | None, inner: Mapping[Symbol
 def declared(symbol: Symbol) -> Range | None:
     """The range that a symbol comes with."""
     return None if symbol.lower is None or symbol.upper is None else (symbol.lower, symbol.upper - 1)
+
+
+def exists(tensor: Tensor, index: Iterable[Affine], ranges: Ranges) -> bool:
+    """Is the cell inside the tensor, whatever the symbols are?"""
+    for position, extent in zip(index, tensor.shape, strict=True):
+        known = position.bounds(ranges)
+        if known is None or not extent.is_constant or known[0] < 0 or known[1] >= extent.constant:
+            return False
+    return True
 
 
 def loop_range(lo: Affine, hi: Affine, step: int, ranges: Ranges) -> Range | None:

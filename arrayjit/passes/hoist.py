@@ -35,7 +35,7 @@ from ..ir.loops import (
 )
 from ..ir.tensor import Tensor
 from ..ir.walk import children, kept, rebuild, rewrite_bodies, rewrite_expressions
-from .access import Range, loop_range
+from .access import Range, exists, loop_range
 
 __all__ = ["hoist"]
 
@@ -168,7 +168,7 @@ class _Hoisting:
             case Load(tensor=tensor, index=index):
                 level = max(self._innermost(index), self._last(lambda frame: tensor.storage in frame.stores))
                 certain = self._certain()
-                return level if level >= certain or self._exists(tensor, index) else certain
+                return level if level >= certain or exists(tensor, index, self.ranges) else certain
             case Gather(tensor=tensor, index=operands):
                 level = self._last(lambda frame: tensor.storage in frame.stores)
                 return max(level, self._certain(), *(self._level(child) for child in operands))
@@ -186,11 +186,3 @@ class _Hoisting:
     def _certain(self) -> int:
         """The outermost level at which the present statement surely runs."""
         return self._last(lambda frame: not frame.runs or frame.branches != self.branches)
-
-    def _exists(self, tensor: Tensor, index: tuple[Affine, ...]) -> bool:
-        """Is the cell inside the tensor, whatever the loops around it?"""
-        for position, extent in zip(index, tensor.shape, strict=True):
-            known = position.bounds(self.ranges)
-            if known is None or not extent.is_constant or known[0] < 0 or known[1] >= extent.constant:
-                return False
-        return True

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
+from .carry import carry
 from .cascade import cascade
 from .collapse import collapse
 from .expand import expand
@@ -76,6 +77,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(hoist, after=("tile",), why="what it puts between two loops keeps them from being interchanged"),
     Pass(share, after=("hoist",), why="neighbouring loops hoist equal values"),
     Pass(vectorise, after=("share",), why="lanes follow from what is left in the body"),
+    Pass(carry, after=("vectorise",), why="what goes in lockstep hands nothing on"),
     Pass(cascade, after=("vectorise",), why="its trees are built per lane"),
     Pass(jam, after=("cascade",), why="rows are interleaved around vector loops"),
     Pass(panel, after=("jam",), why="jam says how many columns are taken at once"),

@@ -7,8 +7,8 @@
         s[i] = acc                                  s[i] = acc
 
 The loop may be the innermost, or an outer one over inner loops that become sequential (column sums, the
-columns of a matrix product). The choice is by estimated cost: an access with unit stride is one vector
-access, any other is one access per lane.
+columns of a matrix product), or a sequential one that may go in lockstep (`x[i] = x[i + 1]`). The choice is
+by estimated cost: an access with unit stride is one vector access, any other is one access per lane.
 
 Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
 loop means. A light body that accumulates gets 256 bytes (four 64-byte registers, so that additions
@@ -48,6 +48,7 @@ from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .access import Range, Ranges
+from .lockstep import in_lockstep
 from .strides import LINE, stride
 from .tails import may_repeat
 from .trips import about, enter
@@ -98,15 +99,29 @@ def _best(stmt: Stmt, in_rows: bool, ranges: dict[Symbol, Range]) -> tuple[float
     else:
         new, cost = stmt, tally.cost(1)
     count = _trips(stmt, ranges)
-    found = _as_vector(stmt, count, tally, in_rows)
+    kind = _vector_kind(stmt, ranges)
+    found = _as_vector(stmt, kind, count, tally, in_rows) if kind is not None else None
     cost = 1.0 + count * cost
     enough = cost if new is stmt else cost * OUTER_GAIN
     return found if found is not None and found[0] < enough else (cost, new)
 
 
-def _as_vector(loop: For, count: int, tally: _Tally, in_rows: bool) -> tuple[float, Stmt] | None:
+def _vector_kind(loop: For, ranges: Ranges) -> LoopKind | None:
+    """How the iterations may go side by side, if they may."""
+    match loop.kind:
+        case LoopKind.PARALLEL:
+            return LoopKind.VECTOR
+        case LoopKind.SEQUENTIAL if in_lockstep(loop, ranges):
+            return LoopKind.LOCKSTEP
+        case _:
+            return None
+
+
+def _as_vector(
+    loop: For, kind: LoopKind, count: int, tally: _Tally, in_rows: bool
+) -> tuple[float, Stmt] | None:
     """The loop as a vector loop at its best number of lanes, or None where that is not possible."""
-    if loop.kind is not LoopKind.PARALLEL or loop.step != 1 or count < MIN_LANES:
+    if loop.step != 1 or count < MIN_LANES:
         return None
     facts = _Facts.of(loop, in_rows)
     if facts is None:
@@ -125,7 +140,7 @@ def _as_vector(loop: For, count: int, tally: _Tally, in_rows: bool) -> tuple[flo
         lanes //= 2
     cost, negated = min(options)
     body = tuple(_in_order(stmt) for stmt in loop.body)
-    return cost, replace(loop, kind=LoopKind.VECTOR, lanes=-negated, body=body)
+    return cost, replace(loop, kind=kind, lanes=-negated, body=body)
 
 
 def _tail(lanes: int, tally: _Tally) -> float:

@@ -46,7 +46,7 @@ def work(body: Sequence[Stmt], own: Collection[Symbol], ranges: Ranges, vector: 
         add({(): _cost(stmt, vector)}, ONCE)
         match stmt:
             case For(body=inner):
-                lanes = stmt if stmt.kind is LoopKind.VECTOR else vector
+                lanes = stmt if stmt.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP) else vector
                 add(work(inner, own, ranges, lanes), _trips(stmt, own, ranges))
             case If(body=inner, orelse=other):
                 add(work((*inner, *other), own, ranges, vector), ONCE)

@@ -228,13 +228,19 @@ class Body:
         match loop.kind:
             case _ if loop.grain is not None:
                 self._shared(loop, loop.grain)
-            case LoopKind.VECTOR if loop.lanes > 1:
+            case LoopKind.VECTOR | LoopKind.LOCKSTEP if loop.lanes > 1:
                 self._vector(loop)
             case LoopKind.UNROLLED if loop.lo.is_constant and loop.hi.is_constant:
                 for number in range(loop.lo.constant, loop.hi.constant, loop.step):
                     self._memory.symbols[loop.symbol] = number
                     self.statements(loop.body)
-            case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.UNROLLED | LoopKind.VECTOR:
+            case (
+                LoopKind.SEQUENTIAL
+                | LoopKind.PARALLEL
+                | LoopKind.UNROLLED
+                | LoopKind.VECTOR
+                | LoopKind.LOCKSTEP
+            ):
                 self._sequential(loop, self._bound(loop.lo), self._bound(loop.hi))
             case LoopKind.GRID | LoopKind.BLOCK:
                 raise CompilerBug(f"a {loop.kind.value} loop on a CPU", stage="targets/llvm")

@@ -102,6 +102,10 @@ BROKEN = {
         "t: f32 = x[0]\n" + loop("vector(0, 8, lanes=4)", "t = x[i]"),
         "variable t is carried by a loop whose iterations are independent",
     ),
+    "a sum in lockstep": (
+        "t: f32 = x[0]\n" + loop("lockstep(0, 8, lanes=4)", "t = reduce(add, t, x[i])"),
+        "variable t is accumulated by a loop in lockstep",
+    ),
     "an exception inside a vector loop": (
         loop("vector(0, 8, lanes=4)", "raise_(m[i], 'ValueError', '')"),
         "a Raise stands inside a vector loop",

@@ -116,7 +116,7 @@ class _Writer:
 
     def statement(self, depth: int) -> list[Statement]:
         self.room -= 1
-        choice = self.random.randrange(13) if depth and self.room > 0 else self.random.randrange(7)
+        choice = self.random.randrange(15) if depth and self.room > 0 else self.random.randrange(9)
         match choice:
             case 0:
                 return self.elementwise(self.any_tensor())
@@ -130,9 +130,11 @@ class _Writer:
                 return [self.bind()]
             case 6:
                 return [self.check()] if not self.random.randrange(4) else self.product()
-            case 7 | 8 | 9:
+            case 7 | 8:
+                return [self.sweep()]
+            case 9 | 10 | 11:
                 return [self.loop(depth)]
-            case 10 | 11:
+            case 12 | 13:
                 orelse = self.body(depth - 1) if self.random.randrange(2) else []
                 return [Branch(self.condition(), tuple(self.body(depth - 1)), tuple(orelse))]
             case _:
@@ -218,6 +220,26 @@ class _Writer:
         """What holds about as often as not."""
         row = op(self.random.choice(["less", "greater_equal"]))
         return Apply(row, (self.load(F64, []), Const(float(LIMIT // 2), F64)), BOOL)
+
+    def sweep(self) -> Loop:
+        """A loop whose iterations read and write the cells of those before and after them."""
+        known = self.random.choice([n for n in self.numbers if n.low >= 0 and n.high <= self.size])
+        extent = self.random.choice([Affine.of(self.size), known.value]) - 2
+        span = Span(Symbol("i"), Affine.of(1), extent, 1, self.size - 1)
+        ends = self.random.choice([(ZERO, extent, 1), (ZERO, extent, 1), (extent - 1, Affine.of(-1), -1)])
+        outside = self.numbers, self.tensors, self.spans
+        numbers = [tensor for tensor in self.tensors if not tensor.rank]
+        self.tensors = [*numbers, *self.random.sample([t for t in self.tensors if t.rank], 2)]
+        body: list[Statement] = []
+        for _ in range(self.random.randint(1, 4)):
+            into = self.any_tensor()
+            index = tuple(self.near(span) for _ in range(into.rank))
+            accum = None if self.random.randrange(4) else op("maximum")
+            body.append(Assign((), into, index, _kept_small(self.expr(into.dtype, 2, [span])), accum))
+            if not self.random.randrange(8):
+                body.append(self.random.choice([self.bind, self.check])())
+        self.numbers, self.tensors, self.spans = outside
+        return Loop(span.symbol, *ends, tuple(body))
 
     def loop(self, depth: int) -> Loop:
         symbol = Symbol("i")
@@ -330,6 +352,10 @@ class _Writer:
             options += [forward + d for d in (-1, 1) if span.low + d >= 0 and span.high + d <= self.size]
         return self.random.choice(options)
 
+    def near(self, span: Span) -> Affine:
+        """The cell that belongs to an iteration, one beside it, or any."""
+        return self.along(span, True) if self.random.randrange(4) else self.position()
+
     # expressions
 
     def expr(self, dtype: DType, depth: int, spans: Sequence[Span]) -> Expr:
@@ -350,10 +376,7 @@ class _Writer:
         if not spans and self.random.randrange(3):
             tensor = self.random.choice([tensor for tensor in self.tensors if not tensor.rank])
         index = tuple(
-            self.along(self.random.choice(spans), True)
-            if spans and self.random.randrange(4)
-            else self.position()
-            for _ in range(tensor.rank)
+            self.near(self.random.choice(spans)) if spans else self.position() for _ in range(tensor.rank)
         )
         load = Load(tensor, index)
         if tensor.dtype is dtype:

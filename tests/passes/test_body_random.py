@@ -23,6 +23,7 @@ from arrayjit.ir.ops import op
 from arrayjit.ir.tensor import Tensor
 from arrayjit.ir.text import print_kernel
 from arrayjit.ir.verify import verify_kernel
+from arrayjit.passes.carry import carry
 from arrayjit.passes.cascade import cascade
 from arrayjit.passes.collapse import collapse
 from arrayjit.passes.expand import expand
@@ -36,7 +37,7 @@ from arrayjit.passes.tails import tails
 from arrayjit.passes.tile import tile
 from arrayjit.passes.vectorise import vectorise
 
-PASSES = (expand, simplify, order, collapse, pack, tile, hoist, share, vectorise, cascade, jam, tails)
+PASSES = (expand, simplify, order, collapse, pack, tile, hoist, share, vectorise, carry, cascade, jam, tails)
 FLOAT_OPS = ("add", "subtract", "multiply", "divide", "maximum", "square", "negative", "absolute")
 INT_OPS = ("add", "subtract", "multiply", "floor_divide", "maximum", "square", "negative", "left_shift")
 SHAPE = (6, 10)
@@ -52,6 +53,8 @@ class Writer:
         ]
         self.locals: list[Variable] = []
         self.written: list[Tensor] = []
+        self.reach = 0
+        """How many iterations ago cells may have been written that a nest reads."""
 
     def kernel(self) -> Kernel:
         body = [self.nest() for _ in range(self.random.randint(1, 3))]
@@ -60,6 +63,7 @@ class Writer:
     def nest(self) -> Stmt:
         i, j = Symbol("i"), Symbol("j")
         self.written = self.random.sample(self.tensors, self.random.randint(1, 2))
+        self.reach = 0
         choice = self.random.randrange(4)
         if choice == 0:
             return self.reduction(i, j)
@@ -70,8 +74,8 @@ class Writer:
         self.random.shuffle(loops)
         return self.loop(*loops[0], self.loop(*loops[1], *body))
 
-    def loop(self, symbol: Symbol, extent: int, *body: Stmt, kind: LoopKind = LoopKind.PARALLEL) -> For:
-        return For(symbol, Affine.of(0), Affine.of(extent), body, kind)
+    def loop(self, symbol: Symbol, extent: int, *body: Stmt) -> For:
+        return For(symbol, Affine.of(0), Affine.of(extent), body, LoopKind.PARALLEL)
 
     def reduction(self, i: Symbol, j: Symbol) -> Stmt:
         self.locals = []
@@ -87,12 +91,13 @@ class Writer:
 
     def recurrence(self, i: Symbol, j: Symbol) -> Stmt:
         self.locals = []
+        self.reach = 1
         last = Variable("last", F32)
         inner_locals = [last]
         lines = self.definitions(i, j)
         self.locals += inner_locals
         inner = (*lines, *self.stores(i, j), Update(last, self.expr(F32, 2, i, j)))
-        loop = self.loop(j, SHAPE[1], *inner, kind=LoopKind.SEQUENTIAL)
+        loop = For(j, Affine.of(self.reach), Affine.of(SHAPE[1]), inner)
         return self.loop(i, SHAPE[0], Define(last, Const(0.0, F32)), loop)
 
     def definitions(self, i: Symbol, j: Symbol) -> list[Stmt]:
@@ -132,7 +137,8 @@ class Writer:
         tensor = self.random.choice([t for t in self.tensors if t.dtype is dtype])
         here = (Affine.of(i), Affine.of(j))
         if tensor in self.written:
-            return Load(tensor, here) if own else constant(3, dtype)
+            before = (here[0], here[1] - self.random.randint(0, self.reach))
+            return Load(tensor, before) if own else constant(3, dtype)
         row = self.random.choice([here[0], here[0], Affine.of(2), SHAPE[0] - 1 - here[0]])
         column = self.random.choice([here[1], here[1], Affine.of(3), SHAPE[1] - 1 - here[1]])
         return Load(tensor, (row, column))

@@ -1,0 +1,134 @@
+"""carry: what the iteration before has stored is still at hand.
+
+    for k in sequential(1, 100):                    c = x[0]
+        x[k] = add(x[k - 1], y[k])                  for k in sequential(1, 100):
+                                        ->              t = add(c, y[k])
+                                                        x[k] = t
+                                                        c = t
+
+Read back from memory it would make each iteration wait for the store of the one before. The same goes for a
+cell that every iteration reads and then writes. The first value is read before the loop, so its cell must
+exist even if the loop does not run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..ir.code import Caps
+from ..ir.expr import Const, Expr, Load, Local, Variable
+from ..ir.index import Affine, Symbol
+from ..ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
+from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
+from .access import Range, Ranges, exists
+from .trips import enter
+
+__all__ = ["carry"]
+
+_PLAIN = (Bind, Comment, Define, Raise, Store, Update)
+
+
+@dataclass(frozen=True, slots=True)
+class _Handed:
+    """What the store at a position of a body hands on: the next iteration reads it as `load`, the first one
+    finds `first` there; `carried` has either."""
+
+    position: int
+    load: Load
+    first: Load
+    carried: Variable
+
+
+def carry(kernel: Kernel, caps: Caps) -> Kernel:
+    """Every value that one iteration stores for the next one also kept in a local."""
+    ranges: dict[Symbol, Range] = {}
+
+    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        out: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, For):
+                enter(stmt, ranges)
+                if stmt.kind is LoopKind.SEQUENTIAL and all(isinstance(line, _PLAIN) for line in stmt.body):
+                    out.extend(_carrying(stmt, ranges))
+                    continue
+            out.append(rewrite_bodies(stmt, visit))
+        return kept(body, out)
+
+    body = visit(kernel.body)
+    return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+def _carrying(loop: For, ranges: Ranges) -> list[Stmt]:
+    """The loop, after the first values of the locals that it hands on."""
+    runs = bool(loop.trips) and not any(isinstance(stmt, Raise) for stmt in loop.body)
+    handed = [one for one in _handed(loop) if runs or exists(one.first.tensor, one.first.index, ranges)]
+    if not handed:
+        return [loop]
+    before = [Define(one.carried, one.first) for one in handed]
+    return [*before, replace(loop, body=tuple(_handing_on(loop.body, handed)))]
+
+
+def _handed(loop: For) -> Iterator[_Handed]:
+    """The stores that are the only ones to their arrays, and whose cells the next iteration reads; if it
+    writes the same cells, before it does."""
+    writes = Counter(stmt.tensor.storage for stmt in loop.body if isinstance(stmt, Store))
+    bound = {stmt.symbol for stmt in loop.body if isinstance(stmt, Bind)}
+    read = _first_reads(loop.body)
+    for position, stmt in enumerate(loop.body):
+        if not isinstance(stmt, Store) or writes[stmt.tensor.storage] > 1:
+            continue
+        if any(symbol in bound for part in stmt.index for symbol in part.symbols):
+            continue
+        load = _moved(stmt, {loop.symbol: Affine.of(loop.symbol) - loop.step})
+        if load in read and (load.index != stmt.index or read[load] <= position):
+            first = _moved(load, {loop.symbol: loop.lo})
+            yield _Handed(position, load, first, Variable(stmt.tensor.label, stmt.tensor.dtype))
+
+
+def _first_reads(body: Iterable[Stmt]) -> dict[Load, int]:
+    """Where each cell is read first."""
+    found: dict[Load, int] = {}
+    for position, stmt in enumerate(body):
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if isinstance(node, Load):
+                    found.setdefault(node, position)
+    return found
+
+
+def _moved(cell: Store | Load, values: Mapping[Symbol, Affine]) -> Load:
+    """The cell for other values of its symbols."""
+    return Load(cell.tensor, tuple(part.substitute(values) for part in cell.index))
+
+
+def _handing_on(body: Sequence[Stmt], handed: Sequence[_Handed]) -> Iterator[Stmt]:
+    """The body with the locals in place of the loads, and what is stored put into them at the end."""
+    known = {one.load: one.carried for one in handed}
+    stored = {one.position: one for one in handed}
+    changing = {stmt.variable for stmt in body if isinstance(stmt, Update)} | set(known.values())
+    after: list[Update] = []
+
+    def rule(node: Expr) -> Expr:
+        return Local(known[node]) if isinstance(node, Load) and node in known else node
+
+    for position, stmt in enumerate(body):
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, rule))
+        if isinstance(stmt, Store) and position in stored:
+            one, value = stored[position], stmt.value
+            if not _stays(value, changing):
+                held = Variable("t", one.carried.dtype)
+                yield Define(held, value)
+                value = Local(held)
+                stmt = replace(stmt, value=value)
+            after.append(Update(one.carried, value))
+            if one.load.index == stmt.index:
+                del known[one.load]
+        yield stmt
+    yield from after
+
+
+def _stays(value: Expr, changing: set[Variable]) -> bool:
+    """Is this a constant, or a local that keeps its value to the end of the body?"""
+    return isinstance(value, Const) or (isinstance(value, Local) and value.variable not in changing)
