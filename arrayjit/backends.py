@@ -73,25 +73,31 @@ def backend(name: str) -> Backend:
         return _backend(_known(name))
 
 
-def fresh_backend(name: str, *, memory_limit: int | None = None, **options: int) -> Backend:
+def fresh_backend(name: str, *, memory_limit: int | None = None, **options: int | str) -> Backend:
     """A backend that shares nothing with any other.
 
-    `memory_limit` bounds the bytes in use on each device. `options` are the driver's: `devices`, for "llvm",
-    is how many devices share the host's cores. Raises what `backend` raises, UnsupportedError for another
-    option, NumberError for a number that makes no sense.
+    `memory_limit` bounds the bytes in use on each device. `options` are those of the emitter and of the
+    driver: `cpu`, for "llvm" and "sync_llvm", is the CPU that code is made for, as `ARRAYJIT_CPU`; `devices`,
+    for "llvm", is how many devices share the host's cores. Raises what `backend` raises, UnsupportedError for
+    another option, NumberError for a number that makes no sense, SettingError for an unknown CPU.
     """
     name = _known(name)
     emitter, driver = _classes(name)
-    known = [option for option in inspect.signature(driver).parameters if option != "name"]
+    emitting, driving = (
+        [option for option in inspect.signature(part).parameters if option != "name"]
+        for part in (emitter, driver)
+    )
     for option in options:
-        if option not in known:
+        if option not in emitting + driving:
             raise UnsupportedError(
                 f"target {name!r} has no option {option!r}",
-                fix=f"give {', '.join(('memory_limit', *known))} only",
+                fix=f"give {', '.join(('memory_limit', *emitting, *driving))} only",
             )
     if memory_limit is not None and memory_limit < 0:
         raise NumberError(f"target {name!r} cannot have {memory_limit} bytes", fix="give 0 or more")
-    return Backend(name, emitter(name), Machine(lambda: driver(name, **options), memory_limit))
+    target = emitter(name, **{option: options[option] for option in emitting if option in options})
+    given = {option: options[option] for option in driving if option in options}
+    return Backend(name, target, Machine(lambda: driver(name, **given), memory_limit))
 
 
 def device_named(name: str) -> Device:

@@ -10,12 +10,18 @@ from pathlib import Path
 
 from .errors import SettingError
 
-__all__ = ["Settings", "default_target", "num_threads"]
+__all__ = ["Settings", "cpu_wanted", "default_target", "num_threads"]
 
 
 def default_target() -> str:
     """`ARRAYJIT_TARGET`: where functions run unless the program says; asked for at each call."""
     return os.environ.get("ARRAYJIT_TARGET") or "llvm"
+
+
+def cpu_wanted() -> str:
+    """`ARRAYJIT_CPU`: the kind of CPU that code is made for, a row of the table in `targets/host`; "" is this
+    one. A target asks when it is first used."""
+    return os.environ.get("ARRAYJIT_CPU", "")
 
 
 def num_threads() -> int:

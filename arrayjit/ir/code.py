@@ -15,15 +15,19 @@ __all__ = ["Caps", "Code", "Failure", "Postponed"]
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What the hardware can do, as far as passes care. Sizes are in bytes. More than one thread means that
-    loops may be shared; `thread_work` is what is worth waking a thread for, in additions of one register
-    each: about 10 microseconds of them."""
+    """What the hardware can do, as far as passes care. Sizes are in bytes; `registers` are those that hold a
+    vector; the last cache, `l3_bytes`, is for all cores. More than one thread means that loops may be shared;
+    `thread_work` is what is worth waking a thread for, in additions of one register each: about 10
+    microseconds of them."""
 
     vector_bytes: int = 32
+    registers: int = 16
+    fma: bool = True
+    line_bytes: int = 64
     l1_bytes: int = 32 * 1024
     l2_bytes: int = 1024 * 1024
+    l3_bytes: int = 32 * 1024 * 1024
     stack_bytes: int = 16 * 1024
-    fma: bool = True
     threads: int = 1
     thread_work: int = 20_000
 
@@ -44,7 +48,8 @@ class Code:
 
     `payload` belongs to the driver of `target` (LLVM IR text, a Kernel for `interp`). `params` are in the
     order of the native call's pointer table; the workspace, if any, follows them. `prior` are the tensors
-    that a context must have already.
+    that a context must have already. `needs` are the features, as LLVM calls them, without which the CPU
+    must not run it.
     """
 
     target: str
@@ -54,6 +59,7 @@ class Code:
     arena_bytes: int = 0
     failures: tuple[Failure, ...] = ()
     prior: frozenset[Tensor] = frozenset()
+    needs: tuple[str, ...] = ()
 
     @property
     def symbol(self) -> str:

@@ -16,7 +16,7 @@ from threading import Lock
 
 import llvmlite.binding as llvm
 
-from ..errors import CompilerBug
+from ..errors import BackendUnavailable, CompilerBug
 from ..ir.assign import IndexParam, Param
 from ..ir.code import Code
 from .host import HostDriver
@@ -56,6 +56,7 @@ class CpuDriver(HostDriver):
         super().__init__(name)
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+        self._features: Mapping[str, bool] = llvm.get_host_cpu_features()
         self._lock = Lock()
         self._names = count()
         self._machine = _target_machine()
@@ -65,7 +66,9 @@ class CpuDriver(HostDriver):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._engine))
 
     def load(self, code: Code) -> CpuExecutable:
-        """Machine code for the IR text. Raises CompilerBug for text that LLVM rejects."""
+        """Machine code for the IR text. Raises BackendUnavailable for code that this CPU cannot run,
+        CompilerBug for text that LLVM rejects."""
+        _require(code, [feature for feature in code.needs if not self._features.get(feature)])
         with self._lock:
             clock = _Clock()
             module = self._parse(code)
@@ -83,7 +86,8 @@ class CpuDriver(HostDriver):
         return CpuExecutable(address, code.params, clock.seconds)
 
     def assembly(self, code: Code) -> str:
-        """The machine code as text."""
+        """The machine code as text, which this CPU need not be able to run."""
+        _require(code, [feature for feature in code.needs if feature not in self._features])
         with self._lock:
             return str(self._machine.emit_assembly(self._parse(code)))
 
@@ -115,6 +119,15 @@ class _Clock:
     def lap(self, phase: str) -> None:
         now = time.perf_counter()
         self.seconds[phase], self._start = now - self._start, now
+
+
+def _require(code: Code, missing: Sequence[str]) -> None:
+    """Raise for code that needs features which are missing here."""
+    if missing:
+        raise BackendUnavailable(
+            f"{code.name!r} is compiled for CPUs with {', '.join(code.needs)}; this one has no {missing[0]}",
+            fix="compile it for this CPU: leave out cpu= and unset ARRAYJIT_CPU",
+        )
 
 
 def _target_machine() -> llvm.TargetMachine:

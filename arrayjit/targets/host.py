@@ -1,39 +1,103 @@
-"""What the CPU that this process runs on can do."""
+"""CPUs that code can be made for, by table, and what is known of the one that this process runs on."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+import ctypes
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import llvmlite.binding as llvm
 
+from ..errors import SettingError
 from ..ir.code import Caps
 
-__all__ = ["host_caps"]
-
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-_UNITS = {"K": 1024, "M": 1024 * 1024}
+__all__ = ["CPUS", "Cpu", "cpu_named", "host_caps", "host_cpu"]
 
 
-@lru_cache(maxsize=1)
-def host_caps() -> Caps:
-    """The host's vector width, cache sizes and fused multiply-add."""
-    features = llvm.get_host_cpu_features()
-    vector_bytes = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
-    default = Caps()
-    return Caps(
-        vector_bytes=vector_bytes,
-        l1_bytes=_cache_bytes(1) or default.l1_bytes,
-        l2_bytes=_cache_bytes(2) or default.l2_bytes,
-        fma=bool(features.get("fma") or features.get("neon")),
-    )
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """A kind of CPU: the features that it must have, as LLVM calls them, and what they mean for passes."""
+
+    name: str
+    features: tuple[str, ...]
+    vector_bytes: int
+    registers: int
+    fma: bool
 
 
-def _cache_bytes(level: int) -> int | None:
-    """The size of a core's data cache, where Linux tells it."""
-    for folder in sorted(_CACHES.glob("index*")):
-        kind = (folder / "type").read_text().strip()
-        if kind != "Instruction" and (folder / "level").read_text().strip() == str(level):
-            size = (folder / "size").read_text().strip()
-            return int(size.rstrip("KM")) * _UNITS.get(size[-1], 1)
-    return None
+CPUS = (
+    Cpu(
+        "avx512", ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "bmi2"), 64, 32, True
+    ),
+    Cpu("avx2", ("avx2", "fma", "f16c", "bmi2"), 32, 16, True),
+    Cpu("avx", ("avx",), 32, 16, False),
+    Cpu("sse2", ("sse2",), 16, 16, False),
+    Cpu("neon", ("neon",), 16, 32, True),
+    Cpu("generic", (), 16, 16, False),
+)
+"""The best ones first; any CPU is the last one at least."""
+
+_LEVELS = ("l1_bytes", "l2_bytes", "l3_bytes")
+
+
+@cache
+def host_cpu() -> Cpu:
+    """The first row that this CPU has all features of."""
+    has = llvm.get_host_cpu_features()
+    return next(cpu for cpu in CPUS if all(has.get(feature) for feature in cpu.features))
+
+
+def cpu_named(name: str) -> Cpu:
+    """A row of the table. Raises SettingError for a name that is in none."""
+    for cpu in CPUS:
+        if cpu.name == name.lower():
+            return cpu
+    raise SettingError(f"no CPU is called {name!r}", fix=f"name one of {', '.join(cpu.name for cpu in CPUS)}")
+
+
+def host_caps(cpu: Cpu) -> Caps:
+    """What passes may know about this machine, if its CPU were such a one."""
+    return Caps(vector_bytes=cpu.vector_bytes, registers=cpu.registers, fma=cpu.fma, **_caches())
+
+
+@cache
+def _caches() -> dict[str, int]:
+    """The sizes of a core's data caches and of their lines, as far as the system tells them."""
+    read = _READERS.get(sys.platform)
+    found = {} if read is None else {name: size for name, size in read().items() if size > 0}
+    if "l2_bytes" in found:
+        found.setdefault("l3_bytes", found["l2_bytes"])
+    return found
+
+
+def _linux_caches(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[str, int]:
+    found = {}
+    names = ("type", "level", "size", "coherency_line_size")
+    for folder in sorted(root.glob("index*")):
+        files = [folder / name for name in names]
+        if not all(file.exists() for file in files):
+            continue
+        kind, level, size, line = (file.read_text().strip() for file in files)
+        if kind != "Instruction" and int(level) <= len(_LEVELS):
+            number = size.rstrip("KMG")
+            found[_LEVELS[int(level) - 1]] = int(number) << 10 * " KMG".find(size[len(number) :] or " ")
+            found["line_bytes"] = int(line)
+    return found
+
+
+def _macos_caches() -> dict[str, int]:
+    ask = ctypes.CDLL(None).sysctlbyname
+    names = {**{name: f"hw.{name[:2]}cachesize" for name in _LEVELS}, "line_bytes": "hw.cachelinesize"}
+    names["l1_bytes"] = "hw.l1dcachesize"
+    found = {}
+    for name, key in names.items():
+        value, length = ctypes.c_int64(0), ctypes.c_size_t(8)
+        ask(key.encode(), ctypes.byref(value), ctypes.byref(length), None, ctypes.c_size_t(0))
+        found[name] = value.value
+    return found
+
+
+_READERS: dict[str, Callable[[], dict[str, int]]] = {"linux": _linux_caches, "darwin": _macos_caches}

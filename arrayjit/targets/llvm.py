@@ -16,8 +16,8 @@ from ..ir.code import Caps, Code
 from ..ir.index import Symbol
 from ..ir.loops import Kernel
 from ..ir.tensor import Tensor
-from ..settings import num_threads
-from .host import host_caps
+from ..settings import cpu_wanted, num_threads
+from .host import Cpu, cpu_named, host_caps, host_cpu
 from .llvm_body import Body
 from .llvm_memory import Memory
 from .llvm_parallel import SHARE
@@ -28,27 +28,42 @@ __all__ = ["LlvmTarget", "ParallelLlvmTarget"]
 
 
 class LlvmTarget:
-    """Emits LLVM IR for one core of the host's CPU."""
+    """Emits LLVM IR for one core: of the host's CPU, or of `cpu`, a row of the table in `host`. By default
+    the setting decides. Raises SettingError for a CPU that is in no row."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, cpu: str = "") -> None:
         self.name = name
+        wanted = cpu or cpu_wanted()
+        self._cpu = cpu_named(wanted) if wanted else host_cpu()
+        self._attributes = _attributes(self._cpu, is_host=not wanted)
 
     def caps(self) -> Caps:
-        return host_caps()
+        return host_caps(self._cpu)
 
     def emit(self, kernel: Kernel) -> Code:
         code = Code(self.name, kernel.name, None, kernel.params, kernel.arena_bytes, failures_of(kernel))
-        return replace(code, payload=_module(kernel, code.symbol, self.caps().vector_bytes))
+        text = _module(kernel, code.symbol, self._attributes)
+        return replace(code, payload=text, needs=self._cpu.features)
 
 
 class ParallelLlvmTarget(LlvmTarget):
     """Emits LLVM IR for all cores that the process may use."""
 
     def caps(self) -> Caps:
-        return replace(host_caps(), threads=num_threads())
+        return replace(super().caps(), threads=num_threads())
 
 
-def _module(kernel: Kernel, symbol: str, vector_bytes: int) -> str:
+def _attributes(cpu: Cpu, is_host: bool) -> str:
+    """Of every function. For the host itself the driver adds all that it can do, otherwise there is only what
+    the row has."""
+    width = f'"prefer-vector-width"="{8 * cpu.vector_bytes}"'
+    if is_host:
+        return f"nounwind {width}"
+    features = ",".join(f"+{feature}" for feature in cpu.features)
+    return f'nounwind {width} "target-cpu"="generic" "target-features"="{features}"'
+
+
+def _module(kernel: Kernel, symbol: str, attributes: str) -> str:
     pointers: dict[Tensor, str] = {}
     symbols: dict[Symbol, Operand] = {}
     heads, arguments, unpacking = [], [], []
@@ -90,7 +105,7 @@ def _module(kernel: Kernel, symbol: str, vector_bytes: int) -> str:
             *writer.functions,
             *((SHARE,) if writer.functions else ()),
             *writer.declarations,
-            f'attributes #0 = {{ nounwind "prefer-vector-width"="{8 * vector_bytes}" }}',
+            f"attributes #0 = {{ {attributes} }}",
             "",
         ]
     )

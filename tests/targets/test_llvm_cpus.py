@@ -1,0 +1,149 @@
+"""What the LLVM target makes for each kind of CPU: the same bits on all, and nothing that a CPU lacks."""
+
+from __future__ import annotations
+
+import re
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+import arrayjit
+from arrayjit.backends import backend, fresh_backend
+from arrayjit.errors import BackendUnavailable, SettingError, UnsupportedError
+from arrayjit.ir.assign import ArrayParam
+from arrayjit.ir.interp import run as interpret
+from arrayjit.passes.manager import optimize
+from arrayjit.targets.host import CPUS, _linux_caches, cpu_named, host_caps, host_cpu
+from arrayjit.targets.llvm import LlvmTarget, ParallelLlvmTarget
+from arrayjit.tracer.calls.function import trace_function
+
+HOST = llvm.get_host_cpu_features()
+HERE = [cpu.name for cpu in CPUS if all(HOST.get(feature) for feature in cpu.features)]
+every_cpu = pytest.mark.parametrize("cpu", [cpu.name for cpu in CPUS])
+
+
+def elementary(x, y):
+    y[:] = np.exp(x) + np.log(x) * np.sin(x) - np.tanh(x) ** 1.5
+
+
+def rounding(x, y):
+    y[:] = (
+        np.where(x > 0.5, np.floor(5 * x), np.rint(7 * x)) + (100 * x).astype(np.int16) // 7 + np.hypot(x, 3)
+    )
+
+
+def integers(x, y):
+    n = (1000 * x).astype(np.uint64) + 3
+    y[:] = (n % 17 + (n << 3) // 5).astype(y.dtype) + np.minimum(n.astype(np.uint8), 9)
+
+
+def sums(x, y):
+    y[:] = x.sum(axis=0) + x.mean(axis=1)[: x.shape[1]] + x.max() + np.cumsum(x, axis=1)
+
+
+def product(x, y):
+    y[:] = np.maximum(x.T @ x @ x.T, 0.25).T
+
+
+def sweep(x, y):
+    for i in range(1, x.shape[0]):
+        y[i] = 0.5 * y[i - 1] + x[i, ::-1]
+
+
+def compiled(program, dtype, target):
+    x = np.random.default_rng(5).random((23, 23)).astype(dtype)
+    computation = trace_function(program, (x, np.zeros_like(x)), {}).computation
+    return optimize(computation, target.caps(), verify=True).kernel, x
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("program", [elementary, rounding, integers, sums, product, sweep])
+@pytest.mark.parametrize("name", HERE)
+def test_the_bits_are_those_of_the_interpreter(name, program, dtype):
+    made_for = fresh_backend("sync_llvm", cpu=name)
+    kernel, x = compiled(program, dtype, made_for.target)
+    procedure = made_for.get_device().load(made_for.target.emit(kernel))
+    y, wanted = np.zeros_like(x), np.zeros_like(x)
+    arrays = {"x": x, "y": y}
+    procedure.launch([arrays[param.tensor.label].ctypes.data for param in kernel.params])
+    arrays["y"] = wanted
+    interpret(
+        kernel, {p.tensor: arrays[p.tensor.label] for p in kernel.params if isinstance(p, ArrayParam)}, {}
+    )
+    assert y.tobytes() == wanted.tobytes()
+
+
+@every_cpu
+def test_machine_code_can_be_made_for_a_cpu_that_is_not_here(cpu):
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    kernel, _ = compiled(product, np.float32, LlvmTarget("sync_llvm", cpu))
+    triple = "aarch64-unknown-linux-gnu" if cpu == "neon" else "x86_64-unknown-linux-gnu"
+    machine = llvm.Target.from_triple(triple).create_target_machine(opt=2)
+    module = llvm.parse_assembly(LlvmTarget("sync_llvm", cpu).emit(kernel).payload)
+    text = machine.emit_assembly(module)
+    widest = max(re.findall(r"%([xyz]mm)\d|(v\d+\.4s)", text))
+    wanted = {"avx512": "zmm", "avx2": "ymm", "avx": "ymm", "sse2": "xmm", "generic": "xmm"}
+    assert widest[0] == wanted.get(cpu, "")
+    fused = "fmla" if cpu == "neon" else "vfmadd"
+    assert (fused in text) == cpu_named(cpu).fma
+    assert machine.emit_object(module)
+
+
+@pytest.mark.parametrize("cpu", [cpu.name for cpu in CPUS if cpu.name not in HERE])
+def test_code_for_features_that_this_cpu_lacks_is_not_run(cpu):
+    made_for = fresh_backend("llvm", cpu=cpu)
+    kernel, _ = compiled(sums, np.float64, made_for.target)
+    code = made_for.target.emit(kernel)
+    with pytest.raises(
+        BackendUnavailable, match=f"'sums' is compiled for CPUs with {code.needs[0]}.*no "
+    ) as found:
+        made_for.get_device().load(code)
+    assert "ARRAYJIT_CPU" in found.value.fix
+
+
+def test_the_setting_names_the_cpu(monkeypatch):
+    monkeypatch.setenv("ARRAYJIT_CPU", "SSE2")
+    assert LlvmTarget("sync_llvm").caps().vector_bytes == 16
+    assert LlvmTarget("sync_llvm", "avx512").caps().vector_bytes == 64
+    assert ParallelLlvmTarget("llvm").caps().registers == 16
+
+
+def test_by_default_it_is_the_best_row_that_the_host_fits():
+    assert HERE[0] == host_cpu().name
+    assert backend("sync_llvm").target.caps() == host_caps(host_cpu())
+    x = np.ones(3)
+    assert "target-features" not in arrayjit.jit(np.negative).lower(x).as_text("llvm")
+
+
+def test_a_cpu_that_is_in_no_row_is_a_mistake(monkeypatch):
+    with pytest.raises(SettingError, match="no CPU is called 'abacus'") as found:
+        fresh_backend("llvm", cpu="abacus")
+    assert all(cpu.name in found.value.fix for cpu in CPUS)
+    with pytest.raises(UnsupportedError, match="target 'interp' has no option 'cpu'"):
+        fresh_backend("interp", cpu="sse2")
+    monkeypatch.setenv("ARRAYJIT_CPU", "abacus")
+    with pytest.raises(SettingError, match="abacus"):
+        LlvmTarget("sync_llvm")
+
+
+@pytest.mark.parametrize("cpu", CPUS, ids=lambda cpu: cpu.name)
+def test_a_row_is_found_before_those_that_it_includes(cpu):
+    later = CPUS[CPUS.index(cpu) + 1 :]
+    assert not any(set(cpu.features) <= set(other.features) for other in later)
+
+
+def write_cache(folder, **files):
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text + "\n")
+
+
+def test_the_sizes_of_caches_are_read_from_the_system(tmp_path):
+    write_cache(tmp_path / "index0", type="Data", level="1", size="48K", coherency_line_size="64")
+    write_cache(tmp_path / "index1", type="Instruction", level="1", size="32K", coherency_line_size="64")
+    write_cache(tmp_path / "index2", type="Unified", level="2", size="2M", coherency_line_size="128")
+    write_cache(tmp_path / "index3", type="Unified", level="3")
+    assert _linux_caches(tmp_path) == {"l1_bytes": 48 << 10, "l2_bytes": 2 << 20, "line_bytes": 128}
+    assert _linux_caches(tmp_path / "none") == {}
