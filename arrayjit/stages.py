@@ -14,6 +14,7 @@ from .placed import Placed
 from .runtime.device import Device
 from .runtime.host import addresses_of
 from .runtime.procedure import Procedure
+from .runtime.results import results
 from .tracer.calls.binding import Binding
 from .tracer.calls.function import Traced
 from .tracer.record.guards import guards_hold
@@ -33,7 +34,7 @@ class Variant:
         self.traced = traced
         self.build = build
         self._procedure: Procedure = build.load()
-        self._binding = Binding(traced.sources, traced.outputs)
+        self._binding = Binding(traced.sources, traced.outputs, results().maker)
         self._guards = traced.guards
 
     def is_valid(self) -> bool:

@@ -43,6 +43,7 @@ class HostMemory:
         block = np.empty(nbytes + ALIGNMENT, np.uint8)
         start = -block.ctypes.data % ALIGNMENT
         self._block = block
+        self.nbytes = nbytes
         self.address: int = block.ctypes.data + start
 
 
@@ -67,7 +68,7 @@ class HostDriver:
     def queue(self, ordinal: int, name: str) -> Queue:
         return InlineQueue(name)
 
-    def threads(self, ordinal: int) -> int:
+    def threads(self, ordinal: int, most: int | None = None) -> int:
         return 0
 
     def allocate(self, ordinal: int, nbytes: int) -> HostMemory:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from operator import itemgetter
-from typing import Any, Union
+from typing import Any, Protocol, Union
 
 import numpy as np
 
@@ -165,16 +165,33 @@ Finder = Callable[[Leaves], np.ndarray]
 Giver = Callable[[Leaves, Arrays, Sequence[Any]], Any]
 
 
+class Allocator(Protocol):
+    """Gives what makes arrays of a kind, with any content."""
+
+    def __call__(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None = None
+    ) -> Callable[[], np.ndarray]: ...
+
+
+def in_own_memory(
+    shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None = None
+) -> Callable[[], np.ndarray]:
+    """Each array allocates its memory."""
+    return lambda: np.ndarray(shape, dtype, strides=strides)
+
+
 class Binding:
     """The arrays and the results of a traced function's calls: what `sources` and `outputs` say, made into
-    functions once, so that a call decides nothing again."""
+    functions once, so that a call decides nothing again. `allocator` is for the memory of results."""
 
     __slots__ = ("_copied", "_givers", "_makers", "_meets_hidden", "_sources")
 
-    def __init__(self, sources: Sequence[Source], outputs: Sequence[Output]) -> None:
+    def __init__(
+        self, sources: Sequence[Source], outputs: Sequence[Output], allocator: Allocator = in_own_memory
+    ) -> None:
         self._sources = sources
         self._meets_hidden = any(isinstance(source, CapturedSource) for source in sources)
-        self._makers = [maker(source) for source in sources]
+        self._makers = [maker(source, allocator) for source in sources]
         originals = [(param, written_original(source)) for param, source in enumerate(sources)]
         self._copied = [(param, original) for param, original in originals if original is not None]
         self._givers = [giver(output, sources) for output in outputs]
@@ -199,27 +216,29 @@ class Binding:
         return results
 
 
-def maker(source: Source) -> Finder:
+def maker(source: Source, allocator: Allocator = in_own_memory) -> Finder:
     """What gives the array of a parameter."""
     match source:
         case ScalarSource(leaf=leaf, label=label, dtype=dtype):
             return lambda leaves: _scalar_array(leaves[leaf], label, dtype)
         case FreshSource(is_transposed=True):
-            return _transposed_maker(source)
+            return _transposed_maker(source, allocator)
         case FreshSource(shape=shape, dtype=dtype):
-            return lambda _: np.empty(shape, dtype)
+            make = allocator(shape, dtype)
+            return lambda _: make()
         case ArgumentSource(copied=copied) | OverlapSource(copied=copied) | CapturedSource(copied=copied):
             find = _users(source)
             return (lambda leaves: native_copy(find(leaves))) if copied else find
 
 
-def _transposed_maker(source: FreshSource) -> Finder:
-    """The array to hand out is made, and owns its memory; code gets a view of it."""
+def _transposed_maker(source: FreshSource, allocator: Allocator) -> Finder:
+    """The array to hand out is made; code gets a view of it."""
     order, dtype = source.order, source.dtype
     axes = [order.index(axis) for axis in range(len(order))]
     shape = tuple(source.shape[axis] for axis in axes)
     strides = tuple(dtype.itemsize * prod(source.shape[axis + 1 :]) for axis in axes)
-    return lambda _: np.ndarray(shape, dtype, strides=strides).transpose(order)
+    make = allocator(shape, dtype, strides)
+    return lambda _: make().transpose(order)
 
 
 def _users(source: ArgumentSource | OverlapSource | CapturedSource) -> Finder:
