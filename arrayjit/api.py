@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
 from types import MethodType, TracebackType
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar, Union, overload
 
 import numpy as np
 from typing_extensions import ParamSpec
 
 from .backends import backend, target_in_use, use
 from .compile import Build, build
-from .errors import CompilerBug, DeviceMismatch, UnknownTarget, UserError
+from .errors import CompilerBug, DeviceMismatch, NumberError, UnknownTarget, UserError
 from .placed import Placed, arrays_of, device_among, donated_among
 from .runtime.device import Device
 from .settings import Settings, default_target
@@ -39,36 +39,50 @@ _REMEMBERED_MISSES = 100
 _KEPT_VARIANTS = 1000
 
 
-class JitFunction(Generic[P, R]):
-    """A NumPy function that runs as native code, compiled once per signature and target; it keeps the code
-    of the latest 1,000 of them.
+class Options(NamedTuple):
+    """Where and how a call runs, as far as it says."""
 
-    Call it as the function it was made from. `target=` in a call chooses the target for that call; where
-    the function has a parameter of that name, use `f.on("interp")(...)`.
+    target: str | None = None
+    threads: int | None = None
+
+
+_UNSAID = Options()
+
+Choice = tuple[str, Union[int, None]]
+"""What code is compiled for: a target, and how many threads share its loops, None for all."""
+
+
+class JitFunction(Generic[P, R]):
+    """A NumPy function that runs as native code, compiled once per signature, target and number of threads;
+    it keeps the code of the latest 1,000 of them.
+
+    Call it as the function it was made from. `target=` and `threads=` in a call are for that call; where
+    the function has a parameter of that name, use `f.on("interp")(...)` and `f.on(threads=1)(...)`.
     """
 
     def __init__(
         self,
         function: Callable[P, R],
-        target: str | None = None,
+        options: Options = _UNSAID,
         static_argnames: Sequence[str] = (),
         unchecked: bool = False,
     ) -> None:
         functools.update_wrapper(self, function)
+        _check_threads(options.threads)
         self._function = function
-        self._target = target
+        self._options = options
         self._static = static_arguments(function, static_argnames)
         self._unchecked = unchecked
-        self._owns_target = _has_parameter(function, "target")
-        self._variants: dict[tuple[str, Key], tuple[Variant | Placed, Description]] = {}
+        self._said = [name for name in Options._fields if name not in parameters_of(function)]
+        self._variants: dict[tuple[Choice, Key], tuple[Variant | Placed, Description]] = {}
         self._baked: dict[Key, tuple[Fact, ...]] = {}
         self._lock = RLock()
         self._hits = self._misses = self._compiles = 0
         self._reasons: deque[Miss] = deque(maxlen=_REMEMBERED_MISSES)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        target: Any = kwargs.pop("target", None) if kwargs and not self._owns_target else None
-        result: R = self._call(target, args, kwargs)
+        options = self._taken_from(kwargs) if kwargs else _UNSAID
+        result: R = self._call(options, args, kwargs)
         return result
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -80,14 +94,13 @@ class JitFunction(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<jitted {getattr(self._function, '__qualname__', self._function)!s}>"
 
-    def on(self, target: str) -> OnTarget[P, R]:
-        """This function on a target, whatever the function's own parameters are called."""
-        return OnTarget(self, target)
+    def on(self, target: str | None = None, *, threads: int | None = None) -> Chosen[P, R]:
+        """This function with options, whatever the function's own parameters are called."""
+        return Chosen(self, Options(target, threads))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Trace, optimise and emit for these arguments (arrays, or `spec(shape, dtype)`) without running."""
-        target = None if self._owns_target else kwargs.pop("target", None)
-        return self._lower(target, args, kwargs)
+        return self._lower(self._taken_from(kwargs), args, kwargs)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """What the compiler decides for these arguments, and why; see `Lowered.explain`."""
@@ -97,12 +110,16 @@ class JitFunction(Generic[P, R]):
         """Hits, misses and compiles so far, and why each miss happened."""
         return Stats(self._hits, self._misses, self._compiles, tuple(self._reasons))
 
-    def _call(self, target: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _taken_from(self, kwargs: dict[str, Any]) -> Options:
+        """The options among the keywords of a call, which then are the function's own."""
+        return Options(**{name: kwargs.pop(name) for name in self._said if name in kwargs})
+
+    def _call(self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if tracing():
             return call_inline(self._function, args, kwargs)
         try:
             signature, leaves = key_of(args, kwargs, self._static)
-            chosen = self._chosen(target)
+            chosen = self._chosen(options)
             key = self._with_baked(signature, leaves)
             entry = self._variants.get((chosen, key))
             if entry is not None and entry[0].is_valid():
@@ -110,18 +127,18 @@ class JitFunction(Generic[P, R]):
                 variant = entry[0]
             else:
                 variant = self._missed(chosen, signature, leaves, args, kwargs)
-            if target is not None:
-                _require_target(variant.device, target)
+            if options.target is not None:
+                _require_target(variant.device, options.target)
             return variant(leaves)
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
 
-    def _lower(self, target: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
+    def _lower(self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
         try:
             key, given = key_of(args, kwargs, self._static)
-            traced, built, device = self._built(self._chosen(target), args, kwargs, given)
-            if target is not None:
-                _require_target(device, target)
+            traced, built, device = self._built(self._chosen(options), args, kwargs, given)
+            if options.target is not None:
+                _require_target(device, options.target)
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
 
@@ -135,12 +152,16 @@ class JitFunction(Generic[P, R]):
 
         return Lowered(traced, built, leaves_of, device)
 
-    def _chosen(self, target: str | None) -> str:
-        """The target of a call: the call's, else the context's, else the decorator's, else the setting's."""
-        chosen = target or target_in_use() or self._target or default_target()
-        if not isinstance(chosen, str):
-            raise UnknownTarget(f"a target is named by a string, not by {chosen!r}", loc=user_location())
-        return chosen
+    def _chosen(self, options: Options) -> Choice:
+        """The target of a call: the call's, else the context's, else the decorator's, else the setting's. The
+        threads that may share its loops: the call's, else the decorator's, else all of the device's."""
+        target = options.target or target_in_use() or self._options.target or default_target()
+        if not isinstance(target, str):
+            raise UnknownTarget(f"a target is named by a string, not by {target!r}", loc=user_location())
+        if options.threads is None:
+            return target, self._options.threads
+        _check_threads(options.threads)
+        return target, options.threads
 
     def _with_baked(self, signature: Key, leaves: Sequence[Any]) -> Key:
         """The key of a call: its signature and the numbers that are compiled in."""
@@ -149,7 +170,7 @@ class JitFunction(Generic[P, R]):
 
     def _missed(
         self,
-        target: str,
+        chosen: Choice,
         signature: Key,
         leaves: Sequence[Any],
         args: tuple[Any, ...],
@@ -158,13 +179,13 @@ class JitFunction(Generic[P, R]):
         """Compile for a signature, once even when several threads ask for it."""
         with self._lock:
             key = self._with_baked(signature, leaves)
-            entry = self._variants.get((target, key))
+            entry = self._variants.get((chosen, key))
             if entry is not None and entry[0].is_valid():
                 self._hits += 1
                 return entry[0]
             self._misses += 1
             start = time.perf_counter()
-            traced, build, device = self._built(target, args, kwargs, leaves)
+            traced, build, device = self._built(chosen, args, kwargs, leaves)
             variant = Variant(traced, build) if device is None else Placed(traced, build, device)
             self._compiles += 1
             self._bake(signature, variant.traced.baked)
@@ -173,13 +194,13 @@ class JitFunction(Generic[P, R]):
             if entry is not None:
                 reason = "a global or closure variable that the function reads was rebound"
             else:
-                known = [old for (name, _), (_, old) in self._variants.items() if name == target]
+                known = [old for (other, _), (_, old) in self._variants.items() if other == chosen]
                 reason = explain_miss(described, known)
             milliseconds = (time.perf_counter() - start) * 1e3
-            self._reasons.append(Miss(reason, target, milliseconds, user_location()))
+            self._reasons.append(Miss(reason, chosen[0], milliseconds, user_location()))
             if len(self._variants) >= _KEPT_VARIANTS:
                 del self._variants[next(iter(self._variants))]
-            self._variants[target, key] = (variant, described)
+            self._variants[chosen, key] = (variant, described)
             return variant
 
     def _bake(self, signature: Key, baked: Iterable[Fact]) -> None:
@@ -189,31 +210,32 @@ class JitFunction(Generic[P, R]):
             self._baked[signature] = tuple(dict.fromkeys((*known, *baked)))
 
     def _built(
-        self, target: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], leaves: Sequence[Any]
+        self, chosen: Choice, args: tuple[Any, ...], kwargs: Mapping[str, Any], leaves: Sequence[Any]
     ) -> tuple[Traced, Build, Device | None]:
         settings = Settings.from_environment()
         traced = trace_function(self._function, args, kwargs, self._static, self._unchecked)
+        target, threads = chosen
         device = _device_of(arrays_of(leaves, traced), target)
         if device is not None:
             target = device.driver.name
             traced = with_donated(traced, donated_among(leaves))
-        return traced, build(traced.computation, target, settings), device
+        return traced, build(traced.computation, target, settings, threads=threads), device
 
 
-class OnTarget(Generic[P, R]):
-    """A jitted function bound to a target."""
+class Chosen(Generic[P, R]):
+    """A jitted function with options of its calls."""
 
-    __slots__ = ("_jitted", "_target")
+    __slots__ = ("_jitted", "_options")
 
-    def __init__(self, jitted: JitFunction[P, R], target: str) -> None:
+    def __init__(self, jitted: JitFunction[P, R], options: Options) -> None:
         self._jitted = jitted
-        self._target = target
+        self._options = options
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._jitted._call(self._target, args, kwargs)  # type: ignore[no-any-return]
+        return self._jitted._call(self._options, args, kwargs)  # type: ignore[no-any-return]
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
-        return self._jitted._lower(self._target, args, kwargs)
+        return self._jitted._lower(self._options, args, kwargs)
 
 
 @overload
@@ -222,6 +244,7 @@ def jit(
     /,
     *,
     target: str | None = None,
+    threads: int | None = None,
     static_argnames: str | Sequence[str] = (),
     unchecked: bool = False,
 ) -> JitFunction[P, R]: ...
@@ -231,6 +254,7 @@ def jit(
     /,
     *,
     target: str | None = None,
+    threads: int | None = None,
     static_argnames: str | Sequence[str] = (),
     unchecked: bool = False,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
@@ -239,12 +263,14 @@ def jit(
     /,
     *,
     target: str | None = None,
+    threads: int | None = None,
     static_argnames: str | Sequence[str] = (),
     unchecked: bool = False,
 ) -> Any:
     """Compile a NumPy function; usable as `@jit` and as `@jit(target=..., static_argnames=...)`.
 
-    `target` is the default target ("llvm", "sync_llvm", "interp"). Arguments named in `static_argnames` are
+    `target` is the default target ("llvm", "sync_llvm", "interp"), `threads` how many threads share the loops
+    of a call at most, by default all that the target has. Arguments named in `static_argnames` are
     compiled in by value: they may be used where Python needs a number (`range(n)`, `if flag`) and must be
     hashable. Arrays and Python scalars are arguments otherwise, of which the value is compiled in only where
     Python needs it; anything else is compiled in. With `unchecked` no index that is computed when the
@@ -254,11 +280,12 @@ def jit(
     subclasses that name the user's line, and UnsupportedError for what arrayjit does not trace.
     """
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    options = Options(target, threads)
     if function is None:
-        return lambda decorated: JitFunction(decorated, target, names, unchecked)
+        return lambda decorated: JitFunction(decorated, options, names, unchecked)
     if not callable(function):
         raise TypeError(f"jit takes a function, not {function!r}")
-    return JitFunction(function, target, names, unchecked)
+    return JitFunction(function, options, names, unchecked)
 
 
 def spec(shape: int | Sequence[int], dtype: Any = np.float64) -> Spec:
@@ -286,8 +313,10 @@ def _require_target(device: Device | None, target: str) -> None:
         )
 
 
-def _has_parameter(function: Callable[..., Any], name: str) -> bool:
-    return name in parameters_of(function)
+def _check_threads(threads: int | None) -> None:
+    """Raise NumberError for a number of threads that is none."""
+    if threads is not None and (type(threads) is not int or threads < 1):
+        raise NumberError(f"threads is {threads!r}", fix="give 1, 2, 3, ..., or leave it out for all of them")
 
 
 def _for_the_user(error: Exception) -> Exception:

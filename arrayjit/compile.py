@@ -76,12 +76,15 @@ class Build:
         return self.backend.get_device(0).load(self.code)
 
 
-def build(computation: Computation, target: str, settings: Settings | None = None) -> Build:
-    """Run the passes and the emitter. Raises UnknownTarget, BackendUnavailable, CompilerBug."""
+def build(
+    computation: Computation, target: str, settings: Settings | None = None, *, threads: int | None = None
+) -> Build:
+    """Run the passes and the emitter, for at most so many threads. Raises UnknownTarget, BackendUnavailable,
+    CompilerBug."""
     chosen = backend(target)
-    optimized, dump = _optimized(computation, chosen, settings)
+    optimized, dump = _optimized(computation, chosen, settings, threads)
     start = time.perf_counter()
-    code = _emit(chosen, optimized.kernel, dump)
+    code = replace(_emit(chosen, optimized.kernel, dump), threads=threads)
     seconds = {**optimized.seconds, "emit": time.perf_counter() - start}
     return Build(chosen, computation, optimized, code, seconds)
 
@@ -98,7 +101,7 @@ def compile(
     prior = frozenset[Tensor]() if isinstance(program, Computation) else program.prior
     if name is not None:
         computation = replace(computation, name=name)
-    optimized, dump = _optimized(computation, backend, None)
+    optimized, dump = _optimized(computation, backend, None, None)
 
     def emit() -> Code:
         return replace(_emit(backend, optimized.kernel, dump), prior=prior)
@@ -146,11 +149,14 @@ def run(
 
 
 def _optimized(
-    computation: Computation, backend: Backend, settings: Settings | None
+    computation: Computation, backend: Backend, settings: Settings | None, threads: int | None
 ) -> tuple[Optimized, Dump | None]:
     settings = settings or Settings.from_environment()
     dump = _dump_into(settings.dump, computation.name) if settings.dump else None
-    return optimize(computation, backend.target.caps(), verify=settings.verify, dump=dump), dump
+    caps = backend.target.caps()
+    if threads is not None:
+        caps = replace(caps, threads=min(threads, caps.threads))
+    return optimize(computation, caps, verify=settings.verify, dump=dump), dump
 
 
 def _emit(backend: Backend, kernel: Kernel, dump: Dump | None) -> Code:

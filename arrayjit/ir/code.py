@@ -49,7 +49,7 @@ class Code:
     `payload` belongs to the driver of `target` (LLVM IR text, a Kernel for `interp`). `params` are in the
     order of the native call's pointer table; the workspace, if any, follows them. `prior` are the tensors
     that a context must have already. `needs` are the features, as LLVM calls them, without which the CPU
-    must not run it.
+    must not run it; `threads` is how many may share its loops at most, by default all of the device's.
     """
 
     target: str
@@ -60,6 +60,7 @@ class Code:
     failures: tuple[Failure, ...] = ()
     prior: frozenset[Tensor] = frozenset()
     needs: tuple[str, ...] = ()
+    threads: int | None = None
 
     @property
     def symbol(self) -> str:

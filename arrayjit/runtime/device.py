@@ -94,7 +94,8 @@ class Device:
     def load(self, code: Code) -> Procedure:
         """Code ready to be launched. Raises LinkError for another target's."""
         self.check_alive()
-        return Procedure(code, self.driver.load(code), self.driver.threads(self.ordinal), self._workspaces)
+        threads = self.driver.threads(self.ordinal, code.threads)
+        return Procedure(code, self.driver.load(code), threads, self._workspaces)
 
     def alloc_pool(self, nbytes: int, purpose: Purpose, what: str = "", *, zeroed: bool = True) -> Pool:
         """A slab, aligned to 64 bytes. Raises OutOfMemory, which says for `what`; the device stays usable."""

@@ -94,8 +94,9 @@ class Driver(Protocol):
 
     def queue(self, ordinal: int, name: str) -> Queue: ...
 
-    def threads(self, ordinal: int) -> int:
-        """The address of the threads that help kernels on the device, 0 for none."""
+    def threads(self, ordinal: int, most: int | None = None) -> int:
+        """The address of the threads that help kernels on the device, at most so many with the one that
+        calls; 0 for none."""
 
     def allocate(self, ordinal: int, nbytes: int) -> Memory:
         """Memory with any contents, aligned to 64 bytes. Raises MemoryError when there is not enough."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import Lock
 
 from ..errors import NumberError
 from ..settings import num_threads
@@ -21,7 +22,9 @@ class WorkerDriver(CpuDriver):
             raise NumberError(f"target {name!r} cannot have {devices} devices", fix="ask for 1 or more")
         super().__init__(name)
         self._devices = devices
-        self._pools = [ThreadPool(max(1, num_threads() // devices)) for _ in range(devices)]
+        self._most = max(1, num_threads() // devices)
+        self._pools: dict[tuple[int, int], ThreadPool] = {}
+        self._lending = Lock()
 
     def num_devices(self) -> int:
         return self._devices
@@ -29,12 +32,17 @@ class WorkerDriver(CpuDriver):
     def queue(self, ordinal: int, name: str) -> WorkerQueue:
         return WorkerQueue(name)
 
-    def threads(self, ordinal: int) -> int:
-        return self._pools[ordinal].address
+    def threads(self, ordinal: int, most: int | None = None) -> int:
+        """A device has a pool for each number of threads that code asks for; those without work sleep."""
+        count = self._most if most is None else min(most, self._most)
+        with self._lending:
+            if (ordinal, count) not in self._pools:
+                self._pools[ordinal, count] = ThreadPool(count)
+            return self._pools[ordinal, count].address
 
     def static_properties(self, ordinal: int) -> Mapping[str, str | int]:
         return {**super().static_properties(ordinal), "devices": self._devices}
 
     def close(self) -> None:
-        for pool in self._pools:
+        for pool in self._pools.values():
             pool.close()

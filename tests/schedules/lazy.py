@@ -334,7 +334,7 @@ class LazyDriver:
     def queue(self, ordinal: int, name: str) -> LazyQueue:
         return LazyQueue(self._explorer, name, self._capacity)
 
-    def threads(self, ordinal: int) -> int:
+    def threads(self, ordinal: int, most: int | None = None) -> int:
         return 0
 
     def allocate(self, ordinal: int, nbytes: int) -> _Slab:

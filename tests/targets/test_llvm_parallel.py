@@ -345,5 +345,9 @@ def test_the_target_of_all_cores_has_a_pool_for_each_device(monkeypatch):
     assert ParallelLlvmTarget("llvm").caps().threads == 4
     assert backend("sync_llvm").target.caps().threads == 1
     one, two = (fresh_backend("llvm", devices=devices).driver for devices in (1, 2))
-    assert [pool.threads for pool in one._pools] == [4]
-    assert [pool.threads for pool in two._pools] == [2, 2]
+    addresses = [one.threads(0), one.threads(0, 9), one.threads(0, 3), two.threads(0), two.threads(1)]
+    assert addresses[0] == addresses[1]
+    assert len(set(addresses)) == 4
+    assert [pool.threads for pool in one._pools.values()] == [4, 3]
+    assert [pool.threads for pool in two._pools.values()] == [2, 2]
+    assert one.threads(0, 1) == 0
