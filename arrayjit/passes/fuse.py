@@ -9,9 +9,11 @@
 
 A nest joins the last earlier one that it depends on, or a later one over the same ranges, if
 nothing between them is in its way and each iteration needs only what the same iteration of the other
-made, so that parallel loops stay parallel. Nests that agree in their outer loops only are joined there,
-and their inner parts meet again one level down: a softmax becomes one loop over rows. Single stores and
-bound numbers move up past the nests that they have nothing to do with, out of the way of later ones.
+made, so that parallel loops stay parallel. Chains of whole-array operations become one nest first, since to
+cut one is to store what it hands on; then nests join that go through the same memory. Nests that agree in
+their outer loops only are joined there, and their inner parts meet again one level down: a softmax becomes
+one loop over rows. Single stores and bound numbers move up past the nests that they have nothing to do with,
+out of the way of later ones; so do exceptions, past what the caller cannot see.
 
 Every nest is compared with few others, only through the memory that both touch and at a bounded number
 of places, so that a thousand assignments take a thousand steps.
@@ -28,7 +30,20 @@ from typing import TypeVar
 from ..ir.code import Caps
 from ..ir.expr import Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Bind, Define, For, If, Kernel, LoopKind, Stmt, Store, Update, While, walk_statements
+from ..ir.loops import (
+    Bind,
+    Define,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    Raise,
+    Stmt,
+    Store,
+    Update,
+    While,
+    walk_statements,
+)
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, substitute_statements
 from .access import Effects, Range, Ranges, Region, distances, effects, given, loop_range, mentioned
@@ -59,20 +74,29 @@ def _fused(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> tuple[St
     """A body with its nests joined, and the same for the bodies in it."""
     if not any(isinstance(stmt, (For, If, While)) for stmt in body):
         return body
+    nests = list(_nests(body, ranges, streams))
+    for chains_only in (True, False):
+        schedule = _Schedule(ranges, streams, chains_only)
+        for nest in nests:
+            schedule.add(nest)
+        nests = schedule.nests
+    return kept(body, [stmt for nest in nests for stmt in nest.rebuilt(ranges, streams)])
+
+
+def _nests(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> Iterator[_Nest]:
+    """The statements of a body; what is defined right before a loop belongs to it."""
     bound = frozenset(stmt.symbol for stmt in body if isinstance(stmt, Bind))
-    schedule = _Schedule(ranges)
     waiting: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Define):
             waiting.append(stmt)
             continue
         if not isinstance(stmt, For):
-            schedule.append_all(waiting, streams)
+            yield from (_nest([], define, ranges, streams, frozenset()) for define in waiting)
             waiting = []
-        schedule.add(_nest(waiting, stmt, ranges, streams, bound))
+        yield _nest(waiting, stmt, ranges, streams, bound)
         waiting = []
-    schedule.append_all(waiting, streams)
-    return kept(body, [stmt for nest in schedule.nests for stmt in nest.rebuilt(ranges, streams)])
+    yield from (_nest([], define, ranges, streams, frozenset()) for define in waiting)
 
 
 class Relation(Enum):
@@ -212,21 +236,22 @@ def _ranges_inside(band: Iterable[For], ranges: Ranges) -> dict[Symbol, Range]:
 
 @dataclass(slots=True)
 class _Schedule:
-    """The nests of one body so far, and when each array and variable was last read and written: nest `n`
-    runs at time `2 * n + 1`, its prelude at `2 * n`."""
+    """The nests of one body so far, and when each array and variable was last read and written, and any array
+    of the caller's (`last_seen`): nest `n` runs at time `2 * n + 1`, its prelude at `2 * n`. With
+    `chains_only`, nests without loops in them join where one reads a temporary that the other makes, and
+    nowhere else."""
 
     ranges: Ranges
+    streams: Streams
+    chains_only: bool
     nests: list[_Nest] = field(default_factory=list)
     last_read: dict[Tensor, int] = field(default_factory=dict)
     last_write: dict[Tensor, int] = field(default_factory=dict)
     last_use: dict[Variable, int] = field(default_factory=dict)
     last_set: dict[Variable | Symbol, int] = field(default_factory=dict)
+    last_seen: int = -1
     last_exit: int = -1
     by_bounds: dict[tuple[Affine, Affine, int], list[int]] = field(default_factory=dict)
-
-    def append_all(self, defines: Iterable[Stmt], streams: Streams) -> None:
-        for define in defines:
-            self.append(_nest([], define, self.ranges, streams, frozenset()))
 
     def append(self, nest: _Nest) -> None:
         position = len(self.nests)
@@ -249,8 +274,10 @@ class _Schedule:
             _advance(self.last_use, variable, time)
         for variable in effect.updates:
             _advance(self.last_set, variable, time)
+        if not self.streams.isdisjoint(effect.writes):
+            self.last_seen = max(self.last_seen, time)
         if effect.leaves:
-            self.last_exit = time
+            self.last_exit = max(self.last_exit, time)
         for stmt in body:
             match stmt:
                 case Define(variable=name) | Bind(symbol=name):
@@ -260,7 +287,7 @@ class _Schedule:
 
     def earliest(self, effect: Effects, numbers: Iterable[Symbol]) -> int:
         """The last time at which something ran that must come before this effect; -1 for never."""
-        found = [self.last_exit]
+        found = [self.last_exit, self.last_seen if effect.leaves else -1]
         found += (self.last_write.get(storage, -1) for storage in effect.reads)
         for storage in effect.writes:
             found += (self.last_write.get(storage, -1), self.last_read.get(storage, -1))
@@ -272,11 +299,13 @@ class _Schedule:
 
     def add(self, nest: _Nest) -> None:
         """Join a nest to an earlier one, move a single statement up, or append it."""
-        if nest.effects.leaves or not (self.joined(nest) if nest.band else self.moved_up(nest)):
+        if not (self.joined(nest) if nest.band else self.moved_up(nest)):
             self.append(nest)
 
     def joined(self, nest: _Nest) -> bool:
         """Join a nest to an earlier one, if there is one for it."""
+        if nest.effects.leaves:
+            return False
         least = self.earliest(nest.effects, nest.numbers) // 2
         after = _next(self.earliest(nest.before, nest.numbers))
         for position in self.candidates(nest, max(least, after)):
@@ -292,7 +321,7 @@ class _Schedule:
     def moved_up(self, nest: _Nest) -> bool:
         """Make a single statement part of an earlier prelude, if that is not too early."""
         (stmt,) = nest.body
-        if nest.prelude or not isinstance(stmt, (Bind, Store, Update)):
+        if nest.prelude or not isinstance(stmt, (Bind, Raise, Store, Update)):
             return False
         position = _next(self.earliest(nest.effects, nest.numbers))
         if position == len(self.nests):
@@ -313,11 +342,15 @@ class _Schedule:
         """How many loops the two nests can have in common; 0 when they must or should stay apart."""
         if nest.contracts or target.effects.leaves or not names:
             return 0
+        if target.contracts and nest.effects.updates:
+            return 0
         if len(target.streams | nest.streams) > max(MAX_STREAMS, len(target.streams)):
             return 0
         if _share_variables(target.effects, nest.effects) or _has_many_regions(target.effects, nest.effects):
             return 0
         full = max(len(target.band), len(nest.band))
+        if self.chains_only and (len(names) < full or not self.hands_on(target, nest)):
+            return 0
         for depth in range(len(names), 0, -1):
             if target.contracts and depth < full:
                 return 0
@@ -327,8 +360,14 @@ class _Schedule:
                 case Relation.NONE if depth == full and target.flat and nest.flat:
                     return depth
                 case Relation.NONE | Relation.OUT_OF_STEP:
-                    pass
+                    if self.chains_only:
+                        return 0
         return 0
+
+    def hands_on(self, target: _Nest, nest: _Nest) -> bool:
+        """Whether a nest without loops inside reads a temporary that the target, another such, makes."""
+        made = target.effects.writes.keys() - self.streams
+        return target.flat and nest.flat and not made.isdisjoint(nest.effects.reads)
 
     def relation(self, target: _Nest, nest: _Nest, names: Mapping[Symbol, Affine], depth: int) -> Relation:
         """How the iterations of the outermost `depth` loops of two nests meet in memory."""

@@ -7,8 +7,9 @@ A producer may be inlined if it is the only write of its temporary, covers it, i
 that it reads is written between it and the reader. It *is* inlined if it is almost free (constants,
 ranges, scalars), or if its reader needs cells that a common loop cannot give it (shifted, transposed) and
 the value is cheap or not computed more often than before. Readers in step with the producer are left to
-`fuse`. Matrix products take no expressions: they read each operand many times. Wishes go before all that: a
-temporary that is to be virtual is inlined or refused, one that is to be local stays.
+`fuse`, and a copy that some reader needs is read by all. Matrix products take no expressions: they read each
+operand many times. Wishes go before all that: a temporary that is to be virtual is inlined or refused, one
+that is to be local stays.
 """
 
 from __future__ import annotations
@@ -46,13 +47,16 @@ Body = tuple[Statement, ...]
 Scope = tuple[int, int]
 """A body in a statement: which statement, and which side of a branch. A test is part of its loop's body."""
 
+_Site = tuple[Reader, int, tuple[Scope, ...]]
+"""Where a temporary is read: by which statement, its number, and what it stands in."""
+
 _Reader = TypeVar("_Reader", Assign, Bind, Branch, Check, While)
 
 
 def inline(computation: Computation, caps: Caps) -> Computation:
     """The computation with fewer temporaries."""
     inlining = _Inlining(given(computation.params))
-    inlining.survey(computation.body, 0)
+    inlining.survey(computation.body, (), 0)
     inlining.inlined.update(tensor for tensor in inlining.writes if _wishes(tensor, "virtual"))
     body = inlining.body(computation.body, (), count())
     if not inlining.inlined:
@@ -84,32 +88,37 @@ class _Inlining:
     given: frozenset[Tensor]
     writes: dict[Tensor, list[int]] = field(default_factory=dict)
     readers: dict[Tensor, set[int]] = field(default_factory=dict)
+    sites: dict[Tensor, list[_Site]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     producers: dict[Tensor, _Producer] = field(default_factory=dict)
     stored: dict[Tensor, str] = field(default_factory=dict)
     inlined: set[Tensor] = field(default_factory=set)
 
-    def survey(self, body: tuple[Statement, ...], number: int) -> int:
+    def survey(self, body: Body, around: tuple[Scope, ...], number: int) -> int:
         """Note who reads and writes what; returns the number after the last."""
         for statement in body:
+            inside = (*around, (id(statement), 0))
             match statement:
                 case Loop(body=inner):
-                    number = self.survey(inner, number)
+                    number = self.survey(inner, inside, number)
                     self.ends[id(statement)] = number - 1
                 case While(test=test, body=inner):
-                    number = self.survey(inner, self.note(statement, self.survey(test, number)))
+                    number = self.note(statement, inside, self.survey(test, inside, number))
+                    number = self.survey(inner, inside, number)
                     self.ends[id(statement)] = number - 1
                 case Branch(body=inner, orelse=other):
-                    number = self.survey(other, self.survey(inner, self.note(statement, number)))
+                    number = self.survey(inner, inside, self.note(statement, around, number))
+                    number = self.survey(other, (*around, (id(statement), 1)), number)
                 case Assign() | Bind() | Check():
-                    number = self.note(statement, number)
+                    number = self.note(statement, around, number)
                 case Note():
                     pass
         return number
 
-    def note(self, reader: Reader, number: int) -> int:
+    def note(self, reader: Reader, around: tuple[Scope, ...], number: int) -> int:
         for storage in _storages(reader):
             self.readers.setdefault(storage, set()).add(number)
+            self.sites.setdefault(storage, []).append((reader, number, around))
         if isinstance(reader, Assign):
             self.writes.setdefault(reader.into.storage, []).append(number)
         return number + 1
@@ -158,7 +167,18 @@ class _Inlining:
         elif axes is None:
             self.stored[storage] = "its statement does not write it as a whole, one cell for each point"
         else:
-            self.producers[storage] = _Producer(storage, stmt.value, axes, number, around)
+            producer = _Producer(storage, stmt.value, axes, number, around)
+            if isinstance(stmt.value, Load) and not _wishes(storage, "virtual") and self.must_stay(producer):
+                self.stored[storage] = "it is a copy of what changes before it is read"
+            else:
+                self.producers[storage] = producer
+
+    def must_stay(self, producer: _Producer) -> bool:
+        """Whether a reader needs the temporary, whatever is done for the others."""
+        return any(
+            number <= producer.at or self.obstacle(producer, reader, number, around)
+            for reader, number, around in self.sites.get(producer.tensor, ())
+        )
 
     def reader(self, stmt: _Reader, number: int, around: tuple[Scope, ...]) -> _Reader:
         """A statement with all producers inlined that should be."""
