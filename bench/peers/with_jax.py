@@ -1,0 +1,99 @@
+"""JAX: compiled, on its own arrays, with the memory of the last result given away for the next one's; the
+kernels give away the arguments that they write to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from contest import Entry, Task
+from jax.scipy.special import erf
+
+from .jax_kernels import KERNELS
+
+__all__ = ["entry"]
+
+jax.config.update("jax_enable_x64", True)
+
+
+def entry(task: Task, written: tuple[int, ...]) -> Entry | None:
+    if task.suite != "kernels":
+        return Entry(refilling(VERSIONS[task.name]), place)
+    return Entry(giving(KERNELS[task.name], written), place, pure=True) if task.name in KERNELS else None
+
+
+def place(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Copies of the arrays. Whole numbers stay Python's, since shapes are made of them."""
+    return tuple(jnp.array(one) if isinstance(one, np.ndarray) else one for one in arguments)
+
+
+def refilling(function: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
+    def start(*arguments: Any) -> Callable[..., Any]:
+        compiled = jax.jit(lambda out, *arguments: function(*arguments), donate_argnums=0, keep_unused=True)
+        last = jax.tree.map(jnp.zeros_like, function(*arguments))
+
+        def call(*arguments: Any) -> Any:
+            nonlocal last
+            last = jax.block_until_ready(compiled(last, *arguments))
+            return last
+
+        return call
+
+    return start
+
+
+def giving(function: Callable[..., Any], written: tuple[int, ...]) -> Callable[..., Callable[..., Any]]:
+    def start(*arguments: Any) -> Callable[..., Any]:
+        constant = tuple(k for k, argument in enumerate(arguments) if isinstance(argument, int))
+        compiled = jax.jit(function, static_argnums=constant, donate_argnums=written)
+        return lambda *arguments: jax.block_until_ready(compiled(*arguments))
+
+    return start
+
+
+def gelu(x: Any) -> Any:
+    return jax.nn.gelu(x, approximate=True)
+
+
+def layernorm(x: Any, gain: Any, bias: Any) -> Any:
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = (centred * centred).mean(axis=-1, keepdims=True)
+    return centred * jax.lax.rsqrt(variance + 1e-5) * gain + bias
+
+
+def black_scholes(spot: Any, strike: Any, years: Any, rate: Any, volatility: Any) -> Any:
+    spread = volatility * jnp.sqrt(years)
+    d1 = (jnp.log(spot / strike) + (rate + 0.5 * volatility * volatility) * years) / spread
+    present = strike * jnp.exp(-rate * years)
+    nd1 = 0.5 + 0.5 * erf(d1 * 0.7071067811865476)
+    nd2 = 0.5 + 0.5 * erf((d1 - spread) * 0.7071067811865476)
+    call = spot * nd1 - present * nd2
+    return call, call - spot + present
+
+
+def stencil(x: Any) -> Any:
+    return 0.2 * (x[1:-1, 1:-1] + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:])
+
+
+VERSIONS: dict[str, Callable[..., Any]] = {
+    "matmul": jnp.matmul,
+    "gelu(x@W+b)": lambda x, weights, bias: gelu(x @ weights + bias),
+    "exp": jnp.exp,
+    "log": jnp.log,
+    "tanh": jnp.tanh,
+    "sin": jnp.sin,
+    "erf": erf,
+    "pow": jnp.power,
+    "gelu": gelu,
+    "softmax": lambda x: jax.nn.softmax(x, axis=-1),
+    "layernorm": layernorm,
+    "black_scholes": black_scholes,
+    "triad": lambda b, c: b + 3 * c,
+    "copy": jnp.copy,
+    "sum": jnp.sum,
+    "stencil": stencil,
+    "transpose": lambda x: jnp.copy(x.T),
+}
