@@ -17,6 +17,7 @@ from ..ir.loops import Kernel
 from .carry import carry
 from .cascade import cascade
 from .collapse import collapse
+from .contract import contract
 from .expand import expand
 from .fuse import fuse
 from .hoist import hoist
@@ -72,6 +73,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(order, after=("simplify",), why="only loops that run more than once are worth a place in the nest"),
     Pass(collapse, after=("order",), why="loops join in the order in which memory lies"),
+    Pass(contract, after=("order",), why="which loop runs along the result is settled by then"),
     Pass(pack, after=("order",), why="which loop runs over the columns is settled by then"),
     Pass(tile, after=("pack",), why="a packing copy reads across memory too"),
     Pass(hoist, after=("tile",), why="what it puts between two loops keeps them from being interchanged"),

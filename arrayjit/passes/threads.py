@@ -68,7 +68,9 @@ def threads(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with its large independent loops shared."""
     if caps.threads == 1:
         return kernel
-    sharing = _Sharing(given(kernel.params), _uses(kernel.body), caps.threads, caps.thread_work)
+    scratch = {tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.SCRATCH}
+    uses = _uses(kernel.body)
+    sharing = _Sharing(given(kernel.params), frozenset(scratch), uses, caps.threads, caps.thread_work)
     body = sharing.body(kernel.body)
     if body is kernel.body:
         return kernel
@@ -78,10 +80,12 @@ def threads(kernel: Kernel, caps: Caps) -> Kernel:
 
 @dataclass(slots=True)
 class _Sharing:
-    """`given` comes from the caller, `uses` says how often each storage is used; `enough` is the least work
-    that is worth a thread; `placement` is where what threads make is kept."""
+    """`given` comes from the caller, `scratch` is made anew by each iteration of the innermost loop around
+    all its uses; `uses` says how often each storage is used; `enough` is the least work that is worth a thread;
+    `placement` is where what threads make is kept."""
 
     given: frozenset[Tensor]
+    scratch: frozenset[Tensor]
     uses: Counter[Tensor]
     threads: int
     enough: int
@@ -147,12 +151,15 @@ class _Sharing:
             for stmt in inside
         ):
             return None
+        here = _uses(loop.body)
+        if any(here[tensor] not in (0, self.uses[tensor]) for tensor in self.scratch):
+            return None
         if loop.kind is not LoopKind.SEQUENTIAL:
             return frozenset()
         found = carriers(loop, self.ranges)
         if found is None or not found.isdisjoint(self.given):
             return None
-        here = _uses(loop.body) if found else self.uses
+        found -= self.scratch
         private = all(self.uses[tensor] == here[tensor] and is_private(tensor, loop.body) for tensor in found)
         return found if private else None
 

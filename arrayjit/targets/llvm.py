@@ -84,6 +84,9 @@ def _module(kernel: Kernel, symbol: str, attributes: str) -> str:
     writer = Writer()
     memory = Memory(writer, kernel, pointers)
     memory.symbols.update(symbols)
+    if kernel.scratch_bytes:
+        start = kernel.arena_bytes - kernel.scratch_bytes
+        writer.frame.append(f"  %scratch = getelementptr i8, ptr %arena, i64 {start}")
     Body(writer, memory, kernel).statements(kernel.body)
     slots = {"arena": ("ptr noalias align 64", kernel.arena_bytes), "pool": ("ptr", writer.functions)}
     for position, (name, (kind, needed)) in enumerate(slots.items(), len(kernel.params)):

@@ -177,10 +177,7 @@ class Memory:
     def scratch(self) -> str:
         """Where the calling thread's scratch memory is, and how much of it a thread needs: two arguments."""
         size = self._kernel.scratch_bytes
-        if not size:
-            return "ptr null, i64 0"
-        start = self._kernel.arena_bytes - size
-        return f"ptr {self._writer.pure(f'getelementptr i8, ptr %arena, i64 {start}')}, i64 {size}"
+        return f"ptr %scratch, i64 {size}" if size else "ptr null, i64 0"
 
     def _offset(self, tensor: Tensor, pointer: str, elements: Operand) -> str:
         if elements == 0:

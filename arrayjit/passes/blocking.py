@@ -1,0 +1,397 @@
+"""The loops of a blocked product.
+
+    panels, which threads share                         blocks of rows, which threads share
+
+    for p in parallel(0, 16):                           for p in parallel(0, 128):
+        for k in parallel(0, 256):                          for k in parallel(0, 2048):
+            for l in parallel(0, 16):                           for l in parallel(0, 16):
+                right[k, l] = w[k, 16*p + l]                        right[p, k, l] = w[k, 16*p + l]
+        ... the tile of all rows                        for b in parallel(0, 22):
+                                                            ... left[q, k, r] = x[96*b + 6*q + r, k]
+                                                            for p in sequential(0, 128):
+                                                                ... the tile of 96 rows
+
+A tile is made of slivers, each of as many rows as there are registers for:
+
+    for q in sequential(0, 16):
+        for l in vector(0, 16, lanes=16):
+            c = 0.0
+            c1 = 0.0  ...
+            for k in sequential(0, 256):
+                t = right[k, l]
+                c = fma(left[q, k, 0], t, c)
+                c1 = fma(left[q, k, 1], t, c1)  ...
+            tile[6*q, l] = c
+            tile[6*q + 1, l] = c1  ...
+    for i in parallel(0, 96):
+        for l in parallel(0, 16):
+            y[96*b + i, 16*p + l] = maximum(add(tile[i, l], bias[16*p + l]), 0.0)
+
+Every sum has its one chain of operations, in order: a deep one leaves off in the tile and goes on from there.
+Where rows or columns do not make whole slivers or panels, the last one overlaps the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..ir.dtype import BOOL, I64, DType
+from ..ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, dtype_of
+from ..ir.index import Affine, Symbol
+from ..ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Store, Update
+from ..ir.ops import OPS
+from ..ir.tensor import Tensor
+from ..ir.walk import substitute
+from .copies import Copying, unless_once
+from .products import Product, Sum
+
+__all__ = ["Blocking", "blocked"]
+
+ZERO = Affine.of(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """How a product is cut: slivers of `rows`, panels of `columns`, `depth` terms at once; blocks of `block`
+    rows, none for panels of all rows. `left` and `right` say which factors are packed."""
+
+    rows: int
+    columns: int
+    depth: int
+    block: int | None
+    left: bool
+    right: bool
+
+
+def blocked(product: Product, blocking: Blocking, placement: dict[Tensor, Place]) -> tuple[Stmt, ...]:
+    """The product's loops; `placement` gets what they keep."""
+    return _Blocked(product, blocking, placement).all()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows from `start` on, `count` of them, after the statements that find out how many; `most` where that
+    varies."""
+
+    start: Affine
+    count: Affine
+    most: int
+    before: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """Columns from `start` on, the panel of a number; those before column `fresh` are of the one before."""
+
+    start: Affine
+    number: Affine
+    fresh: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Depth:
+    """Some of the terms: loops over them, what the product's symbols are, and the number of a term."""
+
+    loops: tuple[For, ...]
+    symbols: dict[Symbol, Affine]
+    number: Affine
+
+
+@dataclass(slots=True)
+class _Blocked:
+    product: Product
+    blocking: Blocking
+    placement: dict[Tensor, Place]
+    lefts: dict[Variable, Tensor] = field(default_factory=dict)
+    rights: dict[Variable, Tensor] = field(default_factory=dict)
+    tiles: dict[Variable, Tensor] = field(default_factory=dict)
+
+    def all(self) -> tuple[Stmt, ...]:
+        product, cut = self.product, self.blocking
+        rows = product.rows.trips or 0
+        outer, inner = product.around[: product.shared], product.around[product.shared :]
+        if cut.block is None:
+            return _around((*outer, *inner), self.panels(rows), in_turn=cut.left)
+        if not cut.right:
+            return _around((*outer, *inner), self.blocks(rows, cut.block))
+        packing = self.packed_right()
+        return _around(outer, (*packing, *_around(inner, self.blocks(rows, cut.block))), in_turn=True)
+
+    def kept(self, name: str, shape: tuple[int, ...], dtype: DType, kind: PlaceKind, reason: str) -> Tensor:
+        tensor = Tensor.of(name, shape, dtype)
+        self.placement[tensor] = Place(kind, reason)
+        return tensor
+
+    # Panels and blocks
+
+    def panels(self, rows: int) -> tuple[Stmt, ...]:
+        """All rows of one panel after the other."""
+        cut = self.blocking
+        all_rows = _Rows(ZERO, Affine.of(rows), rows)
+        before = self.packed_left(all_rows, PlaceKind.ARENA) if cut.left else ()
+
+        def one(panel: _Panel) -> tuple[Stmt, ...]:
+            copies: list[Stmt] = []
+            for total in self.product.sums if cut.right else ():
+                name, shape = f"{_name(total.right, 'right')}_panel", (total.depth, cut.columns)
+                reason = "many rows of a product read these columns"
+                copy = self.kept(name, shape, dtype_of(total.right), PlaceKind.SCRATCH, reason)
+                self.rights[total.variable] = copy
+                copies.append(self.copied_right(total, panel))
+            return (*copies, *self.tile(all_rows, panel))
+
+        return (*before, *self.each_panel(one, LoopKind.PARALLEL))
+
+    def blocks(self, rows: int, block: int) -> tuple[Stmt, ...]:
+        """All panels of one block of rows after the other."""
+        symbol = Symbol("b")
+        start, count = Affine.of(symbol) * block, Affine.of(block)
+        before: tuple[Stmt, ...] = ()
+        if rows % block:
+            rest = Symbol("rows", lower=1, upper=block + 1)
+            before = (Bind(rest, _least(count, rows - start)),)
+            count = Affine.of(rest)
+        here = _Rows(start, count, block, before)
+        body: list[Stmt] = [*before]
+        if self.blocking.left:
+            body.extend(self.packed_left(here, PlaceKind.SCRATCH))
+        body.extend(self.each_panel(lambda panel: self.tile(here, panel), LoopKind.SEQUENTIAL))
+        blocks = -(-rows // block)
+        return unless_once(For(symbol, ZERO, Affine.of(blocks), tuple(body), LoopKind.PARALLEL))
+
+    def each_panel(self, one: Callable[[_Panel], tuple[Stmt, ...]], kind: LoopKind) -> tuple[Stmt, ...]:
+        """What `one` makes of a panel, for all of them; the last one is written again if it overlaps."""
+        columns, width = self.product.columns.trips or 0, self.blocking.columns
+        whole, rest = divmod(columns, width)
+        symbol = Symbol("p")
+        number = Affine.of(symbol)
+        loop = For(symbol, ZERO, Affine.of(whole), one(_Panel(number * width, number)), kind)
+        last = one(_Panel(Affine.of(columns - width), Affine.of(whole), width - rest)) if rest else ()
+        return (*unless_once(loop), *last)
+
+    # Packing
+
+    def packed_right(self) -> tuple[Stmt, ...]:
+        """All panels, side by side."""
+        width = self.blocking.columns
+        panels = -(-(self.product.columns.trips or 0) // width)
+        for total in self.product.sums:
+            name, shape = f"{_name(total.right, 'right')}_panels", (panels, total.depth, width)
+            reason = "all rows of a product read these columns"
+            copy = self.kept(name, shape, dtype_of(total.right), PlaceKind.ARENA, reason)
+            self.rights[total.variable] = copy
+
+        def one(panel: _Panel) -> tuple[Stmt, ...]:
+            return tuple(self.copied_right(total, panel) for total in self.product.sums)
+
+        return self.each_panel(one, LoopKind.PARALLEL)
+
+    def copied_right(self, total: Sum, panel: _Panel) -> Stmt:
+        columns, lane = self.product.columns, Symbol("l")
+        terms = _all_terms(total, LoopKind.PARALLEL)
+        symbols = {**terms.symbols, columns.symbol: columns.lo + panel.start + lane}
+        target = self.rights[total.variable]
+        index = (panel.number, terms.number, Affine.of(lane))[-target.rank :]
+        store = Store(target, index, substitute(total.right, symbols))
+        return _nest(terms.loops, (_parallel(lane, self.blocking.columns, (store,)),))
+
+    def packed_left(self, rows: _Rows, kind: PlaceKind) -> tuple[Stmt, ...]:
+        """The rows' slivers, term by term."""
+        height, out = self.blocking.rows, []
+        for total in self.product.sums:
+            shape = (-(-rows.most // height), total.depth, height)
+            name, reason = f"{_name(total.left, 'left')}_slivers", "all columns of a product read these rows"
+            target = self.kept(name, shape, dtype_of(total.left), kind, reason)
+            self.lefts[total.variable] = target
+            sliver, row = Symbol("q"), Symbol("r")
+            before, first = self.first_row(rows, sliver)
+            terms = _all_terms(total, LoopKind.PARALLEL)
+            symbols = {**terms.symbols, self.product.rows.symbol: first + row}
+            cell = (Affine.of(sliver), terms.number, Affine.of(row))
+            store = Store(target, cell, substitute(total.left, symbols))
+            copies = (*before, _nest(terms.loops, (_parallel(row, height, (store,)),)))
+            binds, count = self.slivers(rows)
+            out += [*binds, For(sliver, ZERO, count, copies, LoopKind.PARALLEL)]
+        return tuple(out)
+
+    # Slivers
+
+    def slivers(self, rows: _Rows) -> tuple[tuple[Stmt, ...], Affine]:
+        """How many slivers rows have, after what finds it out."""
+        height = self.blocking.rows
+        if rows.count.is_constant:
+            return (), Affine.of(-(-rows.most // height))
+        count = Symbol("slivers", lower=1, upper=-(-rows.most // height) + 1)
+        quotient = Apply(OPS["raw_divide"], (Index(rows.count + (height - 1)), Const(height, I64)), I64)
+        return (Bind(count, quotient),), Affine.of(count)
+
+    def first_row(self, rows: _Rows, sliver: Symbol) -> tuple[tuple[Stmt, ...], Affine]:
+        """Where a sliver starts, after what finds it out."""
+        start, offset = self.product.rows.lo + rows.start, Affine.of(sliver) * self.blocking.rows
+        if rows.count.is_constant and rows.most % self.blocking.rows == 0:
+            return (), start + offset
+        first = Symbol("first", lower=0, upper=rows.most - self.blocking.rows + 1)
+        return (Bind(first, _least(offset, rows.count - self.blocking.rows)),), start + first
+
+    def tile(self, rows: _Rows, panel: _Panel) -> tuple[Stmt, ...]:
+        """The sums of some rows of a panel, then what else is done with them."""
+        binds, count = self.slivers(rows)
+        out: list[Stmt] = [*binds]
+        self.tiles = self.tiles_for(rows)
+        for total in self.product.sums:
+            if total.depth <= self.blocking.depth:
+                out.append(self.sums(total, rows, panel, count, _all_terms(total), True))
+                continue
+            out.append(self.started(total, count))
+            part, limit = Symbol("part"), Affine.of(total.depth)
+            lo = Affine.of(part) * self.blocking.depth
+            hi, before = lo + self.blocking.depth, []
+            if total.depth % self.blocking.depth:
+                end = Symbol("end", lower=0, upper=total.depth + 1)
+                before.append(Bind(end, _least(hi, limit)))
+                hi = Affine.of(end)
+            parts = Affine.of(-(-total.depth // self.blocking.depth))
+            slivers = self.sums(total, rows, panel, count, _some_terms(total, lo, hi), False)
+            out.append(For(part, ZERO, parts, (*before, slivers)))
+        if self.tiles:
+            out.append(self.finished(rows, panel, count))
+        return tuple(out)
+
+    def tiles_for(self, rows: _Rows) -> dict[Variable, Tensor]:
+        """Where the sums of a tile are kept; none for those that go where they belong at once."""
+        product, cut = self.product, self.blocking
+        if product.store is not None and all(total.depth <= cut.depth for total in product.sums):
+            return {}
+        shape, reason = (-(-rows.most // cut.rows) * cut.rows, cut.columns), "what a tile's sums come to"
+        names = [total.variable for total in product.sums]
+        kind = PlaceKind.SCRATCH
+        return {name: self.kept(f"{name.hint}_tile", shape, name.dtype, kind, reason) for name in names}
+
+    def sums(
+        self, total: Sum, rows: _Rows, panel: _Panel, count: Affine, terms: _Depth, starts: bool
+    ) -> Stmt:
+        """Sums over some of the terms, sliver by sliver."""
+        sliver, lane = Symbol("q"), Symbol("l")
+        before, first = self.first_row(rows, sliver)
+        column = self.product.columns.lo + panel.start + lane
+        cells = [first + row for row in range(self.blocking.rows)]
+        local = [Affine.of(sliver) * self.blocking.rows + row for row in range(self.blocking.rows)]
+        tile = self.tiles.get(total.variable)
+        names = [Variable(total.variable.hint, total.variable.dtype) for _ in cells]
+        shared = Variable("t", dtype_of(total.right))
+        right = self.factor_right(total, panel, terms, column, lane)
+        updates: list[Stmt] = [Define(shared, right)]
+        for number, (name, cell) in enumerate(zip(names, cells, strict=True)):
+            left = self.factor_left(total, terms, cell, sliver, number)
+            product = Apply(OPS["multiply"], (left, Local(shared)), name.dtype)
+            updates.append(Update(name, product, total.update.accum, total.update.contract))
+        body: list[Stmt] = []
+        for name, row in zip(names, local, strict=True):
+            goes_on = tile is not None and not starts
+            body.append(Define(name, Load(tile, (row, Affine.of(lane))) if goes_on and tile else total.start))
+        body.append(_nest(terms.loops, tuple(updates)))
+        for name, row, cell in zip(names, local, cells, strict=True):
+            body.append(self.put(name, tile, (row, Affine.of(lane)), cell, column))
+        width = self.blocking.columns
+        lanes = For(lane, ZERO, Affine.of(width), tuple(body), LoopKind.VECTOR, lanes=width)
+        return For(sliver, ZERO, count, (*before, lanes))
+
+    def put(
+        self, name: Variable, tile: Tensor | None, cell: tuple[Affine, ...], row: Affine, column: Affine
+    ) -> Store:
+        """A sum stored in its tile, or where it belongs."""
+        if tile is not None:
+            return Store(tile, cell, Local(name))
+        store = self.product.store
+        assert store is not None
+        symbols = {self.product.rows.symbol: row, self.product.columns.symbol: column}
+        index = tuple(position.substitute(symbols) for position in store.index)
+        return Store(store.tensor, index, Local(name), store.loc)
+
+    def factor_left(self, total: Sum, terms: _Depth, cell: Affine, sliver: Symbol, number: int) -> Expr:
+        packed = self.lefts.get(total.variable)
+        if packed is not None:
+            return Load(packed, (Affine.of(sliver), terms.number, Affine.of(number)))
+        return substitute(total.left, {**terms.symbols, self.product.rows.symbol: cell})
+
+    def factor_right(self, total: Sum, panel: _Panel, terms: _Depth, column: Affine, lane: Symbol) -> Expr:
+        packed = self.rights.get(total.variable)
+        if packed is not None:
+            return Load(packed, (panel.number, terms.number, Affine.of(lane))[-packed.rank :])
+        return substitute(total.right, {**terms.symbols, self.product.columns.symbol: column})
+
+    def started(self, total: Sum, slivers: Affine) -> Stmt:
+        row, lane = Symbol("i"), Symbol("l")
+        store = Store(self.tiles[total.variable], (Affine.of(row), Affine.of(lane)), total.start)
+        line = _parallel(lane, self.blocking.columns, (store,))
+        return For(row, ZERO, slivers * self.blocking.rows, (line,), LoopKind.PARALLEL)
+
+    def finished(self, rows: _Rows, panel: _Panel, slivers: Affine) -> Stmt:
+        """The rest of the product's body, for each cell of the tile that is not of the sliver or of the panel
+        before."""
+        sliver, row, lane = Symbol("q"), Symbol("r"), Symbol("l")
+        of_rows, of_columns, height = self.product.rows, self.product.columns, self.blocking.rows
+        before, first = self.first_row(rows, sliver)
+        symbols = {of_rows.symbol: first + row, of_columns.symbol: of_columns.lo + panel.start + lane}
+        number = Affine.of(sliver) * height
+        cell = (number + row, Affine.of(lane))
+        body = [
+            replace(stmt, value=Load(self.tiles[stmt.variable], cell))
+            if isinstance(stmt, Define) and stmt.variable in self.tiles
+            else stmt
+            for stmt in self.product.epilogue
+        ]
+        copy = Copying(symbols, {}).body(tuple(body))
+        line = For(lane, Affine.of(panel.fresh), Affine.of(self.blocking.columns), copy, LoopKind.PARALLEL)
+        again = of_rows.lo + rows.start + number - first
+        lines = For(row, again, Affine.of(height), (line,), LoopKind.PARALLEL)
+        return For(sliver, ZERO, slivers, (*before, lines), LoopKind.PARALLEL)
+
+
+def _name(factor: Expr, otherwise: str) -> str:
+    return factor.tensor.label if isinstance(factor, Load) else otherwise
+
+
+def _least(one: Affine, other: Affine) -> Expr:
+    """The lesser of two numbers."""
+    left, right = Index(one), Index(other)
+    return Apply(OPS["where"], (Apply(OPS["less"], (left, right), BOOL), left, right), I64)
+
+
+def _parallel(symbol: Symbol, extent: int, body: tuple[Stmt, ...]) -> For:
+    return For(symbol, ZERO, Affine.of(extent), body, LoopKind.PARALLEL)
+
+
+def _around(loops: Sequence[For], body: tuple[Stmt, ...], in_turn: bool = False) -> tuple[Stmt, ...]:
+    """Loops around a body; their iterations take turns with memory that it shares."""
+    for loop in reversed(loops):
+        body = (replace(loop, body=body, kind=LoopKind.SEQUENTIAL if in_turn else loop.kind),)
+    return body
+
+
+def _nest(loops: Sequence[For], body: tuple[Stmt, ...]) -> For:
+    for loop in reversed(loops):
+        body = (replace(loop, body=body),)
+    (nest,) = body
+    assert isinstance(nest, For)
+    return nest
+
+
+def _all_terms(total: Sum, kind: LoopKind = LoopKind.SEQUENTIAL) -> _Depth:
+    loops: list[For] = []
+    symbols: dict[Symbol, Affine] = {}
+    number = ZERO
+    for term in total.terms:
+        here = Symbol(term.symbol.hint)
+        loops.append(For(here, ZERO, term.hi - term.lo, (), kind))
+        symbols[term.symbol] = term.lo + here
+        number = number * (term.trips or 0) + here
+    return _Depth(tuple(loops), symbols, number)
+
+
+def _some_terms(total: Sum, lo: Affine, hi: Affine) -> _Depth:
+    """Terms by their numbers, for factors that are packed or sums over one loop."""
+    number = Symbol("k")
+    symbols = {total.terms[0].symbol: total.terms[0].lo + number} if len(total.terms) == 1 else {}
+    return _Depth((For(number, lo, hi, ()),), symbols, Affine.of(number))

@@ -1,0 +1,140 @@
+"""contract: products are computed in blocks that suit the registers and the caches.
+
+    for i in parallel(0, 256):                          for p in parallel(0, 16):
+        for j in parallel(0, 256):                          ... w_panel[k, l] = w[k, 16*p + l]
+            c = 0.0                                         for q in sequential(0, 43):
+            for k in parallel(0, 256):          ->              for l in vector(0, 16, lanes=16):
+                c = fma(x[i, k], w[k, j], c)                        c, c1, ... = 0.0, 0.0, ...
+            y[i, j] = c                                             for k in sequential(0, 256):
+                                                                        t = w_panel[k, l]
+                                                                        c = fma(x[6*q, k], t, c)
+                                                                        c1 = fma(x[6*q + 1, k], t, c1)  ...
+                                                                    y[6*q, 16*p + l] = c  ...
+
+`products` says what a product is, `blocking` how its loops look; here it is decided how it is cut. The sums
+of a sliver of rows and a panel of columns stay in vector registers. Every cell is computed by the very
+operations of before, in their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ..ir.code import Caps
+from ..ir.expr import Load
+from ..ir.loops import Kernel, Place, Stmt
+from ..ir.tensor import Tensor
+from ..ir.walk import kept, rewrite_bodies
+from .blocking import Blocking, blocked
+from .products import Product, product_of
+from .strides import stride
+
+__all__ = ["contract"]
+
+LATENCY = 8
+"""Fused multiply-adds that are under way at once; with fewer sums the units wait."""
+
+OVERHEAD = 0.25
+"""What a sliver costs beside them, per term."""
+
+REUSE = 4
+"""How many slivers must read a panel for a copy of it to pay."""
+
+MANY_PANELS = 32
+"""How many panels must read the rows of a block for a copy of them to pay."""
+
+BLOCK_BYTES = 3 / 8
+"""How much of the second cache the rows of a block fill, as deep as they are taken at once."""
+
+
+def contract(kernel: Kernel, caps: Caps) -> Kernel:
+    """Every product blocked."""
+    contracting = _Contracting(caps)
+    body = contracting.body(kernel.body)
+    if body is kernel.body:
+        return kernel
+    placement = {**kernel.placement, **contracting.placement}
+    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *contracting.notes))
+
+
+@dataclass(slots=True)
+class _Contracting:
+    caps: Caps
+    placement: dict[Tensor, Place] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        out: list[Stmt] = []
+        for stmt in body:
+            product = product_of(stmt)
+            blocking = None if product is None else _blocking(product, self.caps)
+            if product is None or blocking is None:
+                out.append(rewrite_bodies(stmt, self.body))
+            else:
+                self.notes.append(_note(product, blocking))
+                out.extend(blocked(product, blocking, self.placement))
+        return kept(body, out)
+
+
+def _note(product: Product, cut: Blocking) -> str:
+    order = "panel by panel" if cut.block is None else f"in blocks of {cut.block} rows"
+    packed = [name for name, is_packed in (("rows", cut.left), ("columns", cut.right)) if is_packed]
+    copies = f", {' and '.join(packed)} packed" if packed else ""
+    names = ", ".join(total.variable.hint for total in product.sums)
+    return f"contract: {names}: {cut.rows} x {cut.columns} sums at once, {order}{copies}"
+
+
+def _blocking(product: Product, caps: Caps) -> Blocking | None:
+    """How to cut a product, if that pays."""
+    rows, columns = product.rows.trips or 0, product.columns.trips or 0
+    depth = max(total.depth for total in product.sums)
+    size = max(total.variable.dtype.itemsize for total in product.sums)
+    lanes = caps.vector_bytes // size
+    width = 2 * lanes
+    while width > columns:
+        width //= 2
+    if rows < 2 or width < 2 or depth < 2:
+        return None
+    height = _height(rows, max(1, width // lanes), caps)
+    along = all(_is_vector(total.right, product) for total in product.sums)
+    plain = all(isinstance(total.left, Load) for total in product.sums)
+    slivers, panels = -(-rows // height), -(-columns // width)
+    near = depth * columns * size <= caps.l1_bytes
+    right = not along or (slivers >= REUSE and not near)
+    whole = caps.l1_bytes // (width * size)
+    at_once = depth if depth <= 2 * whole else -(-depth // -(-depth // whole))
+    if rows * depth * size <= caps.l2_bytes // 2 and depth * width * size <= caps.l2_bytes // 2:
+        return Blocking(height, width, depth, None, not plain, right)
+    block = _block(rows, height, at_once * size, caps)
+    left = not plain or panels >= MANY_PANELS
+    if len(product.sums[0].terms) > 1 and not (left and right):
+        left = right = True
+    return Blocking(height, width, at_once, block, left, right)
+
+
+def _is_vector(factor: object, product: Product) -> bool:
+    """Can a factor be read in place, a vector of columns at a time?"""
+    return isinstance(factor, Load) and stride(factor.tensor, factor.index, product.columns.symbol) == 1
+
+
+def _height(rows: int, registers: int, caps: Caps) -> int:
+    """The rows of a sliver: as many as there are registers for, or fewer if these leave less over."""
+    most = min(rows, (caps.registers - 1 - registers) // registers, 12)
+
+    def cost(height: int) -> tuple[float, int]:
+        return -(-rows // height) * (max(height * registers, LATENCY) / 2 + OVERHEAD), -height
+
+    return min(range(1, most + 1), key=cost)
+
+
+def _block(rows: int, height: int, row_bytes: int, caps: Caps) -> int:
+    """The rows of a block: a share of the cache, alike for all threads; the last has a sliver at least."""
+    most = max(height, int(caps.l2_bytes * BLOCK_BYTES) // row_bytes)
+    blocks = -(-rows // most)
+    if blocks % caps.threads:
+        blocks += caps.threads - blocks % caps.threads
+    largest = -(-rows // (blocks * height)) * height
+    for block in range(largest, 0, -height):
+        if rows % block == 0 or rows % block >= height:
+            return block
+    return -(-rows // height) * height

@@ -1,0 +1,231 @@
+"""Which nests of loops are products: sums, one for each row and column, of what depends on the row times what
+depends on the column.
+
+    for n in parallel(0, 5):
+        for i in parallel(0, 64):                           rows i, columns j, around them n;
+            for j in parallel(0, 32):                       the sum of x[n, i, k], which varies by row,
+                c = 0.0                                     times w[k, j], which varies by column
+                for k in parallel(0, 48):
+                    c = fma(x[n, i, k], w[k, j], c)
+                y[n, i, j] = maximum(add(c, b[j]), 0.0)
+
+Matrix products in any layout are that, einsums, convolutions (a sum over three loops, read at `i + k`). What
+stands around the sums in the body is the epilogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..ir.expr import Apply, Const, Expr, Gather, Index, Load, Local, Variable
+from ..ir.index import Affine, Symbol
+from ..ir.loops import Define, For, LoopKind, Stmt, Store, Update
+from ..ir.tensor import Tensor
+from ..ir.walk import expressions, transform, walk
+from .strides import parallel_nest, stride
+
+__all__ = ["Product", "Sum", "product_of"]
+
+MAX_NODES = 64
+"""The largest factor, with what is computed for it put in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """`variable = start`, then for all terms `variable = fma(left, right, variable)`: `left` varies by row,
+    `right` by column. For integers it is a product and an addition."""
+
+    variable: Variable
+    start: Const
+    terms: tuple[For, ...]
+    update: Update
+    left: Expr
+    right: Expr
+
+    @property
+    def depth(self) -> int:
+        """How many terms it has."""
+        total = 1
+        for loop in self.terms:
+            total *= loop.trips or 0
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A nest: the loops around rows and columns, those first that `right` factors depend on; the sums of a
+    cell, and its other statements, in which a sum's variable is defined by its start."""
+
+    around: tuple[For, ...]
+    shared: int
+    rows: For
+    columns: For
+    sums: tuple[Sum, ...]
+    epilogue: tuple[Stmt, ...]
+
+    @property
+    def store(self) -> Store | None:
+        """Where the one sum goes, if that is all that is done with it."""
+        match self.epilogue:
+            case (Define(variable=variable), Store(value=Local(variable=stored)) as store):
+                return store if stored is variable else None
+            case _:
+                return None
+
+
+def product_of(stmt: Stmt) -> Product | None:
+    """The product that a statement is, if it is one."""
+    loops = parallel_nest(stmt)
+    if len(loops) < 2 or not _are_independent(loops):
+        return None
+    body = loops[-1].body
+    found = _sums(body)
+    if not found:
+        return None
+    roles = _roles(loops, body, found)
+    if roles is None:
+        return None
+    rows, columns = roles
+    sums = tuple(_turned(total, rows.symbol) for total in found)
+    if not all(_fits(total, rows.symbol, columns.symbol) for total in sums):
+        return None
+    others = [loop for loop in loops if loop is not rows and loop is not columns]
+    needed = {symbol for total in sums for symbol in _symbols(total.right)}
+    outer = [loop for loop in others if loop.symbol in needed]
+    inner = [loop for loop in others if loop.symbol not in needed]
+    nests = {id(total.terms[0]) for total in sums}
+    epilogue = tuple(stmt for stmt in body if id(stmt) not in nests)
+    return Product((*outer, *inner), len(outer), rows, columns, sums, epilogue)
+
+
+def _are_independent(loops: Sequence[For]) -> bool:
+    symbols = {loop.symbol for loop in loops}
+    return not any(symbols.intersection((*loop.lo.symbols, *loop.hi.symbols)) for loop in loops)
+
+
+def _sums(body: Sequence[Stmt]) -> tuple[Sum, ...]:
+    """The sums of products in a body of nothing else but definitions and stores."""
+    found: list[Sum] = []
+    started: dict[Variable, Const] = {}
+    own = {stmt.variable for stmt in body if isinstance(stmt, Define)}
+    written = {stmt.tensor.storage for stmt in body if isinstance(stmt, Store)}
+    for stmt in body:
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if isinstance(node, Local):
+                    started.pop(node.variable, None)
+        match stmt:
+            case Define(variable=variable, value=Const() as start):
+                started[variable] = start
+            case For():
+                total = _sum(stmt, started)
+                if total is None or not _stands_alone(total, own, written):
+                    return ()
+                del started[total.variable]
+                found.append(total)
+            case Define() | Store():
+                pass
+            case _:
+                return ()
+    return tuple(found)
+
+
+def _sum(loop: For, started: Mapping[Variable, Const]) -> Sum | None:
+    """A nest that adds up products onto a variable that has only been started."""
+    terms = [loop]
+    while len(terms[-1].body) == 1 and isinstance(terms[-1].body[0], For):
+        terms.append(terms[-1].body[0])
+    if any(
+        term.trips is None or term.step != 1 or not term.lo.is_constant or term.kind is LoopKind.VECTOR
+        for term in terms
+    ):
+        return None
+    *before, update = terms[-1].body
+    if not isinstance(update, Update) or not all(isinstance(stmt, Define) for stmt in before):
+        return None
+    variable, value = update.variable, update.value
+    if not isinstance(value, Apply) or value.op.name != "multiply" or variable not in started:
+        return None
+    adds = update.accum is not None and update.accum.name == "add"
+    if not adds or not (update.contract or variable.dtype.is_integer) or value.dtype is not variable.dtype:
+        return None
+    known: dict[Variable, Expr] = {}
+    for stmt in before:
+        if isinstance(stmt, Define):
+            known[stmt.variable] = _put_in(stmt.value, known)
+    left, right = (_put_in(factor, known) for factor in value.args)
+    return Sum(variable, started[variable], tuple(terms), update, left, right)
+
+
+def _put_in(expr: Expr, values: Mapping[Variable, Expr]) -> Expr:
+    def rule(node: Expr) -> Expr:
+        return values.get(node.variable, node) if isinstance(node, Local) else node
+
+    return transform(expr, rule) if values else expr
+
+
+def _stands_alone(total: Sum, own: set[Variable], written: set[Tensor]) -> bool:
+    """Does a sum need nothing else of the body it stands in?"""
+    for factor in (total.left, total.right):
+        for number, node in enumerate(walk(factor)):
+            match node:
+                case Local(variable=variable) if variable in own:
+                    return False
+                case Load(tensor=tensor) | Gather(tensor=tensor) if tensor.storage in written:
+                    return False
+                case _ if number > MAX_NODES:
+                    return False
+                case _:
+                    pass
+    return True
+
+
+def _roles(loops: Sequence[For], body: Sequence[Stmt], sums: Sequence[Sum]) -> tuple[For, For] | None:
+    """Rows and columns: of the loops that one factor depends on and the other does not, the columns are
+    those along which the result lies, and the rows the longest for the other factor."""
+    first, second = (set(_symbols(factor)) for factor in (sums[0].left, sums[0].right))
+    single = [
+        loop
+        for loop in loops
+        if (loop.symbol in first) != (loop.symbol in second)
+        and loop.trips is not None
+        and loop.step == 1
+        and loop.lo.is_constant
+    ]
+    if not single:
+        return None
+    columns = min(single, key=lambda loop: (not _is_along(body, loop.symbol), -(loop.trips or 0)))
+    across = [loop for loop in single if (loop.symbol in first) != (columns.symbol in first)]
+    if not across:
+        return None
+    return max(across, key=lambda loop: loop.trips or 0), columns
+
+
+def _is_along(body: Sequence[Stmt], symbol: Symbol) -> bool:
+    """Are neighbours stored side by side?"""
+    return any(isinstance(stmt, Store) and stride(stmt.tensor, stmt.index, symbol) == 1 for stmt in body)
+
+
+def _turned(total: Sum, row: Symbol) -> Sum:
+    """The sum with the factor on the left that varies by row."""
+    if row in _symbols(total.left):
+        return total
+    return Sum(total.variable, total.start, total.terms, total.update, total.right, total.left)
+
+
+def _fits(total: Sum, row: Symbol, column: Symbol) -> bool:
+    left, right = set(_symbols(total.left)), set(_symbols(total.right))
+    return row in left and column not in left and column in right and row not in right
+
+
+def _symbols(expr: Expr) -> Iterator[Symbol]:
+    for node in walk(expr):
+        match node:
+            case Load(index=index):
+                for position in index:
+                    yield from position.symbols
+            case Index(value=Affine() as value):
+                yield from value.symbols
+            case _:
+                pass
