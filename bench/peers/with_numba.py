@@ -14,11 +14,9 @@ from contest import Entry, Task
 from numba import njit, prange
 
 from .numba_kernels import KERNELS
+from .numba_kernels.flags import SUMS
 
 __all__ = ["entry"]
-
-REASSOCIATED = {"reassoc", "nsz", "contract"}
-"""Without them Numba keeps sums in order, which no vector can make."""
 
 
 def entry(task: Task, written: tuple[int, ...]) -> Entry | None:
@@ -107,7 +105,7 @@ def dense_gelu(number: Any, x: Any, weights: Any, bias: Any) -> Callable[..., An
 def softmax(number: Any, x: Any) -> Callable[..., Any]:
     out, zero = np.empty_like(x), number(0)
 
-    @njit(parallel=True, fastmath=REASSOCIATED)
+    @njit(parallel=True, fastmath=SUMS)
     def rows(out, x):
         for i in prange(x.shape[0]):
             largest = x[i, 0]
@@ -127,7 +125,7 @@ def softmax(number: Any, x: Any) -> Callable[..., Any]:
 def layernorm(number: Any, x: Any, gain: Any, bias: Any) -> Callable[..., Any]:
     out, zero, eps = np.empty_like(x), number(0), number(1e-5)
 
-    @njit(parallel=True, fastmath=REASSOCIATED)
+    @njit(parallel=True, fastmath=SUMS)
     def rows(out, x, gain, bias):
         width = number(x.shape[1])
         for i in prange(x.shape[0]):
@@ -183,7 +181,7 @@ def triad(number: Any, b: Any, c: Any) -> Callable[..., Any]:
 def total(number: Any, x: Any) -> Callable[..., Any]:
     zero = number(0)
 
-    @njit(parallel=True, fastmath=REASSOCIATED)
+    @njit(parallel=True, fastmath=SUMS)
     def sum_of(x):
         result = zero
         for i in prange(x.size):
