@@ -12,8 +12,10 @@ nothing between them is in its way and each iteration needs only what the same i
 made, so that parallel loops stay parallel. Chains of whole-array operations become one nest first, since to
 cut one is to store what it hands on; then nests join that go through the same memory. Nests that agree in
 their outer loops only are joined there, and their inner parts meet again one level down: a softmax becomes
-one loop over rows. Single stores and bound numbers move up past the nests that they have nothing to do with,
-out of the way of later ones; so do exceptions, past what the caller cannot see.
+one loop over rows. A short loop that takes a temporary from another one, and overwrites what only earlier
+iterations of that read, goes along with it in order. Single stores and bound numbers move up past the nests
+that they have nothing to do with, out of the way of later ones; so do exceptions, past what the caller cannot
+see.
 
 Every nest is compared with few others, only through the memory that both touch and at a bounded number
 of places, so that a thousand assignments take a thousand steps.
@@ -21,7 +23,7 @@ of places, so that a thousand assignments take a thousand steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
@@ -47,6 +49,7 @@ from ..ir.loops import (
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, substitute_statements
 from .access import Effects, Range, Ranges, Region, distances, effects, given, loop_range, mentioned
+from .lockstep import in_lockstep
 
 __all__ = ["MAX_STREAMS", "fuse"]
 
@@ -58,6 +61,9 @@ MAX_REGIONS = 64
 
 MAX_TRIES = 4
 """Independent nests of the same ranges that are tried before a nest stays on its own."""
+
+SHORT = 16_384
+"""So many iterations are hardly worth sharing among threads, whatever they do."""
 
 Streams = frozenset[Tensor]
 
@@ -113,9 +119,9 @@ class _Nest:
 
     `band` are the perfectly nested parallel loops from the outermost in (none for other statements),
     `body` what stands inside them, `effects` what one iteration of the whole band does; `flat` if no
-    loop is among it. `prelude` stands right before the nest, `before` is its effect. `numbers` are those
-    bound in the same body that the nest and its prelude mention. `original` is the statement, until another
-    one joins.
+    loop is among it, `in_order` if the outermost loop is no longer parallel. `prelude` stands right before
+    the nest, `before` is its effect. `numbers` are those bound in the same body that the nest and its prelude
+    mention. `original` is the statement, until another one joins.
     """
 
     prelude: list[Stmt]
@@ -128,6 +134,7 @@ class _Nest:
     streams: set[Tensor]
     numbers: frozenset[Symbol]
     original: Stmt | None
+    in_order: bool = False
 
     def view(self, depth: int, ranges: Ranges) -> _View:
         """The nest as its outermost `depth` loops see it."""
@@ -149,6 +156,7 @@ class _Nest:
         self.effects.add(other.effects.renamed(names).without(theirs.inner))
         self.prelude.extend(other.prelude)
         self.before.add(other.before)
+        self.in_order |= other.in_order
         self.contracts |= other.contracts
         self.streams |= other.streams
         self.numbers |= other.numbers
@@ -173,7 +181,9 @@ class _Nest:
         if self.original is not None and inner is body:
             yield self.original
         else:
-            yield from _wrapped(self.band, inner)
+            outermost, *others = self.band
+            kind = LoopKind.SEQUENTIAL if self.in_order else outermost.kind
+            yield replace(outermost, kind=kind, body=_wrapped(others, inner))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +229,8 @@ def _band(stmt: Stmt) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
     return tuple(band), body
 
 
-def _wrapped(band: Iterable[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    for loop in reversed(tuple(band)):
+def _wrapped(band: Sequence[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    for loop in reversed(band):
         body = (replace(loop, body=body),)
     return body
 
@@ -312,8 +322,10 @@ class _Schedule:
             target = self.nests[position]
             names = _names(target, nest)
             depth = self.joined_depth(target, nest, names)
-            if depth:
-                target.join(nest, depth, _outermost(names, depth), self.ranges)
+            follows = not depth and self.may_follow(target, nest, names)
+            if depth or follows:
+                target.join(nest, depth or 1, _outermost(names, depth or 1), self.ranges)
+                target.in_order |= follows
                 self.record(nest, position)
                 return True
         return False
@@ -363,6 +375,28 @@ class _Schedule:
                     if self.chains_only:
                         return 0
         return 0
+
+    def may_follow(self, target: _Nest, nest: _Nest, names: Mapping[Symbol, Affine]) -> bool:
+        """Whether a nest that takes a temporary from the target may go along with it, iterations in order,
+        since it overwrites nothing that later iterations of the target read."""
+        if not len(target.band) == len(nest.band) == len(names) == 1 or not self.hands_on(target, nest):
+            return False
+        loop = replace(target.band[0], kind=LoopKind.SEQUENTIAL)
+        span = (loop.hi - loop.lo).bounds(self.ranges)
+        if span is None or span[1] > SHORT:
+            return False
+        inside = _ranges_inside((loop,), self.ranges)
+        mine, theirs = target.effects.writes, nest.effects.renamed(names).reads
+        apart = [
+            distances(one, other, (loop.symbol,), inside)
+            for storage in mine.keys() & theirs.keys()
+            for one in mine[storage]
+            for other in theirs[storage]
+        ]
+        if any(found and found[loop.symbol] != (0, 0) for found in apart):
+            return False
+        body = (*target.body, *substitute_statements(tuple(nest.body), names))
+        return in_lockstep(replace(loop, body=body), inside)
 
     def hands_on(self, target: _Nest, nest: _Nest) -> bool:
         """Whether a nest without loops inside reads a temporary that the target, another such, makes."""
