@@ -94,12 +94,14 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """`tensor[index] = value`."""
+    """`tensor[index] = value`. With `bypass`, in the body of a vector loop, the lanes are neighbours, and the
+    value shall not be kept in a cache: iterations may be repeated to write whole cache lines."""
 
     tensor: Tensor
     index: tuple[Affine, ...]
     value: Expr
     loc: Location | None = field(default=None, compare=False)
+    bypass: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,8 +230,7 @@ class _Reader:
             case ast.For(iter=ast.Call(func=ast.Name(id=kind))) if kind in _LOOP_KINDS:
                 return self.loop(node, node.iter, _LOOP_KINDS[kind])
             case ast.Assign(targets=[ast.Subscript() as cell], value=value):
-                tensor, index = self.cell(cell)
-                return Store(tensor, index, self.expr(value))
+                return self.store(cell, value)
             case ast.AnnAssign(annotation=ast.Subscript(value=ast.Name(id="index"))):
                 return self.bind(node)
             case ast.AnnAssign(target=ast.Name(id=name), annotation=dtype, value=ast.expr() as value):
@@ -250,6 +249,14 @@ class _Reader:
                 return self.command(node, verb, args)
             case _:
                 _refuse(node, "a statement")
+
+    def store(self, cell: ast.Subscript, value: ast.expr) -> Store:
+        tensor, index = self.cell(cell)
+        match value:
+            case ast.Call(func=ast.Name(id="bypass"), args=[stored], keywords=[]):
+                return Store(tensor, index, self.expr(stored), bypass=True)
+            case _:
+                return Store(tensor, index, self.expr(value))
 
     def bind(self, node: ast.AnnAssign) -> Bind:
         match node:

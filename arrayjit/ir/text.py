@@ -84,7 +84,7 @@ _RESERVED = {
     *("read", "write", "update", "merge", "temporary", "place", "index", "static", "dim", "each", "arena"),
     *("sequential", "parallel", "vector", "unrolled", "grid", "block", "fill", "cast", "reduce", "fused"),
     *("virtual", "local"),
-    *("check", "raise_", "barrier", "comment", "note", "range", "flat", "strides", "inf", "nan"),
+    *("check", "raise_", "barrier", "bypass", "comment", "note", "range", "flat", "strides", "inf", "nan"),
     *(dtype.short for dtype in DTYPES),
     *OPS,
 }  # fmt: skip
@@ -341,8 +341,9 @@ def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
 
 def _line(stmt: Store | Fill | Define | Update | Bind | Raise | Barrier | Comment, names: _Names) -> str:
     match stmt:
-        case Store(tensor=tensor, index=index, value=value, loc=loc):
-            return f"{_cell(tensor, index, names)} = {_expr(value, names)}{names.at(loc)}"
+        case Store(tensor=tensor, index=index, value=value, loc=loc, bypass=bypass):
+            text = f"bypass({_expr(value, names)})" if bypass else _expr(value, names)
+            return f"{_cell(tensor, index, names)} = {text}{names.at(loc)}"
         case Fill(tensor=tensor, value=value, loc=loc):
             return f"fill({names.of(tensor)}, {_expr(value, names)}){names.at(loc)}"
         case Define(variable=variable, value=value):

@@ -415,6 +415,8 @@ def _check_write(stmt: Store | Fill, rules: _Rules) -> None:
     if isinstance(stmt, Store):
         rules.same(dtype, tensor.dtype, f"the value stored in {tensor}")
         rules.cell(tensor, stmt.index)
+        lanes = rules.vector is not None
+        rules.require(lanes or not stmt.bypass, f"{tensor} is stored past the caches by single cells")
         if rules.vector is not None:
             symbol = rules.vector.symbol
             moves = any(position.coefficient(symbol) for position in stmt.index)

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
+from .bypass import bypass
 from .carry import carry
 from .cascade import cascade
 from .collapse import collapse
@@ -84,7 +85,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(jam, after=("cascade",), why="rows are interleaved around vector loops"),
     Pass(panel, after=("jam",), why="jam says how many columns are taken at once"),
     Pass(stream, after=("panel",), why="what rows of a product share is read once already"),
-    Pass(tails, after=("stream",), why="a loop and its tail are no longer one nest"),
+    Pass(bypass, after=("stream",), why="a row is as long as it will be"),
+    Pass(tails, after=("bypass",), why="a loop and its tail are no longer one nest"),
     Pass(threads, after=("tails",), why="what a thread gets is no longer moved"),
     Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary"),
 )

@@ -65,12 +65,17 @@ def _whole(loop: For) -> Sequence[Stmt]:
     if loop.kind is not LoopKind.VECTOR or loop.trips is None or loop.trips <= loop.lanes:
         return [loop]
     left = loop.trips % loop.lanes
-    if not left or not may_repeat(loop.body):
+    if not left or not may_repeat(loop.body) or _finds_boundaries(loop.body):
         return [loop]
     if _weight(loop.body) > HEAVY:
         return [_in_two_spans(loop, left)]
     last = replace(loop, lo=loop.hi - loop.lanes)
     return [replace(loop, hi=loop.hi - left), *copy_body((last,), {}, {})]
+
+
+def _finds_boundaries(body: tuple[Stmt, ...]) -> bool:
+    """Whether where vectors start is decided by where they are in memory, which also says what is left."""
+    return any(isinstance(stmt, Store) and stmt.bypass for stmt in body)
 
 
 def _weight(body: tuple[Stmt, ...]) -> int:

@@ -100,7 +100,7 @@ def _module(kernel: Kernel, symbol: str, attributes: str) -> str:
         [
             f'define i32 @"{symbol}"(ptr %table) #0 {{',
             *unpacking,
-            f"  %status = {writer.call(body, arguments, 'i32')}",
+            *writer.call(body, arguments, "i32"),
             "  ret i32 %status",
             "}",
             "",

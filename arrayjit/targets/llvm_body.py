@@ -6,7 +6,7 @@ is printed twice, for whole vectors and for the scalar remainder.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -59,6 +59,7 @@ class Body:
         self._mutable = _updated(kernel.body)
         self._accumulating: frozenset[Variable] = frozenset()
         self._in_order: frozenset[Variable] = frozenset()
+        self._bypassing = False
         self._status = {id(stmt): number for number, stmt in enumerate(raises(kernel), 1)}
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
@@ -68,7 +69,8 @@ class Body:
     def _statement(self, stmt: Stmt) -> None:
         match stmt:
             case Store(tensor=tensor, index=index, value=value):
-                self._memory.store(tensor, index, self._value(value), self._lanes)
+                bypass = stmt.bypass and self._bypassing
+                self._memory.store(tensor, index, self._value(value), self._lanes, bypass)
             case Define(variable=variable, value=value):
                 self._define(variable, self._value(value))
             case Update():
@@ -300,6 +302,15 @@ class Body:
         writer = self._writer
         lo, hi = self._bound(loop.lo), self._bound(loop.hi)
         changed = self._changed(loop.body)
+        stores = [stmt for stmt in loop.body if isinstance(stmt, Store) and stmt.bypass]
+        if stores:
+            self._guarded(
+                writer.compare("slt", writer.add(lo, loop.lanes - 1), hi),
+                (),
+                partial(self._past_caches, loop, stores, lo, hi),
+                partial(self._sequential, loop, lo, hi),
+            )
+            return
         if _fills_lanes(loop):
             self._guarded(
                 writer.compare("slt" if loop.step > 0 else "sgt", lo, hi),
@@ -349,6 +360,44 @@ class Body:
             for variable, op in accums.items():
                 folded = fold(self._writer, op, self._values[variable])
                 self._values[variable] = apply(self._writer, op, (totals[variable], folded), variable.dtype)
+
+    def _past_caches(self, loop: For, stores: Sequence[Store], lo: Operand, hi: Operand) -> None:
+        """At least one vector: those that start on a boundary of the memory that `stores` write; then, where
+        cells are left before or behind these, the first and the last vector of all, which overlap them."""
+        writer, memory, lanes = self._writer, self._memory, loop.lanes
+        memory.symbols[loop.symbol] = lo
+        before, *others = [memory.until_aligned(store.tensor, store.index, lanes) for store in stores]
+        together: str | bool = True
+        for other in others:
+            equal = writer.pure(f"icmp eq i64 {other}, {before}")
+            together = equal if together is True else writer.pure(f"and i1 {together}, {equal}")
+        start = writer.add(lo, before)
+        end = writer.add(start, self._whole(start, hi, 1, lanes))
+        vectors = partial(self._repeat, loop.symbol, start, end, lanes, (), partial(self._lanes_of, loop))
+        bypassing = partial(self._guarded, together, (), partial(self._bypassed, vectors), vectors)
+        self._guarded(writer.compare("slt", start, end), (), bypassing)
+        number = Symbol("edge")
+        apart = writer.add(writer.add(hi, -lanes), writer.multiply(lo, -1))
+
+        def edge() -> None:
+            steps = writer.multiply(memory.symbols[number], apart)
+            memory.symbols[loop.symbol] = writer.add(lo, steps)
+            self._lanes_of(loop)
+
+        first = writer.pure(f"select i1 {writer.compare('sgt', before, 0)}, i64 0, i64 1")
+        last = writer.pure(f"select i1 {writer.compare('slt', end, hi)}, i64 2, i64 1")
+        self._loop(number, first, last, 1, (), edge)
+
+    def _bypassed(self, emit: Callable[[], None]) -> None:
+        self._bypassing = True
+        emit()
+        self._bypassing = False
+
+    def _lanes_of(self, loop: For) -> None:
+        """One vector of the loop, from its symbol's value on."""
+        self._lanes = Lanes(loop.symbol, loop.step, loop.lanes)
+        self.statements(loop.body)
+        self._lanes = _ONE
 
     def _loop(
         self,

@@ -18,6 +18,8 @@ from .llvm_text import Operand, Value, Writer, vector_type
 
 __all__ = ["Lanes", "Memory"]
 
+LINE_BYTES = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
@@ -112,14 +114,16 @@ class Memory:
             parts.append(self._read(tensor, self._offset(tensor, self._pointer(tensor), offset), 1))
         return self._writer.join(parts)
 
-    def store(self, tensor: Tensor, index: tuple[Affine, ...], value: Value, lanes: Lanes) -> None:
-        """Write the cell at the index."""
+    def store(
+        self, tensor: Tensor, index: tuple[Affine, ...], value: Value, lanes: Lanes, bypass: bool = False
+    ) -> None:
+        """Write the cell at the index; with `bypass` past the caches, where lanes are neighbours."""
         cell = self._cell(tensor, index, lanes)
         if lanes.count > 1 and cell.stride == 0:
             raise CompilerBug(f"all lanes store to one cell of {tensor}", stage="targets/llvm")
         value = self._writer.widen(value, lanes.count)
         if lanes.count == 1 or cell.stride == 1:
-            self._write(tensor, cell.pointer, value)
+            self._write(tensor, cell.pointer, value, bypass)
         elif cell.stride == -1:
             self._write(tensor, self._offset(tensor, cell.pointer, 1 - lanes.count), self._reversed(value))
         else:
@@ -199,13 +203,26 @@ class Memory:
             text = self._writer.pure(f"icmp ne {memory} {text}, zeroinitializer")
         return Value(text, dtype, lanes)
 
-    def _write(self, tensor: Tensor, pointer: str, value: Value) -> None:
+    def until_aligned(self, tensor: Tensor, index: tuple[Affine, ...], lanes: int) -> str:
+        """How many cells further the first one is that a vector can be stored to past the caches."""
+        size, alignment = tensor.dtype.itemsize, _whole_lines(tensor, lanes)
+        address = self._writer.pure(f"ptrtoint ptr {self._cell(tensor, index, Lanes()).pointer} to i64")
+        missing = self._writer.pure(f"and i64 {self._writer.pure(f'sub i64 0, {address}')}, {alignment - 1}")
+        return self._writer.pure(f"udiv i64 {missing}, {size}")
+
+    def _write(self, tensor: Tensor, pointer: str, value: Value, bypass: bool = False) -> None:
         dtype = tensor.dtype
         memory = vector_type(dtype.llvm_memory, value.lanes)
         text = value.text
         if dtype is BOOL:
             text = self._writer.pure(f"zext {value} to {memory}")
-        self._writer.store(f"{memory} {text}", pointer, dtype.itemsize)
+        alignment = _whole_lines(tensor, value.lanes) if bypass else dtype.itemsize
+        self._writer.store(f"{memory} {text}", pointer, alignment, bypass)
 
     def _reversed(self, value: Value) -> Value:
         return self._writer.shuffle(value, range(value.lanes - 1, -1, -1))
+
+
+def _whole_lines(tensor: Tensor, lanes: int) -> int:
+    """The boundary, in bytes, on which a vector fills whole cache lines, or its part of one."""
+    return min(LINE_BYTES, lanes * tensor.dtype.itemsize)

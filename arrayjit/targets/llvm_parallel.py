@@ -64,7 +64,7 @@ def share(
     writer.functions += [
         f"define internal void @{name}(ptr %context, i64 {FIRST}, i64 {LAST}, ptr %scratch) #0 {{",
         *unpacking,
-        f"  {loop.call(body, arguments, 'void')}",
+        *loop.call(body, arguments, "void"),
         "  ret void",
         "}",
         "",

@@ -76,6 +76,7 @@ class Writer:
         self.declarations: dict[str, None] = beside.declarations if beside else {}
         self.block = "entry"
         self.is_cut = False
+        self.bypasses = False
         self._stores = 0
         self._names: Iterator[int] = beside._names if beside else count(1)
         self._known: list[dict[str, str]] = [{}]
@@ -94,10 +95,13 @@ class Writer:
             "",
         ]
 
-    def call(self, name: str, arguments: Sequence[str], result: str) -> str:
-        """A call of that function."""
+    def call(self, name: str, arguments: Sequence[str], result: str) -> list[str]:
+        """A call of that function, after which others see all that it has stored: what went past the caches
+        is ordered by nothing else. A result is `%status`."""
         always = ["i1 true"] if self.is_cut else []
-        return f'call {result} @"{name}"({", ".join((*arguments, *always))})'
+        call = f'call {result} @"{name}"({", ".join((*arguments, *always))})'
+        lines = [f"  {call}" if result == "void" else f"  %status = {call}"]
+        return [*lines, "  fence seq_cst"] if self.bypasses else lines
 
     def fresh(self, hint: str = "t") -> str:
         """A new name, without a sigil."""
@@ -141,9 +145,12 @@ class Writer:
         self.block = label
         self._stores = 0
 
-    def store(self, value: str, pointer: str, alignment: int) -> None:
-        """Write a value, given with its type."""
-        self.emit(f"store {value}, ptr {pointer}, align {alignment}")
+    def store(self, value: str, pointer: str, alignment: int, bypass: bool = False) -> None:
+        """Write a value, given with its type; with `bypass` past the caches."""
+        self.emit(f"store {value}, ptr {pointer}, align {alignment}{', !nontemporal !0' if bypass else ''}")
+        if bypass:
+            self.declare("!0 = !{i32 1}")
+            self.bypasses = True
         self._stores += 1
         if self._stores == STORES_PER_BLOCK:
             self.is_cut = True

@@ -15,7 +15,7 @@ __all__ = ["MACHINES", "on_machine"]
 MACHINES = (
     Caps(vector_bytes=16, l1_bytes=256, l2_bytes=1024, stack_bytes=64, threads=3, thread_work=1),
     Caps(vector_bytes=32, l1_bytes=512, l2_bytes=1 << 14, stack_bytes=0),
-    Caps(vector_bytes=64, l1_bytes=128, l2_bytes=128, stack_bytes=1 << 12),
+    Caps(vector_bytes=64, l1_bytes=128, l2_bytes=128, l3_bytes=128, line_bytes=4, stack_bytes=1 << 12),
 )
 
 

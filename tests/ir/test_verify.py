@@ -169,6 +169,10 @@ BROKEN = {
         "t: f32 = x[0]\n" + loop("parallel(0, 8)", "while m[i]:", "    t = x[i]"),
         "variable t is carried by a loop whose iterations are independent",
     ),
+    "a single cell past the caches": (
+        "y[0] = bypass(x[0])",
+        "y: f32[8] is stored past the caches by single cells",
+    ),
     "a flat form of two axes": (
         "t: temporary[f32, 2, 4, flat(x)]\ny[0] = t[0, 0]",
         "t: f32[2, 4] is no flat form of x: f32[8]",

@@ -29,7 +29,7 @@ from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
 
 PASSES = {row.name: row.run for row in (*ON_ASSIGNMENTS, LOWERING, *ON_LOOPS)}
 
-MACHINES = {"threads": Caps(threads=4, thread_work=64)}
+MACHINES = {"bypass": Caps(l3_bytes=4096), "threads": Caps(threads=4, thread_work=64)}
 """The passes whose cases need other hardware."""
 
 REORDERS_SUMS = {"vectorise", "cascade"}

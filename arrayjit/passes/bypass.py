@@ -1,0 +1,113 @@
+"""bypass: results that no cache could hold until they are read are written past the caches.
+
+    for i in vector(0, 9000000, lanes=32):          for i in vector(0, 9000000, lanes=32):
+        y[i] = add(x[i], 1.0)                 ->        y[i] = bypass(add(x[i], 1.0))
+
+A cache fetches each line before it is written to, and pushes out another: traffic for nothing. That is so
+of a store if the loops around it write every cell once and read none of these cells, and if they move more
+bytes than the last cache has: what they wrote first is no longer there when they end. Rows must be long,
+since where a row starts or ends within a line, that line is fetched all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ..ir.code import Caps
+from ..ir.index import Symbol
+from ..ir.loops import For, Kernel, LoopKind, Stmt, Store
+from ..ir.tensor import Tensor
+from ..ir.walk import kept, rewrite_bodies
+from .access import Effects, Range, Region, effects
+from .strides import stride
+from .tails import may_repeat
+from .trips import enter
+
+__all__ = ["bypass"]
+
+LINES = 16
+"""Cache lines in a row, at least."""
+
+
+def bypass(kernel: Kernel, caps: Caps) -> Kernel:
+    """The kernel with large results stored past the caches."""
+    choice = _Choice(caps)
+    body = choice.body(kernel.body)
+    if body is kernel.body:
+        return kernel
+    return replace(kernel, body=body, notes=(*kernel.notes, *choice.notes))
+
+
+@dataclass(slots=True)
+class _Choice:
+    """`around` are the loops around a statement, outermost first, each with what it does."""
+
+    caps: Caps
+    around: list[tuple[For, Effects]] = field(default_factory=list)
+    ranges: dict[Symbol, Range] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return kept(body, [self.statement(stmt) for stmt in body])
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, For):
+            return rewrite_bodies(stmt, self.body)
+        self.around.append((stmt, effects((stmt,), self.ranges)))
+        enter(stmt, self.ranges)
+        if stmt.kind is not LoopKind.VECTOR:
+            stmt = rewrite_bodies(stmt, self.body)
+        elif may_repeat(stmt.body):
+            stmt = self.vector(stmt)
+        self.around.pop()
+        return stmt
+
+    def vector(self, loop: For) -> For:
+        body = [
+            replace(stmt, bypass=True) if isinstance(stmt, Store) and self.shall_bypass(stmt, loop) else stmt
+            for stmt in loop.body
+        ]
+        return replace(loop, body=tuple(body)) if kept(loop.body, body) is not loop.body else loop
+
+    def shall_bypass(self, store: Store, loop: For) -> bool:
+        row = (loop.trips or 0) * store.tensor.dtype.itemsize
+        if row < LINES * self.caps.line_bytes or stride(store.tensor, store.index, loop.symbol) != 1:
+            return False
+        moved = self.moved(store)
+        if moved <= self.caps.l3_bytes:
+            return False
+        self.notes.append(
+            f"bypass: {store.tensor} is written past the caches, "
+            f"since {moved:,} bytes are moved before it can be read"
+        )
+        return True
+
+    def moved(self, store: Store) -> int:
+        """The bytes that are moved by the outermost loop around the store that writes every cell once and
+        reads none of them."""
+        storage, moved = store.tensor.storage, 0
+        for loop, found in reversed(self.around):
+            if storage in found.reads or not any(at.coefficient(loop.symbol) for at in store.index):
+                break
+            moved = _bytes(found)
+        return moved
+
+
+def _bytes(found: Effects) -> int:
+    """The bytes of all cells that are read or written."""
+    touched: dict[Tensor, int] = {}
+    for regions in (found.reads, found.writes):
+        for storage, items in regions.items():
+            touched[storage] = max(touched.get(storage, 0), *map(_region_bytes, items))
+    return sum(touched.values())
+
+
+def _region_bytes(region: Region) -> int:
+    """The bytes of a region; none where they are known only at run time."""
+    tensor = region.tensor
+    if not all(extent.is_constant for extent in tensor.shape):
+        return 0
+    cells = 1
+    for span, extent in zip(region.spans, tensor.shape, strict=True):
+        cells *= extent.offset if span is None else min(span.high - span.low + 1, extent.offset)
+    return cells * tensor.dtype.itemsize
