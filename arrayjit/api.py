@@ -22,12 +22,14 @@ from .runtime.device import Device
 from .settings import Settings, default_target
 from .stages import Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
+from .tracer.calls.binding import Binding
 from .tracer.calls.donation import with_donated
 from .tracer.calls.function import Traced, call_inline, static_arguments, trace_function
 from .tracer.calls.parameters import parameters_of
 from .tracer.calls.signature import Key, Spec, key_of
 from .tracer.record.retrace import Fact
 from .tracer.record.trace import tracing, user_location
+from .tuning import tuned
 
 __all__ = ["JitFunction", "jit", "spec", "use"]
 
@@ -66,13 +68,16 @@ class JitFunction(Generic[P, R]):
         options: Options = _UNSAID,
         static_argnames: Sequence[str] = (),
         unchecked: bool = False,
+        tune: float | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         _check_threads(options.threads)
+        _check_seconds(tune)
         self._function = function
         self._options = options
         self._static = static_arguments(function, static_argnames)
         self._unchecked = unchecked
+        self._tune = tune
         self._said = [name for name in Options._fields if name not in parameters_of(function)]
         self._variants: dict[tuple[Choice, Key], tuple[Variant | Placed, Description]] = {}
         self._baked: dict[Key, tuple[Fact, ...]] = {}
@@ -139,6 +144,8 @@ class JitFunction(Generic[P, R]):
             traced, built, device = self._built(self._chosen(options), args, kwargs, given)
             if options.target is not None:
                 _require_target(device, options.target)
+            if self._tune is not None:
+                built = tuned(built, self._tune)
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
 
@@ -186,6 +193,9 @@ class JitFunction(Generic[P, R]):
             self._misses += 1
             start = time.perf_counter()
             traced, build, device = self._built(chosen, args, kwargs, leaves)
+            if self._tune is not None:
+                binding = Binding(traced.sources, traced.outputs)
+                build = tuned(build, self._tune, binding.arrays(leaves) if device is None else None)
             variant = Variant(traced, build) if device is None else Placed(traced, build, device)
             self._compiles += 1
             self._bake(signature, variant.traced.baked)
@@ -247,6 +257,7 @@ def jit(
     threads: int | None = None,
     static_argnames: str | Sequence[str] = (),
     unchecked: bool = False,
+    tune: float | None = None,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -257,6 +268,7 @@ def jit(
     threads: int | None = None,
     static_argnames: str | Sequence[str] = (),
     unchecked: bool = False,
+    tune: float | None = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
     function: Callable[..., Any] | None = None,
@@ -266,6 +278,7 @@ def jit(
     threads: int | None = None,
     static_argnames: str | Sequence[str] = (),
     unchecked: bool = False,
+    tune: float | None = None,
 ) -> Any:
     """Compile a NumPy function; usable as `@jit` and as `@jit(target=..., static_argnames=...)`.
 
@@ -274,7 +287,8 @@ def jit(
     compiled in by value: they may be used where Python needs a number (`range(n)`, `if flag`) and must be
     hashable. Arrays and Python scalars are arguments otherwise, of which the value is compiled in only where
     Python needs it; anything else is compiled in. With `unchecked` no index that is computed when the
-    function runs is checked: one out of bounds reads or writes other memory.
+    function runs is checked: one out of bounds reads or writes other memory. With `tune` each compilation
+    tries schedules of the loops for about so many seconds and keeps the fastest, also for later processes.
 
     Raises StaticArgumentError for a name that is no parameter. Calls raise what NumPy would raise, as
     subclasses that name the user's line, and UnsupportedError for what arrayjit does not trace.
@@ -282,10 +296,10 @@ def jit(
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     options = Options(target, threads)
     if function is None:
-        return lambda decorated: JitFunction(decorated, options, names, unchecked)
+        return lambda decorated: JitFunction(decorated, options, names, unchecked, tune)
     if not callable(function):
         raise TypeError(f"jit takes a function, not {function!r}")
-    return JitFunction(function, options, names, unchecked)
+    return JitFunction(function, options, names, unchecked, tune)
 
 
 def spec(shape: int | Sequence[int], dtype: Any = np.float64) -> Spec:
@@ -317,6 +331,12 @@ def _check_threads(threads: int | None) -> None:
     """Raise NumberError for a number of threads that is none."""
     if threads is not None and (type(threads) is not int or threads < 1):
         raise NumberError(f"threads is {threads!r}", fix="give 1, 2, 3, ..., or leave it out for all of them")
+
+
+def _check_seconds(tune: float | None) -> None:
+    """Raise NumberError for what is no time to try schedules in."""
+    if tune is not None and (isinstance(tune, bool) or not isinstance(tune, (int, float)) or not tune > 0):
+        raise NumberError(f"tune is {tune!r}", fix="give seconds, such as 2.0, or leave it out")
 
 
 def _for_the_user(error: Exception) -> Exception:

@@ -14,7 +14,7 @@ import numpy as np
 from .backends import Backend, backend
 from .errors import CompilerBug, UnsupportedError
 from .ir.assign import ArrayParam, Computation
-from .ir.code import Code, Postponed
+from .ir.code import DEFAULT_SCHEDULE, Code, Postponed, Schedule
 from .ir.index import Symbol
 from .ir.loops import Kernel
 from .ir.tensor import Tensor
@@ -77,12 +77,17 @@ class Build:
 
 
 def build(
-    computation: Computation, target: str, settings: Settings | None = None, *, threads: int | None = None
+    computation: Computation,
+    target: str,
+    settings: Settings | None = None,
+    *,
+    threads: int | None = None,
+    schedule: Schedule = DEFAULT_SCHEDULE,
 ) -> Build:
     """Run the passes and the emitter, for at most so many threads. Raises UnknownTarget, BackendUnavailable,
     CompilerBug."""
     chosen = backend(target)
-    optimized, dump = _optimized(computation, chosen, settings, threads)
+    optimized, dump = _optimized(computation, chosen, settings, threads, schedule)
     start = time.perf_counter()
     code = replace(_emit(chosen, optimized.kernel, dump), threads=threads)
     seconds = {**optimized.seconds, "emit": time.perf_counter() - start}
@@ -101,7 +106,7 @@ def compile(
     prior = frozenset[Tensor]() if isinstance(program, Computation) else program.prior
     if name is not None:
         computation = replace(computation, name=name)
-    optimized, dump = _optimized(computation, backend, None, None)
+    optimized, dump = _optimized(computation, backend)
 
     def emit() -> Code:
         return replace(_emit(backend, optimized.kernel, dump), prior=prior)
@@ -149,14 +154,18 @@ def run(
 
 
 def _optimized(
-    computation: Computation, backend: Backend, settings: Settings | None, threads: int | None
+    computation: Computation,
+    backend: Backend,
+    settings: Settings | None = None,
+    threads: int | None = None,
+    schedule: Schedule = DEFAULT_SCHEDULE,
 ) -> tuple[Optimized, Dump | None]:
     settings = settings or Settings.from_environment()
     dump = _dump_into(settings.dump, computation.name) if settings.dump else None
     caps = backend.target.caps()
     if threads is not None:
         caps = replace(caps, threads=min(threads, caps.threads))
-    return optimize(computation, caps, verify=settings.verify, dump=dump), dump
+    return optimize(computation, caps, schedule, verify=settings.verify, dump=dump), dump
 
 
 def _emit(backend: Backend, kernel: Kernel, dump: Dump | None) -> Code:

@@ -8,14 +8,23 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from .errors import SettingError
 
-__all__ = ["Settings", "cpu_wanted", "default_target", "num_threads"]
+__all__ = ["Settings", "cache_folder", "cpu_wanted", "default_target", "num_threads"]
 
 
 def default_target() -> str:
     """`ARRAYJIT_TARGET`: where functions run unless the program says; asked for at each call."""
     return os.environ.get("ARRAYJIT_TARGET") or "llvm"
+
+
+def cache_folder() -> Path:
+    """`ARRAYJIT_CACHE_DIR`: where what was learnt is kept for later processes; by default where the system
+    keeps the caches of a user's programs."""
+    wish = os.environ.get("ARRAYJIT_CACHE_DIR")
+    return Path(wish) if wish else user_cache_path("arrayjit")
 
 
 def cpu_wanted() -> str:

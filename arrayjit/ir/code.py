@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .assign import Param
 from .tensor import Tensor
 
-__all__ = ["Caps", "Code", "Failure", "Postponed"]
+__all__ = ["DEFAULT_SCHEDULE", "Caps", "Code", "Failure", "Postponed", "Schedule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,28 @@ class Caps:
     stack_bytes: int = 16 * 1024
     threads: int = 1
     thread_work: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What passes are told instead of choosing it: `without` are optional passes that are left out, `sizes`
+    are fields of Caps by which the others plan as if the hardware had them."""
+
+    without: tuple[str, ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    def seen_on(self, caps: Caps) -> Caps:
+        """What passes may know about hardware."""
+        sizes: dict[str, Any] = dict(self.sizes)
+        return replace(caps, **sizes)
+
+    def __str__(self) -> str:
+        parts = [f"without {name}" for name in self.without]
+        parts += [f"{name} {size:,}" for name, size in self.sizes]
+        return ", ".join(parts) or "the default"
+
+
+DEFAULT_SCHEDULE = Schedule()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from typing import TypeVar, Union
 
 from ..errors import CompilerBug, UnsupportedError
 from ..ir.assign import Computation
-from ..ir.code import Caps
+from ..ir.code import DEFAULT_SCHEDULE, Caps, Schedule
 from ..ir.loops import Kernel
 from ..ir.text import print_computation, print_kernel
 from ..ir.verify import verify_computation, verify_kernel
-from .pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, Pass
+from .pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, OPTIONAL, Pass
 
 __all__ = ["Dump", "Optimized", "optimize"]
 
@@ -43,16 +43,24 @@ class Optimized:
 
 
 def optimize(
-    computation: Computation, caps: Caps, *, verify: bool = False, dump: Dump | None = None
+    computation: Computation,
+    caps: Caps,
+    schedule: Schedule = DEFAULT_SCHEDULE,
+    *,
+    verify: bool = False,
+    dump: Dump | None = None,
 ) -> Optimized:
-    """Run every pass. Raises CompilerBug."""
-    run = _Run(caps, verify, dump)
+    """Run every pass but those that the schedule leaves out. Raises CompilerBug."""
+    run = _Run(schedule.seen_on(caps), verify, dump)
+    left_out = OPTIONAL.intersection(schedule.without)
     for on_assignments in ON_ASSIGNMENTS:
-        computation = run.apply(on_assignments, computation)
+        if on_assignments.name not in left_out:
+            computation = run.apply(on_assignments, computation)
     loops = run.apply(LOWERING, computation)
     kernel = loops
     for on_loops in ON_LOOPS:
-        kernel = run.apply(on_loops, kernel)
+        if on_loops.name not in left_out:
+            kernel = run.apply(on_loops, kernel)
     return Optimized(computation, loops, kernel, run.seconds, kernel.notes)
 
 

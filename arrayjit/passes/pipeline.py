@@ -40,7 +40,7 @@ from .threads import threads
 from .tile import tile
 from .vectorise import vectorise
 
-__all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "Pass"]
+__all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Pass"]
 
 Before = TypeVar("Before")
 After = TypeVar("After")
@@ -90,3 +90,9 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(threads, after=("tails",), why="what a thread gets is no longer moved"),
     Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary"),
 )
+
+OPTIONAL = frozenset(
+    step.__name__
+    for step in (inline, fuse, order, collapse, contract, pack, tile, jam, panel, stream, bypass, tails)
+)
+"""Without these programs are right, and some are faster: a schedule may leave them out."""

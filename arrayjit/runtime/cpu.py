@@ -65,6 +65,9 @@ class CpuDriver(HostDriver):
         # Code may still be running in another thread when the interpreter shuts down.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._engine))
 
+    def static_properties(self, ordinal: int) -> Mapping[str, str | int]:
+        return {**super().static_properties(ordinal), "cpu": str(llvm.get_host_cpu_name())}
+
     def load(self, code: Code) -> CpuExecutable:
         """Machine code for the IR text. Raises BackendUnavailable for code that this CPU cannot run,
         CompilerBug for text that LLVM rejects."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -132,6 +133,17 @@ def test_a_cpu_that_is_in_no_row_is_a_mistake(monkeypatch):
 def test_a_row_is_found_before_those_that_it_includes(cpu):
     later = CPUS[CPUS.index(cpu) + 1 :]
     assert not any(set(cpu.features) <= set(other.features) for other in later)
+
+
+def test_the_table_in_the_documents_is_this_one():
+    text = (Path(__file__).parents[2] / "docs" / "cpus.md").read_text()
+    rows = [
+        (name, features.replace("none", ""), int(size.split()[0]), int(registers))
+        for name, features, size, registers in re.findall(
+            r"^\| `(\w+)` \| (.*) \| (.*) \| (.*) \|$", text, re.M
+        )
+    ]
+    assert rows == [(c.name, ", ".join(c.features), c.vector_bytes, c.registers) for c in CPUS]
 
 
 def write_cache(folder, **files):
