@@ -53,12 +53,13 @@ ZERO = Affine.of(0)
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """How a product is cut: slivers of `rows`, panels of `columns`, `depth` terms at once; blocks of `block`
-    rows, none for panels of all rows. `left` and `right` say which factors are packed."""
+    """How a product is cut: slivers of `rows`, panels of `columns`, `strip` of these, `depth` terms at once;
+    blocks of `block` rows, none for strips of all rows. `left` and `right` say which factors are packed."""
 
     rows: int
     columns: int
     depth: int
+    strip: int
     block: int | None
     left: bool
     right: bool
@@ -81,21 +82,36 @@ class _Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Panel:
-    """Columns from `start` on, the panel of a number; those before column `fresh` are of the one before."""
+class _Strip:
+    """`count` panels from column `start` on, at most `most`, the first of them the panel of a number; columns
+    before `fresh` are of the panel before as well."""
 
     start: Affine
     number: Affine
+    count: Affine
+    most: int
     fresh: int = 0
+    before: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """Columns from `start` on, a panel by its number among all, and among those of the strip."""
+
+    start: Affine
+    number: Affine
+    place: Affine
 
 
 @dataclass(frozen=True, slots=True)
 class _Depth:
-    """Some of the terms: loops over them, what the product's symbols are, and the number of a term."""
+    """Some of the terms: loops over them, what the product's symbols are, and the number of a term among
+    all, and among these."""
 
     loops: tuple[For, ...]
     symbols: dict[Symbol, Affine]
     number: Affine
+    place: Affine
 
 
 @dataclass(slots=True)
@@ -112,7 +128,7 @@ class _Blocked:
         rows = product.rows.trips or 0
         outer, inner = product.around[: product.shared], product.around[product.shared :]
         if cut.block is None:
-            return _around((*outer, *inner), self.panels(rows), in_turn=cut.left)
+            return _around((*outer, *inner), self.strips(rows), in_turn=cut.left)
         if not cut.right:
             return _around((*outer, *inner), self.blocks(rows, cut.block))
         packing = self.packed_right()
@@ -123,25 +139,14 @@ class _Blocked:
         self.placement[tensor] = Place(kind, reason)
         return tensor
 
-    # Panels and blocks
+    # Strips and blocks
 
-    def panels(self, rows: int) -> tuple[Stmt, ...]:
-        """All rows of one panel after the other."""
-        cut = self.blocking
+    def strips(self, rows: int) -> tuple[Stmt, ...]:
+        """All rows of one strip after the other."""
         all_rows = _Rows(ZERO, Affine.of(rows), rows)
-        before = self.packed_left(all_rows, PlaceKind.ARENA) if cut.left else ()
-
-        def one(panel: _Panel) -> tuple[Stmt, ...]:
-            copies: list[Stmt] = []
-            for total in self.product.sums if cut.right else ():
-                name, shape = f"{_name(total.right, 'right')}_panel", (total.depth, cut.columns)
-                reason = "many rows of a product read these columns"
-                copy = self.kept(name, shape, dtype_of(total.right), PlaceKind.SCRATCH, reason)
-                self.rights[total.variable] = copy
-                copies.append(self.copied_right(total, panel))
-            return (*copies, *self.tile(all_rows, panel))
-
-        return (*before, *self.each_panel(one, LoopKind.PARALLEL))
+        before = self.packed_left(all_rows, PlaceKind.ARENA) if self.blocking.left else ()
+        tiles = self.each_strip(lambda strip: self.tile(all_rows, strip), self.blocking.strip)
+        return (*before, *tiles)
 
     def blocks(self, rows: int, block: int) -> tuple[Stmt, ...]:
         """All panels of one block of rows after the other."""
@@ -152,28 +157,48 @@ class _Blocked:
             rest = Symbol("rows", lower=1, upper=block + 1)
             before = (Bind(rest, _least(count, rows - start)),)
             count = Affine.of(rest)
-        here = _Rows(start, count, block, before)
-        body: list[Stmt] = [*before]
-        if self.blocking.left:
-            body.extend(self.packed_left(here, PlaceKind.SCRATCH))
-        body.extend(self.each_panel(lambda panel: self.tile(here, panel), LoopKind.SEQUENTIAL))
-        blocks = -(-rows // block)
-        return unless_once(For(symbol, ZERO, Affine.of(blocks), tuple(body), LoopKind.PARALLEL))
+        here = _Rows(start, count, block)
+        packing = self.packed_left(here, PlaceKind.SCRATCH) if self.blocking.left else ()
+        tiles = self.each_strip(lambda strip: self.tile(here, strip), 1, LoopKind.SEQUENTIAL)
+        blocks, body = Affine.of(-(-rows // block)), (*before, *packing, *tiles)
+        return unless_once(For(symbol, ZERO, blocks, body, LoopKind.PARALLEL))
 
-    def each_panel(self, one: Callable[[_Panel], tuple[Stmt, ...]], kind: LoopKind) -> tuple[Stmt, ...]:
-        """What `one` makes of a panel, for all of them; the last one is written again if it overlaps."""
+    def each_strip(
+        self,
+        one: Callable[[_Strip], tuple[Stmt, ...]],
+        size: int,
+        kind: LoopKind = LoopKind.PARALLEL,
+    ) -> tuple[Stmt, ...]:
+        """What `one` makes of a strip of panels, for all of them; the last panel is a strip of its own if it
+        overlaps the one before."""
         columns, width = self.product.columns.trips or 0, self.blocking.columns
         whole, rest = divmod(columns, width)
+        symbol, count = Symbol("s"), Affine.of(min(size, whole))
+        number = Affine.of(symbol) * size
+        before: tuple[Stmt, ...] = ()
+        if whole % size and whole > size:
+            panels = Symbol("panels", lower=1, upper=size + 1)
+            before, count = (Bind(panels, _least(count, whole - number)),), Affine.of(panels)
+        strip = _Strip(number * width, number, count, min(size, whole))
+        body = (*before, *one(strip))
+        out = unless_once(For(symbol, ZERO, Affine.of(-(-whole // size)), body, kind))
+        if rest:
+            once = Affine.of(1)
+            out += one(_Strip(Affine.of(columns - width), Affine.of(whole), once, 1, width - rest))
+        return out
+
+    def each_panel(
+        self, strip: _Strip, one: Callable[[_Panel], Stmt], kind: LoopKind = LoopKind.SEQUENTIAL
+    ) -> tuple[Stmt, ...]:
         symbol = Symbol("p")
-        number = Affine.of(symbol)
-        loop = For(symbol, ZERO, Affine.of(whole), one(_Panel(number * width, number)), kind)
-        last = one(_Panel(Affine.of(columns - width), Affine.of(whole), width - rest)) if rest else ()
-        return (*unless_once(loop), *last)
+        place = Affine.of(symbol)
+        panel = _Panel(strip.start + place * self.blocking.columns, strip.number + place, place)
+        return unless_once(For(symbol, ZERO, strip.count, (one(panel),), kind))
 
     # Packing
 
     def packed_right(self) -> tuple[Stmt, ...]:
-        """All panels, side by side."""
+        """All panels, one after the other."""
         width = self.blocking.columns
         panels = -(-(self.product.columns.trips or 0) // width)
         for total in self.product.sums:
@@ -182,19 +207,40 @@ class _Blocked:
             copy = self.kept(name, shape, dtype_of(total.right), PlaceKind.ARENA, reason)
             self.rights[total.variable] = copy
 
-        def one(panel: _Panel) -> tuple[Stmt, ...]:
-            return tuple(self.copied_right(total, panel) for total in self.product.sums)
+        def one(strip: _Strip) -> tuple[Stmt, ...]:
+            return tuple(self.copied_right(total, strip, _all_terms(total)) for total in self.product.sums)
 
-        return self.each_panel(one, LoopKind.PARALLEL)
+        return self.each_strip(one, self.blocking.strip)
 
-    def copied_right(self, total: Sum, panel: _Panel) -> Stmt:
+    def strip_right(self, total: Sum, strip: _Strip, terms: _Depth) -> tuple[Stmt, ...]:
+        """The strip's part of the right factor, if that is packed strip by strip."""
+        if not self.blocking.right or self.blocking.block is not None:
+            return ()
+        name, depth = f"{_name(total.right, 'right')}_panel", min(total.depth, self.blocking.depth)
+        shape, reason = (
+            (strip.most, depth, self.blocking.columns),
+            "many rows of a product read these columns",
+        )
+        copy = self.kept(name, shape, dtype_of(total.right), PlaceKind.SCRATCH, reason)
+        self.rights[total.variable] = copy
+        return (self.copied_right(total, strip, terms),)
+
+    def copied_right(self, total: Sum, strip: _Strip, terms: _Depth) -> Stmt:
+        """Panels of the right factor, row by row of it, so that it is read along memory."""
         columns, lane = self.product.columns, Symbol("l")
-        terms = _all_terms(total, LoopKind.PARALLEL)
-        symbols = {**terms.symbols, columns.symbol: columns.lo + panel.start + lane}
-        target = self.rights[total.variable]
-        index = (panel.number, terms.number, Affine.of(lane))[-target.rank :]
-        store = Store(target, index, substitute(total.right, symbols))
-        return _nest(terms.loops, (_parallel(lane, self.blocking.columns, (store,)),))
+
+        def one(panel: _Panel) -> Stmt:
+            symbols = {**terms.symbols, columns.symbol: columns.lo + panel.start + lane}
+            cell = self.cell_right(panel, terms, lane)
+            store = Store(self.rights[total.variable], cell, substitute(total.right, symbols))
+            return _parallel(lane, self.blocking.columns, (store,))
+
+        return _nest(terms.loops, self.each_panel(strip, one, LoopKind.PARALLEL), LoopKind.PARALLEL)
+
+    def cell_right(self, panel: _Panel, terms: _Depth, lane: Symbol) -> tuple[Affine, ...]:
+        if self.blocking.block is None:
+            return panel.place, terms.place, Affine.of(lane)
+        return panel.number, terms.number, Affine.of(lane)
 
     def packed_left(self, rows: _Rows, kind: PlaceKind) -> tuple[Stmt, ...]:
         """The rows' slivers, term by term."""
@@ -206,11 +252,12 @@ class _Blocked:
             self.lefts[total.variable] = target
             sliver, row = Symbol("q"), Symbol("r")
             before, first = self.first_row(rows, sliver)
-            terms = _all_terms(total, LoopKind.PARALLEL)
+            terms = _all_terms(total)
             symbols = {**terms.symbols, self.product.rows.symbol: first + row}
             cell = (Affine.of(sliver), terms.number, Affine.of(row))
             store = Store(target, cell, substitute(total.left, symbols))
-            copies = (*before, _nest(terms.loops, (_parallel(row, height, (store,)),)))
+            line = _parallel(row, height, (store,))
+            copies = (*before, _nest(terms.loops, (line,), LoopKind.PARALLEL))
             binds, count = self.slivers(rows)
             out += [*binds, For(sliver, ZERO, count, copies, LoopKind.PARALLEL)]
         return tuple(out)
@@ -234,49 +281,60 @@ class _Blocked:
         first = Symbol("first", lower=0, upper=rows.most - self.blocking.rows + 1)
         return (Bind(first, _least(offset, rows.count - self.blocking.rows)),), start + first
 
-    def tile(self, rows: _Rows, panel: _Panel) -> tuple[Stmt, ...]:
-        """The sums of some rows of a panel, then what else is done with them."""
+    def tile(self, rows: _Rows, strip: _Strip) -> tuple[Stmt, ...]:
+        """The sums of some rows of a strip, then what else is done with them."""
         binds, count = self.slivers(rows)
-        out: list[Stmt] = [*binds]
-        self.tiles = self.tiles_for(rows)
+        self.tiles = self.tiles_for(rows, strip)
+        out: list[Stmt] = [*strip.before, *binds]
         for total in self.product.sums:
-            if total.depth <= self.blocking.depth:
-                out.append(self.sums(total, rows, panel, count, _all_terms(total), True))
-                continue
-            out.append(self.started(total, count))
-            part, limit = Symbol("part"), Affine.of(total.depth)
-            lo = Affine.of(part) * self.blocking.depth
-            hi, before = lo + self.blocking.depth, []
-            if total.depth % self.blocking.depth:
-                end = Symbol("end", lower=0, upper=total.depth + 1)
-                before.append(Bind(end, _least(hi, limit)))
-                hi = Affine.of(end)
-            parts = Affine.of(-(-total.depth // self.blocking.depth))
-            slivers = self.sums(total, rows, panel, count, _some_terms(total, lo, hi), False)
-            out.append(For(part, ZERO, parts, (*before, slivers)))
+            out += self.whole_sums(total, rows, strip, count)
         if self.tiles:
-            out.append(self.finished(rows, panel, count))
+            out += self.each_panel(strip, lambda panel: self.finished(rows, strip, panel, count))
         return tuple(out)
 
-    def tiles_for(self, rows: _Rows) -> dict[Variable, Tensor]:
+    def tiles_for(self, rows: _Rows, strip: _Strip) -> dict[Variable, Tensor]:
         """Where the sums of a tile are kept; none for those that go where they belong at once."""
         product, cut = self.product, self.blocking
         if product.store is not None and all(total.depth <= cut.depth for total in product.sums):
             return {}
-        shape, reason = (-(-rows.most // cut.rows) * cut.rows, cut.columns), "what a tile's sums come to"
+        shape, reason = (strip.most, -(-rows.most // cut.rows) * cut.rows, cut.columns), "sums of a tile"
         names = [total.variable for total in product.sums]
         kind = PlaceKind.SCRATCH
         return {name: self.kept(f"{name.hint}_tile", shape, name.dtype, kind, reason) for name in names}
 
+    def whole_sums(self, total: Sum, rows: _Rows, strip: _Strip, slivers: Affine) -> Sequence[Stmt]:
+        """All terms of the sums of a tile, so many at once as are near then."""
+        at_once = self.blocking.depth
+
+        def some(terms: _Depth, starts: bool) -> tuple[Stmt, ...]:
+            packing = self.strip_right(total, strip, terms)
+            sums = self.each_panel(strip, lambda panel: self.sums(total, rows, panel, slivers, terms, starts))
+            return (*packing, *sums)
+
+        if total.depth <= at_once:
+            return some(_all_terms(total), True)
+        part = Symbol("part")
+        lo = Affine.of(part) * at_once
+        hi = lo + at_once
+        before: tuple[Stmt, ...] = ()
+        if total.depth % at_once:
+            end = Symbol("end", lower=0, upper=total.depth + 1)
+            before, hi = (Bind(end, _least(hi, Affine.of(total.depth))),), Affine.of(end)
+        parts = Affine.of(-(-total.depth // at_once))
+        body = (*before, *some(_some_terms(total, lo, hi), False))
+        starting = self.each_panel(strip, lambda panel: self.started(total, panel, slivers))
+        return (*starting, For(part, ZERO, parts, body))
+
     def sums(
-        self, total: Sum, rows: _Rows, panel: _Panel, count: Affine, terms: _Depth, starts: bool
+        self, total: Sum, rows: _Rows, panel: _Panel, slivers: Affine, terms: _Depth, starts: bool
     ) -> Stmt:
         """Sums over some of the terms, sliver by sliver."""
         sliver, lane = Symbol("q"), Symbol("l")
         before, first = self.first_row(rows, sliver)
         column = self.product.columns.lo + panel.start + lane
         cells = [first + row for row in range(self.blocking.rows)]
-        local = [Affine.of(sliver) * self.blocking.rows + row for row in range(self.blocking.rows)]
+        offset = Affine.of(sliver) * self.blocking.rows
+        kept = [(panel.place, offset + row, Affine.of(lane)) for row in range(self.blocking.rows)]
         tile = self.tiles.get(total.variable)
         names = [Variable(total.variable.hint, total.variable.dtype) for _ in cells]
         shared = Variable("t", dtype_of(total.right))
@@ -287,22 +345,21 @@ class _Blocked:
             product = Apply(OPS["multiply"], (left, Local(shared)), name.dtype)
             updates.append(Update(name, product, total.update.accum, total.update.contract))
         body: list[Stmt] = []
-        for name, row in zip(names, local, strict=True):
-            goes_on = tile is not None and not starts
-            body.append(Define(name, Load(tile, (row, Affine.of(lane))) if goes_on and tile else total.start))
+        for name, place in zip(names, kept, strict=True):
+            body.append(Define(name, total.start if tile is None or starts else Load(tile, place)))
         body.append(_nest(terms.loops, tuple(updates)))
-        for name, row, cell in zip(names, local, cells, strict=True):
-            body.append(self.put(name, tile, (row, Affine.of(lane)), cell, column))
+        for name, place, cell in zip(names, kept, cells, strict=True):
+            body.append(self.put(name, tile, place, cell, column))
         width = self.blocking.columns
         lanes = For(lane, ZERO, Affine.of(width), tuple(body), LoopKind.VECTOR, lanes=width)
-        return For(sliver, ZERO, count, (*before, lanes))
+        return For(sliver, ZERO, slivers, (*before, lanes))
 
     def put(
-        self, name: Variable, tile: Tensor | None, cell: tuple[Affine, ...], row: Affine, column: Affine
+        self, name: Variable, tile: Tensor | None, place: tuple[Affine, ...], row: Affine, column: Affine
     ) -> Store:
         """A sum stored in its tile, or where it belongs."""
         if tile is not None:
-            return Store(tile, cell, Local(name))
+            return Store(tile, place, Local(name))
         store = self.product.store
         assert store is not None
         symbols = {self.product.rows.symbol: row, self.product.columns.symbol: column}
@@ -318,16 +375,17 @@ class _Blocked:
     def factor_right(self, total: Sum, panel: _Panel, terms: _Depth, column: Affine, lane: Symbol) -> Expr:
         packed = self.rights.get(total.variable)
         if packed is not None:
-            return Load(packed, (panel.number, terms.number, Affine.of(lane))[-packed.rank :])
+            return Load(packed, self.cell_right(panel, terms, lane))
         return substitute(total.right, {**terms.symbols, self.product.columns.symbol: column})
 
-    def started(self, total: Sum, slivers: Affine) -> Stmt:
+    def started(self, total: Sum, panel: _Panel, slivers: Affine) -> Stmt:
         row, lane = Symbol("i"), Symbol("l")
-        store = Store(self.tiles[total.variable], (Affine.of(row), Affine.of(lane)), total.start)
+        cell = (panel.place, Affine.of(row), Affine.of(lane))
+        store = Store(self.tiles[total.variable], cell, total.start)
         line = _parallel(lane, self.blocking.columns, (store,))
         return For(row, ZERO, slivers * self.blocking.rows, (line,), LoopKind.PARALLEL)
 
-    def finished(self, rows: _Rows, panel: _Panel, slivers: Affine) -> Stmt:
+    def finished(self, rows: _Rows, strip: _Strip, panel: _Panel, slivers: Affine) -> Stmt:
         """The rest of the product's body, for each cell of the tile that is not of the sliver or of the panel
         before."""
         sliver, row, lane = Symbol("q"), Symbol("r"), Symbol("l")
@@ -335,7 +393,7 @@ class _Blocked:
         before, first = self.first_row(rows, sliver)
         symbols = {of_rows.symbol: first + row, of_columns.symbol: of_columns.lo + panel.start + lane}
         number = Affine.of(sliver) * height
-        cell = (number + row, Affine.of(lane))
+        cell = (panel.place, number + row, Affine.of(lane))
         body = [
             replace(stmt, value=Load(self.tiles[stmt.variable], cell))
             if isinstance(stmt, Define) and stmt.variable in self.tiles
@@ -343,7 +401,7 @@ class _Blocked:
             for stmt in self.product.epilogue
         ]
         copy = Copying(symbols, {}).body(tuple(body))
-        line = For(lane, Affine.of(panel.fresh), Affine.of(self.blocking.columns), copy, LoopKind.PARALLEL)
+        line = For(lane, Affine.of(strip.fresh), Affine.of(self.blocking.columns), copy, LoopKind.PARALLEL)
         again = of_rows.lo + rows.start + number - first
         lines = For(row, again, Affine.of(height), (line,), LoopKind.PARALLEL)
         return For(sliver, ZERO, slivers, (*before, lines), LoopKind.PARALLEL)
@@ -370,28 +428,28 @@ def _around(loops: Sequence[For], body: tuple[Stmt, ...], in_turn: bool = False)
     return body
 
 
-def _nest(loops: Sequence[For], body: tuple[Stmt, ...]) -> For:
+def _nest(loops: Sequence[For], body: tuple[Stmt, ...], kind: LoopKind = LoopKind.SEQUENTIAL) -> For:
     for loop in reversed(loops):
-        body = (replace(loop, body=body),)
+        body = (replace(loop, body=body, kind=kind),)
     (nest,) = body
     assert isinstance(nest, For)
     return nest
 
 
-def _all_terms(total: Sum, kind: LoopKind = LoopKind.SEQUENTIAL) -> _Depth:
+def _all_terms(total: Sum) -> _Depth:
     loops: list[For] = []
     symbols: dict[Symbol, Affine] = {}
     number = ZERO
     for term in total.terms:
         here = Symbol(term.symbol.hint)
-        loops.append(For(here, ZERO, term.hi - term.lo, (), kind))
+        loops.append(For(here, ZERO, term.hi - term.lo, ()))
         symbols[term.symbol] = term.lo + here
         number = number * (term.trips or 0) + here
-    return _Depth(tuple(loops), symbols, number)
+    return _Depth(tuple(loops), symbols, number, number)
 
 
 def _some_terms(total: Sum, lo: Affine, hi: Affine) -> _Depth:
     """Terms by their numbers, for factors that are packed or sums over one loop."""
     number = Symbol("k")
     symbols = {total.terms[0].symbol: total.terms[0].lo + number} if len(total.terms) == 1 else {}
-    return _Depth((For(number, lo, hi, ()),), symbols, Affine.of(number))
+    return _Depth((For(number, lo, hi, ()),), symbols, Affine.of(number), number - lo)

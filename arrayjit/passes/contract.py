@@ -34,17 +34,20 @@ __all__ = ["contract"]
 LATENCY = 8
 """Fused multiply-adds that are under way at once; with fewer sums the units wait."""
 
-OVERHEAD = 0.25
+OVERHEAD = 0.6
 """What a sliver costs beside them, per term."""
 
 REUSE = 4
 """How many slivers must read a panel for a copy of it to pay."""
 
-MANY_PANELS = 32
+MANY_PANELS = 64
 """How many panels must read the rows of a block for a copy of them to pay."""
 
-BLOCK_BYTES = 3 / 8
-"""How much of the second cache the rows of a block fill, as deep as they are taken at once."""
+STRIP = 4
+"""How many panels are packed together, so that memory is read in longer runs."""
+
+BLOCK = 192
+"""The rows of a block: so many that the time in which a panel comes from memory does not matter."""
 
 
 def contract(kernel: Kernel, caps: Caps) -> Kernel:
@@ -77,7 +80,7 @@ class _Contracting:
 
 
 def _note(product: Product, cut: Blocking) -> str:
-    order = "panel by panel" if cut.block is None else f"in blocks of {cut.block} rows"
+    order = f"{cut.strip} panels at a time" if cut.block is None else f"in blocks of {cut.block} rows"
     packed = [name for name, is_packed in (("rows", cut.left), ("columns", cut.right)) if is_packed]
     copies = f", {' and '.join(packed)} packed" if packed else ""
     names = ", ".join(total.variable.hint for total in product.sums)
@@ -102,14 +105,13 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     near = depth * columns * size <= caps.l1_bytes
     right = not along or (slivers >= REUSE and not near)
     whole = caps.l1_bytes // (width * size)
-    at_once = depth if depth <= 2 * whole else -(-depth // -(-depth // whole))
-    if rows * depth * size <= caps.l2_bytes // 2 and depth * width * size <= caps.l2_bytes // 2:
-        return Blocking(height, width, depth, None, not plain, right)
-    block = _block(rows, height, at_once * size, caps)
-    left = not plain or panels >= MANY_PANELS
-    if len(product.sums[0].terms) > 1 and not (left and right):
-        left = right = True
-    return Blocking(height, width, at_once, block, left, right)
+    single = all(len(total.terms) == 1 for total in product.sums)
+    at_once = depth if depth <= 2 * whole or not single else -(-depth // -(-depth // whole))
+    strip = STRIP if panels >= 2 * STRIP * caps.threads and depth * columns * size > caps.l2_bytes else 1
+    if rows * at_once * size <= caps.l2_bytes // 2:
+        return Blocking(height, width, at_once, strip, None, not plain, right)
+    block = _block(rows, height, caps)
+    return Blocking(height, width, at_once, strip, block, not plain or panels >= MANY_PANELS, right)
 
 
 def _is_vector(factor: object, product: Product) -> bool:
@@ -127,10 +129,9 @@ def _height(rows: int, registers: int, caps: Caps) -> int:
     return min(range(1, most + 1), key=cost)
 
 
-def _block(rows: int, height: int, row_bytes: int, caps: Caps) -> int:
-    """The rows of a block: a share of the cache, alike for all threads; the last has a sliver at least."""
-    most = max(height, int(caps.l2_bytes * BLOCK_BYTES) // row_bytes)
-    blocks = -(-rows // most)
+def _block(rows: int, height: int, caps: Caps) -> int:
+    """The rows of a block: as many blocks for each thread, the last of a sliver at least."""
+    blocks = -(-rows // BLOCK)
     if blocks % caps.threads:
         blocks += caps.threads - blocks % caps.threads
     largest = -(-rows // (blocks * height)) * height
