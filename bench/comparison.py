@@ -37,8 +37,9 @@ THREAD_VARIABLES = (
 """Where the peers read how many threads they may use; the last is JAX's."""
 MISLEADING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "NVPL_BLAS_DEBUG_CPU_TYPE")
 """They make BLAS libraries choose kernels for another machine than this one."""
-FLOATING = 1e-9
-"""Compilers that use fused multiply-adds round otherwise than NumPy, also where arrayjit must not."""
+FLOATING = 1e-7
+"""Compilers that use fused multiply-adds round otherwise than NumPy, also where arrayjit must not, and some
+kernels are chaotic."""
 
 
 def kernels(dtypes: tuple[str, ...], sizes: tuple[str, ...] | None = None) -> Iterator[Task]:
