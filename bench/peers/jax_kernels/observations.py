@@ -14,7 +14,8 @@ def covariance(data):
 
 
 def azimuthal_integration(data, radius, bins):
-    borders = jax.lax.optimization_barrier(radius.max() * jnp.arange(bins + 1)) / bins
+    edge = radius.max()
+    borders = jnp.append(edge * jnp.arange(bins) / bins, edge)
     ring = jnp.searchsorted(borders, radius, side="right") - 1
     total = jax.ops.segment_sum(data, ring, bins + 1)
     return (total / jax.ops.segment_sum(jnp.ones_like(data), ring, bins + 1))[:bins]
