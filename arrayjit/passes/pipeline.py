@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
+from .batch import batch
 from .bypass import bypass
 from .carry import carry
 from .cascade import cascade
@@ -67,7 +68,8 @@ LOWERING: Pass[Computation, Kernel] = Pass(lower)
 
 ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(prune, after=("lower",), why="lowering shows which temporaries are read"),
-    Pass(fuse, after=("prune",), why="a dead nest would stand in the way of others"),
+    Pass(batch, after=("prune",), why="a product nobody reads is not worth a matrix"),
+    Pass(fuse, after=("batch",), why="a product that has joined other statements cannot leave its loop"),
     Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
     Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
     Pass(expand, after=("place",), why="definitions are written over variables, not over array cells"),
