@@ -14,12 +14,14 @@ from typing import Any, Generic, NamedTuple, TypeVar, Union, overload
 import numpy as np
 from typing_extensions import ParamSpec
 
-from .backends import backend, target_in_use, use
+from .backends import TARGET_IN_USE, backend, target_in_use, use
 from .compile import Build, build
+from .entry.callable import native
+from .entry.entries import Entry
 from .errors import CompilerBug, DeviceMismatch, NumberError, UnknownTarget, UserError
 from .placed import Placed, arrays_of, device_among, donated_among
 from .runtime.device import Device
-from .settings import Settings, default_target
+from .settings import Settings, default_target, entry_wanted
 from .stages import Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
 from .tracer.calls.binding import Binding
@@ -28,7 +30,7 @@ from .tracer.calls.function import Traced, call_inline, static_arguments, trace_
 from .tracer.calls.parameters import parameters_of
 from .tracer.calls.signature import Key, Spec, key_of
 from .tracer.record.retrace import Fact
-from .tracer.record.trace import tracing, user_location
+from .tracer.record.trace import CURRENT_TRACE, tracing, user_location
 from .tuning import tuned
 
 __all__ = ["JitFunction", "jit", "spec", "use"]
@@ -84,6 +86,9 @@ class JitFunction(Generic[P, R]):
         self._lock = RLock()
         self._hits = self._misses = self._compiles = 0
         self._reasons: deque[Miss] = deque(maxlen=_REMEMBERED_MISSES)
+        variables = () if options.target else ("ARRAYJIT_TARGET",)
+        contexts = (CURRENT_TRACE, TARGET_IN_USE)
+        self._entries = Entry(JitFunction, self._static, contexts, variables, _for_the_user)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         options = self._taken_from(kwargs) if kwargs else _UNSAID
@@ -113,7 +118,7 @@ class JitFunction(Generic[P, R]):
 
     def stats(self) -> Stats:
         """Hits, misses and compiles so far, and why each miss happened."""
-        return Stats(self._hits, self._misses, self._compiles, tuple(self._reasons))
+        return Stats(self._hits + self._entries.hits, self._misses, self._compiles, tuple(self._reasons))
 
     def _taken_from(self, kwargs: dict[str, Any]) -> Options:
         """The options among the keywords of a call, which then are the function's own."""
@@ -130,6 +135,8 @@ class JitFunction(Generic[P, R]):
             if entry is not None and entry[0].is_valid():
                 self._hits += 1
                 variant = entry[0]
+                if options is _UNSAID and isinstance(variant, Variant):
+                    self._entries.offer(self, variant, args, kwargs, leaves)
             else:
                 variant = self._missed(chosen, signature, leaves, args, kwargs)
             if options.target is not None:
@@ -209,9 +216,15 @@ class JitFunction(Generic[P, R]):
             milliseconds = (time.perf_counter() - start) * 1e3
             self._reasons.append(Miss(reason, chosen[0], milliseconds, user_location()))
             if len(self._variants) >= _KEPT_VARIANTS:
-                del self._variants[next(iter(self._variants))]
+                self._forget(next(iter(self._variants)))
+            self._forget((chosen, key))
             self._variants[chosen, key] = (variant, described)
             return variant
+
+    def _forget(self, name: tuple[Choice, Key]) -> None:
+        entry = self._variants.pop(name, None)
+        if entry is not None and isinstance(entry[0], Variant):
+            self._entries.withdraw(self, entry[0])
 
     def _bake(self, signature: Key, baked: Iterable[Fact]) -> None:
         """Note what is compiled in about the numbers in calls of this signature."""
@@ -295,11 +308,12 @@ def jit(
     """
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     options = Options(target, threads)
+    made = native(JitFunction) if entry_wanted() == "native" else JitFunction
     if function is None:
-        return lambda decorated: JitFunction(decorated, options, names, unchecked, tune)
+        return lambda decorated: made(decorated, options, names, unchecked, tune)
     if not callable(function):
         raise TypeError(f"jit takes a function, not {function!r}")
-    return JitFunction(function, options, names, unchecked, tune)
+    return made(function, options, names, unchecked, tune)
 
 
 def spec(shape: int | Sequence[int], dtype: Any = np.float64) -> Spec:

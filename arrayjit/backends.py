@@ -19,7 +19,16 @@ from .runtime.driver import Driver
 from .runtime.stream import Stream
 from .targets.target import Target
 
-__all__ = ["BACKENDS", "Backend", "backend", "device_named", "fresh_backend", "target_in_use", "use"]
+__all__ = [
+    "BACKENDS",
+    "TARGET_IN_USE",
+    "Backend",
+    "backend",
+    "device_named",
+    "fresh_backend",
+    "target_in_use",
+    "use",
+]
 
 # name: (the emitter's class, the driver's class). Both are made with the name.
 BACKENDS: dict[str, tuple[str, str]] = {
@@ -109,22 +118,23 @@ def device_named(name: str) -> Device:
     return backend(target).get_device(int(ordinal or 0))
 
 
-_in_use: ContextVar[str | None] = ContextVar("arrayjit_target", default=None)
+TARGET_IN_USE: ContextVar[str | None] = ContextVar("arrayjit_target", default=None)
+"""What `use` names here, if anything."""
 
 
 @contextmanager
 def use(*, target: str) -> Iterator[None]:
     """Within the block, jitted functions run on `target` unless the call names another."""
-    token = _in_use.set(target)
+    token = TARGET_IN_USE.set(target)
     try:
         yield
     finally:
-        _in_use.reset(token)
+        TARGET_IN_USE.reset(token)
 
 
 def target_in_use() -> str | None:
     """The target that `use` names here."""
-    return _in_use.get()
+    return TARGET_IN_USE.get()
 
 
 def _known(name: str) -> str:

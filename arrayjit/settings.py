@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_path
 
 from .errors import SettingError
 
-__all__ = ["Settings", "cache_folder", "cpu_wanted", "default_target", "num_threads"]
+__all__ = [
+    "Settings",
+    "cache_folder",
+    "cpu_wanted",
+    "default_target",
+    "entry_wanted",
+    "environment",
+    "num_threads",
+]
 
 
 def default_target() -> str:
@@ -25,6 +34,20 @@ def cache_folder() -> Path:
     keeps the caches of a user's programs."""
     wish = os.environ.get("ARRAYJIT_CACHE_DIR")
     return Path(wish) if wish else user_cache_path("arrayjit")
+
+
+def entry_wanted() -> str:
+    """`ARRAYJIT_ENTRY`: how functions made from now on are called, "native" or "python"."""
+    wish = os.environ.get("ARRAYJIT_ENTRY") or "native"
+    if wish not in ("native", "python"):
+        raise SettingError(f"ARRAYJIT_ENTRY is {wish!r}", fix="set it to native or python")
+    return wish
+
+
+def environment() -> tuple[dict[Any, Any], Callable[[str], Any]]:
+    """Where Python keeps the variables of the environment: a dict, and what makes its keys."""
+    held: Any = os.environ
+    return held._data, held.encodekey
 
 
 def cpu_wanted() -> str:

@@ -26,14 +26,14 @@ __all__ = ["Compiled", "Lowered", "Variant"]
 class Variant:
     """A traced function linked for one target: the whole of a warm call."""
 
-    __slots__ = ("_binding", "_guards", "_procedure", "build", "traced")
+    __slots__ = ("_binding", "_guards", "build", "procedure", "traced")
 
     device = None
 
     def __init__(self, traced: Traced, build: Build) -> None:
         self.traced = traced
         self.build = build
-        self._procedure: Procedure = build.load()
+        self.procedure: Procedure = build.load()
         self._binding = Binding(traced.sources, traced.outputs, results().maker)
         self._guards = traced.guards
 
@@ -45,7 +45,7 @@ class Variant:
         """Run on the leaves of a call's arguments. What was written before an exception stays written."""
         arrays = self._binding.arrays(leaves)
         try:
-            self._procedure.launch(addresses_of(arrays))
+            self.procedure.launch(addresses_of(arrays))
         finally:
             self._binding.write_back(leaves, arrays)
         return unflatten(self.traced.results, self._binding.results(leaves, arrays))

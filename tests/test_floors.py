@@ -31,6 +31,7 @@ FLOORS = (
         "trials",
         "tuning",
         "placed",
+        "entry",
         "api",
         "eager",
         "parallel",

@@ -32,6 +32,7 @@ class CpuExecutable:
 
     def __init__(self, address: int, params: tuple[Param, ...], seconds: Mapping[str, float]) -> None:
         self.seconds = seconds
+        self.address = address
         self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p)(address)
         self._table = Struct(f"{len(params) + 2}P").pack
         self._is_index = tuple(isinstance(param, IndexParam) for param in params)
@@ -68,6 +69,11 @@ class CpuDriver(HostDriver):
     def static_properties(self, ordinal: int) -> Mapping[str, str | int]:
         return {**super().static_properties(ordinal), "cpu": str(llvm.get_host_cpu_name())}
 
+    def name_addresses(self, addresses: Mapping[str, int]) -> None:
+        """From now on code may use these names for what is there, in all of the process."""
+        for name, address in addresses.items():
+            llvm.add_symbol(name, address)
+
     def load(self, code: Code) -> CpuExecutable:
         """Machine code for the IR text. Raises BackendUnavailable for code that this CPU cannot run,
         CompilerBug for text that LLVM rejects."""
@@ -78,6 +84,8 @@ class CpuDriver(HostDriver):
             clock.lap("parse")
             symbol = f"routine.{next(self._names)}"
             module.get_function(code.symbol).name = symbol
+            if "alwaysinline" in code.payload:
+                self._inline(module)
             machine_code = self._machine.emit_object(module)
             clock.lap("codegen")
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
@@ -87,6 +95,13 @@ class CpuDriver(HostDriver):
         if not address:
             raise CompilerBug(f"{code.name!r} was compiled and cannot be found", stage="runtime/cpu")
         return CpuExecutable(address, code.params, clock.seconds)
+
+    def _inline(self, module: llvm.ModuleRef) -> None:
+        """Put functions that ask for it where they are called."""
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options()))
 
     def assembly(self, code: Code) -> str:
         """The machine code as text, which this CPU need not be able to run."""

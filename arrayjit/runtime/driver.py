@@ -6,13 +6,13 @@ A driver allocates, copies, loads code and makes queues. It knows nothing of ten
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, Union
+from typing import Protocol, Union, runtime_checkable
 
 import numpy as np
 
 from ..ir.code import Code
 
-__all__ = ["Driver", "Executable", "Memory", "Outcome", "Queue", "Task"]
+__all__ = ["Driver", "Executable", "Memory", "NativeDriver", "NativeExecutable", "Outcome", "Queue", "Task"]
 
 Task = Callable[[], None]
 
@@ -36,6 +36,15 @@ class Executable(Protocol):
         """Run; the status, 0 for success. `pointers` has the address of the first cell of each array
         parameter, `bindings` the number of each index parameter, in their order; `pool` is the address of
         the threads that may help, 0 for none."""
+
+
+@runtime_checkable
+class NativeExecutable(Executable, Protocol):
+    """Machine code of this process: a function of a table of pointers, to the parameters in their order, the
+    workspace and the pool. It returns the status."""
+
+    @property
+    def address(self) -> int: ...
 
 
 class Queue(Protocol):
@@ -121,3 +130,11 @@ class Driver(Protocol):
 
     def close(self) -> None:
         """Give back what the driver holds; nothing is running any more."""
+
+
+@runtime_checkable
+class NativeDriver(Driver, Protocol):
+    """A driver that loads machine code into this process."""
+
+    def name_addresses(self, addresses: Mapping[str, int]) -> None:
+        """From now on code may use these names for what is there."""

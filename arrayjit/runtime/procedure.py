@@ -56,31 +56,36 @@ class Procedure:
     """Loaded code.
 
     `launch` runs it at once, on the calling thread and on whatever threads help there; several threads may
-    launch one procedure at the same time.
+    launch one procedure at the same time. `threads` is the address of the pool that helps, `arena_bytes` the
+    size of the workspace.
     """
 
     def __init__(self, code: Code, executable: Executable, threads: int, workspaces: Workspaces) -> None:
         self.name = code.name
         self.params: tuple[Param, ...] = code.params
         self.executable = executable
-        self._threads = threads
+        self.threads = threads
         self._failures = code.failures
-        self._arena_bytes = code.arena_bytes
+        self.arena_bytes = code.arena_bytes
         self._workspaces = workspaces
 
     def launch(self, pointers: Sequence[int], bindings: Sequence[int] = ()) -> None:
         """Run now. `pointers` has the address of the first cell of each array parameter, `bindings` the
         number of each index parameter, in parameter order. Raises the exception that the program asks for."""
-        if self._arena_bytes:
-            workspace = self._workspaces.take(self._arena_bytes)
+        if self.arena_bytes:
+            workspace = self._workspaces.take(self.arena_bytes)
             try:
-                status = self.executable.launch(pointers, bindings, workspace.address, self._threads)
+                status = self.executable.launch(pointers, bindings, workspace.address, self.threads)
             finally:
                 self._workspaces.give_back(workspace)
         else:
-            status = self.executable.launch(pointers, bindings, 0, self._threads)
+            status = self.executable.launch(pointers, bindings, 0, self.threads)
         if status:
-            raise _exception(self._failures[status - 1])
+            raise self.exception(status)
+
+    def exception(self, status: int) -> Exception:
+        """What a status asks for that is not 0."""
+        return _exception(self._failures[status - 1])
 
     def __repr__(self) -> str:
         return f"Procedure({self.name!r})"

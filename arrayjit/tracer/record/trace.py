@@ -34,6 +34,7 @@ from .state import Watch, has_state
 from .view import View
 
 __all__ = [
+    "CURRENT_TRACE",
     "TEMPORARY",
     "Selection",
     "Trace",
@@ -549,12 +550,13 @@ def _loops(extents: tuple[Affine, ...]) -> tuple[tuple[Symbol, Affine], ...]:
     )
 
 
-_current: ContextVar[Trace | None] = ContextVar("arrayjit_trace", default=None)
+CURRENT_TRACE: ContextVar[Trace | None] = ContextVar("arrayjit_trace", default=None)
+"""The trace that is recorded in this context; what it leaves is None, or one that is closed."""
 
 
 def current_trace() -> Trace:
     """The open trace. Raises LeakedArrayError when none is open."""
-    trace = _current.get()
+    trace = CURRENT_TRACE.get()
     if trace is None or not trace.is_open:
         raise LeakedArrayError(
             "a symbolic array was used outside the jitted function that made it",
@@ -566,16 +568,16 @@ def current_trace() -> Trace:
 
 def tracing() -> bool:
     """Whether a trace is open in this context."""
-    trace = _current.get()
+    trace = CURRENT_TRACE.get()
     return trace is not None and trace.is_open
 
 
 @contextmanager
 def recording(trace: Trace) -> Iterator[Trace]:
     """Make `trace` the current one while the user's function runs."""
-    token = _current.set(trace)
+    token = CURRENT_TRACE.set(trace)
     try:
         yield trace
     finally:
         trace.is_open = False
-        _current.reset(token)
+        CURRENT_TRACE.reset(token)

@@ -1,0 +1,188 @@
+"""The steps by which the dispatcher comes to the values of a call, and what each of them must be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..tracer.calls.binding import (
+    ArgumentSource,
+    CapturedSource,
+    FreshSource,
+    OverlapSource,
+    ScalarSource,
+    Source,
+)
+from ..tracer.calls.signature import PYTHON_SCALARS, StaticArguments, is_leaf
+from ..tracer.record.state import has_state
+from ..tracer.record.tree import contents
+from .layout import C_CONTIGUOUS, LAYOUT_FLAGS
+from .rows import address, code, row, words
+
+__all__ = ["Steps", "ThroughPython"]
+
+_FETCHES: Mapping[type, str] = {tuple: "TUPLE", list: "LIST", dict: "DICT"}
+_CHECKS = {bool: "BOOL", int: "INT", float: "VALUE"}
+_MOST_NUMBER_BYTES, _MOST_ALIGNMENT = 16, 8
+_NO_PARAM = -1
+
+
+class ThroughPython(Exception):
+    """What the dispatcher cannot do, and leaves to Python."""
+
+
+class Steps:
+    """`rows` are the steps, `leaves` has the step of each leaf of the call, `arrays` counts the arrays.
+    `owned` is what the rows name."""
+
+    def __init__(self, sources: Sequence[Source], pinned: Collection[int]) -> None:
+        self.rows: list[list[int]] = []
+        self.leaves: list[int] = []
+        self.owned: list[Any] = []
+        self.arrays = 0
+        self._params = _params(sources)
+        self._pinned = pinned
+
+    def add_call(self, args: Sequence[Any], kwargs: Mapping[str, Any], static: StaticArguments) -> None:
+        """The arguments, as the key of a call goes through them."""
+        for index, value in enumerate((*args, *kwargs.values())):
+            is_static = index in static.positions
+            if index >= len(args):
+                is_static = list(kwargs)[index - len(args)] in static.names
+            where = {"fetch": code("FETCH", "ARGUMENT"), "index": index}
+            if is_static:
+                self._add_static(value, where)
+            else:
+                self._add(value, where)
+
+    def add_captured(self, array: np.ndarray, param: int) -> None:
+        """An array that the function met by another way."""
+        where = {"fetch": code("FETCH", "OBJECT"), "key": id(array)}
+        self._add_array(array, where, param)
+
+    def _add(self, value: Any, where: Mapping[str, int]) -> None:
+        """A value of the call with all that is in it. `where` says how to come to it."""
+        if is_leaf(value):
+            leaf = len(self.leaves)
+            self.leaves.append(len(self.rows))
+            param = self._params.get(leaf, _NO_PARAM)
+            if type(value) is np.ndarray:
+                self._add_array(value, where, param)
+            else:
+                self._add_number(value, where, param, leaf in self._pinned)
+            return
+        inner = contents(value)
+        if inner is None:
+            self._add_static(value, where)
+        else:
+            self._add_container(value, where, *inner)
+
+    def _add_static(self, value: Any, where: Mapping[str, int]) -> None:
+        if has_state(value):
+            raise ThroughPython(f"a {type(value).__name__} may change and stay the same object")
+        self._row(value, where, check=code("CHECK", "SAME"), wanted=id(value))
+
+    def _add_array(self, array: np.ndarray, where: Mapping[str, int], param: int) -> None:
+        dtype, flags = array.dtype, array.flags.num & LAYOUT_FLAGS
+        if not dtype.isnative:
+            raise ThroughPython("an array has foreign byte order")
+        low, high = np.lib.array_utils.byte_bounds(array) if array.size else (0, 0)
+        start = array.__array_interface__["data"][0] if array.size else 0
+        one, other = _numbers(dtype)
+        self._row(
+            dtype,
+            where,
+            check=code("CHECK", "ARRAY"),
+            wanted=id(dtype),
+            size=array.ndim,
+            flags=flags,
+            extents=self._words(array.shape),
+            strides=0 if flags & C_CONTIGUOUS else self._words(array.strides),
+            number=one,
+            other_number=other,
+            param=param,
+            array=self.arrays,
+            low=low - start,
+            high=high - start,
+        )
+        self.arrays += 1
+
+    def _add_number(self, value: Any, where: Mapping[str, int], param: int, is_pinned: bool) -> None:
+        kind = type(value)
+        dtype = np.dtype(kind) if kind in PYTHON_SCALARS else value.dtype
+        is_plain = dtype.kind in "biufc" and dtype.itemsize <= _MOST_NUMBER_BYTES
+        if not (kind in PYTHON_SCALARS or issubclass(kind, np.generic)) or not is_plain:
+            raise ThroughPython(f"a {kind.__name__} is no plain number")
+        if dtype.alignment > _MOST_ALIGNMENT:
+            raise ThroughPython(f"a {kind.__name__} is aligned in a way of its own")
+        pin = (0, 0)
+        if is_pinned:
+            pin = self._bytes(value, dtype)
+        check = code("CHECK", _CHECKS.get(kind, "VALUE"))
+        self._row(kind, where, check=check, wanted=id(kind), param=param, pinned=pin[0], pinned_bytes=pin[1])
+
+    def _add_container(
+        self, value: Any, where: Mapping[str, int], keys: tuple[Hashable, ...], children: Sequence[Any]
+    ) -> None:
+        kind = type(value)
+        is_tuple = issubclass(kind, tuple) and kind.__iter__ is tuple.__iter__
+        fetch = "TUPLE" if is_tuple else _FETCHES.get(kind)
+        if fetch is None:
+            raise ThroughPython(f"a {kind.__name__} is no plain container")
+        source = len(self.rows)
+        check = code("CHECK", "CONTAINER")
+        self._row(kind, where, check=check, wanted=id(kind), size=len(children))
+        for index, child in enumerate(children):
+            key = keys[index] if kind is dict else None
+            self.owned.append(key)
+            here = {
+                "fetch": code("FETCH", fetch),
+                "source": source,
+                "index": index,
+                "key": id(key),
+                "owned": int(fetch != "TUPLE" or where.get("owned", 0)),
+            }
+            self._add(child, here)
+
+    def _row(self, named: Any, where: Mapping[str, int], **wanted: int) -> None:
+        self.owned.append(named)
+        self.rows.append(row("STEP", **where, **wanted))
+
+    def _words(self, numbers: Sequence[int]) -> int:
+        memory = words([numbers])
+        self.owned.append(memory)
+        return address(memory)
+
+    def _bytes(self, value: Any, dtype: np.dtype[Any]) -> tuple[int, int]:
+        """The bytes of a number that is compiled in, as the dispatcher meets them."""
+        kind = np.dtype(np.int64) if type(value) in (bool, int) else dtype
+        try:
+            pin = np.array(value, kind)
+        except OverflowError:
+            raise ThroughPython("an integer that is compiled in has more than 64 bits") from None
+        self.owned.append(pin)
+        return pin.ctypes.data, pin.nbytes
+
+
+def _params(sources: Sequence[Source]) -> dict[int, int]:
+    """The parameter that each leaf is for."""
+    params: dict[int, int] = {}
+    for number, source in enumerate(sources):
+        match source:
+            case ArgumentSource(copied=True) | CapturedSource(copied=True):
+                raise ThroughPython("code works on a copy of an array")
+            case OverlapSource():
+                raise ThroughPython("arrays share memory")
+            case ArgumentSource(leaf=leaf) | ScalarSource(leaf=leaf):
+                params[leaf] = number
+            case CapturedSource() | FreshSource():
+                pass
+    return params
+
+
+def _numbers(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The numbers of NumPy's types that are the same as this one: itself, and another one of C's integers."""
+    alike = [kind.num for kind in map(np.dtype, "bBhHiIlLqQ") if kind == dtype]
+    return (alike[0], alike[-1]) if alike else (dtype.num, dtype.num)

@@ -1,0 +1,214 @@
+"""The function that a jitted function is called through, as LLVM IR: from a call to the kernel and back.
+
+    call      own the function's table; answer, or ask Python
+    answer    look for the variant (`matching`), the one called last first, and run it (`running`)
+    ask       call the class's `__call__`, written in Python
+
+Why this is safe. All of it holds the interpreter's lock but the kernel, and that only in variants that say
+so.
+
+- A call owns the table that it reads, and a table owns all that its words name: variants, dtypes, keys, the
+  workspace. So nothing that is read can go while it is read, whoever exchanges the table meanwhile. Machine
+  code is never unloaded.
+- Values are borrowed. Arguments and the items of their tuples belong to the caller. What only a list or a
+  dict keeps alive could go as soon as other Python code runs. A variant in which any may run (it releases
+  the lock, or it makes containers, which can start a garbage collection) owns such values from the moment it
+  has them all.
+- Until then no Python code runs: types are compared by identity, dict keys as exact `str`, integers are exact
+  `int`. Only guards look into dicts that might have strange keys, so they come before any value is looked at.
+- Nothing is written before a variant is sure to be the one. What goes wrong from then on is raised, and never
+  tried again: the kernel may have written into arguments.
+- Arrays are used if they are exact `ndarray`s with the layout that the kernel was made for, and their memory
+  is apart from that of all other arrays of the call. A kernel stays inside them.
+- A variant's workspace is taken and given back under the lock; a call that does not find it asks Python.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from ..ir.code import Code
+from . import layout, matching, running
+from .rows import offsets
+
+__all__ = ["code"]
+
+_NAME = "entry"
+
+
+def code(table_offset: int) -> Code:
+    """The dispatcher for functions that keep the address of their table there. It names addresses that the
+    driver must know."""
+    unnamed = Code("llvm", _NAME, None, ())
+    return replace(unnamed, payload=_text(table_offset).replace("@entry.call", f"@{unnamed.symbol}"))
+
+
+def _text(table_offset: int) -> str:
+    source = "".join((_TEXT, matching.TEXT, running.TEXT))
+    numbers = {
+        **layout.OFFSETS,
+        **offsets(),
+        "LAYOUT_FLAGS": layout.LAYOUT_FLAGS,
+        "TABLE": table_offset,
+        "SECOND": 8,
+        "COUNT_MASK": 2**63 - 1,
+    }
+    return _macros(re.sub(r"<([A-Z_]+)>", lambda found: str(numbers[found[1]]), source))
+
+
+def _macros(source: str) -> str:
+    """`%v = field ptr %row 8` loads from a row, `%v = item ptr %list %i` from an array."""
+    number = iter(range(len(source)))
+
+    def expanded(found: re.Match[str]) -> str:
+        place = f"%at{next(number)}"
+        element = "i8" if found["how"] == "field" else found["type"]
+        return (
+            f"{place} = getelementptr {element}, ptr {found['base']}, i64 {found['index']}\n"
+            f"  {found['value']} = load {found['type']}, ptr {place}"
+        )
+
+    pattern = r"(?P<value>%\w+) = (?P<how>field|item) (?P<type>\w+) (?P<base>%\w+) (?P<index>%?\w+)"
+    return re.sub(pattern, expanded, source)
+
+
+_TEXT = """
+@rt.ndarray = external global i8
+@rt.dict = external global i8
+@rt.int = external global i8
+@rt.str = external global i8
+@rt.none = external global i8
+@rt.true = external global i8
+@rt.false = external global i8
+@rt.slow = external global i8
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare void @PyErr_Clear()
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare i32 @PyContextVar_Get(ptr, ptr, ptr)
+declare ptr @PyDict_GetItemWithError(ptr, ptr)
+declare ptr @PyDict_New()
+declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
+declare i32 @PyDict_SetItem(ptr, ptr, ptr)
+declare ptr @PyList_New(i64)
+declare ptr @PyTuple_New(i64)
+declare i32 @PyUnicode_Compare(ptr, ptr)
+declare ptr @PyBool_FromLong(i64)
+declare ptr @PyComplex_FromDoubles(double, double)
+declare ptr @PyFloat_FromDouble(double)
+declare ptr @PyLong_FromLongLong(i64)
+declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyArray_Scalar(ptr, ptr, ptr)
+declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+
+define ptr @entry.call(ptr %self, ptr %args, i64 %flags, ptr %names) {
+  %missed = alloca i8
+  %table = field ptr %self <TABLE>
+  %none = icmp eq ptr %table, null
+  br i1 %none, label %slow, label %own
+own:
+  call void @Py_IncRef(ptr %table)
+  %rows = field ptr %table <BUFFER>
+  %count = and i64 %flags, <COUNT_MASK>
+  store i8 0, ptr %missed
+  %result = call ptr @answer(ptr %rows, ptr %args, i64 %count, ptr %names, ptr %missed)
+  call void @Py_DecRef(ptr %table)
+  %miss = load i8, ptr %missed
+  %answered = icmp eq i8 %miss, 0
+  br i1 %answered, label %done, label %slow
+done:
+  ret ptr %result
+slow:
+  %asked = call ptr @ask(ptr %self, ptr %args, i64 %flags, ptr %names)
+  ret ptr %asked
+}
+
+; Call the function written in Python: with `self`, then with what was given.
+define internal ptr @ask(ptr %self, ptr %args, i64 %flags, ptr %names) noinline {
+entry:
+  %count = and i64 %flags, <COUNT_MASK>
+  %plain = icmp eq ptr %names, null
+  br i1 %plain, label %copy, label %keywords
+keywords:
+  %named = field i64 %names <SIZE>
+  br label %copy
+copy:
+  %more = phi i64 [ 0, %entry ], [ %named, %keywords ]
+  %all = add i64 %count, %more
+  %places = add i64 %all, 1
+  %values = alloca ptr, i64 %places
+  store ptr %self, ptr %values
+  %rest = getelementptr ptr, ptr %values, i64 1
+  call void @copied(ptr %rest, ptr %args, i64 %all)
+  %positional = add i64 %count, 1
+  %result = call ptr @PyObject_Vectorcall(ptr @rt.slow, ptr %values, i64 %positional, ptr %names)
+  ret ptr %result
+}
+
+define internal void @copied(ptr %to, ptr %from, i64 %count) {
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %done, label %body
+body:
+  %value = item ptr %from %i
+  %place = getelementptr ptr, ptr %to, i64 %i
+  store ptr %value, ptr %place
+  %next = add i64 %i, 1
+  br label %each
+done:
+  ret void
+}
+
+; The result of a call, null with an exception set, or null and `missed`.
+define internal ptr @answer(ptr %table, ptr %args, i64 %count, ptr %names, ptr %missed) {
+entry:
+  %guards = field ptr %table <TABLE_GUARDS>
+  %guardcount = field i64 %table <TABLE_GUARD_COUNT>
+  %outside = call i1 @holds(ptr %guards, i64 %guardcount)
+  br i1 %outside, label %frame, label %miss
+frame:
+  %room = field i64 %table <TABLE_ROOM>
+  %values = alloca ptr, i64 %room
+  %slots = alloca [2 x i64], i64 %room
+  %pointers = alloca ptr, i64 %room
+  %lows = alloca i64, i64 %room
+  %highs = alloca i64, i64 %room
+  %total = field i64 %table <TABLE_COUNT>
+  %last = field i64 %table <TABLE_LAST>
+  %variants = getelementptr i8, ptr %table, i64 <TABLE_BYTES>
+  br label %each
+each:
+  %tried = phi i64 [ 0, %frame ], [ %next, %other ]
+  %end = icmp eq i64 %tried, %total
+  br i1 %end, label %miss, label %try
+try:
+  %sum = add i64 %last, %tried
+  %less = sub i64 %sum, %total
+  %wraps = icmp uge i64 %sum, %total
+  %place = select i1 %wraps, i64 %less, i64 %sum
+  %variant = item ptr %variants %place
+  %fits = call i1 @fits(ptr %variant, ptr %args, i64 %count, ptr %names,
+                        ptr %values, ptr %slots, ptr %pointers, ptr %lows, ptr %highs)
+  br i1 %fits, label %found, label %other
+other:
+  %next = add i64 %tried, 1
+  br label %each
+found:
+  store i64 %place, ptr %table
+  %hits = field i64 %variant <VARIANT_HITS>
+  %more = add i64 %hits, 1
+  %hitplace = getelementptr i8, ptr %variant, i64 <VARIANT_HITS>
+  store i64 %more, ptr %hitplace
+  %result = call ptr @run(ptr %variant, ptr %values, ptr %slots, ptr %pointers)
+  ret ptr %result
+miss:
+  store i8 1, ptr %missed
+  ret ptr null
+}
+"""

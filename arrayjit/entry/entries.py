@@ -1,0 +1,157 @@
+"""What a function has published for its calls: the rows of its variants, and what else must be as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import cache
+from operator import is_
+from threading import Lock
+from typing import Any, NoReturn
+
+from ..runtime.driver import NativeDriver, NativeExecutable
+from ..settings import environment
+from ..stages import Variant
+from ..tracer.calls.signature import StaticArguments
+from ..tracer.record.guards import ABSENT
+from . import dispatcher
+from .arguments import ThroughPython
+from .callable import ENTRY, TABLE, table_offset
+from .layout import symbols
+from .rows import Words, address, hits, row, words
+from .variants import described, place
+
+__all__ = ["MOST_VARIANTS", "Entry"]
+
+MOST_VARIANTS = 100
+"""Calls look through the variants one by one; further ones are found through Python."""
+
+WORTH = 50
+"""Calls through Python that take as long together as a process may take, once, to compile the dispatcher."""
+
+
+class Entry:
+    """The variants of a function that its calls find without Python.
+
+    `contexts` are the context variables that must be None, `variables` those of the environment that must
+    stay as they are: what else chooses what a call runs. `shown` makes of an exception the one that the user
+    sees.
+    """
+
+    def __init__(
+        self,
+        base: type,
+        static: StaticArguments,
+        contexts: Sequence[ContextVar[Any]],
+        variables: Sequence[str],
+        shown: Callable[[Exception], Exception],
+    ) -> None:
+        self._base = base
+        self._static = static
+        self._contexts = contexts
+        self._variables = variables
+        self._shown = shown
+        self._lock = Lock()
+        self._published: dict[Variant, tuple[Words, int]] = {}
+        self._reasons: dict[Variant, str] = {}
+        self._held: tuple[Any, ...] = ()
+        self._past_hits = 0
+        self._offers = 0
+
+    @property
+    def hits(self) -> int:
+        """How many calls were answered without Python."""
+        return self._past_hits + sum(hits(rows) for rows, _ in tuple(self._published.values()))
+
+    def reason(self, variant: Variant) -> str | None:
+        """Why calls of a variant go through Python; None if they don't, or it was never offered."""
+        return self._reasons.get(variant)
+
+    def offer(
+        self,
+        function: Any,
+        variant: Variant,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        leaves: Sequence[Any],
+    ) -> None:
+        """Publish a variant that answered this call, if the dispatcher can do all that its calls need."""
+        if type(function) is self._base:
+            return
+        if variant in self._published or variant in self._reasons or len(self._published) == MOST_VARIANTS:
+            return
+        self._offers += 1
+        if self._offers < WORTH and not _dispatcher.cache_info().currsize:
+            return
+        if any(variable.get() is not None for variable in self._contexts):
+            return
+        with self._lock:
+            held = tuple(_held(name) for name in self._variables)
+            if not all(map(is_, held, self._held)):
+                self._withdraw_all()
+            self._held = held
+            try:
+                self._published[variant] = described(
+                    variant, args, kwargs, leaves, self._static, self._failed(variant)
+                )
+                self._publish(function, variant.build.backend.driver)
+            except ThroughPython as reason:
+                self._reasons[variant] = str(reason)
+
+    def withdraw(self, function: Any, variant: Variant) -> None:
+        """A variant is called no more."""
+        with self._lock:
+            self._reasons.pop(variant, None)
+            rows = self._published.pop(variant, None)
+            if rows is not None:
+                self._past_hits += hits(rows[0])
+                self._publish(function, variant.build.backend.driver)
+
+    def _withdraw_all(self) -> None:
+        self._past_hits = self.hits
+        self._published.clear()
+
+    def _publish(self, function: Any, driver: Any) -> None:
+        """Exchange the function's table, in one step: calls have the old one or the new one."""
+        rows = tuple(self._published.values())
+        names = [environment()[1](name) for name in self._variables]
+        guards = [place("CONTEXT", variable, value=None) for variable in self._contexts]
+        guards += [
+            place("DICT", environment()[0], name, value)
+            for name, value in zip(names, self._held, strict=True)
+        ]
+        guarded = words(guards, names, self._held, self._contexts)
+        table = row(
+            "TABLE",
+            count=len(rows),
+            guards=address(guarded),
+            guard_count=len(guards),
+            room=max(room for _, room in rows) if rows else 0,
+        )
+        setattr(function, TABLE, words([table, [address(variant) for variant, _ in rows]], rows, guarded))
+        setattr(function, ENTRY, _dispatcher(driver, self._base))
+
+    def _failed(self, variant: Variant) -> Callable[[int], NoReturn]:
+        """What raises the exception of a status."""
+        procedure, shown = variant.procedure, self._shown
+
+        def failed(status: int) -> NoReturn:
+            raise shown(procedure.exception(status))
+
+        return failed
+
+
+def _held(name: str) -> Any:
+    """What a variable of the environment holds; ABSENT if there is none."""
+    held, key_of = environment()
+    return held.get(key_of(name), ABSENT)
+
+
+@cache
+def _dispatcher(driver: Any, base: type) -> int:
+    """The address of the dispatcher for functions of a class."""
+    assert isinstance(driver, NativeDriver)
+    driver.name_addresses({**symbols(), "rt.slow": id(base.__call__)})
+    executable = driver.load(dispatcher.code(table_offset(base)))
+    assert isinstance(executable, NativeExecutable)
+    return executable.address

@@ -1,0 +1,204 @@
+"""Where CPython and NumPy keep what the dispatcher reads, checked on live objects before it is used.
+
+All of it is fixed by the public headers of both for a 64-bit build with the interpreter's lock; what they
+leave to the version (the size of an object's head, where a tuple's items start) is asked here.
+`reason_against` looks at this process and says what is different, if anything: then functions are called
+through Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from functools import cache
+from types import CellType
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+__all__ = ["C_CONTIGUOUS", "LAYOUT_FLAGS", "OFFSETS", "address_of", "reason_against", "symbols"]
+
+_HEAD = object.__basicsize__
+
+OFFSETS: Mapping[str, int] = {
+    "TYPE": _HEAD - 8,
+    "SIZE": _HEAD,  # of a tuple, a list, a dict
+    "TUPLE_ITEMS": tuple.__basicsize__,
+    "LIST_ITEMS": _HEAD + 8,
+    "VALUE": _HEAD,  # of a float, of a NumPy scalar
+    "CONTENT": _HEAD,  # of a cell
+    "BUFFER": _HEAD,  # of a ctypes array
+    "DATA": _HEAD,  # of an ndarray
+    "RANK": _HEAD + 8,
+    "EXTENTS": _HEAD + 16,
+    "STRIDES": _HEAD + 24,
+    "DESCR": _HEAD + 40,
+    "FLAGS": _HEAD + 48,
+    "BYTEORDER": _HEAD + 10,  # of a dtype
+    "NUMBER": _HEAD + 12,
+}
+"""In bytes from the start of an object."""
+
+C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
+LAYOUT_FLAGS = C_CONTIGUOUS | _ALIGNED | _WRITEABLE
+"""The flags of an ndarray on which code depends."""
+
+_NUMPY = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
+"""Places in NumPy's table of functions, the same in 1.x and 2.x."""
+
+_NUMPY_ENTRIES = 100
+_NUMPY_VERSION, _NUMPY_TYPES = 0, {2: np.ndarray, 3: np.dtype}
+_NUMPY_ABIS = (0x01000009, 0x02000000)
+
+_PYTHON = (
+    "Py_IncRef",
+    "Py_DecRef",
+    "PyErr_Clear",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "PyContextVar_Get",
+    "PyDict_GetItemWithError",
+    "PyDict_New",
+    "PyDict_Next",
+    "PyDict_SetItem",
+    "PyList_New",
+    "PyTuple_New",
+    "PyUnicode_Compare",
+    "PyBool_FromLong",
+    "PyComplex_FromDoubles",
+    "PyFloat_FromDouble",
+    "PyLong_FromLongLong",
+    "PyLong_AsLongLongAndOverflow",
+)
+_OBJECTS = {
+    "rt.ndarray": np.ndarray,
+    "rt.dict": dict,
+    "rt.int": int,
+    "rt.str": str,
+    "rt.none": None,
+    "rt.true": True,
+    "rt.false": False,
+}
+# Exported by all versions only from 3.11 on; who is called so is always a function written in Python.
+_CALL = "PyObject_Vectorcall" if sys.version_info >= (3, 11) else "_PyFunction_Vectorcall"
+
+
+def address_of(name: str) -> int:
+    """The address of a function of CPython."""
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
+@cache
+def symbols() -> Mapping[str, int]:
+    """What machine code may name: functions of CPython and of NumPy, objects that live as long as they."""
+    table = _numpy_table()
+    return {
+        **{name: address_of(name) for name in _PYTHON},
+        **{name: table[place] for name, place in _NUMPY.items()},
+        "PyObject_Vectorcall": address_of(_CALL),
+        **{name: id(value) for name, value in _OBJECTS.items()},
+    }
+
+
+@cache
+def reason_against() -> str:
+    """What differs here from what the dispatcher relies on; "" if nothing does."""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return "the interpreter is not a 64-bit CPython"
+    if sys.byteorder != "little":
+        return "the machine is not little-endian"
+    if sysconfig.get_config_var("Py_GIL_DISABLED") or sysconfig.get_config_var("Py_TRACE_REFS"):
+        return "the interpreter has no lock, or traces references"
+    if _HEAD != 16:
+        return "objects have another head"
+    missing = [name for name in (*_PYTHON, _CALL) if not hasattr(ctypes.pythonapi, name)]
+    if missing:
+        return f"the interpreter does not export {missing[0]}"
+    return next(_differences(), "")
+
+
+def _differences() -> Iterator[str]:
+    if any(_numpy_table()[place] != id(kind) for place, kind in _NUMPY_TYPES.items()):
+        yield "NumPy's table of functions is another one"
+        return
+    if ctypes.CFUNCTYPE(ctypes.c_uint)(_numpy_table()[_NUMPY_VERSION])() not in _NUMPY_ABIS:
+        yield "NumPy has another binary interface"
+    if not all(map(_is_as_expected, _samples())):
+        yield "arrays have another layout"
+    if not all(_containers()):
+        yield "tuples, lists, dicts or cells have another layout"
+    if not all(_numbers()):
+        yield "numbers have another layout"
+
+
+def _numpy_table() -> Any:
+    names = ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath")
+    module: Any = next(sys.modules[name] for name in names if name in sys.modules)
+    prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    pointer = prototype(("PyCapsule_GetPointer", ctypes.pythonapi))
+    return (ctypes.c_void_p * _NUMPY_ENTRIES).from_address(pointer(module._ARRAY_API, None))
+
+
+def _samples() -> Iterator[np.ndarray]:
+    base = np.arange(7 * 5 * 6, dtype=np.float32).reshape(7, 5, 6)
+    yield from (base, base[1:6:2, ::-1, 2:4], base.T, np.zeros(()), np.zeros((0, 3), np.int64))
+    yield from (np.arange(3, dtype=">i4"), np.zeros(4, bool), as_strided(base, (3,), (6,), writeable=False))
+
+
+def _is_as_expected(array: np.ndarray) -> bool:
+    kind, flags = array.dtype, _read(array, "FLAGS", ctypes.c_int32)
+    extents, strides = (
+        tuple((ctypes.c_int64 * array.ndim).from_address(_read(array, name))) if array.ndim else ()
+        for name in ("EXTENTS", "STRIDES")
+    )
+    told = array.flags
+    return bool(
+        _read(array, "TYPE") == id(np.ndarray)
+        and _read(array, "DATA") == array.__array_interface__["data"][0]
+        and _read(array, "RANK", ctypes.c_int32) == array.ndim
+        and (extents, strides) == (array.shape, array.strides)
+        and _read(array, "DESCR") == id(kind)
+        and _read(kind, "NUMBER", ctypes.c_int32) == kind.num
+        and _read(kind, "BYTEORDER", ctypes.c_char) == kind.byteorder.encode()
+        and flags == told.num
+        and told.c_contiguous == bool(flags & C_CONTIGUOUS)
+        and told.aligned == bool(flags & _ALIGNED)
+        and told.writeable == bool(flags & _WRITEABLE)
+    )
+
+
+def _containers() -> Iterator[bool]:
+    first, second = object(), object()
+    several = (first, second, 3)
+    yield _read(several, "SIZE", ctypes.c_int64) == 3
+    yield ctypes.c_void_p.from_address(id(several) + OFFSETS["TUPLE_ITEMS"] + 8).value == id(second)
+    items = [second, first]
+    yield _read(items, "SIZE", ctypes.c_int64) == 2
+    yield ctypes.c_void_p.from_address(_read(items, "LIST_ITEMS") + 8).value == id(first)
+    yield _read({"x": 1, "y": 2, "z": 3}, "SIZE", ctypes.c_int64) == 3
+    yield _read(CellType(first), "CONTENT") == id(first)
+    words = (ctypes.c_int64 * 3)()
+    yield _read(words, "BUFFER") == ctypes.addressof(words)
+
+
+def _numbers() -> Iterator[bool]:
+    for value, kind in (
+        (1.5e7, ctypes.c_double),
+        (np.float32(2.5), ctypes.c_float),
+        (np.float64(2.5), ctypes.c_double),
+        (np.int64(-7), ctypes.c_int64),
+        (np.uint8(200), ctypes.c_uint8),
+        (np.bool_(True), ctypes.c_bool),
+    ):
+        yield _read(value, "VALUE", kind) == value
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    scalar, number = prototype(_numpy_table()[_NUMPY["PyArray_Scalar"]]), np.array([2.5, 3.5])
+    made = scalar(number.__array_interface__["data"][0], number.dtype, None)
+    yield type(made) is np.float64 and made == 2.5
+
+
+def _read(value: Any, name: str, kind: Any = ctypes.c_void_p) -> Any:
+    return kind.from_address(id(value) + OFFSETS[name]).value

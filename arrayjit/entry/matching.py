@@ -1,0 +1,463 @@
+"""The first half of the dispatcher's text: whether a call is one of a variant's.
+
+fits      counts, keywords, guards, then the values step by step, facts about them, memory apart
+"""
+
+from __future__ import annotations
+
+__all__ = ["TEXT"]
+
+TEXT = """
+; Whether places hold what they must.
+define internal i1 @holds(ptr %guards, i64 %count) alwaysinline {
+entry:
+  %found = alloca ptr
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %same ]
+  %guard = phi ptr [ %guards, %entry ], [ %following, %same ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %yes, label %look
+look:
+  %kind = field i64 %guard <GUARD_KIND>
+  %holder = field ptr %guard <GUARD_HOLDER>
+  %name = field ptr %guard <GUARD_NAME>
+  %value = field ptr %guard <GUARD_VALUE>
+  switch i64 %kind, label %dict [ i64 <GUARD_IS_CELL>, label %cell
+                                  i64 <GUARD_IS_CONTEXT>, label %context ]
+cell:
+  %content = field ptr %holder <CONTENT>
+  br label %compare
+context:
+  %status = call i32 @PyContextVar_Get(ptr %holder, ptr null, ptr %found)
+  %held = load ptr, ptr %found
+  call void @Py_DecRef(ptr %held)
+  br label %compare
+dict:
+  %item = call ptr @PyDict_GetItemWithError(ptr %holder, ptr %name)
+  %absent = icmp eq ptr %item, null
+  br i1 %absent, label %clear, label %compare
+clear:
+  call void @PyErr_Clear()
+  br label %compare
+compare:
+  %now = phi ptr [ %content, %cell ], [ %held, %context ], [ null, %clear ], [ %item, %dict ]
+  %equal = icmp eq ptr %now, %value
+  br i1 %equal, label %same, label %no
+same:
+  %next = add i64 %i, 1
+  %following = getelementptr i8, ptr %guard, i64 <GUARD_BYTES>
+  br label %each
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; Whether a call is one of a variant's; then `values` has the values by step, `pointers` what its kernel
+; takes.
+define internal i1 @fits(ptr %variant, ptr %args, i64 %count, ptr %names,
+                         ptr %values, ptr %slots, ptr %pointers, ptr %lows, ptr %highs) alwaysinline {
+  %positional = field i64 %variant <VARIANT_POSITIONAL>
+  %keywords = field ptr %variant <VARIANT_KEYWORDS>
+  %counts = icmp eq i64 %count, %positional
+  br i1 %counts, label %b, label %no
+b:
+  %named = call i1 @same_names(ptr %names, ptr %keywords)
+  br i1 %named, label %c, label %no
+c:
+  %guards = field ptr %variant <VARIANT_GUARDS>
+  %guardcount = field i64 %variant <VARIANT_GUARD_COUNT>
+  %outside = call i1 @holds(ptr %guards, i64 %guardcount)
+  br i1 %outside, label %d, label %no
+d:
+  %matches = call i1 @matches(ptr %variant, ptr %args,
+                              ptr %values, ptr %slots, ptr %pointers, ptr %lows, ptr %highs)
+  br i1 %matches, label %e, label %no
+e:
+  %facts = call i1 @facts(ptr %variant, ptr %slots)
+  br i1 %facts, label %f, label %no
+f:
+  %arrays = field i64 %variant <VARIANT_ARRAYS>
+  %apart = call i1 @apart(ptr %lows, ptr %highs, i64 %arrays)
+  br i1 %apart, label %g, label %no
+g:
+  %needs = field i64 %variant <VARIANT_NEEDS_WORKSPACE>
+  %workspace = field i64 %variant <VARIANT_WORKSPACE>
+  %free = icmp ne i64 %workspace, 0
+  %needless = icmp eq i64 %needs, 0
+  %has = or i1 %free, %needless
+  ret i1 %has
+no:
+  ret i1 false
+}
+
+; Whether the names of keywords are the same, in the same order.
+define internal i1 @same_names(ptr %names, ptr %wanted) alwaysinline {
+  %same = icmp eq ptr %names, %wanted
+  br i1 %same, label %yes, label %differ
+differ:
+  %none = icmp eq ptr %names, null
+  %nonewanted = icmp eq ptr %wanted, null
+  %either = or i1 %none, %nonewanted
+  br i1 %either, label %no, label %sizes
+sizes:
+  %count = field i64 %names <SIZE>
+  %wantedcount = field i64 %wanted <SIZE>
+  %counts = icmp eq i64 %count, %wantedcount
+  %items = getelementptr i8, ptr %names, i64 <TUPLE_ITEMS>
+  %wanteditems = getelementptr i8, ptr %wanted, i64 <TUPLE_ITEMS>
+  br i1 %counts, label %each, label %no
+each:
+  %i = phi i64 [ 0, %sizes ], [ %next, %body ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %yes, label %body
+body:
+  %name = item ptr %items %i
+  %wantedname = item ptr %wanteditems %i
+  %next = add i64 %i, 1
+  %equal = icmp eq ptr %name, %wantedname
+  br i1 %equal, label %each, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; Find the values of a call, step by step, and check each.
+define internal i1 @matches(ptr %variant, ptr %args,
+                            ptr %values, ptr %slots, ptr %pointers, ptr %lows, ptr %highs) alwaysinline {
+entry:
+  %overflow = alloca i32
+  %key = alloca ptr
+  %item = alloca ptr
+  %steps = field ptr %variant <VARIANT_STEPS>
+  %count = field i64 %variant <VARIANT_STEP_COUNT>
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %advance ]
+  %step = phi ptr [ %steps, %entry ], [ %following, %advance ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %yes, label %fetch
+fetch:
+  %how = field i64 %step <STEP_FETCH>
+  %index = field i64 %step <STEP_INDEX>
+  %source = field i64 %step <STEP_SOURCE>
+  %wantedkey = field ptr %step <STEP_KEY>
+  %container = item ptr %values %source
+  switch i64 %how, label %argument [ i64 <FETCH_IS_TUPLE>, label %tuple
+                                     i64 <FETCH_IS_LIST>, label %list
+                                     i64 <FETCH_IS_DICT>, label %dict
+                                     i64 <FETCH_IS_OBJECT>, label %check ]
+argument:
+  %given = item ptr %args %index
+  br label %check
+tuple:
+  %tupleitems = getelementptr i8, ptr %container, i64 <TUPLE_ITEMS>
+  %intuple = item ptr %tupleitems %index
+  br label %check
+list:
+  %listitems = field ptr %container <LIST_ITEMS>
+  %inlist = item ptr %listitems %index
+  br label %check
+dict:
+  %position = getelementptr [2 x i64], ptr %slots, i64 %source
+  %any = call i32 @PyDict_Next(ptr %container, ptr %position, ptr %key, ptr %item)
+  %is = icmp ne i32 %any, 0
+  br i1 %is, label %named, label %no
+named:
+  %nowkey = load ptr, ptr %key
+  %indict = load ptr, ptr %item
+  %samekey = icmp eq ptr %nowkey, %wantedkey
+  br i1 %samekey, label %check, label %spelled
+spelled:
+  %keytype = field ptr %nowkey <TYPE>
+  %wantedtype = field ptr %wantedkey <TYPE>
+  %string = icmp eq ptr %keytype, @rt.str
+  %strings = icmp eq ptr %wantedtype, @rt.str
+  %both = and i1 %string, %strings
+  br i1 %both, label %compared, label %no
+compared:
+  %order = call i32 @PyUnicode_Compare(ptr %nowkey, ptr %wantedkey)
+  %equal = icmp eq i32 %order, 0
+  br i1 %equal, label %check, label %no
+check:
+  %value = phi ptr [ %given, %argument ], [ %intuple, %tuple ], [ %inlist, %list ],
+                  [ %indict, %named ], [ %indict, %compared ], [ %wantedkey, %fetch ]
+  %place = getelementptr ptr, ptr %values, i64 %i
+  store ptr %value, ptr %place
+  %slot = getelementptr [2 x i64], ptr %slots, i64 %i
+  %type = field ptr %value <TYPE>
+  %wanted = field ptr %step <STEP_WANTED>
+  %kind = field i64 %step <STEP_CHECK>
+  switch i64 %kind, label %array [ i64 <CHECK_IS_VALUE>, label %number
+                                   i64 <CHECK_IS_INT>, label %int
+                                   i64 <CHECK_IS_BOOL>, label %bool
+                                   i64 <CHECK_IS_SAME>, label %same
+                                   i64 <CHECK_IS_CONTAINER>, label %sized
+                                   i64 <CHECK_IS_DICT>, label %sized ]
+number:
+  %isnumber = icmp eq ptr %type, %wanted
+  %numberplace = getelementptr i8, ptr %value, i64 <VALUE>
+  br i1 %isnumber, label %pinned, label %no
+int:
+  %isint = icmp eq ptr %type, @rt.int
+  br i1 %isint, label %digits, label %no
+digits:
+  %integer = call i64 @PyLong_AsLongLongAndOverflow(ptr %value, ptr %overflow)
+  store i64 %integer, ptr %slot
+  %over = load i32, ptr %overflow
+  %within = icmp eq i32 %over, 0
+  br i1 %within, label %pinned, label %no
+bool:
+  %istrue = icmp eq ptr %value, @rt.true
+  %isfalse = icmp eq ptr %value, @rt.false
+  %isbool = or i1 %istrue, %isfalse
+  %bit = zext i1 %istrue to i64
+  store i64 %bit, ptr %slot
+  br i1 %isbool, label %pinned, label %no
+same:
+  %issame = icmp eq ptr %value, %wanted
+  br i1 %issame, label %advance, label %no
+sized:
+  store i64 0, ptr %slot
+  %iskind = icmp eq ptr %type, %wanted
+  br i1 %iskind, label %size, label %no
+size:
+  %length = field i64 %value <SIZE>
+  %wantedlength = field i64 %step <STEP_SIZE>
+  %lengths = icmp eq i64 %length, %wantedlength
+  br i1 %lengths, label %advance, label %no
+array:
+  %isarray = call i1 @is_array(ptr %step, ptr %value, ptr %type)
+  br i1 %isarray, label %range, label %no
+range:
+  %data = field ptr %value <DATA>
+  %start = ptrtoint ptr %data to i64
+  %number_ = field i64 %step <STEP_ARRAY>
+  %low = field i64 %step <STEP_LOW>
+  %high = field i64 %step <STEP_HIGH>
+  %first = add i64 %start, %low
+  %past = add i64 %start, %high
+  %lowplace = getelementptr i64, ptr %lows, i64 %number_
+  %highplace = getelementptr i64, ptr %highs, i64 %number_
+  store i64 %first, ptr %lowplace
+  store i64 %past, ptr %highplace
+  br label %pass
+pinned:
+  %found = phi ptr [ %numberplace, %number ], [ %slot, %digits ], [ %slot, %bool ]
+  %pin = field ptr %step <STEP_PINNED>
+  %pinbytes = field i64 %step <STEP_PINNED_BYTES>
+  %isequal = call i1 @equal(ptr %found, ptr %pin, i64 %pinbytes)
+  br i1 %isequal, label %pass, label %no
+pass:
+  %passed = phi ptr [ %data, %range ], [ %found, %pinned ]
+  %param = field i64 %step <STEP_PARAM>
+  %isused = icmp sge i64 %param, 0
+  br i1 %isused, label %hand, label %advance
+hand:
+  %handplace = getelementptr ptr, ptr %pointers, i64 %param
+  store ptr %passed, ptr %handplace
+  br label %advance
+advance:
+  %next = add i64 %i, 1
+  %following = getelementptr i8, ptr %step, i64 <STEP_BYTES>
+  br label %each
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; Whether a value is an array of the wanted dtype, shape and layout.
+define internal i1 @is_array(ptr %step, ptr %value, ptr %type) alwaysinline {
+  %isarray = icmp eq ptr %type, @rt.ndarray
+  br i1 %isarray, label %dtype, label %no
+dtype:
+  %descr = field ptr %value <DESCR>
+  %wanted = field ptr %step <STEP_WANTED>
+  %usual = icmp eq ptr %descr, %wanted
+  br i1 %usual, label %layout, label %numbers
+numbers:
+  %number = field i32 %descr <NUMBER>
+  %wide = sext i32 %number to i64
+  %one = field i64 %step <STEP_NUMBER>
+  %other = field i64 %step <STEP_OTHER_NUMBER>
+  %isone = icmp eq i64 %wide, %one
+  %isother = icmp eq i64 %wide, %other
+  %either = or i1 %isone, %isother
+  %order = field i8 %descr <BYTEORDER>
+  %native = icmp ne i8 %order, 62
+  %same = and i1 %either, %native
+  br i1 %same, label %layout, label %no
+layout:
+  %rank32 = field i32 %value <RANK>
+  %rank = sext i32 %rank32 to i64
+  %wantedrank = field i64 %step <STEP_SIZE>
+  %ranks = icmp eq i64 %rank, %wantedrank
+  %flags32 = field i32 %value <FLAGS>
+  %flags = zext i32 %flags32 to i64
+  %masked = and i64 %flags, <LAYOUT_FLAGS>
+  %wantedflags = field i64 %step <STEP_FLAGS>
+  %flagged = icmp eq i64 %masked, %wantedflags
+  %both = and i1 %ranks, %flagged
+  br i1 %both, label %shape, label %no
+shape:
+  %extents = field ptr %value <EXTENTS>
+  %wantedextents = field ptr %step <STEP_EXTENTS>
+  %shapes = call i1 @same_words(ptr %extents, ptr %wantedextents, i64 %rank)
+  br i1 %shapes, label %steps, label %no
+steps:
+  %strides = field ptr %value <STRIDES>
+  %wantedstrides = field ptr %step <STEP_STRIDES>
+  %any = icmp eq ptr %wantedstrides, null
+  br i1 %any, label %yes, label %exact
+exact:
+  %strided = call i1 @same_words(ptr %strides, ptr %wantedstrides, i64 %rank)
+  ret i1 %strided
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+define internal i1 @same_words(ptr %one, ptr %other, i64 %count) alwaysinline {
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %yes, label %body
+body:
+  %left = item i64 %one %i
+  %right = item i64 %other %i
+  %next = add i64 %i, 1
+  %same = icmp eq i64 %left, %right
+  br i1 %same, label %each, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+define internal i1 @equal(ptr %one, ptr %other, i64 %count) alwaysinline {
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %yes, label %body
+body:
+  %left = item i8 %one %i
+  %right = item i8 %other %i
+  %next = add i64 %i, 1
+  %same = icmp eq i8 %left, %right
+  br i1 %same, label %each, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; Whether facts about the call's integers are what they were. Sums of their 64-bit products are exact.
+define internal i1 @facts(ptr %variant, ptr %slots) alwaysinline {
+entry:
+  %facts = field ptr %variant <VARIANT_FACTS>
+  %count = field i64 %variant <VARIANT_FACT_COUNT>
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %judged ]
+  %fact = phi ptr [ %facts, %entry ], [ %following, %judged ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %yes, label %sum
+sum:
+  %terms = field ptr %fact <FACT_TERMS>
+  %termcount = field i64 %fact <FACT_TERM_COUNT>
+  %start = field i64 %fact <FACT_START>
+  %widestart = sext i64 %start to i128
+  br label %term
+term:
+  %k = phi i64 [ 0, %sum ], [ %nextk, %add ]
+  %total = phi i128 [ %widestart, %sum ], [ %more, %add ]
+  %at = phi ptr [ %terms, %sum ], [ %nextterm, %add ]
+  %complete = icmp eq i64 %k, %termcount
+  br i1 %complete, label %judge, label %add
+add:
+  %factor = field i64 %at <TERM_FACTOR>
+  %number = field i64 %at <TERM_STEP>
+  %slot = getelementptr [2 x i64], ptr %slots, i64 %number
+  %value = load i64, ptr %slot
+  %widefactor = sext i64 %factor to i128
+  %widevalue = sext i64 %value to i128
+  %product = mul i128 %widefactor, %widevalue
+  %more = add i128 %total, %product
+  %nextk = add i64 %k, 1
+  %nextterm = getelementptr i8, ptr %at, i64 <TERM_BYTES>
+  br label %term
+judge:
+  %kind = field i64 %fact <FACT_KIND>
+  %expected = field i64 %fact <FACT_EXPECTED>
+  %positive = icmp sgt i128 %total, 0
+  %isrest = icmp eq i64 %kind, <FACT_IS_REMAINDER>
+  br i1 %isrest, label %rest, label %sign
+sign:
+  %one = zext i1 %positive to i64
+  br label %compare
+rest:
+  %small = icmp slt i128 %total, 9223372036854775807
+  br i1 %small, label %divide, label %no
+divide:
+  %period = field i64 %fact <FACT_PERIOD>
+  %narrow = trunc i128 %total to i64
+  %least = select i1 %positive, i64 %narrow, i64 0
+  %left = urem i64 %least, %period
+  br label %compare
+compare:
+  %now = phi i64 [ %one, %sign ], [ %left, %divide ]
+  %same = icmp eq i64 %now, %expected
+  br i1 %same, label %judged, label %no
+judged:
+  %next = add i64 %i, 1
+  %following = getelementptr i8, ptr %fact, i64 <FACT_BYTES>
+  br label %each
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; Whether no two ranges of memory overlap.
+define internal i1 @apart(ptr %lows, ptr %highs, i64 %count) alwaysinline {
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %checked ]
+  %bad = phi i1 [ false, %entry ], [ %worse, %checked ]
+  %end = icmp uge i64 %i, %count
+  br i1 %end, label %done, label %one
+one:
+  %low = item i64 %lows %i
+  %high = item i64 %highs %i
+  br label %other
+other:
+  %k = phi i64 [ 0, %one ], [ %nextk, %pair ]
+  %worse = phi i1 [ %bad, %one ], [ %worst, %pair ]
+  %all = icmp eq i64 %k, %i
+  br i1 %all, label %checked, label %pair
+pair:
+  %otherlow = item i64 %lows %k
+  %otherhigh = item i64 %highs %k
+  %starts = icmp ult i64 %low, %otherhigh
+  %ends = icmp ult i64 %otherlow, %high
+  %meet = and i1 %starts, %ends
+  %worst = or i1 %worse, %meet
+  %nextk = add i64 %k, 1
+  br label %other
+checked:
+  %next = add i64 %i, 1
+  br label %each
+done:
+  %good = xor i1 %bad, true
+  ret i1 %good
+}
+"""

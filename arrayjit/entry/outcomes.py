@@ -1,0 +1,135 @@
+"""What the dispatcher makes for a call's results: memory before the kernel runs, objects after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..runtime.results import LARGE
+from ..tracer.calls.binding import (
+    ArgumentOutput,
+    FreshSource,
+    Output,
+    RepeatedOutput,
+    ScalarOutput,
+    SizedOutput,
+    Source,
+    ViewOutput,
+)
+from ..tracer.record.tree import Leaf, Node, Static, Structure
+from .arguments import ThroughPython
+from .rows import address, code, row, words
+
+__all__ = ["Outcome"]
+
+_PYTHON_NUMBERS = {
+    np.dtype(float): "FLOAT",
+    np.dtype(np.int64): "INT",
+    np.dtype(bool): "BOOL",
+    np.dtype(complex): "COMPLEX",
+}
+
+
+class Outcome:
+    """`fresh` are the rows of new memory, `build` the steps to the result: none where it is the one new
+    array.
+    `owned` is what the rows name."""
+
+    def __init__(
+        self, sources: Sequence[Source], outputs: Sequence[Output], results: Structure, leaves: Sequence[int]
+    ) -> None:
+        self.fresh: list[list[int]] = []
+        self.build: list[list[int]] = []
+        self.owned: list[Any] = []
+        self._outputs = outputs
+        self._leaves = leaves
+        self._next = 0
+        numbers = {output.param for output in outputs if isinstance(output, ScalarOutput)}
+        arrays = {
+            output.param
+            for output in outputs
+            if not isinstance(output, (ScalarOutput, ArgumentOutput, RepeatedOutput))
+        }
+        self._places: dict[int, int] = {}
+        self._sources = sources
+        for param, source in enumerate(sources):
+            if isinstance(source, FreshSource):
+                self._places[param] = len(self.fresh)
+                self._add_fresh(param, source, param in numbers and param not in arrays)
+        self._add(results)
+        if len(self.fresh) == 1 and self.build == [row("BUILD", kind=code("BUILD", "ARRAY"))]:
+            self.build = []
+
+    def _add_fresh(self, param: int, source: FreshSource, is_number: bool) -> None:
+        dtype, nbytes = source.dtype, prod(source.shape) * source.dtype.itemsize
+        if nbytes >= LARGE:
+            raise ThroughPython("a result is large")
+        if is_number:
+            self.fresh.append(row("FRESH", param=param))
+            return
+        axes = [source.order.index(axis) for axis in range(len(source.order))]
+        shape = tuple(source.shape[axis] for axis in axes)
+        strides = tuple(dtype.itemsize * prod(source.shape[axis + 1 :]) for axis in axes)
+        extents = words([shape])
+        steps = words([strides]) if source.is_transposed else None
+        self.owned += (dtype, extents, steps)
+        self.fresh.append(
+            row(
+                "FRESH",
+                param=param,
+                descr=id(dtype),
+                rank=len(shape),
+                extents=address(extents),
+                strides=0 if steps is None else address(steps),
+            )
+        )
+
+    def _add(self, structure: Structure) -> None:
+        match structure:
+            case Leaf():
+                output = self._outputs[self._next]
+                self._next += 1
+                self._add_output(output)
+            case Static(value=value):
+                self.owned.append(value)
+                self._step("OBJECT", id(value))
+            case Node(kind=kind, keys=keys, children=children):
+                for child in children:
+                    self._add(child)
+                if kind is dict:
+                    self.owned.append(keys)
+                    self._step("DICT", id(keys))
+                elif kind in (tuple, list):
+                    self._step("TUPLE" if kind is tuple else "LIST", len(children))
+                else:
+                    raise ThroughPython(f"the result has a {kind.__name__}")
+
+    def _add_output(self, output: Output) -> None:
+        match output:
+            case ArgumentOutput(leaf=leaf):
+                self._step("ARGUMENT", self._leaves[leaf])
+            case RepeatedOutput(leaf=leaf) if not isinstance(self._outputs[leaf], ScalarOutput):
+                self._add_output(self._outputs[leaf])
+            case ScalarOutput(param=param, python=python) if isinstance(
+                source := self._sources[param], FreshSource
+            ):
+                self._add_number(self._places[param], source.dtype, python)
+            case ViewOutput(param=param, shape=None) if isinstance(self._sources[param], FreshSource):
+                self._step("ARRAY", self._places[param])
+            case RepeatedOutput() | ScalarOutput() | ViewOutput() | SizedOutput():
+                raise ThroughPython("the result is a view, or of a size that is computed")
+
+    def _add_number(self, place: int, dtype: np.dtype[Any], is_python: bool) -> None:
+        if not is_python:
+            self.owned.append(dtype)
+            self._step("SCALAR", place, id(dtype))
+        elif dtype in _PYTHON_NUMBERS:
+            self._step(_PYTHON_NUMBERS[dtype], place)
+        else:
+            raise ThroughPython(f"the result has a Python number of type {dtype}")
+
+    def _step(self, kind: str, argument: int, descr: int = 0) -> None:
+        self.build.append(row("BUILD", kind=code("BUILD", kind), argument=argument, descr=descr))

@@ -1,0 +1,151 @@
+"""The rows that the dispatcher reads: rows of 64-bit words, written here by Python.
+
+A word is a number, the address of an object, or that of other rows. Whoever writes a row keeps alive what its
+words name. `ROWS` says what each word means; the dispatcher's text refers to them by name.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from typing import Any
+
+__all__ = ["CODES", "ROWS", "Words", "address", "code", "hits", "offsets", "row", "words"]
+
+ROWS: Mapping[str, tuple[str, ...]] = {
+    # What a function points to: how many variants, which was called last, what must be so for any of them,
+    # and how many values and pointers they need room for. The addresses of the variants follow.
+    "TABLE": ("LAST", "COUNT", "GUARDS", "GUARD_COUNT", "ROOM"),
+    # A variant: the calls that it answers, what it runs, what it returns.
+    "VARIANT": (
+        "POSITIONAL",
+        "KEYWORDS",
+        "GUARDS",
+        "GUARD_COUNT",
+        "STEPS",
+        "STEP_COUNT",
+        "FACTS",
+        "FACT_COUNT",
+        "ARRAYS",
+        "KERNEL",
+        "PARAMS",
+        "POOL",
+        "WORKSPACE",
+        "NEEDS_WORKSPACE",
+        "RELEASES",
+        "OWNS",
+        "FRESH",
+        "FRESH_COUNT",
+        "BUILD",
+        "BUILD_COUNT",
+        "FAILED",
+        "HITS",
+    ),
+    # A place outside of the call, and what must be in it.
+    "GUARD": ("KIND", "HOLDER", "NAME", "VALUE"),
+    # How to come to one value of the call, and what it must be.
+    "STEP": (
+        "FETCH",
+        "SOURCE",
+        "INDEX",
+        "KEY",
+        "CHECK",
+        "WANTED",
+        "SIZE",
+        "FLAGS",
+        "EXTENTS",
+        "STRIDES",
+        "NUMBER",
+        "OTHER_NUMBER",
+        "PARAM",
+        "ARRAY",
+        "LOW",
+        "HIGH",
+        "PINNED",
+        "PINNED_BYTES",
+        "OWNED",
+    ),
+    # A fact about a sum of integers of the call. Its terms are rows of their own.
+    "FACT": ("KIND", "TERMS", "TERM_COUNT", "START", "PERIOD", "EXPECTED"),
+    "TERM": ("FACTOR", "STEP"),
+    # Memory for a result: an array, or (without a descr) 16 bytes for a number.
+    "FRESH": ("PARAM", "DESCR", "RANK", "EXTENTS", "STRIDES"),
+    # A step of making the result, on a stack.
+    "BUILD": ("KIND", "ARGUMENT", "DESCR"),
+}
+
+CODES: Mapping[str, tuple[str, ...]] = {
+    "GUARD": ("DICT", "CELL", "CONTEXT"),
+    "FETCH": ("ARGUMENT", "TUPLE", "LIST", "DICT", "OBJECT"),
+    "CHECK": ("ARRAY", "VALUE", "INT", "BOOL", "SAME", "CONTAINER", "DICT"),
+    "FACT": ("POSITIVE", "REMAINDER"),
+    "BUILD": (
+        "ARRAY",
+        "ARGUMENT",
+        "OBJECT",
+        "TUPLE",
+        "LIST",
+        "DICT",
+        "SCALAR",
+        "FLOAT",
+        "INT",
+        "BOOL",
+        "COMPLEX",
+    ),
+}
+"""The kinds of each, numbered from 0."""
+
+
+Words = ctypes.Array[ctypes.c_int64]
+"""Rows in memory of their own."""
+
+
+def words(rows: Iterable[Sequence[int]], *owned: Any) -> Words:
+    """Rows in memory, which keep alive what their words name."""
+    flat = list(chain.from_iterable(rows))
+    memory = _kind(len(flat))(*flat)
+    memory.owned = owned
+    return memory  # type: ignore[no-any-return]
+
+
+def address(rows: Words) -> int:
+    """Where rows are."""
+    return ctypes.addressof(rows)
+
+
+def hits(variant: Words) -> int:
+    """How many calls a variant answered."""
+    return variant[ROWS["VARIANT"].index("HITS")]
+
+
+@cache
+def _kind(count: int) -> Any:
+    """A class of arrays that has room for attributes."""
+    return type("Words", (ctypes.c_int64 * count,), {})
+
+
+def row(kind: str, /, **words: int) -> list[int]:
+    """A row of a kind; words that are not given are 0."""
+    unknown = words.keys() - {field.lower() for field in ROWS[kind]}
+    assert not unknown, unknown
+    return [words.get(field.lower(), 0) for field in ROWS[kind]]
+
+
+def code(name: str, kind: str) -> int:
+    """The number of a kind."""
+    return CODES[name].index(kind)
+
+
+def offsets() -> dict[str, int]:
+    """Where each word is in its row, in bytes, as `STEP_CHECK`; the sizes of rows, as `STEP_BYTES`; and the
+    codes, as `CHECK_IS_ARRAY`."""
+    offsets = {
+        f"{name}_{field}": 8 * place for name, fields in ROWS.items() for place, field in enumerate(fields)
+    }
+    sizes = {f"{name}_BYTES": 8 * len(fields) for name, fields in ROWS.items()}
+    codes = {
+        f"{name}_IS_{code}": number for name, known in CODES.items() for number, code in enumerate(known)
+    }
+    return {**offsets, **sizes, **codes}

@@ -1,0 +1,345 @@
+"""The second half of the dispatcher's text: running a variant, once a call is known to be its.
+
+run       own what could go, make the results' memory, call the kernel
+build     make what is returned: steps on a stack, of which every value is owned
+"""
+
+from __future__ import annotations
+
+__all__ = ["TEXT"]
+
+TEXT = """
+define internal ptr @run(ptr %variant, ptr %values, ptr %slots, ptr %pointers) {
+entry:
+  %count = field i64 %variant <VARIANT_FRESH_COUNT>
+  %objects = alloca ptr, i64 %count
+  %numbers = alloca [2 x i64], i64 %count
+  %owns = field i64 %variant <VARIANT_OWNS>
+  %borrows = icmp eq i64 %owns, 0
+  br i1 %borrows, label %make, label %own
+own:
+  call void @own(ptr %variant, ptr %values, i1 true)
+  br label %make
+make:
+  %made = call i1 @make(ptr %variant, ptr %objects, ptr %numbers, ptr %pointers)
+  br i1 %made, label %launch, label %end
+launch:
+  %status = call i32 @launch(ptr %variant, ptr %pointers)
+  %fine = icmp eq i32 %status, 0
+  br i1 %fine, label %finish, label %failed
+failed:
+  call void @drop(ptr %objects, i64 %count)
+  %raised = call ptr @raise(ptr %variant, i32 %status)
+  br label %end
+finish:
+  %steps = field i64 %variant <VARIANT_BUILD_COUNT>
+  %simple = icmp eq i64 %steps, 0
+  br i1 %simple, label %single, label %build
+single:
+  %object = load ptr, ptr %objects
+  br label %end
+build:
+  %built = call ptr @build(ptr %variant, ptr %objects, ptr %numbers, ptr %values)
+  call void @drop(ptr %objects, i64 %count)
+  br label %end
+end:
+  %result = phi ptr [ null, %make ], [ %raised, %failed ], [ %object, %single ], [ %built, %build ]
+  br i1 %borrows, label %done, label %disown
+disown:
+  call void @own(ptr %variant, ptr %values, i1 false)
+  br label %done
+done:
+  ret ptr %result
+}
+
+; Own the values that only a list or a dict keeps alive, or own them no more.
+define internal void @own(ptr %variant, ptr %values, i1 %begin) {
+entry:
+  %steps = field ptr %variant <VARIANT_STEPS>
+  %count = field i64 %variant <VARIANT_STEP_COUNT>
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %advance ]
+  %step = phi ptr [ %steps, %entry ], [ %following, %advance ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %done, label %look
+look:
+  %owned = field i64 %step <STEP_OWNED>
+  %value = item ptr %values %i
+  %not = icmp eq i64 %owned, 0
+  br i1 %not, label %advance, label %change
+change:
+  br i1 %begin, label %more, label %less
+more:
+  call void @Py_IncRef(ptr %value)
+  br label %advance
+less:
+  call void @Py_DecRef(ptr %value)
+  br label %advance
+advance:
+  %next = add i64 %i, 1
+  %following = getelementptr i8, ptr %step, i64 <STEP_BYTES>
+  br label %each
+done:
+  ret void
+}
+
+define internal void @drop(ptr %objects, i64 %count) {
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %done, label %body
+body:
+  %object = item ptr %objects %i
+  call void @Py_DecRef(ptr %object)
+  %next = add i64 %i, 1
+  br label %each
+done:
+  ret void
+}
+
+; Memory for results. A number has a slot and no object.
+define internal i1 @make(ptr %variant, ptr %objects, ptr %numbers, ptr %pointers) {
+entry:
+  %rows = field ptr %variant <VARIANT_FRESH>
+  %count = field i64 %variant <VARIANT_FRESH_COUNT>
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %made ]
+  %fresh = phi ptr [ %rows, %entry ], [ %following, %made ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %yes, label %one
+one:
+  %place = getelementptr ptr, ptr %objects, i64 %i
+  %descr = field ptr %fresh <FRESH_DESCR>
+  %isnumber = icmp eq ptr %descr, null
+  br i1 %isnumber, label %number, label %array
+number:
+  store ptr null, ptr %place
+  %slot = getelementptr [2 x i64], ptr %numbers, i64 %i
+  br label %made
+array:
+  %rank = field i32 %fresh <FRESH_RANK>
+  %extents = field ptr %fresh <FRESH_EXTENTS>
+  %strides = field ptr %fresh <FRESH_STRIDES>
+  call void @Py_IncRef(ptr %descr)
+  %new = call ptr @PyArray_NewFromDescr(
+      ptr @rt.ndarray, ptr %descr, i32 %rank, ptr %extents, ptr %strides, ptr null, i32 0, ptr null)
+  store ptr %new, ptr %place
+  %none = icmp eq ptr %new, null
+  br i1 %none, label %no, label %filled
+filled:
+  %data = field ptr %new <DATA>
+  br label %made
+made:
+  %memory = phi ptr [ %slot, %number ], [ %data, %filled ]
+  %param = field i64 %fresh <FRESH_PARAM>
+  %pointer = getelementptr ptr, ptr %pointers, i64 %param
+  store ptr %memory, ptr %pointer
+  %next = add i64 %i, 1
+  %following = getelementptr i8, ptr %fresh, i64 <FRESH_BYTES>
+  br label %each
+no:
+  call void @drop(ptr %objects, i64 %i)
+  ret i1 false
+yes:
+  ret i1 true
+}
+
+; Call the kernel, which has the workspace to itself, and by wish without the interpreter's lock.
+define internal i32 @launch(ptr %variant, ptr %pointers) {
+entry:
+  %params = field i64 %variant <VARIANT_PARAMS>
+  %workspace = field ptr %variant <VARIANT_WORKSPACE>
+  %pool = field ptr %variant <VARIANT_POOL>
+  %after = getelementptr ptr, ptr %pointers, i64 %params
+  %last = getelementptr ptr, ptr %after, i64 1
+  store ptr %workspace, ptr %after
+  store ptr %pool, ptr %last
+  %place = getelementptr i8, ptr %variant, i64 <VARIANT_WORKSPACE>
+  store ptr null, ptr %place
+  %kernel = field ptr %variant <VARIANT_KERNEL>
+  %releases = field i64 %variant <VARIANT_RELEASES>
+  %holds = icmp eq i64 %releases, 0
+  br i1 %holds, label %held, label %released
+held:
+  %status = call i32 %kernel(ptr %pointers)
+  br label %done
+released:
+  %thread = call ptr @PyEval_SaveThread()
+  %result = call i32 %kernel(ptr %pointers)
+  call void @PyEval_RestoreThread(ptr %thread)
+  br label %done
+done:
+  %code = phi i32 [ %status, %held ], [ %result, %released ]
+  store ptr %workspace, ptr %place
+  ret i32 %code
+}
+
+; Ask Python for the exception of a status.
+define internal ptr @raise(ptr %variant, i32 %status) {
+  %failed = field ptr %variant <VARIANT_FAILED>
+  %wide = sext i32 %status to i64
+  %number = call ptr @PyLong_FromLongLong(i64 %wide)
+  %none = icmp eq ptr %number, null
+  br i1 %none, label %done, label %call
+call:
+  %arguments = alloca ptr
+  store ptr %number, ptr %arguments
+  %result = call ptr @PyObject_Vectorcall(ptr %failed, ptr %arguments, i64 1, ptr null)
+  call void @Py_DecRef(ptr %number)
+  ret ptr %result
+done:
+  ret ptr null
+}
+
+define internal ptr @build(ptr %variant, ptr %objects, ptr %numbers, ptr %values) {
+entry:
+  %steps = field ptr %variant <VARIANT_BUILD>
+  %count = field i64 %variant <VARIANT_BUILD_COUNT>
+  %stack = alloca ptr, i64 %count
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %push ]
+  %step = phi ptr [ %steps, %entry ], [ %following, %push ]
+  %height = phi i64 [ 0, %entry ], [ %above, %push ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %done, label %one
+done:
+  %result = load ptr, ptr %stack
+  ret ptr %result
+one:
+  %kind = field i64 %step <BUILD_KIND>
+  %argument = field i64 %step <BUILD_ARGUMENT>
+  %named = inttoptr i64 %argument to ptr
+  %slot = getelementptr [2 x i64], ptr %numbers, i64 %argument
+  %under = sub i64 %height, %argument
+  %parts = getelementptr ptr, ptr %stack, i64 %under
+  switch i64 %kind, label %number [ i64 <BUILD_IS_ARRAY>, label %array
+                                    i64 <BUILD_IS_ARGUMENT>, label %value
+                                    i64 <BUILD_IS_OBJECT>, label %known
+                                    i64 <BUILD_IS_TUPLE>, label %tuple
+                                    i64 <BUILD_IS_LIST>, label %list
+                                    i64 <BUILD_IS_DICT>, label %dict ]
+array:
+  %isarray = item ptr %objects %argument
+  br label %known
+value:
+  %isvalue = item ptr %values %argument
+  br label %known
+known:
+  %object = phi ptr [ %isarray, %array ], [ %isvalue, %value ], [ %named, %one ]
+  call void @Py_IncRef(ptr %object)
+  br label %push
+number:
+  %isnumber = call ptr @number(ptr %step, ptr %slot)
+  br label %new
+tuple:
+  %newtuple = call ptr @PyTuple_New(i64 %argument)
+  %notuple = icmp eq ptr %newtuple, null
+  %tupleitems = getelementptr i8, ptr %newtuple, i64 <TUPLE_ITEMS>
+  br i1 %notuple, label %fail, label %fill
+list:
+  %newlist = call ptr @PyList_New(i64 %argument)
+  %nolist = icmp eq ptr %newlist, null
+  br i1 %nolist, label %fail, label %listed
+listed:
+  %listitems = field ptr %newlist <LIST_ITEMS>
+  br label %fill
+fill:
+  %items = phi ptr [ %tupleitems, %tuple ], [ %listitems, %listed ]
+  %filled = phi ptr [ %newtuple, %tuple ], [ %newlist, %listed ]
+  call void @copied(ptr %items, ptr %parts, i64 %argument)
+  br label %made
+dict:
+  %size = field i64 %named <SIZE>
+  %base = sub i64 %height, %size
+  %dictparts = getelementptr ptr, ptr %stack, i64 %base
+  %newdict = call ptr @dict(ptr %named, ptr %dictparts)
+  %nodict = icmp eq ptr %newdict, null
+  br i1 %nodict, label %fail, label %made
+made:
+  %container = phi ptr [ %filled, %fill ], [ %newdict, %dict ]
+  %rest = phi i64 [ %under, %fill ], [ %base, %dict ]
+  br label %push
+new:
+  %nonumber = icmp eq ptr %isnumber, null
+  br i1 %nonumber, label %fail, label %push
+push:
+  %top = phi ptr [ %object, %known ], [ %isnumber, %new ], [ %container, %made ]
+  %at = phi i64 [ %height, %known ], [ %height, %new ], [ %rest, %made ]
+  %place = getelementptr ptr, ptr %stack, i64 %at
+  store ptr %top, ptr %place
+  %above = add i64 %at, 1
+  %next = add i64 %i, 1
+  %following = getelementptr i8, ptr %step, i64 <BUILD_BYTES>
+  br label %each
+fail:
+  call void @drop(ptr %stack, i64 %height)
+  ret ptr null
+}
+
+; A dict of keys and as many values, which then are its own; null leaves them on the stack.
+define internal ptr @dict(ptr %keys, ptr %parts) {
+entry:
+  %count = field i64 %keys <SIZE>
+  %items = getelementptr i8, ptr %keys, i64 <TUPLE_ITEMS>
+  %new = call ptr @PyDict_New()
+  %none = icmp eq ptr %new, null
+  br i1 %none, label %no, label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %set ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %done, label %one
+one:
+  %key = item ptr %items %i
+  %value = item ptr %parts %i
+  %status = call i32 @PyDict_SetItem(ptr %new, ptr %key, ptr %value)
+  %fine = icmp eq i32 %status, 0
+  br i1 %fine, label %set, label %drop
+set:
+  %next = add i64 %i, 1
+  br label %each
+drop:
+  call void @Py_DecRef(ptr %new)
+  br label %no
+no:
+  ret ptr null
+done:
+  call void @drop(ptr %parts, i64 %count)
+  ret ptr %new
+}
+
+; The number in a slot, as Python or NumPy has it.
+define internal ptr @number(ptr %step, ptr %slot) {
+  %kind = field i64 %step <BUILD_KIND>
+  %descr = field ptr %step <BUILD_DESCR>
+  switch i64 %kind, label %scalar [ i64 <BUILD_IS_FLOAT>, label %float
+                                    i64 <BUILD_IS_INT>, label %int
+                                    i64 <BUILD_IS_BOOL>, label %bool
+                                    i64 <BUILD_IS_COMPLEX>, label %complex ]
+scalar:
+  %new = call ptr @PyArray_Scalar(ptr %slot, ptr %descr, ptr null)
+  ret ptr %new
+float:
+  %real = load double, ptr %slot
+  %newfloat = call ptr @PyFloat_FromDouble(double %real)
+  ret ptr %newfloat
+int:
+  %integer = load i64, ptr %slot
+  %newint = call ptr @PyLong_FromLongLong(i64 %integer)
+  ret ptr %newint
+bool:
+  %bit = load i8, ptr %slot
+  %wide = zext i8 %bit to i64
+  %newbool = call ptr @PyBool_FromLong(i64 %wide)
+  ret ptr %newbool
+complex:
+  %first = load double, ptr %slot
+  %second = field double %slot <SECOND>
+  %newcomplex = call ptr @PyComplex_FromDoubles(double %first, double %second)
+  ret ptr %newcomplex
+}
+"""

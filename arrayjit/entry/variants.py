@@ -1,0 +1,157 @@
+"""The rows of a variant, for the dispatcher: everything that its call through Python checks and does.
+
+`described` says it for one call that the variant answered, or raises ThroughPython with what the dispatcher
+cannot do: such calls stay as they are, right and slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CellType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..ir.assign import ArrayParam
+from ..ir.loops import Kernel, While, walk_statements
+from ..passes.work import work
+from ..runtime.driver import NativeExecutable
+from ..runtime.host import HostMemory
+from ..stages import Variant
+from ..tracer.calls.binding import CapturedSource, Source
+from ..tracer.calls.signature import StaticArguments
+from ..tracer.record.guards import ABSENT, ArrayGuard, Guard, NameGuard
+from ..tracer.record.resident import Resident
+from ..tracer.record.retrace import Argument, Fact, Positive, Remainder
+from .arguments import Steps, ThroughPython
+from .outcomes import Outcome
+from .rows import Words, address, code, row, words
+
+__all__ = ["described", "place"]
+
+SHORT = 10_000
+"""What a kernel may do with the interpreter's lock held, in additions of one register each: about 5
+microseconds of them."""
+
+MOST_WORKSPACE = 1 << 20
+"""Bytes that a variant may keep for its temporaries. Larger ones share theirs, through Python."""
+
+_LARGE = 1 << 62
+
+
+def described(
+    variant: Variant,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    leaves: Sequence[Any],
+    static: StaticArguments,
+    failed: Callable[[int], NoReturn],
+) -> tuple[Words, int]:
+    """The rows of a variant, and how many values or pointers it needs room for. `failed` raises the
+    exception of a status."""
+    traced, procedure = variant.traced, variant.procedure
+    executable = procedure.executable
+    if not isinstance(executable, NativeExecutable) or not all(
+        isinstance(param, ArrayParam) for param in procedure.params
+    ):
+        raise ThroughPython("the code is no native code that takes arrays only")
+    if procedure.arena_bytes > MOST_WORKSPACE:
+        raise ThroughPython("the workspace is large")
+    steps = Steps(traced.sources, [fact.leaf for fact in traced.baked if isinstance(fact, Argument)])
+    steps.add_call(args, kwargs, static)
+    captured = _add_captured(traced.sources, steps)
+    outcome = Outcome(traced.sources, traced.outputs, traced.results, steps.leaves)
+    releases = not _is_short(variant.build.optimized.kernel)
+    workspace = HostMemory(procedure.arena_bytes) if procedure.arena_bytes else None
+    names = tuple(kwargs) or None
+    owned: list[Any] = [variant, failed, workspace, names, steps.owned, outcome.owned]
+
+    def section(name: str, count: str, rows: Sequence[Sequence[int]]) -> dict[str, int]:
+        memory = words(rows)
+        owned.append(memory)
+        return {name: address(memory), count: len(rows)}
+
+    facts = [_fact(fact, leaves, steps) for fact in traced.baked if not isinstance(fact, Argument)]
+    described = row(
+        "VARIANT",
+        positional=len(args),
+        keywords=0 if names is None else id(names),
+        arrays=steps.arrays,
+        kernel=executable.address,
+        params=len(procedure.params),
+        pool=procedure.threads,
+        workspace=0 if workspace is None else workspace.address,
+        needs_workspace=int(workspace is not None),
+        releases=int(releases),
+        owns=int(releases or len(outcome.build) > 0),
+        failed=id(failed),
+        **section("guards", "guard_count", list(_guards(traced.guards, captured))),
+        **section("facts", "fact_count", facts),
+        **section("steps", "step_count", steps.rows),
+        **section("fresh", "fresh_count", outcome.fresh),
+        **section("build", "build_count", outcome.build),
+    )
+    return words([described], owned), max(len(steps.rows), len(procedure.params) + 2)
+
+
+def _add_captured(sources: Sequence[Source], steps: Steps) -> list[np.ndarray]:
+    """Add the arrays that the function met by other ways than its arguments."""
+    captured: list[np.ndarray] = []
+    for number, source in enumerate(sources):
+        if isinstance(source, CapturedSource):
+            if isinstance(source.array, Resident):
+                raise ThroughPython("an array lies on a device")
+            steps.add_captured(source.array, number)
+            captured.append(source.array)
+    return captured
+
+
+def _guards(guards: Sequence[Guard], captured: Sequence[np.ndarray]) -> Iterator[list[int]]:
+    """What names must hold. Captured arrays are checked as arguments are."""
+    for guard in guards:
+        match guard:
+            case ArrayGuard(array=array) if any(array is known for known in captured):
+                pass
+            case NameGuard(holder=CellType() as cell, value=value, state=None):
+                yield place("CELL", cell, value=value)
+            case NameGuard(holder=dict() as holder, name=name, value=value, state=None) if (
+                type(holder) is dict
+            ):
+                yield place("DICT", holder, name, value)
+            case ArrayGuard() | NameGuard():
+                raise ThroughPython("the code depends on what may change and stay the same object")
+
+
+def place(kind: str, holder: Any, name: Any = None, value: Any = ABSENT) -> list[int]:
+    """A guard: a place, and what must be in it. Whoever has the row keeps all three alive."""
+    found = 0 if value is ABSENT else id(value)
+    return row("GUARD", kind=code("GUARD", kind), holder=id(holder), name=id(name), value=found)
+
+
+def _fact(fact: Fact, leaves: Sequence[Any], steps: Steps) -> list[int]:
+    """A fact about the integers of a call."""
+    assert isinstance(fact, (Positive, Remainder))
+    if not all(type(leaves[leaf]) in (int, bool) for _, leaf in fact.terms):
+        raise ThroughPython("a fact is about numbers that are no Python integers")
+    period = fact.period if isinstance(fact, Remainder) else 0
+    if not all(-_LARGE < number < _LARGE for number in (*(c for c, _ in fact.terms), fact.offset, period)):
+        raise ThroughPython("a fact has large numbers")
+    terms = words([row("TERM", factor=factor, step=steps.leaves[leaf]) for factor, leaf in fact.terms])
+    steps.owned.append(terms)
+    return row(
+        "FACT",
+        kind=code("FACT", "REMAINDER" if period else "POSITIVE"),
+        terms=address(terms),
+        term_count=len(fact.terms),
+        start=fact.offset,
+        period=period,
+        expected=int(fact.read(leaves)),
+    )
+
+
+def _is_short(kernel: Kernel) -> bool:
+    """Whether the kernel does little, for certain."""
+    if any(isinstance(stmt, While) for stmt in walk_statements(kernel.body)):
+        return False
+    total = work(kernel.body, frozenset(), {})
+    return not any(total.keys() - {()}) and total.get((), 0.0) <= SHORT
