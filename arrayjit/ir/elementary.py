@@ -2,39 +2,42 @@
 
 Each is right for every argument (NaN, infinities, subnormal numbers, overflow, -0.0), within the error
 that its row in `ops.py` publishes, and, being made of exactly rounded primitives, gives the same bits on
-every target. Polynomials are minimax fits. `widened.py` has the functions that only float32 gets this way.
+every target. Polynomials are minimax fits.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .dtype import F32, F64, DType
 from .layout import largest_exponent, mantissa_bits, power_of_two, shifted_right
-from .terms import Number, Term, definition, fma, where
+from .terms import Number, Term, definition, fma, rarely, where
 
 __all__ = [
+    "NEGLIGIBLE",
+    "WIDTHS",
     "clamped",
-    "cosh",
     "erf",
     "erfc",
     "exp",
     "exp2",
     "exp_in_span",
     "expm1",
+    "expm1_half",
+    "expm1_near_zero",
+    "exponent_and_mantissa",
     "horner",
+    "in_span",
+    "is_usual",
     "log",
     "log1p",
     "log2",
     "log10",
-    "log_specials",
-    "logarithm",
-    "natural",
+    "normal_parts",
+    "polynomial",
     "rounded",
-    "sinh",
-    "tanh",
 ]
 
 
@@ -61,7 +64,7 @@ class Width:
     erf_small: tuple[float, ...]
 
 
-_WIDTHS: Mapping[DType, Width] = {
+WIDTHS: Mapping[DType, Width] = {
     F32: Width(
         rounder=12582912.0,
         rounder_bits=0x4B400000,
@@ -114,10 +117,10 @@ _WIDTHS: Mapping[DType, Width] = {
 
 
 # So small a number equals its sine, its e**x - 1 and the like, in every width.
-_NEGLIGIBLE = 2.0**-54
+NEGLIGIBLE = 2.0**-54
 
 
-def _polynomial(x: Term, coefficients: tuple[float, ...]) -> Term:
+def polynomial(x: Term, coefficients: tuple[float, ...]) -> Term:
     """From the constant term up; long ones in two interleaved chains, which halves the wait."""
     if len(coefficients) > 5:
         square = x * x
@@ -143,21 +146,21 @@ def clamped(x: Term, bottom: Number, top: Number) -> Term:
 
 def rounded(x: Term, factor: float) -> tuple[Term, Term]:
     """The integer nearest to `x * factor`, as a float and as an integer."""
-    width = _WIDTHS[x.dtype]
+    width = WIDTHS[x.dtype]
     shifted = fma(x, factor, width.rounder)
     return shifted - width.rounder, shifted.op("bits") - width.rounder_bits
 
 
-def _expm1_near_zero(r: Term) -> Term:
-    return fma(_polynomial(r, _WIDTHS[r.dtype].exp_tail), r * r, r)
+def expm1_near_zero(r: Term) -> Term:
+    return fma(polynomial(r, WIDTHS[r.dtype].exp_tail), r * r, r)
 
 
 def _reduced(x: Term) -> tuple[Term, Term]:
     """`k` and `q(r)`."""
-    width = _WIDTHS[x.dtype]
+    width = WIDTHS[x.dtype]
     whole, k = rounded(x, 1 / math.log(2))
     r = fma(whole, -width.ln2_low, fma(whole, -width.ln2_high, x))
-    return k, _expm1_near_zero(r)
+    return k, expm1_near_zero(r)
 
 
 def _scaled(x: Term, k: Term) -> Term:
@@ -167,8 +170,8 @@ def _scaled(x: Term, k: Term) -> Term:
     return x * power_of_two(first, x.dtype) * power_of_two(both - first, x.dtype)
 
 
-def _in_span(x: Term) -> Term:
-    return clamped(x, *_WIDTHS[x.dtype].exp_span)
+def in_span(x: Term) -> Term:
+    return clamped(x, *WIDTHS[x.dtype].exp_span)
 
 
 def exp_in_span(x: Term, halvings: int = 0) -> Term:
@@ -179,7 +182,7 @@ def exp_in_span(x: Term, halvings: int = 0) -> Term:
 
 @definition
 def exp(x: Term) -> Term:
-    return exp_in_span(_in_span(x))
+    return exp_in_span(in_span(x))
 
 
 @definition
@@ -188,12 +191,12 @@ def exp2(x: Term) -> Term:
     x = clamped(x, -top - mantissa_bits(x.dtype) - 1.0, top)
     whole, k = rounded(x, 1.0)
     r = (x - whole) * math.log(2)
-    return _scaled(_expm1_near_zero(r) + 1.0, k)
+    return _scaled(expm1_near_zero(r) + 1.0, k)
 
 
-def _expm1_half(x: Term) -> Term:
+def expm1_half(x: Term) -> Term:
     """`(e**x - 1) / 2`, which is finite wherever half of e**x is."""
-    width = _WIDTHS[x.dtype]
+    width = WIDTHS[x.dtype]
     k, q = _reduced(clamped(x, width.expm1_bottom, width.exp_span[1]))
     large = k > mantissa_bits(x.dtype) + 4
     minus_half = power_of_two(where(large, 0, k) + (largest_exponent(x.dtype) - 1), x.dtype) - 0.5
@@ -202,38 +205,8 @@ def _expm1_half(x: Term) -> Term:
 
 @definition
 def expm1(x: Term) -> Term:
-    half = _expm1_half(x)
-    return where(abs(x) < _NEGLIGIBLE, x, half + half)
-
-
-@definition
-def sinh(x: Term) -> Term:
-    half = _expm1_half(abs(x))
-    rest = where(half < 2.0**60, half / fma(half, 2.0, 1.0), 0.0)
-    return where(abs(x) < _NEGLIGIBLE, x, (half + rest).op("copysign", x))
-
-
-@definition
-def cosh(x: Term) -> Term:
-    half = exp_in_span(_in_span(abs(x)), halvings=1)
-    return half + 0.25 / half
-
-
-_TANH_NUMERATOR = (-1614.6876844170845, -99.28772310019186, -0.9643991794250523)
-_TANH_DENOMINATOR = (4844.063053251255, 2235.4883906010045, 112.81167849163293, 1.0)
-
-
-@definition
-def tanh(x: Term) -> Term:
-    """Near zero x + x**3 P(x**2) / Q(x**2), else 1 - 2 / (e**2x + 1): one division serves both."""
-    size = abs(x)
-    square = x * x
-    small = size < 0.625
-    growth = exp_in_span(where(size > 22.0, 22.0, size) * 2.0)
-    numerator = where(small, square * horner(square, _TANH_NUMERATOR), 2.0)
-    denominator = where(small, horner(square, _TANH_DENOMINATOR), growth + 1.0)
-    fraction = numerator / denominator
-    return where(small, fma(size, fraction, size), 1.0 - fraction).op("copysign", x)
+    half = expm1_half(x)
+    return where(abs(x) < NEGLIGIBLE, x, half + half)
 
 
 # Logarithms: x = 2**k m with m around 1, f = m - 1, and log(1 + f) by a polynomial.
@@ -250,26 +223,36 @@ class Logarithm:
 
 def logarithm(x: Term, correction: Term | None = None) -> Logarithm:
     """Of x, or of x + correction * x where the correction is tiny."""
-    mantissa, bias = mantissa_bits(x.dtype), largest_exponent(x.dtype)
-    lift = mantissa + 2
+    k, m = exponent_and_mantissa(x)
+    return _log1p_parts(k, m - 1.0, correction)
+
+
+def exponent_and_mantissa(x: Term) -> tuple[Term, Term]:
+    """A positive number as `2**k m`, m in [2/3, 4/3) or [sqrt 1/2, sqrt 2)."""
+    bias = largest_exponent(x.dtype)
+    lift = mantissa_bits(x.dtype) + 2
     tiny = x < 2.0 ** (1 - bias)
-    bits = where(tiny, x * 2.0**lift, x).op("bits")
-    # Exponent and mantissa part at `start`, so that the mantissa lies in [2/3, 4/3) or [sqrt 1/2, sqrt 2).
+    k, m = normal_parts(where(tiny, x * 2.0**lift, x))
+    return k - where(tiny, x.const(float(lift)), 0.0), m
+
+
+def normal_parts(x: Term) -> tuple[Term, Term]:
+    mantissa, bias = mantissa_bits(x.dtype), largest_exponent(x.dtype)
+    bits = x.op("bits")
+    # Exponent and mantissa part at `start`.
     start = 0x3F2AAAAB if x.dtype is F32 else 0x3FE6A09E00000000
     exponent = shifted_right(bits + (((bias + 1) << mantissa) - start), mantissa)
     m = (bits - exponent.op("raw_left_shift", mantissa) + ((bias + 1) << mantissa)).op("from_bits")
     # In the lowest bits of a large enough float an integer is that many units: no conversion is needed.
     unit_bits = (bias + mantissa) << mantissa
-    offset = 2.0**mantissa + (bias + 1)
-    k = (exponent | unit_bits).op("from_bits") - where(tiny, x.const(offset + lift), offset)
-    return _log1p_parts(k, m - 1.0, correction)
+    return (exponent | unit_bits).op("from_bits") - (2.0**mantissa + (bias + 1)), m
 
 
 def _log1p_parts(k: Term, f: Term, correction: Term | None) -> Logarithm:
-    width = _WIDTHS[f.dtype]
+    width = WIDTHS[f.dtype]
     square = f * f
     if f.dtype is F32:
-        tail = square * f * _polynomial(f, width.log_tail)
+        tail = square * f * polynomial(f, width.log_tail)
         high = fma(square, -0.5, f)
         low = fma(square, -0.5, f - high) + tail
     else:
@@ -277,12 +260,12 @@ def _log1p_parts(k: Term, f: Term, correction: Term | None) -> Logarithm:
         z = s * s
         half = square * 0.5
         high = f - half
-        low = fma(s, fma(z, _polynomial(z, width.log_tail), half), (f - high) - half)
+        low = fma(s, fma(z, polynomial(z, width.log_tail), half), (f - high) - half)
     return Logarithm(k, high, low if correction is None else low + correction)
 
 
 def natural(parts: Logarithm) -> Term:
-    width = _WIDTHS[parts.k.dtype]
+    width = WIDTHS[parts.k.dtype]
     return fma(parts.k, width.ln2_high, parts.high + fma(parts.k, width.ln2_low, parts.low))
 
 
@@ -292,17 +275,29 @@ def log_specials(x: Term, result: Term) -> Term:
     return where(x > 0, where(x == math.inf, x, result), outside)
 
 
+def is_usual(x: Term) -> Term:
+    """Positive, finite and not subnormal."""
+    return (x >= 2.0 ** (1 - largest_exponent(x.dtype))) & (x < math.inf)
+
+
+def _of_usual(x: Term, form: Callable[[Logarithm], Term]) -> Term:
+    k, m = normal_parts(x)
+    usual = form(_log1p_parts(k, m - 1.0, None))
+    return rarely(~is_usual(x), log_specials(x, form(logarithm(x))), usual)
+
+
 @definition
 def log(x: Term) -> Term:
-    return log_specials(x, natural(logarithm(x)))
+    return _of_usual(x, natural)
 
 
 @definition
 def log1p(x: Term) -> Term:
     total = x + 1.0
     lost = where(abs(x) < 1.0, x - (total - 1.0), 1.0 - (total - x))
-    result = natural(logarithm(total, lost / total))
-    return where(abs(x) < _NEGLIGIBLE, x, log_specials(total, result))
+    k, m = normal_parts(total)
+    result = natural(_log1p_parts(k, m - 1.0, lost / total))
+    return where(abs(x) < NEGLIGIBLE, x, log_specials(total, result))
 
 
 def _in_base(parts: Logarithm, factor: tuple[float, float], log_2: tuple[float, float]) -> Term:
@@ -319,13 +314,13 @@ def _in_base(parts: Logarithm, factor: tuple[float, float], log_2: tuple[float, 
 
 @definition
 def log2(x: Term) -> Term:
-    return log_specials(x, _in_base(logarithm(x), _WIDTHS[x.dtype].log2_e, (1.0, 0.0)))
+    return _of_usual(x, lambda parts: _in_base(parts, WIDTHS[x.dtype].log2_e, (1.0, 0.0)))
 
 
 @definition
 def log10(x: Term) -> Term:
-    width = _WIDTHS[x.dtype]
-    return log_specials(x, _in_base(logarithm(x), width.log10_e, width.log10_2))
+    width = WIDTHS[x.dtype]
+    return _of_usual(x, lambda parts: _in_base(parts, width.log10_e, width.log10_2))
 
 
 # The error function
@@ -357,7 +352,7 @@ _ERFC_SHORT = (
 
 
 def _erf_small(x: Term) -> Term:
-    return fma(x, _polynomial(x * x, _WIDTHS[x.dtype].erf_small), x)
+    return fma(x, polynomial(x * x, WIDTHS[x.dtype].erf_small), x)
 
 
 def _erfc_large(size: Term, coefficients: tuple[float, ...]) -> Term:
@@ -366,15 +361,15 @@ def _erfc_large(size: Term, coefficients: tuple[float, ...]) -> Term:
     t = (size - 2.0) * shrink
     square = size * size
     lost = fma(size, size, -square)
-    scale = _polynomial(t, coefficients) * shrink
-    return exp_in_span(_in_span(-square)) * fma(scale, -lost, scale)
+    scale = polynomial(t, coefficients) * shrink
+    return exp_in_span(in_span(-square)) * fma(scale, -lost, scale)
 
 
 @definition
 def erf(x: Term) -> Term:
     size = abs(x)
     if x.dtype is F32:
-        large = 1.0 - exp_in_span(_polynomial(where(size > 4.0, 4.0, size), _ERF32_LARGE))
+        large = 1.0 - exp_in_span(polynomial(where(size > 4.0, 4.0, size), _ERF32_LARGE))
         return where(size < 0.927, _erf_small(x), large.op("copysign", x))
     large = 1.0 - _erfc_large(clamped(size, 1.0, 6.0), _ERF64_LARGE)
     return where(size < 1.0, _erf_small(x), large.op("copysign", x))

@@ -144,6 +144,9 @@ class While:
 
 @dataclass(frozen=True, slots=True)
 class If:
+    """In a vector loop, where the condition differs from lane to lane, there is no `orelse`, and `body` only
+    defines and updates locals."""
+
     condition: Expr
     body: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()

@@ -93,6 +93,7 @@ def _from_bits(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] |
 
 _RULES: Mapping[str, Callable[[tuple[np.dtype[Any], ...]], tuple[np.dtype[Any], ...] | None]] = {
     "where": _where,
+    "rarely": _where,
     "fma": _fma,
     "bits": _bits,
     "from_bits": _from_bits,

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Union
 
 from .dtype import DType
 
-__all__ = ["Builder", "Number", "Term", "definition", "fma", "where"]
+__all__ = ["Builder", "Number", "Term", "definition", "fma", "rarely", "where"]
 
 Number = Union[bool, int, float]
 
@@ -132,6 +132,14 @@ def where(condition: Term, then: Term | Number, otherwise: Term | Number) -> Ter
         otherwise = then.const(otherwise)
     return Term(
         condition.builder, condition.builder.op("where", condition.value, then.value, otherwise.value)
+    )
+
+
+def rarely(condition: Term, then: Term, otherwise: Term) -> Term:
+    """`where` whose condition seldom holds: `then` is computed only where it does in some lane, so it may be
+    long, and what serves both choices had better be short."""
+    return Term(
+        condition.builder, condition.builder.op("rarely", condition.value, then.value, otherwise.value)
     )
 
 

@@ -33,6 +33,7 @@ from .panel import panel
 from .parallel import parallel
 from .place import place
 from .prune import prune
+from .rare import rare
 from .share import share
 from .simplify import simplify
 from .stream import stream
@@ -89,12 +90,13 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(stream, after=("panel",), why="what rows of a product share is read once already"),
     Pass(bypass, after=("stream",), why="a row is as long as it will be"),
     Pass(tails, after=("bypass",), why="a loop and its tail are no longer one nest"),
-    Pass(threads, after=("tails",), why="what a thread gets is no longer moved"),
+    Pass(rare, after=("tails",), why="loops with branches are not rearranged"),
+    Pass(threads, after=("rare",), why="what a thread gets is no longer moved"),
     Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary"),
 )
 
 OPTIONAL = frozenset(
     step.__name__
-    for step in (inline, fuse, order, collapse, contract, pack, tile, jam, panel, stream, bypass, tails)
+    for step in (inline, fuse, order, collapse, contract, pack, tile, jam, panel, stream, bypass, tails, rare)
 )
 """Without these programs are right, and some are faster: a schedule may leave them out."""

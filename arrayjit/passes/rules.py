@@ -291,4 +291,5 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "maximum": (twice_the_same,),
     "minimum": (twice_the_same,),
     "where": (choose_known, choose_same, choose_truth),
+    "rarely": (choose_known, choose_same),
 }

@@ -48,6 +48,8 @@ def work(body: Sequence[Stmt], own: Collection[Symbol], ranges: Ranges, vector: 
             case For(body=inner):
                 lanes = stmt if stmt.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP) else vector
                 add(work(inner, own, ranges, lanes), _trips(stmt, own, ranges))
+            case If() if vector is not None:
+                pass  # it holds what is seldom needed
             case If(body=inner, orelse=other):
                 add(work((*inner, *other), own, ranges, vector), ONCE)
             case While(test=test, body=inner):

@@ -6,7 +6,7 @@ is printed twice, for whole vectors and for the scalar remainder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -36,11 +36,11 @@ from ..ir.loops import (
 )
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
-from ..ir.walk import children
+from ..ir.walk import children, expressions, walk
 from .llvm_memory import Lanes, Memory
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
-from .llvm_values import apply, cast, fma, fold, identity
+from .llvm_values import any_lane, apply, cast, fma, fold, identity
 from .target import raises
 
 __all__ = ["Body"]
@@ -175,12 +175,46 @@ class Body:
     # Branches
 
     def _if(self, stmt: If) -> None:
+        condition = self._value(stmt.condition)
+        if condition.lanes > 1:
+            self._if_any(stmt, condition)
+            return
         self._guarded(
-            self._condition(stmt.condition),
+            condition.text,
             self._changed(stmt.body + stmt.orelse),
             partial(self.statements, stmt.body),
             partial(self.statements, stmt.orelse),
         )
+
+    def _if_any(self, stmt: If, condition: Value) -> None:
+        """A branch inside a vector loop, taken when the condition holds in any lane: the lanes one by one,
+        since this is seldom and a text for one lane is short."""
+        plain = all(isinstance(inner, (Define, Update, If)) for inner in walk_statements(stmt.body))
+        if stmt.orelse or not plain:
+            raise CompilerBug("a branch on what differs from lane to lane", stage="targets/llvm")
+        count, changed = condition.lanes, self._changed(stmt.body)
+        read = {node.variable for node in _nodes(stmt.body) if isinstance(node, Local)}
+        inputs = [v for v in self._values if v in read and v not in changed and self._values[v].lanes > 1]
+        lane = Symbol("lane")
+
+        def one() -> None:
+            number, whole = self._memory.symbols[lane], dict(self._values)
+            for variable in (*inputs, *changed):
+                self._values[variable] = self._writer.lane(whole[variable], number)
+            holds = self._writer.lane(condition, number)
+            self._guarded(holds.text, changed, partial(self.statements, stmt.body))
+            for variable in inputs:
+                self._values[variable] = whole[variable]
+            for variable in changed:
+                with_lane = self._writer.with_lane(whole[variable], number, self._values[variable])
+                self._values[variable] = with_lane
+
+        def one_by_one() -> None:
+            lanes, self._lanes = self._lanes, _ONE
+            self._loop(lane, 0, count, 1, changed, one)
+            self._lanes = lanes
+
+        self._guarded(any_lane(self._writer, condition), changed, one_by_one)
 
     def _raise(self, stmt: Raise) -> None:
         if self._lanes.count > 1:
@@ -492,6 +526,11 @@ class Body:
 def _updated(body: tuple[Stmt, ...]) -> dict[Variable, None]:
     """The locals that a body updates, in order."""
     return {stmt.variable: None for stmt in walk_statements(body) if isinstance(stmt, Update)}
+
+
+def _nodes(body: tuple[Stmt, ...]) -> Iterator[Expr]:
+    """Every node of every expression in a body."""
+    return (node for stmt in walk_statements(body) for expr in expressions(stmt) for node in walk(expr))
 
 
 def _accum(variable: Variable, body: tuple[Stmt, ...]) -> Op:

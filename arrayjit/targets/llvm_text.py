@@ -202,11 +202,15 @@ class Writer:
         text = self.pure(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
         return Value(text, value.dtype, lanes)
 
-    def lane(self, value: Value, lane: int) -> Value:
+    def lane(self, value: Value, lane: Operand) -> Value:
         """One lane as a scalar."""
         if value.lanes == 1:
             return value
         return Value(self.pure(f"extractelement {value}, i64 {lane}"), value.dtype)
+
+    def with_lane(self, value: Value, lane: Operand, part: Value) -> Value:
+        """The value with another scalar in one lane."""
+        return Value(self.pure(f"insertelement {value}, {part}, i64 {lane}"), value.dtype, value.lanes)
 
     def join(self, parts: list[Value]) -> Value:
         """Scalars as the lanes of one vector."""

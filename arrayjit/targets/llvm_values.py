@@ -12,11 +12,12 @@ from typing import Any
 
 from ..errors import CompilerBug
 from ..ir.dtype import BOOL, F64, I32, I64, DType, Kind
+from ..ir.expr import constant as as_number
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
 from .llvm_text import Value, Writer, constant
 
-__all__ = ["apply", "cast", "fma", "fold", "identity"]
+__all__ = ["any_lane", "apply", "cast", "fma", "fold", "identity"]
 
 # Arguments that an intrinsic takes beside the op's own: "zero is poison", "smallest int is poison".
 _FLAGS = {"@llvm.abs": ", i1 false", "@llvm.ctlz": ", i1 false", "@llvm.cttz": ", i1 false"}
@@ -89,7 +90,7 @@ class _Expansion:
         return apply(self._writer, row, args, dtype)
 
     def const(self, value: bool | int | float, dtype: DType) -> Value:
-        return constant(value, dtype)
+        return constant(as_number(value, dtype).value, dtype)
 
     def cast(self, value: Any, dtype: DType) -> Value:
         return cast(self._writer, value, dtype)
@@ -194,6 +195,13 @@ def _float_to_uint64(writer: Writer, value: Value, dtype: DType) -> Value:
     top = writer.widen(constant(-(2**63), I64), value.lanes)
     flipped = Value(writer.pure(f"xor {signed}, {top.text}"), I64, value.lanes)
     return Value(_select(writer, upper, flipped, signed).text, dtype, value.lanes)
+
+
+def any_lane(writer: Writer, condition: Value) -> str:
+    """Whether a condition holds in any lane."""
+    name = f"@llvm.vector.reduce.or.v{condition.lanes}i1"
+    writer.declare(f"declare i1 {name}({condition.type})")
+    return writer.pure(f"call i1 {name}({condition})")
 
 
 def _select(writer: Writer, condition: str, yes: Value, no: Value) -> Value:

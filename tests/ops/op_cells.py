@@ -19,7 +19,7 @@ MIXED_PAIRS = (("i64", "u64"), ("u64", "i64"), ("i8", "u8"), ("i32", "f32"), ("f
 
 def signatures(op: Op) -> Iterator[tuple[Argument, ...]]:
     """Every dtype alone, pairs of one dtype, a few mixed pairs, and each dtype beside Python scalars."""
-    if op.name == "where":
+    if op.name in ("where", "rarely"):
         yield from ((condition, *pair) for condition in (BOOL, DTYPES[1]) for pair in _pairs())
     elif op.arity == 1:
         yield from ((dtype,) for dtype in DTYPES)
