@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from kernels import difference
 
-__all__ = ["OURS", "Entry", "Peer", "Row", "Task", "Time", "held"]
+__all__ = ["OURS", "Entry", "Peer", "Row", "Task", "Time", "held", "in_turn", "verdict"]
 
 OURS = "arrayjit"
 FEWEST_SAMPLES, MOST_SAMPLES = 7, 41
@@ -120,20 +120,20 @@ def held(task: Task, peers: Mapping[str, Peer], threads: int, clock: Clock) -> R
     times: dict[str, Time] = {}
     calls: dict[str, Callable[[int], float]] = {}
     for name, entry in entries.items():
-        try:
-            first, call, got = started(task, entry, written, clock)
-        except Exception as refusal:
-            lines = str(refusal).strip().splitlines()
-            times[name] = Time(error=f"{type(refusal).__name__}: {lines[0] if lines else ''}")
-            continue
-        apart = distance(got, wanted)
-        wrong = f"differs by {apart:.0e}, more than {task.tolerance:g}"
-        times[name] = Time(first, error="" if apart <= task.tolerance else wrong)
-        if apart <= task.tolerance:
+        first, call, error = tried(task, entry, written, wanted, clock)
+        times[name] = Time(first, error=error)
+        if not error:
             calls[name] = sampler(task, entry, call, written, clock)
     for name, samples in in_turn(calls).items():
         times[name] = Time(times[name].first, statistics.median(samples), min(samples))
     return Row(task.suite, task.name, task.size, task.dtype, threads, task.limit, task.amount, times)
+
+
+def verdict(task: Task, peer: Peer) -> str:
+    """What is wrong with a peer's version of a task, "" if nothing is, or if it has none."""
+    wanted, written = reference(task)
+    entry = peer(task, written)
+    return "" if entry is None else tried(task, entry, written, wanted, time.perf_counter)[2]
 
 
 def reference(task: Task) -> tuple[list[np.ndarray], tuple[int, ...]]:
@@ -146,17 +146,27 @@ def reference(task: Task) -> tuple[list[np.ndarray], tuple[int, ...]]:
     return [*leaves(returned), *(np.asarray(after[k]) for k in written)], written
 
 
-def started(
-    task: Task, entry: Entry, written: tuple[int, ...], clock: Clock
-) -> tuple[float, Callable[..., Any], list[np.ndarray]]:
-    """The seconds of the first call, what is called from now on, and what it has returned."""
+def tried(
+    task: Task, entry: Entry, written: tuple[int, ...], wanted: list[np.ndarray], clock: Clock
+) -> tuple[float, Callable[..., Any], str]:
+    """The seconds of the first call, what is called from now on, and what is wrong with it."""
     arguments = entry.place(task.arguments)
     begin = clock()
-    call = entry.start(*arguments)
-    returned = call(*arguments)
+    try:
+        call = entry.start(*arguments)
+        returned = call(*arguments)
+    except Exception as refusal:
+        lines = str(refusal).strip().splitlines()
+        return math.nan, refused, f"{type(refusal).__name__}: {lines[0] if lines else ''}"
     first = clock() - begin
     after = () if entry.pure else (np.asarray(arguments[k]) for k in written)
-    return first, call, [*leaves(returned), *after]
+    apart = distance([*leaves(returned), *after], wanted)
+    wrong = f"differs by {apart:.0e}, more than {task.tolerance:g}"
+    return first, call, "" if apart <= task.tolerance else wrong
+
+
+def refused(*arguments: Any) -> Any:
+    raise AssertionError("an entry that has failed is not called again")
 
 
 def leaves(returned: Any) -> Iterator[np.ndarray]:

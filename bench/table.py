@@ -13,7 +13,6 @@ import argparse
 import copy
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -24,9 +23,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import llvmlite
 import numpy as np
 from kernels import KERNELS, Kernel, difference, results_of
+from machine import description
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -130,7 +129,7 @@ def page(rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
     kernels = next(iter(rows.values()))
     changes = [f"- `{row.name}`: {row.changed}" for row in kernels if row.changed]
     changed = f"{len(changes) or 'none'} had to be changed"
-    yield PAGE.format(count=len(kernels), changed=changed, machine=machine(), most=MOST_RUNS)
+    yield PAGE.format(count=len(kernels), changed=changed, machine=description(), most=MOST_RUNS)
     if changes:
         yield from ("## Changed\n", *changes, "")
     for size, taken in rows.items():
@@ -143,15 +142,6 @@ def page(rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
             measured = (f"{row.error} |",) if row.error else cells(row)
             yield f"| {row.name} | {row.source} | {' | '.join(measured)} |"
         yield ""
-
-
-def machine() -> str:
-    """The processor and the versions, in words."""
-    known = Path("/proc/cpuinfo")
-    lines = known.read_text().splitlines() if known.exists() else []
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, llvmlite {llvmlite.__version__}"
-    return f"{model or platform.machine()}; {versions}"
 
 
 def cells(row: Row) -> tuple[str, ...]:
