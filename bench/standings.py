@@ -15,6 +15,7 @@ from rich.table import Table
 __all__ = ["markdown", "means", "printed", "remarks"]
 
 BEST = "the best of them"
+COMPILERS = (OURS, "numba", "jax", "torch.compile")
 
 PAGE = """\
 # {suite}
@@ -78,7 +79,20 @@ def markdown(suite: str, rows: Sequence[Row], machine: Mapping[int, Limits], wor
         lines += [line(heading), "|---" + "|--:" * (len(heading) - 1) + "|"]
         lines += [line([title(row), *cells(row, columns(taken), measured)]) for row in taken]
         lines += ["", *(f"- {remark}" for remark in remarks(taken)), ""]
+        if suite == "kernels":
+            lines += first_calls(taken)
     return "\n".join(lines)
+
+
+def first_calls(rows: Sequence[Row]) -> list[str]:
+    """What compiling a kernel costs, by each that does."""
+    peers = [peer for peer in columns(rows) if peer in COMPILERS]
+    times = [[row.times.get(peer, Time()).first for peer in peers] for row in rows]
+    found = [[first for row in rows if (first := row.times.get(peer, Time()).first) > 0] for peer in peers]
+    mean = [seconds(statistics.geometric_mean(firsts)) if firsts else "" for firsts in found]
+    lines = ["First calls, which compile:\n", line(["", *peers]), "|---" + "|--:" * len(peers) + "|"]
+    lines += [line([title(row), *map(seconds, firsts)]) for row, firsts in zip(rows, times, strict=True)]
+    return [*lines, line(["geometric mean", *mean]), ""]
 
 
 def line(words: Sequence[str]) -> str:
@@ -138,9 +152,10 @@ def against(row: Row, peer: str) -> str:
 
 
 def seconds(value: float) -> str:
-    """With a unit that leaves three digits."""
+    """With three digits, and a unit that suits them."""
     if math.isnan(value):
         return ""
+    value = float(f"{value:.3g}")
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if value >= size:
             return f"{value / size:.3g} {unit}"

@@ -144,6 +144,12 @@ def test_a_row_with_a_limit_says_what_part_of_it_was_reached() -> None:
     assert "| matmul 9 f32 | 100 ms | 1 s | 50% |" in markdown("matmul", [product], {1: LIMITS}, "a machine")
 
 
+def test_the_page_of_the_kernels_has_first_calls() -> None:
+    text = markdown("kernels", [row("one", arrayjit=1, numpy=4, jax=2)], {1: LIMITS}, "a machine")
+    assert "|  | arrayjit | jax |\n|---|--:|--:|\n| one 10 f32 | 100 ms | 100 ms |\n" in text
+    assert "| geometric mean | 100 ms | 100 ms |" in text
+
+
 def test_rows_are_read_as_they_were_written() -> None:
     rows = [row("one", arrayjit=1, numpy=4)]
     assert comparison.read(comparison.document(rows, {1: LIMITS})) == (rows, {1: LIMITS})
