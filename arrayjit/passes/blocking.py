@@ -188,12 +188,15 @@ class _Blocked:
         return out
 
     def each_panel(
-        self, strip: _Strip, one: Callable[[_Panel], Stmt], kind: LoopKind = LoopKind.SEQUENTIAL
+        self,
+        strip: _Strip,
+        one: Callable[[_Panel], tuple[Stmt, ...]],
+        kind: LoopKind = LoopKind.SEQUENTIAL,
     ) -> tuple[Stmt, ...]:
         symbol = Symbol("p")
         place = Affine.of(symbol)
         panel = _Panel(strip.start + place * self.blocking.columns, strip.number + place, place)
-        return unless_once(For(symbol, ZERO, strip.count, (one(panel),), kind))
+        return unless_once(For(symbol, ZERO, strip.count, one(panel), kind))
 
     # Packing
 
@@ -229,11 +232,11 @@ class _Blocked:
         """Panels of the right factor, row by row of it, so that it is read along memory."""
         columns, lane = self.product.columns, Symbol("l")
 
-        def one(panel: _Panel) -> Stmt:
+        def one(panel: _Panel) -> tuple[Stmt, ...]:
             symbols = {**terms.symbols, columns.symbol: columns.lo + panel.start + lane}
             cell = self.cell_right(panel, terms, lane)
             store = Store(self.rights[total.variable], cell, substitute(total.right, symbols))
-            return _parallel(lane, self.blocking.columns, (store,))
+            return (_parallel(lane, self.blocking.columns, (store,)),)
 
         return _nest(terms.loops, self.each_panel(strip, one, LoopKind.PARALLEL), LoopKind.PARALLEL)
 
@@ -259,7 +262,7 @@ class _Blocked:
             line = _parallel(row, height, (store,))
             copies = (*before, _nest(terms.loops, (line,), LoopKind.PARALLEL))
             binds, count = self.slivers(rows)
-            out += [*binds, For(sliver, ZERO, count, copies, LoopKind.PARALLEL)]
+            out += [*binds, *unless_once(For(sliver, ZERO, count, copies, LoopKind.PARALLEL))]
         return tuple(out)
 
     # Slivers
@@ -327,7 +330,7 @@ class _Blocked:
 
     def sums(
         self, total: Sum, rows: _Rows, panel: _Panel, slivers: Affine, terms: _Depth, starts: bool
-    ) -> Stmt:
+    ) -> tuple[Stmt, ...]:
         """Sums over some of the terms, sliver by sliver."""
         sliver, lane = Symbol("q"), Symbol("l")
         before, first = self.first_row(rows, sliver)
@@ -352,7 +355,7 @@ class _Blocked:
             body.append(self.put(name, tile, place, cell, column))
         width = self.blocking.columns
         lanes = For(lane, ZERO, Affine.of(width), tuple(body), LoopKind.VECTOR, lanes=width)
-        return For(sliver, ZERO, slivers, (*before, lanes))
+        return unless_once(For(sliver, ZERO, slivers, (*before, lanes)))
 
     def put(
         self, name: Variable, tile: Tensor | None, place: tuple[Affine, ...], row: Affine, column: Affine
@@ -378,14 +381,14 @@ class _Blocked:
             return Load(packed, self.cell_right(panel, terms, lane))
         return substitute(total.right, {**terms.symbols, self.product.columns.symbol: column})
 
-    def started(self, total: Sum, panel: _Panel, slivers: Affine) -> Stmt:
+    def started(self, total: Sum, panel: _Panel, slivers: Affine) -> tuple[Stmt, ...]:
         row, lane = Symbol("i"), Symbol("l")
         cell = (panel.place, Affine.of(row), Affine.of(lane))
         store = Store(self.tiles[total.variable], cell, total.start)
         line = _parallel(lane, self.blocking.columns, (store,))
-        return For(row, ZERO, slivers * self.blocking.rows, (line,), LoopKind.PARALLEL)
+        return (For(row, ZERO, slivers * self.blocking.rows, (line,), LoopKind.PARALLEL),)
 
-    def finished(self, rows: _Rows, strip: _Strip, panel: _Panel, slivers: Affine) -> Stmt:
+    def finished(self, rows: _Rows, strip: _Strip, panel: _Panel, slivers: Affine) -> tuple[Stmt, ...]:
         """The rest of the product's body, for each cell of the tile that is not of the sliver or of the panel
         before."""
         sliver, row, lane = Symbol("q"), Symbol("r"), Symbol("l")
@@ -404,7 +407,7 @@ class _Blocked:
         line = For(lane, Affine.of(strip.fresh), Affine.of(self.blocking.columns), copy, LoopKind.PARALLEL)
         again = of_rows.lo + rows.start + number - first
         lines = For(row, again, Affine.of(height), (line,), LoopKind.PARALLEL)
-        return For(sliver, ZERO, slivers, (*before, lines), LoopKind.PARALLEL)
+        return unless_once(For(sliver, ZERO, slivers, (*before, lines), LoopKind.PARALLEL))
 
 
 def _name(factor: Expr, otherwise: str) -> str:

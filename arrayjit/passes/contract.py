@@ -34,6 +34,9 @@ __all__ = ["contract"]
 LATENCY = 8
 """Fused multiply-adds that are under way at once; with fewer sums the units wait."""
 
+MOST_ROWS = 12
+"""The rows of a sliver at most: each is a stream of its own."""
+
 OVERHEAD = 0.6
 """What a sliver costs beside them, per term."""
 
@@ -92,13 +95,9 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     rows, columns = product.rows.trips or 0, product.columns.trips or 0
     depth = max(total.depth for total in product.sums)
     size = max(total.variable.dtype.itemsize for total in product.sums)
-    lanes = caps.vector_bytes // size
-    width = 2 * lanes
-    while width > columns:
-        width //= 2
-    if rows < 2 or width < 2 or depth < 2:
+    if min(rows, columns, depth) < 2:
         return None
-    height = _height(rows, max(1, width // lanes), caps)
+    height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers)
     along = all(_is_vector(total.right, product) for total in product.sums)
     plain = all(isinstance(total.left, Load) for total in product.sums)
     slivers, panels = -(-rows // height), -(-columns // width)
@@ -106,7 +105,8 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     right = not along or (slivers >= REUSE and not near)
     whole = caps.l1_bytes // (width * size)
     single = all(len(total.terms) == 1 for total in product.sums)
-    at_once = depth if depth <= 2 * whole or not single else -(-depth // -(-depth // whole))
+    nearly = 2 * whole if right else whole
+    at_once = depth if depth <= nearly or not single else -(-depth // -(-depth // whole))
     strip = STRIP if panels >= 2 * STRIP * caps.threads and depth * columns * size > caps.l2_bytes else 1
     if rows * at_once * size <= caps.l2_bytes // 2:
         return Blocking(height, width, at_once, strip, None, not plain, right)
@@ -119,14 +119,23 @@ def _is_vector(factor: object, product: Product) -> bool:
     return isinstance(factor, Load) and stride(factor.tensor, factor.index, product.columns.symbol) == 1
 
 
-def _height(rows: int, registers: int, caps: Caps) -> int:
-    """The rows of a sliver: as many as there are registers for, or fewer if these leave less over."""
-    most = min(rows, (caps.registers - 1 - registers) // registers, 12)
+def _sizes(rows: int, columns: int, lanes: int, registers: int) -> tuple[int, int]:
+    """The rows and the columns of a sliver: as many as there are registers for, or fewer if these leave less
+    over."""
 
-    def cost(height: int) -> tuple[float, int]:
-        return -(-rows // height) * (max(height * registers, LATENCY) / 2 + OVERHEAD), -height
+    def cost(size: tuple[int, int]) -> tuple[float, int]:
+        height, width = size
+        each = max(height * max(1, width // lanes), LATENCY) / 2 + OVERHEAD
+        return -(-rows // height) * -(-columns // width) * each, -height * width
 
-    return min(range(1, most + 1), key=cost)
+    options = []
+    width = 2 * lanes
+    while width >= 2:
+        vectors = max(1, width // lanes)
+        most = min(rows, (registers - 1 - vectors) // vectors, MOST_ROWS)
+        options += [(height, width) for height in range(1, most + 1) if width <= columns]
+        width //= 2
+    return min(options, key=cost)
 
 
 def _block(rows: int, height: int, caps: Caps) -> int:

@@ -29,7 +29,10 @@ from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
 
 PASSES = {row.name: row.run for row in (*ON_ASSIGNMENTS, LOWERING, *ON_LOOPS)}
 
-MACHINES = {"bypass": Caps(l3_bytes=4096), "threads": Caps(threads=4, thread_work=64)}
+MACHINES = {
+    "contract": Caps(vector_bytes=16, l1_bytes=512, l2_bytes=4096),
+    "threads": Caps(threads=4, thread_work=64),
+}
 """The passes whose cases need other hardware."""
 
 REORDERS_SUMS = {"vectorise", "cascade"}

@@ -1,0 +1,141 @@
+"""What `contract` promises for any size, layout and machine: the bits of the chain of every cell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arrayjit.ir.assign import ArrayParam
+from arrayjit.ir.code import Caps
+from arrayjit.ir.interp import run
+from arrayjit.ir.parse import parse
+from arrayjit.ir.verify import verify_kernel
+from arrayjit.passes.contract import contract
+from arrayjit.passes.manager import optimize
+from arrayjit.runtime.cpu import CpuDriver
+from arrayjit.runtime.threads import ThreadPool
+from arrayjit.targets.llvm import LlvmTarget
+from arrayjit.tracer.calls.function import trace_function
+
+SIZES = st.integers(2, 40)
+
+MACHINES = (
+    Caps(vector_bytes=16),
+    Caps(vector_bytes=32, l1_bytes=512, l2_bytes=2048),
+    Caps(vector_bytes=64, registers=32, l1_bytes=1024, l2_bytes=1024, threads=3),
+)
+"""With small caches small products are cut in every way."""
+
+LAYOUTS = {"a": ("a[i, k]", "a[k, i]"), "b": ("b[k, j]", "b[j, k]"), "y": ("y[i, j]", "y[j, i]")}
+
+ENDINGS = ("c", "maximum[f32](add[f32](c, d[j]), f32(1.0))", "add[f32]({y}, c)")
+
+
+def product(extents, layouts, ending):
+    """The text of a product with its factors and its result in these layouts."""
+    cells = {name: LAYOUTS[name][number] for name, number in zip("aby", layouts, strict=True)}
+    shapes = {
+        name: ", ".join(str(extents[axis]) for axis in cell[2:-1].split(", ")) for name, cell in cells.items()
+    }
+    parameters = ", ".join(f"{name}: read[f32, {shapes[name]}]" for name in "ab")
+    parameters += f", d: read[f32, {extents['j']}], y: update[f32, {shapes['y']}]"
+    value = ENDINGS[ending].format(y=cells["y"])
+    return parse(
+        f"""
+def f({parameters}):
+    for i in parallel(0, {extents["i"]}):
+        for j in parallel(0, {extents["j"]}):
+            c: f32 = f32(0.0)
+            for k in parallel(0, {extents["k"]}):
+                c = reduce(add, c, multiply[f32]({cells["a"]}, {cells["b"]}), fused=True)
+            {cells["y"]} = {value}
+"""
+    )
+
+
+def outcome(kernel):
+    generator = np.random.default_rng(5)
+    arrays = {
+        param.tensor: generator.standard_normal([extent.constant for extent in param.tensor.shape]).astype(
+            "f"
+        )
+        for param in kernel.params
+        if isinstance(param, ArrayParam)
+    }
+    run(kernel, arrays)
+    return [array.tobytes() for array in arrays.values()]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.fixed_dictionaries({"i": SIZES, "j": SIZES, "k": SIZES}),
+    st.tuples(*3 * (st.integers(0, 1),)),
+    st.sampled_from(range(len(ENDINGS))),
+    st.sampled_from(MACHINES),
+)
+def test_the_bits_are_those_of_the_loops_before(extents, layouts, ending, caps):
+    before = product(extents, layouts, ending)
+    after = contract(before, caps)
+    verify_kernel(after)
+    assert after is not before
+    assert outcome(after) == outcome(before)
+
+
+def dense(x, w, b, y):
+    y[...] = np.maximum(x @ w + b, 0)
+
+
+def added(x, w, b, y):
+    y += x @ w
+
+
+def transposed(x, w, b, y):
+    y[...] = (w.T @ x.T).T
+
+
+def of_scaled(x, w, b, y):
+    y[...] = (2 * x) @ (w + b)
+
+
+@pytest.fixture(scope="module")
+def pool():
+    pool = ThreadPool(3)
+    yield pool
+    pool.close()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("program", [dense, added, transposed, of_scaled])
+@pytest.mark.parametrize(("m", "k", "n"), [(7, 5, 9), (61, 70, 130), (230, 33, 17), (390, 3, 64)])
+def test_the_bits_are_the_same_for_any_blocks_and_threads(pool, program, m, k, n, dtype):
+    generator = np.random.default_rng(3)
+    x, w, b, y = ((9 * generator.random(shape)).astype(dtype) for shape in ((m, k), (k, n), (n,), (m, n)))
+    computation = trace_function(program, (x, w, b, y), {}).computation
+    expected = y.copy()
+    program(x, w, b, expected)
+    found = set()
+    for caps in (Caps(), *MACHINES[1:], Caps(threads=2, thread_work=1, l1_bytes=1024, l2_bytes=4096)):
+        kernel = optimize(computation, caps, verify=True).kernel
+        assert any(note.startswith("contract: ") for note in kernel.notes)
+        loaded = CpuDriver("sync_llvm").load(LlvmTarget("sync_llvm").emit(kernel))
+        workspace = np.empty(kernel.arena_bytes + 64, np.uint8)
+        for address in (0, pool.address):
+            result = y.copy()
+            place = workspace.ctypes.data
+            arrays = {"x": x, "w": w, "b": b, "y": result}
+            pointers = [
+                arrays[param.tensor.label].ctypes.data
+                for param in kernel.params
+                if isinstance(param, ArrayParam)
+            ]
+            loaded.launch(pointers, [], place + -place % 64, address)
+            np.testing.assert_allclose(result, expected, rtol=1e-4 if dtype is np.float32 else 1e-12)
+            found.add(result.tobytes())
+    assert len(found) == 1
+
+
+def test_the_decision_is_explained():
+    kernel = contract(product({"i": 24, "j": 32, "k": 20}, (0, 0, 0), 1), MACHINES[1])
+    assert kernel.notes == ("contract: c: 6 x 16 sums at once, 1 panels at a time, columns packed",)
