@@ -57,6 +57,7 @@ __all__ = [
     "Store",
     "Update",
     "While",
+    "bypasses",
     "walk_statements",
 ]
 
@@ -94,8 +95,8 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """`tensor[index] = value`. With `bypass`, in the body of a vector loop, the lanes are neighbours, and the
-    value shall not be kept in a cache: iterations may be repeated to write whole cache lines."""
+    """`tensor[index] = value`. With `bypass`, in a vector loop and there in unrolled loops at most, the lanes
+    are neighbours, and no cache shall keep the value: iterations may be repeated to write whole lines."""
 
     tensor: Tensor
     index: tuple[Affine, ...]
@@ -218,6 +219,11 @@ class Kernel:
             if place.kind is PlaceKind.SCRATCH
         )
         return -(-max(ends, default=0) // 64) * 64
+
+
+def bypasses(body: tuple[Stmt, ...]) -> bool:
+    """Whether a body stores past the caches."""
+    return any(isinstance(stmt, Store) and stmt.bypass for stmt in walk_statements(body))
 
 
 def walk_statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

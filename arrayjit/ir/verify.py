@@ -59,6 +59,7 @@ from .loops import (
     Stmt,
     Store,
     Update,
+    bypasses,
 )
 from .loops import While as WhileStmt
 from .ops import OPS, Op
@@ -473,6 +474,8 @@ def _check_loop(loop: For, rules: _Rules) -> None:
             rules.require(unread, f"variable {variable.hint} is accumulated and read in one vector loop")
         rules.vector = None
     else:
+        repeats = rules.vector is not None and loop.kind is not LoopKind.UNROLLED
+        rules.require(not (repeats and bypasses(loop.body)), f"loop {hint} in lanes stores past the caches")
         _check_body(loop.body, rules)
     rules.shared = shared
     rules.depth -= independent

@@ -63,15 +63,25 @@ class _Choice:
         return stmt
 
     def vector(self, loop: For) -> For:
-        body = [
-            replace(stmt, bypass=True) if isinstance(stmt, Store) and self.shall_bypass(stmt, loop) else stmt
-            for stmt in loop.body
-        ]
-        return replace(loop, body=tuple(body)) if kept(loop.body, body) is not loop.body else loop
+        """The vector loop with its large results stored past the caches."""
+
+        def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+            return kept(body, [statement(stmt) for stmt in body])
+
+        def statement(stmt: Stmt) -> Stmt:
+            match stmt:
+                case Store() if self.shall_bypass(stmt, loop):
+                    return replace(stmt, bypass=True)
+                case For(kind=LoopKind.UNROLLED):
+                    return rewrite_bodies(stmt, inside)
+                case _:
+                    return stmt
+
+        body = inside(loop.body)
+        return loop if body is loop.body else replace(loop, body=body)
 
     def shall_bypass(self, store: Store, loop: For) -> bool:
-        row = (loop.trips or 0) * store.tensor.dtype.itemsize
-        if row < LINES * self.caps.line_bytes or stride(store.tensor, store.index, loop.symbol) != 1:
+        if stride(store.tensor, store.index, loop.symbol) != 1 or not self.writes_lines(store, loop):
             return False
         moved = self.moved(store)
         if moved <= self.caps.l3_bytes:
@@ -81,6 +91,16 @@ class _Choice:
             f"since {moved:,} bytes are moved before it can be read"
         )
         return True
+
+    def writes_lines(self, store: Store, loop: For) -> bool:
+        """Is a row long, or does it consist of whole lines if the first row does?"""
+        line, size = self.caps.line_bytes, store.tensor.dtype.itemsize
+        row = (loop.trips or 0) * size
+        if row >= LINES * line:
+            return True
+        symbols = {symbol for position in store.index for symbol in position.symbols} - {loop.symbol}
+        steps = [stride(store.tensor, store.index, symbol) for symbol in symbols]
+        return row > 0 and all(step is not None and step * size % line == 0 for step in (*steps, row // size))
 
     def moved(self, store: Store) -> int:
         """The bytes that are moved by the outermost loop around the store that writes every cell once and

@@ -22,11 +22,11 @@ from dataclasses import replace
 from ..ir.code import Caps
 from ..ir.expr import Apply, Gather, Load, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, bypasses, walk_statements
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .copies import copy_body
 
-__all__ = ["may_repeat", "tails"]
+__all__ = ["may_repeat", "tails", "weight"]
 
 HEAVY = 32
 """Operations in a body beyond which a second copy takes longer to compile than it saves."""
@@ -65,20 +65,15 @@ def _whole(loop: For) -> Sequence[Stmt]:
     if loop.kind is not LoopKind.VECTOR or loop.trips is None or loop.trips <= loop.lanes:
         return [loop]
     left = loop.trips % loop.lanes
-    if not left or not may_repeat(loop.body) or _finds_boundaries(loop.body):
+    if not left or not may_repeat(loop.body) or bypasses(loop.body):
         return [loop]
-    if _weight(loop.body) > HEAVY:
+    if weight(loop.body) > HEAVY:
         return [_in_two_spans(loop, left)]
     last = replace(loop, lo=loop.hi - loop.lanes)
     return [replace(loop, hi=loop.hi - left), *copy_body((last,), {}, {})]
 
 
-def _finds_boundaries(body: tuple[Stmt, ...]) -> bool:
-    """Whether where vectors start is decided by where they are in memory, which also says what is left."""
-    return any(isinstance(stmt, Store) and stmt.bypass for stmt in body)
-
-
-def _weight(body: tuple[Stmt, ...]) -> int:
+def weight(body: tuple[Stmt, ...]) -> int:
     """The number of operations in a body."""
     nodes = (node for stmt in walk_statements(body) for expr in expressions(stmt) for node in walk(expr))
     return sum(isinstance(node, Apply) for node in nodes)

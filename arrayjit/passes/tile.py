@@ -1,67 +1,139 @@
 """tile: a nest that reads across memory while it writes along it goes block by block.
 
-    for i in parallel(0, 640):              for ib in parallel(0, 10):
-        for j in parallel(0, 640):              for jb in parallel(0, 40):
-            y[i, j] = x[j, i]       ->              for i in parallel(0, 64):
-                                                        for j in parallel(0, 16):
-                                                            y[64*ib + i, 16*jb + j] = x[16*jb + j, 64*ib + i]
+    for i in parallel(0, 640):              for jb in parallel(0, 20):
+        for j in parallel(0, 640):              for ib in parallel(0, 40):
+            y[i, j] = x[j, i]       ->              for jl in parallel(0, 2):
+                                                        for i8 in parallel(0, 2):
+                                                            for j in vector(0, 16, lanes=16):
+                                                                for i in unrolled(0, 8):
+                                                                    y[16*ib + 8*i8 + i, 32*jb + ...] = ...
 
-Within a block each cache line that is read across is read again while it is still near. What the blocks
-leave at the edges follows as smaller ones.
+A block reads and writes whole cache lines, and the next one goes on where it stopped reading. Within it,
+lanes take as many neighbouring cells of a row of `x` as a register holds, to be transposed there. What blocks
+leave at the edges is done by blocks that overlap others.
+
+A body that may not repeat iterations, or is long, is written once. Its blocks are of single cells, smaller at
+the edges, and still read each line again while it is near.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.code import Caps
+from ..ir.dtype import BOOL
 from ..ir.index import Affine, Symbol
-from ..ir.loops import For, Kernel, LoopKind, Stmt
+from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store
+from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies
 from .copies import copy_body, unless_once
 from .strides import LINE, affine_accesses, parallel_nest, stride
+from .tails import may_repeat, weight
 
 __all__ = ["tile"]
 
-ROWS = 64
-COLUMNS = 16
+ROWS, COLUMNS = 64, 16
+"""The size of a block of single cells."""
+
+LIGHT = 8
+"""Operations in a body that may be written once for each row that is transposed."""
+
+MOST = 16
+"""Rows that are transposed at once."""
+
+PART = 16
+"""Bytes of a row that are worth a transposition."""
 
 
 def tile(kernel: Kernel, caps: Caps) -> Kernel:
     """Every transposing nest in blocks."""
-    body = _body(kernel.body)
+
+    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        out: list[Stmt] = []
+        for stmt in body:
+            match parallel_nest(stmt):
+                case [rows, columns] if across := _across(rows, columns):
+                    out.extend(
+                        _transposed(rows, columns, across, caps) or _in_blocks(rows, columns) or [stmt]
+                    )
+                case _:
+                    out.append(rewrite_bodies(stmt, inside))
+        return kept(body, out)
+
+    body = inside(kernel.body)
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-def _body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    out: list[Stmt] = []
-    for stmt in body:
-        loops = parallel_nest(stmt)
-        if len(loops) == 2 and _transposes(*loops):
-            out.extend(_blocks(*loops))
-        else:
-            out.append(rewrite_bodies(stmt, _body))
-    return kept(body, out)
-
-
-def _transposes(rows: For, columns: For) -> bool:
-    """Does a large nest step far through memory by column but not by row?"""
-    if any(isinstance(stmt, For) for stmt in columns.body):
-        return False
-    if rows.symbol in (*columns.lo.symbols, *columns.hi.symbols):
-        return False
-    if any(loop.step != 1 or loop.trips is None or loop.trips < 2 * COLUMNS for loop in (rows, columns)):
-        return False
+def _across(rows: For, columns: For) -> Mapping[Tensor, int]:
+    """What a nest steps far through by column but not by row, with the steps by row."""
+    if any(isinstance(stmt, For) for stmt in columns.body) or rows.step != 1 or columns.step != 1:
+        return {}
+    if rows.trips is None or columns.trips is None or rows.symbol in columns.lo.symbols:
+        return {}
+    found: dict[Tensor, int] = {}
     for tensor, index, _ in affine_accesses(columns.body):
-        by_row, by_column = stride(tensor, index, rows.symbol), stride(tensor, index, columns.symbol)
+        by_row, by_column = (stride(tensor, index, loop.symbol) for loop in (rows, columns))
         if by_row and by_column and abs(by_row) < LINE <= abs(by_column):
-            return True
-    return False
+            found[tensor] = by_row
+    return found
 
 
-def _blocks(rows: For, columns: For) -> Sequence[Stmt]:
-    """The nest as blocks; those at the edges are smaller."""
+def _transposed(rows: For, columns: For, across: Mapping[Tensor, int], caps: Caps) -> Sequence[Stmt]:
+    """The nest in blocks that are transposed in registers; nothing where it cannot be."""
+    if not _may_go_in_lanes(columns) or any(by_row != 1 for by_row in across.values()):
+        return []
+    stored = min(stmt.tensor.dtype.itemsize for stmt in columns.body if isinstance(stmt, Store))
+    loaded = max(tensor.dtype.itemsize for tensor in across)
+    lanes = min(caps.line_bytes // stored, 2 * MOST)
+    at_once = min(caps.vector_bytes // loaded, lanes, MOST)
+    assert rows.trips is not None
+    assert columns.trips is not None
+    if at_once * loaded < PART or rows.trips < at_once or columns.trips < lanes:
+        return []
+    out: list[Stmt] = []
+    for left, width, blocks_across in _parts(columns, 2 * lanes, lanes):
+        column, strip = Symbol(columns.symbol.hint), list[Stmt]()
+        for top, height, blocks_down in _parts(rows, max(at_once, caps.line_bytes // loaded), at_once):
+            row, line, group = (Symbol(loop.symbol.hint) for loop in (rows, columns, rows))
+            i = top + Affine.of(row) * height + Affine.of(group) * at_once
+            j = left + Affine.of(column) * width + Affine.of(line) * lanes
+            cells = _cells(rows, columns, i, j, at_once, lanes)
+            groups = unless_once(_parallel(group, height // at_once, cells))
+            lines = unless_once(_parallel(line, width // lanes, groups))
+            strip.extend(unless_once(_parallel(row, blocks_down, lines)))
+        out.extend(unless_once(_parallel(column, blocks_across, tuple(strip))))
+    return out
+
+
+def _cells(rows: For, columns: For, top: Affine, left: Affine, at_once: int, lanes: int) -> tuple[Stmt, ...]:
+    """The cells that are transposed at once."""
+    i, j = (Symbol(loop.symbol.hint) for loop in (rows, columns))
+    body = copy_body(columns.body, {rows.symbol: top + i, columns.symbol: left + j}, {})
+    unrolled = replace(_parallel(i, at_once, body), kind=LoopKind.UNROLLED)
+    return (replace(_parallel(j, lanes, (unrolled,)), kind=LoopKind.VECTOR, lanes=lanes),)
+
+
+def _may_go_in_lanes(columns: For) -> bool:
+    """Is the body one that a vector loop may hold, several times and several times over?"""
+    return (
+        all(
+            isinstance(stmt, Define)
+            or (isinstance(stmt, Store) and stride(stmt.tensor, stmt.index, columns.symbol) == 1)
+            for stmt in columns.body
+        )
+        and may_repeat(columns.body)
+        and weight(columns.body) <= LIGHT
+        and not any(tensor.dtype is BOOL for tensor, _, _ in affine_accesses(columns.body))
+    )
+
+
+def _in_blocks(rows: For, columns: For) -> Sequence[Stmt]:
+    """The nest in blocks of single cells; nothing if it is small."""
+    assert rows.trips is not None
+    assert columns.trips is not None
+    if min(rows.trips, columns.trips) < 2 * COLUMNS:
+        return []
     out: list[Stmt] = []
     for row, height, down in _parts(rows, ROWS):
         strip: list[Stmt] = []
@@ -78,12 +150,18 @@ def _blocks(rows: For, columns: For) -> Sequence[Stmt]:
     return out
 
 
-def _parts(loop: For, size: int) -> Sequence[tuple[Affine, int, int]]:
-    """Where the blocks of a loop start, how long they are, and how many there are."""
+def _parts(loop: For, size: int, unit: int = 1) -> Sequence[tuple[Affine, int, int]]:
+    """Where the blocks of a loop start, how long they are, and how many there are. They consist of whole
+    units: the last may start before the one in front of it ends."""
     assert loop.trips is not None
     blocks, rest = divmod(loop.trips, size)
-    parts = [(loop.lo, size, blocks), (loop.lo + blocks * size, rest, 1)]
-    return [part for part in parts if part[1] and part[2]]
+    if blocks:
+        last = -(-rest // unit) * unit
+        parts = [(loop.lo, size, blocks), (loop.hi - last, last, 1)]
+    else:
+        whole = rest // unit * unit
+        parts = [(loop.lo, whole, 1), (loop.hi - unit, unit if whole < rest else 0, 1)]
+    return [part for part in parts if part[1]]
 
 
 def _parallel(symbol: Symbol, extent: int, body: tuple[Stmt, ...]) -> For:

@@ -6,7 +6,7 @@ is printed twice, for whole vectors and for the scalar remainder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -32,6 +32,7 @@ from ..ir.loops import (
     Store,
     Update,
     While,
+    bypasses,
     walk_statements,
 )
 from ..ir.ops import Op
@@ -40,6 +41,7 @@ from ..ir.walk import children, expressions, walk
 from .llvm_memory import Lanes, Memory
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
+from .llvm_transposed import transposed_loads
 from .llvm_values import any_lane, apply, cast, fma, fold, identity
 from .target import raises
 
@@ -59,7 +61,8 @@ class Body:
         self._mutable = _updated(kernel.body)
         self._accumulating: frozenset[Variable] = frozenset()
         self._in_order: frozenset[Variable] = frozenset()
-        self._bypassing = False
+        self._bypassing: str | bool = False
+        self._transposed: dict[int, Value] = {}
         self._status = {id(stmt): number for number, stmt in enumerate(raises(kernel), 1)}
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
@@ -69,8 +72,8 @@ class Body:
     def _statement(self, stmt: Stmt) -> None:
         match stmt:
             case Store(tensor=tensor, index=index, value=value):
-                bypass = stmt.bypass and self._bypassing
-                self._memory.store(tensor, index, self._value(value), self._lanes, bypass)
+                store = partial(self._memory.store, tensor, index, self._value(value), self._lanes)
+                self._guarded(stmt.bypass and self._bypassing, (), partial(store, bypass=True), store)
             case Define(variable=variable, value=value):
                 self._define(variable, self._value(value))
             case Update():
@@ -115,6 +118,8 @@ class Body:
         match node:
             case Const(value=value, dtype=dtype):
                 return constant(value, dtype)
+            case Load() if id(node) in self._transposed:
+                return self._transposed[id(node)]
             case Load(tensor=tensor, index=index):
                 return self._memory.load(tensor, index, self._lanes)
             case Gather(tensor=tensor):
@@ -267,9 +272,7 @@ class Body:
             case LoopKind.VECTOR | LoopKind.LOCKSTEP if loop.lanes > 1:
                 self._vector(loop)
             case LoopKind.UNROLLED if loop.lo.is_constant and loop.hi.is_constant:
-                for number in range(loop.lo.constant, loop.hi.constant, loop.step):
-                    self._memory.symbols[loop.symbol] = number
-                    self.statements(loop.body)
+                self._unrolled(loop)
             case (
                 LoopKind.SEQUENTIAL
                 | LoopKind.PARALLEL
@@ -282,6 +285,16 @@ class Body:
                 raise CompilerBug(f"a {loop.kind.value} loop on a CPU", stage="targets/llvm")
             case _:
                 assert_never(loop.kind)
+
+    def _unrolled(self, loop: For) -> None:
+        """The copies; what neighbouring ones load across memory is loaded for all of them at once."""
+        columns = transposed_loads(self._writer, self._memory, loop, self._lanes)
+        for column, number in enumerate(_numbers(loop)):
+            self._memory.symbols[loop.symbol] = number
+            self._transposed.update({load: values[column] for load, values in columns.items()})
+            self.statements(loop.body)
+        for load in columns:
+            del self._transposed[load]
 
     def _shared(self, loop: For, grain: Affine) -> None:
         """A loop that threads may share: a function for a part of it, in whole vectors."""
@@ -336,12 +349,11 @@ class Body:
         writer = self._writer
         lo, hi = self._bound(loop.lo), self._bound(loop.hi)
         changed = self._changed(loop.body)
-        stores = [stmt for stmt in loop.body if isinstance(stmt, Store) and stmt.bypass]
-        if stores:
+        if bypasses(loop.body):
             self._guarded(
                 writer.compare("slt", writer.add(lo, loop.lanes - 1), hi),
                 (),
-                partial(self._past_caches, loop, stores, lo, hi),
+                partial(self._past_caches, loop, lo, hi),
                 partial(self._sequential, loop, lo, hi),
             )
             return
@@ -395,21 +407,26 @@ class Body:
                 folded = fold(self._writer, op, self._values[variable])
                 self._values[variable] = apply(self._writer, op, (totals[variable], folded), variable.dtype)
 
-    def _past_caches(self, loop: For, stores: Sequence[Store], lo: Operand, hi: Operand) -> None:
-        """At least one vector: those that start on a boundary of the memory that `stores` write; then, where
-        cells are left before or behind these, the first and the last vector of all, which overlap them."""
+    def _past_caches(self, loop: For, lo: Operand, hi: Operand) -> None:
+        """At least one vector: those that start on a boundary of the memory that is written past the caches;
+        then, where cells are left before or behind these, the first and the last vector of all, which overlap
+        them."""
         writer, memory, lanes = self._writer, self._memory, loop.lanes
         memory.symbols[loop.symbol] = lo
-        before, *others = [memory.until_aligned(store.tensor, store.index, lanes) for store in stores]
-        together: str | bool = True
-        for other in others:
-            equal = writer.pure(f"icmp eq i64 {other}, {before}")
-            together = equal if together is True else writer.pure(f"and i1 {together}, {equal}")
+        before, *others = self._until_aligned(loop.body, lanes)
+        together: list[str] = [writer.pure(f"icmp eq i64 {other}, {before}") for other in others]
+        if hi == writer.add(lo, lanes):
+            together.append(writer.pure(f"icmp eq i64 {before}, 0"))
+            self._bypassing = writer.all(together)
+            self._lanes_of(loop)
+            self._bypassing = False
+            return
         start = writer.add(lo, before)
         end = writer.add(start, self._whole(start, hi, 1, lanes))
         vectors = partial(self._repeat, loop.symbol, start, end, lanes, (), partial(self._lanes_of, loop))
-        bypassing = partial(self._guarded, together, (), partial(self._bypassed, vectors), vectors)
-        self._guarded(writer.compare("slt", start, end), (), bypassing)
+        self._bypassing = writer.all(together)
+        self._guarded(writer.compare("slt", start, end), (), vectors)
+        self._bypassing = False
         number = Symbol("edge")
         apart = writer.add(writer.add(hi, -lanes), writer.multiply(lo, -1))
 
@@ -422,10 +439,20 @@ class Body:
         last = writer.pure(f"select i1 {writer.compare('slt', end, hi)}, i64 2, i64 1")
         self._loop(number, first, last, 1, (), edge)
 
-    def _bypassed(self, emit: Callable[[], None]) -> None:
-        self._bypassing = True
-        emit()
-        self._bypassing = False
+    def _until_aligned(self, body: tuple[Stmt, ...], lanes: int) -> list[str]:
+        """For each store past the caches, how many iterations later it meets a boundary."""
+        found: list[str] = []
+        for stmt in body:
+            match stmt:
+                case Store(tensor=tensor, index=index, bypass=True):
+                    found.append(self._memory.until_aligned(tensor, index, lanes))
+                case For(kind=LoopKind.UNROLLED):
+                    for number in _numbers(stmt):
+                        self._memory.symbols[stmt.symbol] = number
+                        found += self._until_aligned(stmt.body, lanes)
+                case _:
+                    pass
+        return found
 
     def _lanes_of(self, loop: For) -> None:
         """One vector of the loop, from its symbol's value on."""
@@ -521,6 +548,11 @@ class Body:
         store = Store(flat, (Affine.of(cell),), Local(value), fill.loc)
         lanes = 64 // fill.tensor.dtype.itemsize
         self._vector(For(cell, Affine.of(0), Affine.of(count), (store,), LoopKind.VECTOR, lanes=lanes))
+
+
+def _numbers(loop: For) -> range:
+    """The iterations of an unrolled loop."""
+    return range(loop.lo.constant, loop.hi.constant, loop.step)
 
 
 def _updated(body: tuple[Stmt, ...]) -> dict[Variable, None]:

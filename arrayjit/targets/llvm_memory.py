@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..errors import CompilerBug
 from ..ir.dtype import BOOL, I64
+from ..ir.expr import Load
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Kernel, PlaceKind
 from ..ir.tensor import Tensor
@@ -101,6 +102,16 @@ class Memory:
             return self._reversed(self._read(tensor, lowest, lanes.count))
         pointers = self._lane_pointers(tensor, cell, lanes)
         return self._writer.join([self._read(tensor, pointer, 1) for pointer in pointers])
+
+    def distance(self, load: Load, lanes: Lanes) -> int | None:
+        """By how many cells the load moves from lane to lane, where that is known."""
+        stride = self._cell(load.tensor, load.index, lanes).stride
+        return stride if isinstance(stride, int) else None
+
+    def rows(self, load: Load, lanes: Lanes, count: int) -> list[Value]:
+        """For each lane its cell and those that follow it, `count` of them."""
+        pointers = self._lane_pointers(load.tensor, self._cell(load.tensor, load.index, lanes), lanes)
+        return [self._read(load.tensor, pointer, count) for pointer in pointers]
 
     def gather(self, tensor: Tensor, index: tuple[Value, ...]) -> Value:
         """The cell at a computed index; each lane has its own."""

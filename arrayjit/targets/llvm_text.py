@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from itertools import count
 from typing import Union
 
@@ -191,6 +192,12 @@ class Writer:
             return left < right if predicate == "slt" else left > right
         return self.pure(f"icmp {predicate} i64 {left}, {right}")
 
+    def all(self, conditions: Sequence[str]) -> str | bool:
+        """Whether all of them hold."""
+        if not conditions:
+            return True
+        return reduce(lambda one, other: self.pure(f"and i1 {one}, {other}"), conditions)
+
     def widen(self, value: Value, lanes: int) -> Value:
         """The value in every lane."""
         if value.lanes == lanes:
@@ -222,8 +229,19 @@ class Writer:
             text = self.let(f"insertelement {kind} {text}, {part}, i64 {lane}")
         return Value(text, parts[0].dtype, len(parts))
 
-    def shuffle(self, value: Value, lanes: Sequence[int]) -> Value:
-        """The chosen lanes, in the given order; at least two."""
+    def shuffle(self, value: Value, lanes: Sequence[int], other: Value | None = None) -> Value:
+        """The chosen lanes, in the given order; at least two. Those of the other value follow the first's."""
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
-        text = self.pure(f"shufflevector {value}, {value.type} poison, <{len(lanes)} x i32> <{mask}>")
+        second = other or Value("poison", value.dtype, value.lanes)
+        text = self.pure(f"shufflevector {value}, {second}, <{len(lanes)} x i32> <{mask}>")
         return Value(text, value.dtype, len(lanes))
+
+    def concatenated(self, parts: Sequence[Value]) -> Value:
+        """Vectors one after the other; a power of two of them."""
+        while len(parts) > 1:
+            both = range(2 * parts[0].lanes)
+            parts = [
+                self.shuffle(*pair)
+                for pair in ((parts[n], both, parts[n + 1]) for n in range(0, len(parts), 2))
+            ]
+        return parts[0]

@@ -173,6 +173,10 @@ BROKEN = {
         "y[0] = bypass(x[0])",
         "y: f32[8] is stored past the caches by single cells",
     ),
+    "past the caches in a loop that lanes run": (
+        "for i in vector(0, 8, lanes=8):\n    for j in sequential(0, 1):\n        y[i] = bypass(x[i])",
+        "loop j in lanes stores past the caches",
+    ),
     "a flat form of two axes": (
         "t: temporary[f32, 2, 4, flat(x)]\ny[0] = t[0, 0]",
         "t: f32[2, 4] is no flat form of x: f32[8]",

@@ -1,0 +1,104 @@
+"""Loads across memory, many at a time: lanes that are rows apart, for neighbouring columns.
+
+for j in vector(0, 8, lanes=8):              ; 8 vectors, each of 8 neighbouring columns of a row,
+    for i in unrolled(0, 8):         ->      ; transposed in registers: lane `j` of vector `i` is x[j, i]
+        y[i, j] = x[j, i]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..ir.dtype import BOOL
+from ..ir.expr import Load
+from ..ir.loops import For, Store, walk_statements
+from ..ir.tensor import Tensor
+from ..ir.walk import expressions, walk
+from .llvm_memory import Lanes, Memory
+from .llvm_text import Value, Writer
+
+__all__ = ["transposed_loads"]
+
+PART = 16
+"""Bytes within which all CPUs can interleave two vectors; larger vectors consist of such parts."""
+
+
+def transposed_loads(writer: Writer, memory: Memory, loop: For, lanes: Lanes) -> dict[int, Sequence[Value]]:
+    """Loads of an unrolled loop, by their `id`, with their values in all its iterations, loaded together."""
+    count = loop.trips or 0
+    if count < 2 or count & (count - 1) or loop.step != 1 or lanes.count % count:
+        return {}
+    memory.symbols[loop.symbol] = loop.lo.constant
+    found: dict[int, Sequence[Value]] = {}
+    columns = Lanes(loop.symbol, 1, count)
+    for load in _loads(loop):
+        fills_part = load.tensor.dtype.itemsize * count >= PART
+        across = memory.distance(load, lanes) not in (0, 1, -1, None)
+        if fills_part and across and memory.distance(load, columns) == 1:
+            found[id(load)] = _columns(writer, memory.rows(load, lanes, count))
+    return found
+
+
+def _loads(loop: For) -> Iterator[Load]:
+    """The loads of memory that the loop does not write."""
+    inside = list(walk_statements(loop.body))
+    written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
+    for stmt in inside:
+        for node in (node for expr in expressions(stmt) for node in walk(expr)):
+            # A bool is a byte in memory only.
+            match node:
+                case Load(tensor=Tensor(dtype=dtype) as tensor):
+                    if tensor.storage not in written and dtype is not BOOL:
+                        yield node
+                case _:
+                    pass
+
+
+def _columns(writer: Writer, rows: Sequence[Value]) -> Sequence[Value]:
+    """The columns of a matrix: lane `l` of column `c` is lane `c` of row `l`."""
+    width = rows[0].lanes
+    blocks = [_transposed(writer, rows[first : first + width]) for first in range(0, len(rows), width)]
+    return [writer.concatenated([block[column] for block in blocks]) for column in range(width)]
+
+
+def _transposed(writer: Writer, rows: Sequence[Value]) -> Sequence[Value]:
+    """A square matrix transposed: first each part of the vectors, then the parts."""
+    width = len(rows)
+    part = PART // rows[0].dtype.itemsize
+    for _ in range(part.bit_length() - 1):
+        rows = [
+            _interleaved(writer, rows[first + row], rows[first + row + part // 2], part, half)
+            for first in range(0, width, part)
+            for row in range(part // 2)
+            for half in (0, 1)
+        ]
+    apart = part
+    while apart < width:
+        rows = [
+            _exchanged(writer, rows[row & ~apart], rows[row | apart], apart, bool(row & apart))
+            for row in range(width)
+        ]
+        apart *= 2
+    return rows
+
+
+def _interleaved(writer: Writer, left: Value, right: Value, part: int, half: int) -> Value:
+    """Of each part of two vectors, one half, lane by lane in turn."""
+    lanes = [
+        start + half * part // 2 + lane + side * left.lanes
+        for start in range(0, left.lanes, part)
+        for lane in range(part // 2)
+        for side in (0, 1)
+    ]
+    return writer.shuffle(left, lanes, right)
+
+
+def _exchanged(writer: Writer, upper: Value, lower: Value, apart: int, is_lower: bool) -> Value:
+    """A row of the matrix with its blocks off the diagonal exchanged, of those of `apart` lanes."""
+    lanes = [
+        (lane | apart if is_lower else lane)
+        if not lane & apart
+        else upper.lanes + (lane if is_lower else lane & ~apart)
+        for lane in range(upper.lanes)
+    ]
+    return writer.shuffle(upper, lanes, lower)
