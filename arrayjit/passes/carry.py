@@ -7,14 +7,15 @@
                                                         c = t
 
 Read back from memory it would make each iteration wait for the store of the one before. The same goes for a
-cell that every iteration reads and then writes. The first value is read before the loop, so its cell must
+cell that every iteration reads and then writes; if nothing else of its array is read, it is written once,
+after the last iteration. The first value is read before the loop, so its cell must
 exist even if the loop does not run.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.code import Caps
@@ -22,7 +23,7 @@ from ..ir.expr import Const, Expr, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
 from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
-from .access import Range, Ranges, exists
+from .access import Range, Ranges, exists, loads
 from .trips import enter
 
 __all__ = ["carry"]
@@ -67,7 +68,25 @@ def _carrying(loop: For, ranges: Ranges) -> list[Stmt]:
     if not handed:
         return [loop]
     before = [Define(one.carried, one.first) for one in handed]
-    return [*before, replace(loop, body=tuple(_handing_on(loop.body, handed)))]
+    last = [one for one in handed if _is_for_last(one, loop.body)]
+    body = tuple(_handing_on(loop.body, handed, {one.position for one in last}))
+    after = [Store(one.load.tensor, one.load.index, Local(one.carried)) for one in last]
+    return [*before, replace(loop, body=body), *after]
+
+
+def _is_for_last(one: _Handed, body: Sequence[Stmt]) -> bool:
+    """Whether only the value of the last iteration is ever read from the cell."""
+    store = body[one.position]
+    if not isinstance(store, Store) or store.index != one.load.index:
+        return False
+    if any(isinstance(stmt, Raise) for stmt in body):
+        return False
+    return not any(
+        tensor.storage is store.tensor.storage and (index != store.index or position > one.position)
+        for position, stmt in enumerate(body)
+        for expr in expressions(stmt)
+        for tensor, index in loads(expr)
+    )
 
 
 def _handed(loop: For) -> Iterator[_Handed]:
@@ -103,8 +122,9 @@ def _moved(cell: Store | Load, values: Mapping[Symbol, Affine]) -> Load:
     return Load(cell.tensor, tuple(part.substitute(values) for part in cell.index))
 
 
-def _handing_on(body: Sequence[Stmt], handed: Sequence[_Handed]) -> Iterator[Stmt]:
-    """The body with the locals in place of the loads, and what is stored put into them at the end."""
+def _handing_on(body: Sequence[Stmt], handed: Sequence[_Handed], left: Container[int]) -> Iterator[Stmt]:
+    """The body with the locals in place of the loads, and what is stored put into them at the end; without
+    the stores that are left for later."""
     known = {one.load: one.carried for one in handed}
     stored = {one.position: one for one in handed}
     changing = {stmt.variable for stmt in body if isinstance(stmt, Update)} | set(known.values())
@@ -125,7 +145,8 @@ def _handing_on(body: Sequence[Stmt], handed: Sequence[_Handed]) -> Iterator[Stm
             after.append(Update(one.carried, value))
             if one.load.index == stmt.index:
                 del known[one.load]
-        yield stmt
+        if position not in left:
+            yield stmt
     yield from after
 
 

@@ -24,6 +24,7 @@ from .expand import expand
 from .fuse import fuse
 from .hoist import hoist
 from .inline import inline
+from .invert import invert
 from .jam import jam
 from .lifetimes import lifetimes
 from .lower import lower
@@ -75,7 +76,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
     Pass(expand, after=("place",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
-    Pass(order, after=("simplify",), why="only loops that run more than once are worth a place in the nest"),
+    Pass(invert, after=("parallel", "simplify"), why="definitions have shown what is computed once"),
+    Pass(order, after=("invert",), why="only loops that run more than once are worth a place in the nest"),
     Pass(collapse, after=("order",), why="loops join in the order in which memory lies"),
     Pass(contract, after=("order",), why="which loop runs along the result is settled by then"),
     Pass(pack, after=("order",), why="which loop runs over the columns is settled by then"),
