@@ -93,10 +93,10 @@ def options(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def document(rows: list[Row], machine: Mapping[int, Limits]) -> str:
+def document(words: str, rows: list[Row], machine: Mapping[int, Limits]) -> str:
     """What `--json` writes, and each process hands to the one that started it."""
     reached = {threads: asdict(measured) for threads, measured in machine.items()}
-    whole = {"machine": description(), "limits": reached, "rows": [row.as_json() for row in rows]}
+    whole = {"machine": words, "limits": reached, "rows": [row.as_json() for row in rows]}
     return json.dumps(whole, indent=1)
 
 
@@ -124,7 +124,7 @@ def in_processes(arguments: list[str], threads: list[int]) -> tuple[list[Row], d
 
 def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
-    chosen = options(given)
+    chosen, words = options(given), f"{description()}; load {os.getloadavg()[0]:.1f} before"
     console = Console(width=None if sys.stdout.isatty() else 200)
     if chosen.threads[1:] or dict(os.environ) != environment(chosen.threads[0]):
         console.print(f"without {', '.join(name for name in MISLEADING if name in os.environ) or 'changes'}")
@@ -135,9 +135,9 @@ def main(arguments: list[str] | None = None) -> int:
         reached = {threads: taken}
         printed(console, chosen.suite, rows, taken)
     if chosen.json:
-        chosen.json.write_text(document(rows, reached))
+        chosen.json.write_text(document(words, rows, reached))
     if chosen.markdown:
-        chosen.markdown.write_text(markdown(chosen.suite, rows, reached, description()))
+        chosen.markdown.write_text(markdown(chosen.suite, rows, reached, words))
     return 1 if any(time.error for row in rows for time in row.times.values()) else 0
 
 

@@ -136,7 +136,8 @@ def cells(row: Row, peers: Sequence[str], machine: Limits) -> list[str]:
     ours = row.times.get(OURS, Time())
     shown = [seconds(ours.first), seconds(ours.median)]
     if row.limit:
-        shown.append(f"{row.amount / ours.median / getattr(machine, row.limit):.0%}")
+        part = row.amount / ours.median / getattr(machine, row.limit)
+        shown.append("" if math.isnan(part) else f"{part:.0%}")
     best = row.ratio(row.best)
     shown.append(f"{best:.2f}" if best else "")
     return shown + [against(row, peer) for peer in peers if peer != OURS]

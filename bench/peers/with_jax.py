@@ -4,6 +4,7 @@ kernels give away the arguments that they write to."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import jax
@@ -34,10 +35,11 @@ def refilling(function: Callable[..., Any]) -> Callable[..., Callable[..., Any]]
     def start(*arguments: Any) -> Callable[..., Any]:
         compiled = jax.jit(lambda out, *arguments: function(*arguments), donate_argnums=0, keep_unused=True)
         last = jax.tree.map(jnp.zeros_like, function(*arguments))
+        wait = jax.block_until_ready if isinstance(last, tuple) else methodcaller("block_until_ready")
 
         def call(*arguments: Any) -> Any:
             nonlocal last
-            last = jax.block_until_ready(compiled(last, *arguments))
+            last = wait(compiled(last, *arguments))
             return last
 
         return call

@@ -152,7 +152,7 @@ def test_the_page_of_the_kernels_has_first_calls() -> None:
 
 def test_rows_are_read_as_they_were_written() -> None:
     rows = [row("one", arrayjit=1, numpy=4)]
-    assert comparison.read(comparison.document(rows, {1: LIMITS})) == (rows, {1: LIMITS})
+    assert comparison.read(comparison.document("a machine", rows, {1: LIMITS})) == (rows, {1: LIMITS})
 
 
 def test_each_number_of_threads_has_an_environment(monkeypatch: pytest.MonkeyPatch) -> None:
