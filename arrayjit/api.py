@@ -135,7 +135,7 @@ class JitFunction(Generic[P, R]):
             if entry is not None and entry[0].is_valid():
                 self._hits += 1
                 variant = entry[0]
-                if options is _UNSAID and isinstance(variant, Variant):
+                if options == _UNSAID and isinstance(variant, Variant):
                     self._entries.offer(self, variant, args, kwargs, leaves)
             else:
                 variant = self._missed(chosen, signature, leaves, args, kwargs)

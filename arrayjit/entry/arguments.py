@@ -25,7 +25,7 @@ __all__ = ["Steps", "ThroughPython"]
 
 _FETCHES: Mapping[type, str] = {tuple: "TUPLE", list: "LIST", dict: "DICT"}
 _CHECKS = {bool: "BOOL", int: "INT", float: "VALUE"}
-_MOST_NUMBER_BYTES, _MOST_ALIGNMENT = 16, 8
+_MOST_NUMBER_BYTES = 8
 _NO_PARAM = -1
 
 
@@ -112,11 +112,9 @@ class Steps:
     def _add_number(self, value: Any, where: Mapping[str, int], param: int, is_pinned: bool) -> None:
         kind = type(value)
         dtype = np.dtype(kind) if kind in PYTHON_SCALARS else value.dtype
-        is_plain = dtype.kind in "biufc" and dtype.itemsize <= _MOST_NUMBER_BYTES
+        is_plain = dtype.kind in "biuf" and dtype.itemsize <= _MOST_NUMBER_BYTES
         if not (kind in PYTHON_SCALARS or issubclass(kind, np.generic)) or not is_plain:
             raise ThroughPython(f"a {kind.__name__} is no plain number")
-        if dtype.alignment > _MOST_ALIGNMENT:
-            raise ThroughPython(f"a {kind.__name__} is aligned in a way of its own")
         pin = (0, 0)
         if is_pinned:
             pin = self._bytes(value, dtype)

@@ -51,7 +51,6 @@ def _text(table_offset: int) -> str:
         **offsets(),
         "LAYOUT_FLAGS": layout.LAYOUT_FLAGS,
         "TABLE": table_offset,
-        "SECOND": 8,
         "COUNT_MASK": 2**63 - 1,
     }
     return _macros(re.sub(r"<([A-Z_]+)>", lambda found: str(numbers[found[1]]), source))
@@ -96,7 +95,6 @@ declare ptr @PyList_New(i64)
 declare ptr @PyTuple_New(i64)
 declare i32 @PyUnicode_Compare(ptr, ptr)
 declare ptr @PyBool_FromLong(i64)
-declare ptr @PyComplex_FromDoubles(double, double)
 declare ptr @PyFloat_FromDouble(double)
 declare ptr @PyLong_FromLongLong(i64)
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
@@ -175,7 +173,7 @@ entry:
 frame:
   %room = field i64 %table <TABLE_ROOM>
   %values = alloca ptr, i64 %room
-  %slots = alloca [2 x i64], i64 %room
+  %slots = alloca i64, i64 %room
   %pointers = alloca ptr, i64 %room
   %lows = alloca i64, i64 %room
   %highs = alloca i64, i64 %room

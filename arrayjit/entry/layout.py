@@ -51,6 +51,7 @@ _NUMPY = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
 
 _NUMPY_ENTRIES = 100
 _NUMPY_VERSION, _NUMPY_TYPES = 0, {2: np.ndarray, 3: np.dtype}
+_FIRST_ADDRESS = 1 << 16
 _NUMPY_ABIS = (0x01000009, 0x02000000)
 
 _PYTHON = (
@@ -68,7 +69,6 @@ _PYTHON = (
     "PyTuple_New",
     "PyUnicode_Compare",
     "PyBool_FromLong",
-    "PyComplex_FromDoubles",
     "PyFloat_FromDouble",
     "PyLong_FromLongLong",
     "PyLong_AsLongLongAndOverflow",
@@ -151,7 +151,7 @@ def _samples() -> Iterator[np.ndarray]:
 def _is_as_expected(array: np.ndarray) -> bool:
     kind, flags = array.dtype, _read(array, "FLAGS", ctypes.c_int32)
     extents, strides = (
-        tuple((ctypes.c_int64 * array.ndim).from_address(_read(array, name))) if array.ndim else ()
+        tuple(_words_at(_read(array, name), array.ndim)) if array.ndim else ()
         for name in ("EXTENTS", "STRIDES")
     )
     told = array.flags
@@ -174,10 +174,10 @@ def _containers() -> Iterator[bool]:
     first, second = object(), object()
     several = (first, second, 3)
     yield _read(several, "SIZE", ctypes.c_int64) == 3
-    yield ctypes.c_void_p.from_address(id(several) + OFFSETS["TUPLE_ITEMS"] + 8).value == id(second)
+    yield _words_at(id(several) + OFFSETS["TUPLE_ITEMS"], 2) == [id(first), id(second)]
     items = [second, first]
     yield _read(items, "SIZE", ctypes.c_int64) == 2
-    yield ctypes.c_void_p.from_address(_read(items, "LIST_ITEMS") + 8).value == id(first)
+    yield _words_at(_read(items, "LIST_ITEMS"), 2) == [id(second), id(first)]
     yield _read({"x": 1, "y": 2, "z": 3}, "SIZE", ctypes.c_int64) == 3
     yield _read(CellType(first), "CONTENT") == id(first)
     words = (ctypes.c_int64 * 3)()
@@ -202,3 +202,10 @@ def _numbers() -> Iterator[bool]:
 
 def _read(value: Any, name: str, kind: Any = ctypes.c_void_p) -> Any:
     return kind.from_address(id(value) + OFFSETS[name]).value
+
+
+def _words_at(address: int | None, count: int) -> list[int]:
+    """What is at an address; nothing at what is none, as where an object has a size instead."""
+    if address is None or address % 8 or address < _FIRST_ADDRESS:
+        return []
+    return list((ctypes.c_int64 * count).from_address(address))

@@ -161,7 +161,7 @@ list:
   %inlist = item ptr %listitems %index
   br label %check
 dict:
-  %position = getelementptr [2 x i64], ptr %slots, i64 %source
+  %position = getelementptr i64, ptr %slots, i64 %source
   %any = call i32 @PyDict_Next(ptr %container, ptr %position, ptr %key, ptr %item)
   %is = icmp ne i32 %any, 0
   br i1 %is, label %named, label %no
@@ -186,7 +186,7 @@ check:
                   [ %indict, %named ], [ %indict, %compared ], [ %wantedkey, %fetch ]
   %place = getelementptr ptr, ptr %values, i64 %i
   store ptr %value, ptr %place
-  %slot = getelementptr [2 x i64], ptr %slots, i64 %i
+  %slot = getelementptr i64, ptr %slots, i64 %i
   %type = field ptr %value <TYPE>
   %wanted = field ptr %step <STEP_WANTED>
   %kind = field i64 %step <STEP_CHECK>
@@ -385,7 +385,7 @@ term:
 add:
   %factor = field i64 %at <TERM_FACTOR>
   %number = field i64 %at <TERM_STEP>
-  %slot = getelementptr [2 x i64], ptr %slots, i64 %number
+  %slot = getelementptr i64, ptr %slots, i64 %number
   %value = load i64, ptr %slot
   %widefactor = sext i64 %factor to i128
   %widevalue = sext i64 %value to i128

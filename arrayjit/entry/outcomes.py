@@ -29,7 +29,6 @@ _PYTHON_NUMBERS = {
     np.dtype(float): "FLOAT",
     np.dtype(np.int64): "INT",
     np.dtype(bool): "BOOL",
-    np.dtype(complex): "COMPLEX",
 }
 
 

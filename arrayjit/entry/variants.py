@@ -6,8 +6,9 @@ cannot do: such calls stay as they are, right and slower.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CellType
+from types import CellType, MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -114,12 +115,18 @@ def _guards(guards: Sequence[Guard], captured: Sequence[np.ndarray]) -> Iterator
                 pass
             case NameGuard(holder=CellType() as cell, value=value, state=None):
                 yield place("CELL", cell, value=value)
-            case NameGuard(holder=dict() as holder, name=name, value=value, state=None) if (
-                type(holder) is dict
-            ):
-                yield place("DICT", holder, name, value)
+            case NameGuard(holder=holder, name=name, value=value, state=None):
+                yield place("DICT", _dict_of(holder), name, value)
             case ArrayGuard() | NameGuard():
                 raise ThroughPython("the code depends on what may change and stay the same object")
+
+
+def _dict_of(holder: Any) -> dict[str, Any]:
+    """The dict that has the names of a module, or those of a class, which shows it through a proxy."""
+    held: Any = gc.get_referents(holder)[0] if type(holder) is MappingProxyType else holder
+    if type(held) is not dict:
+        raise ThroughPython(f"names are looked up in a {type(held).__name__}")
+    return held
 
 
 def place(kind: str, holder: Any, name: Any = None, value: Any = ABSENT) -> list[int]:

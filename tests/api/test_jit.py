@@ -20,6 +20,8 @@ class Setting:
     number: object
 
 
+pytestmark = pytest.mark.usefixtures("entry")
+
 TARGETS = ("interp", "sync_llvm")
 
 

@@ -1,0 +1,343 @@
+"""What calls without Python take and return: what the same calls through Python do."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from collections import OrderedDict, namedtuple
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import arrayjit
+from arrayjit.errors import IndexOutOfRange, IntegerOverflow
+
+Pair = namedtuple("Pair", "left right")
+
+
+@dataclass
+class Point:
+    x: np.ndarray
+    y: np.ndarray
+
+
+@arrayjit.jit
+def add(a, b):
+    return a + b
+
+
+@pytest.mark.parametrize("shape", [(), (16,), (3, 5), (1, 1, 1), (0, 4), (2, 3, 4, 5)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1", "i8", "?"])
+def test_fresh_arrays(native, shape, dtype):
+    a, b = np.ones(shape, dtype), np.full(shape, 2, dtype)
+    result = native(add, a, b)
+    expected = a + b
+    np.testing.assert_array_equal(result, expected)
+    assert type(result) is type(expected) or shape == ()
+    assert result.dtype == expected.dtype
+    if shape:
+        assert result.flags.owndata
+        assert result.flags.writeable
+        assert result.flags.c_contiguous
+
+
+def test_layouts(native):
+    base = np.arange(48.0).reshape(6, 8)
+    other = np.arange(48.0, 96.0).reshape(6, 8)
+    for left, right in (
+        (base.T, other.T),
+        (base[::2], other[1::2]),
+        (base[:, ::-1], other[:, ::-1]),
+        (np.asfortranarray(base), other),
+    ):
+        np.testing.assert_array_equal(native(add, left, right), left + right)
+
+
+def test_a_result_that_is_handed_out_transposed(native):
+    f = arrayjit.jit(lambda x: (x + 1).T)
+    x = np.arange(12.0).reshape(3, 4)
+    result = native(f, x)
+    np.testing.assert_array_equal(result, (x + 1).T)
+    assert result.strides == (x + 1).T.strides
+
+
+def test_signatures_take_turns(native):
+    arrays = [np.arange(n, dtype=kind) for n in (1, 2, 3, 7) for kind in ("f4", "f8")]
+    f = arrayjit.jit(lambda a, b: a * b)
+    for array in arrays:
+        native(f, array, array + 1)
+    before = f._entries.hits
+    for array in 3 * arrays:
+        np.testing.assert_array_equal(f(array, array + 1), array * (array + 1))
+    assert f._entries.hits == before + 24
+
+
+def test_dtypes_that_are_equal_but_other_objects(native):
+    a = np.arange(16.0)
+    native(add, a, a + 1)
+    before = add._entries.hits
+    own = a.view(np.dtype("f8", metadata={"unit": "m"}))
+    assert own.dtype is not a.dtype
+    np.testing.assert_array_equal(add(own, a + 1), 2 * a + 1)
+    assert add._entries.hits == before + 1
+    long, longlong = np.arange(9), np.arange(9).astype(np.longlong)
+    native(add, long, long + 1)
+    np.testing.assert_array_equal(native(add, longlong, long + 1), 2 * long + 1)
+    np.testing.assert_array_equal(add(a.astype(">f8"), a), 2 * a)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [2.5, -7, True, 2**40, np.float32(1.5), np.int8(-3), np.uint64(2**63), np.bool_(True)],
+)
+def test_numbers(native, number):
+    f = arrayjit.jit(lambda x, n: x * n)
+    x = np.arange(5.0)
+    np.testing.assert_array_equal(native(f, x, number), x * number)
+
+
+def test_an_integer_of_more_than_64_bits(native):
+    f = arrayjit.jit(lambda x, n: x * n)
+    x = np.arange(5.0)
+    native(f, x, 3)
+    with pytest.raises(IntegerOverflow):
+        f(x, 2**70)
+    np.testing.assert_array_equal(f(x, 4), x * 4)
+
+
+def test_keywords_in_any_order(native):
+    f = arrayjit.jit(lambda a, b, c=1.0: a * 100 + b * 10 + c)
+    a, b = np.arange(3.0), np.arange(3.0) + 1
+    np.testing.assert_array_equal(native(f, a, b=b), a * 100 + b * 10 + 1)
+    np.testing.assert_array_equal(native(f, a, b=b, c=2.0), a * 100 + b * 10 + 2)
+    np.testing.assert_array_equal(native(f, a, c=3.0, b=b), a * 100 + b * 10 + 3)
+    np.testing.assert_array_equal(native(f, b=b, a=a), a * 100 + b * 10 + 1)
+    with pytest.raises(TypeError):
+        f(a)
+
+
+def test_containers(native):
+    f = arrayjit.jit(lambda p, q: p["w"] * q[0] + p["b"][1] * q[1][0] + q[1][1])
+    one, two = np.arange(4.0), np.arange(4.0) + 5
+    for scale in (2.0, 3.0):
+        p, q = {"w": one, "b": [two, two + 1]}, (two + 2, (one + 1, scale))
+        expected = one * q[0] + p["b"][1] * q[1][0] + scale
+        np.testing.assert_array_equal(native(f, p, q), expected)
+
+
+def test_namedtuples(native):
+    f = arrayjit.jit(lambda p: p[0] - p[1])
+    np.testing.assert_array_equal(native(f, Pair(np.arange(3.0), np.ones(3))), np.arange(3.0) - 1)
+
+
+def test_dict_keys_are_compared_by_what_they_say(native):
+    f = arrayjit.jit(lambda d: d["weight of it"] - d["bias of it"])
+    x, y = np.arange(3.0), np.ones(3)
+    native(f, {"weight of it": x, "bias of it": y})
+    loaded = dict(zip(json.loads('["weight of it", "bias of it"]'), (x, y), strict=True))
+    before = f._entries.hits
+    np.testing.assert_array_equal(f(loaded), x - y)
+    assert f._entries.hits == before + 1
+    np.testing.assert_array_equal(f({"bias of it": y, "weight of it": x}), x - y)
+    with pytest.raises(KeyError):
+        f({"weight of it": x, "other": y})
+
+
+def test_dicts_with_keys_of_other_types(native):
+    f = arrayjit.jit(lambda d: sum(d.values()))
+    x = np.arange(3.0)
+    np.testing.assert_array_equal(native(f, {1: x, (2, 3): x + 1}), 2 * x + 1)
+
+
+def test_a_key_that_runs_python_code_when_it_is_compared(native):
+    log = []
+
+    class Key:
+        def __hash__(self):
+            return hash("w")
+
+        def __eq__(self, other):
+            log.append(other)
+            return other == "w"
+
+    f = arrayjit.jit(lambda d: d["w"] + 1 if "w" in d else d)
+    x = np.arange(3.0)
+    native(f, {"w": x})
+    np.testing.assert_array_equal(f({Key(): x}), x + 1)
+
+
+def test_static_values_and_none(native):
+    f = arrayjit.jit(lambda x, mode, bias: x if bias is None else x + 1, static_argnames="mode")
+    x = np.arange(3.0)
+    assert native(f, x, "same", None) is x
+    flag = arrayjit.jit(lambda x, flag: x * 2 if flag else x * 3, static_argnames="flag")
+    for value in (True, False, True):
+        np.testing.assert_array_equal(native(flag, x, value), x * (2 if value else 3))
+        np.testing.assert_array_equal(native(flag, x, flag=value), x * (2 if value else 3))
+
+
+def test_results_of_every_kind(native):
+    def everything(x, d):
+        total = x.sum()
+        y = x * 2
+        return {
+            "array": y,
+            "again": y,
+            "argument": x,
+            "inside": d["v"],
+            "scalar": total,
+            "numbers": [len(x), 1.5, None, "text"],
+            "nested": (total > 1, (y + 1, ()), []),
+        }
+
+    x, d = np.arange(4.0), {"v": np.ones(2)}
+    result, expected = native(arrayjit.jit(everything), x, d), everything(x, d)
+    assert list(result) == list(expected)
+    assert result["array"] is result["again"]
+    assert result["argument"] is x
+    assert result["inside"] is d["v"]
+    assert type(result["scalar"]) is type(expected["scalar"])
+    assert result["scalar"] == expected["scalar"]
+    assert result["numbers"] == expected["numbers"]
+    assert [type(part) for part in result["numbers"]] == [type(part) for part in expected["numbers"]]
+    assert type(result["nested"][0]) is np.bool_
+    np.testing.assert_array_equal(result["nested"][1][0], y := x * 2 + 1)
+    assert y is not result["nested"][1][0]
+    assert result["nested"][1][1] == ()
+    assert result["nested"][2] == []
+    again = native(arrayjit.jit(everything), x, d)
+    assert again["numbers"] is not result["numbers"]
+
+
+def test_python_numbers_as_results(native):
+    f = arrayjit.jit(lambda n, t, b: (n + 1, t * 2, not b, n / 2))
+    assert native(f, 3, 1.5, True) == (4, 3.0, False, 1.5)
+    assert [type(part) for part in f(3, 1.5, True)] == [int, float, bool, float]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u8", "?"])
+def test_numpy_scalars_as_results(native, dtype):
+    x = np.ones(5, dtype)
+    f = arrayjit.jit(lambda v: v.max())
+    result = native(f, x)
+    assert type(result) is np.dtype(dtype).type
+    assert result == 1
+
+
+def test_results_in_arguments(native):
+    @arrayjit.jit
+    def f(a, b, out):
+        np.add(a, b, out=out)
+        return out
+
+    a, b, out = np.arange(4.0), np.ones(4), np.zeros(4)
+    assert native(f, a, b, out) is out
+    np.testing.assert_array_equal(out, a + b)
+    f(a, b, a)
+    np.testing.assert_array_equal(a, np.arange(4.0) + 1)
+    memory = np.arange(8.0)
+    expected = memory.copy()
+    np.add(expected[:4], b, out=expected[2:6])
+    f(memory[:4], b, memory[2:6])
+    np.testing.assert_array_equal(memory, expected)
+    fixed = np.zeros(4)
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        f(a, b, fixed)
+
+
+def test_arrays_that_share_memory(native):
+    x = np.arange(10.0)
+    native(add, x[:9], np.ones(9))
+    before = add._entries.hits
+    np.testing.assert_array_equal(add(x[1:], x[:-1]), x[1:] + x[:-1])
+    np.testing.assert_array_equal(add(x[1:], x[1:]), 2 * x[1:])
+    assert add._entries.hits == before
+    f = arrayjit.jit(lambda a, b: 1 if a is b else 2)
+    y = x.copy()
+    native(f, x, y)
+    assert f(x, x) == 1
+    assert f(x, y) == 2
+
+
+def test_errors_of_the_kernel(native):
+    @arrayjit.jit
+    def take(x, i):
+        x[0] = -1.0
+        return x[i]
+
+    x, good, bad = np.arange(4.0), np.array([1, 2]), np.array([1, 9])
+    np.testing.assert_array_equal(native(take, x, good), [1.0, 2.0])
+    x[0] = 5.0
+    before = take._entries.hits
+    for _ in range(3):
+        with pytest.raises(IndexOutOfRange, match="out of bounds") as caught:
+            take(x, bad)
+        assert __file__ in str(caught.value)
+    assert take._entries.hits == before + 3
+    np.testing.assert_array_equal(native(take, x, good), [1.0, 2.0])
+
+
+def test_temporaries_have_a_workspace(native):
+    f = arrayjit.jit(lambda x: np.exp(x - x.max(axis=1, keepdims=True)).cumsum(axis=0).T @ x)
+    x = np.linspace(0, 1, 2048).reshape(32, 64)
+    expected = np.exp(x - x.max(axis=1, keepdims=True)).cumsum(axis=0).T @ x
+    np.testing.assert_allclose(native(f, x), expected)
+
+
+def test_what_stays_with_python(through_python):
+    x = np.arange(6.0)
+    for function, args in (
+        (lambda v: v[1:], (x,)),
+        (lambda v: v.T, (x.reshape(2, 3),)),
+        (lambda v: v[v > 2], (x,)),
+        (lambda v: v + 1, (np.zeros(1 << 18),)),
+        (lambda v: v + 1, (np.frombuffer(bytearray(49), "u1")[1:].view("f8"),)),
+        (lambda p: p.x + p.y, (Point(x, x + 1),)),
+        (lambda d: d["a"], (OrderedDict(a=x),)),
+    ):
+        expected = function(*args)
+        np.testing.assert_array_equal(through_python(arrayjit.jit(function), *args), expected)
+
+
+def test_references_do_not_drift(native):
+    add_once = arrayjit.jit(lambda a, b: a + b)
+    inside = arrayjit.jit(lambda d, n: (d["w"] + d["b"][0], d["w"], {"n": n, "m": n * 2}))
+    failing = arrayjit.jit(lambda x, i: x[i])
+    a, b, bad = np.ones(4), np.ones(4), np.array([9])
+    d, number = {"w": a, "b": [b]}, np.float32(2)
+    native(add_once, a, b)
+    native(inside, d, number)
+    native(failing, a, np.array([1]))
+    watched = [
+        a,
+        b,
+        bad,
+        d,
+        d["b"],
+        number,
+        a.dtype,
+        number.dtype,
+        np.ndarray,
+        float,
+        add_once,
+        inside,
+        "w",
+        IndexOutOfRange,
+    ]
+
+    def calls(count):
+        for _ in range(count):
+            add_once(a, b)
+            inside(d, number)
+            with pytest.raises(IndexOutOfRange):
+                failing(a, bad)
+
+    calls(20)
+    gc.collect()
+    before = [sys.getrefcount(value) for value in watched]
+    calls(500)
+    gc.collect()
+    assert [sys.getrefcount(value) for value in watched] == before
