@@ -40,8 +40,8 @@ MOST_ROWS = 12
 OVERHEAD = 0.6
 """What a sliver costs beside them, per term."""
 
-REUSE = 4
-"""How many slivers must read a panel for a copy of it to pay."""
+REUSE = 16
+"""How many rows must read a panel for a copy of it to pay."""
 
 MANY_PANELS = 64
 """How many panels must read the rows of a block for a copy of them to pay."""
@@ -100,9 +100,9 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers)
     along = all(_is_vector(total.right, product) for total in product.sums)
     plain = all(isinstance(total.left, Load) for total in product.sums)
-    slivers, panels = -(-rows // height), -(-columns // width)
+    panels = -(-columns // width)
     near = depth * columns * size <= caps.l1_bytes
-    right = not along or (slivers >= REUSE and not near)
+    right = not along or (rows >= REUSE and not near)
     whole = caps.l1_bytes // (width * size)
     single = all(len(total.terms) == 1 for total in product.sums)
     nearly = 2 * whole if right else whole
@@ -121,11 +121,12 @@ def _is_vector(factor: object, product: Product) -> bool:
 
 def _sizes(rows: int, columns: int, lanes: int, registers: int) -> tuple[int, int]:
     """The rows and the columns of a sliver: as many as there are registers for, or fewer if these leave less
-    over."""
+    over. Two sums take as long as two loads, of a row's factor or of a vector of columns."""
 
     def cost(size: tuple[int, int]) -> tuple[float, int]:
         height, width = size
-        each = max(height * max(1, width // lanes), LATENCY) / 2 + OVERHEAD
+        vectors = max(1, width // lanes)
+        each = max(height * vectors, height + vectors, LATENCY) / 2 + OVERHEAD
         return -(-rows // height) * -(-columns // width) * each, -height * width
 
     options = []
