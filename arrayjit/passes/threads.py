@@ -9,9 +9,10 @@
 A loop says its grain: so many iterations are worth waking a thread for. Where a body's work depends on
 numbers that only the run knows, so does the grain, and it is computed before the loop. Iterations of a
 sequential loop are independent if all that stands in the way is a temporary that each of them makes anew:
-then every thread has its own. What adds up in a variable of outside stays in its one order, on one thread;
-of a long sum, which is a tree, threads make the branches (`partials`). Since any cell is computed by the same
-operations on whatever thread, results are the same for any number of threads.
+then every thread has its own. What goes on in order from row to row is shared by columns (`strips`). What
+adds up in a variable of outside stays in its one order, on one thread; of a long sum, which is a tree,
+threads make the branches (`partials`). Since any cell is computed by the same operations on whatever thread,
+results are the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from .cascade import BRANCHES
 from .parallel import carriers
 from .partials import parts_of
 from .private import is_private
+from .strips import strips_of
 from .trips import enter
 from .work import Work, as_expression, work
 
@@ -63,6 +65,9 @@ BALANCED = 2
 LARGE = 10
 """In times what is worth waking a thread for."""
 
+STRIPS = 4
+"""So many strips of columns are made for each thread, or more."""
+
 
 def threads(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with its large independent loops shared."""
@@ -70,7 +75,10 @@ def threads(kernel: Kernel, caps: Caps) -> Kernel:
         return kernel
     scratch = {tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.SCRATCH}
     uses = _uses(kernel.body)
-    sharing = _Sharing(given(kernel.params), frozenset(scratch), uses, caps.threads, caps.thread_work)
+    row_bytes = caps.l1_bytes // 4
+    sharing = _Sharing(
+        given(kernel.params), frozenset(scratch), uses, caps.threads, caps.thread_work, row_bytes
+    )
     body = sharing.body(kernel.body)
     if body is kernel.body:
         return kernel
@@ -81,14 +89,15 @@ def threads(kernel: Kernel, caps: Caps) -> Kernel:
 @dataclass(slots=True)
 class _Sharing:
     """`given` comes from the caller, `scratch` is made anew by each iteration of the innermost loop around
-    all its uses; `uses` says how often each storage is used; `enough` is the least work that is worth a thread;
-    `placement` is where what threads make is kept."""
+    all its uses; `uses` says how often each storage is used; `enough` is the least work that is worth a
+    thread; a row of a strip has `row_bytes` at most; `placement` is where what threads make is kept."""
 
     given: frozenset[Tensor]
     scratch: frozenset[Tensor]
     uses: Counter[Tensor]
     threads: int
     enough: int
+    row_bytes: int
     ranges: dict[Symbol, Range] = field(default_factory=dict)
     placement: dict[Tensor, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -115,7 +124,25 @@ class _Sharing:
                 self.decide(loop, grain, own)
                 kind = LoopKind.PARALLEL if loop.kind is LoopKind.SEQUENTIAL else loop.kind
                 return [*before, replace(loop, kind=kind, grain=grain)]
+        if own is None and loop.kind is LoopKind.SEQUENTIAL:
+            strips = self.strips(loop)
+            if strips is not None:
+                return [strips]
         return self.sum(loop) if loop.kind is LoopKind.VECTOR else [rewrite_bodies(loop, self.body)]
+
+    def strips(self, loop: For) -> For | None:
+        """A loop that goes in order, as strips of columns that do not, where these do enough."""
+        if not self.scratch.isdisjoint(_uses(loop.body)):
+            return None
+        strips = strips_of(loop, STRIPS * self.threads, self.row_bytes, self.ranges)
+        if strips is None:
+            return None
+        enter(strips, self.ranges)
+        _, grain = self.grain(strips)
+        if grain is None or not grain.is_constant:
+            return None
+        self.decide(strips, grain, frozenset())
+        return replace(strips, grain=grain)
 
     def sum(self, loop: For) -> Sequence[Stmt]:
         """A vector loop, which may be a long sum: its parts are shared, where they are large enough."""

@@ -285,13 +285,23 @@ def running(x, y):
     y[:] = np.cumsum(x, axis=1)[::-1]
 
 
+def downward(x, y):
+    y[:] = np.cumsum(x, axis=0) + np.maximum.accumulate(x[::-1, ::-1], axis=0)
+
+
+def filtered(x, y):
+    for k in range(2, x.shape[0]):
+        for j in range(2):
+            y[k, 3:] = 0.5 * y[k - 1, 3:] - 0.25 * y[k - 2, 3:] + x[k, :-3] * (j + 1)
+
+
 def rows(x, y):
     for i in range(x.shape[0]):
         t = np.sqrt(x[i]) + i
         y[i] = t[::-1] / t.max()
 
 
-@pytest.mark.parametrize("program", [softmax, product, diffusion, running, rows])
+@pytest.mark.parametrize("program", [softmax, product, diffusion, running, downward, filtered, rows])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_bits_are_the_same_for_any_number_of_threads(pools, program, dtype):
     x = np.random.default_rng(3).random((41, 67)).astype(dtype)
