@@ -38,6 +38,7 @@ _FIELDS = {
     "CHUNK": 48,  # how many of them are claimed at once
     "SCRATCH": 56,  # memory of the workers' own,
     "SHARE": 64,  # and the bytes of it for each
+    "MISSED": 72,  # grains of loops that were not shared since the workers slept
     "CLAIMS": 1 * ALIGNMENT,  # chunks << 32 | the next one to be claimed
     "DONE": 2 * ALIGNMENT,  # chunks that are done
     "ROUND": 3 * ALIGNMENT,  # grows with each loop
@@ -61,6 +62,10 @@ it may be theirs that the chunks need."""
 
 CHUNKS = 4
 """Chunks per thread: a thread that starts late takes fewer."""
+
+PATIENCE = 16
+"""Sleeping workers are woken for so many grains of work: of one loop, or of several that went by. To wake
+them takes about as long as a grain does."""
 
 _PAUSES = {
     **dict.fromkeys(("x86_64", "AMD64"), "call void @llvm.x86.sse2.pause()"),
@@ -152,6 +157,7 @@ def _text() -> str:
         "SPINS": SPINS,
         "YIELD": YIELD_EVERY,
         "CHUNKS": CHUNKS,
+        "PATIENCE": PATIENCE,
         "LINE": ALIGNMENT,
     }
     return re.sub(r"<([A-Z]+)>", lambda found: str(values[found[1]]), _TEXT)
@@ -405,6 +411,30 @@ no:
   ret i1 false
 }
 
+; Whether a loop should be shared: who is awake may help, but those who all sleep are woken for much work only.
+; How much a grain of one iteration is, nobody knows.
+define internal i1 @is_worth_waking(ptr %pool, i64 %workers, i64 %trips, i64 %grain) {
+entry:
+  %sleepers = getelementptr i8, ptr %pool, i64 <SLEEPERS>
+  %missed = getelementptr i8, ptr %pool, i64 <MISSED>
+  %asleep = load atomic i32, ptr %sleepers monotonic, align 4
+  %count = zext i32 %asleep to i64
+  %some = icmp ult i64 %count, %workers
+  %unknown = icmp eq i64 %grain, 1
+  %anyway = or i1 %some, %unknown
+  br i1 %anyway, label %yes, label %weigh
+weigh:
+  %grains = udiv i64 %trips, %grain
+  %before = load i64, ptr %missed
+  %sum = add i64 %before, %grains
+  %enough = icmp uge i64 %sum, <PATIENCE>
+  %kept = select i1 %enough, i64 0, i64 %sum
+  store i64 %kept, ptr %missed
+  ret i1 %enough
+yes:
+  ret i1 true
+}
+
 ; Run a loop of so many iterations, at least one. There are as many chunks for each thread as for any other,
 ; unless they would be smaller than a grain.
 define internal void @run(ptr %pool, ptr %body, ptr %context, i64 %trips, i64 %grain, ptr %own, i64 %bytes) {
@@ -423,10 +453,13 @@ staff:
   %workers = getelementptr i8, ptr %pool, i64 <WORKERS>
   %present = load i64, ptr %workers
   %none = icmp eq i64 %present, 0
-  br i1 %none, label %hire, label %equip
+  br i1 %none, label %hire, label %check
 hire:
   call void @recruit(ptr %pool, i64 %wanted)
   br label %equip
+check:
+  %wake = call i1 @is_worth_waking(ptr %pool, i64 %present, i64 %trips, i64 %grain)
+  br i1 %wake, label %equip, label %release
 equip:
   %works = call i1 @provide(ptr %pool, i64 %wanted, i64 %bytes)
   br i1 %works, label %share, label %release

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import pytest
 
-from arrayjit.runtime.threads import ThreadPool
+from arrayjit.runtime.threads import _FIELDS, ThreadPool
 
 NOTE = """
 declare i32 @usleep(i32)
@@ -227,6 +228,31 @@ def test_sleeping_threads_wake(pool, note):
         assert sum(chunk.last - chunk.first for chunk in run(pool, note, 100, 1)) == 100
 
 
+def until_all_sleep(pool):
+    sleepers = ctypes.c_int32.from_address(pool.address + _FIELDS["SLEEPERS"])
+    while sleepers.value < pool.threads - 1:
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize(
+    ("trips", "grain", "woken"), [(100, 10, False), (159, 10, False), (160, 10, True), (2, 1, True)]
+)
+def test_sleeping_threads_are_woken_for_much_work_only(note, trips, grain, woken):
+    pool = ThreadPool(2)
+    run(pool, note, 12, 1)
+    until_all_sleep(pool)
+    assert (len(run(pool, note, trips, grain)) > 1) == woken
+    pool.close()
+
+
+def test_or_for_many_loops_that_went_by(note):
+    pool = ThreadPool(2)
+    run(pool, note, 12, 1)
+    until_all_sleep(pool)
+    assert [len(run(pool, note, 60, 10)) for _ in range(3)] == [1, 1, 6]
+    pool.close()
+
+
 def test_signals_are_for_other_threads(note):
     before = set(os.listdir("/proc/self/task"))
     pool = ThreadPool(2)
@@ -283,6 +309,7 @@ def test_the_interpreter_ends_whatever_the_threads_do(rest):
 def test_a_child_may_be_forked_in_the_middle_of_a_loop():
     printed = script("""
 import threading
+import time
 slow = threading.Thread(target=run, args=(pool, address, 12, 1), kwargs={"micros": 50_000})
 slow.start()
 child = os.fork()
