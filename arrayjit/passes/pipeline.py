@@ -26,6 +26,7 @@ from .hoist import hoist
 from .inline import inline
 from .invert import invert
 from .jam import jam
+from .lag import lag
 from .lifetimes import lifetimes
 from .lower import lower
 from .order import order
@@ -78,7 +79,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(invert, after=("parallel", "simplify"), why="definitions have shown what is computed once"),
     Pass(order, after=("invert",), why="only loops that run more than once are worth a place in the nest"),
-    Pass(collapse, after=("order",), why="loops join in the order in which memory lies"),
+    Pass(lag, after=("order",), why="rows are those of the order in which memory lies"),
+    Pass(collapse, after=("lag",), why="a nest that joins another keeps its rows"),
     Pass(contract, after=("order",), why="which loop runs along the result is settled by then"),
     Pass(pack, after=("order",), why="which loop runs over the columns is settled by then"),
     Pass(tile, after=("pack",), why="a packing copy reads across memory too"),
@@ -99,6 +101,6 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
 
 OPTIONAL = frozenset(
     step.__name__
-    for step in (inline, fuse, order, collapse, contract, pack, tile, jam, panel, stream, bypass, tails, rare)
+    for step in (inline, fuse, order, lag, collapse, contract, pack, tile, jam, panel, stream, bypass, tails, rare)
 )
 """Without these programs are right, and some are faster: a schedule may leave them out."""
