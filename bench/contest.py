@@ -130,10 +130,10 @@ def held(task: Task, peers: Mapping[str, Peer], threads: int, clock: Clock) -> R
 
 
 def verdict(task: Task, peer: Peer) -> str:
-    """What is wrong with a peer's version of a task, "" if nothing is, or if it has none."""
+    """What is wrong with a peer's version of a task, "" if nothing is."""
     wanted, written = reference(task)
     entry = peer(task, written)
-    return "" if entry is None else tried(task, entry, written, wanted, time.perf_counter)[2]
+    return "there is none" if entry is None else tried(task, entry, written, wanted, time.perf_counter)[2]
 
 
 def reference(task: Task) -> tuple[list[np.ndarray], tuple[int, ...]]:

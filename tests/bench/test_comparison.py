@@ -23,10 +23,11 @@ from workloads import matmul, memory, vector
 BOTH = ("float32", "float64")
 FEW = [*matmul(BOTH, ("32", "64x64x64x64")), *vector(BOTH, ("2000",)), *memory(BOTH, ("1",))]
 FOUND, _ = installed()
-THEIRS = [name for name in FOUND if name not in (OURS, "numpy")]
+KERNELS = list(comparison.kernels((), ("small",)))
+THEIRS = {name: peer for name, peer in FOUND.items() if name not in (OURS, "numpy")}
 """Who has kernels of their own; tests/programs has arrayjit's."""
-VERSIONS = [(name, task) for name in FOUND for task in FEW]
-VERSIONS += [(name, task) for name in THEIRS for task in comparison.kernels((), ("small",))]
+VERSIONS = [(name, task) for name, peer in FOUND.items() for task in FEW if peer(task, ())]
+VERSIONS += [(name, task) for name, peer in THEIRS.items() for task in KERNELS if peer(task, ())]
 LIMITS = machine.Limits(100e9, 50e9, 20e9, 10e9, 12e9)
 
 
