@@ -44,6 +44,7 @@ __all__ = [
     "Ranges",
     "Region",
     "Span",
+    "Touched",
     "declared",
     "distances",
     "effects",

@@ -45,6 +45,7 @@ class _Handed:
 def carry(kernel: Kernel, caps: Caps) -> Kernel:
     """Every value that one iteration stores for the next one also kept in a local."""
     ranges: dict[Symbol, Range] = {}
+    notes: list[str] = []
 
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
@@ -52,21 +53,25 @@ def carry(kernel: Kernel, caps: Caps) -> Kernel:
             if isinstance(stmt, For):
                 enter(stmt, ranges)
                 if stmt.kind is LoopKind.SEQUENTIAL and all(isinstance(line, _PLAIN) for line in stmt.body):
-                    out.extend(_carrying(stmt, ranges))
+                    out.extend(_carrying(stmt, ranges, notes))
                     continue
             out.append(rewrite_bodies(stmt, visit))
         return kept(body, out)
 
     body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
 
 
-def _carrying(loop: For, ranges: Ranges) -> list[Stmt]:
+def _carrying(loop: For, ranges: Ranges, notes: list[str]) -> list[Stmt]:
     """The loop, after the first values of the locals that it hands on."""
     runs = bool(loop.trips) and not any(isinstance(stmt, Raise) for stmt in loop.body)
     handed = [one for one in _handed(loop) if runs or exists(one.first.tensor, one.first.index, ranges)]
     if not handed:
         return [loop]
+    notes += (
+        f"carry: {one.carried.hint} stays in a register from one {loop.symbol.hint} to the next"
+        for one in handed
+    )
     before = [Define(one.carried, one.first) for one in handed]
     last = [one for one in handed if _is_for_last(one, loop.body)]
     body = tuple(_handing_on(loop.body, handed, {one.position for one in last}))

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import islice
+from itertools import islice, product
 from typing import TypeVar
 
 from ..ir.code import Caps
@@ -48,7 +48,19 @@ from ..ir.loops import (
 )
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, substitute_statements
-from .access import Effects, Range, Ranges, Region, distances, effects, given, loop_range, mentioned
+from .access import (
+    Distance,
+    Effects,
+    Range,
+    Ranges,
+    Region,
+    Touched,
+    distances,
+    effects,
+    given,
+    loop_range,
+    mentioned,
+)
 from .lockstep import in_lockstep
 
 __all__ = ["MAX_STREAMS", "fuse"]
@@ -73,7 +85,10 @@ Key = TypeVar("Key")
 def fuse(kernel: Kernel, caps: Caps) -> Kernel:
     """The same program in fewer loop nests."""
     body = _fused(kernel.body, {}, given(kernel.params))
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    if body is kernel.body:
+        return kernel
+    before, after = (sum(isinstance(stmt, For) for stmt in walk_statements(b)) for b in (kernel.body, body))
+    return replace(kernel, body=body, notes=(*kernel.notes, f"fuse: {before} loops became {after}"))
 
 
 def _fused(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> tuple[Stmt, ...]:
@@ -416,29 +431,35 @@ class _Schedule:
             (one.reads, other.writes),
             (one.writes, other.writes),
         ):
-            for storage in second:
-                for a in mine.regions(first, storage):
-                    for b in theirs.regions(second, storage):
-                        apart = distances(a, b, aligned, inside)
-                        if apart is None:
-                            continue
-                        if any(distance != (0, 0) for distance in apart.values()):
-                            return Relation.OUT_OF_STEP
-                        meeting = True
+            for apart in _distances(mine, first, theirs, second, aligned, inside):
+                if any(distance != (0, 0) for distance in apart.values()):
+                    return Relation.OUT_OF_STEP
+                meeting = True
         if meeting or _share_reads(mine, theirs, aligned, inside):
             return Relation.IN_STEP
         return Relation.NONE
 
 
+def _distances(
+    mine: _View, first: Touched, theirs: _View, second: Touched, aligned: list[Symbol], ranges: Ranges
+) -> Iterator[dict[Symbol, Distance]]:
+    """At which distances the one touches what the other does, wherever they meet."""
+    for storage in second:
+        if storage in first:
+            pairs = product(mine.regions(first, storage), theirs.regions(second, storage))
+            for one, other in pairs:
+                apart = distances(one, other, aligned, ranges)
+                if apart is not None:
+                    yield apart
+
+
 def _share_reads(mine: _View, theirs: _View, aligned: list[Symbol], ranges: Ranges) -> bool:
     """Whether equal iterations read the same cells, and only equal ones."""
-    for storage in theirs.effects.reads:
-        for a in mine.regions(mine.effects.reads, storage):
-            for b in theirs.regions(theirs.effects.reads, storage):
-                apart = distances(a, b, aligned, ranges)
-                if apart is not None and all(distance == (0, 0) for distance in apart.values()):
-                    return True
-    return False
+    first, second = mine.effects.reads, theirs.effects.reads
+    return any(
+        all(distance == (0, 0) for distance in apart.values())
+        for apart in _distances(mine, first, theirs, second, aligned, ranges)
+    )
 
 
 def _advance(times: dict[Key, int], key: Key, time: int) -> None:
