@@ -105,7 +105,12 @@ class Row:
         return theirs.median / ours.median
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """What `from_json` reads; JSON has no NaN."""
+        times = {
+            peer: {key: value for key, value in asdict(time).items() if value == value}
+            for peer, time in self.times.items()
+        }
+        return {**asdict(self), "times": times}
 
     @staticmethod
     def from_json(read: Mapping[str, Any]) -> Row:

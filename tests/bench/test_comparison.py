@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +153,16 @@ def test_the_page_of_the_kernels_has_first_calls() -> None:
 
 
 def test_rows_are_read_as_they_were_written() -> None:
-    rows = [row("one", arrayjit=1, numpy=4)]
+    rows = [replace(row("one", arrayjit=1, numpy=4), limit="read", amount=8.0), row("two", jax=1)]
     assert comparison.read(comparison.document("a machine", rows, {1: LIMITS})) == (rows, {1: LIMITS})
+
+
+def test_what_has_no_time_has_none_after_it_was_written() -> None:
+    text = comparison.document("a machine", [replace(row("one"), times={"jax": Time(error="no")})], {})
+    (again,) = comparison.read(text)[0]
+    assert "NaN" not in text
+    assert np.isnan(again.times["jax"].median)
+    assert again.times["jax"].error == "no"
 
 
 def test_each_number_of_threads_has_an_environment(monkeypatch: pytest.MonkeyPatch) -> None:
