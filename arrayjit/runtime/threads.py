@@ -411,7 +411,7 @@ no:
   ret i1 false
 }
 
-; Whether a loop should be shared: who is awake may help, but those who all sleep are woken for much work only.
+; Whether a loop should be shared: who is awake may help, but all who sleep are woken for much work only.
 ; How much a grain of one iteration is, nobody knows.
 define internal i1 @is_worth_waking(ptr %pool, i64 %workers, i64 %trips, i64 %grain) {
 entry:
