@@ -69,9 +69,8 @@ def _rows_of_sums(rows: Stmt, caps: Caps) -> Sequence[Stmt] | None:
         return None
     if not all(isinstance(stmt, (Define, For, Update, Store)) for stmt in rows.body):
         return None
-    registers = 32 if caps.vector_bytes >= 64 else 16
     held = -(-MAX_BYTES // caps.vector_bytes)
-    at_once = min(MAX_ROWS, registers // 2 // held)
+    at_once = min(MAX_ROWS, caps.registers // 2 // held)
     if rows.trips is not None and rows.trips < at_once:
         return None
     binds, body = _at_once(rows, rows.body, at_once, LoopKind.PARALLEL)
@@ -126,8 +125,7 @@ def _jammed(rows: Stmt, caps: Caps) -> Sequence[Stmt] | None:
     lanes = min(MAX_LANES, 2 * caps.vector_bytes // widest)
     while columns.trips is not None and lanes > columns.trips:
         lanes //= 2
-    registers = 32 if caps.vector_bytes >= 64 else 16
-    at_most = registers * 3 // 8 // sums
+    at_most = caps.registers * 3 // 8 // sums
     if at_most < 2 or (rows.trips is not None and rows.trips < 2):
         return None
     count = at_most if rows.trips is None else -(-rows.trips // -(-rows.trips // at_most))
