@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from threading import Lock
 
 from ..errors import NumberError
 from ..settings import num_threads
@@ -24,7 +23,6 @@ class WorkerDriver(CpuDriver):
         self._devices = devices
         self._most = max(1, num_threads() // devices)
         self._pools: dict[tuple[int, int], ThreadPool] = {}
-        self._lending = Lock()
 
     def num_devices(self) -> int:
         return self._devices
@@ -35,10 +33,10 @@ class WorkerDriver(CpuDriver):
     def threads(self, ordinal: int, most: int | None = None) -> int:
         """A device has a pool for each number of threads that code asks for; those without work sleep."""
         count = self._most if most is None else min(most, self._most)
-        with self._lending:
-            if (ordinal, count) not in self._pools:
-                self._pools[ordinal, count] = ThreadPool(count)
-            return self._pools[ordinal, count].address
+        pool = self._pools.get((ordinal, count))
+        if pool is None:
+            pool = self._pools.setdefault((ordinal, count), ThreadPool(count))
+        return pool.address
 
     def static_properties(self, ordinal: int) -> Mapping[str, str | int]:
         return {**super().static_properties(ordinal), "devices": self._devices}
