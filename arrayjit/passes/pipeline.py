@@ -31,7 +31,6 @@ from .lifetimes import lifetimes
 from .lower import lower
 from .order import order
 from .pack import pack
-from .panel import panel
 from .parallel import parallel
 from .place import place
 from .prune import prune
@@ -90,8 +89,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(carry, after=("vectorise",), why="what goes in lockstep hands nothing on"),
     Pass(cascade, after=("vectorise",), why="its trees are built per lane"),
     Pass(jam, after=("cascade",), why="rows are interleaved around vector loops"),
-    Pass(panel, after=("jam",), why="jam says how many columns are taken at once"),
-    Pass(stream, after=("panel",), why="what rows of a product share is read once already"),
+    Pass(stream, after=("jam",), why="what rows of a product share is read once already"),
     Pass(bypass, after=("stream",), why="a row is as long as it will be"),
     Pass(tails, after=("bypass",), why="a loop and its tail are no longer one nest"),
     Pass(rare, after=("tails",), why="loops with branches are not rearranged"),
@@ -101,6 +99,6 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
 
 OPTIONAL = frozenset(
     step.__name__
-    for step in (inline, fuse, order, lag, collapse, contract, pack, tile, jam, panel, stream, bypass, tails, rare)
+    for step in (inline, fuse, order, lag, collapse, contract, pack, tile, jam, stream, bypass, tails, rare)
 )
 """Without these programs are right, and some are faster: a schedule may leave them out."""
