@@ -19,10 +19,10 @@ from .compile import Build, build
 from .errors import UserError
 from .ir.code import DEFAULT_SCHEDULE, Caps, Schedule
 from .ir.text import print_kernel
+from .ir.verify import verify_kernel
 from .passes.pipeline import ON_LOOPS, OPTIONAL
 from .records import key_for, recall, remember
 from .runtime.procedure import Procedure
-from .settings import Settings
 from .trials import Trials
 
 __all__ = ["tuned"]
@@ -136,10 +136,11 @@ class _Search:
     def _try(self, schedule: Schedule) -> bool:
         """Make a schedule the best one if it is. Whatever is wrong with it is its own fault."""
         try:
-            candidate = _built(self._default, schedule, verify=True)
+            candidate = _built(self._default, schedule)
             if candidate.code.payload in self.seen:
                 return False
             self.seen.add(candidate.code.payload)
+            verify_kernel(candidate.optimized.kernel)
             procedure = candidate.load()
             if self._trials.outcome(procedure) != self._wanted:
                 self.notes.append(f"tune: {schedule}: other results, dropped")
@@ -174,11 +175,9 @@ def _changed(schedule: Schedule, caps: Caps) -> Iterator[Schedule]:
             yield replace(schedule, sizes=tuple({**sizes, name: size}.items()))
 
 
-def _built(default: Build, schedule: Schedule, verify: bool = False) -> Build:
-    settings = Settings.from_environment()
-    settings = replace(settings, verify=verify or settings.verify)
-    name, threads = default.backend.name, default.code.threads
-    return build(default.computation, name, settings, threads=threads, schedule=schedule)
+def _built(default: Build, schedule: Schedule) -> Build:
+    threads = default.code.threads
+    return build(default.computation, default.backend.name, threads=threads, schedule=schedule)
 
 
 def _noted(program: Build, notes: Sequence[str]) -> Build:

@@ -65,7 +65,7 @@ BALANCED = 2
 LARGE = 10
 """In times what is worth waking a thread for."""
 
-STRIPS = 4
+STRIPS = 2
 """So many strips of columns are made for each thread, or more."""
 
 
