@@ -309,13 +309,13 @@ class _Blocked:
         """All terms of the sums of a tile, so many at once as are near then."""
         at_once = self.blocking.depth
 
-        def some(terms: _Depth, starts: bool) -> tuple[Stmt, ...]:
-            packing = self.strip_right(total, strip, terms)
+        def some(packed: _Depth, terms: _Depth, starts: bool) -> tuple[Stmt, ...]:
+            packing = self.strip_right(total, strip, packed)
             sums = self.each_panel(strip, lambda panel: self.sums(total, rows, panel, slivers, terms, starts))
             return (*packing, *sums)
 
         if total.depth <= at_once:
-            return some(_all_terms(total), True)
+            return some(_all_terms(total), _all_terms(total), True)
         part = Symbol("part")
         lo = Affine.of(part) * at_once
         hi = lo + at_once
@@ -324,7 +324,8 @@ class _Blocked:
             end = Symbol("end", lower=0, upper=total.depth + 1)
             before, hi = (Bind(end, _least(hi, Affine.of(total.depth))),), Affine.of(end)
         parts = Affine.of(-(-total.depth // at_once))
-        body = (*before, *some(_some_terms(total, lo, hi), False))
+        packed, terms = (_some_terms(total, lo, hi) for _ in range(2))
+        body = (*before, *some(packed, terms, False))
         starting = self.each_panel(strip, lambda panel: self.started(total, panel, slivers))
         return (*starting, For(part, ZERO, parts, body))
 
