@@ -36,8 +36,8 @@ Call = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The statement that NumPy runs, and the call `f(...)` of a function that does the same. It may take `most`
-    of NumPy's time, and `nanoseconds` at most."""
+    """The statement that NumPy runs, and the call `f(...)` of a function that does the same. It may take
+    `most` of NumPy's time, and `nanoseconds` at most."""
 
     numpy: str
     call: str
