@@ -122,6 +122,11 @@ def in_processes(arguments: list[str], threads: list[int]) -> tuple[list[Row], d
     return rows, reached
 
 
+def write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
 def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     chosen, words = options(given), f"{description()}; load {os.getloadavg()[0]:.1f} before"
@@ -135,9 +140,9 @@ def main(arguments: list[str] | None = None) -> int:
         reached = {threads: taken}
         printed(console, chosen.suite, rows, taken)
     if chosen.json:
-        chosen.json.write_text(document(words, rows, reached))
+        write(chosen.json, document(words, rows, reached))
     if chosen.markdown:
-        chosen.markdown.write_text(markdown(chosen.suite, rows, reached, words))
+        write(chosen.markdown, markdown(chosen.suite, rows, reached, words))
     return 1 if any(time.error for row in rows for time in row.times.values()) else 0
 
 

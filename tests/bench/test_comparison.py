@@ -185,7 +185,7 @@ def test_the_command_writes_rows_and_a_page(
         monkeypatch.setenv(name, value)
     for name in comparison.MISLEADING:
         monkeypatch.delenv(name, raising=False)
-    written = {"--json": tmp_path / "rows.json", "--markdown": tmp_path / "page.md"}
+    written = {"--json": tmp_path / "rows.json", "--markdown": tmp_path / "new" / "page.md"}
     choice = ["vector", "--threads", "1", "--only", "exp", "--size", "100", "--dtype", "float32"]
     files = [str(word) for pair in written.items() for word in pair]
     assert comparison.main([*choice, "--peers", OURS, "numpy", *files]) == 0
