@@ -77,6 +77,8 @@ def measured(chosen: argparse.Namespace, threads: int, console: Console) -> tupl
             if not chosen.only or task.name in chosen.only:
                 status.update(f"{task.name} {task.size} {task.dtype}, {threads} thread(s)")
                 rows.append(held(task, peers, threads, clock(threads)))
+    if not rows:
+        raise SystemExit(f"{chosen.suite} has no such row")
     return rows, best_of(before, limits(threads))
 
 

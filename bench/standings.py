@@ -49,7 +49,7 @@ def columns(rows: Sequence[Row]) -> list[str]:
 
 
 def printed(console: Console, suite: str, rows: Sequence[Row], machine: Limits) -> None:
-    threads = rows[0].threads if rows else 0
+    threads = rows[0].threads
     table = Table(
         title=f"{suite} on {threads} thread(s), losses first", caption=summary(rows), box=SIMPLE_HEAD
     )

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from contest import OURS, Entry, Peer, Row, Task, Time, held, in_turn, verdict
 from peers import PEERS, installed
+from rich.console import Console
 from standings import losses, markdown, means, remarks
 from workloads import matmul, memory, vector
 
@@ -175,6 +176,13 @@ def test_each_number_of_threads_has_an_environment(monkeypatch: pytest.MonkeyPat
 
 def test_the_limits_of_this_machine_are_measured() -> None:
     assert min(machine.limits(2, turns=1000, megabytes=1).__getstate__()) > 1e6
+
+
+def test_names_of_no_row_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "limits", lambda threads: LIMITS)
+    chosen = comparison.options(["matmul", "--only", "exp", "--size", "32", "--peers", OURS])
+    with pytest.raises(SystemExit, match="matmul has no such row"):
+        comparison.measured(chosen, 1, Console())
 
 
 def test_the_command_writes_rows_and_a_page(
