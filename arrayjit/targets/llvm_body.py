@@ -6,7 +6,7 @@ is printed twice, for whole vectors and for the scalar remainder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -37,7 +37,8 @@ from ..ir.loops import (
 )
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
-from ..ir.walk import children, expressions, walk
+from ..ir.walk import children
+from .llvm_loops import accumulation, fills_lanes, nodes, numbers, updated, widths
 from .llvm_memory import Lanes, Memory
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
@@ -58,10 +59,11 @@ class Body:
         self._memory = memory
         self._lanes = _ONE
         self._values: dict[Variable, Value] = {}
-        self._mutable = _updated(kernel.body)
+        self._mutable = updated(kernel.body)
         self._accumulating: frozenset[Variable] = frozenset()
         self._in_order: frozenset[Variable] = frozenset()
         self._bypassing: str | bool = False
+        self._edge = ""
         self._transposed: dict[int, Value] = {}
         self._status = {id(stmt): number for number, stmt in enumerate(raises(kernel), 1)}
 
@@ -73,7 +75,7 @@ class Body:
         match stmt:
             case Store(tensor=tensor, index=index, value=value):
                 store = partial(self._memory.store, tensor, index, self._value(value), self._lanes)
-                self._guarded(stmt.bypass and self._bypassing, (), partial(store, bypass=True), store)
+                self._store_past_caches(store) if stmt.bypass else store()
             case Define(variable=variable, value=value):
                 self._define(variable, self._value(value))
             case Update():
@@ -198,7 +200,7 @@ class Body:
         if stmt.orelse or not plain:
             raise CompilerBug("a branch on what differs from lane to lane", stage="targets/llvm")
         count, changed = condition.lanes, self._changed(stmt.body)
-        read = {node.variable for node in _nodes(stmt.body) if isinstance(node, Local)}
+        read = {node.variable for node in nodes(stmt.body) if isinstance(node, Local)}
         inputs = [v for v in self._values if v in read and v not in changed and self._values[v].lanes > 1]
         lane = Symbol("lane")
 
@@ -261,7 +263,7 @@ class Body:
     def _changed(self, body: tuple[Stmt, ...]) -> tuple[Variable, ...]:
         """The locals from outside that a body updates."""
         defined = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Define)}
-        return tuple(variable for variable in _updated(body) if variable not in defined)
+        return tuple(variable for variable in updated(body) if variable not in defined)
 
     # Loops
 
@@ -289,7 +291,7 @@ class Body:
     def _unrolled(self, loop: For) -> None:
         """The copies; what neighbouring ones load across memory is loaded for all of them at once."""
         columns = transposed_loads(self._writer, self._memory, loop, self._lanes)
-        for column, number in enumerate(_numbers(loop)):
+        for column, number in enumerate(numbers(loop)):
             self._memory.symbols[loop.symbol] = number
             self._transposed.update({load: values[column] for load, values in columns.items()})
             self.statements(loop.body)
@@ -309,7 +311,7 @@ class Body:
         first, last, end = Symbol("first"), Symbol("last"), Symbol("end")
         inner._memory.symbols.update({first: FIRST, last: LAST})
         lo, hi = (loop.lo + Affine.of(edge) * (loop.step * unit) for edge in (first, last))
-        if not _fills_lanes(loop) and unit > 1:
+        if not fills_lanes(loop) and unit > 1:
             inner._memory.symbols[end] = inner._least(hi, loop.hi)
             hi = Affine.of(end)
         inner._for(replace(loop, lo=lo, hi=hi, grain=None))
@@ -357,14 +359,14 @@ class Body:
                 partial(self._sequential, loop, lo, hi),
             )
             return
-        if _fills_lanes(loop):
+        if fills_lanes(loop):
             self._guarded(
                 writer.compare("slt" if loop.step > 0 else "sgt", lo, hi),
                 changed,
                 partial(self._vectors, loop, loop.lanes, lo, hi, changed),
             )
             return
-        for lanes in _widths(loop, changed):
+        for lanes in widths(loop, changed):
             whole = self._whole(lo, hi, loop.step, lanes)
             middle = writer.add(lo, writer.multiply(whole, loop.step))
             span = partial(self._vectors, loop, lanes, lo, middle, changed)
@@ -389,7 +391,7 @@ class Body:
     ) -> None:
         """The iterations from `lo` to `hi`, at least one vector of them. The locals of `changed` accumulate
         lane by lane at the loop's own width; narrower vectors belong to the remainder, which is in order."""
-        accums = {variable: _accum(variable, loop.body) for variable in changed}
+        accums = {variable: accumulation(variable, loop.body) for variable in changed}
         totals = {variable: self._values[variable] for variable in changed}
         by_lane = lanes == loop.lanes
         if by_lane:
@@ -409,8 +411,8 @@ class Body:
 
     def _past_caches(self, loop: For, lo: Operand, hi: Operand) -> None:
         """At least one vector: those that start on a boundary of the memory that is written past the caches;
-        then, where cells are left before or behind these, the first and the last vector of all, which overlap
-        them."""
+        then, where cells are left before or behind these, the lanes for them of the first and the last vector
+        of all: lines that are on their way to memory are not written again."""
         writer, memory, lanes = self._writer, self._memory, loop.lanes
         memory.symbols[loop.symbol] = lo
         before, *others = self._until_aligned(loop.body, lanes)
@@ -427,17 +429,27 @@ class Body:
         self._bypassing = writer.all(together)
         self._guarded(writer.compare("slt", start, end), (), vectors)
         self._bypassing = False
-        number = Symbol("edge")
-        apart = writer.add(writer.add(hi, -lanes), writer.multiply(lo, -1))
+        number, last = Symbol("edge"), writer.add(hi, -lanes)
 
         def edge() -> None:
-            steps = writer.multiply(memory.symbols[number], apart)
-            memory.symbols[loop.symbol] = writer.add(lo, steps)
+            at_end = writer.pure(f"icmp eq i64 {memory.symbols[number]}, 1")
+            memory.symbols[loop.symbol] = at = writer.pure(f"select i1 {at_end}, i64 {last}, i64 {lo}")
+            left = writer.pure(f"select i1 {at_end}, i64 {end}, i64 {at}")
+            until = writer.pure(f"select i1 {at_end}, i64 {hi}, i64 {start}")
+            distance = writer.multiply(at, -1)
+            self._edge = writer.lanes_between(writer.add(left, distance), writer.add(until, distance), lanes)
             self._lanes_of(loop)
+            self._edge = ""
 
         first = writer.pure(f"select i1 {writer.compare('sgt', before, 0)}, i64 0, i64 1")
-        last = writer.pure(f"select i1 {writer.compare('slt', end, hi)}, i64 2, i64 1")
-        self._loop(number, first, last, 1, (), edge)
+        edges = writer.pure(f"select i1 {writer.compare('slt', end, hi)}, i64 2, i64 1")
+        self._loop(number, first, edges, 1, (), edge)
+
+    def _store_past_caches(self, store: Callable[..., None]) -> None:
+        if self._edge:
+            store(mask=self._edge)
+        else:
+            self._guarded(self._bypassing, (), partial(store, bypass=True), store)
 
     def _until_aligned(self, body: tuple[Stmt, ...], lanes: int) -> list[str]:
         """For each store past the caches, how many iterations later it meets a boundary."""
@@ -447,7 +459,7 @@ class Body:
                 case Store(tensor=tensor, index=index, bypass=True):
                     found.append(self._memory.until_aligned(tensor, index, lanes))
                 case For(kind=LoopKind.UNROLLED):
-                    for number in _numbers(stmt):
+                    for number in numbers(stmt):
                         self._memory.symbols[stmt.symbol] = number
                         found += self._until_aligned(stmt.body, lanes)
                 case _:
@@ -548,45 +560,3 @@ class Body:
         store = Store(flat, (Affine.of(cell),), Local(value), fill.loc)
         lanes = 64 // fill.tensor.dtype.itemsize
         self._vector(For(cell, Affine.of(0), Affine.of(count), (store,), LoopKind.VECTOR, lanes=lanes))
-
-
-def _numbers(loop: For) -> range:
-    """The iterations of an unrolled loop."""
-    return range(loop.lo.constant, loop.hi.constant, loop.step)
-
-
-def _updated(body: tuple[Stmt, ...]) -> dict[Variable, None]:
-    """The locals that a body updates, in order."""
-    return {stmt.variable: None for stmt in walk_statements(body) if isinstance(stmt, Update)}
-
-
-def _nodes(body: tuple[Stmt, ...]) -> Iterator[Expr]:
-    """Every node of every expression in a body."""
-    return (node for stmt in walk_statements(body) for expr in expressions(stmt) for node in walk(expr))
-
-
-def _accum(variable: Variable, body: tuple[Stmt, ...]) -> Op:
-    """The one op by which a vector loop's body accumulates into a local from outside."""
-    ops = {
-        stmt.accum for stmt in walk_statements(body) if isinstance(stmt, Update) and stmt.variable is variable
-    }
-    op = ops.pop()
-    if ops or op is None:
-        raise CompilerBug(f"lanes carry {variable} from one iteration to another", stage="targets/llvm")
-    return op
-
-
-def _fills_lanes(loop: For) -> bool:
-    """Whether nothing is left after whole vectors, whatever the bounds turn out to be."""
-    span = loop.hi - loop.lo
-    return all(count % (loop.lanes * loop.step) == 0 for count in (span.offset, *(c for c, _ in span.terms)))
-
-
-def _widths(loop: For, changed: tuple[Variable, ...]) -> tuple[int, ...]:
-    """The widths in which a vector loop is printed. Narrower vectors cannot keep the order of what an
-    inner loop accumulates."""
-    narrow = loop.lanes // 4
-    inner = _updated(tuple(stmt for stmt in walk_statements(loop.body) if isinstance(stmt, For)))
-    if narrow < 4 or not inner.keys().isdisjoint(changed):
-        return (loop.lanes,)
-    return (loop.lanes, narrow)

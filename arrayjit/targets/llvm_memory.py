@@ -126,15 +126,22 @@ class Memory:
         return self._writer.join(parts)
 
     def store(
-        self, tensor: Tensor, index: tuple[Affine, ...], value: Value, lanes: Lanes, bypass: bool = False
+        self,
+        tensor: Tensor,
+        index: tuple[Affine, ...],
+        value: Value,
+        lanes: Lanes,
+        bypass: bool = False,
+        mask: str = "",
     ) -> None:
-        """Write the cell at the index; with `bypass` past the caches, where lanes are neighbours."""
+        """Write the cell at the index; where lanes are neighbours, with `bypass` past the caches, or only the
+        lanes of `mask`."""
         cell = self._cell(tensor, index, lanes)
         if lanes.count > 1 and cell.stride == 0:
             raise CompilerBug(f"all lanes store to one cell of {tensor}", stage="targets/llvm")
         value = self._writer.widen(value, lanes.count)
         if lanes.count == 1 or cell.stride == 1:
-            self._write(tensor, cell.pointer, value, bypass)
+            self._write(tensor, cell.pointer, value, bypass, mask)
         elif cell.stride == -1:
             self._write(tensor, self._offset(tensor, cell.pointer, 1 - lanes.count), self._reversed(value))
         else:
@@ -221,14 +228,19 @@ class Memory:
         missing = self._writer.pure(f"and i64 {self._writer.pure(f'sub i64 0, {address}')}, {alignment - 1}")
         return self._writer.pure(f"udiv i64 {missing}, {size}")
 
-    def _write(self, tensor: Tensor, pointer: str, value: Value, bypass: bool = False) -> None:
+    def _write(
+        self, tensor: Tensor, pointer: str, value: Value, bypass: bool = False, mask: str = ""
+    ) -> None:
         dtype = tensor.dtype
         memory = vector_type(dtype.llvm_memory, value.lanes)
         text = value.text
         if dtype is BOOL:
             text = self._writer.pure(f"zext {value} to {memory}")
         alignment = _whole_lines(tensor, value.lanes) if bypass else dtype.itemsize
-        self._writer.store(f"{memory} {text}", pointer, alignment, bypass)
+        if mask:
+            self._writer.masked_store(memory, text, pointer, alignment, mask)
+        else:
+            self._writer.store(f"{memory} {text}", pointer, alignment, bypass)
 
     def _reversed(self, value: Value) -> Value:
         return self._writer.shuffle(value, range(value.lanes - 1, -1, -1))

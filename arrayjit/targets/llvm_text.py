@@ -14,7 +14,7 @@ from functools import reduce
 from itertools import count
 from typing import Union
 
-from ..ir.dtype import BOOL, DType
+from ..ir.dtype import BOOL, I64, DType
 
 __all__ = ["ALWAYS", "Operand", "Value", "Writer", "constant", "vector_type"]
 
@@ -22,6 +22,9 @@ __all__ = ["ALWAYS", "Operand", "Value", "Writer", "constant", "vector_type"]
 # stores, by a branch that is always taken; only an argument of the function keeps LLVM from knowing that.
 STORES_PER_BLOCK = 32
 ALWAYS = "%always"
+
+# What intrinsics are called after, where that is not the type's own name.
+_SUFFIXES = {"float": "f32", "double": "f64"}
 
 # An int64: known while printing, or the text of an operand.
 Operand = Union[int, str]
@@ -159,6 +162,13 @@ class Writer:
             self.branch(ALWAYS, following, "never")
             self.start(following)
 
+    def masked_store(self, kind: str, value: str, pointer: str, alignment: int, mask: str) -> None:
+        """Write the lanes of a vector for which the mask is true."""
+        count, element = kind.strip("<>").split(" x ")
+        name = f"@llvm.masked.store.v{count}{_SUFFIXES.get(element, element)}.p0"
+        self.declare(f"declare void {name}({kind}, ptr, i32, <{count} x i1>)")
+        self.emit(f"call void {name}({kind} {value}, ptr {pointer}, i32 {alignment}, <{count} x i1> {mask})")
+
     def jump(self, label: str) -> None:
         self.emit(f"br label %{label}")
 
@@ -191,6 +201,15 @@ class Writer:
         if isinstance(left, int) and isinstance(right, int):
             return left < right if predicate == "slt" else left > right
         return self.pure(f"icmp {predicate} i64 {left}, {right}")
+
+    def lanes_between(self, first: Operand, last: Operand, lanes: int) -> str:
+        """A mask: true in the lanes from `first` to before `last`."""
+        numbers = f"<{', '.join(f'i64 {lane}' for lane in range(lanes))}>"
+        kind = vector_type("i64", lanes)
+        low, high = (self.widen(Value(str(edge), I64), lanes).text for edge in (first, last))
+        after = self.pure(f"icmp sle {kind} {low}, {numbers}")
+        before = self.pure(f"icmp slt {kind} {numbers}, {high}")
+        return self.pure(f"and {vector_type('i1', lanes)} {after}, {before}")
 
     def all(self, conditions: Sequence[str]) -> str | bool:
         """Whether all of them hold."""

@@ -1,0 +1,55 @@
+"""What the emitter asks about loops and their bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..errors import CompilerBug
+from ..ir.expr import Expr, Variable
+from ..ir.loops import For, Stmt, Update, walk_statements
+from ..ir.ops import Op
+from ..ir.walk import expressions, walk
+
+__all__ = ["accumulation", "fills_lanes", "nodes", "numbers", "updated", "widths"]
+
+
+def numbers(loop: For) -> range:
+    """The iterations of an unrolled loop."""
+    return range(loop.lo.constant, loop.hi.constant, loop.step)
+
+
+def updated(body: tuple[Stmt, ...]) -> dict[Variable, None]:
+    """The locals that a body updates, in order."""
+    return {stmt.variable: None for stmt in walk_statements(body) if isinstance(stmt, Update)}
+
+
+def nodes(body: tuple[Stmt, ...]) -> Iterator[Expr]:
+    """Every node of every expression in a body."""
+    return (node for stmt in walk_statements(body) for expr in expressions(stmt) for node in walk(expr))
+
+
+def accumulation(variable: Variable, body: tuple[Stmt, ...]) -> Op:
+    """The one op by which a vector loop's body accumulates into a local from outside."""
+    ops = {
+        stmt.accum for stmt in walk_statements(body) if isinstance(stmt, Update) and stmt.variable is variable
+    }
+    op = ops.pop()
+    if ops or op is None:
+        raise CompilerBug(f"lanes carry {variable} from one iteration to another", stage="targets/llvm")
+    return op
+
+
+def fills_lanes(loop: For) -> bool:
+    """Whether nothing is left after whole vectors, whatever the bounds turn out to be."""
+    span = loop.hi - loop.lo
+    return all(count % (loop.lanes * loop.step) == 0 for count in (span.offset, *(c for c, _ in span.terms)))
+
+
+def widths(loop: For, changed: tuple[Variable, ...]) -> tuple[int, ...]:
+    """The widths in which a vector loop is printed. Narrower vectors cannot keep the order of what an
+    inner loop accumulates."""
+    narrow = loop.lanes // 4
+    inner = updated(tuple(stmt for stmt in walk_statements(loop.body) if isinstance(stmt, For)))
+    if narrow < 4 or not inner.keys().isdisjoint(changed):
+        return (loop.lanes,)
+    return (loop.lanes, narrow)
