@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from ..ir.code import Caps
 from ..ir.expr import Expr, Load
 from ..ir.index import Affine, Symbol
-from ..ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
+from ..ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, substitute_statements, transform
 from .access import Effects, Range, distances, effects, loads
@@ -77,7 +77,7 @@ class _Lagging:
             return None
         if any(loop.kind is not LoopKind.PARALLEL or loop.step != 1 for loop in (first, second)):
             return None
-        if first.trips is None or first.trips < 2:
+        if first.trips is None or first.trips < 2 or _contracts(first) or _contracts(second):
             return None
         follower = substitute_statements(second.body, {second.symbol: second.lo - first.lo + first.symbol})
         enter(first, self.ranges)
@@ -156,6 +156,11 @@ class _Lagging:
             For(i, first.lo + 1, first.hi, steps),
             *taken(first.hi - 1),
         )
+
+
+def _contracts(loop: For) -> bool:
+    """Is it a product of matrices? Rows of these are not taken one by one."""
+    return any(isinstance(stmt, Update) and stmt.contract for stmt in walk_statements(loop.body))
 
 
 def _renamed(body: tuple[Stmt, ...], rows: Tensor, row: Tensor) -> tuple[Stmt, ...]:
