@@ -87,8 +87,8 @@ class Entry:
             return
         with self._lock:
             held = tuple(_held(name) for name in self._variables)
-            if not all(map(is_, held, self._held)):
-                self._withdraw_all()
+            if self._published and not all(map(is_, held, self._held)):
+                self._withdraw_all(function)
             self._held = held
             try:
                 self._published[variant] = described(
@@ -107,9 +107,11 @@ class Entry:
                 self._past_hits += hits(rows[0])
                 self._publish(function, variant.build.backend.driver)
 
-    def _withdraw_all(self) -> None:
+    def _withdraw_all(self, function: Any) -> None:
         self._past_hits = self.hits
+        driver = next(iter(self._published)).build.backend.driver
         self._published.clear()
+        self._publish(function, driver)
 
     def _publish(self, function: Any, driver: Any) -> None:
         """Exchange the function's table, in one step: calls have the old one or the new one."""

@@ -180,6 +180,17 @@ def test_stats_count_every_call(x):
     assert (f.stats().hits, f.stats().misses, f.stats().compiles) == (13, 2, 2)
 
 
+def test_stats_count_calls_for_other_targets(monkeypatch, x):
+    f = arrayjit.jit(lambda v: v + 1)
+    for target in (None, "interp", None, "sync_llvm", None):
+        monkeypatch.delenv("ARRAYJIT_TARGET", raising=False)
+        if target:
+            monkeypatch.setenv("ARRAYJIT_TARGET", target)
+        for _ in range(4):
+            f(x)
+    assert (f.stats().hits, f.stats().misses) == (17, 3)
+
+
 def test_further_variants_are_found_through_python(native, through_python, monkeypatch):
     monkeypatch.setattr(entries, "MOST_VARIANTS", 3)
     f = arrayjit.jit(lambda v: v + 1)
