@@ -195,12 +195,20 @@ def exp2(x: Term) -> Term:
 
 
 def expm1_half(x: Term) -> Term:
-    """`(e**x - 1) / 2`, which is finite wherever half of e**x is."""
-    width = WIDTHS[x.dtype]
-    k, q = _reduced(clamped(x, width.expm1_bottom, width.exp_span[1]))
-    large = k > mantissa_bits(x.dtype) + 4
-    minus_half = power_of_two(where(large, 0, k) + (largest_exponent(x.dtype) - 1), x.dtype) - 0.5
-    return _scaled(where(large, q + 1.0, q), k - 1) + where(large, 0.0, minus_half)
+    """`(e**x - 1) / 2`, which is finite wherever half of e**x is: `(2**k - 1) / 2 + 2**k r / 2 + ...`, where
+    what rounding takes from the first sum and from r counts in the rest."""
+    width, bias = WIDTHS[x.dtype], largest_exponent(x.dtype)
+    above = where(x < width.expm1_bottom, width.expm1_bottom, x)
+    whole, k = rounded(above, 1 / math.log(2))
+    first = fma(whole, -width.ln2_high, above)
+    r = fma(whole, -width.ln2_low, first)
+    lost = fma(whole, -width.ln2_low, first - r)
+    tail = fma(polynomial(r, width.exp_tail), r * r, lost)
+    scale = power_of_two(k + (bias - 1), x.dtype)
+    base, linear = scale - 0.5, scale * r
+    total = base + linear
+    half = total + fma(scale, tail, linear - (total - base))
+    return rarely(x > (bias + 1) * math.log(2), exp_in_span(in_span(x), halvings=1), half)
 
 
 @definition

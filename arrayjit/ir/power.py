@@ -71,7 +71,7 @@ def _log2(x: Term) -> Term:
 def _exp2(x: Term) -> Term:
     x = clamped(x, -_SINGLE_SPAN, _SINGLE_SPAN)
     whole, k = rounded(x, 1.0)
-    return _times_power_of_two(horner(x - whole, _EXP2), k)
+    return _times_power_of_two(polynomial(x - whole, _EXP2), k)
 
 
 def _times_power_of_two(x: Term, k: Term) -> Term:

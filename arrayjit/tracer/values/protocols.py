@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from functools import cache
 from typing import Any, NoReturn
 
@@ -30,14 +31,21 @@ def _table() -> dict[np.ufunc, tuple[Op, ...]]:
 
 
 _OPS = _table()
+_OF_SCIPY = {name: (OPS[name],) for name in ("erf", "erfc")}
 
 
 def ops_of(ufunc: np.ufunc) -> tuple[Op, ...]:
     """The ops that give the outputs of a ufunc. Raises UnsupportedError for one outside the table."""
-    ops = _OPS.get(ufunc)
+    ops = _OPS.get(ufunc) or _of_scipy(ufunc)
     if ops is None:
         _refuse(f"the ufunc {ufunc.__name__}")
     return ops
+
+
+def _of_scipy(ufunc: np.ufunc) -> tuple[Op, ...] | None:
+    """The op that gives a ufunc of `scipy.special`, which there is only if the program imported it."""
+    special = sys.modules.get("scipy.special")
+    return next((_OF_SCIPY[name] for name in _OF_SCIPY if getattr(special, name, None) is ufunc), None)
 
 
 @method("__array_ufunc__")
