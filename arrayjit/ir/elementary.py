@@ -38,6 +38,8 @@ __all__ = [
     "normal_parts",
     "polynomial",
     "rounded",
+    "short_exp2",
+    "times_power_of_two",
 ]
 
 
@@ -183,6 +185,23 @@ def exp_in_span(x: Term, halvings: int = 0) -> Term:
 @definition
 def exp(x: Term) -> Term:
     return exp_in_span(in_span(x))
+
+
+_SHORT_EXP2 = (
+    1.0000000005542113, 0.6931472057366993, 0.2402264688962273, 0.05550328777451203,
+    0.009618489062444849, 0.0013399931173091366, 0.00015345786147305806,
+)  # fmt: skip
+
+
+def short_exp2(x: Term) -> Term:
+    """2**x to 29 bits, where it is neither too large nor subnormal; anything for NaN."""
+    whole, k = rounded(x, 1.0)
+    return times_power_of_two(polynomial(x - whole, _SHORT_EXP2), k)
+
+
+def times_power_of_two(x: Term, k: Term) -> Term:
+    """Where the result is neither too large nor subnormal."""
+    return (x.op("bits") + k.op("raw_left_shift", mantissa_bits(x.dtype))).op("from_bits")
 
 
 @definition
@@ -334,9 +353,10 @@ def log10(x: Term) -> Term:
 # The error function
 
 
+# erfc(x) for x from 0.9 to 4 is 2 to this power.
 _ERF32_LARGE = (
-    -0.00020706006261173788, -1.1276271644513973, -0.6372661920174786, -0.10385594893437781,
-    0.022189551469937802, -0.0030336305733859, 0.00019493989346028748,
+    -0.0002987245254961125, -1.6268221181257145, -0.9193807749498103, -0.1498324624944443,
+    0.032012755865229676, -0.00437660378411298, 0.00028123881756657966,
 )  # fmt: skip
 _ERF64_LARGE = (
     1.021582705242023, -0.6871606844137996, 0.27947209255612987, -0.03644223151103797,
@@ -377,8 +397,8 @@ def _erfc_large(size: Term, coefficients: tuple[float, ...]) -> Term:
 def erf(x: Term) -> Term:
     size = abs(x)
     if x.dtype is F32:
-        large = 1.0 - exp_in_span(polynomial(where(size > 4.0, 4.0, size), _ERF32_LARGE))
-        return where(size < 0.927, _erf_small(x), large.op("copysign", x))
+        large = 1.0 - short_exp2(polynomial(where(size > 4.0, 4.0, size), _ERF32_LARGE))
+        return where(size >= 0.927, large.op("copysign", x), _erf_small(x))
     large = 1.0 - _erfc_large(clamped(size, 1.0, 6.0), _ERF64_LARGE)
     return where(size < 1.0, _erf_small(x), large.op("copysign", x))
 

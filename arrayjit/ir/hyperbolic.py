@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from .elementary import NEGLIGIBLE, exp_in_span, expm1_half, horner, in_span
+from .dtype import F32
+from .elementary import NEGLIGIBLE, exp_in_span, expm1_half, horner, in_span, short_exp2
 from .terms import Term, definition, fma, where
 
 __all__ = ["arccosh", "arcsinh", "arctanh", "cosh", "sinh", "tanh"]
@@ -23,19 +24,35 @@ def cosh(x: Term) -> Term:
     return half + 0.25 / half
 
 
-_TANH_NUMERATOR = (-1614.6876844170845, -99.28772310019186, -0.9643991794250523)
-_TANH_DENOMINATOR = (4844.063053251255, 2235.4883906010045, 112.81167849163293, 1.0)
+_TANH32_SMALL = (
+    -0.333331948721815, 0.13329202445034805, -0.05356410522796861, 0.020103738700115868,
+    -0.005147717958264399,
+)  # fmt: skip
+_TANH64_NUMERATOR = (-1614.6876844170845, -99.28772310019186, -0.9643991794250523)
+_TANH64_DENOMINATOR = (4844.063053251255, 2235.4883906010045, 112.81167849163293, 1.0)
 
 
 @definition
 def tanh(x: Term) -> Term:
+    return _tanh_single(x) if x.dtype is F32 else _tanh_double(x)
+
+
+def _tanh_single(x: Term) -> Term:
+    """Near zero a polynomial, else 1 - 2 / (e**2x + 1)."""
+    size, square = abs(x), x * x
+    near = fma(size * square, horner(square, _TANH32_SMALL), size)
+    growth = short_exp2(where(size > 10.0, 10.0, size) * (2 / math.log(2)))
+    return where(size >= 0.7, 1.0 - 2.0 / (growth + 1.0), near).op("copysign", x)
+
+
+def _tanh_double(x: Term) -> Term:
     """Near zero x + x**3 P(x**2) / Q(x**2), else 1 - 2 / (e**2x + 1): one division serves both."""
     size = abs(x)
     square = x * x
     small = size < 0.625
     growth = exp_in_span(where(size > 22.0, 22.0, size) * 2.0)
-    numerator = where(small, square * horner(square, _TANH_NUMERATOR), 2.0)
-    denominator = where(small, horner(square, _TANH_DENOMINATOR), growth + 1.0)
+    numerator = where(small, square * horner(square, _TANH64_NUMERATOR), 2.0)
+    denominator = where(small, horner(square, _TANH64_DENOMINATOR), growth + 1.0)
     fraction = numerator / denominator
     return where(small, fma(size, fraction, size), 1.0 - fraction).op("copysign", x)
 

@@ -21,8 +21,10 @@ from .elementary import (
     normal_parts,
     polynomial,
     rounded,
+    short_exp2,
+    times_power_of_two,
 )
-from .layout import largest_exponent, mantissa_bits, power_of_two, shifted_right
+from .layout import largest_exponent, power_of_two, shifted_right
 from .terms import Term, definition, fma, rarely, where
 
 __all__ = ["power"]
@@ -45,12 +47,8 @@ def _specials(x: Term, y: Term, size: Term) -> Term:
 
 # float32
 
-# log2(m) is s P(s**2) with s = (m - 1) / (m + 1); 2**r for r from -1/2 to 1/2.
+# log2(m) is s P(s**2) with s = (m - 1) / (m + 1).
 _LOG2 = (2.885390081790092, 0.9617966733334139, 0.5770835866723865, 0.4116726108014843, 0.3407322059458819)
-_EXP2 = (
-    1.0000000005542113, 0.6931472057366993, 0.2402264688962273, 0.05550328777451203,
-    0.009618489062444849, 0.0013399931173091366, 0.00015345786147305806,
-)  # fmt: skip
 _SINGLE_SPAN = 200.0
 
 
@@ -58,7 +56,8 @@ def _single(x: Term, y: Term) -> Term:
     size = abs(x).cast(F64)
     log = _log2(size)
     usual = _exp2(y.cast(F64) * log).cast(F32)
-    general = _specials(x, y, _exp2(y.cast(F64) * log_specials(size, log)).cast(F32))
+    exponent = y.cast(F64) * log_specials(size, log)
+    general = _specials(x, y, where(exponent == exponent, _exp2(exponent), math.nan).cast(F32))
     return rarely(~((x > 0) & (x < math.inf) & (abs(y) < math.inf)), general, usual)
 
 
@@ -69,14 +68,7 @@ def _log2(x: Term) -> Term:
 
 
 def _exp2(x: Term) -> Term:
-    x = clamped(x, -_SINGLE_SPAN, _SINGLE_SPAN)
-    whole, k = rounded(x, 1.0)
-    return _times_power_of_two(polynomial(x - whole, _EXP2), k)
-
-
-def _times_power_of_two(x: Term, k: Term) -> Term:
-    """Where the result is neither too large nor subnormal."""
-    return (x.op("bits") + k.op("raw_left_shift", mantissa_bits(x.dtype))).op("from_bits")
+    return short_exp2(clamped(x, -_SINGLE_SPAN, _SINGLE_SPAN))
 
 
 # float64
@@ -96,7 +88,7 @@ def _double(x: Term, y: Term) -> Term:
     large, small = _product(y, *_log_in_parts(*normal_parts(x)))
     k, scaled = _exp_of_parts(large, small)
     is_everyday = is_usual(x) & (abs(large) < _DOUBLE_SPAN)
-    return rarely(~is_everyday, _general(x, y), _times_power_of_two(scaled, k))
+    return rarely(~is_everyday, _general(x, y), times_power_of_two(scaled, k))
 
 
 def _product(y: Term, high: Term, low: Term) -> tuple[Term, Term]:
