@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from importlib.metadata import version
 
-import llvmlite
 import numpy as np
 
 from .compile import Build, build
@@ -189,7 +189,7 @@ def _key(default: Build) -> str:
     """What a choice depends on: the program as lowered, what is known of the machine, and who compiles."""
     backend = default.backend
     machine = sorted(backend.get_device(0).static_properties.items())
-    compiler = (*(step.name for step in ON_LOOPS), llvmlite.__version__)
+    compiler = (*(step.name for step in ON_LOOPS), version("llvmlite"))
     program = print_kernel(default.optimized.loops)
     return key_for(program, backend.target.caps(), default.code.threads, machine, compiler)
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rolling import assert_like_numpy
+from rolling import TARGETS, assert_like_numpy
+
+import arrayjit
 
 ROW = np.array([3.0, -1, 4, -1, 5, -9, 2, 6, -5])
 MATRIX = np.arange(20.0).reshape(4, 5) % 7
@@ -27,7 +29,7 @@ def returning(write: Callable[..., None]) -> Program:
 
 @pytest.mark.parametrize(
     "ufunc",
-    [np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.power, np.arctan2, np.fmod],
+    [np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.copysign, np.nextafter, np.fmod],
 )
 def test_at_accumulates_in_the_order_of_the_positions(ufunc: np.ufunc) -> None:
     def program(a: Any, p: Any, b: Any) -> Any:
@@ -36,6 +38,22 @@ def test_at_accumulates_in_the_order_of_the_positions(ufunc: np.ufunc) -> None:
 
     values = np.linspace(0.1, 2.5, 7)
     assert_like_numpy(program, (ROW, REPEATED, values), (ROW, REPEATED, 2.0), (MATRIX, REPEATED % 4, 0.1))
+
+
+@pytest.mark.parametrize("ufunc", [np.power, np.arctan2, np.hypot])
+def test_at_accumulates_elementary_functions_too(ufunc: np.ufunc) -> None:
+    """One after the other, so that what they may be off by adds up: one cell is met three times."""
+
+    @arrayjit.jit
+    def program(a: Any, p: Any, b: Any) -> Any:
+        ufunc.at(a, p, b)
+        return a
+
+    wanted = np.abs(ROW)
+    ufunc.at(wanted, REPEATED, np.linspace(0.1, 2.5, 7))
+    for target in TARGETS:
+        got = program.on(target)(np.abs(ROW), REPEATED, np.linspace(0.1, 2.5, 7))
+        np.testing.assert_array_max_ulp(got, wanted, maxulp=8)
 
 
 @pytest.mark.parametrize(
