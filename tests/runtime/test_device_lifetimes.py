@@ -84,12 +84,12 @@ def test_a_child_hears_of_what_failed_before_the_fork():
         + """
 device.stream.submit(fail, "my task")
 child = os.fork()
+if child:
+    os.waitpid(child, 0)
 try:
     device.await_()
 except RuntimeError as error:
     print(error.what, flush=True)
-if child:
-    os.waitpid(child, 0)
 """,
         "llvm",
     )
