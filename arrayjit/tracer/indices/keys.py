@@ -285,12 +285,13 @@ def _wrapped(value: Affine, extent: Affine) -> Expr:
 
 def _point(value: Affine, extent: Affine, axis: int, trace: Trace) -> Point:
     """One position, checked now or when the program runs, counted from the front."""
-    shown = f" {value}" if value.is_constant else ""
-    words = f"index{shown} is out of bounds for axis {axis} with size {extent}"
     ends = (value + extent, extent - 1 - value)
-    if not all(require_at_least(end, 0, "IndexError", words) for end in ends):
-        fix = f"use an index from {-extent} to {extent - 1}"
-        raise IndexOutOfRange(words, loc=user_location(), fix=fix)
+    if not all(is_at_least(end, 0) for end in ends):
+        shown = f" {value}" if value.is_constant else ""
+        words = f"index{shown} is out of bounds for axis {axis} with size {extent}"
+        if not all(require_at_least(end, 0, "IndexError", words) for end in ends):
+            fix = f"use an index from {-extent} to {extent - 1}"
+            raise IndexOutOfRange(words, loc=user_location(), fix=fix)
     counted = _from_front(value, extent)
     if counted is None:
         counted = trace.bind(_wrapped(value, extent), 0, most(extent))
@@ -306,6 +307,9 @@ def _constant_positions(positions: np.ndarray, extent: Affine, axis: int) -> Man
         raise IndexOutOfRange(_VALID, loc=user_location(), fix="convert the index with .astype(int)")
     if not extent.is_constant:
         return Many(traced=within(constant_array(positions), extent, axis))
-    trace = current_trace()
-    counted = [_point(Affine.of(int(number)), extent, axis, trace).at.offset for number in positions.flat]
-    return Many(constant=np.array(counted, np.int64).reshape(positions.shape))
+    cells = extent.constant
+    outside = positions[(positions < -cells) | (positions >= cells)]
+    if outside.size:
+        _point(Affine.of(int(outside[0])), extent, axis, current_trace())
+    counted = positions.astype(np.int64)
+    return Many(constant=np.where(counted < 0, counted + cells, counted))
