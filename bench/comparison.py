@@ -2,9 +2,10 @@
 
 The suites: matmul, vector, memory, and kernels, which are the programs of `bench/kernels`. Every entry is
 compared with NumPy before it is timed; the entries of a row are timed in turn. One thread is measured by the
-time that the processor spends, more by the time that passes. Each number of threads gets a process of its
-own, in which every peer is told to use so many, without the variables that would slow OpenBLAS down.
-Peers that are not installed have no column. Exits with 1 where a result is wrong or something is refused.
+time that the processor spends, more by the time that passes, after a pause in which the entry before goes to
+sleep. Each number of threads gets a process of its own, in which every peer is told to use so many, without
+the variables that would slow OpenBLAS down. Peers that are not installed have no column. Exits with 1 where a
+result is wrong or something is refused.
 """
 
 from __future__ import annotations

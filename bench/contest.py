@@ -24,6 +24,9 @@ SECONDS = 0.5
 """What the samples of one entry may take, once there are the fewest."""
 SAMPLE_SECONDS = 2e-3
 """Calls that take less are made several times for a sample."""
+PAUSE = 0.04
+"""Before a sample on several threads: those of the entry before it look for work so long, on cores that the
+next one needs."""
 
 Arguments = tuple[Any, ...]
 Clock = Callable[[], float]
@@ -129,7 +132,7 @@ def held(task: Task, peers: Mapping[str, Peer], threads: int, clock: Clock) -> R
         times[name] = Time(first, error=error)
         if not error:
             calls[name] = sampler(task, entry, call, written, clock)
-    for name, samples in in_turn(calls).items():
+    for name, samples in in_turn(calls, PAUSE if threads > 1 else 0.0).items():
         times[name] = Time(times[name].first, statistics.median(samples), min(samples))
     return Row(task.suite, task.name, task.size, task.dtype, threads, task.limit, task.amount, times)
 
@@ -218,8 +221,8 @@ def sampler(
     return repeated
 
 
-def in_turn(samplers: Mapping[str, Callable[[int], float]]) -> dict[str, list[float]]:
-    """Samples of each, taken in turn, every time beginning with another one."""
+def in_turn(samplers: Mapping[str, Callable[[int], float]], pause: float = 0.0) -> dict[str, list[float]]:
+    """Samples of each, taken in turn, every time beginning with another one, after a pause each."""
     names = list(samplers)
     calls = {name: calls_for(samplers[name]) for name in names}
     samples: dict[str, list[float]] = {name: [] for name in names}
@@ -229,6 +232,7 @@ def in_turn(samplers: Mapping[str, Callable[[int], float]]) -> dict[str, list[fl
             break
         shift = taken % max(1, len(names))
         for name in names[shift:] + names[:shift]:
+            time.sleep(pause)
             samples[name].append(samplers[name](calls[name]))
     return samples
 

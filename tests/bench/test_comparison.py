@@ -124,6 +124,15 @@ def test_samples_are_at_least_seven_of_each_in_turn() -> None:
     assert {tuple(sorted(order[k : k + 3])) for k in range(6, len(order), 3)} == {("a", "b", "c")}
 
 
+def test_before_each_sample_the_threads_of_others_have_time_to_sleep(monkeypatch) -> None:
+    happened: list[Any] = []
+    monkeypatch.setattr("contest.time.sleep", happened.append)
+    in_turn({name: lambda calls, name=name: happened.append(name) or 10.0 for name in "ab"}, pause=0.5)
+    before, samples = happened[4::2], happened[5::2]
+    assert set(before) == {0.5}
+    assert samples[:4] == ["a", "b", "b", "a"]
+
+
 def test_means_are_over_each_peer_and_over_the_best_of_a_row() -> None:
     rows = [row("one", arrayjit=1, numpy=4, jax=2), row("two", arrayjit=1, numpy=1, jax=0.5)]
     assert means(rows) == pytest.approx({"numpy": 2, "jax": 1, "the best of them": 1})
