@@ -7,8 +7,8 @@ A producer may be inlined if it is the only write of its temporary, covers it, i
 that it reads is written between it and the reader. It *is* inlined if it is almost free (constants,
 ranges, scalars), or if its reader needs cells that a common loop cannot give it (shifted, transposed) and
 the value is cheap or not computed more often than before. Readers in step with the producer are left to
-`fuse`, and a copy that some reader needs is read by all. Matrix products take no expressions: they read each
-operand many times. Wishes go before all that: a temporary that is to be virtual is inlined or refused, one
+`fuse`, and a copy that some reader needs is read by all. Products take expressions only if they read each cell once,
+as those with a vector do. Wishes go before all that: a temporary that is to be virtual is inlined or refused, one
 that is to be local stays.
 """
 
@@ -245,19 +245,20 @@ class _Inlining:
         """Whether reading the temporary costs more than computing the value again."""
         indices = [index for index in _indices(stmt, producer.tensor) if index is not None]
         grown = sum(_size(expr) for expr in _values(stmt)) + len(indices) * (_size(producer.value) - 1)
-        if grown > MAX_NODES or (isinstance(stmt, Assign) and stmt.contract):
+        order = _loop_order(stmt)
+        single = len(self.readers[producer.tensor]) == 1 and len(set(indices)) == 1
+        once = single and _is_permutation(indices[0], order)
+        if isinstance(stmt, Assign) and stmt.contract:
+            return once and grown <= MAX_NODES
+        if grown > MAX_NODES:
             return False
         cost, reads = _cost(producer.value), list(loads(producer.value))
         own = {symbol for symbol in producer.axes if symbol is not None}
         if cost <= CHEAP_COST and own and not any(_depends(index, own) for _, index in reads):
             return True
-        order = _loop_order(stmt)
         if all(_in_step(producer, index, order) for index in indices):
             return False
-        if cost <= CHEAP_COST and len(reads) <= CHEAP_LOADS:
-            return True
-        single = len(self.readers[producer.tensor]) == 1 and len(set(indices)) == 1
-        return single and _is_permutation(indices[0], order)
+        return once or (cost <= CHEAP_COST and len(reads) <= CHEAP_LOADS)
 
     def remaining(self, body: Body) -> Iterator[Statement]:
         """The statements without those that made what nobody reads any more."""

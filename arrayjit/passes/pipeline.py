@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
+from .along import along
 from .batch import batch
 from .bypass import bypass
 from .carry import carry
@@ -79,7 +80,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(invert, after=("parallel", "simplify"), why="definitions have shown what is computed once"),
     Pass(order, after=("invert",), why="only loops that run more than once are worth a place in the nest"),
     Pass(lag, after=("order",), why="rows are those of the order in which memory lies"),
-    Pass(collapse, after=("lag",), why="a nest that joins another keeps its rows"),
+    Pass(along, after=("lag",), why="what follows a nest row by row is no longer in the way"),
+    Pass(collapse, after=("along",), why="a nest that joins another keeps its rows"),
     Pass(contract, after=("order",), why="which loop runs along the result is settled by then"),
     Pass(pack, after=("order",), why="which loop runs over the columns is settled by then"),
     Pass(tile, after=("pack",), why="a packing copy reads across memory too"),
@@ -99,6 +101,21 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
 
 OPTIONAL = frozenset(
     step.__name__
-    for step in (inline, fuse, order, lag, collapse, contract, pack, tile, jam, stream, bypass, tails, rare)
+    for step in (
+        inline,
+        fuse,
+        order,
+        lag,
+        along,
+        collapse,
+        contract,
+        pack,
+        tile,
+        jam,
+        stream,
+        bypass,
+        tails,
+        rare,
+    )
 )
 """Without these programs are right, and some are faster: a schedule may leave them out."""

@@ -30,6 +30,7 @@ from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
 PASSES = {row.name: row.run for row in (*ON_ASSIGNMENTS, LOWERING, *ON_LOOPS)}
 
 MACHINES = {
+    "along": Caps(l2_bytes=1024),
     "bypass": Caps(l3_bytes=4096),
     "contract": Caps(vector_bytes=16, l1_bytes=512, l2_bytes=4096),
     "lag": Caps(l1_bytes=256, stack_bytes=64),
