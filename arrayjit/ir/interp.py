@@ -32,6 +32,7 @@ from .loops import (
     Kernel,
     LoopKind,
     Raise,
+    Stay,
     Stmt,
     Store,
     Update,
@@ -178,7 +179,7 @@ class _Interpreter:
                 self._loop(stmt, frame)
             case WhileStmt():
                 self._while(stmt, frame)
-            case Barrier() | Comment():
+            case Stay() | Barrier() | Comment():
                 pass
             case _:
                 assert_never(stmt)

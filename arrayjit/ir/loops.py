@@ -17,7 +17,8 @@ Loop kinds say what may be assumed, never what a target must do:
   `l + width / 2`), the result is combined onto the variable, and the remaining iterations follow in order.
   With fewer than `lanes` iterations the variable is combined with the iterations in order and nothing else.
 - `lockstep`: iterations in order; or any number of successive ones side by side, each statement done for all
-  of them before the next (`x[i] = x[i + 1]`). Taken `lanes` at a time; accumulates in no variable of outside.
+  of them before the next (`x[i] = x[i + 1]`). Taken `lanes` at a time; a variable of outside accumulates by
+  one op, in the order of the iterations.
 - `unrolled`: sequential, and the target should print the copies.
 
 A `parallel` or `vector` loop may have a *grain*: threads may share its iterations, and so many are worth
@@ -53,6 +54,7 @@ __all__ = [
     "Place",
     "PlaceKind",
     "Raise",
+    "Stay",
     "Stmt",
     "Store",
     "Update",
@@ -155,12 +157,21 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Raise:
-    """Leave the kernel with an exception when `condition` holds. Never inside a vector loop."""
+    """Stay the kernel with an exception when `condition` holds. Never inside a vector loop."""
 
     condition: Expr
     exception: str
     message: str
     loc: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """Where the condition does not hold, the rest of this iteration and those that follow would change
+    nothing that is looked at after the loop which this stands in. A target may then leave that loop: in a
+    vector loop when the condition holds in no lane."""
+
+    condition: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +184,7 @@ class Comment:
     text: str
 
 
-Stmt = Union[For, Store, Fill, Define, Update, Bind, If, While, Raise, Barrier, Comment]
+Stmt = Union[For, Store, Fill, Define, Update, Bind, If, While, Raise, Stay, Barrier, Comment]
 
 
 class PlaceKind(Enum):

@@ -42,6 +42,7 @@ from .loops import (
     Place,
     PlaceKind,
     Raise,
+    Stay,
     Stmt,
     Store,
     Update,
@@ -84,7 +85,7 @@ def _is_kernel(function: ast.FunctionDef) -> bool:
         match node:
             case ast.For(iter=ast.Call(func=ast.Name(id=kind))) if kind in _LOOP_KINDS:
                 return True
-            case ast.Call(func=ast.Name(id="arena" | "fill" | "raise_" | "barrier" | "comment")):
+            case ast.Call(func=ast.Name(id="arena" | "fill" | "raise_" | "stay" | "barrier" | "comment")):
                 return True
             case ast.AnnAssign(annotation=ast.Name()):
                 return True
@@ -313,6 +314,8 @@ class _Reader:
                 return Fill(self.tensor_named(tensor), self.expr(value))
             case "raise_", [condition, kind, message]:
                 return Raise(self.expr(condition), _text(kind), _text(message))
+            case "stay", [condition]:
+                return Stay(self.expr(condition))
             case "barrier", []:
                 return Barrier()
             case "comment", [text]:

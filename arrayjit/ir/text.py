@@ -68,6 +68,7 @@ from .loops import (
     Kernel,
     Place,
     Raise,
+    Stay,
     Stmt,
     Store,
     Update,
@@ -83,7 +84,7 @@ __all__ = ["print_computation", "print_kernel"]
 _RESERVED = {
     *("read", "write", "update", "merge", "temporary", "place", "index", "static", "dim", "each", "arena"),
     *("sequential", "parallel", "vector", "unrolled", "grid", "block", "fill", "cast", "reduce", "fused"),
-    *("virtual", "local"),
+    *("virtual", "local", "stay"),
     *("check", "raise_", "barrier", "bypass", "comment", "note", "range", "flat", "strides", "inf", "nan"),
     *(dtype.short for dtype in DTYPES),
     *OPS,
@@ -339,7 +340,9 @@ def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
             yield _line(stmt, names)
 
 
-def _line(stmt: Store | Fill | Define | Update | Bind | Raise | Barrier | Comment, names: _Names) -> str:
+def _line(
+    stmt: Store | Fill | Define | Update | Bind | Raise | Stay | Barrier | Comment, names: _Names
+) -> str:
     match stmt:
         case Store(tensor=tensor, index=index, value=value, loc=loc, bypass=bypass):
             text = f"bypass({_expr(value, names)})" if bypass else _expr(value, names)
@@ -357,6 +360,8 @@ def _line(stmt: Store | Fill | Define | Update | Bind | Raise | Barrier | Commen
             return _bind(stmt, names)
         case Raise(condition=condition, exception=exception, message=message, loc=loc):
             return f"raise_({_expr(condition, names)}, {exception!r}, {message!r}){names.at(loc)}"
+        case Stay(condition=condition):
+            return f"stay({_expr(condition, names)})"
         case Barrier():
             return "barrier()"
         case Comment(text=text):

@@ -15,9 +15,9 @@ For both IRs:
 For a Computation: without `accum`, every loop symbol of an assignment occurs in its index.
 For a Kernel: a variable is defined once, before its use, in an enclosing body; an iteration of a parallel
 or vector loop changes an outer variable only by accumulating; no `Raise` or `Barrier` stands inside a vector
-loop; a vector loop has a power of two of lanes, stores to another cell in each iteration, and accumulates
-onto a variable with one op without reading it; a filled tensor is in C order; once anything is placed, every
-temporary is.
+loop, and a `Stay` directly in a loop; a vector loop has a power of two of lanes, stores to another cell in
+each iteration, and accumulates onto a variable with one op without reading it; a filled tensor is in C order;
+once anything is placed, every temporary is.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ from .loops import (
     LoopKind,
     Place,
     Raise,
+    Stay,
     Stmt,
     Store,
     Update,
@@ -176,7 +177,7 @@ class _Rules:
         return symbol
 
     def forget(self, names: Iterable[Symbol | Variable]) -> None:
-        """Leave the body in which numbers were bound and variables defined."""
+        """Stay the body in which numbers were bound and variables defined."""
         for name in names:
             if isinstance(name, Symbol):
                 del self.ranges[name]
@@ -358,11 +359,11 @@ def _check_assign(assign: Assign, rules: _Rules) -> None:
 # ---- statements of a Kernel --------------------------------------------------------------------------
 
 
-def _check_body(body: Iterable[Stmt], rules: _Rules) -> None:
-    rules.forget(_checked_body(body, rules))
+def _check_body(body: Iterable[Stmt], rules: _Rules, in_loop: bool = False) -> None:
+    rules.forget(_checked_body(body, rules, in_loop))
 
 
-def _checked_body(body: Iterable[Stmt], rules: _Rules) -> list[Symbol | Variable]:
+def _checked_body(body: Iterable[Stmt], rules: _Rules, in_loop: bool = False) -> list[Symbol | Variable]:
     """The symbols that a body has bound and the variables that it has defined at its end."""
     names: list[Symbol | Variable] = []
     for stmt in body:
@@ -395,11 +396,9 @@ def _checked_body(body: Iterable[Stmt], rules: _Rules) -> list[Symbol | Variable
                 _check_body(inner, rules)
                 rules.guards -= 1
                 rules.forget(tested)
-            case Raise(condition=condition):
+            case Raise(condition=condition) | Stay(condition=condition):
                 rules.same(rules.expression(condition), BOOL, "a condition")
-                rules.require(rules.vector is None, "a Raise stands inside a vector loop")
-                rules.require(rules.shared is None, "a Raise stands inside a loop that threads share")
-                rules.guards += 1
+                _check_exit(stmt, rules, in_loop)
             case Barrier():
                 rules.require(rules.vector is None, "a Barrier stands inside a vector loop")
             case Comment():
@@ -407,6 +406,15 @@ def _checked_body(body: Iterable[Stmt], rules: _Rules) -> list[Symbol | Variable
             case _:
                 assert_never(stmt)
     return names
+
+
+def _check_exit(stmt: Raise | Stay, rules: _Rules, in_loop: bool) -> None:
+    if isinstance(stmt, Stay):
+        rules.require(in_loop, "a Stay stands in no loop, or not directly in one")
+        return
+    rules.require(rules.vector is None, "a Raise stands inside a vector loop")
+    rules.require(rules.shared is None, "a Raise stands inside a loop that threads share")
+    rules.guards += 1
 
 
 def _check_write(stmt: Store | Fill, rules: _Rules) -> None:
@@ -466,17 +474,15 @@ def _check_loop(loop: For, rules: _Rules) -> None:
     if loop.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP):
         rules.require(rules.vector is None, f"vector loop {hint} stands inside another")
         vector = rules.vector = _Vector(loop.symbol, rules.depth - 1)
-        _check_body(loop.body, rules)
+        _check_body(loop.body, rules, True)
         for variable in vector.accumulated:
-            adds = loop.kind is LoopKind.VECTOR
-            rules.require(adds, f"variable {variable.hint} is accumulated by a loop in lockstep")
             unread = variable not in vector.read
             rules.require(unread, f"variable {variable.hint} is accumulated and read in one vector loop")
         rules.vector = None
     else:
         repeats = rules.vector is not None and loop.kind is not LoopKind.UNROLLED
         rules.require(not (repeats and bypasses(loop.body)), f"loop {hint} in lanes stores past the caches")
-        _check_body(loop.body, rules)
+        _check_body(loop.body, rules, True)
     rules.shared = shared
     rules.depth -= independent
     rules.leave(loop.symbol)

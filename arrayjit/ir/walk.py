@@ -12,7 +12,7 @@ from operator import is_
 
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local
 from .index import Affine, Symbol
-from .loops import Barrier, Bind, Comment, Define, Fill, For, If, Raise, Stmt, Store, Update, While
+from .loops import Barrier, Bind, Comment, Define, Fill, For, If, Raise, Stay, Stmt, Store, Update, While
 
 __all__ = [
     "children",
@@ -104,7 +104,12 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             | Bind(value=value)
         ):
             return (value,)
-        case If(condition=condition) | Raise(condition=condition) | While(condition=condition):
+        case (
+            If(condition=condition)
+            | Raise(condition=condition)
+            | While(condition=condition)
+            | Stay(condition=condition)
+        ):
             return (condition,)
         case For() | Barrier() | Comment():
             return ()
@@ -126,7 +131,12 @@ def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
         ):
             new = rule(value)
             return stmt if new is value else replace(stmt, value=new)
-        case If(condition=condition) | Raise(condition=condition) | While(condition=condition):
+        case (
+            If(condition=condition)
+            | Raise(condition=condition)
+            | While(condition=condition)
+            | Stay(condition=condition)
+        ):
             new = rule(condition)
             return stmt if new is condition else replace(stmt, condition=new)
         case For() | Barrier() | Comment():

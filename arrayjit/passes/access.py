@@ -27,6 +27,7 @@ from ..ir.loops import (
     For,
     If,
     Raise,
+    Stay,
     Stmt,
     Store,
     Update,
@@ -268,7 +269,7 @@ def effects(body: Iterable[Stmt], ranges: Ranges) -> Effects:
                 local.add(variable)
             case Update(variable=variable):
                 found.updates.add(variable)
-            case Raise() | Barrier():
+            case Raise() | Stay() | Barrier():
                 found.leaves = True
             case Bind() | For() | If() | While() | Comment():
                 pass

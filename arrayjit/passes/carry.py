@@ -6,16 +6,15 @@
                                                         x[k] = t
                                                         c = t
 
-Read back from memory it would make each iteration wait for the store of the one before. The same goes for a
-cell that every iteration reads and then writes; if nothing else of its array is read, it is written once,
-after the last iteration. The first value is read before the loop, so its cell must
-exist even if the loop does not run.
+Read back from memory it would make each iteration wait for the store of the one before. The same goes for
+what was stored two iterations ago, and for a cell that every iteration reads and then writes; if nothing else
+reads it, that is written once, after the last iteration. The first value is read before the loop, so its cell
+must exist even if the loop does not run. No other store of the loop may meet the cell.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.code import Caps
@@ -24,6 +23,7 @@ from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
 from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
 from .access import Range, Ranges, exists, loads
+from .cells import Cells
 from .trips import enter
 
 __all__ = ["carry"]
@@ -33,13 +33,15 @@ _PLAIN = (Bind, Comment, Define, Raise, Store, Update)
 
 @dataclass(frozen=True, slots=True)
 class _Handed:
-    """What the store at a position of a body hands on: the next iteration reads it as `load`, the first one
-    finds `first` there; `carried` has either."""
+    """What the store at a position of a body hands on: a later iteration reads it as `load`, the first one
+    finds `first` there; `carried` has either. It takes over what `source` had in the iteration before; where
+    there is none, what is stored."""
 
     position: int
     load: Load
     first: Load
     carried: Variable
+    source: Variable | None = None
 
 
 def carry(kernel: Kernel, caps: Caps) -> Kernel:
@@ -65,7 +67,8 @@ def carry(kernel: Kernel, caps: Caps) -> Kernel:
 def _carrying(loop: For, ranges: Ranges, notes: list[str]) -> list[Stmt]:
     """The loop, after the first values of the locals that it hands on."""
     runs = bool(loop.trips) and not any(isinstance(stmt, Raise) for stmt in loop.body)
-    handed = [one for one in _handed(loop) if runs or exists(one.first.tensor, one.first.index, ranges)]
+    cells = Cells(loop, ranges)
+    handed = list(_handed(loop, cells, lambda one: runs or exists(one.tensor, one.index, ranges)))
     if not handed:
         return [loop]
     notes += (
@@ -73,13 +76,13 @@ def _carrying(loop: For, ranges: Ranges, notes: list[str]) -> list[Stmt]:
         for one in handed
     )
     before = [Define(one.carried, one.first) for one in handed]
-    last = [one for one in handed if _is_for_last(one, loop.body)]
+    last = [one for one in handed if _is_for_last(one, loop.body, cells)]
     body = tuple(_handing_on(loop.body, handed, {one.position for one in last}))
     after = [Store(one.load.tensor, one.load.index, Local(one.carried)) for one in last]
     return [*before, replace(loop, body=body), *after]
 
 
-def _is_for_last(one: _Handed, body: Sequence[Stmt]) -> bool:
+def _is_for_last(one: _Handed, body: Sequence[Stmt], cells: Cells) -> bool:
     """Whether only the value of the last iteration is ever read from the cell."""
     store = body[one.position]
     if not isinstance(store, Store) or store.index != one.load.index:
@@ -87,28 +90,40 @@ def _is_for_last(one: _Handed, body: Sequence[Stmt]) -> bool:
     if any(isinstance(stmt, Raise) for stmt in body):
         return False
     return not any(
-        tensor.storage is store.tensor.storage and (index != store.index or position > one.position)
+        (index != store.index or position > one.position) and cells.meet(one.load, tensor, index)
         for position, stmt in enumerate(body)
         for expr in expressions(stmt)
         for tensor, index in loads(expr)
     )
 
 
-def _handed(loop: For) -> Iterator[_Handed]:
-    """The stores that are the only ones to their arrays, and whose cells the next iteration reads; if it
-    writes the same cells, before it does."""
-    writes = Counter(stmt.tensor.storage for stmt in loop.body if isinstance(stmt, Store))
-    bound = {stmt.symbol for stmt in loop.body if isinstance(stmt, Bind)}
+def _handed(loop: For, cells: Cells, exists: Callable[[Load], bool]) -> Iterator[_Handed]:
+    """The stores that no other one meets, and whose cells a later iteration reads, up to two further on; if
+    that writes the same cells, before it does."""
+    stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
     read = _first_reads(loop.body)
     for position, stmt in enumerate(loop.body):
-        if not isinstance(stmt, Store) or writes[stmt.tensor.storage] > 1:
+        if not isinstance(stmt, Store) or not cells.is_known(stmt.index):
             continue
-        if any(symbol in bound for part in stmt.index for symbol in part.symbols):
+        earlier = [_moved(stmt, {loop.symbol: loop.symbol - n * loop.step}) for n in (1, 2)]
+        if earlier[0].index == stmt.index:
+            wanted = earlier[:1] if read.get(earlier[0], position + 1) <= position else []
+        else:
+            wanted = earlier[:2] if earlier[1] in read else earlier[:1] if earlier[0] in read else []
+        firsts = [_moved(load, {loop.symbol: loop.lo}) for load in wanted]
+        if not wanted or not all(map(exists, firsts)):
             continue
-        load = _moved(stmt, {loop.symbol: Affine.of(loop.symbol) - loop.step})
-        if load in read and (load.index != stmt.index or read[load] <= position):
-            first = _moved(load, {loop.symbol: loop.lo})
-            yield _Handed(position, load, first, Variable(stmt.tensor.label, stmt.tensor.dtype))
+        if any(
+            cells.meet(Load(stmt.tensor, stmt.index), other.tensor, other.index)
+            for other in stores
+            if other is not stmt
+        ):
+            continue
+        source = None
+        for load, first in zip(wanted, firsts, strict=True):
+            carried = Variable(stmt.tensor.label, stmt.tensor.dtype)
+            yield _Handed(position, load, first, carried, source)
+            source = carried
 
 
 def _first_reads(body: Iterable[Stmt]) -> dict[Load, int]:
@@ -131,9 +146,9 @@ def _handing_on(body: Sequence[Stmt], handed: Sequence[_Handed], left: Container
     """The body with the locals in place of the loads, and what is stored put into them at the end; without
     the stores that are left for later."""
     known = {one.load: one.carried for one in handed}
-    stored = {one.position: one for one in handed}
+    stored = {one.position: one for one in handed if one.source is None}
     changing = {stmt.variable for stmt in body if isinstance(stmt, Update)} | set(known.values())
-    after: list[Update] = []
+    after = [Update(one.carried, Local(one.source)) for one in handed if one.source is not None]
 
     def rule(node: Expr) -> Expr:
         return Local(known[node]) if isinstance(node, Load) and node in known else node

@@ -86,6 +86,8 @@ def _body(body: tuple[Stmt, ...], outer: frozenset[Variable], threads: int) -> t
 
 def _loop(loop: For, outer: frozenset[Variable], threads: int) -> Sequence[Stmt]:
     is_vector = loop.kind is LoopKind.VECTOR
+    if loop.kind is LoopKind.LOCKSTEP:
+        return [loop]
     if is_vector and loop.trips is None:
         return _varying(loop, _accumulated(loop))
     sums = _sums(loop, is_vector)

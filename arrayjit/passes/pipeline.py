@@ -36,12 +36,15 @@ from .parallel import parallel
 from .place import place
 from .prune import prune
 from .rare import rare
+from .settle import settle
 from .share import share
 from .simplify import simplify
+from .skew import skew
 from .stream import stream
 from .tails import tails
 from .threads import threads
 from .tile import tile
+from .unroll import unroll
 from .vectorise import vectorise
 
 __all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Pass"]
@@ -85,10 +88,15 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(contract, after=("order",), why="which loop runs along the result is settled by then"),
     Pass(pack, after=("order",), why="which loop runs over the columns is settled by then"),
     Pass(tile, after=("pack",), why="a packing copy reads across memory too"),
-    Pass(hoist, after=("tile",), why="what it puts between two loops keeps them from being interchanged"),
+    Pass(unroll, after=("tile",), why="what may become vectors along memory has become so"),
+    Pass(hoist, after=("unroll",), why="what it puts between two loops keeps them from being interchanged"),
     Pass(share, after=("hoist",), why="neighbouring loops hoist equal values"),
     Pass(vectorise, after=("share",), why="lanes follow from what is left in the body"),
-    Pass(carry, after=("vectorise",), why="what goes in lockstep hands nothing on"),
+    Pass(skew, after=("vectorise",), why="a table that goes in vectors needs no other way"),
+    Pass(
+        carry, after=("skew",), why="what goes in lockstep hands nothing on, and rows hand on to one another"
+    ),
+    Pass(settle, after=("carry",), why="what steps hand on is in locals by then"),
     Pass(cascade, after=("vectorise",), why="its trees are built per lane"),
     Pass(jam, after=("cascade",), why="rows are interleaved around vector loops"),
     Pass(stream, after=("jam",), why="what rows of a product share is read once already"),

@@ -152,6 +152,12 @@ def multiply_zero(expr: Apply) -> Expr | None:
     return constant(0, expr.dtype)
 
 
+def fma_nothing(expr: Apply) -> Expr | None:
+    """x * y + (-0.0), rounded once."""
+    *factors, addend = expr.args
+    return Apply(OPS["multiply"], tuple(factors), expr.dtype) if _is(addend, -0.0) else None
+
+
 def divide_by_power_of_two(expr: Apply) -> Expr | None:
     """x / c = x * (1 / c) where both are exact, as for powers of two (and one)."""
     x, c = expr.args
@@ -271,6 +277,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "add": (add_zero, affine_index),
     "subtract": (subtract_zero, subtract_itself, affine_index),
     "multiply": (multiply_one, multiply_zero, affine_index),
+    "fma": (fma_nothing,),
     "divide": (divide_by_power_of_two,),
     "negative": (negate_twice,),
     "absolute": (absolute_of_sign,),

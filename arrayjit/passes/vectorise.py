@@ -20,7 +20,7 @@ order of accumulating loops changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ir.code import Caps
@@ -38,6 +38,7 @@ from ..ir.loops import (
     Kernel,
     LoopKind,
     Raise,
+    Stay,
     Stmt,
     Store,
     Update,
@@ -48,7 +49,7 @@ from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .access import Range, Ranges
-from .lockstep import in_lockstep
+from .lockstep import lockstep
 from .strides import LINE, stride
 from .tails import may_repeat
 from .trips import about, enter
@@ -66,20 +67,20 @@ FAR = 4.0
 """What it costs to read a cell of a cache line that the next lane does not touch."""
 
 LATENCY = 2.0
-"""What it costs to wait for the value before, in an accumulation."""
+"""What it costs to wait for the value before, in an accumulation; in order, for each lane."""
 
 
 def vectorise(kernel: Kernel, caps: Caps) -> Kernel:
     """At most one loop on each path from the root made a vector loop."""
     ranges: dict[Symbol, Range] = {}
-    body = kept(kernel.body, [_best(stmt, False, ranges)[1] for stmt in kernel.body])
+    body = kept(kernel.body, [new for stmt in kernel.body for new in _best(stmt, False, ranges)[1]])
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-def _best(stmt: Stmt, in_rows: bool, ranges: dict[Symbol, Range]) -> tuple[float, Stmt]:
+def _best(stmt: Stmt, in_rows: bool, ranges: dict[Symbol, Range]) -> tuple[float, Sequence[Stmt]]:
     """The cheapest form of a statement, with its cost; `in_rows` says that it is in a parallel loop."""
     if not isinstance(stmt, (For, If, While)):
-        return _Tally.of((stmt,), None, ranges).cost(1), stmt
+        return _Tally.of((stmt,), None, ranges).cost(1), [stmt]
     cost = 0.0
     rows = isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL
 
@@ -87,11 +88,11 @@ def _best(stmt: Stmt, in_rows: bool, ranges: dict[Symbol, Range]) -> tuple[float
         nonlocal cost
         parts = [_best(child, rows, ranges) for child in body]
         cost += sum(part for part, _ in parts)
-        return kept(body, [new for _, new in parts])
+        return kept(body, [new for _, news in parts for new in news])
 
     if not isinstance(stmt, For):
         new = rewrite_bodies(stmt, best_body)
-        return cost, new
+        return cost, [new]
     enter(stmt, ranges)
     tally = _Tally.of(stmt.body, stmt.symbol, ranges)
     if any(isinstance(child, (For, If, While)) for child in stmt.body):
@@ -99,22 +100,25 @@ def _best(stmt: Stmt, in_rows: bool, ranges: dict[Symbol, Range]) -> tuple[float
     else:
         new, cost = stmt, tally.cost(1)
     count = _trips(stmt, ranges)
-    kind = _vector_kind(stmt, ranges)
-    found = _as_vector(stmt, kind, count, tally, in_rows) if kind is not None else None
+    found = _side_by_side(stmt, count, tally, in_rows, ranges)
     cost = 1.0 + count * cost
     enough = cost if new is stmt else cost * OUTER_GAIN
-    return found if found is not None and found[0] < enough else (cost, new)
+    return found if found is not None and found[0] < enough else (cost, [new])
 
 
-def _vector_kind(loop: For, ranges: Ranges) -> LoopKind | None:
-    """How the iterations may go side by side, if they may."""
-    match loop.kind:
-        case LoopKind.PARALLEL:
-            return LoopKind.VECTOR
-        case LoopKind.SEQUENTIAL if in_lockstep(loop, ranges):
-            return LoopKind.LOCKSTEP
-        case _:
-            return None
+def _side_by_side(
+    loop: For, count: int, tally: _Tally, in_rows: bool, ranges: Ranges
+) -> tuple[float, Sequence[Stmt]] | None:
+    """The loop with iterations side by side, if they may be."""
+    if loop.kind is LoopKind.PARALLEL:
+        found = _as_vector(loop, LoopKind.VECTOR, count, tally, in_rows)
+        return None if found is None else (found[0], [found[1]])
+    parts = lockstep(loop, ranges) if loop.kind is LoopKind.SEQUENTIAL else None
+    if parts is None:
+        return None
+    before, inner, after = parts
+    found = _as_vector(inner, LoopKind.LOCKSTEP, count, tally, in_rows)
+    return None if found is None else (found[0], [*before, found[1], *after])
 
 
 def _as_vector(
@@ -135,6 +139,8 @@ def _as_vector(
                 rest = _tail(lanes, tally)
             else:
                 rest = min(count % lanes * tally.cost(1), once if repeats else math.inf)
+            if kind is LoopKind.LOCKSTEP:
+                once += (lanes - 1) * LATENCY * len(facts.sums)
             fold = 2.0 * lanes.bit_length() if facts.sums else 0.0
             options.append((count // lanes * once + rest + fold, -lanes))
         lanes //= 2
@@ -213,7 +219,7 @@ def _allowed(stmt: Stmt, symbol: Symbol) -> bool:
             return stride(tensor, index, symbol) != 0
         case Define() | Update() | Comment():
             return True
-        case Bind() | Fill() | If() | While() | Raise() | Barrier():
+        case Bind() | Fill() | If() | While() | Raise() | Stay() | Barrier():
             return False
 
 

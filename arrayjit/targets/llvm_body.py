@@ -28,6 +28,7 @@ from ..ir.loops import (
     Kernel,
     LoopKind,
     Raise,
+    Stay,
     Stmt,
     Store,
     Update,
@@ -38,7 +39,7 @@ from ..ir.loops import (
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import children
-from .llvm_loops import accumulation, fills_lanes, nodes, numbers, updated, widths
+from .llvm_loops import Exit, accumulation, fills_lanes, nodes, numbers, updated, widths
 from .llvm_memory import Lanes, Memory
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
@@ -65,6 +66,7 @@ class Body:
         self._bypassing: str | bool = False
         self._edge = ""
         self._transposed: dict[int, Value] = {}
+        self._exit: Exit | None = None
         self._status = {id(stmt): number for number, stmt in enumerate(raises(kernel), 1)}
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
@@ -88,8 +90,8 @@ class Body:
                 self._while(stmt)
             case If():
                 self._if(stmt)
-            case Raise():
-                self._raise(stmt)
+            case Raise() | Stay():
+                self._way_out(stmt)
             case Fill():
                 self._fill(stmt)
             case Comment(text=text):
@@ -223,14 +225,20 @@ class Body:
 
         self._guarded(any_lane(self._writer, condition), changed, one_by_one)
 
-    def _raise(self, stmt: Raise) -> None:
-        if self._lanes.count > 1:
-            raise CompilerBug("an exception inside a vector loop", stage="targets/llvm")
-        fail, proceed = self._writer.fresh("fail"), self._writer.fresh("ok")
-        self._writer.branch(self._condition(stmt.condition), fail, proceed)
-        self._writer.start(fail)
-        self._writer.emit(f"ret i32 {self._status[id(stmt)]}")
-        self._writer.start(proceed)
+    def _way_out(self, stmt: Raise | Stay) -> None:
+        """Out of the function, or out of the loop, if it is printed as one, when no lane is to stay."""
+        writer, stay = self._writer, self._writer.fresh("stay")
+        if isinstance(stmt, Raise):
+            fail = writer.fresh("fail")
+            writer.branch(self._condition(stmt.condition), fail, stay)
+            writer.start(fail)
+            writer.emit(f"ret i32 {self._status[id(stmt)]}")
+            writer.start(stay)
+        elif self._exit is not None:
+            holds = any_lane(writer, self._value(stmt.condition))
+            self._exit.values[writer.block] = [self._values[variable] for variable in self._exit.changed]
+            writer.branch(holds, stay, self._exit.label)
+            writer.start(stay)
 
     def _guarded(
         self,
@@ -294,7 +302,7 @@ class Body:
         for column, number in enumerate(numbers(loop)):
             self._memory.symbols[loop.symbol] = number
             self._transposed.update({load: values[column] for load, values in columns.items()})
-            self.statements(loop.body)
+            self._inside(None, partial(self.statements, loop.body))
         for load in columns:
             del self._transposed[load]
 
@@ -393,7 +401,7 @@ class Body:
         lane by lane at the loop's own width; narrower vectors belong to the remainder, which is in order."""
         accums = {variable: accumulation(variable, loop.body) for variable in changed}
         totals = {variable: self._values[variable] for variable in changed}
-        by_lane = lanes == loop.lanes
+        by_lane = lanes == loop.lanes and loop.kind is LoopKind.VECTOR
         if by_lane:
             for variable, op in accums.items():
                 self._values[variable] = self._writer.widen(identity(op, variable.dtype), lanes)
@@ -483,7 +491,7 @@ class Body:
     ) -> None:
         if isinstance(lo, int) and isinstance(hi, int) and len(range(lo, hi, step)) == 1:
             self._memory.symbols[symbol] = lo
-            body()
+            self._inside(None, body)
             return
         runs = self._writer.compare("slt" if step > 0 else "sgt", lo, hi)
         self._guarded(runs, changed, partial(self._repeat, symbol, lo, hi, step, changed, body))
@@ -509,15 +517,33 @@ class Body:
             phis.append((writer.reserve(), name, old.type, old.text))
             self._values[variable] = replace(old, text=name)
         self._memory.symbols[symbol] = counter
+        early = Exit(leave, changed)
         with writer.scope():
-            body()
+            self._inside(early, body)
             following = writer.let(f"add i64 {counter}, {step}")
             again = writer.let(f"icmp {'slt' if step > 0 else 'sgt'} i64 {following}, {hi}")
         latest = [following, *(self._values[variable].text for variable in changed)]
         for (line, name, kind, first), last in zip(phis, latest, strict=True):
             writer.fill(line, f"{name} = phi {kind} [ {first}, %{outside} ], [ {last}, %{writer.block} ]")
         writer.branch(again, header, leave)
-        writer.start(leave)
+        self._join(early)
+
+    def _inside(self, exit: Exit | None, body: Callable[[], None]) -> None:
+        """The body of a loop that is left to there, or cannot be left."""
+        around, self._exit = self._exit, exit
+        body()
+        self._exit = around
+
+    def _join(self, exit: Exit) -> None:
+        """Where a loop has ended, at its end or early."""
+        writer, last = self._writer, self._writer.block
+        writer.start(exit.label)
+        if exit.values:
+            ends = {**exit.values, last: [self._values[variable] for variable in exit.changed]}
+            for variable, values in zip(exit.changed, zip(*ends.values(), strict=True), strict=True):
+                incoming = ", ".join(f"[ {v.text}, %{block} ]" for v, block in zip(values, ends, strict=True))
+                text = writer.let(f"phi {values[0].type} {incoming}")
+                self._values[variable] = replace(values[0], text=text)
 
     def _while(self, loop: While) -> None:
         """Test and body by turns. What the test leaves in the locals is what follows finds."""

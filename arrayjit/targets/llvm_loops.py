@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from ..errors import CompilerBug
 from ..ir.expr import Expr, Variable
 from ..ir.loops import For, Stmt, Update, walk_statements
 from ..ir.ops import Op
 from ..ir.walk import expressions, walk
+from .llvm_text import Value
 
-__all__ = ["accumulation", "fills_lanes", "nodes", "numbers", "updated", "widths"]
+__all__ = ["Exit", "accumulation", "fills_lanes", "nodes", "numbers", "updated", "widths"]
+
+
+@dataclass(slots=True)
+class Exit:
+    """Where a loop is left to: the locals that it may change, and what they are when it is left early, by the
+    block that it is left from."""
+
+    label: str
+    changed: tuple[Variable, ...]
+    values: dict[str, list[Value]] = field(default_factory=dict)
 
 
 def numbers(loop: For) -> range:

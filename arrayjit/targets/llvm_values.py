@@ -199,6 +199,8 @@ def _float_to_uint64(writer: Writer, value: Value, dtype: DType) -> Value:
 
 def any_lane(writer: Writer, condition: Value) -> str:
     """Whether a condition holds in any lane."""
+    if condition.lanes == 1:
+        return condition.text
     name = f"@llvm.vector.reduce.or.v{condition.lanes}i1"
     writer.declare(f"declare i1 {name}({condition.type})")
     return writer.pure(f"call i1 {name}({condition})")

@@ -102,10 +102,16 @@ BROKEN = {
         "t: f32 = x[0]\n" + loop("vector(0, 8, lanes=4)", "t = x[i]"),
         "variable t is carried by a loop whose iterations are independent",
     ),
-    "a sum in lockstep": (
-        "t: f32 = x[0]\n" + loop("lockstep(0, 8, lanes=4)", "t = reduce(add, t, x[i])"),
-        "variable t is accumulated by a loop in lockstep",
+    "a sum in lockstep that is looked at": (
+        "t: f32 = x[0]\n" + loop("lockstep(0, 8, lanes=4)", "t = reduce(add, t, x[i])", "y[i] = t"),
+        "variable t is accumulated and read in one vector loop",
     ),
+    "a way out of no loop": ("stay(m[0])", "a Stay stands in no loop, or not directly in one"),
+    "a way out that stands in a branch": (
+        loop("sequential(0, 8)", "if m[i]:", "    stay(m[0])"),
+        "a Stay stands in no loop, or not directly in one",
+    ),
+    "a way out by a number": (loop("sequential(0, 8)", "stay(x[i])"), "a condition is f32, bool is needed"),
     "an exception inside a vector loop": (
         loop("vector(0, 8, lanes=4)", "raise_(m[i], 'ValueError', '')"),
         "a Raise stands inside a vector loop",

@@ -21,6 +21,7 @@ from arrayjit.ir.loops import (
     If,
     Kernel,
     LoopKind,
+    Stay,
     Update,
     While,
 )
@@ -82,6 +83,21 @@ def test_accumulating_vector_loop_combines_in_the_documented_order(size, name, l
     run(body, [(x, source)], [(out, result)])
     expected = lane_order(row.ref, np.float32(-0.5), source, lanes, row.identity(F32))
     assert result.tobytes() == np.float32(expected).tobytes()
+
+
+@pytest.mark.parametrize("size", [0, 3, 8, 21, 70])
+@pytest.mark.parametrize("lanes", [4, 16])
+def test_a_loop_in_lockstep_adds_up_in_the_order_of_its_iterations(size, lanes):
+    source = np.random.default_rng(2).normal(1, 0.3, size)
+    x, out, i, acc = f64("x", size), f64("out"), Symbol("i"), Variable("acc", F64)
+    result = np.empty(())
+    total = loop(i, size, Update(acc, at(x, i), op("add")), kind=LoopKind.LOCKSTEP, lanes=lanes)
+    run(
+        [Define(acc, Const(0.1, F64)), total, put(out, value=Local(acc))],
+        [(x, source)],
+        [(out, result)],
+    )
+    assert result == sum(source.tolist(), 0.1)
 
 
 @pytest.mark.parametrize("size", [0, 3, 8, 21])
@@ -246,6 +262,33 @@ def test_locals_are_carried_together():
     for number, expected in ((0, 0), (1, 1), (10, 55), (50, 12586269025)):
         run(body, writes=[(out, result)], bindings=[(n, number)])
         assert result == expected
+
+
+@pytest.mark.parametrize("steps", [1, 2, 9, 1000])
+def test_a_loop_is_left_when_no_lane_is_to_stay(steps):
+    """A value is doubled until it is beyond 100; the last vector has lanes that stay to the end."""
+    source = np.r_[np.arange(1.0, 17.0), np.zeros(5)]
+    x, out, i, k = f64("x", 21), f64("out", 21), Symbol("i"), Symbol("k")
+    value, near, n = Variable("value", F64), Variable("near", BOOL), Variable("n", I64)
+    body = vector(
+        i,
+        21,
+        Define(value, at(x, i)),
+        Define(n, Const(0, I64)),
+        loop(
+            k,
+            steps,
+            Define(near, call("less", Local(value), Const(100.0, F64))),
+            Stay(Local(near)),
+            Update(value, call("where", Local(near), call("add", Local(value), Local(value)), Local(value))),
+            Update(n, call("where", Local(near), call("add", Local(n), Const(1, I64)), Local(n))),
+        ),
+        put(out, i, value=call("add", Local(value), Cast(Local(n), F64))),
+    )
+    result = np.empty(21)
+    run([body], [(x, source)], [(out, result)])
+    doubled = [min(steps, next((n for n in range(9) if v * 2**n >= 100), steps)) for v in source]
+    np.testing.assert_array_equal(result, source * 2.0 ** np.minimum(doubled, 9) + doubled)
 
 
 def test_branches_join_locals():
