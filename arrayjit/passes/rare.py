@@ -9,17 +9,19 @@
                                                     y[i] = t2
 
 `rarely` is a `where` whose condition seldom holds. All that only its first choice needs moves into a branch,
-which a vector loop takes when the condition holds in any lane.
+which a vector loop takes when the condition holds in any lane. Choices by one condition share a branch, and
+what they need together moves too: the sine and the cosine of one large angle.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from ..ir.code import Caps
-from ..ir.expr import Apply, Expr, Gather, Index, Load, Local, Variable
+from ..ir.expr import Apply, Expr, Gather, Index, Load, Local, Variable, constant
 from ..ir.loops import Define, If, Kernel, Stmt, Update, walk_statements
 from ..ir.ops import OPS
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
@@ -31,15 +33,93 @@ RARELY = OPS["rarely"]
 
 def rare(kernel: Kernel, caps: Caps) -> Kernel:
     """Every `rarely` whose first choice needs work made a branch."""
-    everywhere = list(walk_statements(kernel.body))
-    reads = Counter(variable for stmt in everywhere for variable in _read(expressions(stmt)))
-    changing = frozenset(stmt.variable for stmt in everywhere if isinstance(stmt, Update))
-    body = _Mover(reads, changing).body(kernel.body)
+    updates = (stmt.variable for stmt in walk_statements(kernel.body) if isinstance(stmt, Update))
+    changing = frozenset(updates)
+    gathered = _gathered(kernel.body, changing)
+    read = (_read(expressions(stmt)) for stmt in walk_statements(gathered))
+    body = _Mover(Counter(chain.from_iterable(read)), changing).body(gathered)
     return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """What a definition chooses."""
+
+    variable: Variable
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+    @staticmethod
+    def of(stmt: Stmt) -> _Choice | None:
+        match stmt:
+            case Define(variable=variable, value=Apply(op=op, args=(condition, then, otherwise))):
+                return _Choice(variable, condition, then, otherwise) if op is RARELY else None
+            case _:
+                return None
+
+
+def _gathered(body: tuple[Stmt, ...], changing: frozenset[Variable]) -> tuple[Stmt, ...]:
+    """A body in which choices by one local stand together: what is seldom needed is chosen where the first of
+    them is, and found there in the place of the others."""
+    out = [rewrite_bodies(stmt, lambda inner: _gathered(inner, changing)) for stmt in body]
+    firsts: dict[Variable, Variable] = {}
+    for stmt in body:
+        choice = _Choice.of(stmt)
+        if choice is None or not isinstance(choice.condition, Local):
+            continue
+        first = firsts.setdefault(choice.condition.variable, choice.variable)
+        if first is not choice.variable:
+            _join(choice, first, out, changing)
+    return kept(body, out)
+
+
+def _join(choice: _Choice, first: Variable, out: list[Stmt], changing: frozenset[Variable]) -> None:
+    """Move a choice to an earlier one, with what it needs, if that may stand there."""
+    places = {stmt.variable: at for at, stmt in enumerate(out) if isinstance(stmt, Define)}
+    start, end = places[first], places[choice.variable]
+    needed = _needed(choice.then, out, start, end, changing)
+    if needed is None:
+        return
+    seldom = Variable("t", choice.variable.dtype)
+    dtype = seldom.dtype
+    early = Define(seldom, Apply(RARELY, (choice.condition, choice.then, constant(0, dtype)), dtype))
+    late = Apply(OPS["where"], (choice.condition, Local(seldom), choice.otherwise), dtype)
+    others = [stmt for at, stmt in enumerate(out[start + 1 : end], start + 1) if at not in needed]
+    moved = [out[at] for at in needed]
+    out[start : end + 1] = [*moved, out[start], early, *others, Define(choice.variable, late)]
+
+
+def _needed(
+    value: Expr, body: Sequence[Stmt], start: int, end: int, changing: frozenset[Variable]
+) -> list[int] | None:
+    """The places from `start` to before `end` of the definitions that a value needs; None where they could
+    not stand before `start`."""
+    wanted = set(_read((value,)))
+    found: list[int] = []
+    for at in range(end - 1, start - 1, -1):
+        stmt = body[at]
+        if isinstance(stmt, Define) and stmt.variable in wanted:
+            if at == start or not _is_pure(stmt.value):
+                return None
+            found.append(at)
+            wanted.update(_read((stmt.value,)))
+    return found[::-1] if changing.isdisjoint(wanted) else None
 
 
 def _read(exprs: tuple[Expr, ...]) -> Iterator[Variable]:
     return (node.variable for expr in exprs for node in walk(expr) if isinstance(node, Local))
+
+
+def _last_choices(body: Sequence[Stmt]) -> list[_Choice]:
+    """The choices by one condition that a body ends with."""
+    found: list[_Choice] = []
+    for stmt in reversed(body):
+        choice = _Choice.of(stmt)
+        if choice is None or (found and choice.condition != found[0].condition):
+            break
+        found.append(choice)
+    return found[::-1]
 
 
 class _Mover:
@@ -53,21 +133,22 @@ class _Mover:
         """From the end: what moves stands before the choice that needs it, and may hold choices itself."""
         remaining, done = list(body), list[Stmt]()
         while remaining:
-            stmt = remaining.pop()
-            match stmt:
-                case Define(variable=variable, value=Apply(op=op, args=(condition, then, otherwise))) if (
-                    op is RARELY and (moved := self._moved(remaining, then))
-                ):
-                    branch = self.body((*moved, Update(variable, then)))
-                    done += [If(condition, branch), Define(variable, otherwise)]
-                case _:
-                    done.append(rewrite_bodies(stmt, self.body))
+            group = _last_choices(remaining)
+            before = remaining[: len(remaining) - len(group)]
+            moved = self._moved(before, tuple(choice.then for choice in group)) if group else []
+            if not moved:
+                done.append(rewrite_bodies(remaining.pop(), self.body))
+                continue
+            remaining = before
+            updates = (Update(choice.variable, choice.then) for choice in group)
+            done.append(If(group[0].condition, self.body((*moved, *updates))))
+            done += (Define(choice.variable, choice.otherwise) for choice in reversed(group))
         return kept(body, done[::-1])
 
-    def _moved(self, before: list[Stmt], then: Expr) -> list[Stmt]:
-        """The definitions that only `then` needs, taken out of the statements before it. What reads memory or
-        a local that changes stays where it is."""
-        needed = Counter(_read((then,)))
+    def _moved(self, before: list[Stmt], thens: tuple[Expr, ...]) -> list[Stmt]:
+        """The definitions that only `thens` need, taken out of the statements before them. What reads memory
+        or a local that changes stays where it is."""
+        needed = Counter(_read(thens))
         moved: list[Stmt] = []
         for position in reversed(range(len(before))):
             stmt = before[position]
