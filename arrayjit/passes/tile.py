@@ -1,16 +1,14 @@
 """tile: a nest that reads across memory while it writes along it goes block by block.
 
-    for i in parallel(0, 640):              for jb in parallel(0, 20):
-        for j in parallel(0, 640):              for ib in parallel(0, 40):
-            y[i, j] = x[j, i]       ->              for jl in parallel(0, 2):
-                                                        for i8 in parallel(0, 2):
-                                                            for j in vector(0, 16, lanes=16):
-                                                                for i in unrolled(0, 8):
-                                                                    y[16*ib + 8*i8 + i, 32*jb + ...] = ...
+    for i in parallel(0, 640):              for jb in parallel(0, 40):
+        for j in parallel(0, 640):              for ib in parallel(0, 80):
+            y[i, j] = x[j, i]       ->              for j in vector(0, 16, lanes=16):
+                                                        for i in unrolled(0, 8):
+                                                            y[8*ib + i, 16*jb + j] = x[16*jb + j, 8*ib + i]
 
-A block reads and writes whole cache lines, and the next one goes on where it stopped reading. Within it,
-lanes take as many neighbouring cells of a row of `x` as a register holds, to be transposed there. What blocks
-leave at the edges is done by blocks that overlap others.
+A block writes whole cache lines, at once, and the next one goes on where it stopped reading. Within it,
+lanes take a few neighbouring cells of a row of `x`, to be transposed in registers. What blocks leave at the
+edges is done by blocks that overlap others.
 
 A body that may not repeat iterations, or is long, is written once. Its blocks are of single cells, smaller at
 the edges, and still read each line again while it is near.
@@ -39,11 +37,12 @@ ROWS, COLUMNS = 64, 16
 LIGHT = 8
 """Operations in a body that may be written once for each row that is transposed."""
 
-MOST = 16
-"""Rows that are transposed at once."""
+FEWEST, MOST = 16, 32
+"""Rows that are read side by side, if there are so many. Of 4096 x 4096 float64 cells, 8 take half as long
+again as 16."""
 
-PART = 16
-"""Bytes of a row that are worth a transposition."""
+BYTES = 32
+"""Of each of them, at once: two of the parts that all CPUs can interleave in registers."""
 
 
 def tile(kernel: Kernel, caps: Caps) -> Kernel:
@@ -85,24 +84,20 @@ def _transposed(rows: For, columns: For, across: Mapping[Tensor, int], caps: Cap
         return []
     stored = min(stmt.tensor.dtype.itemsize for stmt in columns.body if isinstance(stmt, Store))
     loaded = max(tensor.dtype.itemsize for tensor in across)
-    lanes = min(caps.line_bytes // stored, 2 * MOST)
-    at_once = min(caps.vector_bytes // loaded, lanes, MOST)
+    line, at_once = min(caps.line_bytes // stored, MOST), BYTES // loaded
     assert rows.trips is not None
     assert columns.trips is not None
-    if at_once * loaded < PART or rows.trips < at_once or columns.trips < lanes:
+    lanes = line if columns.trips < FEWEST else max(line, FEWEST)
+    if at_once < 2 or rows.trips < at_once or columns.trips < lanes:
         return []
     out: list[Stmt] = []
-    for left, width, blocks_across in _parts(columns, 2 * lanes, lanes):
-        column, strip = Symbol(columns.symbol.hint), list[Stmt]()
-        for top, height, blocks_down in _parts(rows, max(at_once, caps.line_bytes // loaded), at_once):
-            row, line, group = (Symbol(loop.symbol.hint) for loop in (rows, columns, rows))
-            i = top + Affine.of(row) * height + Affine.of(group) * at_once
-            j = left + Affine.of(column) * width + Affine.of(line) * lanes
-            cells = _cells(rows, columns, i, j, at_once, lanes)
-            groups = unless_once(_parallel(group, height // at_once, cells))
-            lines = unless_once(_parallel(line, width // lanes, groups))
-            strip.extend(unless_once(_parallel(row, blocks_down, lines)))
-        out.extend(unless_once(_parallel(column, blocks_across, tuple(strip))))
+    for left, _, strips in _parts(columns, lanes, lanes):
+        strip, groups = Symbol(columns.symbol.hint), list[Stmt]()
+        for top, _, count in _parts(rows, at_once, at_once):
+            group = Symbol(rows.symbol.hint)
+            i, j = top + Affine.of(group) * at_once, left + Affine.of(strip) * lanes
+            groups.extend(unless_once(_parallel(group, count, _cells(rows, columns, i, j, at_once, lanes))))
+        out.extend(unless_once(_parallel(strip, strips, tuple(groups))))
     return out
 
 

@@ -63,7 +63,7 @@ class Body:
         self._mutable = updated(kernel.body)
         self._accumulating: frozenset[Variable] = frozenset()
         self._in_order: frozenset[Variable] = frozenset()
-        self._bypassing: str | bool = False
+        self._bypassing = False
         self._edge = ""
         self._transposed: dict[int, Value] = {}
         self._exit: Exit | None = None
@@ -76,8 +76,9 @@ class Body:
     def _statement(self, stmt: Stmt) -> None:
         match stmt:
             case Store(tensor=tensor, index=index, value=value):
-                store = partial(self._memory.store, tensor, index, self._value(value), self._lanes)
-                self._store_past_caches(store) if stmt.bypass else store()
+                bypass = stmt.bypass and self._bypassing
+                edge = self._edge if stmt.bypass else ""
+                self._memory.store(tensor, index, self._value(value), self._lanes, bypass, edge)
             case Define(variable=variable, value=value):
                 self._define(variable, self._value(value))
             case Update():
@@ -424,19 +425,15 @@ class Body:
         writer, memory, lanes = self._writer, self._memory, loop.lanes
         memory.symbols[loop.symbol] = lo
         before, *others = self._until_aligned(loop.body, lanes)
-        together: list[str] = [writer.pure(f"icmp eq i64 {other}, {before}") for other in others]
+        alike = [writer.pure(f"icmp eq i64 {other}, {before}") for other in others if other != before]
         if hi == writer.add(lo, lanes):
-            together.append(writer.pure(f"icmp eq i64 {before}, 0"))
-            self._bypassing = writer.all(together)
-            self._lanes_of(loop)
-            self._bypassing = False
+            alike.append(writer.pure(f"icmp eq i64 {before}, 0"))
+            self._if_alike(alike, partial(self._lanes_of, loop))
             return
         start = writer.add(lo, before)
         end = writer.add(start, self._whole(start, hi, 1, lanes))
         vectors = partial(self._repeat, loop.symbol, start, end, lanes, (), partial(self._lanes_of, loop))
-        self._bypassing = writer.all(together)
-        self._guarded(writer.compare("slt", start, end), (), vectors)
-        self._bypassing = False
+        self._guarded(writer.compare("slt", start, end), (), partial(self._if_alike, alike, vectors))
         number, last = Symbol("edge"), writer.add(hi, -lanes)
 
         def edge() -> None:
@@ -453,11 +450,15 @@ class Body:
         edges = writer.pure(f"select i1 {writer.compare('slt', end, hi)}, i64 2, i64 1")
         self._loop(number, first, edges, 1, (), edge)
 
-    def _store_past_caches(self, store: Callable[..., None]) -> None:
-        if self._edge:
-            store(mask=self._edge)
-        else:
-            self._guarded(self._bypassing, (), partial(store, bypass=True), store)
+    def _if_alike(self, conditions: list[str], body: Callable[[], None]) -> None:
+        """The body with its stores past the caches if all start on boundaries, else with plain ones."""
+
+        def past_caches() -> None:
+            self._bypassing = True
+            body()
+            self._bypassing = False
+
+        self._guarded(self._writer.all(conditions), (), past_caches, body)
 
     def _until_aligned(self, body: tuple[Stmt, ...], lanes: int) -> list[str]:
         """For each store past the caches, how many iterations later it meets a boundary."""

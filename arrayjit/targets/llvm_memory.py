@@ -222,11 +222,17 @@ class Memory:
         return Value(text, dtype, lanes)
 
     def until_aligned(self, tensor: Tensor, index: tuple[Affine, ...], lanes: int) -> str:
-        """How many cells further the first one is that a vector can be stored to past the caches."""
+        """How many cells further the first one is that a vector can be stored to past the caches. Cells that
+        are whole lines apart have one answer, given in the same words."""
         size, alignment = tensor.dtype.itemsize, _whole_lines(tensor, lanes)
-        address = self._writer.pure(f"ptrtoint ptr {self._cell(tensor, index, Lanes()).pointer} to i64")
-        missing = self._writer.pure(f"and i64 {self._writer.pure(f'sub i64 0, {address}')}, {alignment - 1}")
-        return self._writer.pure(f"udiv i64 {missing}, {size}")
+        cells, writer = alignment // size, self._writer
+        nearest = tuple(
+            _modulo(position, step, cells)
+            for position, step in zip(index, self._strides_of(tensor), strict=True)
+        )
+        address = writer.pure(f"ptrtoint ptr {self._cell(tensor, nearest, Lanes()).pointer} to i64")
+        missing = writer.pure(f"and i64 {writer.pure(f'sub i64 0, {address}')}, {alignment - 1}")
+        return writer.pure(f"udiv i64 {missing}, {size}")
 
     def _write(
         self, tensor: Tensor, pointer: str, value: Value, bypass: bool = False, mask: str = ""
@@ -249,3 +255,12 @@ class Memory:
 def _whole_lines(tensor: Tensor, lanes: int) -> int:
     """The boundary, in bytes, on which a vector fills whole cache lines, or its part of one."""
     return min(LINE_BYTES, lanes * tensor.dtype.itemsize)
+
+
+def _modulo(position: Affine, stride: Affine, cells: int) -> Affine:
+    """A position along an axis without what moves it by multiples of so many cells."""
+    if not stride.is_constant:
+        return position
+    step = stride.offset
+    terms = tuple((factor, symbol) for factor, symbol in position.terms if factor * step % cells)
+    return Affine(terms, position.offset % cells if position.offset * step % cells else 0)

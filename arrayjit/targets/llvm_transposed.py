@@ -28,14 +28,17 @@ def transposed_loads(writer: Writer, memory: Memory, loop: For, lanes: Lanes) ->
     count = loop.trips or 0
     if count < 2 or count & (count - 1) or loop.step != 1 or lanes.count % count:
         return {}
-    memory.symbols[loop.symbol] = loop.lo.constant
+    first = memory.symbols[loop.symbol] = loop.lo.constant
     found: dict[int, Sequence[Value]] = {}
     columns = Lanes(loop.symbol, 1, count)
     for load in _loads(loop):
-        fills_part = load.tensor.dtype.itemsize * count >= PART
+        part = PART // load.tensor.dtype.itemsize
         across = memory.distance(load, lanes) not in (0, 1, -1, None)
-        if fills_part and across and memory.distance(load, columns) == 1:
-            found[id(load)] = _columns(writer, memory.rows(load, lanes, count))
+        if count >= part > 1 and across and memory.distance(load, columns) == 1:
+            values: list[Value] = []
+            for memory.symbols[loop.symbol] in range(first, first + count, part):
+                values += _columns(writer, memory.rows(load, lanes, part))
+            found[id(load)] = values
     return found
 
 
@@ -55,31 +58,17 @@ def _loads(loop: For) -> Iterator[Load]:
 
 
 def _columns(writer: Writer, rows: Sequence[Value]) -> Sequence[Value]:
-    """The columns of a matrix: lane `l` of column `c` is lane `c` of row `l`."""
-    width = rows[0].lanes
-    blocks = [_transposed(writer, rows[first : first + width]) for first in range(0, len(rows), width)]
-    return [writer.concatenated([block[column] for block in blocks]) for column in range(width)]
-
-
-def _transposed(writer: Writer, rows: Sequence[Value]) -> Sequence[Value]:
-    """A square matrix transposed: first each part of the vectors, then the parts."""
-    width = len(rows)
-    part = PART // rows[0].dtype.itemsize
+    """The columns of a matrix: lane `l` of column `c` is lane `c` of row `l`. The rows have a part each; as
+    many as there are columns are transposed beside as many others, each in a part of wider vectors."""
+    part = rows[0].lanes
+    beside = [writer.concatenated(rows[row::part]) for row in range(part)]
     for _ in range(part.bit_length() - 1):
-        rows = [
-            _interleaved(writer, rows[first + row], rows[first + row + part // 2], part, half)
-            for first in range(0, width, part)
+        beside = [
+            _interleaved(writer, beside[row], beside[row + part // 2], part, half)
             for row in range(part // 2)
             for half in (0, 1)
         ]
-    apart = part
-    while apart < width:
-        rows = [
-            _exchanged(writer, rows[row & ~apart], rows[row | apart], apart, bool(row & apart))
-            for row in range(width)
-        ]
-        apart *= 2
-    return rows
+    return beside
 
 
 def _interleaved(writer: Writer, left: Value, right: Value, part: int, half: int) -> Value:
@@ -91,14 +80,3 @@ def _interleaved(writer: Writer, left: Value, right: Value, part: int, half: int
         for side in (0, 1)
     ]
     return writer.shuffle(left, lanes, right)
-
-
-def _exchanged(writer: Writer, upper: Value, lower: Value, apart: int, is_lower: bool) -> Value:
-    """A row of the matrix with its blocks off the diagonal exchanged, of those of `apart` lanes."""
-    lanes = [
-        (lane | apart if is_lower else lane)
-        if not lane & apart
-        else upper.lanes + (lane if is_lower else lane & ~apart)
-        for lane in range(upper.lanes)
-    ]
-    return writer.shuffle(upper, lanes, lower)
