@@ -7,7 +7,7 @@
             for l in parallel(0, 16):                           for l in parallel(0, 16):
                 right[k, l] = w[k, 16*p + l]                        right[p, k, l] = w[k, 16*p + l]
         ... the tile of all rows                        for b in parallel(0, 22):
-                                                            ... left[q, k, r] = x[96*b + 6*q + r, k]
+                                                            ... left[r, k] = x[96*b + r, k]        
                                                             for p in sequential(0, 128):
                                                                 ... the tile of 96 rows
 
@@ -17,10 +17,11 @@ A tile is made of slivers, each of as many rows as there are registers for:
         for l in vector(0, 16, lanes=16):
             c = 0.0
             c1 = 0.0  ...
-            for k in sequential(0, 256):
-                t = right[k, l]
-                c = fma(left[q, k, 0], t, c)
-                c1 = fma(left[q, k, 1], t, c1)  ...
+            for k in sequential(0, 256, 4):
+                for u in unrolled(0, 4):
+                    t = right[k + u, l]
+                    c = fma(left[6*q, k + u], t, c)
+                    c1 = fma(left[6*q + 1, k + u], t, c1)  ...
             tile[6*q, l] = c
             tile[6*q + 1, l] = c1  ...
     for i in parallel(0, 96):
@@ -35,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..ir.dtype import BOOL, I64, DType
 from ..ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, dtype_of
@@ -43,12 +45,16 @@ from ..ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Stor
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute
-from .copies import Copying, unless_once
+from .copies import Copying, copy_body, unless_once
 from .products import Product, Sum
+from .strides import stride
 
-__all__ = ["Blocking", "blocked"]
+__all__ = ["UNROLL", "Blocking", "blocked"]
 
 ZERO = Affine.of(0)
+
+UNROLL = 4
+"""How many terms are added one after the other before the loop over them is tested again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +111,14 @@ class _Panel:
 
 @dataclass(frozen=True, slots=True)
 class _Depth:
-    """Some of the terms: loops over them, what the product's symbols are, and the number of a term among
-    all, and among these."""
+    """Some of the terms: loops over them, what the product's symbols are, the number of a term among all, and
+    among these; which part of all they are."""
 
     loops: tuple[For, ...]
     symbols: dict[Symbol, Affine]
     number: Affine
     place: Affine
+    part: Affine = ZERO
 
 
 @dataclass(slots=True)
@@ -159,7 +166,9 @@ class _Blocked:
             count = Affine.of(rest)
         here = _Rows(start, count, block)
         packing = self.packed_left(here, PlaceKind.SCRATCH) if self.blocking.left else ()
-        tiles = self.each_strip(lambda strip: self.tile(here, strip), 1, LoopKind.SEQUENTIAL)
+        tiles = self.each_strip(
+            lambda strip: self.tile(here, strip), self.blocking.strip, LoopKind.SEQUENTIAL
+        )
         blocks, body = Affine.of(-(-rows // block)), (*before, *packing, *tiles)
         return unless_once(For(symbol, ZERO, blocks, body, LoopKind.PARALLEL))
 
@@ -211,7 +220,10 @@ class _Blocked:
             self.rights[total.variable] = copy
 
         def one(strip: _Strip) -> tuple[Stmt, ...]:
-            return tuple(self.copied_right(total, strip, _all_terms(total)) for total in self.product.sums)
+            sums = self.product.sums
+            return tuple(
+                stmt for total in sums for stmt in self.copied_right(total, strip, _all_terms(total))
+            )
 
         return self.each_strip(one, self.blocking.strip)
 
@@ -226,19 +238,25 @@ class _Blocked:
         )
         copy = self.kept(name, shape, dtype_of(total.right), PlaceKind.SCRATCH, reason)
         self.rights[total.variable] = copy
-        return (self.copied_right(total, strip, terms),)
+        return self.copied_right(total, strip, terms)
 
-    def copied_right(self, total: Sum, strip: _Strip, terms: _Depth) -> Stmt:
-        """Panels of the right factor, row by row of it, so that it is read along memory."""
+    def copied_right(self, total: Sum, strip: _Strip, terms: _Depth) -> tuple[Stmt, ...]:
+        """Panels of the right factor, row by row of it where these lie in memory one after the other."""
         columns, lane = self.product.columns, Symbol("l")
+        along = not (
+            isinstance(total.right, Load)
+            and stride(total.right.tensor, total.right.index, columns.symbol) != 1
+        )
 
         def one(panel: _Panel) -> tuple[Stmt, ...]:
             symbols = {**terms.symbols, columns.symbol: columns.lo + panel.start + lane}
             cell = self.cell_right(panel, terms, lane)
             store = Store(self.rights[total.variable], cell, substitute(total.right, symbols))
-            return (_parallel(lane, self.blocking.columns, (store,)),)
+            line = _parallel(lane, self.blocking.columns, (store,))
+            return (line,) if along else (_nest(terms.loops, (line,), LoopKind.PARALLEL),)
 
-        return _nest(terms.loops, self.each_panel(strip, one, LoopKind.PARALLEL), LoopKind.PARALLEL)
+        panels = self.each_panel(strip, one, LoopKind.PARALLEL)
+        return (_nest(terms.loops, panels, LoopKind.PARALLEL),) if along else panels
 
     def cell_right(self, panel: _Panel, terms: _Depth, lane: Symbol) -> tuple[Affine, ...]:
         if self.blocking.block is None:
@@ -246,24 +264,47 @@ class _Blocked:
         return panel.number, terms.number, Affine.of(lane)
 
     def packed_left(self, rows: _Rows, kind: PlaceKind) -> tuple[Stmt, ...]:
-        """The rows' slivers, term by term."""
-        height, out = self.blocking.rows, []
+        """The rows, part by part of their terms."""
+        out: list[Stmt] = []
         for total in self.product.sums:
-            shape = (-(-rows.most // height), total.depth, height)
-            name, reason = f"{_name(total.left, 'left')}_slivers", "all columns of a product read these rows"
+            at_once = min(total.depth, self.blocking.depth)
+            shape = (-(-total.depth // at_once), rows.most, at_once)
+            name, reason = f"{_name(total.left, 'left')}_rows", "all columns of a product read these rows"
             target = self.kept(name, shape, dtype_of(total.left), kind, reason)
             self.lefts[total.variable] = target
-            sliver, row = Symbol("q"), Symbol("r")
-            before, first = self.first_row(rows, sliver)
-            terms = _all_terms(total)
-            symbols = {**terms.symbols, self.product.rows.symbol: first + row}
-            cell = (Affine.of(sliver), terms.number, Affine.of(row))
-            store = Store(target, cell, substitute(total.left, symbols))
-            line = _parallel(row, height, (store,))
-            copies = (*before, _nest(terms.loops, (line,), LoopKind.PARALLEL))
-            binds, count = self.slivers(rows)
-            out += [*binds, *unless_once(For(sliver, ZERO, count, copies, LoopKind.PARALLEL))]
+            out += self.each_part(total, partial(self.copied_left, total, rows, target), LoopKind.PARALLEL)
         return tuple(out)
+
+    def copied_left(
+        self, total: Sum, rows: _Rows, target: Tensor, make: Callable[[], _Depth]
+    ) -> tuple[Stmt, ...]:
+        row, terms = Symbol("r"), make()
+        here = self.product.rows.lo + rows.start + row
+        source = substitute(total.left, {**terms.symbols, self.product.rows.symbol: here})
+        store = Store(target, (terms.part, Affine.of(row), terms.place), source)
+        copies = _nest(terms.loops, (store,), LoopKind.PARALLEL)
+        return unless_once(For(row, ZERO, rows.count, (copies,), LoopKind.PARALLEL))
+
+    def each_part(
+        self,
+        total: Sum,
+        one: Callable[[Callable[[], _Depth]], tuple[Stmt, ...]],
+        kind: LoopKind = LoopKind.SEQUENTIAL,
+    ) -> tuple[Stmt, ...]:
+        """What `one` makes of some of the terms, for all of them in turn."""
+        at_once = self.blocking.depth
+        if total.depth <= at_once:
+            return one(partial(_all_terms, total))
+        part = Symbol("part")
+        lo = Affine.of(part) * at_once
+        hi = lo + at_once
+        before: tuple[Stmt, ...] = ()
+        if total.depth % at_once:
+            end = Symbol("end", lower=0, upper=total.depth + 1)
+            before, hi = (Bind(end, _least(hi, Affine.of(total.depth))),), Affine.of(end)
+        parts = Affine.of(-(-total.depth // at_once))
+        body = (*before, *one(partial(_some_terms, total, Affine.of(part), lo, hi)))
+        return (For(part, ZERO, parts, body, kind),)
 
     # Slivers
 
@@ -307,27 +348,16 @@ class _Blocked:
 
     def whole_sums(self, total: Sum, rows: _Rows, strip: _Strip, slivers: Affine) -> Sequence[Stmt]:
         """All terms of the sums of a tile, so many at once as are near then."""
-        at_once = self.blocking.depth
+        starts = total.depth <= self.blocking.depth
 
-        def some(packed: _Depth, terms: _Depth, starts: bool) -> tuple[Stmt, ...]:
-            packing = self.strip_right(total, strip, packed)
+        def some(make: Callable[[], _Depth]) -> tuple[Stmt, ...]:
+            packing = self.strip_right(total, strip, make())
+            terms = make()
             sums = self.each_panel(strip, lambda panel: self.sums(total, rows, panel, slivers, terms, starts))
             return (*packing, *sums)
 
-        if total.depth <= at_once:
-            return some(_all_terms(total), _all_terms(total), True)
-        part = Symbol("part")
-        lo = Affine.of(part) * at_once
-        hi = lo + at_once
-        before: tuple[Stmt, ...] = ()
-        if total.depth % at_once:
-            end = Symbol("end", lower=0, upper=total.depth + 1)
-            before, hi = (Bind(end, _least(hi, Affine.of(total.depth))),), Affine.of(end)
-        parts = Affine.of(-(-total.depth // at_once))
-        packed, terms = (_some_terms(total, lo, hi) for _ in range(2))
-        body = (*before, *some(packed, terms, False))
-        starting = self.each_panel(strip, lambda panel: self.started(total, panel, slivers))
-        return (*starting, For(part, ZERO, parts, body))
+        starting = () if starts else self.each_panel(strip, partial(self.started, total, slivers))
+        return (*starting, *self.each_part(total, some))
 
     def sums(
         self, total: Sum, rows: _Rows, panel: _Panel, slivers: Affine, terms: _Depth, starts: bool
@@ -344,14 +374,14 @@ class _Blocked:
         shared = Variable("t", dtype_of(total.right))
         right = self.factor_right(total, panel, terms, column, lane)
         updates: list[Stmt] = [Define(shared, right)]
-        for number, (name, cell) in enumerate(zip(names, cells, strict=True)):
-            left = self.factor_left(total, terms, cell, sliver, number)
+        for name, cell in zip(names, cells, strict=True):
+            left = self.factor_left(total, rows, terms, cell)
             product = Apply(OPS["multiply"], (left, Local(shared)), name.dtype)
             updates.append(Update(name, product, total.update.accum, total.update.contract))
         body: list[Stmt] = []
         for name, place in zip(names, kept, strict=True):
             body.append(Define(name, total.start if tile is None or starts else Load(tile, place)))
-        body.append(_nest(terms.loops, tuple(updates)))
+        body += _unrolled(terms.loops, tuple(updates))
         for name, place, cell in zip(names, kept, cells, strict=True):
             body.append(self.put(name, tile, place, cell, column))
         width = self.blocking.columns
@@ -370,10 +400,10 @@ class _Blocked:
         index = tuple(position.substitute(symbols) for position in store.index)
         return Store(store.tensor, index, Local(name), store.loc)
 
-    def factor_left(self, total: Sum, terms: _Depth, cell: Affine, sliver: Symbol, number: int) -> Expr:
+    def factor_left(self, total: Sum, rows: _Rows, terms: _Depth, cell: Affine) -> Expr:
         packed = self.lefts.get(total.variable)
         if packed is not None:
-            return Load(packed, (Affine.of(sliver), terms.number, Affine.of(number)))
+            return Load(packed, (terms.part, cell - self.product.rows.lo - rows.start, terms.place))
         return substitute(total.left, {**terms.symbols, self.product.rows.symbol: cell})
 
     def factor_right(self, total: Sum, panel: _Panel, terms: _Depth, column: Affine, lane: Symbol) -> Expr:
@@ -382,7 +412,7 @@ class _Blocked:
             return Load(packed, self.cell_right(panel, terms, lane))
         return substitute(total.right, {**terms.symbols, self.product.columns.symbol: column})
 
-    def started(self, total: Sum, panel: _Panel, slivers: Affine) -> tuple[Stmt, ...]:
+    def started(self, total: Sum, slivers: Affine, panel: _Panel) -> tuple[Stmt, ...]:
         row, lane = Symbol("i"), Symbol("l")
         cell = (panel.place, Affine.of(row), Affine.of(lane))
         store = Store(self.tiles[total.variable], cell, total.start)
@@ -440,6 +470,32 @@ def _nest(loops: Sequence[For], body: tuple[Stmt, ...], kind: LoopKind = LoopKin
     return nest
 
 
+def _unrolled(loops: Sequence[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Loops around a body in order, a few iterations of the innermost one at a time."""
+    *outer, inner = loops
+
+    def some(first: Affine, count: int) -> tuple[Stmt, ...]:
+        one = Symbol("u")
+        copies = copy_body(body, {inner.symbol: first + one}, {})
+        return unless_once(For(one, ZERO, Affine.of(count), copies, LoopKind.UNROLLED))
+
+    if inner.trips is None:
+        count = Symbol("count", lower=0)
+        length, unit = Index(inner.hi - inner.lo), Const(UNROLL, I64)
+        inside: tuple[Stmt, ...] = (Bind(count, Apply(OPS["raw_divide"], (length, unit), I64)),)
+        middle = inner.lo + Affine.of(count) * UNROLL
+        rest: tuple[Stmt, ...] = (replace(inner, lo=middle, body=body),)
+    else:
+        middle, left = inner.lo + inner.trips // UNROLL * UNROLL, inner.trips % UNROLL
+        inside, rest = (), some(middle, left) if left else ()
+    symbol = Symbol(inner.symbol.hint)
+    main = For(symbol, inner.lo, middle, some(Affine.of(symbol), UNROLL), step=UNROLL)
+    inside += (*(() if main.trips == 0 else unless_once(main)), *rest)
+    for loop in reversed(outer):
+        inside = (replace(loop, body=inside, kind=LoopKind.SEQUENTIAL),)
+    return inside
+
+
 def _all_terms(total: Sum) -> _Depth:
     loops: list[For] = []
     symbols: dict[Symbol, Affine] = {}
@@ -452,8 +508,8 @@ def _all_terms(total: Sum) -> _Depth:
     return _Depth(tuple(loops), symbols, number, number)
 
 
-def _some_terms(total: Sum, lo: Affine, hi: Affine) -> _Depth:
-    """Terms by their numbers, for factors that are packed or sums over one loop."""
+def _some_terms(total: Sum, part: Affine, lo: Affine, hi: Affine) -> _Depth:
+    """A part of the terms by their numbers, for factors that are packed or sums over one loop."""
     number = Symbol("k")
     symbols = {total.terms[0].symbol: total.terms[0].lo + number} if len(total.terms) == 1 else {}
-    return _Depth((For(number, lo, hi, ()),), symbols, Affine.of(number), number - lo)
+    return _Depth((For(number, lo, hi, ()),), symbols, Affine.of(number), number - lo, part)

@@ -25,8 +25,8 @@ from ..ir.expr import Load
 from ..ir.loops import Kernel, Place, Stmt
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies
-from .blocking import Blocking, blocked
-from .products import Product, product_of
+from .blocking import UNROLL, Blocking, blocked
+from .products import Product, Sum, product_of
 from .strides import stride
 
 __all__ = ["contract"]
@@ -43,14 +43,17 @@ OVERHEAD = 0.6
 REUSE = 16
 """How many rows must read a panel for a copy of it to pay."""
 
-MANY_PANELS = 64
-"""How many panels must read the rows of a block for a copy of them to pay."""
-
 STRIP = 4
 """How many panels are packed together, so that memory is read in longer runs."""
 
-BLOCK = 192
+NEAR = 4
+"""A left factor that is so many times as large as the second cache is still read anew for every panel."""
+
+BLOCK = 384
 """The rows of a block: so many that the time in which a panel comes from memory does not matter."""
+
+BLOCKS = 4
+"""How many blocks are made for each thread at least, where several share them."""
 
 
 def contract(kernel: Kernel, caps: Caps) -> Kernel:
@@ -99,19 +102,27 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
         return None
     height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers)
     along = all(_is_vector(total.right, product) for total in product.sums)
-    plain = all(isinstance(total.left, Load) for total in product.sums)
     panels = -(-columns // width)
-    near = depth * columns * size <= caps.l1_bytes
-    right = not along or (rows >= REUSE and not near)
-    whole = caps.l1_bytes // (width * size)
+    right = not along or (rows >= REUSE and depth * columns * size > caps.l1_bytes)
+    near = panels == 1 or rows * depth * size <= caps.l1_bytes
+    left = not all(isinstance(total.left, Load) and (near or _is_run(total)) for total in product.sums)
+    whole = 2 * caps.l1_bytes // (width * size)
     single = all(len(total.terms) == 1 for total in product.sums)
-    nearly = 2 * whole if right else whole
-    at_once = depth if depth <= nearly or not single else -(-depth // -(-depth // whole))
+    at_once = depth if depth <= whole or not single else _even(depth, -(-depth // whole), UNROLL)
     strip = STRIP if panels >= 2 * STRIP * caps.threads and depth * columns * size > caps.l2_bytes else 1
-    if rows * at_once * size <= caps.l2_bytes // 2:
-        return Blocking(height, width, at_once, strip, None, not plain, right)
-    block = _block(rows, height, caps)
-    return Blocking(height, width, at_once, strip, block, not plain or panels >= MANY_PANELS, right)
+    block = None if rows * at_once * size <= NEAR * caps.l2_bytes else _block(rows, height, caps)
+    return Blocking(height, width, at_once, strip, block, left, right)
+
+
+def _is_run(total: Sum) -> bool:
+    """Does a row's factor lie term by term?"""
+    left, last = total.left, total.terms[-1]
+    return isinstance(left, Load) and stride(left.tensor, left.index, last.symbol) in (1, -1)
+
+
+def _even(whole: int, parts: int, unit: int) -> int:
+    """The size of so many parts, all but the last the same, in units."""
+    return -(-whole // (parts * unit)) * unit
 
 
 def _is_vector(factor: object, product: Product) -> bool:
@@ -140,12 +151,14 @@ def _sizes(rows: int, columns: int, lanes: int, registers: int) -> tuple[int, in
 
 
 def _block(rows: int, height: int, caps: Caps) -> int:
-    """The rows of a block: as many blocks for each thread, the last of a sliver at least."""
-    blocks = -(-rows // BLOCK)
-    if blocks % caps.threads:
-        blocks += caps.threads - blocks % caps.threads
-    largest = -(-rows // (blocks * height)) * height
-    for block in range(largest, 0, -height):
+    """The rows of a block: as many blocks for each thread, all of one size if that can be, the last of one
+    at least."""
+    least = BLOCKS if caps.threads > 1 else 1
+    fewest = max(-(-rows // (BLOCK * caps.threads)), least) * caps.threads
+    for blocks in range(fewest, 2 * fewest, caps.threads):
+        if rows % blocks == 0 and rows // blocks >= height:
+            return rows // blocks
+    for block in range(_even(rows, fewest, height), 0, -height):
         if rows % block == 0 or rows % block >= height:
             return block
-    return -(-rows // height) * height
+    return _even(rows, 1, height)

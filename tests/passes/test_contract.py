@@ -23,8 +23,8 @@ SIZES = st.integers(2, 40)
 
 MACHINES = (
     Caps(vector_bytes=16),
-    Caps(vector_bytes=32, l1_bytes=512, l2_bytes=2048),
-    Caps(vector_bytes=64, registers=32, l1_bytes=1024, l2_bytes=1024, threads=3),
+    Caps(vector_bytes=32, l1_bytes=512, l2_bytes=512),
+    Caps(vector_bytes=64, registers=32, l1_bytes=1024, l2_bytes=256, threads=3),
 )
 """With small caches small products are cut in every way."""
 
@@ -116,7 +116,7 @@ def test_the_bits_are_the_same_for_any_blocks_and_threads(pool, program, m, k, n
     expected = y.copy()
     program(x, w, b, expected)
     found = set()
-    for caps in (Caps(), *MACHINES[1:], Caps(threads=2, thread_work=1, l1_bytes=1024, l2_bytes=4096)):
+    for caps in (Caps(), *MACHINES[1:], Caps(threads=2, thread_work=1, l1_bytes=1024, l2_bytes=1024)):
         kernel = optimize(computation, caps, verify=True).kernel
         assert any(note.startswith("contract: ") for note in kernel.notes)
         loaded = CpuDriver("sync_llvm").load(LlvmTarget("sync_llvm").emit(kernel))
