@@ -32,8 +32,10 @@ def known_power(x: Term, exponent: float) -> Term | None:
         return _product(x, int(exponent), Term.__mul__) if 0 < exponent <= LARGEST else None
     if exponent == -0.5:
         return _inverse_root(x)
-    if not 1 <= abs(exponent) <= LARGEST or exponent != int(exponent):
+    if not 1 <= abs(exponent) <= LARGEST or 2 * exponent != int(2 * exponent):
         return None
+    if exponent != int(exponent):
+        return _of_root(x, int(2 * exponent))
     return _in_double(x, int(exponent)) if x.dtype is F32 else _in_parts(x, int(exponent))
 
 
@@ -57,9 +59,31 @@ def _in_parts(x: Term, n: int) -> Term:
         return x if n > 0 else 1.0 / x
     if n == 2:
         return x * x
-    base = (x, None) if n > 0 else _inverse(x)
-    half = _product(base, abs(n) // 2, _times)
+    return _power_of_parts((x, None) if n > 0 else _inverse(x), abs(n))
+
+
+def _power_of_parts(base: Parts, n: int) -> Term:
+    half = _product(base, n // 2, _times)
     return _rounded(_times(half, half), base) if n % 2 else _rounded(half, half)
+
+
+def _of_root(x: Term, n: int) -> Term:
+    """`sqrt(x) ** n` for an odd `n`."""
+    x = _not_negative(x)
+    if x.dtype is F32:
+        root = x.cast(F64).op("sqrt")
+        return _product(root if n > 0 else 1.0 / root, abs(n), Term.__mul__).cast(F32)
+    return _power_of_parts(_root(x) if n > 0 else _inverse_root_in_parts(x), abs(n))
+
+
+def _not_negative(x: Term) -> Term:
+    """Zero and infinity without their signs, which C's `pow` ignores here."""
+    return where(x == -math.inf, math.inf, x) + 0.0
+
+
+def _root(x: Term) -> Parts:
+    root = x.op("sqrt")
+    return root, fma(-root, root, x) / (root + root)
 
 
 def _inverse(x: Term) -> Parts:
@@ -95,12 +119,17 @@ def _plus_rest(total: Term | None, left: Parts, right: Parts) -> Term | None:
 
 
 def _inverse_root(x: Term) -> Term:
-    """`1 / sqrt(x)`, of both zeros and infinities what C's `pow` gives, with one step of Newton's."""
-    x = where(x == -math.inf, math.inf, x) + 0.0
+    """`1 / sqrt(x)`."""
+    x = _not_negative(x)
     if x.dtype is F32:
         return (1.0 / x.cast(F64).op("sqrt")).cast(F32)
+    first, change = _inverse_root_in_parts(x)
+    return where(abs(change) < math.inf, first + change, first)
+
+
+def _inverse_root_in_parts(x: Term) -> tuple[Term, Term]:
+    """By one step of Newton's."""
     first = 1.0 / x.op("sqrt")
     product = x * first
     missing = fma(-product, first, 1.0) - fma(x, first, -product) * first
-    change = first * missing * 0.5
-    return where(abs(change) < math.inf, first + change, first)
+    return first, first * missing * 0.5

@@ -11,9 +11,9 @@ columns of a matrix product), or a sequential one that may go in lockstep (`x[i]
 by estimated cost: an access with unit stride is one vector access, any other is one access per lane.
 
 Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
-loop means. A light body that accumulates gets 256 bytes (four 64-byte registers, so that additions
-overlap), other bodies 64 or 128 bytes of the widest element; it is the work in the innermost loops that
-counts. A row of a matrix-vector product gets 64: `jam` overlaps it with other rows. Nothing but the lane
+loop means, unless it goes in lockstep. A light body that accumulates gets 256 bytes (four 64-byte registers,
+so that additions overlap), other bodies 64 or 128 bytes of the widest element; it is the work in the innermost
+loops that counts. A row of a matrix-vector product gets 64: `jam` overlaps it with other rows. Nothing but the lane
 order of accumulating loops changes.
 """
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from ..ir.code import Caps
 from ..ir.dtype import DType
@@ -73,12 +74,17 @@ LATENCY = 2.0
 def vectorise(kernel: Kernel, caps: Caps) -> Kernel:
     """At most one loop on each path from the root made a vector loop."""
     ranges: dict[Symbol, Range] = {}
-    body = kept(kernel.body, [new for stmt in kernel.body for new in _best(stmt, False, ranges)[1]])
+    register = caps.vector_bytes
+    news = (_best(stmt, False, ranges, register)[1] for stmt in kernel.body)
+    body = kept(kernel.body, list(chain.from_iterable(news)))
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-def _best(stmt: Stmt, in_rows: bool, ranges: dict[Symbol, Range]) -> tuple[float, Sequence[Stmt]]:
-    """The cheapest form of a statement, with its cost; `in_rows` says that it is in a parallel loop."""
+def _best(
+    stmt: Stmt, in_rows: bool, ranges: dict[Symbol, Range], register: int
+) -> tuple[float, Sequence[Stmt]]:
+    """The cheapest form of a statement, with its cost; `in_rows` says that it is in a parallel loop,
+    `register` how many bytes a register has."""
     if not isinstance(stmt, (For, If, While)):
         return _Tally.of((stmt,), None, ranges).cost(1), [stmt]
     cost = 0.0
@@ -86,7 +92,7 @@ def _best(stmt: Stmt, in_rows: bool, ranges: dict[Symbol, Range]) -> tuple[float
 
     def best_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         nonlocal cost
-        parts = [_best(child, rows, ranges) for child in body]
+        parts = [_best(child, rows, ranges, register) for child in body]
         cost += sum(part for part, _ in parts)
         return kept(body, [new for _, news in parts for new in news])
 
@@ -100,14 +106,14 @@ def _best(stmt: Stmt, in_rows: bool, ranges: dict[Symbol, Range]) -> tuple[float
     else:
         new, cost = stmt, tally.cost(1)
     count = _trips(stmt, ranges)
-    found = _side_by_side(stmt, count, tally, in_rows, ranges)
+    found = _side_by_side(stmt, count, tally, in_rows, ranges, register)
     cost = 1.0 + count * cost
     enough = cost if new is stmt else cost * OUTER_GAIN
     return found if found is not None and found[0] < enough else (cost, [new])
 
 
 def _side_by_side(
-    loop: For, count: int, tally: _Tally, in_rows: bool, ranges: Ranges
+    loop: For, count: int, tally: _Tally, in_rows: bool, ranges: Ranges, register: int
 ) -> tuple[float, Sequence[Stmt]] | None:
     """The loop with iterations side by side, if they may be."""
     if loop.kind is LoopKind.PARALLEL:
@@ -117,12 +123,12 @@ def _side_by_side(
     if parts is None:
         return None
     before, inner, after = parts
-    found = _as_vector(inner, LoopKind.LOCKSTEP, count, tally, in_rows)
+    found = _as_vector(inner, LoopKind.LOCKSTEP, count, tally, in_rows, register)
     return None if found is None else (found[0], [*before, found[1], *after])
 
 
 def _as_vector(
-    loop: For, kind: LoopKind, count: int, tally: _Tally, in_rows: bool
+    loop: For, kind: LoopKind, count: int, tally: _Tally, in_rows: bool, register: int = REGISTER_BYTES
 ) -> tuple[float, Stmt] | None:
     """The loop as a vector loop at its best number of lanes, or None where that is not possible."""
     if loop.step != 1 or count < MIN_LANES:
@@ -134,7 +140,7 @@ def _as_vector(
     lanes, options = facts.lanes, []
     while lanes >= MIN_LANES:
         if lanes <= count:
-            once = tally.cost(lanes)
+            once = tally.cost(lanes, register)
             if loop.trips is None:
                 rest = _tail(lanes, tally)
             else:
@@ -262,8 +268,8 @@ class _Tally:
         tally._body(body, 1.0)
         return tally
 
-    def cost(self, lanes: int) -> float:
-        registers = (work * max(1.0, size * lanes / REGISTER_BYTES) for size, work in self.by_size.items())
+    def cost(self, lanes: int, register: int = REGISTER_BYTES) -> float:
+        registers = (work * max(1.0, size * lanes / register) for size, work in self.by_size.items())
         return self.once + self.per_lane * lanes + sum(registers)
 
     def _body(self, body: tuple[Stmt, ...], times: float) -> None:
