@@ -12,9 +12,9 @@ by estimated cost: an access with unit stride is one vector access, any other is
 
 Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
 loop means, unless it goes in lockstep. A light body that accumulates gets 256 bytes (four 64-byte registers,
-so that additions overlap), other bodies 64 or 128 bytes of the widest element; it is the work in the innermost
-loops that counts. A row of a matrix-vector product gets 64: `jam` overlaps it with other rows. Nothing but the lane
-order of accumulating loops changes.
+so that additions overlap), unless it has several sums, other bodies 64 or 128 bytes of the widest element; it
+is the work in the innermost loops that counts. A row of a matrix-vector product gets 64: `jam` overlaps it with
+other rows. Nothing but the lane order of accumulating loops changes.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class _Facts:
         hot = list(_innermost(loop.body)) or inside
         light = sum(_weight(stmt)[0] for stmt in hot) <= LIGHT_COST
         recurrent = any(isinstance(stmt, Update) for stmt in inside)
-        registers = (4 if recurrent else 2) if light else 1
+        registers = ((4 if len(sums) < 2 else 1) if recurrent else 2) if light else 1
         if in_rows and outer and all(stmt.contract for stmt in outer):
             registers = 1
         widest = max(size for _, size in weights) or REGISTER_BYTES // 8
