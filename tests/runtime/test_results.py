@@ -14,6 +14,7 @@ import pytest
 
 import arrayjit
 from arrayjit.runtime import results as module
+from arrayjit.runtime.host import HostMemory
 from arrayjit.runtime.results import LARGE, Results
 
 F64 = np.dtype(np.float64)
@@ -188,3 +189,7 @@ def test_a_transposed_result_lies_as_numpy_s_does() -> None:
 def resident() -> int:
     """The bytes of memory that this process has pages of."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_memory_starts_on_a_page_s_boundary_so_that_no_store_is_just_ahead_of_a_load():
+    assert [HostMemory(nbytes).address % 4096 for nbytes in (1, 4096, LARGE + 1)] == [0, 0, 0]
