@@ -38,7 +38,8 @@ addresses_of: Callable[[Sequence[np.ndarray]], list[int]] = (
 PAGE = 4096
 """Where memory starts. CPUs mistake a load for one of what was stored just before, where the addresses differ
 by whole pages. Large arrays of NumPy's start 16 bytes behind a page's boundary: what a loop stores to new
-memory is then never just ahead of what it loads. Else an exponential of 10 million float32 took 10 ms, not 5."""
+memory is then never just ahead of what it loads. Else an exponential of 10 million float32 takes 10 ms, not
+5."""
 
 
 class HostMemory:
