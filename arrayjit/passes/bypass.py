@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from ..ir.assign import ArrayParam
 from ..ir.code import Caps
 from ..ir.index import Symbol
 from ..ir.loops import For, Kernel, LoopKind, Stmt, Store
@@ -30,7 +31,10 @@ LINES = 16
 
 
 def bypass(kernel: Kernel, caps: Caps) -> Kernel:
-    """The kernel with large results stored past the caches."""
+    """The kernel with large results stored past the caches, if anything is large."""
+    arrays = {param.tensor.storage for param in kernel.params if isinstance(param, ArrayParam)}
+    if sum(map(_tensor_bytes, (*arrays, *kernel.placement))) <= caps.l3_bytes:
+        return kernel
     choice = _Choice(caps)
     body = choice.body(kernel.body)
     if body is kernel.body:
@@ -120,6 +124,10 @@ def _bytes(found: Effects) -> int:
         for storage, items in regions.items():
             touched[storage] = max(touched.get(storage, 0), *map(_region_bytes, items))
     return sum(touched.values())
+
+
+def _tensor_bytes(tensor: Tensor) -> int:
+    return tensor.nbytes if all(extent.is_constant for extent in tensor.shape) else 0
 
 
 def _region_bytes(region: Region) -> int:

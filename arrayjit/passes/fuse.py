@@ -10,7 +10,8 @@
 A nest joins the last earlier one that it depends on, or a later one over the same ranges, if
 nothing between them is in its way and each iteration needs only what the same iteration of the other
 made, so that parallel loops stay parallel. Chains of whole-array operations become one nest first, since to
-cut one is to store what it hands on; then nests join that go through the same memory. Nests that agree in
+cut one is to store what it hands on; then nests join that go through the same memory, and once more, when
+those that only gave arrays their first values are out of the way. Nests that agree in
 their outer loops only are joined there, and their inner parts meet again one level down: a softmax becomes
 one loop over rows. A short loop that takes a temporary from another one, and overwrites what only earlier
 iterations of that read, goes along with it in order. Single stores and bound numbers move up past the nests
@@ -96,8 +97,8 @@ def _fused(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> tuple[St
     if not any(isinstance(stmt, (For, If, While)) for stmt in body):
         return body
     nests = list(_nests(body, ranges, streams))
-    for chains_only in (True, False):
-        schedule = _Schedule(ranges, streams, chains_only)
+    for turn in Turn:
+        schedule = _Schedule(ranges, streams, turn)
         for nest in nests:
             schedule.add(nest)
         nests = schedule.nests
@@ -118,6 +119,14 @@ def _nests(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> Iterator
         yield _nest(waiting, stmt, ranges, streams, bound)
         waiting = []
     yield from (_nest([], define, ranges, streams, frozenset()) for define in waiting)
+
+
+class Turn(Enum):
+    """What is joined, one after the other."""
+
+    CHAINS = "nests without loops in them, where one reads a temporary that the other makes"
+    ALL = "whatever may be joined"
+    ROWS = "rows of nests that went on to the end of a row each"
 
 
 class Relation(Enum):
@@ -262,13 +271,11 @@ def _ranges_inside(band: Iterable[For], ranges: Ranges) -> dict[Symbol, Range]:
 @dataclass(slots=True)
 class _Schedule:
     """The nests of one body so far, and when each array and variable was last read and written, and any array
-    of the caller's (`last_seen`): nest `n` runs at time `2 * n + 1`, its prelude at `2 * n`. With
-    `chains_only`, nests without loops in them join where one reads a temporary that the other makes, and
-    nowhere else."""
+    of the caller's (`last_seen`): nest `n` runs at time `2 * n + 1`, its prelude at `2 * n`."""
 
     ranges: Ranges
     streams: Streams
-    chains_only: bool
+    turn: Turn
     nests: list[_Nest] = field(default_factory=list)
     last_read: dict[Tensor, int] = field(default_factory=dict)
     last_write: dict[Tensor, int] = field(default_factory=dict)
@@ -376,9 +383,10 @@ class _Schedule:
         if _share_variables(target.effects, nest.effects) or _has_many_regions(target.effects, nest.effects):
             return 0
         full = max(len(target.band), len(nest.band))
-        if self.chains_only and (len(names) < full or not self.hands_on(target, nest)):
+        if self.turn is Turn.CHAINS and (len(names) < full or not self.hands_on(target, nest)):
             return 0
-        for depth in range(len(names), 0, -1):
+        most = min(len(target.band), len(nest.band)) - (self.turn is Turn.ROWS)
+        for depth in range(min(len(names), most), 0, -1):
             if target.contracts and depth < full:
                 return 0
             match self.relation(target, nest, _outermost(names, depth), depth):
@@ -387,7 +395,7 @@ class _Schedule:
                 case Relation.NONE if depth == full and target.flat and nest.flat:
                     return depth
                 case Relation.NONE | Relation.OUT_OF_STEP:
-                    if self.chains_only:
+                    if self.turn is Turn.CHAINS:
                         return 0
         return 0
 

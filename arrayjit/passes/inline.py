@@ -5,11 +5,11 @@
 
 A producer may be inlined if it is the only write of its temporary, covers it, is no reduction, and nothing
 that it reads is written between it and the reader. It *is* inlined if it is almost free (constants,
-ranges, scalars), or if its reader needs cells that a common loop cannot give it (shifted, transposed) and
-the value is cheap or not computed more often than before. Readers in step with the producer are left to
-`fuse`, and a copy that some reader needs is read by all. Products take expressions only if they read each cell once,
-as those with a vector do. Wishes go before all that: a temporary that is to be virtual is inlined or refused, one
-that is to be local stays.
+ranges, a cell read elsewhere), or if its reader needs cells that a common loop cannot give it (shifted,
+transposed) and the value is cheap or not computed more often than before. Readers in step with the producer
+are left to `fuse`, and a copy that some reader needs is read by all. Products take expressions only if they
+read each cell once, as those with a vector do. Wishes go before all that: a temporary that is to be virtual
+is inlined or refused, one that is to be local stays.
 """
 
 from __future__ import annotations
@@ -254,7 +254,8 @@ class _Inlining:
             return False
         cost, reads = _cost(producer.value), list(loads(producer.value))
         own = {symbol for symbol in producer.axes if symbol is not None}
-        if cost <= CHEAP_COST and own and not any(_depends(index, own) for _, index in reads):
+        is_free = isinstance(producer.value, Load) if not own else cost <= CHEAP_COST
+        if is_free and not any(_depends(index, own) for _, index in reads):
             return True
         if all(_in_step(producer, index, order) for index in indices):
             return False

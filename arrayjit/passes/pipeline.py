@@ -30,6 +30,7 @@ from .jam import jam
 from .lag import lag
 from .lifetimes import lifetimes
 from .lower import lower
+from .once import once
 from .order import order
 from .pack import pack
 from .parallel import parallel
@@ -75,13 +76,13 @@ LOWERING: Pass[Computation, Kernel] = Pass(lower)
 ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(prune, after=("lower",), why="lowering shows which temporaries are read"),
     Pass(batch, after=("prune",), why="a product nobody reads is not worth a matrix"),
-    Pass(fuse, after=("batch",), why="a product that has joined other statements cannot leave its loop"),
+    Pass(invert, after=("batch",), why="a product inside the cells is no product of matrices"),
+    Pass(fuse, after=("invert",), why="a product that has joined other statements cannot leave its loop"),
     Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
     Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
     Pass(expand, after=("place",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
-    Pass(invert, after=("parallel", "simplify"), why="definitions have shown what is computed once"),
-    Pass(order, after=("invert",), why="only loops that run more than once are worth a place in the nest"),
+    Pass(order, after=("simplify",), why="only loops that run more than once are worth a place in the nest"),
     Pass(lag, after=("order",), why="rows are those of the order in which memory lies"),
     Pass(along, after=("lag",), why="what follows a nest row by row is no longer in the way"),
     Pass(collapse, after=("along",), why="a nest that joins another keeps its rows"),
@@ -97,6 +98,9 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         carry, after=("skew",), why="what goes in lockstep hands nothing on, and rows hand on to one another"
     ),
     Pass(settle, after=("carry",), why="what steps hand on is in locals by then"),
+    Pass(
+        once, after=("settle",), why="what stays in a register is still stored and read back around the loop"
+    ),
     Pass(cascade, after=("vectorise",), why="its trees are built per lane"),
     Pass(jam, after=("cascade",), why="rows are interleaved around vector loops"),
     Pass(stream, after=("jam",), why="what rows of a product share is read once already"),
