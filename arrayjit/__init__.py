@@ -1,6 +1,8 @@
 """arrayjit compiles NumPy programs: decorate a function with `jit` and it runs as native code."""
 
-from . import parallel
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .api import JitFunction, jit, spec, use
 from .array import asarray, donate, from_dlpack
 from .eager import Array
@@ -30,6 +32,9 @@ from .stages import Compiled, Lowered
 from .stats import Miss, Stats
 from .tracer.loops.control import cond, while_loop
 from .tracer.loops.ranges import explicit_range as range
+
+if TYPE_CHECKING:
+    from . import parallel
 
 __version__ = "0.1.0"
 
@@ -71,3 +76,10 @@ __all__ = [
     "use",
     "while_loop",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Parts that few programs need are imported when they are first asked for."""
+    if name == "parallel":
+        return import_module(".parallel", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
 from types import MethodType, TracebackType
-from typing import Any, Generic, NamedTuple, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, Union, overload
 
 import numpy as np
 from typing_extensions import ParamSpec
@@ -19,6 +19,7 @@ from .compile import Build, build
 from .entry.callable import native
 from .entry.entries import Entry
 from .errors import CompilerBug, DeviceMismatch, NumberError, UnknownTarget, UserError
+from .late import Late
 from .placed import Placed, arrays_of, device_among, donated_among
 from .runtime.device import Device
 from .settings import Settings, default_target, entry_wanted
@@ -31,7 +32,11 @@ from .tracer.calls.parameters import parameters_of
 from .tracer.calls.signature import Key, Spec, key_of
 from .tracer.record.retrace import Fact
 from .tracer.record.trace import CURRENT_TRACE, tracing, user_location
-from .tuning import tuned
+
+if TYPE_CHECKING:
+    from . import tuning
+else:
+    tuning = Late("arrayjit.tuning")
 
 __all__ = ["JitFunction", "jit", "spec", "use"]
 
@@ -152,7 +157,7 @@ class JitFunction(Generic[P, R]):
             if options.target is not None:
                 _require_target(device, options.target)
             if self._tune is not None:
-                built = tuned(built, self._tune)
+                built = tuning.tuned(built, self._tune)
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
 
@@ -202,7 +207,7 @@ class JitFunction(Generic[P, R]):
             traced, build, device = self._built(chosen, args, kwargs, leaves)
             if self._tune is not None:
                 binding = Binding(traced.sources, traced.outputs)
-                build = tuned(build, self._tune, binding.arrays(leaves) if device is None else None)
+                build = tuning.tuned(build, self._tune, binding.arrays(leaves) if device is None else None)
             variant = Variant(traced, build) if device is None else Placed(traced, build, device)
             self._compiles += 1
             self._bake(signature, variant.traced.baked)

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from .backends import Backend, backend
 from .errors import CompilerBug, UnsupportedError
 from .ir.assign import ArrayParam, Computation
-from .ir.code import DEFAULT_SCHEDULE, Code, Postponed, Schedule
+from .ir.code import DEFAULT_SCHEDULE, Caps, Code, Postponed, Schedule
 from .ir.index import Symbol
 from .ir.loops import Kernel
 from .ir.tensor import Tensor
 from .ir.text import print_computation, print_kernel
-from .passes.manager import Dump, Optimized, optimize
+from .late import Late
+from .reuse import code_key, recalled, remembered
 from .runtime.procedure import Procedure
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .passes import manager, work
+else:
+    manager, work = Late("arrayjit.passes.manager"), Late("arrayjit.passes.work")
 
 __all__ = ["STAGES", "Build", "Program", "build", "compile", "compile_batch", "compile_computation", "run"]
 
@@ -38,18 +45,25 @@ class Program(Protocol):
     def prior(self) -> frozenset[Tensor]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Build:
-    """A computation lowered, optimised and emitted for one target, not yet linked.
+    """A computation as code for one target, not yet linked.
 
-    `seconds` has the time of each phase: every pass by its name, then `emit`.
+    `seconds` has the time of each phase: every pass by its name, then `emit`; or `recall` alone, for code of
+    an earlier process. `remarks` are decisions beside those of the passes.
     """
 
     backend: Backend
     computation: Computation
-    optimized: Optimized
     code: Code
     seconds: Mapping[str, float]
+    optimize: Callable[[], manager.Optimized] = field(repr=False)
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def optimized(self) -> manager.Optimized:
+        """What the passes did, done now if the code is of an earlier process."""
+        return self.optimize()
 
     def as_text(self, stage: str) -> str:
         """The text of a stage: one of `STAGES`. Raises UnsupportedError for a stage the target lacks."""
@@ -87,11 +101,22 @@ def build(
     """Run the passes and the emitter, for at most so many threads. Raises UnknownTarget, BackendUnavailable,
     CompilerBug."""
     chosen = backend(target)
-    optimized, dump = _optimized(computation, chosen, settings, threads, schedule)
+    settings = settings or Settings.from_environment()
+    caps = _caps(chosen, threads)
+    start = time.perf_counter()
+    if not settings.watches:
+        key = code_key(computation, chosen.name, caps, schedule)
+        code = recalled(key, computation)
+        if code is not None:
+            again = cache(lambda: manager.optimize(computation, caps, schedule))
+            return Build(chosen, computation, code, {"recall": time.perf_counter() - start}, again)
+    optimized, dump = _optimized(computation, settings, caps, schedule)
     start = time.perf_counter()
     code = replace(_emit(chosen, optimized.kernel, dump), threads=threads)
     seconds = {**optimized.seconds, "emit": time.perf_counter() - start}
-    return Build(chosen, computation, optimized, code, seconds)
+    if not settings.watches:
+        remembered(key, computation, code)
+    return Build(chosen, computation, code, seconds, lambda: optimized)
 
 
 def compile(
@@ -106,7 +131,7 @@ def compile(
     prior = frozenset[Tensor]() if isinstance(program, Computation) else program.prior
     if name is not None:
         computation = replace(computation, name=name)
-    optimized, dump = _optimized(computation, backend)
+    optimized, dump = _optimized(computation, Settings.from_environment(), _caps(backend))
 
     def emit() -> Code:
         return replace(_emit(backend, optimized.kernel, dump), prior=prior)
@@ -153,24 +178,22 @@ def run(
     procedure.launch(pointers, [bindings[symbol] for symbol in symbols])
 
 
-def _optimized(
-    computation: Computation,
-    backend: Backend,
-    settings: Settings | None = None,
-    threads: int | None = None,
-    schedule: Schedule = DEFAULT_SCHEDULE,
-) -> tuple[Optimized, Dump | None]:
-    settings = settings or Settings.from_environment()
-    dump = _dump_into(settings.dump, computation.name) if settings.dump else None
+def _caps(backend: Backend, threads: int | None = None) -> Caps:
+    """What passes may know of the hardware, with so many threads at most."""
     caps = backend.target.caps()
-    if threads is not None:
-        caps = replace(caps, threads=min(threads, caps.threads))
-    return optimize(computation, caps, schedule, verify=settings.verify, dump=dump), dump
+    return caps if threads is None else replace(caps, threads=min(threads, caps.threads))
 
 
-def _emit(backend: Backend, kernel: Kernel, dump: Dump | None) -> Code:
+def _optimized(
+    computation: Computation, settings: Settings, caps: Caps, schedule: Schedule = DEFAULT_SCHEDULE
+) -> tuple[manager.Optimized, manager.Dump | None]:
+    dump = _dump_into(settings.dump, computation.name) if settings.dump else None
+    return manager.optimize(computation, caps, schedule, verify=settings.verify, dump=dump), dump
+
+
+def _emit(backend: Backend, kernel: Kernel, dump: manager.Dump | None) -> Code:
     try:
-        code = backend.target.emit(kernel)
+        code = replace(backend.target.emit(kernel), is_short=work.is_short(kernel))
     except CompilerBug:
         raise
     except Exception as error:
@@ -181,7 +204,7 @@ def _emit(backend: Backend, kernel: Kernel, dump: Dump | None) -> Code:
     return code
 
 
-def _dump_into(folder: str, name: str) -> Dump:
+def _dump_into(folder: str, name: str) -> manager.Dump:
     """A writer of one readable file per stage, into a new folder for each build."""
     for number in count():
         build_folder = Path(folder, f"{name}-{number}")

@@ -42,19 +42,22 @@ def _jitted(function: Callable[..., Any]) -> JitFunction[..., Any]:
     return jit(call)
 
 
+@cache
+def _jitted_method(name: str) -> JitFunction[..., Any]:
+    def call(array: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(array, name)(*args, **kwargs)
+
+    return jit(call)
+
+
 def _method(name: str) -> Callable[..., Any]:
     """The method of a name, compiled. Scalars are not written in place: Python then binds the name anew."""
     is_in_place = name.startswith("__i") and name != "__invert__"
 
-    def call(array: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(array, name)(*args, **kwargs)
-
-    jitted = jit(call)
-
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
         if is_in_place and not self.ndim and not self.layout.flags.writeable:
             return NotImplemented
-        return jitted(self, *args, **kwargs)
+        return _jitted_method(name)(self, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = getattr(np.ndarray, name).__doc__

@@ -7,14 +7,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-from platformdirs import user_cache_path
+from typing import TYPE_CHECKING, Any
 
 from .errors import SettingError
+from .late import Late
+
+if TYPE_CHECKING:
+    import platformdirs
+else:
+    platformdirs = Late("platformdirs")
 
 __all__ = [
     "Settings",
+    "cache_bytes",
     "cache_folder",
     "cpu_wanted",
     "default_target",
@@ -33,7 +38,15 @@ def cache_folder() -> Path:
     """`ARRAYJIT_CACHE_DIR`: where what was learnt is kept for later processes; by default where the system
     keeps the caches of a user's programs."""
     wish = os.environ.get("ARRAYJIT_CACHE_DIR")
-    return Path(wish) if wish else user_cache_path("arrayjit")
+    return Path(wish) if wish else platformdirs.user_cache_path("arrayjit")
+
+
+def cache_bytes() -> int:
+    """`ARRAYJIT_CACHE_BYTES`: how much may be kept there; by default 1 GiB, and nothing with 0."""
+    wish = os.environ.get("ARRAYJIT_CACHE_BYTES") or str(1 << 30)
+    if not wish.isdecimal():
+        raise SettingError(f"ARRAYJIT_CACHE_BYTES is {wish!r}", fix="set it to a number of bytes, such as 0")
+    return int(wish)
 
 
 def entry_wanted() -> str:
@@ -107,6 +120,11 @@ class Settings:
     verify: bool = False
     dump: str = ""
     full_traceback: bool = False
+
+    @property
+    def watches(self) -> bool:
+        """Whether somebody wants to see every pass at work."""
+        return self.verify or bool(self.dump)
 
     @staticmethod
     def from_environment() -> Settings:

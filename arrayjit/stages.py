@@ -91,7 +91,7 @@ class Lowered:
     def explain(self) -> str:
         """What was decided: the user's lines with what became of loops and what about arguments was compiled
         in, then what the passes did and why."""
-        counts = Counter(self.build.optimized.notes)
+        counts = Counter((*self.build.optimized.notes, *self.build.remarks))
         passes = (note if count == 1 else f"{note} ({count} times)" for note, count in counts.items())
         return "\n".join((*self.traced.notes, *passes))
 

@@ -8,6 +8,7 @@ In the end the winner meets the default once more, and has to win again. The cho
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -15,13 +16,13 @@ from importlib.metadata import version
 
 import numpy as np
 
+from .cache import key_for, recall, remember
 from .compile import Build, build
 from .errors import UserError
 from .ir.code import DEFAULT_SCHEDULE, Caps, Schedule
 from .ir.text import print_kernel
 from .ir.verify import verify_kernel
 from .passes.pipeline import ON_LOOPS, OPTIONAL
-from .records import key_for, recall, remember
 from .runtime.procedure import Procedure
 from .trials import Trials
 
@@ -69,6 +70,10 @@ class Outcome:
         return self.finished or self.seconds >= seconds
 
 
+_learnt: dict[str, Outcome] = {}
+"""By this process, which may have nowhere to keep files."""
+
+
 def tuned(default: Build, seconds: float, arrays: Sequence[np.ndarray] | None = None) -> Build:
     """The program with the schedule that is fastest on these arrays, as far as can be found out in so many
     seconds, or as it was found earlier; the default where that raises an exception. Without arrays, there is
@@ -82,7 +87,8 @@ def tuned(default: Build, seconds: float, arrays: Sequence[np.ndarray] | None = 
             outcome = _search(default, arrays, seconds)
         except UserError:
             return default
-        remember("schedules", key, asdict(outcome))
+        _learnt[key] = outcome
+        remember("schedules", key, json.dumps(asdict(outcome)).encode())
     if outcome is None:
         return _noted(default, ("tune: the first call on NumPy arrays tries schedules",))
     chosen = default if outcome.schedule == DEFAULT_SCHEDULE else _built(default, outcome.schedule)
@@ -181,8 +187,7 @@ def _built(default: Build, schedule: Schedule) -> Build:
 
 
 def _noted(program: Build, notes: Sequence[str]) -> Build:
-    optimized = replace(program.optimized, notes=(*program.optimized.notes, *notes))
-    return replace(program, optimized=optimized)
+    return replace(program, remarks=(*program.remarks, *notes))
 
 
 def _key(default: Build) -> str:
@@ -196,8 +201,13 @@ def _key(default: Build) -> str:
 
 def _recalled(key: str) -> Outcome | None:
     """The outcome of an earlier search; None if there is none that makes sense here."""
-    found = recall("schedules", key)
+    if key in _learnt:
+        return _learnt[key]
+    content = recall("schedules", key)
+    if content is None:
+        return None
     try:
+        found = json.loads(content)
         schedule = Schedule(
             tuple(map(str, found["schedule"]["without"])),
             tuple((str(name), int(size)) for name, size in found["schedule"]["sizes"]),

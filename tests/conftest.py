@@ -1,7 +1,9 @@
-"""What all tests share: reproducible hypothesis runs, and golden files rewritten by `--update`."""
+"""What all tests share: reproducible hypothesis runs, golden files rewritten by `--update`, a cache."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,17 @@ from hypothesis import settings
 
 settings.register_profile("arrayjit", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("arrayjit")
+
+
+_FOLDER = "ARRAYJIT_CACHE_DIR"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests keep what they compile in a folder of this run, which its processes share."""
+    if _FOLDER not in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="arrayjit-tests-")
+        os.environ[_FOLDER] = folder.name
+        config.add_cleanup(folder.cleanup)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

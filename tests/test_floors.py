@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "arrayjit"
 
 FLOORS = (
-    {"errors", "settings"},
+    {"errors", "late", "settings", "cache", "processor"},
     {"ir"},
     {"tracer", "assignments", "passes", "targets", "runtime"},
     {
@@ -27,7 +27,7 @@ FLOORS = (
         "stats",
         "storage",
         "array",
-        "records",
+        "reuse",
         "trials",
         "tuning",
         "placed",

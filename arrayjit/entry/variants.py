@@ -14,8 +14,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..ir.assign import ArrayParam
-from ..ir.loops import Kernel, While, walk_statements
-from ..passes.work import work
 from ..runtime.driver import NativeExecutable
 from ..runtime.host import HostMemory
 from ..stages import Variant
@@ -29,10 +27,6 @@ from .outcomes import Outcome
 from .rows import Words, address, code, row, words
 
 __all__ = ["described", "place"]
-
-SHORT = 10_000
-"""What a kernel may do with the interpreter's lock held, in additions of one register each: about 5
-microseconds of them."""
 
 MOST_WORKSPACE = 1 << 20
 """Bytes that a variant may keep for its temporaries. Larger ones share theirs, through Python."""
@@ -62,7 +56,7 @@ def described(
     steps.add_call(args, kwargs, static)
     captured = _add_captured(traced.sources, steps)
     outcome = Outcome(traced.sources, traced.outputs, traced.results, steps.leaves)
-    releases = not _is_short(variant.build.optimized.kernel)
+    releases = not variant.build.code.is_short
     workspace = HostMemory(procedure.arena_bytes) if procedure.arena_bytes else None
     names = tuple(kwargs) or None
     owned: list[Any] = [variant, failed, workspace, names, steps.owned, outcome.owned]
@@ -154,11 +148,3 @@ def _fact(fact: Fact, leaves: Sequence[Any], steps: Steps) -> list[int]:
         period=period,
         expected=int(fact.read(leaves)),
     )
-
-
-def _is_short(kernel: Kernel) -> bool:
-    """Whether the kernel does little, for certain."""
-    if any(isinstance(stmt, While) for stmt in walk_statements(kernel.body)):
-        return False
-    total = work(kernel.body, frozenset(), {})
-    return not any(total.keys() - {()}) and total.get((), 0.0) <= SHORT

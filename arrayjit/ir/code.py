@@ -71,7 +71,8 @@ class Code:
     `payload` belongs to the driver of `target` (LLVM IR text, a Kernel for `interp`). `params` are in the
     order of the native call's pointer table; the workspace, if any, follows them. `prior` are the tensors
     that a context must have already. `needs` are the features, as LLVM calls them, without which the CPU
-    must not run it; `threads` is how many may share its loops at most, by default all of the device's.
+    must not run it; `threads` is how many may share its loops at most, by default all of the device's;
+    `is_short` says that a call does little, for certain.
     """
 
     target: str
@@ -83,6 +84,7 @@ class Code:
     prior: frozenset[Tensor] = frozenset()
     needs: tuple[str, ...] = ()
     threads: int | None = None
+    is_short: bool = False
 
     @property
     def symbol(self) -> str:

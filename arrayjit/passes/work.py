@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ..ir.dtype import I64
 from ..ir.expr import Apply, Const, Expr, Gather, Index, Load, dtype_of
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Fill, For, If, LoopKind, Stmt, Store, While
+from ..ir.loops import Fill, For, If, Kernel, LoopKind, Stmt, Store, While, walk_statements
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, walk
@@ -20,7 +20,7 @@ from .access import Ranges
 from .strides import stride
 from .trips import about
 
-__all__ = ["Work", "as_expression", "work"]
+__all__ = ["Work", "as_expression", "is_short", "work"]
 
 Work = Mapping[tuple[Affine, ...], float]
 
@@ -29,7 +29,18 @@ REGISTER_BYTES = 64
 UNKNOWN_TRIPS = 256
 """How often a loop is taken to run of which nothing is known before."""
 
+SHORT = 10_000
+"""What is short, in additions of one register each: about 5 microseconds of them."""
+
 ONCE = Affine.of(1)
+
+
+def is_short(kernel: Kernel) -> bool:
+    """Whether the kernel does little, for certain."""
+    if any(isinstance(stmt, While) for stmt in walk_statements(kernel.body)):
+        return False
+    total = work(kernel.body, frozenset(), {})
+    return not any(total.keys() - {()}) and total.get((), 0.0) <= SHORT
 
 
 def work(body: Sequence[Stmt], own: Collection[Symbol], ranges: Ranges, vector: For | None = None) -> Work:

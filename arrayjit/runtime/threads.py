@@ -19,9 +19,7 @@ from collections.abc import Callable
 from functools import cache
 from weakref import finalize, ref
 
-import llvmlite.binding as llvm
-
-from ..errors import CompilerBug
+from .machine_code import loaded, process_address
 
 __all__ = ["ThreadPool"]
 
@@ -123,25 +121,13 @@ class _Native:
     """The functions of `_TEXT`, loaded for good: threads may be running them when the interpreter ends."""
 
     def __init__(self) -> None:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        target = llvm.Target.from_default_triple()
-        module = llvm.parse_assembly(_text())
-        module.verify()
-        engine = llvm.create_mcjit_compiler(module, target.create_target_machine(jit=True, opt=1))
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
-        for function in module.functions:
-            name = function.name
-            if function.is_declaration and not name.startswith("llvm.") and not llvm.address_of_symbol(name):
-                raise CompilerBug(f"the thread pool calls {name}, which is not here", stage="runtime/threads")
-        engine.finalize_object()
+        image = loaded(_text(), "the thread pool", process_address)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(image))
         word, number = ctypes.c_void_p, ctypes.c_int64
         self.start: Callable[[int, int], None] = ctypes.CFUNCTYPE(None, word, number)(
-            engine.get_function_address("pool.start")
+            image.addresses["pool.start"]
         )
-        self.stop: Callable[[int], None] = ctypes.CFUNCTYPE(None, word)(
-            engine.get_function_address("pool.stop")
-        )
+        self.stop: Callable[[int], None] = ctypes.CFUNCTYPE(None, word)(image.addresses["pool.stop"])
 
 
 @cache

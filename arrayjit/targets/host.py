@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import llvmlite.binding as llvm
-
+from .. import processor
 from ..errors import SettingError
 from ..ir.code import Caps
 
@@ -46,8 +45,7 @@ _LEVELS = ("l1_bytes", "l2_bytes", "l3_bytes")
 @cache
 def host_cpu() -> Cpu:
     """The first row that this CPU has all features of."""
-    has = llvm.get_host_cpu_features()
-    return next(cpu for cpu in CPUS if all(has.get(feature) for feature in cpu.features))
+    return next(cpu for cpu in CPUS if processor.features().issuperset(cpu.features))
 
 
 def cpu_named(name: str) -> Cpu:

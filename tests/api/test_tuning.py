@@ -5,6 +5,7 @@ What is not about time itself decides who is faster by rule, so that it does not
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import arrayjit
-from arrayjit import records, tuning
+from arrayjit import cache, tuning
 from arrayjit.backends import backend
 from arrayjit.compile import build
 from arrayjit.errors import CompilerBug, IndexOutOfRange, NumberError
@@ -30,7 +31,7 @@ FEW_SIZES = (("threads", 0), ("thread_work", 0.001))
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("ARRAYJIT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(records, "_learnt", {})
+    monkeypatch.setattr(tuning, "_learnt", {})
     monkeypatch.setattr(tuning, "OPTIONAL", FEW_PASSES)
     monkeypatch.setattr(tuning, "SIZES", FEW_SIZES)
     return tmp_path / "cache" / "schedules"
@@ -61,7 +62,7 @@ def judge(monkeypatch, gain_of):
 
 def another_process(monkeypatch):
     """What is known is what the files say."""
-    monkeypatch.setattr(records, "_learnt", {})
+    monkeypatch.setattr(tuning, "_learnt", {})
 
 
 def search_fails(monkeypatch):
@@ -177,8 +178,8 @@ DAMAGES = {
 
 def written(value):
     """A record with the right checksum."""
-    text = records.json.dumps(value)
-    return f"{records._checksum(text)}\n{text}"
+    content = json.dumps(value).encode()
+    return f"arrayjit 1 {cache._checksum(content).decode()}\n{content.decode()}"
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -95,9 +95,8 @@ class Namespace:
             _CachedFunction: self._cached,
             np.ndarray: self._array,
             np.memmap: self._array,
-            np.random.Generator: RandomView,
-            np.random.RandomState: RandomView,
             random.Random: RandomView,
+            **dict.fromkeys(_numpy_generators(), RandomView),
             np.vectorize: lambda value: Vectorized(self.of(value.pyfunc), value.otypes),
         }
 
@@ -334,3 +333,9 @@ def _distribution(function: Callable[..., Any]) -> str:
     """The top-level package of the jitted function; "" for a script, and for a function of arrayjit's own."""
     home = (getattr(function, "__module__", None) or "").partition(".")[0]
     return "" if home in ("__main__", __name__.partition(".")[0]) else home
+
+
+def _numpy_generators() -> tuple[type, ...]:
+    """The types of NumPy's random generators, of which there are none before their module is imported."""
+    is_there = "numpy.random" in sys.modules
+    return (np.random.Generator, np.random.RandomState) if is_there else ()

@@ -1,0 +1,220 @@
+"""What was made once and is kept in files for later processes: bytes, under keys that are hashes.
+
+    FOLDER/machine/5f0c...    one file an entry, its folder says what it is
+
+A file is written beside its place, brought to the disk and renamed, so nobody ever reads half of one, whoever
+else writes and whatever is killed. Its first line has the checksum of the rest: an entry that is damaged is
+as good as none, is counted and goes. Above the size that the setting allows, the entries that were not used
+for longest go. Where nothing can be written, the log says so once, and work goes on without.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from .late import Late
+from .settings import cache_bytes, cache_folder
+
+if TYPE_CHECKING:
+    import logging
+    import tempfile
+else:
+    logging, tempfile = Late("logging"), Late("tempfile")
+
+__all__ = ["Contents", "clear", "contents", "counters", "key_for", "recall", "remember", "verify"]
+
+_HEAD = b"arrayjit 1 "
+_PARTIAL = "partial-"
+_ABANDONED = 3600
+"""Seconds after which nobody is still writing a file."""
+
+_EVERY = 16 << 20
+"""After so many bytes that this process wrote, and at the first, it looks how many there are in all."""
+
+_KEPT = 0.9
+"""Of the bytes that are allowed, once there are more."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What this process has done: entries found, not found, found damaged, written, and not written."""
+
+    hits: int = 0
+    misses: int = 0
+    damaged: int = 0
+    written: int = 0
+    refused: int = 0
+
+
+counters = Counters()
+_lock = Lock()
+_unseen_bytes = _EVERY  # written since this process last looked
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """How many entries there are of each kind, and their bytes."""
+
+    folder: Path
+    entries: dict[str, int]
+    nbytes: int
+
+
+def key_for(*parts: object) -> str:
+    """The same for the same parts, in any process."""
+    return sha256("\0".join(map(str, parts)).encode()).hexdigest()
+
+
+def recall(kind: str, key: str) -> bytes | None:
+    """The content of an entry; None for none."""
+    place = cache_folder() / kind / key
+    try:
+        found = place.read_bytes()
+    except OSError:
+        _count("misses")
+        return None
+    content = _content(found)
+    if content is None:
+        _count("damaged")
+        with suppress(OSError):
+            place.unlink(missing_ok=True)
+        return None
+    _count("hits")
+    with suppress(OSError):
+        os.utime(place)
+    return content
+
+
+def remember(kind: str, key: str, content: bytes) -> None:
+    """Keep an entry for later processes, as far as there is room."""
+    if not cache_bytes():
+        return
+    try:
+        _write(cache_folder() / kind / key, b"%s%s\n%s" % (_HEAD, _checksum(content), content))
+    except OSError as error:
+        if _count("refused") == 1:
+            logging.getLogger("arrayjit").warning("nothing is kept in %s: %s", cache_folder(), error)
+        return
+    _count("written")
+    _make_room(len(content))
+
+
+def contents() -> Contents:
+    """What there is now."""
+    entries: dict[str, int] = {}
+    nbytes = 0
+    for place, status in _entries():
+        entries[place.parent.name] = entries.get(place.parent.name, 0) + 1
+        nbytes += status.st_size
+    return Contents(cache_folder(), entries, nbytes)
+
+
+def clear() -> int:
+    """Forget everything; how many entries there were."""
+    removed = 0
+    for place, _ in _entries(partial=True):
+        with suppress(OSError):
+            place.unlink()
+            removed += not place.name.startswith(_PARTIAL)
+    return removed
+
+
+def verify() -> tuple[int, int]:
+    """Read every entry and remove those that are damaged; how many there are left and how many went."""
+    good = bad = 0
+    for place, _ in _entries():
+        try:
+            is_good = _content(place.read_bytes()) is not None
+        except OSError:
+            continue
+        good, bad = good + is_good, bad + (not is_good)
+        if not is_good:
+            place.unlink(missing_ok=True)
+    return good, bad
+
+
+def _checksum(content: bytes) -> bytes:
+    return sha256(content).hexdigest().encode()
+
+
+def _content(found: bytes) -> bytes | None:
+    """What is behind the first line; None if that does not say so."""
+    head, _, content = found.partition(b"\n")
+    return content if head == _HEAD + _checksum(content) else None
+
+
+def _write(place: Path, content: bytes) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=place.parent, prefix=_PARTIAL)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, place)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _entries(*, partial: bool = False) -> Iterator[tuple[Path, os.stat_result]]:
+    """Every entry, with its size and the time of its last use; with `partial`, incomplete files too."""
+    try:
+        kinds = [entry.path for entry in os.scandir(cache_folder()) if entry.is_dir()]
+    except OSError:
+        return
+    for kind in kinds:
+        with suppress(OSError), os.scandir(kind) as files:
+            for file in files:
+                if partial or not file.name.startswith(_PARTIAL):
+                    with suppress(OSError):
+                        yield Path(file.path), file.stat()
+
+
+def _make_room(nbytes: int) -> None:
+    """Now and then, remove what is too much."""
+    global _unseen_bytes
+    with _lock:
+        _unseen_bytes += nbytes
+        if _unseen_bytes < _EVERY:
+            return
+        _unseen_bytes = 0
+    entries = []
+    for place, status in _entries(partial=True):
+        if not place.name.startswith(_PARTIAL):
+            entries.append((status.st_mtime, status.st_size, place))
+        elif time.time() - status.st_mtime > _ABANDONED:
+            place.unlink(missing_ok=True)
+    total, allowed = sum(size for _, size, _ in entries), cache_bytes()
+    if total > allowed:
+        for _, size, place in sorted(entries):
+            if total <= _KEPT * allowed:
+                break
+            with suppress(OSError):
+                place.unlink()
+            total -= size
+
+
+def _count(name: str) -> int:
+    with _lock:
+        value: int = getattr(counters, name) + 1
+        setattr(counters, name, value)
+    return value
+
+
+def _unlocked() -> None:
+    """In a child: the lock may have been another thread's when the parent was forked."""
+    global _lock
+    _lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlocked)

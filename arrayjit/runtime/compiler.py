@@ -1,0 +1,105 @@
+"""LLVM: IR text becomes an object file, or assembly.
+
+The text is parsed, verified (an invalid module would abort the process in the code generator) and compiled
+without optimisation passes, since the emitter prints vector code in single-assignment form. Where `objects`
+does not load object files, LLVM's own loader does, with an engine for each file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from threading import Lock
+
+import llvmlite.binding as llvm
+
+from ..errors import CompilerBug
+from .objects import Image, ObjectFile, found
+
+__all__ = ["Compiler", "compiler", "engine_image"]
+
+# Code generation selects and schedules as well at this level as at the next, in less time.
+OPTIMISATION = 2
+
+
+class Compiler:
+    """For this processor. Code that is compiled for any other says so in its functions' attributes."""
+
+    def __init__(self) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self._lock = Lock()
+        self._machine = _target_machine()
+
+    @property
+    def features(self) -> Mapping[str, bool]:
+        """Of the kind of processor that this is of: which ones it has."""
+        features: Mapping[str, bool] = llvm.get_host_cpu_features()
+        return features
+
+    def object_file(self, text: str, name: str) -> ObjectFile:
+        """Raises CompilerBug for text that LLVM rejects; `name` is for that."""
+        with self._lock:
+            module = self._parse(text, name)
+            if "alwaysinline" in text:
+                self._inline(module)
+            public = [part for part in _parts(module) if part.linkage is llvm.Linkage.external]
+            functions = tuple(part.name for part in public if not part.is_declaration)
+            needs = tuple(part.name for part in public if part.is_declaration)
+            needs = tuple(name for name in needs if not name.startswith("llvm."))
+            return ObjectFile(functions, needs, self._machine.emit_object(module))
+
+    def assembly(self, text: str, name: str) -> str:
+        """Machine code as text."""
+        with self._lock:
+            return str(self._machine.emit_assembly(self._parse(text, name)))
+
+    def _inline(self, module: llvm.ModuleRef) -> None:
+        """Put functions that ask for it where they are called."""
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options()))
+
+    def _parse(self, text: str, name: str) -> llvm.ModuleRef:
+        try:
+            module = llvm.parse_assembly(text)
+            module.triple = self._machine.triple
+            module.data_layout = str(self._machine.target_data)
+            module.verify()
+        except RuntimeError as error:
+            raise CompilerBug(f"LLVM rejects the text of {name!r}: {error}", stage="targets/llvm") from error
+        return module
+
+
+def engine_image(file: ObjectFile, resolve: Callable[[str], int]) -> Image:
+    """Code loaded by LLVM; `resolve` gives the address of what the file does not define. Raises CompilerBug
+    where that is 0, to which LLVM would link without a word."""
+    compiler()
+    for name in file.needs:
+        llvm.add_symbol(name, found(name, resolve))
+    # An engine owns its target machine, which must be no one else's.
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(file.content))
+    engine.finalize_object()
+    return Image({name: engine.get_function_address(name) for name in file.functions}, engine)
+
+
+@cache
+def compiler() -> Compiler:
+    """The process's compiler."""
+    return Compiler()
+
+
+def _target_machine() -> llvm.TargetMachine:
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=OPTIMISATION,
+        jit=True,
+    )
+
+
+def _parts(module: llvm.ModuleRef) -> Iterator[llvm.ValueRef]:
+    yield from module.functions
+    yield from module.global_variables

@@ -1,0 +1,71 @@
+"""From IR text to functions in memory, by way of the cache: LLVM is loaded only for what is not there."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import processor
+from ..cache import key_for, recall, remember
+from ..errors import BackendUnavailable
+from ..late import Late
+from .objects import Image, ObjectFile, can_load, load
+
+if TYPE_CHECKING:
+    from . import compiler
+else:
+    compiler = Late("arrayjit.runtime.compiler")
+
+__all__ = ["loaded", "process_address"]
+
+_KIND = "machine"
+_FORMAT = 1
+
+
+def loaded(
+    text: str, name: str, resolve: Callable[[str], int], seconds: dict[str, float] | None = None
+) -> Image:
+    """The functions of a module of IR. `resolve` gives the address of what it declares, 0 if there is none;
+    what the process has needs none. `seconds` receives the time of each phase. Raises CompilerBug for text
+    that LLVM rejects, and for names that are nowhere."""
+    start = time.perf_counter()
+    key = key_for(_FORMAT, text, _compiler_identity(), processor.identity())
+    packed = recall(_KIND, key)
+    if packed is None:
+        file = compiler.compiler().object_file(text, name)
+        remember(_KIND, key, file.packed())
+    else:
+        file = ObjectFile.unpacked(packed)
+    ready = time.perf_counter()
+    link = load if can_load() else compiler.engine_image
+    image = link(file, lambda needed: resolve(needed) or process_address(needed))
+    if seconds is not None:
+        seconds["recall" if packed else "codegen"] = ready - start
+        seconds["link"] = time.perf_counter() - ready
+    return image
+
+
+@cache
+def process_address(name: str) -> int:
+    """Where the process has a function, of the C library for example; 0 if it has none."""
+    try:
+        function = getattr(ctypes.CDLL(None), name)
+    except AttributeError:
+        return 0
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+@cache
+def _compiler_identity() -> tuple[object, ...]:
+    """Another one for another LLVM; it is not loaded for that."""
+    spec = find_spec("llvmlite")
+    if spec is None or not spec.submodule_search_locations:
+        raise BackendUnavailable("compiled code needs the package llvmlite", fix="pip install llvmlite")
+    library = max(Path(spec.submodule_search_locations[0], "binding").glob("*llvmlite.*"))
+    status = library.stat()
+    return library.name, status.st_size, status.st_mtime_ns

@@ -1,0 +1,158 @@
+"""A later process finds what an earlier one compiled, and compiles again whatever may differ."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import arrayjit
+from arrayjit import cache, reuse
+from arrayjit.compile import build
+from arrayjit.ir.code import Schedule
+from arrayjit.tracer.calls.function import static_arguments, trace_function
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("ARRAYJIT_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+PROGRAM = """
+import json, sys
+import numpy as np
+import arrayjit
+from arrayjit.cache import counters
+
+@arrayjit.jit
+def f(a, b, i):
+    total = np.tanh(a @ b).sum(axis=0)
+    return {"total": total, "one": a[i]}, np.exp(a)
+
+a = np.linspace(0, 1, 9000).reshape(90, 100)
+b = np.ones((100, 30))
+for _ in range(100):
+    found, exponential = f(a, b, 3)
+try:
+    f(a, b, np.int64(1000))
+except IndexError as error:
+    message = str(error)
+print(json.dumps([found["total"].tobytes().hex(), exponential.sum(), message, "llvmlite" in sys.modules,
+    "arrayjit.passes" in sys.modules, "arrayjit.targets.llvm_module" in sys.modules, counters.written]))
+"""
+
+
+def run_program(folder, **environment):
+    file = folder / "program.py"
+    file.write_text(PROGRAM)
+    ran = subprocess.run(
+        [sys.executable, str(file)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def test_a_process_whose_code_is_all_there_loads_neither_llvm_nor_passes(folder):
+    *results, llvm, passes, emitter, written = run_program(folder)
+    assert (llvm, passes, emitter) == (True, True, True)
+    assert written > 2
+    assert run_program(folder) == [*results, False, False, False, 0]
+    assert "program.py" in results[2]
+
+
+def test_where_nothing_can_be_kept_every_process_compiles(folder):
+    environment = {"ARRAYJIT_CACHE_BYTES": "0"}
+    assert run_program(folder, **environment) == run_program(folder, **environment)
+    assert run_program(folder, **environment)[3:] == [True, True, True, 0]
+
+
+def blur(x, w):
+    y = x.copy()
+    y[1:-1] = (x[2:] + x[:-2]) * w + x[1:-1]
+    return y
+
+
+def computed(function=blur, *args):
+    arguments = args or (np.ones(50), 0.5)
+    return trace_function(function, arguments, {}, static_arguments(function, ()), False).computation
+
+
+def phases(computation, target="sync_llvm", **options):
+    return build(computation, target, **options).seconds.keys()
+
+
+def test_code_is_recalled_with_all_that_belongs_to_it():
+    first, again = (build(computed(), "sync_llvm") for _ in range(2))
+    assert again.seconds.keys() == {"recall"}
+    assert again.code.params == again.computation.params != first.code.params
+    for name in ("target", "name", "payload", "arena_bytes", "failures", "needs", "threads", "is_short"):
+        assert getattr(again.code, name) == getattr(first.code, name), name
+    for stage in ("assignments", "loops", "optimized", "llvm", "asm"):
+        assert again.as_text(stage) == first.as_text(stage)
+    assert again.optimized.notes == first.optimized.notes
+    assert again.optimized is again.optimized
+
+
+CHANGES = {
+    "the program": lambda: phases(computed(lambda x, w: blur(x, w) + 1, np.ones(50), 0.5)),
+    "a size": lambda: phases(computed(blur, np.ones(51), 0.5)),
+    "a dtype": lambda: phases(computed(blur, np.ones(50, np.float32), 0.5)),
+    "the threads": lambda: phases(computed(), "llvm", threads=1),
+    "the schedule": lambda: phases(computed(), schedule=Schedule(without=("fuse",))),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_anything_else_is_compiled(change):
+    phases(computed())
+    assert "lower" in CHANGES[change]()
+    assert CHANGES[change]() == {"recall"}
+
+
+def test_another_version_of_the_package_finds_nothing(monkeypatch):
+    phases(computed())
+    monkeypatch.setattr(reuse, "_package_identity", lambda: "another")
+    assert "lower" in phases(computed())
+
+
+def test_the_identity_of_the_package_changes_with_any_file(tmp_path):
+    (tmp_path / "ir").mkdir()
+    files = [tmp_path / "a.py", tmp_path / "ir" / "b.py"]
+    for file in files:
+        file.write_text("x = 1")
+    before = sorted(reuse._files(str(tmp_path)))
+    (tmp_path / "notes.txt").write_text("no source")
+    assert sorted(reuse._files(str(tmp_path))) == before
+    os.utime(files[1], (1, 1))
+    assert sorted(reuse._files(str(tmp_path))) != before
+
+
+@pytest.mark.parametrize("setting", ["ARRAYJIT_VERIFY", "ARRAYJIT_DUMP"])
+def test_who_watches_the_passes_sees_them_at_work(monkeypatch, tmp_path, setting):
+    phases(computed())
+    monkeypatch.setenv(setting, "1" if setting == "ARRAYJIT_VERIFY" else str(tmp_path / "dump"))
+    assert "lower" in phases(computed())
+
+
+def test_a_damaged_entry_is_compiled_anew_and_counted(folder, monkeypatch):
+    x = np.linspace(0, 1, 50)
+    expected = arrayjit.jit(blur, target="sync_llvm")(x, 0.5)
+    for file in folder.glob("*/*"):
+        file.write_bytes(file.read_bytes()[:-1])
+    monkeypatch.setattr(cache, "counters", cache.Counters())
+    assert np.array_equal(arrayjit.jit(blur, target="sync_llvm")(x, 0.5), expected)
+    assert cache.counters.damaged == 2
+
+
+def test_the_reference_keeps_nothing(folder):
+    arrayjit.jit(blur, target="interp")(np.ones(50), 0.5)
+    assert list(folder.glob("*/*")) == []
