@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from .api import JitFunction, jit, spec, use
 from .array import asarray, donate, from_dlpack
+from .compilations import RecompilationWarning, no_compile
 from .eager import Array
 from .errors import (
     BackendUnavailable,
+    CompilationForbidden,
     CompilerBug,
     ConcretizationError,
     DeletedArray,
@@ -41,6 +43,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Array",
     "BackendUnavailable",
+    "CompilationForbidden",
     "Compiled",
     "CompilerBug",
     "ConcretizationError",
@@ -58,6 +61,7 @@ __all__ = [
     "NumberError",
     "OutOfMemory",
     "ReadOnlyError",
+    "RecompilationWarning",
     "ShapeError",
     "StaticArgumentError",
     "Stats",
@@ -70,6 +74,7 @@ __all__ = [
     "donate",
     "from_dlpack",
     "jit",
+    "no_compile",
     "parallel",
     "range",
     "spec",

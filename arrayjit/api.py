@@ -7,14 +7,16 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from threading import RLock
 from types import MethodType, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 from typing_extensions import ParamSpec
 
 from .backends import TARGET_IN_USE, backend, target_in_use, use
+from .compilations import MANY, forbid_here, report, warn_of_many
 from .compile import Build, build
 from .entry.callable import native
 from .entry.entries import Entry
@@ -32,6 +34,7 @@ from .tracer.calls.parameters import parameters_of
 from .tracer.calls.signature import Key, Spec, key_of
 from .tracer.record.retrace import Fact
 from .tracer.record.trace import CURRENT_TRACE, tracing, user_location
+from .variants import Choice, Variants
 
 if TYPE_CHECKING:
     from . import tuning
@@ -45,7 +48,7 @@ R = TypeVar("R")
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _REMEMBERED_MISSES = 100
-_KEPT_VARIANTS = 1000
+_REBOUND = "a global or closure variable that the function reads was rebound"
 
 
 class Options(NamedTuple):
@@ -57,13 +60,10 @@ class Options(NamedTuple):
 
 _UNSAID = Options()
 
-Choice = tuple[str, Union[int, None]]
-"""What code is compiled for: a target, and how many threads share its loops, None for all."""
-
 
 class JitFunction(Generic[P, R]):
     """A NumPy function that runs as native code, compiled once per signature, target and number of threads;
-    it keeps the code of the latest 1,000 of them.
+    the latest 1,000 of them are kept, as far as the text of their code is 64 MiB at most.
 
     Call it as the function it was made from. `target=` and `threads=` in a call are for that call; where
     the function has a parameter of that name, use `f.on("interp")(...)` and `f.on(threads=1)(...)`.
@@ -86,7 +86,7 @@ class JitFunction(Generic[P, R]):
         self._unchecked = unchecked
         self._tune = tune
         self._said = [name for name in Options._fields if name not in parameters_of(function)]
-        self._variants: dict[tuple[Choice, Key], tuple[Variant | Placed, Description]] = {}
+        self._variants = Variants()
         self._baked: dict[Key, tuple[Fact, ...]] = {}
         self._lock = RLock()
         self._hits = self._misses = self._compiles = 0
@@ -106,8 +106,17 @@ class JitFunction(Generic[P, R]):
     def __reduce__(self) -> str:
         return str(getattr(self._function, "__qualname__", ""))
 
+    @property
+    def _is_ours(self) -> bool:
+        """Whether it stands for an operation on Arrays, of which there are many kinds."""
+        return getattr(self._function, "__module__", "") == "arrayjit.eager"
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self._function, "__qualname__", self._function))
+
     def __repr__(self) -> str:
-        return f"<jitted {getattr(self._function, '__qualname__', self._function)!s}>"
+        return f"<jitted {self._name}>"
 
     def on(self, target: str | None = None, *, threads: int | None = None) -> Chosen[P, R]:
         """This function with options, whatever the function's own parameters are called."""
@@ -125,6 +134,10 @@ class JitFunction(Generic[P, R]):
         """Hits, misses and compiles so far, and why each miss happened."""
         return Stats(self._hits + self._entries.hits, self._misses, self._compiles, tuple(self._reasons))
 
+    def compile_report(self) -> str:
+        """Each of the latest compilations: why, where, and how long each phase took."""
+        return report(tuple(self._reasons))
+
     def _taken_from(self, kwargs: dict[str, Any]) -> Options:
         """The options among the keywords of a call, which then are the function's own."""
         return Options(**{name: kwargs.pop(name) for name in self._said if name in kwargs})
@@ -136,10 +149,10 @@ class JitFunction(Generic[P, R]):
             signature, leaves = key_of(args, kwargs, self._static)
             chosen = self._chosen(options)
             key = self._with_baked(signature, leaves)
-            entry = self._variants.get((chosen, key))
-            if entry is not None and entry[0].is_valid():
+            known = self._variants.get(chosen, key)
+            if known is not None and known.variant.is_valid():
                 self._hits += 1
-                variant = entry[0]
+                variant = known.variant
                 if options == _UNSAID and isinstance(variant, Variant):
                     self._entries.offer(self, variant, args, kwargs, leaves)
             else:
@@ -198,10 +211,14 @@ class JitFunction(Generic[P, R]):
         """Compile for a signature, once even when several threads ask for it."""
         with self._lock:
             key = self._with_baked(signature, leaves)
-            entry = self._variants.get((chosen, key))
-            if entry is not None and entry[0].is_valid():
+            found = self._variants.get(chosen, key)
+            if found is not None and found.variant.is_valid():
                 self._hits += 1
-                return entry[0]
+                return found.variant
+            is_stale = found is not None
+            known = self._variants.described(chosen)
+            described = describe_call(self._function, args, kwargs, self._static, {})
+            forbid_here(self._name, _REBOUND if is_stale else explain_miss(described, known), user_location())
             self._misses += 1
             start = time.perf_counter()
             traced, build, device = self._built(chosen, args, kwargs, leaves)
@@ -213,23 +230,27 @@ class JitFunction(Generic[P, R]):
             self._bake(signature, variant.traced.baked)
             key = self._with_baked(signature, leaves)
             described = describe_call(self._function, args, kwargs, self._static, variant.traced.baked)
-            if entry is not None:
-                reason = "a global or closure variable that the function reads was rebound"
-            else:
-                known = [old for (other, _), (_, old) in self._variants.items() if other == chosen]
-                reason = explain_miss(described, known)
+            reason = _REBOUND if is_stale else explain_miss(described, known)
             milliseconds = (time.perf_counter() - start) * 1e3
-            self._reasons.append(Miss(reason, chosen[0], milliseconds, user_location()))
-            if len(self._variants) >= _KEPT_VARIANTS:
-                self._forget(next(iter(self._variants)))
-            self._forget((chosen, key))
-            self._variants[chosen, key] = (variant, described)
+            phases = {**build.seconds, **variant.procedure.executable.seconds}
+            miss = Miss(reason, chosen[0], milliseconds, user_location(), self._name, phases)
+            self._reasons.append(miss)
+            self._keep(chosen, key, variant, described)
+            if len(known) + 1 == MANY and not is_stale and not self._is_ours:
+                warn_of_many(self._name, (*known, described), miss.loc)
             return variant
 
-    def _forget(self, name: tuple[Choice, Key]) -> None:
-        entry = self._variants.pop(name, None)
-        if entry is not None and isinstance(entry[0], Variant):
-            self._entries.withdraw(self, entry[0])
+    def _keep(self, choice: Choice, key: Key, variant: Variant | Placed, described: Description) -> None:
+        """Keep a variant in place of one of that name, and of others where there is no room."""
+        self._forget(choice, key)
+        self._variants.add(choice, key, variant, described)
+        for name in self._variants.surplus(self._entries.hits_of):
+            self._forget(*name)
+
+    def _forget(self, choice: Choice, key: Key) -> None:
+        variant = self._variants.remove(choice, key)
+        if isinstance(variant, Variant):
+            self._entries.withdraw(self, variant)
 
     def _bake(self, signature: Key, baked: Iterable[Fact]) -> None:
         """Note what is compiled in about the numbers in calls of this signature."""
@@ -241,13 +262,16 @@ class JitFunction(Generic[P, R]):
         self, chosen: Choice, args: tuple[Any, ...], kwargs: Mapping[str, Any], leaves: Sequence[Any]
     ) -> tuple[Traced, Build, Device | None]:
         settings = Settings.from_environment()
+        start = time.perf_counter()
         traced = trace_function(self._function, args, kwargs, self._static, self._unchecked)
+        seconds = {"trace": time.perf_counter() - start}
         target, threads = chosen
         device = _device_of(arrays_of(leaves, traced), target)
         if device is not None:
             target = device.driver.name
             traced = with_donated(traced, donated_among(leaves))
-        return traced, build(traced.computation, target, settings, threads=threads), device
+        built = build(traced.computation, target, settings, threads=threads)
+        return traced, replace(built, seconds={**seconds, **built.seconds}), device
 
 
 class Chosen(Generic[P, R]):

@@ -49,8 +49,8 @@ class Program(Protocol):
 class Build:
     """A computation as code for one target, not yet linked.
 
-    `seconds` has the time of each phase: every pass by its name, then `emit`; or `recall` alone, for code of
-    an earlier process. `remarks` are decisions beside those of the passes.
+    `seconds` has the time of each phase: every pass by its name, then `emit`; of code of an earlier process,
+    `recall text` alone. `remarks` are decisions beside those of the passes.
     """
 
     backend: Backend
@@ -109,7 +109,7 @@ def build(
         code = recalled(key, computation)
         if code is not None:
             again = cache(lambda: manager.optimize(computation, caps, schedule))
-            return Build(chosen, computation, code, {"recall": time.perf_counter() - start}, again)
+            return Build(chosen, computation, code, {"recall text": time.perf_counter() - start}, again)
     optimized, dump = _optimized(computation, settings, caps, schedule)
     start = time.perf_counter()
     code = replace(_emit(chosen, optimized.kernel, dump), threads=threads)

@@ -14,6 +14,7 @@ import numpy as np
 
 __all__ = [
     "BackendUnavailable",
+    "CompilationForbidden",
     "CompilerBug",
     "ConcretizationError",
     "DTypeError",
@@ -143,6 +144,10 @@ class LeakedArrayError(UserError, RuntimeError):
 
 class StaticArgumentError(UserError, TypeError):
     """A static argument that cannot be hashed, or a name that is not a parameter."""
+
+
+class CompilationForbidden(UserError, RuntimeError):
+    """A call within `no_compile` that has to be compiled."""
 
 
 class UnknownTarget(UserError, ValueError):

@@ -107,10 +107,10 @@ class Placed:
         "_finders",
         "_givers",
         "_guards",
-        "_procedure",
         "_written",
         "build",
         "device",
+        "procedure",
         "traced",
     )
 
@@ -118,7 +118,7 @@ class Placed:
         self.traced = traced
         self.build = build
         self.device = device
-        self._procedure = device.load(build.code)
+        self.procedure = device.load(build.code)
         self._guards = traced.guards
         self._captured = arrays_of((), traced)
         self._finders = [self._finder(source) for source in traced.sources]
@@ -152,7 +152,7 @@ class Placed:
         reads = [array.storage.buffer for array in (*leaves, *self._captured) if isinstance(array, Array)]
         writes = [operand.storage.buffer for operand, written in pairs if written and operand.storage]
         pointers = addresses_of([operand.layout for operand in operands])
-        procedure = self._procedure
+        procedure = self.procedure
 
         def task(_kept: object = (operands, reads, writes)) -> None:
             for values in needed:

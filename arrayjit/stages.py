@@ -26,7 +26,7 @@ __all__ = ["Compiled", "Lowered", "Variant"]
 class Variant:
     """A traced function linked for one target: the whole of a warm call."""
 
-    __slots__ = ("_binding", "_guards", "build", "procedure", "traced")
+    __slots__ = ("__weakref__", "_binding", "_guards", "build", "procedure", "traced")
 
     device = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,15 @@ Description = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A call that had to compile: why, for how long, from where."""
+    """A call that had to compile: why, for how long, from where. `phases` has the seconds of each: `trace`,
+    passes, `emit`, `codegen` and `link`; `recall text` and `recall code` of what an earlier process did."""
 
     reason: str
     target: str
     milliseconds: float
     loc: Location | None
+    function: str = ""
+    phases: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

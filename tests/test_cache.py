@@ -1,4 +1,4 @@
-"""What is kept in files: found again by any process, never half of it, never too much, and never in the way."""
+"""What is kept in files: found again by any process, never half of it, never too much, never in the way."""
 
 from __future__ import annotations
 

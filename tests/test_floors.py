@@ -21,6 +21,7 @@ FLOORS = (
     {"tracer", "assignments", "passes", "targets", "runtime"},
     {
         "backends",
+        "compilations",
         "compile",
         "devices",
         "stages",
@@ -29,6 +30,7 @@ FLOORS = (
         "array",
         "reuse",
         "trials",
+        "variants",
         "tuning",
         "placed",
         "entry",

@@ -7,9 +7,9 @@
 Why this is safe. All of it holds the interpreter's lock but the kernel, and that only in variants that say
 so.
 
-- A call owns the table that it reads, and a table owns all that its words name: variants, dtypes, keys, the
-  workspace. So nothing that is read can go while it is read, whoever exchanges the table meanwhile. Machine
-  code is never unloaded.
+- A call owns the table that it reads, and a table owns all that its words name: variants with their machine
+  code, dtypes, keys, the workspace. So nothing that is read or run can go meanwhile, whoever exchanges the
+  table. The dispatcher's own code is never unloaded.
 - Values are borrowed. Arguments and the items of their tuples belong to the caller. What only a list or a
   dict keeps alive could go as soon as other Python code runs. A variant in which any may run (it releases
   the lock, or it makes containers, which can start a garbage collection) owns such values from the moment it

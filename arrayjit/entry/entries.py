@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
@@ -62,6 +63,11 @@ class Entry:
     def hits(self) -> int:
         """How many calls were answered without Python."""
         return self._past_hits + sum(hits(rows) for rows, _ in tuple(self._published.values()))
+
+    def hits_of(self, variant: Any) -> int:
+        """How many calls of a variant were answered without Python since it was published."""
+        published = self._published.get(variant)
+        return 0 if published is None else hits(published[0])
 
     def reason(self, variant: Variant) -> str | None:
         """Why calls of a variant go through Python; None if they don't, or it was never offered."""
@@ -151,9 +157,10 @@ def _held(name: str) -> Any:
 
 @cache
 def _dispatcher(driver: Any, base: type) -> int:
-    """The address of the dispatcher for functions of a class."""
+    """The address of the dispatcher for functions of a class, which stays until the process ends."""
     assert isinstance(driver, NativeDriver)
     driver.name_addresses({**symbols(), "rt.slow": id(base.__call__)})
     executable = driver.load(dispatcher.code(table_offset(base)))
     assert isinstance(executable, NativeExecutable)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(executable))
     return executable.address

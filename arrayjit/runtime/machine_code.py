@@ -45,7 +45,7 @@ def loaded(
     link = load if can_load() else compiler.engine_image
     image = link(file, lambda needed: resolve(needed) or process_address(needed))
     if seconds is not None:
-        seconds["recall" if packed else "codegen"] = ready - start
+        seconds["codegen" if packed is None else "recall code"] = ready - start
         seconds["link"] = time.perf_counter() - ready
     return image
 

@@ -272,7 +272,7 @@ def test_stats_say_why_each_miss_happened(x):
 
 
 def test_old_variants_are_dropped(x, monkeypatch):
-    monkeypatch.setattr("arrayjit.api._KEPT_VARIANTS", 2)
+    monkeypatch.setattr("arrayjit.variants.MOST", 2)
     f = arrayjit.jit(lambda v: v + 1)
     for size in (1, 2, 3, 3, 2, 1):
         f(x[:size])

@@ -201,7 +201,7 @@ def test_further_variants_are_found_through_python(native, through_python, monke
 
 
 def test_variants_that_are_forgotten_are_called_no_more(native, monkeypatch):
-    monkeypatch.setattr("arrayjit.api._KEPT_VARIANTS", 2)
+    monkeypatch.setattr("arrayjit.variants.MOST", 2)
     f = arrayjit.jit(lambda v: v + 1)
     for n in range(1, 6):
         native(f, np.ones(n))

@@ -140,7 +140,7 @@ def test_CC_1_native_code_is_compiled_in_this_process_and_its_phases_are_timed(t
     """What was compiled before is recalled."""
     monkeypatch.setenv("ARRAYJIT_CACHE_DIR", str(tmp_path))
     backend = fresh_backend("sync_llvm")
-    for first in ("codegen", "recall"):
+    for first in ("codegen", "recall code"):
         procedure = backend.get_device().load(code(backend, incremented(vector("x"))))
         assert procedure.executable.seconds.keys() == {first, "link"}
 

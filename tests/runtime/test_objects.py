@@ -131,7 +131,7 @@ def test_text_is_compiled_once_for_all_processes(tmp_path, monkeypatch):
         seconds: dict[str, float] = {}
         assert loaded(TEXT, "text", resolve, seconds).addresses
         phases.append(set(seconds))
-    assert phases == [{"codegen", "link"}, {"recall", "link"}]
+    assert phases == [{"codegen", "link"}, {"recall code", "link"}]
 
 
 @pytest.mark.parametrize("what", ["processor", "compiler"])

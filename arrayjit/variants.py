@@ -1,0 +1,82 @@
+"""The variants of a function: compiled code by choice and signature, as many as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Union
+
+from .placed import Placed
+from .stages import Variant
+from .stats import Description
+from .tracer.calls.signature import Key
+
+__all__ = ["Choice", "Known", "Variants"]
+
+Choice = tuple[str, Union[int, None]]
+"""What code is compiled for: a target, and how many threads share its loops, None for all."""
+
+MOST = 1000
+MOST_BYTES = 64 << 20
+"""Of the text of their code."""
+
+_clock = count()
+
+
+@dataclass(slots=True, eq=False)
+class Known:
+    """A variant, what it was compiled for, and when it was last used: a number that grows."""
+
+    variant: Variant | Placed
+    described: Description
+    used: int = 0
+    native_hits: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        payload = self.variant.build.code.payload
+        return len(payload) if isinstance(payload, str) else 0
+
+
+class Variants:
+    """All that are known. Lookups need no lock; what changes them comes one at a time."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Choice, Key], Known] = {}
+
+    def get(self, choice: Choice, key: Key) -> Known | None:
+        """A variant that is valid or has been, used now."""
+        known = self._known.get((choice, key))
+        if known is not None:
+            known.used = next(_clock)
+        return known
+
+    def described(self, choice: Choice) -> list[Description]:
+        """What there is code for, of one choice."""
+        return [known.described for (other, _), known in self._known.items() if other == choice]
+
+    def add(self, choice: Choice, key: Key, variant: Variant | Placed, described: Description) -> None:
+        self._known[choice, key] = Known(variant, described, next(_clock))
+
+    def remove(self, choice: Choice, key: Key) -> Variant | Placed | None:
+        """A variant that is not there from now on, if it was."""
+        known = self._known.pop((choice, key), None)
+        return None if known is None else known.variant
+
+    def surplus(self, native_hits: Callable[[Variant | Placed], int]) -> list[tuple[Choice, Key]]:
+        """The names of those that were not used for longest, as far as there are too many; the latest stays.
+        `native_hits` are the calls that came past `get`."""
+        for known in self._known.values():
+            now = native_hits(known.variant)
+            if now > known.native_hits:
+                known.used, known.native_hits = next(_clock), now
+        oldest_first = sorted(self._known.items(), key=lambda item: item[1].used)
+        nbytes = sum(known.nbytes for known in self._known.values())
+        names: list[tuple[Choice, Key]] = []
+        for name, known in oldest_first[:-1]:
+            if len(self._known) - len(names) <= MOST and nbytes <= MOST_BYTES:
+                break
+            names.append(name)
+            nbytes -= known.nbytes
+        return names

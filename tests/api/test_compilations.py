@@ -1,0 +1,150 @@
+"""What a user hears of compilations: each with reason and phases, a warning of many, an error of any."""
+
+from __future__ import annotations
+
+import gc
+import re
+import threading
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+
+import arrayjit
+from arrayjit import compilations, variants
+
+
+@pytest.fixture(params=["interp", "sync_llvm", "llvm"])
+def target(request):
+    return request.param
+
+
+def scaled(x, by=2.0):
+    return np.exp(x) * by
+
+
+def line():
+    import inspect
+
+    return inspect.currentframe().f_back.f_lineno
+
+
+def test_the_report_has_each_compilation_with_its_phases(target, monkeypatch, tmp_path):
+    monkeypatch.setenv("ARRAYJIT_CACHE_DIR", str(tmp_path))
+    f = arrayjit.jit(scaled, target=target)
+    assert f.compile_report() == "nothing was compiled yet"
+    f(np.ones(3)), f(np.ones(4, "f4"))
+    first, second = re.split(r"\n(?=scaled)", f.compile_report())
+    assert first.startswith(f"scaled for {target}, ")
+    assert "ms: first call\n  called at " in first
+    assert __file__ in first
+    assert "x: float64[3] -> float32[4]" in second
+    phases = {row.split()[-1] for row in first.splitlines()[2:]}
+    assert phases >= {"trace", "lower", "emit"}
+    if target != "interp":
+        assert phases >= {"codegen", "link"}
+        again = arrayjit.jit(scaled, target=target)
+        again(np.ones(3))
+        assert {"trace", "recall text", "recall code", "link"} == again.stats().reasons[0].phases.keys()
+
+
+def test_phases_add_up_to_most_of_the_time():
+    f = arrayjit.jit(scaled)
+    f(np.ones(5))
+    (miss,) = f.stats().reasons
+    assert 0 < sum(miss.phases.values()) * 1e3 <= miss.milliseconds
+
+
+def test_where_nothing_may_be_compiled_a_new_call_says_what_is_new_about_it(target):
+    f = arrayjit.jit(scaled, target=target)
+    expected = f(np.ones(3))
+    with arrayjit.no_compile():
+        np.testing.assert_array_equal(f(np.ones(3)), expected)
+        with pytest.raises(arrayjit.CompilationForbidden, match=r"x: float64\[3\] -> float64\[4\]") as caught:
+            f(np.ones(4))
+        assert (caught.value.loc.file, caught.value.loc.line) == (__file__, line() - 1)
+        with pytest.raises(arrayjit.CompilationForbidden, match="first call"):
+            arrayjit.jit(scaled, target=target)(np.ones(3))
+    assert (f.stats().misses, f.stats().compiles) == (1, 1)
+    f(np.ones(4))
+    assert f.stats().compiles == 2
+
+
+def test_a_variable_that_was_rebound_is_no_way_around_it():
+    scale = 2.0
+
+    @arrayjit.jit
+    def f(x):
+        return x * scale
+
+    f(np.ones(3))
+    scale = 3.0
+    with arrayjit.no_compile(), pytest.raises(arrayjit.CompilationForbidden, match="was rebound"):
+        f(np.ones(3))
+
+
+def test_it_holds_for_this_thread_only():
+    f = arrayjit.jit(scaled)
+    results = []
+    with arrayjit.no_compile():
+        thread = threading.Thread(target=lambda: results.append(f(np.ones(3))))
+        thread.start()
+        thread.join()
+    np.testing.assert_array_equal(results[0], f(np.ones(3)))
+
+
+def test_the_eighth_variant_warns_once_and_names_what_varies():
+    f = arrayjit.jit(scaled)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for n in range(1, 12):
+            f(np.ones(n), 2.0)
+            at = line() - 1
+    (warning,) = caught
+    assert warning.category is arrayjit.RecompilationWarning
+    assert (warning.filename, warning.lineno) == (__file__, at)
+    message = str(warning.message)
+    assert message.startswith("scaled was compiled 8 times: what varies is x (float64[1], float64[2], ")
+    assert "by" not in message.partition(";")[0]
+
+
+def test_seven_variants_are_not_many():
+    f = arrayjit.jit(scaled)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in range(1, compilations.MANY):
+            f(np.ones(n))
+
+
+def test_operations_on_arrays_of_devices_may_have_any_sizes():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in range(1, 12):
+            assert (arrayjit.asarray(np.ones(n)) + 1).numpy()[0] == 2
+
+
+def test_variants_take_so_many_bytes_at_most_and_what_was_used_last_stays(monkeypatch):
+    f = arrayjit.jit(scaled, target="sync_llvm")
+    f(np.ones(1))
+    size = f._variants.get(("sync_llvm", None), next(iter(f._variants._known))[1]).nbytes
+    monkeypatch.setattr(variants, "MOST_BYTES", int(3.5 * size))
+    for n in (2, 3, 1, 4):
+        f(np.ones(n))
+    assert f.stats().compiles == 4
+    f(np.ones(1)), f(np.ones(3)), f(np.ones(4))
+    assert f.stats().compiles == 4
+    f(np.ones(2))
+    assert f.stats().compiles == 5
+
+
+def test_machine_code_goes_with_its_function():
+    f = arrayjit.jit(lambda x: x * 3 + 1, target="sync_llvm")
+    f(np.ones(3))
+    (known,) = f._variants._known.values()
+    memory = weakref.ref(known.variant)
+    code = weakref.ref(known.variant.procedure.executable)
+    del f, known
+    gc.collect()
+    assert memory() is None
+    assert code() is None
