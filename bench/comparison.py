@@ -60,9 +60,10 @@ def kernels(dtypes: tuple[str, ...], sizes: tuple[str, ...] | None = None) -> It
 
 
 def environment(threads: int) -> dict[str, str]:
-    """Of the process that measures with so many threads."""
+    """Of the process that measures with so many threads, and compiles itself what it calls first."""
     kept = {name: value for name, value in os.environ.items() if name not in MISLEADING}
-    return kept | dict.fromkeys(THREAD_VARIABLES, str(threads)) | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    compiling = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "ARRAYJIT_CACHE_BYTES": "0"}
+    return kept | dict.fromkeys(THREAD_VARIABLES, str(threads)) | compiling
 
 
 def measured(chosen: argparse.Namespace, threads: int, console: Console) -> tuple[list[Row], Limits]:

@@ -101,7 +101,7 @@ def shown(duration: float) -> str:
 
 def main() -> int:
     environment, dropped = environment_for_numpy()
-    wanted = {**environment, "OPENBLAS_NUM_THREADS": "1"}
+    wanted = {**environment, "OPENBLAS_NUM_THREADS": "1", "ARRAYJIT_CACHE_BYTES": "0"}
     if wanted != dict(os.environ):
         without = f", without {' and '.join(dropped)}" if dropped else ""
         print(f"NumPy on one thread{without}\n", flush=True)

@@ -179,7 +179,7 @@ def options() -> argparse.Namespace:
 def main() -> int:
     chosen = options()
     environment, _ = environment_for_numpy()
-    wanted = {**environment, "OPENBLAS_NUM_THREADS": "1"}
+    wanted = {**environment, "OPENBLAS_NUM_THREADS": "1", "ARRAYJIT_CACHE_BYTES": "0"}
     if wanted != dict(os.environ):
         return subprocess.run([sys.executable, *sys.argv], env=wanted, check=False).returncode
     kernels = [kernel for kernel in KERNELS if not chosen.only or kernel.name in chosen.only]
