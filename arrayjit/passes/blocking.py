@@ -7,7 +7,7 @@
             for l in parallel(0, 16):                           for l in parallel(0, 16):
                 right[k, l] = w[k, 16*p + l]                        right[p, k, l] = w[k, 16*p + l]
         ... the tile of all rows                        for b in parallel(0, 22):
-                                                            ... left[r, k] = x[96*b + r, k]        
+                                                            ... left[r, k] = x[96*b + r, k]
                                                             for p in sequential(0, 128):
                                                                 ... the tile of 96 rows
 

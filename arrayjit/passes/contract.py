@@ -43,8 +43,11 @@ OVERHEAD = 0.6
 REUSE = 16
 """How many rows must read a panel for a copy of it to pay."""
 
-STRIP = 4
-"""How many panels are packed together, so that memory is read in longer runs."""
+RUN = 4096
+"""The bytes of a row of the right factor that are worth packing at once: a page."""
+
+STRIPS = 2
+"""How many strips there are for each thread at least."""
 
 NEAR = 4
 """A left factor that is so many times as large as the second cache is still read anew for every panel."""
@@ -106,10 +109,14 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     right = not along or (rows >= REUSE and depth * columns * size > caps.l1_bytes)
     near = panels == 1 or rows * depth * size <= caps.l1_bytes
     left = not all(isinstance(total.left, Load) and (near or _is_run(total)) for total in product.sums)
-    whole = 2 * caps.l1_bytes // (width * size)
+    strip = 1
+    if depth * columns * size > caps.l2_bytes:
+        fair = panels if caps.threads == 1 else panels // (STRIPS * caps.threads)
+        tile = min(rows, BLOCK) * width * size
+        strip = _dividing(panels, max(1, min(fair, RUN // (width * size), caps.l2_bytes // (4 * tile))))
+    whole = min(2 * caps.l1_bytes, caps.l2_bytes // strip) // (width * size)
     single = all(len(total.terms) == 1 for total in product.sums)
     at_once = depth if depth <= whole or not single else _even(depth, -(-depth // whole), UNROLL)
-    strip = STRIP if panels >= 2 * STRIP * caps.threads and depth * columns * size > caps.l2_bytes else 1
     block = None if rows * at_once * size <= NEAR * caps.l2_bytes else _block(rows, height, caps)
     return Blocking(height, width, at_once, strip, block, left, right)
 
@@ -118,6 +125,11 @@ def _is_run(total: Sum) -> bool:
     """Does a row's factor lie term by term?"""
     left, last = total.left, total.terms[-1]
     return isinstance(left, Load) and stride(left.tensor, left.index, last.symbol) in (1, -1)
+
+
+def _dividing(whole: int, most: int) -> int:
+    """The size of parts, `most` or down to half of it, that leaves nothing over if there is one."""
+    return next((size for size in range(most, most // 2, -1) if whole % size == 0), most)
 
 
 def _even(whole: int, parts: int, unit: int) -> int:
