@@ -21,6 +21,7 @@ from .compile import Build, build
 from .entry.callable import native
 from .entry.entries import Entry
 from .errors import CompilerBug, DeviceMismatch, NumberError, UnknownTarget, UserError
+from .ir.code import DEFAULT_OPT
 from .late import Late
 from .placed import Placed, arrays_of, device_among, donated_among
 from .runtime.device import Device
@@ -76,15 +77,18 @@ class JitFunction(Generic[P, R]):
         static_argnames: Sequence[str] = (),
         unchecked: bool = False,
         tune: float | None = None,
+        opt: int = DEFAULT_OPT,
     ) -> None:
         functools.update_wrapper(self, function)
         _check_threads(options.threads)
         _check_seconds(tune)
+        _check_opt(opt)
         self._function = function
         self._options = options
         self._static = static_arguments(function, static_argnames)
         self._unchecked = unchecked
         self._tune = tune
+        self._opt = opt
         self._said = [name for name in Options._fields if name not in parameters_of(function)]
         self._variants = Variants()
         self._baked: dict[Key, tuple[Fact, ...]] = {}
@@ -270,7 +274,7 @@ class JitFunction(Generic[P, R]):
         if device is not None:
             target = device.driver.name
             traced = with_donated(traced, donated_among(leaves))
-        built = build(traced.computation, target, settings, threads=threads)
+        built = build(traced.computation, target, settings, threads=threads, opt=self._opt)
         return traced, replace(built, seconds={**seconds, **built.seconds}), device
 
 
@@ -300,6 +304,7 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     unchecked: bool = False,
     tune: float | None = None,
+    opt: int = DEFAULT_OPT,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -311,6 +316,7 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     unchecked: bool = False,
     tune: float | None = None,
+    opt: int = DEFAULT_OPT,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
     function: Callable[..., Any] | None = None,
@@ -321,6 +327,7 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     unchecked: bool = False,
     tune: float | None = None,
+    opt: int = DEFAULT_OPT,
 ) -> Any:
     """Compile a NumPy function; usable as `@jit` and as `@jit(target=..., static_argnames=...)`.
 
@@ -331,6 +338,8 @@ def jit(
     Python needs it; anything else is compiled in. With `unchecked` no index that is computed when the
     function runs is checked: one out of bounds reads or writes other memory. With `tune` each compilation
     tries schedules of the loops for about so many seconds and keeps the fastest, also for later processes.
+    `opt`, from 0 to 3, is the code generator's effort: 0 takes a third of the time for slower code, 3 runs
+    LLVM's own passes too, which seldom helps. Results are the same bits.
 
     Raises StaticArgumentError for a name that is no parameter. Calls raise what NumPy would raise, as
     subclasses that name the user's line, and UnsupportedError for what arrayjit does not trace.
@@ -339,10 +348,10 @@ def jit(
     options = Options(target, threads)
     made = native(JitFunction) if entry_wanted() == "native" else JitFunction
     if function is None:
-        return lambda decorated: made(decorated, options, names, unchecked, tune)
+        return lambda decorated: made(decorated, options, names, unchecked, tune, opt)
     if not callable(function):
         raise TypeError(f"jit takes a function, not {function!r}")
-    return made(function, options, names, unchecked, tune)
+    return made(function, options, names, unchecked, tune, opt)
 
 
 def spec(shape: int | Sequence[int], dtype: Any = np.float64) -> Spec:
@@ -374,6 +383,12 @@ def _check_threads(threads: int | None) -> None:
     """Raise NumberError for a number of threads that is none."""
     if threads is not None and (type(threads) is not int or threads < 1):
         raise NumberError(f"threads is {threads!r}", fix="give 1, 2, 3, ..., or leave it out for all of them")
+
+
+def _check_opt(opt: int) -> None:
+    """Raise NumberError for what is no effort of the code generator."""
+    if type(opt) is not int or not 0 <= opt <= 3:
+        raise NumberError(f"opt is {opt!r}", fix="give 0, 1, 2 or 3, or leave it out")
 
 
 def _check_seconds(tune: float | None) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from .backends import Backend, backend
 from .errors import CompilerBug, UnsupportedError
 from .ir.assign import ArrayParam, Computation
-from .ir.code import DEFAULT_SCHEDULE, Caps, Code, Postponed, Schedule
+from .ir.code import DEFAULT_OPT, DEFAULT_SCHEDULE, Caps, Code, Postponed, Schedule
 from .ir.index import Symbol
 from .ir.loops import Kernel
 from .ir.tensor import Tensor
@@ -97,6 +97,7 @@ def build(
     *,
     threads: int | None = None,
     schedule: Schedule = DEFAULT_SCHEDULE,
+    opt: int = DEFAULT_OPT,
 ) -> Build:
     """Run the passes and the emitter, for at most so many threads. Raises UnknownTarget, BackendUnavailable,
     CompilerBug."""
@@ -109,10 +110,11 @@ def build(
         code = recalled(key, computation)
         if code is not None:
             again = cache(lambda: manager.optimize(computation, caps, schedule))
+            code = replace(code, threads=threads, opt=opt)
             return Build(chosen, computation, code, {"recall text": time.perf_counter() - start}, again)
     optimized, dump = _optimized(computation, settings, caps, schedule)
     start = time.perf_counter()
-    code = replace(_emit(chosen, optimized.kernel, dump), threads=threads)
+    code = replace(_emit(chosen, optimized.kernel, dump), threads=threads, opt=opt)
     seconds = {**optimized.seconds, "emit": time.perf_counter() - start}
     if not settings.watches:
         remembered(key, computation, code)

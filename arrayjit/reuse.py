@@ -21,6 +21,8 @@ from .ir.text import print_computation
 __all__ = ["code_key", "recalled", "remembered"]
 
 _KIND = "code"
+_BESIDE = {"payload", "params", "prior", "threads", "opt"}
+"""What is not kept with the other facts of code: the caller knows it, or it stands elsewhere."""
 
 
 def code_key(computation: Computation, target: str, *facts: Caps | Schedule | str) -> str:
@@ -29,7 +31,7 @@ def code_key(computation: Computation, target: str, *facts: Caps | Schedule | st
 
 
 def recalled(key: str, computation: Computation) -> Code | None:
-    """The code of a key, for the tensors of this computation; None for none."""
+    """The code of a key, for the tensors of this computation and all threads; None for none."""
     content = recall(_KIND, key)
     if content is None:
         return None
@@ -44,7 +46,7 @@ def remembered(key: str, computation: Computation, code: Code) -> Code:
     """The same code, kept if it can be."""
     if isinstance(code.payload, str) and code.params == computation.params:
         facts = asdict(replace(code, payload=None, params=(), prior=frozenset()))
-        kept = {name: facts[name] for name in facts.keys() - {"payload", "params", "prior"}}
+        kept = {name: facts[name] for name in facts.keys() - _BESIDE}
         remember(_KIND, key, json.dumps(kept).encode() + b"\n" + code.payload.encode())
     return code
 

@@ -182,8 +182,10 @@ def _changed(schedule: Schedule, caps: Caps) -> Iterator[Schedule]:
 
 
 def _built(default: Build, schedule: Schedule) -> Build:
-    threads = default.code.threads
-    return build(default.computation, default.backend.name, threads=threads, schedule=schedule)
+    code = default.code
+    return build(
+        default.computation, default.backend.name, threads=code.threads, schedule=schedule, opt=code.opt
+    )
 
 
 def _noted(program: Build, notes: Sequence[str]) -> Build:
@@ -196,7 +198,7 @@ def _key(default: Build) -> str:
     machine = sorted(backend.get_device(0).static_properties.items())
     compiler = (*(step.name for step in ON_LOOPS), version("llvmlite"))
     program = print_kernel(default.optimized.loops)
-    return key_for(program, backend.target.caps(), default.code.threads, machine, compiler)
+    return key_for(program, backend.target.caps(), default.code.threads, default.code.opt, machine, compiler)
 
 
 def _recalled(key: str) -> Outcome | None:

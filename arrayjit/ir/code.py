@@ -10,7 +10,7 @@ from typing import Any
 from .assign import Param
 from .tensor import Tensor
 
-__all__ = ["DEFAULT_SCHEDULE", "Caps", "Code", "Failure", "Postponed", "Schedule"]
+__all__ = ["DEFAULT_OPT", "DEFAULT_SCHEDULE", "Caps", "Code", "Failure", "Postponed", "Schedule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,8 @@ class Schedule:
 
 DEFAULT_SCHEDULE = Schedule()
 
+DEFAULT_OPT = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -72,7 +74,7 @@ class Code:
     order of the native call's pointer table; the workspace, if any, follows them. `prior` are the tensors
     that a context must have already. `needs` are the features, as LLVM calls them, without which the CPU
     must not run it; `threads` is how many may share its loops at most, by default all of the device's;
-    `is_short` says that a call does little, for certain.
+    `is_short` says that a call does little, for certain; `opt`, 0 to 3, how hard the code generator tries.
     """
 
     target: str
@@ -85,6 +87,7 @@ class Code:
     needs: tuple[str, ...] = ()
     threads: int | None = None
     is_short: bool = False
+    opt: int = DEFAULT_OPT
 
     @property
     def symbol(self) -> str:

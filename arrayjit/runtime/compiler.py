@@ -1,8 +1,8 @@
 """LLVM: IR text becomes an object file, or assembly.
 
-The text is parsed, verified (an invalid module would abort the process in the code generator) and compiled
-without optimisation passes, since the emitter prints vector code in single-assignment form. Where `objects`
-does not load object files, LLVM's own loader does, with an engine for each file.
+The text is parsed, verified (an invalid module would abort the process in the code generator) and by default
+compiled without optimisation passes: the emitter prints vector code in single-assignment form. Where
+`objects` does not load object files, LLVM's own loader does, with an engine for each file.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from threading import Lock
 import llvmlite.binding as llvm
 
 from ..errors import CompilerBug
+from ..ir.code import DEFAULT_OPT
 from .objects import Image, ObjectFile, found
 
 __all__ = ["Compiler", "compiler", "engine_image"]
 
-# Code generation selects and schedules as well at this level as at the next, in less time.
-OPTIMISATION = 2
+_WITH_PASSES = 3
 
 
 class Compiler:
@@ -29,7 +29,7 @@ class Compiler:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self._lock = Lock()
-        self._machine = _target_machine()
+        self._machines: dict[int, llvm.TargetMachine] = {}
 
     @property
     def features(self) -> Mapping[str, bool]:
@@ -37,39 +37,45 @@ class Compiler:
         features: Mapping[str, bool] = llvm.get_host_cpu_features()
         return features
 
-    def object_file(self, text: str, name: str) -> ObjectFile:
-        """Raises CompilerBug for text that LLVM rejects; `name` is for that."""
+    def object_file(self, text: str, name: str, opt: int = DEFAULT_OPT) -> ObjectFile:
+        """Raises CompilerBug for text that LLVM rejects; `name` is for that. `opt` is the effort of the code
+        generator; with 3 LLVM's own passes come before it."""
         with self._lock:
-            module = self._parse(text, name)
-            if "alwaysinline" in text:
-                self._inline(module)
+            module, machine = self._parsed(text, name, opt)
             public = [part for part in _parts(module) if part.linkage is llvm.Linkage.external]
             functions = tuple(part.name for part in public if not part.is_declaration)
             needs = tuple(part.name for part in public if part.is_declaration)
             needs = tuple(name for name in needs if not name.startswith("llvm."))
-            return ObjectFile(functions, needs, self._machine.emit_object(module))
+            return ObjectFile(functions, needs, machine.emit_object(module))
 
-    def assembly(self, text: str, name: str) -> str:
+    def assembly(self, text: str, name: str, opt: int = DEFAULT_OPT) -> str:
         """Machine code as text."""
         with self._lock:
-            return str(self._machine.emit_assembly(self._parse(text, name)))
+            module, machine = self._parsed(text, name, opt)
+            return str(machine.emit_assembly(module))
 
-    def _inline(self, module: llvm.ModuleRef) -> None:
-        """Put functions that ask for it where they are called."""
-        passes = llvm.create_new_module_pass_manager()
-        passes.add_always_inliner_pass()
-        passes.add_simplify_cfg_pass()
-        passes.run(module, llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options()))
-
-    def _parse(self, text: str, name: str) -> llvm.ModuleRef:
+    def _parsed(self, text: str, name: str, opt: int) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
+        """A module that is ready for the code generator."""
+        machine = self._machines.get(opt)
+        if machine is None:
+            machine = self._machines[opt] = _target_machine(opt)
         try:
             module = llvm.parse_assembly(text)
-            module.triple = self._machine.triple
-            module.data_layout = str(self._machine.target_data)
+            module.triple = machine.triple
+            module.data_layout = str(machine.target_data)
             module.verify()
         except RuntimeError as error:
             raise CompilerBug(f"LLVM rejects the text of {name!r}: {error}", stage="targets/llvm") from error
-        return module
+        options = llvm.create_pipeline_tuning_options(speed_level=opt)
+        builder = llvm.create_pass_builder(machine, options)
+        if opt >= _WITH_PASSES:
+            builder.getModulePassManager().run(module, builder)
+        elif "alwaysinline" in text:
+            passes = llvm.create_new_module_pass_manager()
+            passes.add_always_inliner_pass()
+            passes.add_simplify_cfg_pass()
+            passes.run(module, builder)
+        return module, machine
 
 
 def engine_image(file: ObjectFile, resolve: Callable[[str], int]) -> Image:
@@ -91,11 +97,11 @@ def compiler() -> Compiler:
     return Compiler()
 
 
-def _target_machine() -> llvm.TargetMachine:
+def _target_machine(opt: int = DEFAULT_OPT) -> llvm.TargetMachine:
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-        opt=OPTIMISATION,
+        opt=opt,
         jit=True,
     )
 

@@ -67,14 +67,15 @@ class CpuDriver(HostDriver):
         CompilerBug for text that LLVM rejects."""
         _require(code, [feature for feature in code.needs if feature not in processor.features()])
         seconds: dict[str, float] = {}
-        image = loaded(code.payload, code.name, lambda name: self._addresses.get(name, 0), seconds)
+        found = self._addresses.get
+        image = loaded(code.payload, code.name, lambda name: found(name, 0), opt=code.opt, seconds=seconds)
         return CpuExecutable(image, code, seconds)
 
     def assembly(self, code: Code) -> str:
         """The machine code as text, which this CPU need not be able to run."""
         known = compiler.compiler().features
         _require(code, [feature for feature in code.needs if feature not in known])
-        return compiler.compiler().assembly(code.payload, code.name)
+        return compiler.compiler().assembly(code.payload, code.name, code.opt)
 
 
 def _require(code: Code, missing: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from .. import processor
 from ..cache import key_for, recall, remember
 from ..errors import BackendUnavailable
+from ..ir.code import DEFAULT_OPT
 from ..late import Late
 from .objects import Image, ObjectFile, can_load, load
 
@@ -28,16 +29,21 @@ _FORMAT = 1
 
 
 def loaded(
-    text: str, name: str, resolve: Callable[[str], int], seconds: dict[str, float] | None = None
+    text: str,
+    name: str,
+    resolve: Callable[[str], int],
+    *,
+    opt: int = DEFAULT_OPT,
+    seconds: dict[str, float] | None = None,
 ) -> Image:
-    """The functions of a module of IR. `resolve` gives the address of what it declares, 0 if there is none;
-    what the process has needs none. `seconds` receives the time of each phase. Raises CompilerBug for text
-    that LLVM rejects, and for names that are nowhere."""
+    """The functions of a module of IR, compiled with the effort `opt`. `resolve` gives the address of what it
+    declares, 0 if there is none; what the process has needs none. `seconds` receives the time of each phase.
+    Raises CompilerBug for text that LLVM rejects, and for names that are nowhere."""
     start = time.perf_counter()
-    key = key_for(_FORMAT, text, _compiler_identity(), processor.identity())
+    key = key_for(_FORMAT, text, opt, _compiler_identity(), processor.identity())
     packed = recall(_KIND, key)
     if packed is None:
-        file = compiler.compiler().object_file(text, name)
+        file = compiler.compiler().object_file(text, name, opt)
         remember(_KIND, key, file.packed())
     else:
         file = ObjectFile.unpacked(packed)

@@ -148,3 +148,36 @@ def test_machine_code_goes_with_its_function():
     gc.collect()
     assert memory() is None
     assert code() is None
+
+
+def iterated(x, n):
+    total = np.zeros_like(x)
+    for i in range(n):
+        total = np.tanh(total + x * i) @ np.cos(x) / (1 + total.max())
+    return total, np.cumsum(total, axis=0), np.sort(total.ravel())[::3], total.mean(axis=1)
+
+
+def test_results_are_the_same_bits_whatever_the_effort():
+    x = np.random.default_rng(1).standard_normal((37, 37))
+    texts, results = [], []
+    for opt in range(4):
+        f = arrayjit.jit(iterated, target="sync_llvm", opt=opt)
+        results.append([part.tobytes() for part in f(x, 5)])
+        texts.append(f.lower(x, 5).as_text("asm"))
+    assert results[1:] == 3 * results[:1]
+    assert len({texts[0], texts[2], texts[3]}) == 3
+
+
+def test_each_effort_has_code_of_its_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("ARRAYJIT_CACHE_DIR", str(tmp_path))
+    for opt in (0, 2, 3):
+        for first in ("codegen", "recall code"):
+            f = arrayjit.jit(scaled, target="sync_llvm", opt=opt)
+            f(np.ones(3))
+            assert first in f.stats().reasons[0].phases
+
+
+@pytest.mark.parametrize("opt", [-1, 4, 2.0, True, "2", None])
+def test_what_is_no_effort_is_refused(opt):
+    with pytest.raises(arrayjit.NumberError, match="opt is"):
+        arrayjit.jit(scaled, opt=opt)

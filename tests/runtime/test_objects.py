@@ -129,7 +129,7 @@ def test_text_is_compiled_once_for_all_processes(tmp_path, monkeypatch):
     phases = []
     for _ in range(2):
         seconds: dict[str, float] = {}
-        assert loaded(TEXT, "text", resolve, seconds).addresses
+        assert loaded(TEXT, "text", resolve, seconds=seconds).addresses
         phases.append(set(seconds))
     assert phases == [{"codegen", "link"}, {"recall code", "link"}]
 
@@ -143,7 +143,7 @@ def test_another_processor_or_compiler_finds_nothing(tmp_path, monkeypatch, what
     else:
         monkeypatch.setattr(machine_code, "_compiler_identity", lambda: ("another",))
     seconds: dict[str, float] = {}
-    loaded(TEXT, "text", resolve, seconds)
+    loaded(TEXT, "text", resolve, seconds=seconds)
     assert "codegen" in seconds
 
 
