@@ -62,11 +62,16 @@ def rebuild(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """Every node of an expression, each before its operands."""
+    if type(expr) in _LEAVES:
+        yield expr
+        return
     pending = [expr]
     while pending:
         node = pending.pop()
         yield node
-        if type(node) not in _LEAVES:
+        if type(node) is Apply:
+            pending.extend(node.args[::-1])
+        elif type(node) not in _LEAVES:
             pending.extend(children(node)[::-1])
 
 

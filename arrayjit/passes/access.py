@@ -177,13 +177,10 @@ def given(params: Iterable[Param]) -> frozenset[Tensor]:
 def loads(expr: Expr) -> Iterator[tuple[Tensor, tuple[Affine, ...] | None]]:
     """The tensors an expression reads, each with its index; None for an index computed at run time."""
     for node in walk(expr):
-        match node:
-            case Load(tensor=tensor, index=index):
-                yield tensor, index
-            case Gather(tensor=tensor):
-                yield tensor, None
-            case _:
-                pass
+        if type(node) is Load:
+            yield node.tensor, node.index
+        elif type(node) is Gather:
+            yield node.tensor, None
 
 
 def mentioned(body: Iterable[Stmt]) -> Iterator[Symbol]:

@@ -184,23 +184,26 @@ class _Inlining:
         """A statement with all producers inlined that should be."""
         refused: set[Tensor] = set()
         while True:
-            read = _storages(stmt)
-            for tensor in read:
+            for tensor in _storages(stmt):
                 if tensor in self.stored and _wishes(tensor, "virtual"):
                     raise _broken_wish(tensor, self.stored[tensor], stmt)
-            wanted = [t for t in read if t in self.producers and t not in refused]
-            if not wanted:
+                producer = None if tensor in refused else self.producers.get(tensor)
+                if producer is not None and self.is_wanted(producer, stmt, number, around):
+                    stmt = _with_values(stmt, partial(_inlined, producer))
+                    self.moved(producer, number)
+                    break
+                refused.add(tensor)
+            else:
                 return stmt
-            producer = self.producers[wanted[0]]
-            obstacle = self.obstacle(producer, stmt, number, around)
-            if _wishes(producer.tensor, "virtual"):
-                if obstacle:
-                    raise _broken_wish(producer.tensor, obstacle, stmt)
-            elif obstacle or not (self.keeps_cells(producer, stmt, around) and self.should(producer, stmt)):
-                refused.add(wanted[0])
-                continue
-            stmt = _with_values(stmt, partial(_inlined, producer))
-            self.moved(producer, number)
+
+    def is_wanted(self, producer: _Producer, stmt: Reader, number: int, around: tuple[Scope, ...]) -> bool:
+        """Whether a reader computes the producer's value itself."""
+        obstacle = self.obstacle(producer, stmt, number, around)
+        if _wishes(producer.tensor, "virtual"):
+            if obstacle:
+                raise _broken_wish(producer.tensor, obstacle, stmt)
+            return True
+        return not obstacle and self.keeps_cells(producer, stmt, around) and self.should(producer, stmt)
 
     def moved(self, producer: _Producer, number: int) -> None:
         """Statement `number` now reads what the producer reads instead of reading its temporary."""
