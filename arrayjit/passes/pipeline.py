@@ -41,6 +41,7 @@ from .settle import settle
 from .share import share
 from .simplify import simplify
 from .skew import skew
+from .spell import spell
 from .stream import stream
 from .tails import tails
 from .threads import threads
@@ -107,7 +108,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(bypass, after=("stream",), why="a row is as long as it will be"),
     Pass(tails, after=("bypass",), why="a loop and its tail are no longer one nest"),
     Pass(rare, after=("tails",), why="loops with branches are not rearranged"),
-    Pass(threads, after=("rare",), why="what a thread gets is no longer moved"),
+    Pass(spell, after=("rare",), why="what is left in order stays so"),
+    Pass(threads, after=("spell",), why="what a thread gets is no longer moved"),
     Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary"),
 )
 

@@ -18,7 +18,7 @@ from ..ir.dtype import BOOL, I64, DType, Kind
 from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, constant, dtype_of
 from ..ir.ops import OPS
 
-__all__ = ["RULES", "simpler"]
+__all__ = ["RULES", "multiply_bit", "simpler"]
 
 Rule = Callable[[Apply], Union[Expr, None]]
 
@@ -38,6 +38,8 @@ def simpler(expr: Expr) -> Expr:
         case Cast():
             found = simpler_cast(expr)
             return expr if found is None else simpler(found)
+        case Index(value=value) if value.is_constant and abs(value.offset) < SMALL:
+            return Const(value.offset, I64)
         case _:
             return expr
 
@@ -143,6 +145,17 @@ def subtract_itself(expr: Apply) -> Expr | None:
 def multiply_one(expr: Apply) -> Expr | None:
     """x * 1."""
     return _other(expr, 1)
+
+
+def multiply_bit(expr: Apply, is_bit: Callable[[Expr], bool]) -> Expr | None:
+    """x * b of integers where b is 0 or 1: a choice takes less time than a product."""
+    if expr.op is not OPS["multiply"] or not expr.dtype.is_integer:
+        return None
+    x, bit = expr.args if is_bit(expr.args[1]) else expr.args[::-1]
+    if not is_bit(bit):
+        return None
+    zero = Const(0, expr.dtype)
+    return Apply(OPS["where"], (Apply(OPS["not_equal"], (bit, zero), BOOL), x, zero), expr.dtype)
 
 
 def multiply_zero(expr: Apply) -> Expr | None:

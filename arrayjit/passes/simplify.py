@@ -17,8 +17,10 @@ from collections import Counter
 from dataclasses import replace
 
 from ..ir.code import Caps
-from ..ir.expr import Const, Expr, Local, Variable
+from ..ir.dtype import BOOL
+from ..ir.expr import Apply, Cast, Const, Expr, Local, Variable, dtype_of
 from ..ir.loops import Define, For, If, Kernel, Raise, Stmt, Update, While, walk_statements
+from ..ir.ops import OPS
 from ..ir.walk import (
     kept,
     rewrite_bodies,
@@ -27,7 +29,7 @@ from ..ir.walk import (
     transform,
 )
 from .prune import prune
-from .rules import simpler
+from .rules import multiply_bit, simpler
 
 __all__ = ["simplify"]
 
@@ -51,6 +53,7 @@ class _Rewrite:
         self.homes: dict[Variable, For | While | None] = {}
         self.loop: For | While | None = None
         self.values: dict[Variable, Expr] = {}
+        self.bits: set[Variable] = set()
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
@@ -67,7 +70,18 @@ class _Rewrite:
     def _node(self, node: Expr) -> Expr:
         if isinstance(node, Local):
             return self.values.get(node.variable, node)
-        return simpler(node)
+        chosen = multiply_bit(node, self._is_bit) if isinstance(node, Apply) else None
+        return simpler(node if chosen is None else chosen)
+
+    def _is_bit(self, expr: Expr) -> bool:
+        """Is it 0 or 1, and no constant?"""
+        match expr:
+            case Apply(op=op, args=args) if op is OPS["bitwise_and"]:
+                return any(isinstance(arg, Const) and arg.value == 1 for arg in args)
+            case Cast(arg=arg):
+                return dtype_of(arg) is BOOL
+            case _:
+                return isinstance(expr, Local) and expr.variable in self.bits
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """What is left of a statement whose own expressions are simple already."""
@@ -88,7 +102,9 @@ class _Rewrite:
             case Define(variable=variable, value=value) if self._is_name(variable, value):
                 self.values[variable] = value
                 return ()
-            case Define(variable=variable):
+            case Define(variable=variable, value=value):
+                if variable not in self.changing and self._is_bit(value):
+                    self.bits.add(variable)
                 self.homes[variable] = self.loop
                 return (stmt,)
             case Update(variable=variable):
