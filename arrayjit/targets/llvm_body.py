@@ -14,7 +14,7 @@ from functools import partial
 from typing_extensions import assert_never
 
 from ..errors import CompilerBug
-from ..ir.dtype import BOOL
+from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
@@ -44,7 +44,7 @@ from .llvm_memory import Lanes, Memory
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
 from .llvm_transposed import transposed_loads
-from .llvm_values import any_lane, apply, cast, fma, fold, identity
+from .llvm_values import any_lane, apply, carried, cast, fma, fold, from_carried, identity
 from .target import raises
 
 __all__ = ["Body"]
@@ -508,24 +508,26 @@ class Body:
     ) -> None:
         """A loop that runs at least once, tested at its end."""
         writer = self._writer
+        first = [Value(str(lo), I64), *(carried(writer, self._values[variable]) for variable in changed)]
         outside, header, leave = writer.block, writer.fresh("loop"), writer.fresh("done")
         writer.jump(header)
         writer.start(header)
-        counter = "%" + writer.fresh("i")
-        phis = [(writer.reserve(), counter, "i64", str(lo))]
-        for variable in changed:
-            old, name = self._values[variable], "%" + writer.fresh("v")
-            phis.append((writer.reserve(), name, old.type, old.text))
-            self._values[variable] = replace(old, text=name)
+        lines = [writer.reserve() for _ in first]
+        names = ["i", *["v"] * len(changed)]
+        phis = [replace(v, text="%" + writer.fresh(name)) for v, name in zip(first, names, strict=True)]
+        for variable, value in zip(changed, phis[1:], strict=True):
+            self._values[variable] = from_carried(writer, value, variable.dtype)
+        counter = phis[0].text
         self._memory.symbols[symbol] = counter
         early = Exit(leave, changed)
         with writer.scope():
             self._inside(early, body)
             following = writer.let(f"add i64 {counter}, {step}")
             again = writer.let(f"icmp {'slt' if step > 0 else 'sgt'} i64 {following}, {hi}")
-        latest = [following, *(self._values[variable].text for variable in changed)]
-        for (line, name, kind, first), last in zip(phis, latest, strict=True):
-            writer.fill(line, f"{name} = phi {kind} [ {first}, %{outside} ], [ {last}, %{writer.block} ]")
+            latest = [following, *(carried(writer, self._values[variable]).text for variable in changed)]
+        for line, phi, before, after in zip(lines, phis, first, latest, strict=True):
+            incoming = f"[ {before.text}, %{outside} ], [ {after}, %{writer.block} ]"
+            writer.fill(line, f"{phi.text} = phi {phi.type} {incoming}")
         writer.branch(again, header, leave)
         self._join(early)
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import CompilerBug
-from ..ir.dtype import BOOL, F64, I32, I64, DType, Kind
+from ..ir.dtype import BOOL, F64, I32, I64, DType, Kind, named
 from ..ir.expr import constant as as_number
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
-from .llvm_text import Value, Writer, constant
+from .llvm_text import Value, Writer, constant, vector_type
 
-__all__ = ["any_lane", "apply", "cast", "fma", "fold", "identity"]
+__all__ = ["any_lane", "apply", "carried", "cast", "fma", "fold", "from_carried", "identity"]
 
 # Arguments that an intrinsic takes beside the op's own: "zero is poison", "smallest int is poison".
 _FLAGS = {"@llvm.abs": ", i1 false", "@llvm.ctlz": ", i1 false", "@llvm.cttz": ", i1 false"}
@@ -204,6 +204,22 @@ def any_lane(writer: Writer, condition: Value) -> str:
     name = f"@llvm.vector.reduce.or.v{condition.lanes}i1"
     writer.declare(f"declare i1 {name}({condition.type})")
     return writer.pure(f"call i1 {name}({condition})")
+
+
+def carried(writer: Writer, value: Value) -> Value:
+    """What a loop hands on of a value. Single bits of a vector would be handed on in a register each."""
+    if value.dtype is not BOOL or value.lanes == 1:
+        return value
+    byte = named("i8")
+    text = writer.pure(f"sext {value} to {vector_type(byte.llvm, value.lanes)}")
+    return Value(text, byte, value.lanes)
+
+
+def from_carried(writer: Writer, value: Value, dtype: DType) -> Value:
+    """The value of that dtype again."""
+    if value.dtype is dtype:
+        return value
+    return Value(writer.pure(f"icmp slt {value}, zeroinitializer"), BOOL, value.lanes)
 
 
 def _select(writer: Writer, condition: str, yes: Value, no: Value) -> Value:
