@@ -30,14 +30,17 @@ __all__ = [
     "exponent_and_mantissa",
     "horner",
     "in_span",
-    "is_usual",
+    "is_unusual",
+    "less_logarithms_of_2",
     "log",
     "log1p",
     "log2",
     "log10",
+    "nearest",
     "normal_parts",
     "polynomial",
     "rounded",
+    "scaled",
     "short_exp2",
     "times_power_of_two",
 ]
@@ -49,7 +52,8 @@ class Width:
 
     `rounder` added to a number rounds it to an integer, which then stands in the sum's lowest bits.
     `ln2_high` has trailing zeros, so that its product with an exponent is exact. `exp_span` is where e**x
-    leaves the finite numbers, `expm1_bottom` where it no longer differs from -1.
+    leaves the finite numbers, `expm1_bottom` where it no longer differs from -1; within `usual_exponent` of 0
+    it is far from doing so, and from subnormal numbers.
     """
 
     rounder: float
@@ -60,10 +64,10 @@ class Width:
     log10_e: tuple[float, float]
     log10_2: tuple[float, float]
     exp_span: tuple[float, float]
+    usual_exponent: float
     expm1_bottom: float
     exp_tail: tuple[float, ...]
     log_tail: tuple[float, ...]
-    erf_small: tuple[float, ...]
 
 
 WIDTHS: Mapping[DType, Width] = {
@@ -76,6 +80,7 @@ WIDTHS: Mapping[DType, Width] = {
         log10_e=(0.4342944920063019, -1.0103049952192578e-08),
         log10_2=(0.301025390625, 4.605038981195214e-06),
         exp_span=(-104.5, 90.0),
+        usual_exponent=87.0,
         expm1_bottom=-18.0,
         exp_tail=(
             0.5000000096919017, 0.16666517121158048, 0.04166620031218392, 0.008369095723616266,
@@ -84,10 +89,6 @@ WIDTHS: Mapping[DType, Width] = {
         log_tail=(
             0.33333224543473844, -0.24999688214718224, 0.20010012282132744, -0.16685482980476765,
             0.14011351620796075, -0.12114962349924391, 0.1396061158268358, -0.13192132591807013,
-        ),
-        erf_small=(
-            0.1283791505764009, -0.37612498094986674, 0.1128184388918508, -0.026767099449745133,
-            0.004993273033557293, -0.0005988743858039108,
         ),
     ),
     F64: Width(
@@ -99,6 +100,7 @@ WIDTHS: Mapping[DType, Width] = {
         log10_e=(0.4342944819032518, 1.098319650216765e-17),
         log10_2=(0.30102999566383914, 1.42050232272661e-13),
         exp_span=(-746.0, 711.0),
+        usual_exponent=708.0,
         expm1_bottom=-40.0,
         exp_tail=(
             0.5000000000000013, 0.16666666666666702, 0.04166666666651207, 0.008333333333306174,
@@ -108,11 +110,6 @@ WIDTHS: Mapping[DType, Width] = {
         log_tail=(
             0.6666666666666731, 0.39999999999435915, 0.2857142873841359, 0.22222198929308518,
             0.18183547781649026, 0.15314434998178075, 0.1479241573242352,
-        ),
-        erf_small=(
-            0.12837916709551256, -0.3761263890318355, 0.11283791670945252, -0.02686617064327605,
-            0.005223977607422267, -0.000854832598964648, 0.00012055295319192592, -1.4924744641977462e-05,
-            1.6447517456111443e-06, -1.620917450493188e-07, 1.372297131151967e-08, -7.801181493644965e-10,
         ),
     ),
 }  # fmt: skip
@@ -147,27 +144,42 @@ def clamped(x: Term, bottom: Number, top: Number) -> Term:
 
 
 def rounded(x: Term, factor: float) -> tuple[Term, Term]:
-    """The integer nearest to `x * factor`, as a float and as an integer."""
-    width = WIDTHS[x.dtype]
-    shifted = fma(x, factor, width.rounder)
-    return shifted - width.rounder, shifted.op("bits") - width.rounder_bits
+    """The integer nearest to `x * factor`, as a float and in the lowest bits of an integer, which has other
+    bits above: moved up by the bits of a mantissa, it is right."""
+    return _integer(fma(x, factor, WIDTHS[x.dtype].rounder))
+
+
+def nearest(x: Term) -> tuple[Term, Term]:
+    """The integer nearest to `x`, in the same way."""
+    return _integer(x + WIDTHS[x.dtype].rounder)
+
+
+def _integer(shifted: Term) -> tuple[Term, Term]:
+    return shifted - WIDTHS[shifted.dtype].rounder, shifted.op("bits")
 
 
 def expm1_near_zero(r: Term) -> Term:
     return fma(polynomial(r, WIDTHS[r.dtype].exp_tail), r * r, r)
 
 
-def _reduced(x: Term) -> tuple[Term, Term]:
-    """`k` and `q(r)`."""
+def exp_near_zero(r: Term) -> Term:
+    return fma(fma(polynomial(r, WIDTHS[r.dtype].exp_tail), r, 1.0), r, 1.0)
+
+
+def less_logarithms_of_2(x: Term, whole: Term) -> Term:
     width = WIDTHS[x.dtype]
+    return fma(whole, -width.ln2_low, fma(whole, -width.ln2_high, x))
+
+
+def _parts(x: Term) -> tuple[Term, Term]:
+    """`k` and `r`."""
     whole, k = rounded(x, 1 / math.log(2))
-    r = fma(whole, -width.ln2_low, fma(whole, -width.ln2_high, x))
-    return k, expm1_near_zero(r)
+    return k, less_logarithms_of_2(x, whole)
 
 
-def _scaled(x: Term, k: Term) -> Term:
+def scaled(x: Term, k: Term) -> Term:
     """`x * 2**k` in two steps, so that 2**k itself may be out of range; only the second one rounds."""
-    both = k + 2 * largest_exponent(x.dtype)
+    both = k + (2 * largest_exponent(x.dtype) - WIDTHS[x.dtype].rounder_bits)
     first = shifted_right(both, 1)
     return x * power_of_two(first, x.dtype) * power_of_two(both - first, x.dtype)
 
@@ -178,13 +190,20 @@ def in_span(x: Term) -> Term:
 
 def exp_in_span(x: Term, halvings: int = 0) -> Term:
     """`e**x / 2**halvings`, for x within the span."""
-    k, q = _reduced(x)
-    return _scaled(q + 1.0, k - halvings if halvings else k)
+    k, r = _parts(x)
+    return scaled(exp_near_zero(r), k - halvings if halvings else k)
+
+
+def usual_exp(x: Term) -> Term:
+    """e**x where it is neither too large nor subnormal."""
+    k, r = _parts(x)
+    return times_power_of_two(exp_near_zero(r), k)
 
 
 @definition
 def exp(x: Term) -> Term:
-    return exp_in_span(in_span(x))
+    is_usual = abs(x) <= WIDTHS[x.dtype].usual_exponent
+    return rarely(~is_usual, exp_in_span(in_span(x)), usual_exp(x))
 
 
 _SHORT_EXP2 = (
@@ -204,13 +223,16 @@ def times_power_of_two(x: Term, k: Term) -> Term:
     return (x.op("bits") + k.op("raw_left_shift", mantissa_bits(x.dtype))).op("from_bits")
 
 
+def _exp2(x: Term, times: Callable[[Term, Term], Term]) -> Term:
+    whole, k = rounded(x, 1.0)
+    return times(exp_near_zero((x - whole) * math.log(2)), k)
+
+
 @definition
 def exp2(x: Term) -> Term:
     top = largest_exponent(x.dtype) + 1.0
-    x = clamped(x, -top - mantissa_bits(x.dtype) - 1.0, top)
-    whole, k = rounded(x, 1.0)
-    r = (x - whole) * math.log(2)
-    return _scaled(expm1_near_zero(r) + 1.0, k)
+    general = _exp2(clamped(x, -top - mantissa_bits(x.dtype) - 1.0, top), scaled)
+    return rarely(~(abs(x) < top - 2.0), general, _exp2(x, times_power_of_two))
 
 
 def expm1_half(x: Term) -> Term:
@@ -265,23 +287,25 @@ def exponent_and_mantissa(x: Term) -> tuple[Term, Term]:
 
 def normal_parts(x: Term) -> tuple[Term, Term]:
     mantissa, bias = mantissa_bits(x.dtype), largest_exponent(x.dtype)
-    bits = x.op("bits")
     # Exponent and mantissa part at `start`.
     start = 0x3F2AAAAB if x.dtype is F32 else 0x3FE6A09E00000000
-    exponent = shifted_right(bits + (((bias + 1) << mantissa) - start), mantissa)
-    m = (bits - exponent.op("raw_left_shift", mantissa) + ((bias + 1) << mantissa)).op("from_bits")
-    # In the lowest bits of a large enough float an integer is that many units: no conversion is needed.
-    unit_bits = (bias + mantissa) << mantissa
-    return (exponent | unit_bits).op("from_bits") - (2.0**mantissa + (bias + 1)), m
+    if x.dtype is F32:
+        parts = x.op("bits") - start
+        k = parts.op("raw_right_shift", mantissa).cast(F32)
+    else:
+        # No conversion is needed: in the lowest bits of a large float an integer is that many units.
+        parts = x.op("bits") + (((bias + 1) << mantissa) - start)
+        unit_bits = (bias + mantissa) << mantissa
+        k = (shifted_right(parts, mantissa) | unit_bits).op("from_bits") - (2.0**mantissa + (bias + 1))
+    return k, ((parts & ((1 << mantissa) - 1)) + start).op("from_bits")
 
 
 def _log1p_parts(k: Term, f: Term, correction: Term | None) -> Logarithm:
     width = WIDTHS[f.dtype]
     square = f * f
     if f.dtype is F32:
-        tail = square * f * polynomial(f, width.log_tail)
         high = fma(square, -0.5, f)
-        low = fma(square, -0.5, f - high) + tail
+        low = fma(square * f, polynomial(f, width.log_tail), fma(square, -0.5, f - high))
     else:
         s = f / (f + 2.0)
         z = s * s
@@ -302,15 +326,17 @@ def log_specials(x: Term, result: Term) -> Term:
     return where(x > 0, where(x == math.inf, x, result), outside)
 
 
-def is_usual(x: Term) -> Term:
-    """Positive, finite and not subnormal."""
-    return (x >= 2.0 ** (1 - largest_exponent(x.dtype))) & (x < math.inf)
+def is_unusual(x: Term) -> Term:
+    """Neither positive, finite and not subnormal."""
+    mantissa, bias = mantissa_bits(x.dtype), largest_exponent(x.dtype)
+    # Moved to the bottom of all integers, the bits of usual numbers are the smallest.
+    return x.op("bits") + ((2 * bias + 1) << mantissa) >= (2 * bias << mantissa) - (1 << (x.dtype.bits - 1))
 
 
 def _of_usual(x: Term, form: Callable[[Logarithm], Term]) -> Term:
     k, m = normal_parts(x)
     usual = form(_log1p_parts(k, m - 1.0, None))
-    return rarely(~is_usual(x), log_specials(x, form(logarithm(x))), usual)
+    return rarely(is_unusual(x), log_specials(x, form(logarithm(x))), usual)
 
 
 @definition
@@ -353,10 +379,16 @@ def log10(x: Term) -> Term:
 # The error function
 
 
-# erfc(x) for x from 0.9 to 4 is 2 to this power.
-_ERF32_LARGE = (
-    -0.0002987245254961125, -1.6268221181257145, -0.9193807749498103, -0.1498324624944443,
-    0.032012755865229676, -0.00437660378411298, 0.00028123881756657966,
+# For x from 0 to 4, erfc(x) is e to the power of -x times one more than this polynomial.
+_ERF32 = (
+    0.12837916612625122, 0.6366195678710938, 0.10277630388736725, -0.019147822633385658,
+    -0.00016950468125287443, 0.0016756776021793485, -0.0006373646319843829, 0.00011886182619491592,
+    -9.388038961333223e-06,
+)  # fmt: skip
+_ERF64_SMALL = (
+    0.12837916709551256, -0.3761263890318355, 0.11283791670945252, -0.02686617064327605,
+    0.005223977607422267, -0.000854832598964648, 0.00012055295319192592, -1.4924744641977462e-05,
+    1.6447517456111443e-06, -1.620917450493188e-07, 1.372297131151967e-08, -7.801181493644965e-10,
 )  # fmt: skip
 _ERF64_LARGE = (
     1.021582705242023, -0.6871606844137996, 0.27947209255612987, -0.03644223151103797,
@@ -380,38 +412,47 @@ _ERFC_SHORT = (
 
 
 def _erf_small(x: Term) -> Term:
-    return fma(x, polynomial(x * x, WIDTHS[x.dtype].erf_small), x)
+    return fma(x, polynomial(x * x, _ERF64_SMALL), x)
 
 
-def _erfc_large(size: Term, coefficients: tuple[float, ...]) -> Term:
+def _erfc_large(size: Term, coefficients: tuple[float, ...], exp_of: Callable[[Term], Term]) -> Term:
     """`e**-(size**2) Q(t) / (size + 2)`; what the square loses to rounding counts to first order."""
     shrink = 1.0 / (size + 2.0)
     t = (size - 2.0) * shrink
     square = size * size
     lost = fma(size, size, -square)
     scale = polynomial(t, coefficients) * shrink
-    return exp_in_span(in_span(-square)) * fma(scale, -lost, scale)
+    return exp_of(-square) * fma(scale, -lost, scale)
 
 
 @definition
 def erf(x: Term) -> Term:
-    size = abs(x)
     if x.dtype is F32:
-        large = 1.0 - short_exp2(polynomial(where(size > 4.0, 4.0, size), _ERF32_LARGE))
-        return where(size >= 0.927, large.op("copysign", x), _erf_small(x))
-    large = 1.0 - _erfc_large(clamped(size, 1.0, 6.0), _ERF64_LARGE)
+        return _erf_single(abs(x)).op("copysign", x)
+    size = abs(x)
+    large = 1.0 - _erfc_large(clamped(size, 1.0, 6.0), _ERF64_LARGE, usual_exp)
     return where(size < 1.0, _erf_small(x), large.op("copysign", x))
+
+
+def _erf_single(size: Term) -> Term:
+    """`1 - 2**-k e**r`, in which no digits cancel: near zero k is 0, and e**r - 1 is what counts."""
+    near = where(size > 3.93, 3.93, size)
+    power = fma(near, polynomial(near, _ERF32), near)
+    whole, k = rounded(power, 1 / math.log(2))
+    r = fma(whole, math.log(2), -power)
+    scale = power_of_two(largest_exponent(F32) - k, F32)
+    return fma(-scale, expm1_near_zero(r), 1.0 - scale)
 
 
 @definition
 def erfc(x: Term) -> Term:
     if x.dtype is F32:
         wide = x.cast(F64)
-        return _erfc(wide, 10.6, _ERFC_SHORT).cast(F32)
-    return _erfc(x, 27.5, _ERFC)
+        return _erfc(wide, 10.6, _ERFC_SHORT, usual_exp).cast(F32)
+    return _erfc(x, 27.5, _ERFC, lambda power: power.op("exp"))
 
 
-def _erfc(x: Term, top: float, coefficients: tuple[float, ...]) -> Term:
+def _erfc(x: Term, top: float, coefficients: tuple[float, ...], exp_of: Callable[[Term], Term]) -> Term:
     size = abs(x)
-    large = _erfc_large(clamped(size, 0.5, top), coefficients)
+    large = _erfc_large(clamped(size, 0.5, top), coefficients, exp_of)
     return where(size < 0.5, 1.0 - _erf_small(x), where(x < 0, 2.0 - large, large))

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import math
 
-from .dtype import F32
-from .elementary import NEGLIGIBLE, exp_in_span, expm1_half, horner, in_span, short_exp2
+from .dtype import F32, F64
+from .elementary import (
+    NEGLIGIBLE,
+    exp_in_span,
+    expm1_half,
+    in_span,
+    less_logarithms_of_2,
+    nearest,
+    polynomial,
+)
+from .layout import largest_exponent, power_of_two
 from .terms import Term, definition, fma, where
 
 __all__ = ["arccosh", "arcsinh", "arctanh", "cosh", "sinh", "tanh"]
@@ -24,37 +33,34 @@ def cosh(x: Term) -> Term:
     return half + 0.25 / half
 
 
-_TANH32_SMALL = (
-    -0.333331948721815, 0.13329202445034805, -0.05356410522796861, 0.020103738700115868,
-    -0.005147717958264399,
-)  # fmt: skip
-_TANH64_NUMERATOR = (-1614.6876844170845, -99.28772310019186, -0.9643991794250523)
-_TANH64_DENOMINATOR = (4844.063053251255, 2235.4883906010045, 112.81167849163293, 1.0)
+# 3/4 e**x is 3/4 + 3/4 x + x**2 times this, for x from 0 to log 2.
+_GROWTH = {
+    F32: (
+        0.375, 0.12500013411045074, 0.031247785314917564, 0.006263477262109518, 0.0010049757547676563,
+        0.0001937288325279951,
+    ),
+    F64: (
+        0.375, 0.12499999999999953, 0.03125000000002706, 0.0062499999993922565, 0.001041666673658137,
+        0.00014880947695662368, 1.8601385825534367e-05, 2.066277460849123e-06, 2.0756953170047345e-07,
+        1.785624022938437e-08, 2.1045324641322773e-09,
+    ),
+}  # fmt: skip
+# From here on the next number below 1 is nearer than the result.
+_ONE_FROM = {F32: 10.0, F64: 22.0}
 
 
 @definition
 def tanh(x: Term) -> Term:
-    return _tanh_single(x) if x.dtype is F32 else _tanh_double(x)
-
-
-def _tanh_single(x: Term) -> Term:
-    """Near zero a polynomial, else 1 - 2 / (e**2x + 1)."""
-    size, square = abs(x), x * x
-    near = fma(size * square, horner(square, _TANH32_SMALL), size)
-    growth = short_exp2(where(size > 10.0, 10.0, size) * (2 / math.log(2)))
-    return where(size >= 0.7, 1.0 - 2.0 / (growth + 1.0), near).op("copysign", x)
-
-
-def _tanh_double(x: Term) -> Term:
-    """Near zero x + x**3 P(x**2) / Q(x**2), else 1 - 2 / (e**2x + 1): one division serves both."""
-    size = abs(x)
-    square = x * x
-    small = size < 0.625
-    growth = exp_in_span(where(size > 22.0, 22.0, size) * 2.0)
-    numerator = where(small, square * horner(square, _TANH64_NUMERATOR), 2.0)
-    denominator = where(small, horner(square, _TANH64_DENOMINATOR), growth + 1.0)
-    fraction = numerator / denominator
-    return where(small, fma(size, fraction, size), 1.0 - fraction).op("copysign", x)
+    """`t / (t + 2)` for t = e**2x - 1, both times 3/4: so their roundings are small where the units of
+    the quotient are. With k rounded down no digits of t cancel."""
+    size, top = abs(x), _ONE_FROM[x.dtype]
+    twice = where(size > top, top, size) * 2.0
+    whole, k = nearest(fma(twice, 1 / math.log(2), -0.5))
+    r = fma(whole, -math.log(2), twice) if x.dtype is F32 else less_logarithms_of_2(twice, whole)
+    scale = power_of_two(k + largest_exponent(x.dtype), x.dtype)
+    grown = fma(r, 0.75, r * r * polynomial(r, _GROWTH[x.dtype]))
+    t = fma(scale, grown, fma(scale, 0.75, -0.75))
+    return (t / (t + 1.5)).op("copysign", x)
 
 
 # Inverses. The square of a huge number would be infinite: there the logarithm of its double is as good.

@@ -16,15 +16,15 @@ from .elementary import (
     expm1_near_zero,
     exponent_and_mantissa,
     horner,
-    is_usual,
+    is_unusual,
     log_specials,
     normal_parts,
     polynomial,
     rounded,
+    scaled,
     short_exp2,
     times_power_of_two,
 )
-from .layout import largest_exponent, power_of_two, shifted_right
 from .terms import Term, definition, fma, rarely, where
 
 __all__ = ["power"]
@@ -86,9 +86,9 @@ _ATANH_TAIL = (
 
 def _double(x: Term, y: Term) -> Term:
     large, small = _product(y, *_log_in_parts(*normal_parts(x)))
-    k, scaled = _exp_of_parts(large, small)
-    is_everyday = is_usual(x) & (abs(large) < _DOUBLE_SPAN)
-    return rarely(~is_everyday, _general(x, y), times_power_of_two(scaled, k))
+    k, rest = _exp_of_parts(large, small)
+    is_rare = is_unusual(x) | ~(abs(large) < _DOUBLE_SPAN)
+    return rarely(is_rare, _general(x, y), times_power_of_two(rest, k))
 
 
 def _product(y: Term, high: Term, low: Term) -> tuple[Term, Term]:
@@ -102,11 +102,8 @@ def _general(x: Term, y: Term) -> Term:
     large, small = _product(y, log_specials(size, high), low)
     # Where the result overflows or vanishes, the small part may be no number.
     small = where(abs(large) < 2 * _DOUBLE_SPAN, small, 0.0)
-    k, scaled = _exp_of_parts(clamped(large, -2 * _DOUBLE_SPAN, 2 * _DOUBLE_SPAN), small)
-    bias = largest_exponent(F64)
-    both = k + 2 * bias
-    first = shifted_right(both, 1)
-    return _specials(x, y, scaled * power_of_two(first, F64) * power_of_two(both - first, F64))
+    k, rest = _exp_of_parts(clamped(large, -2 * _DOUBLE_SPAN, 2 * _DOUBLE_SPAN), small)
+    return _specials(x, y, scaled(rest, k))
 
 
 def _exp_of_parts(large: Term, small: Term) -> tuple[Term, Term]:

@@ -6,7 +6,9 @@
 A cache fetches each line before it is written to, and pushes out another: traffic for nothing. That is so
 of a store if the loops around it write every cell once and read none of these cells, and if they move more
 bytes than the last cache has: what they wrote first is no longer there when they end. Rows must be long,
-since where a row starts or ends within a line, that line is fetched all the same.
+since where a row starts or ends within a line, that line is fetched all the same. And memory must be what
+such a loop waits for: an elementary function takes longer than its argument and result, and stores past the
+caches are in its way.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from dataclasses import dataclass, field, replace
 
 from ..ir.assign import ArrayParam
 from ..ir.code import Caps
+from ..ir.expr import Apply, Load
 from ..ir.index import Symbol
-from ..ir.loops import For, Kernel, LoopKind, Stmt, Store
+from ..ir.loops import For, Kernel, LoopKind, Stmt, Store, walk_statements
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_bodies
+from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .access import Effects, Range, Region, effects
 from .strides import stride
 from .tails import may_repeat
@@ -28,6 +31,8 @@ __all__ = ["bypass"]
 
 LINES = 16
 """Cache lines in a row, at least."""
+LIGHT_COST = 12.0
+"""The work for each number that is read or written, in additions, at most."""
 
 
 def bypass(kernel: Kernel, caps: Caps) -> Kernel:
@@ -61,7 +66,7 @@ class _Choice:
         enter(stmt, self.ranges)
         if stmt.kind is not LoopKind.VECTOR:
             stmt = rewrite_bodies(stmt, self.body)
-        elif may_repeat(stmt.body):
+        elif may_repeat(stmt.body) and _is_light(stmt):
             stmt = self.vector(stmt)
         self.around.pop()
         return stmt
@@ -115,6 +120,15 @@ class _Choice:
                 break
             moved = _bytes(found)
         return moved
+
+
+def _is_light(loop: For) -> bool:
+    """Whether a loop does little with what it reads and writes."""
+    inside = list(walk_statements(loop.body))
+    nodes = [node for stmt in inside for expr in expressions(stmt) for node in walk(expr)]
+    work = sum(node.op.cost for node in nodes if isinstance(node, Apply))
+    accesses = sum(isinstance(item, (Load, Store)) for item in (*nodes, *inside))
+    return work <= LIGHT_COST * accesses
 
 
 def _bytes(found: Effects) -> int:

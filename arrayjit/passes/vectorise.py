@@ -12,9 +12,10 @@ by estimated cost: an access with unit stride is one vector access, any other is
 
 Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
 loop means, unless it goes in lockstep. A light body that accumulates gets 256 bytes (four 64-byte registers,
-so that additions overlap), unless it has several sums, other bodies 64 or 128 bytes of the widest element; it
-is the work in the innermost loops that counts. A row of a matrix-vector product gets 64: `jam` overlaps it
-with other rows. Nothing but the lane order of accumulating loops changes.
+so that additions overlap), unless it has several sums, other bodies 64 or 128 bytes of the widest element:
+128 if they are light, or deep, since of a long chain of arithmetic a processor overlaps few iterations by
+itself. It is the work in the innermost loops that counts. A row of a matrix-vector product gets 64: `jam`
+overlaps it with other rows. Nothing but the lane order of accumulating loops changes.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ from ..ir.loops import (
     While,
     walk_statements,
 )
-from ..ir.ops import Op
+from ..ir.ops import OPS, Op
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, kept, rewrite_bodies, walk
+from ..ir.walk import children, expressions, kept, rewrite_bodies, walk
 from .access import Range, Ranges
 from .lockstep import lockstep
 from .strides import LINE, stride
@@ -57,10 +58,14 @@ from .trips import about, enter
 
 __all__ = ["vectorise"]
 
+RARELY = OPS["rarely"]
 MIN_LANES = 4
 MAX_LANES = 64
 REGISTER_BYTES = 64
 LIGHT_COST = 6.0
+DEEP_COST = 18.0, 70.0
+"""The work of bodies in which an iteration is one long chain and has few values at a time: an elementary
+function or two."""
 UNKNOWN_TRIPS = 256
 OUTER_GAIN = 0.7
 """A vector loop inside stays unless this one costs less than so much of it: it can still be jammed."""
@@ -197,13 +202,28 @@ class _Facts:
         weights = [_weight(stmt) for stmt in inside]
         sums = frozenset(stmt.variable for stmt in outer)
         hot = list(_innermost(loop.body)) or inside
-        light = sum(_weight(stmt)[0] for stmt in hot) <= LIGHT_COST
+        cost = sum(_weight(stmt)[0] for stmt in hot)
         recurrent = any(isinstance(stmt, Update) for stmt in inside)
-        registers = ((4 if len(sums) < 2 else 1) if recurrent else 2) if light else 1
+        usual = sum(_weight(stmt)[0] for stmt in _usually_done(loop.body))
+        light, deep = cost <= LIGHT_COST, not recurrent and DEEP_COST[0] <= usual <= DEEP_COST[1]
+        registers = ((4 if len(sums) < 2 else 1) if recurrent else 2) if light else 2 if deep else 1
         if in_rows and outer and all(stmt.contract for stmt in outer):
             registers = 1
         widest = max(size for _, size in weights) or REGISTER_BYTES // 8
         return _Facts(max(MIN_LANES, min(MAX_LANES, registers * REGISTER_BYTES // widest)), sums)
+
+
+def _usually_done(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The statements of a body without those that are seldom needed."""
+    needed: set[Variable] = set()
+    for stmt in reversed(list(walk_statements(body))):
+        if not isinstance(stmt, Define) or stmt.variable in needed:
+            yield stmt
+            for expr in expressions(stmt):
+                seldom = isinstance(expr, Apply) and expr.op is RARELY
+                parts = (children(expr)[0], children(expr)[2]) if seldom else (expr,)
+                nodes = (node for part in parts for node in walk(part))
+                needed.update(node.variable for node in nodes if isinstance(node, Local))
 
 
 def _innermost(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

@@ -39,12 +39,12 @@ from ..ir.loops import (
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import children
-from .llvm_loops import Exit, accumulation, fills_lanes, nodes, numbers, updated, widths
+from .llvm_loops import Exit, accumulation, fills_lanes, is_short, nodes, numbers, updated, widths
 from .llvm_memory import Lanes, Memory
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
 from .llvm_transposed import transposed_loads
-from .llvm_values import any_lane, apply, carried, cast, fma, fold, from_carried, identity
+from .llvm_values import any_lane, apply, carried, cast, fma, fold, from_carried, identity, select
 from .target import raises
 
 __all__ = ["Body"]
@@ -197,8 +197,8 @@ class Body:
         )
 
     def _if_any(self, stmt: If, condition: Value) -> None:
-        """A branch inside a vector loop, taken when the condition holds in any lane: the lanes one by one,
-        since this is seldom and a text for one lane is short."""
+        """A branch inside a vector loop, seldom taken: when the condition holds in any lane. If it is short,
+        all lanes take it, and the others keep what they had; else those lanes one by one."""
         plain = all(isinstance(inner, (Define, Update, If)) for inner in walk_statements(stmt.body))
         if stmt.orelse or not plain:
             raise CompilerBug("a branch on what differs from lane to lane", stage="targets/llvm")
@@ -224,7 +224,14 @@ class Body:
             self._loop(lane, 0, count, 1, changed, one)
             self._lanes = lanes
 
-        self._guarded(any_lane(self._writer, condition), changed, one_by_one)
+        def together() -> None:
+            before = [self._values[variable] for variable in changed]
+            self.statements(stmt.body)
+            for variable, old in zip(changed, before, strict=True):
+                self._values[variable] = select(self._writer, condition.text, self._values[variable], old)
+
+        branch = together if is_short(stmt.body) else one_by_one
+        self._guarded(any_lane(self._writer, condition, changed), changed, branch, seldom=True)
 
     def _way_out(self, stmt: Raise | Stay) -> None:
         """Out of the function, or out of the loop, if it is printed as one, when no lane is to stay."""
@@ -236,7 +243,7 @@ class Body:
             writer.emit(f"ret i32 {self._status[id(stmt)]}")
             writer.start(stay)
         elif self._exit is not None:
-            holds = any_lane(writer, self._value(stmt.condition))
+            holds = any_lane(writer, self._value(stmt.condition), self._exit.changed)
             self._exit.values[writer.block] = [self._values[variable] for variable in self._exit.changed]
             writer.branch(holds, stay, self._exit.label)
             writer.start(stay)
@@ -247,6 +254,7 @@ class Body:
         changed: tuple[Variable, ...],
         then: Callable[[], None],
         orelse: Callable[[], None] = lambda: None,
+        seldom: bool = False,
     ) -> None:
         """`if condition: then() else: orelse()`, where both together may change `changed`."""
         if isinstance(condition, bool):
@@ -255,7 +263,7 @@ class Body:
         writer = self._writer
         yes, no, join = writer.fresh("then"), writer.fresh("else"), writer.fresh("join")
         before = {variable: self._values[variable] for variable in changed}
-        writer.branch(condition, yes, no)
+        writer.branch(condition, yes, no, seldom)
         ends = []
         for label, branch in ((yes, then), (no, orelse)):
             self._values.update(before)

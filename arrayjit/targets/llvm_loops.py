@@ -12,7 +12,10 @@ from ..ir.ops import Op
 from ..ir.walk import expressions, walk
 from .llvm_text import Value
 
-__all__ = ["Exit", "accumulation", "fills_lanes", "nodes", "numbers", "updated", "widths"]
+__all__ = ["Exit", "accumulation", "fills_lanes", "is_short", "nodes", "numbers", "updated", "widths"]
+
+SHORT = 48
+"""Statements of a branch."""
 
 
 @dataclass(slots=True)
@@ -38,6 +41,11 @@ def updated(body: tuple[Stmt, ...]) -> dict[Variable, None]:
 def nodes(body: tuple[Stmt, ...]) -> Iterator[Expr]:
     """Every node of every expression in a body."""
     return (node for stmt in walk_statements(body) for expr in expressions(stmt) for node in walk(expr))
+
+
+def is_short(branch: tuple[Stmt, ...]) -> bool:
+    """Whether all lanes may take a branch that is seldom taken, instead of those lanes one by one."""
+    return len(list(walk_statements(branch))) <= SHORT
 
 
 def accumulation(variable: Variable, body: tuple[Stmt, ...]) -> Op:

@@ -22,6 +22,7 @@ __all__ = ["ALWAYS", "Operand", "Value", "Writer", "constant", "vector_type"]
 # stores, by a branch that is always taken; only an argument of the function keeps LLVM from knowing that.
 STORES_PER_BLOCK = 32
 ALWAYS = "%always"
+SELDOM = '!1 = !{!"branch_weights", i32 1, i32 2000}'
 
 # What intrinsics are called after, where that is not the type's own name.
 _SUFFIXES = {"float": "f32", "double": "f64"}
@@ -172,8 +173,11 @@ class Writer:
     def jump(self, label: str) -> None:
         self.emit(f"br label %{label}")
 
-    def branch(self, condition: str, yes: str, no: str) -> None:
-        self.emit(f"br i1 {condition}, label %{yes}, label %{no}")
+    def branch(self, condition: str, yes: str, no: str, seldom: bool = False) -> None:
+        """To `yes` where the condition holds, which may be known to be seldom."""
+        if seldom:
+            self.declare(SELDOM)
+        self.emit(f"br i1 {condition}, label %{yes}, label %{no}{', !prof !1' if seldom else ''}")
 
     def declare(self, declaration: str) -> None:
         self.declarations[declaration] = None

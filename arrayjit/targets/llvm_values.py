@@ -8,16 +8,19 @@ negative beyond int32; the scalar's result is taken.)
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from ..errors import CompilerBug
 from ..ir.dtype import BOOL, F64, I32, I64, DType, Kind, named
+from ..ir.expr import Variable
 from ..ir.expr import constant as as_number
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
 from .llvm_text import Value, Writer, constant, vector_type
 
-__all__ = ["any_lane", "apply", "carried", "cast", "fma", "fold", "from_carried", "identity"]
+__all__ = ["any_lane", "apply", "carried", "cast", "fma", "fold", "from_carried", "identity", "select"]
 
 # Arguments that an intrinsic takes beside the op's own: "zero is poison", "smallest int is poison".
 _FLAGS = {"@llvm.abs": ", i1 false", "@llvm.ctlz": ", i1 false", "@llvm.cttz": ", i1 false"}
@@ -183,7 +186,7 @@ def _truncated(writer: Writer, value: Value, dtype: DType) -> Value:
     fits = writer.pure(f"fcmp olt {value.type} {magnitude}, {limit.text}")
     smallest = writer.widen(constant(-(2 ** (dtype.bits - 1)), dtype), value.lanes)
     converted = _convert(writer, "fptosi", value, dtype)
-    return _select(writer, fits, converted, smallest)
+    return select(writer, fits, converted, smallest)
 
 
 def _float_to_uint64(writer: Writer, value: Value, dtype: DType) -> Value:
@@ -191,19 +194,27 @@ def _float_to_uint64(writer: Writer, value: Value, dtype: DType) -> Value:
     half = writer.widen(constant(2.0**63, value.dtype), value.lanes)
     upper = writer.pure(f"fcmp oge {value}, {half.text}")
     lowered = Value(writer.pure(f"fsub {value}, {half.text}"), value.dtype, value.lanes)
-    signed = _truncated(writer, _select(writer, upper, lowered, value), I64)
+    signed = _truncated(writer, select(writer, upper, lowered, value), I64)
     top = writer.widen(constant(-(2**63), I64), value.lanes)
     flipped = Value(writer.pure(f"xor {signed}, {top.text}"), I64, value.lanes)
-    return Value(_select(writer, upper, flipped, signed).text, dtype, value.lanes)
+    return Value(select(writer, upper, flipped, signed).text, dtype, value.lanes)
 
 
-def any_lane(writer: Writer, condition: Value) -> str:
-    """Whether a condition holds in any lane."""
+def any_lane(writer: Writer, condition: Value, beside: Iterable[Variable]) -> str:
+    """Whether a condition holds in any lane. The registers of a mask, which is as wide as the variables that
+    it is about, are combined; then all signs in the last one are asked for at once."""
     if condition.lanes == 1:
         return condition.text
-    name = f"@llvm.vector.reduce.or.v{condition.lanes}i1"
-    writer.declare(f"declare i1 {name}({condition.type})")
-    return writer.pure(f"call i1 {name}({condition})")
+    width = max((variable.dtype.bits for variable in beside), default=32)
+    mask = Value("", named(f"i{width}"), condition.lanes)
+    mask = replace(mask, text=writer.pure(f"sext {condition} to {mask.type}"))
+    while mask.lanes * width > 256:
+        half = mask.lanes // 2
+        low, high = writer.shuffle(mask, range(half)), writer.shuffle(mask, range(half, mask.lanes))
+        mask = replace(low, text=writer.pure(f"or {low}, {high.text}"))
+    signs = Value(writer.pure(f"icmp slt {mask}, zeroinitializer"), BOOL, mask.lanes)
+    bits = f"i{mask.lanes}"
+    return writer.pure(f"icmp ne {bits} {writer.pure(f'bitcast {signs} to {bits}')}, 0")
 
 
 def carried(writer: Writer, value: Value) -> Value:
@@ -222,6 +233,7 @@ def from_carried(writer: Writer, value: Value, dtype: DType) -> Value:
     return Value(writer.pure(f"icmp slt {value}, zeroinitializer"), BOOL, value.lanes)
 
 
-def _select(writer: Writer, condition: str, yes: Value, no: Value) -> Value:
+def select(writer: Writer, condition: str, yes: Value, no: Value) -> Value:
+    """`yes` in the lanes in which the condition, given without its type, holds."""
     mask = Value(condition, BOOL, yes.lanes)
     return Value(writer.pure(f"select {mask}, {yes}, {no}"), yes.dtype, yes.lanes)

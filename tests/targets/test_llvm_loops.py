@@ -328,6 +328,27 @@ def test_a_branch_that_all_lanes_take_stands_in_a_vector_loop():
         np.testing.assert_array_equal(result, np.arange(19.0) if number else np.ones(19))
 
 
+@pytest.mark.parametrize("steps", [1, 60])
+@pytest.mark.parametrize("lanes", [4, 8, 32])
+def test_a_branch_that_some_lanes_take_changes_these_alone(lanes, steps):
+    source = np.where(np.arange(75) % 21 == 3, 9.0, np.arange(75) % 3)
+    x, out, i, value = f64("x", 75), f64("out", 75), Symbol("i"), Variable("value", F64)
+    body = vector(
+        i,
+        75,
+        Define(value, at(x, i)),
+        If(
+            call("less", Const(5.0, F64), at(x, i)),
+            tuple(Update(value, Const(1.0, F64), op("add")) for _ in range(steps)),
+        ),
+        put(out, i, value=Local(value)),
+        lanes=lanes,
+    )
+    result = np.empty(75)
+    run([body], [(x, source)], [(out, result)])
+    np.testing.assert_array_equal(result, np.where(source > 5, source + steps, source))
+
+
 def test_a_bound_number_is_a_bound_and_an_index():
     starts, x, out = Tensor.of("starts", (4,), I64), f64("x", 9), f64("out", 3)
     i, k, first, last, total = (*map(Symbol, ("i", "k", "first", "last")), Variable("total", F64))
