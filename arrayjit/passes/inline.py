@@ -6,10 +6,10 @@
 A producer may be inlined if it is the only write of its temporary, covers it, is no reduction, and nothing
 that it reads is written between it and the reader. It *is* inlined if it is almost free (constants,
 ranges, a cell read elsewhere), or if its reader needs cells that a common loop cannot give it (shifted,
-transposed) and the value is cheap or not computed more often than before. Readers in step with the producer
-are left to `fuse`, and a copy that some reader needs is read by all. Products take expressions only if they
-read each cell once, as those with a vector do. Wishes go before all that: a temporary that is to be virtual
-is inlined or refused, one that is to be local stays.
+transposed) and the value is cheap, compared with what storing it costs, or not computed more often than
+before. Readers in step with the producer are left to `fuse`, and a copy that some reader needs is read by
+all. Products take expressions only if they read each cell once, as those with a vector do. Wishes go before
+all that: a temporary that is to be virtual is inlined or refused, one that is to be local stays.
 """
 
 from __future__ import annotations
@@ -37,6 +37,12 @@ CHEAP_LOADS = 3
 MAX_NODES = 48
 """Nodes of an expression after inlining."""
 
+FAR_COST = 16.0
+FAR_LOADS = 10
+FAR_NODES = 200
+"""The same where the temporary is too large for the second cache: to store a value and to read it back
+takes as long as so many operations."""
+
 ONE = Affine.of(1)
 
 Reader = Union[Assign, Bind, Branch, Check, While]
@@ -55,7 +61,7 @@ _Reader = TypeVar("_Reader", Assign, Bind, Branch, Check, While)
 
 def inline(computation: Computation, caps: Caps) -> Computation:
     """The computation with fewer temporaries."""
-    inlining = _Inlining(given(computation.params))
+    inlining = _Inlining(given(computation.params), caps.l2_bytes)
     inlining.survey(computation.body, (), 0)
     inlining.inlined.update(tensor for tensor in inlining.writes if _wishes(tensor, "virtual"))
     body = inlining.body(computation.body, (), count())
@@ -86,6 +92,7 @@ class _Inlining:
     assignment is no producer."""
 
     given: frozenset[Tensor]
+    cache: int
     writes: dict[Tensor, list[int]] = field(default_factory=dict)
     readers: dict[Tensor, set[int]] = field(default_factory=dict)
     sites: dict[Tensor, list[_Site]] = field(default_factory=dict)
@@ -253,7 +260,8 @@ class _Inlining:
         once = single and _is_permutation(indices[0], order)
         if isinstance(stmt, Assign) and stmt.contract:
             return once and grown <= MAX_NODES
-        if grown > MAX_NODES:
+        far = _bytes(producer.tensor) > self.cache
+        if grown > (FAR_NODES if far else MAX_NODES):
             return False
         cost, reads = _cost(producer.value), list(loads(producer.value))
         own = {symbol for symbol in producer.axes if symbol is not None}
@@ -262,7 +270,8 @@ class _Inlining:
             return True
         if all(_in_step(producer, index, order) for index in indices):
             return False
-        return once or (cost <= CHEAP_COST and len(reads) <= CHEAP_LOADS)
+        most = (FAR_COST, FAR_LOADS) if far else (CHEAP_COST, CHEAP_LOADS)
+        return once or (cost <= most[0] and len(reads) <= most[1])
 
     def remaining(self, body: Body) -> Iterator[Statement]:
         """The statements without those that made what nobody reads any more."""
@@ -365,6 +374,11 @@ def _indices(stmt: Reader, tensor: Tensor) -> list[tuple[Affine, ...] | None]:
         for read, index in loads(expr)
         if read.storage is tensor
     ]
+
+
+def _bytes(tensor: Tensor) -> int:
+    """How large a tensor is; 0 where that is known only at run time."""
+    return tensor.nbytes if all(extent.is_constant for extent in tensor.shape) else 0
 
 
 def _size(expr: Expr) -> int:

@@ -33,6 +33,7 @@ MACHINES = {
     "along": Caps(l2_bytes=1024),
     "bypass": Caps(l3_bytes=4096),
     "contract": Caps(vector_bytes=16, l1_bytes=512, l2_bytes=512),
+    "inline": Caps(l2_bytes=1024),
     "lag": Caps(l1_bytes=256, stack_bytes=64),
     "threads": Caps(threads=4, thread_work=64),
 }
