@@ -6,22 +6,26 @@
 
 A cell then stays in a register from step to step (`carry` sees to that), and threads meet once, not at every
 step. No cell may need another one, in any step; nor may many steps walk through arrays that cells walk
-through too, which would read memory in another order than it lies. Nests over the same cells go in as one.
+through too, which would read memory in another order than it lies. Nests over the same cells go in as one,
+and numbers that a step makes for all cells become locals of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import product, takewhile
+from itertools import product
 
 from ..ir.code import Caps
+from ..ir.expr import Expr, Load, Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Define, For, Kernel, LoopKind, Stmt
-from ..ir.walk import kept, rewrite_bodies, substitute_statements
+from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store
+from ..ir.tensor import Tensor
+from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, substitute_statements, transform
 from .access import Range, distances, effects
 from .strides import affine_accesses, parallel_nest
 from .trips import enter
+from .uses import Use, uses_of_temporaries
 
 __all__ = ["invert"]
 
@@ -33,6 +37,9 @@ def invert(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop inside the cells that it is about."""
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
+    numbers = {
+        tensor: uses for tensor, uses in uses_of_temporaries(kernel).items() if _is_number(tensor, uses)
+    }
 
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return kept(body, [statement(stmt) for stmt in body])
@@ -43,7 +50,8 @@ def invert(kernel: Kernel, caps: Caps) -> Kernel:
         stmt = rewrite_bodies(stmt, visit)
         if not isinstance(stmt, For) or not stmt.body:
             return stmt
-        cells, body = _in_one_nest(stmt.body)
+        own = {tensor for tensor, uses in numbers.items() if all(_is_inside(use, stmt) for use in uses)}
+        cells, body = _in_one_nest(_in_locals(stmt.body, own) if own else stmt.body)
         if not cells or not _is_about_cells(stmt, cells, body, ranges):
             return stmt
         notes.append(f"invert: all steps of {stmt.symbol.hint} are taken at once, cell by cell")
@@ -56,12 +64,41 @@ def invert(kernel: Kernel, caps: Caps) -> Kernel:
     return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
 
 
+def _is_number(tensor: Tensor, uses: Sequence[Use]) -> bool:
+    """Is a temporary one number, which is made once before it is used?"""
+    return tensor.rank == 0 and uses[0].writes and not any(use.writes for use in uses[1:])
+
+
+def _is_inside(use: Use, loop: For) -> bool:
+    return any(frame.loop is not None and frame.loop.symbol is loop.symbol for frame in use.path)
+
+
+def _in_locals(body: tuple[Stmt, ...], numbers: Collection[Tensor]) -> tuple[Stmt, ...]:
+    """A body that defines numbers instead of storing them, as far as it makes them itself."""
+    made = [stmt.tensor for stmt in body if isinstance(stmt, Store) and stmt.tensor in numbers]
+    names = {tensor: Variable(tensor.label, tensor.dtype) for tensor in made}
+
+    def node(expr: Expr) -> Expr:
+        return Local(names[expr.tensor]) if isinstance(expr, Load) and expr.tensor in names else expr
+
+    def statement(stmt: Stmt) -> Stmt:
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, node))
+        if isinstance(stmt, Store) and stmt.tensor in names:
+            return Define(names[stmt.tensor], stmt.value)
+        return rewrite_bodies(stmt, lambda inner: kept(inner, [statement(one) for one in inner]))
+
+    return tuple(statement(stmt) for stmt in body)
+
+
 def _in_one_nest(body: Sequence[Stmt]) -> tuple[Sequence[For], tuple[Stmt, ...]]:
     """The loops over cells of a step and what it does in them, as if its nests over the same cells were one;
     no loops if that is not all it does."""
-    inside = list(takewhile(lambda stmt: isinstance(stmt, Define), body))
+    inside: list[Stmt] = []
     cells: Sequence[For] = ()
-    for nest in body[len(inside) :]:
+    for nest in body:
+        if isinstance(nest, Define):
+            inside.append(nest)
+            continue
         loops = parallel_nest(nest)
         cells = cells or loops
         names: dict[Symbol, Affine] = {}
