@@ -333,7 +333,7 @@ class _Blocked:
         for total in self.product.sums:
             out += self.whole_sums(total, rows, strip, count)
         if self.tiles:
-            out += self.each_panel(strip, lambda panel: self.finished(rows, strip, panel, count))
+            out += self.finished(rows, strip, count)
         return tuple(out)
 
     def tiles_for(self, rows: _Rows, strip: _Strip) -> dict[Variable, Tensor]:
@@ -341,7 +341,7 @@ class _Blocked:
         product, cut = self.product, self.blocking
         if product.store is not None and all(total.depth <= cut.depth for total in product.sums):
             return {}
-        shape, reason = (strip.most, -(-rows.most // cut.rows) * cut.rows, cut.columns), "sums of a tile"
+        shape, reason = (-(-rows.most // cut.rows) * cut.rows, strip.most * cut.columns), "sums of a tile"
         names = [total.variable for total in product.sums]
         kind = PlaceKind.SCRATCH
         return {name: self.kept(f"{name.hint}_tile", shape, name.dtype, kind, reason) for name in names}
@@ -356,7 +356,7 @@ class _Blocked:
             sums = self.each_panel(strip, lambda panel: self.sums(total, rows, panel, slivers, terms, starts))
             return (*packing, *sums)
 
-        starting = () if starts else self.each_panel(strip, partial(self.started, total, slivers))
+        starting = () if starts else self.started(total, strip, slivers)
         return (*starting, *self.each_part(total, some))
 
     def sums(
@@ -368,7 +368,9 @@ class _Blocked:
         column = self.product.columns.lo + panel.start + lane
         cells = [first + row for row in range(self.blocking.rows)]
         offset = Affine.of(sliver) * self.blocking.rows
-        kept = [(panel.place, offset + row, Affine.of(lane)) for row in range(self.blocking.rows)]
+        kept = [
+            (offset + row, panel.place * self.blocking.columns + lane) for row in range(self.blocking.rows)
+        ]
         tile = self.tiles.get(total.variable)
         names = [Variable(total.variable.hint, total.variable.dtype) for _ in cells]
         shared = Variable("t", dtype_of(total.right))
@@ -412,22 +414,21 @@ class _Blocked:
             return Load(packed, self.cell_right(panel, terms, lane))
         return substitute(total.right, {**terms.symbols, self.product.columns.symbol: column})
 
-    def started(self, total: Sum, slivers: Affine, panel: _Panel) -> tuple[Stmt, ...]:
+    def started(self, total: Sum, strip: _Strip, slivers: Affine) -> tuple[Stmt, ...]:
         row, lane = Symbol("i"), Symbol("l")
-        cell = (panel.place, Affine.of(row), Affine.of(lane))
-        store = Store(self.tiles[total.variable], cell, total.start)
-        line = _parallel(lane, self.blocking.columns, (store,))
+        store = Store(self.tiles[total.variable], (Affine.of(row), Affine.of(lane)), total.start)
+        line = For(lane, ZERO, self.width(strip), (store,), LoopKind.PARALLEL)
         return (For(row, ZERO, slivers * self.blocking.rows, (line,), LoopKind.PARALLEL),)
 
-    def finished(self, rows: _Rows, strip: _Strip, panel: _Panel, slivers: Affine) -> tuple[Stmt, ...]:
+    def finished(self, rows: _Rows, strip: _Strip, slivers: Affine) -> tuple[Stmt, ...]:
         """The rest of the product's body, for each cell of the tile that is not of the sliver or of the panel
         before."""
         sliver, row, lane = Symbol("q"), Symbol("r"), Symbol("l")
         of_rows, of_columns, height = self.product.rows, self.product.columns, self.blocking.rows
         before, first = self.first_row(rows, sliver)
-        symbols = {of_rows.symbol: first + row, of_columns.symbol: of_columns.lo + panel.start + lane}
+        symbols = {of_rows.symbol: first + row, of_columns.symbol: of_columns.lo + strip.start + lane}
         number = Affine.of(sliver) * height
-        cell = (panel.place, number + row, Affine.of(lane))
+        cell = (number + row, Affine.of(lane))
         body = [
             replace(stmt, value=Load(self.tiles[stmt.variable], cell))
             if isinstance(stmt, Define) and stmt.variable in self.tiles
@@ -435,10 +436,13 @@ class _Blocked:
             for stmt in self.product.epilogue
         ]
         copy = Copying(symbols, {}).body(tuple(body))
-        line = For(lane, Affine.of(strip.fresh), Affine.of(self.blocking.columns), copy, LoopKind.PARALLEL)
+        line = For(lane, Affine.of(strip.fresh), self.width(strip), copy, LoopKind.PARALLEL)
         again = of_rows.lo + rows.start + number - first
         lines = For(row, again, Affine.of(height), (line,), LoopKind.PARALLEL)
         return unless_once(For(sliver, ZERO, slivers, (*before, lines), LoopKind.PARALLEL))
+
+    def width(self, strip: _Strip) -> Affine:
+        return strip.count * self.blocking.columns
 
 
 def _name(factor: Expr, otherwise: str) -> str:

@@ -113,7 +113,9 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     if depth * columns * size > caps.l2_bytes:
         fair = panels if caps.threads == 1 else panels // (STRIPS * caps.threads)
         tile = min(rows, BLOCK) * width * size
-        strip = _dividing(panels, max(1, min(fair, RUN // (width * size), caps.l2_bytes // (4 * tile))))
+        strip = _dividing(
+            columns // width, max(1, min(fair, RUN // (width * size), caps.l2_bytes // (4 * tile)))
+        )
     whole = min(2 * caps.l1_bytes, caps.l2_bytes // strip) // (width * size)
     single = all(len(total.terms) == 1 for total in product.sums)
     at_once = depth if depth <= whole or not single else _even(depth, -(-depth // whole), UNROLL)
