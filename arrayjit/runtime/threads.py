@@ -62,8 +62,8 @@ CHUNKS = 4
 """Chunks per thread: a thread that starts late takes fewer."""
 
 PATIENCE = 16
-"""Sleeping workers are woken for so many grains of work: of one loop, or of several that went by. They begin up
-to seven grains later."""
+"""Sleeping workers are woken for so many grains of work: of one loop, or of several that went by. They begin
+up to seven grains later."""
 
 _PAUSES = {
     **dict.fromkeys(("x86_64", "AMD64"), "call void @llvm.x86.sse2.pause()"),
