@@ -100,6 +100,8 @@ def _in_one_nest(body: Sequence[Stmt]) -> tuple[Sequence[For], tuple[Stmt, ...]]
             inside.append(nest)
             continue
         loops = parallel_nest(nest)
+        if effects((nest,), {}).updates:  # what cells add up together
+            return (), ()
         cells = cells or loops
         names: dict[Symbol, Affine] = {}
         for loop, cell in zip(loops, cells, strict=False):
