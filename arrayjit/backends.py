@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from threading import Lock
 from typing import Any
 
 from .errors import BackendUnavailable, NumberError, UnknownTarget, UnsupportedError
+from .frozen import frozen
 from .runtime.context import Context
 from .runtime.device import Device, Machine
 from .runtime.driver import Driver
@@ -38,7 +38,7 @@ BACKENDS: dict[str, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Backend:
     """A target that emits code, and the machine that runs it: all devices of one driver."""
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from .frozen import frozen
 from .late import Late
 from .settings import cache_bytes, cache_folder
 
@@ -59,7 +60,7 @@ _lock = Lock()
 _unseen_bytes = _EVERY  # written since this process last looked
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contents:
     """How many entries there are of each kind, and their bytes."""
 

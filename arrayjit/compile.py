@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 
 from .backends import Backend, backend
 from .errors import CompilerBug, UnsupportedError
+from .frozen import frozen_by_identity
 from .ir.assign import ArrayParam, Computation
 from .ir.code import DEFAULT_OPT, DEFAULT_SCHEDULE, Caps, Code, Postponed, Schedule
 from .ir.index import Symbol
@@ -45,7 +46,7 @@ class Program(Protocol):
     def prior(self) -> frozenset[Tensor]: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Build:
     """A computation as code for one target, not yet linked.
 

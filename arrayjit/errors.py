@@ -8,9 +8,10 @@ so `except ValueError` keeps working. A `CompilerBug` is our fault and names the
 from __future__ import annotations
 
 import linecache
-from dataclasses import dataclass
 
 import numpy as np
+
+from .frozen import frozen
 
 __all__ = [
     "BackendUnavailable",
@@ -45,7 +46,7 @@ __all__ = [
 MAX_LINES = 15
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Location:
     """A place in the user's program."""
 

@@ -8,7 +8,7 @@ its results are known only then: Python numbers, and arrays of sizes that it com
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from .array import Array
 from .compile import Build
 from .errors import DeviceMismatch
+from .frozen import frozen
 from .runtime.device import Device
 from .runtime.host import addresses_of
 from .storage import Storage, Values, address_of, bounds
@@ -72,7 +73,7 @@ def donated_among(leaves: Sequence[Any]) -> frozenset[int]:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Operand:
     """A parameter in a call: `layout` is where code finds it. Memory of the device has its `storage`; a NumPy
     array of the user's is `host`."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import SettingError
+from .frozen import frozen
 from .late import Late
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _quota(folder: Path, is_second: bool) -> Iterator[float]:
             yield int(granted) / int(period)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """`verify` checks the IR after every pass; `dump` is a folder for each stage's text, or "";
     `full_traceback` keeps arrayjit's own frames in tracebacks."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .compile import Build
 from .errors import UserError
+from .frozen import frozen_by_identity
 from .ir.assign import ArrayParam
 from .placed import Placed
 from .runtime.device import Device
@@ -51,7 +51,7 @@ class Variant:
         return unflatten(self.traced.results, self._binding.results(leaves, arrays))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Compiled:
     """Native code for one signature. Calling it with arguments of another signature is an error."""
 
@@ -74,7 +74,7 @@ class Compiled:
         return self.variant.build.as_text(stage)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Lowered:
     """One signature traced, optimised and emitted, not yet linked."""
 

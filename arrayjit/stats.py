@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from .errors import Location
+from .frozen import frozen
 from .tracer.calls.parameters import positional_names
 from .tracer.calls.signature import PYTHON_SCALARS, Spec, StaticArguments, is_leaf
 from .tracer.record.resident import Resident
@@ -20,7 +21,7 @@ __all__ = ["Description", "Miss", "Stats", "describe_call", "explain_miss"]
 Description = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Miss:
     """A call that had to compile: why, for how long, from where. `phases` has the seconds of each: `trace`,
     passes, `emit`, `codegen` and `link`; `recall text` and `recall code` of what an earlier process did."""
@@ -33,7 +34,7 @@ class Miss:
     phases: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stats:
     """Counts since the function was decorated; `reasons` has the latest misses, oldest first."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from importlib.metadata import version
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from .cache import key_for, recall, remember
 from .compile import Build, build
 from .errors import UserError
+from .frozen import frozen
 from .ir.code import DEFAULT_SCHEDULE, Caps, Schedule
 from .ir.text import print_kernel
 from .ir.verify import verify_kernel
@@ -56,7 +57,7 @@ SIZES = (
 """By what factor each size of the machine is changed; it stays at least 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """What a search found: the schedule, what was tried, how long it might take, and whether it was done."""
 

@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "arrayjit"
 
 FLOORS = (
-    {"errors", "late", "settings", "cache", "processor"},
+    {"errors", "frozen", "late", "settings", "cache", "processor"},
     {"ir"},
     {"tracer", "assignments", "passes", "targets", "runtime"},
     {

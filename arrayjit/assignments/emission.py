@@ -7,9 +7,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..errors import Location
+from ..frozen import frozen
 from ..ir.assign import Assign, Loop, Statement
 from ..ir.expr import Apply, Const, Expr, Load
 from ..ir.index import Affine, Symbol, affine
@@ -25,7 +24,7 @@ __all__ = ["Emission", "Sharing", "everywhere"]
 ZERO = Affine.of(0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sharing:
     """Which points of a projection share cells: `own` loops are in the index, `shared` ones are not, so that
     their points do; `apart` if no two points of the own loops do."""
@@ -50,7 +49,7 @@ class Sharing:
         return not self.is_plain(accum) and (accum is None or accum.identity is None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Emission:
     """A piece that puts `value` into a tensor, by `accum` if there is one: from `start` on, or from what
     `held` has."""

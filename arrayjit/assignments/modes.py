@@ -11,11 +11,11 @@ materialized is on device; one that is never virtual cannot become virtual.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
 from ..errors import Location
+from ..frozen import frozen
 
 __all__ = ["Decision", "Mode", "common"]
 
@@ -56,7 +56,7 @@ def common(one: Mode, other: Mode) -> Mode | None:
     return next((mode for mode in both if all(finer.refines(mode) for finer in both)), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """A step in the life of a node: the mode that was asked for, by whom, and where."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count
 from types import EllipsisType
 from typing import Any, NoReturn, Union
@@ -18,6 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ..errors import DTypeError, IndexOutOfRange, LinkError, ShapeError, UnsupportedError
+from ..frozen import frozen, frozen_by_identity
 from ..ir.dtype import F64, DType, from_numpy
 from ..ir.index import Affine, Symbol, SymbolKind, affine
 from ..ir.tensor import Tensor
@@ -46,7 +46,7 @@ _ids = count()
 _live: WeakValueDictionary[int, Node] = WeakValueDictionary()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Concat:
     """An axis made of several, one after the other: each symbol runs over a part of its own."""
 
@@ -57,7 +57,7 @@ Position = Union[int, Symbol, Affine, Concat]
 Key = tuple[Union[Position, EllipsisType], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Cell(Value):
     """One cell of a node, or of merge buffer `slot` that holds the node's values."""
 

@@ -16,6 +16,7 @@ from types import EllipsisType
 import numpy as np
 
 from ..errors import IndexOutOfRange, InvalidProgram, Location, ShapeError
+from ..frozen import frozen, frozen_by_identity
 from ..ir.index import Affine, Symbol, SymbolKind
 from .nodes import Cell, Concat, Position
 from .projections import Loops, Projection
@@ -30,7 +31,7 @@ Region = tuple[tuple[int, int], ...]
 """The first position and the extent along each axis."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Piece:
     """`target = value` for every point of `loops`; the target's cells lie in `region`, which has the
     first position and the extent along each axis. All indices are affine, and no node is a slice."""
@@ -64,7 +65,7 @@ def pieces(statement: Accumulate) -> tuple[Piece, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Written:
     """Targets and values of a statement, all positions explicit, slices redirected."""
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import InvalidProgram, LinkError
+from ..frozen import frozen_by_identity
 from ..ir.assign import ArrayParam, Computation, IndexParam, Note, Param
 from ..ir.assign import Statement as Assignment
 from ..ir.expr import Const, Load, dtype_of
@@ -34,7 +35,7 @@ from .steps import Step, Target, in_order
 __all__ = ["Program", "program"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Program:
     """A program written by hand, ready to be compiled.
 

@@ -6,8 +6,8 @@ Both questions are answered with "yes" only when it is certain, from the positio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.index import Affine, Symbol
 
 __all__ = ["Loops", "Projection"]
@@ -16,7 +16,7 @@ Loops = tuple[tuple[Symbol, int], ...]
 """Symbols with their extents: a symbol runs from 0."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Projection:
     """The cell at `index` for every point of `loops`."""
 

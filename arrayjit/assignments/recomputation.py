@@ -8,10 +8,11 @@ give other numbers than it had.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 
 from ..errors import LinkError, Location
+from ..frozen import frozen
 from .modes import Mode
 from .nodes import Node
 from .steps import Step, Target
@@ -19,7 +20,7 @@ from .steps import Step, Target
 __all__ = ["Definition", "OptimizationContext"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Definition:
     """The steps that define a node, and the other nodes that they read; `stale` says why it can't be computed
     again."""
@@ -29,7 +30,7 @@ class Definition:
     stale: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptimizationContext:
     """The definitions of virtual nodes."""
 

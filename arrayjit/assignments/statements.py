@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Union
 
 from ..errors import InvalidProgram, Location, ShapeError, UnsupportedError
+from ..frozen import frozen_by_identity
 from ..ir.index import Affine, Extent, Symbol, SymbolKind, affine, row_major_strides
 from ..ir.ops import OPS, Op
 from .here import here
@@ -58,7 +58,7 @@ MAX_NUMBERS = 256
 """So many numbers may be written out in a program; more are data, which a context is given."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Accumulate:
     """For every point: a target's cell gets a value, by `op` if there is one, from its neutral element on
     if `fresh`. Of several targets or values that one counts whose symbols the point has."""
@@ -70,7 +70,7 @@ class Accumulate:
     loc: Location
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Block:
     """Statements under a comment, which names them."""
 
@@ -78,7 +78,7 @@ class Block:
     body: Statement
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Series:
     """Statements one after the other."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
 from ..errors import Location
+from ..frozen import frozen_by_identity
 from ..ir.assign import Note
 from ..ir.index import Symbol, SymbolKind
 from ..ir.ops import Op
@@ -19,7 +19,7 @@ from .values import Embedded, walk
 __all__ = ["Step", "Target", "in_order"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Target:
     """A node that a step writes, and the pieces that do it. `covers`: they reach every cell; `disjoint`: no
     two of them reach the same."""
@@ -41,7 +41,7 @@ class Target:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Step:
     """An assignment of the program."""
 

@@ -7,13 +7,13 @@ NumPy lacks are written `apply("relu", x[i])`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..errors import ConcretizationError, DTypeError, UnsupportedError
+from ..frozen import frozen_by_identity
 from ..ir.dtype import DType, from_numpy
 from ..ir.index import Affine, Extent
 from ..ir.ops import OPS, Op
@@ -85,7 +85,7 @@ class Value(NDArrayOperatorsMixin):
         return Converted(self, dtype if isinstance(dtype, DType) else from_numpy(dtype))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Number(Value):
     """A constant; without a dtype it takes that of what stands beside it, as Python numbers do."""
 
@@ -93,21 +93,21 @@ class Number(Value):
     dtype: DType | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Bits(Value):
     """The number of the target's element type that has these bits."""
 
     pattern: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Embedded(Value):
     """An index as an int64 number."""
 
     index: Affine
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Call(Value):
     """An op of the table; each argument is converted to what the op computes in."""
 
@@ -115,7 +115,7 @@ class Call(Value):
     args: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Converted(Value):
     """A conversion of the user's."""
 

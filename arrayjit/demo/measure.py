@@ -9,10 +9,11 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+
+from ..frozen import frozen
 
 __all__ = ["Comparison", "environment_for_numpy", "in_turn", "largest_difference", "seconds"]
 
@@ -22,7 +23,7 @@ Result = TypeVar("Result")
 SLOW_OPENBLAS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """One row of the demo's table. Times are in seconds; `difference` is the largest absolute one."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from sklearn.datasets import load_digits, load_sample_image
 
 import arrayjit
 
+from ..frozen import frozen
 from . import network, pictures
 from .measure import Comparison, in_turn, largest_difference, seconds
 from .network import Digits, Network
@@ -29,7 +29,7 @@ SEED = 2
 BATCH = 32
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Training:
     """A whole training run: who computed it, how long it took, and how well it reads unseen digits."""
 

@@ -10,10 +10,11 @@ anything, as NumPy does, so an operand may overlap the target. Statements nest i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal, Union
+from dataclasses import field
+from typing import Literal, Union, final
 
 from ..errors import Location
+from ..frozen import frozen
 from .expr import Expr
 from .index import Affine, Symbol
 from .ops import Op
@@ -39,7 +40,7 @@ __all__ = [
 Access = Literal["read", "write", "update", "merge"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayParam:
     """An array the caller passes: `write` ones hold nothing on entry and are wholly written.
 
@@ -53,7 +54,7 @@ class ArrayParam:
     slot: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexParam:
     """A static symbol: an int64 chosen at each launch."""
 
@@ -63,7 +64,8 @@ class IndexParam:
 Param = Union[ArrayParam, IndexParam]
 
 
-@dataclass(frozen=True, slots=True)
+@final
+@frozen
 class Assign:
     """For every point of the product space `loops`: `into[index] = value`.
 
@@ -86,7 +88,8 @@ class Assign:
     loc: Location | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@final
+@frozen
 class Check:
     """Leave with an exception if `condition` is false at any point of `loops`.
 
@@ -101,7 +104,8 @@ class Check:
     loc: Location | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@final
+@frozen
 class Loop:
     """`for symbol in range(lo, hi, step)`, iterations in order."""
 
@@ -113,7 +117,8 @@ class Loop:
     loc: Location | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@final
+@frozen
 class Bind:
     """From here to the end of the body that this stands in, `symbol` is the int64 `value`.
 
@@ -126,7 +131,8 @@ class Bind:
     loc: Location | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@final
+@frozen
 class Branch:
     """Run `body` if the bool `condition` holds, else `orelse`."""
 
@@ -136,7 +142,8 @@ class Branch:
     loc: Location | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@final
+@frozen
 class While:
     """Run `test`; if the bool `condition` then holds, run `body` and start again."""
 
@@ -146,7 +153,8 @@ class While:
     loc: Location | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@final
+@frozen
 class Note:
     """A block comment; the first one names the routine."""
 
@@ -156,7 +164,7 @@ class Note:
 Statement = Union[Assign, Bind, Branch, Check, Loop, Note, While]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Computation:
     """A whole program. Tensors that are not parameters are its temporaries."""
 

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from ..frozen import frozen, frozen_by_identity
 from .assign import Param
 from .tensor import Tensor
 
 __all__ = ["DEFAULT_OPT", "DEFAULT_SCHEDULE", "Caps", "Code", "Failure", "Postponed", "Schedule"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Caps:
     """What the hardware can do, as far as passes care. Sizes are in bytes; `registers` are those that hold a
     vector; the last cache, `l3_bytes`, is for all cores. More than one thread means that loops may be shared;
@@ -32,7 +33,7 @@ class Caps:
     thread_work: int = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """What passes are told instead of choosing it: `without` are optional passes that are left out, `sizes`
     are fields of Caps by which the others plan as if the hardware had them."""
@@ -56,7 +57,7 @@ DEFAULT_SCHEDULE = Schedule()
 DEFAULT_OPT = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """What a kernel's status means: status `k` is entry `k - 1` of `Code.failures`."""
 
@@ -66,7 +67,7 @@ class Failure:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Code:
     """Emitted code of one routine.
 
@@ -96,7 +97,7 @@ class Code:
         return f"{self.name}_kernel"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Postponed:
     """A routine that is optimised and will be emitted once it is linked. The fields are those of its Code."""
 

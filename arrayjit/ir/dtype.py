@@ -6,12 +6,12 @@ register differ for one type only: a bool is an `i8` in memory and an `i1` in a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from ..errors import DTypeError
+from ..frozen import frozen_by_identity
 
 __all__ = ["BOOL", "DTYPES", "F32", "F64", "I32", "I64", "DType", "Kind", "from_numpy", "named"]
 
@@ -25,7 +25,7 @@ class Kind(Enum):
     FLOAT = "float"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class DType:
     """An element type. Rows are singletons: compare with `is`."""
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from ..frozen import frozen, frozen_by_identity
 from .dtype import F32, F64, DType
 from .layout import largest_exponent, mantissa_bits, power_of_two, shifted_right
 from .terms import Number, Term, definition, fma, rarely, where
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Width:
     """What depends on the float's width.
 
@@ -261,7 +261,7 @@ def expm1(x: Term) -> Term:
 # Logarithms: x = 2**k m with m around 1, f = m - 1, and log(1 + f) by a polynomial.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Logarithm:
     """Of a positive number: `log x = k ln 2 + high + low`, `high` having the first rounding of f - f**2/2."""
 

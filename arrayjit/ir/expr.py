@@ -7,12 +7,13 @@ key, number values by identity instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Union
 
 import numpy as np
 
+from ..frozen import frozen, frozen_by_identity
 from .dtype import BOOL, I64, DType
 from .index import Affine
 from .ops import Op
@@ -35,7 +36,7 @@ __all__ = [
 _creation_order = count()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Variable:
     """A scalar local of a kernel; compares by identity, named at print time."""
 
@@ -44,7 +45,7 @@ class Variable:
     order: int = field(default_factory=_creation_order.__next__, repr=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Const:
     """A number. `value` is a Python bool, int or float that `dtype` represents exactly."""
 
@@ -62,7 +63,7 @@ class Const:
         return hash((self.dtype.name, self.bits))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Load:
     """One cell of a tensor, at an affine index."""
 
@@ -70,7 +71,7 @@ class Load:
     index: tuple[Affine, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gather:
     """One cell of a tensor, at an index computed by the program; each index is an int64 in bounds."""
 
@@ -78,21 +79,21 @@ class Gather:
     index: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Local:
     """The present value of a local variable."""
 
     variable: Variable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Index:
     """An affine expression as an int64 number, which wraps around."""
 
     value: Affine
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Apply:
     """An op of the table. Arguments already have the dtypes that the op computes in."""
 
@@ -101,7 +102,7 @@ class Apply:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cast:
     """Conversion with NumPy's `astype` meaning (`unsafe` casting)."""
 

@@ -9,10 +9,11 @@ at print time, in order of use.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from itertools import count
 from typing import Union
+
+from ..frozen import frozen
 
 __all__ = ["Affine", "Extent", "Symbol", "SymbolKind", "affine", "row_major_strides"]
 
@@ -68,7 +69,7 @@ class Symbol:
         return f"{self.hint}#{self.order}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Affine:
     """`offset + sum(coefficient * symbol)`; terms have nonzero coefficients, in creation order."""
 

@@ -30,11 +30,12 @@ waking a thread for. It accumulates in no variable of outside and holds no other
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Union
 
 from ..errors import Location
+from ..frozen import frozen
 from .assign import Bind, Param
 from .expr import Expr, Variable
 from .index import Affine, Symbol
@@ -74,7 +75,7 @@ class LoopKind(Enum):
     BLOCK = "block"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class For:
     """`for symbol in range(lo, hi, step)`; `lanes` counts for `vector` and `lockstep` loops only, `grain` is
     None where threads may not share the iterations."""
@@ -95,7 +96,7 @@ class For:
         return len(range(0, span.offset, self.step)) if span.is_constant else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Store:
     """`tensor[index] = value`. With `bypass`, in a vector loop and there in unrolled loops at most, the lanes
     are neighbours, and no cache shall keep the value: iterations may be repeated to write whole lines."""
@@ -107,7 +108,7 @@ class Store:
     bypass: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fill:
     """Every cell of a contiguous tensor gets the constant `value`."""
 
@@ -116,7 +117,7 @@ class Fill:
     loc: Location | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Define:
     """Declare a local variable, visible to the end of the body it stands in."""
 
@@ -124,7 +125,7 @@ class Define:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Update:
     """`variable = value`, or `variable = accum(variable, value)`; with `contract`, where `value` is
     `multiply(x, y)` and `accum` is add, `variable = fma(x, y, variable)`."""
@@ -135,7 +136,7 @@ class Update:
     contract: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class While:
     """Run `test`; if the bool `condition` then holds, run `body` and start again. What `test` defines is
     visible to its end, in `condition` and in `body`."""
@@ -145,7 +146,7 @@ class While:
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class If:
     """In a vector loop, where the condition differs from lane to lane, there is no `orelse`, and `body` only
     defines and updates locals."""
@@ -155,7 +156,7 @@ class If:
     orelse: tuple[Stmt, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Raise:
     """Stay the kernel with an exception when `condition` holds. Never inside a vector loop."""
 
@@ -165,7 +166,7 @@ class Raise:
     loc: Location | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stay:
     """Where the condition does not hold, the rest of this iteration and those that follow would change
     nothing that is looked at after the loop which this stands in. A target may then leave that loop: in a
@@ -174,12 +175,12 @@ class Stay:
     condition: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Barrier:
     """Threads of a block wait for one another."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comment:
     text: str
 
@@ -199,7 +200,7 @@ class PlaceKind(Enum):
     BUFFER = "buffer"  # the context's buffer: parameters
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A placement and the reason for it; `offset` in bytes, within the arena or a thread's scratch memory."""
 
@@ -208,7 +209,7 @@ class Place:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """A compiled unit. `placement` covers every temporary that the body still mentions; the arena ends
     with the scratch memory of the thread that calls; `notes` are the passes' decisions, one line each, for

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import CompilerBug, LinkError
+from ..frozen import frozen
 from .dtype import DType, Kind
 from .frame import Array, Number
 from .index import Symbol
@@ -17,7 +17,7 @@ from .tensor import Tensor
 __all__ = ["Memory"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cells:
     """A tensor's memory. `first` is the position of its first cell, for flat views of memory that also
     extends below it."""

@@ -22,12 +22,13 @@ into the result type, `"popcount"` counts bits that are set. Integers are unsign
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from ..frozen import frozen_by_identity
 from . import elementary, hyperbolic, roots, trigonometric
 from . import expansions as define
 from . import references as reference
@@ -43,7 +44,7 @@ def _always(dtypes: Sequence[DType]) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Op:
     """One row. Compares by identity.
 

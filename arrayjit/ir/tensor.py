@@ -6,16 +6,16 @@ a Context. Two tensors share memory only if they have the same `storage`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from ..frozen import frozen, frozen_by_identity
 from .dtype import DType
 from .index import Affine, Extent, affine, row_major_strides
 
 __all__ = ["Tensor", "Wish"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wish:
     """How a temporary has to be held: a `virtual` one is computed where it is read, a `local` one once,
     before it is read. `why` is for the error when that cannot be."""
@@ -24,7 +24,7 @@ class Wish:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Tensor:
     """An array of the program; compares by identity.
 

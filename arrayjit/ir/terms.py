@@ -12,10 +12,10 @@ serves both. A Python number among the operands takes the dtype of the Term besi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Protocol, Union
 
+from ..frozen import frozen_by_identity
 from .dtype import DType
 
 __all__ = ["Builder", "Number", "Term", "definition", "fma", "rarely", "where"]
@@ -41,7 +41,7 @@ class Builder(Protocol):
         """The value, if it is a constant."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Term:
     """A builder's value with Python's operators."""
 

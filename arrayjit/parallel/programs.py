@@ -8,7 +8,7 @@ said when it is linked.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from ..backends import backend
 from ..compile import compile
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..frozen import frozen, frozen_by_identity
 from ..ir.assign import ArrayParam, Assign, Computation
 from ..ir.code import Code
 from ..ir.dtype import BOOL, F64, I64, from_numpy
@@ -66,7 +67,7 @@ def arrays_of(value: Any) -> tuple[list[np.ndarray], Structure]:
     return [array.astype(array.dtype.newbyteorder("="), copy=False) for array in arrays], structure
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """What a nested value is but for its numbers: its structure, and the shape and dtype of each leaf."""
 
@@ -98,7 +99,7 @@ class Layout:
         return unflatten(self.structure, leaves)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Program:
     """A computation; `arguments` are the tensors of the leaves of the traced function's arguments, `results`
     and `layout` those of what it returns. `captured` are arrays that it met by another way."""
@@ -201,7 +202,7 @@ def update_program(
     return Program(computation, arguments, captured=_captured(traced, "update"), traced=traced)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cells:
     """A leaf of a result: the cell at `axes`, for `axes` within `shape`."""
 

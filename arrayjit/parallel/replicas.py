@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError
+from ..frozen import frozen
 from ..ir.tensor import Tensor
 from ..runtime.context import Context
 from ..runtime.device import Device
@@ -27,7 +27,7 @@ from .programs import Layout, Program, arrays_of, merge_program
 __all__ = ["Replicated", "Shard", "pairs"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shard:
     """A device's part of a batch, leaf by leaf, and the step for it."""
 

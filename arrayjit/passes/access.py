@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Union
 
+from ..frozen import frozen
 from ..ir.assign import ArrayParam, Param
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
@@ -71,7 +72,7 @@ ZERO = Affine.of(0)
 ANY: Distance = (-math.inf, math.inf)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """Positions `base + low ..= base + high` along one dimension."""
 
@@ -83,7 +84,7 @@ class Span:
 Spans = tuple[Union[Span, None], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Region:
     """Cells of one tensor; a span of None may be anywhere along its dimension."""
 

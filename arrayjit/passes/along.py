@@ -27,6 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
+from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.expr import Load, Local, Variable
 from ..ir.index import Affine, Symbol
@@ -65,7 +66,7 @@ def along(kernel: Kernel, caps: Caps) -> Kernel:
     return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *joining.notes))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sums:
     """A loop over columns that sums over rows: what is done for each column before, for each row, and after;
     `homes` are rows that hold the locals of a column from one to the other."""

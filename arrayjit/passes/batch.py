@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.expr import Expr, Load, Local
 from ..ir.index import Affine, Symbol
@@ -50,7 +51,7 @@ def batch(kernel: Kernel, caps: Caps) -> Kernel:
     return kernel if body is kernel.body else replace(kernel, body=body, notes=notes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Product:
     """A statement that multiplies a matrix with a vector: the factors, and where the result goes."""
 

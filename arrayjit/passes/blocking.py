@@ -38,6 +38,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from ..frozen import frozen
 from ..ir.dtype import BOOL, I64, DType
 from ..ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, dtype_of
 from ..ir.index import Affine, Symbol
@@ -57,7 +58,7 @@ UNROLL = 4
 """How many terms are added one after the other before the loop over them is tested again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blocking:
     """How a product is cut: slivers of `rows`, panels of `columns`, `strip` of these, `depth` terms at once;
     blocks of `block` rows, none for strips of all rows. `left` and `right` say which factors are packed."""
@@ -76,7 +77,7 @@ def blocked(product: Product, blocking: Blocking, placement: dict[Tensor, Place]
     return _Blocked(product, blocking, placement).all()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rows:
     """Rows from `start` on, `count` of them, after the statements that find out how many; `most` where that
     varies."""
@@ -87,7 +88,7 @@ class _Rows:
     before: tuple[Stmt, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Strip:
     """`count` panels from column `start` on, at most `most`, the first of them the panel of a number; columns
     before `fresh` are of the panel before as well."""
@@ -100,7 +101,7 @@ class _Strip:
     before: tuple[Stmt, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Panel:
     """Columns from `start` on, a panel by its number among all, and among those of the strip."""
 
@@ -109,7 +110,7 @@ class _Panel:
     place: Affine
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Depth:
     """Some of the terms: loops over them, what the product's symbols are, the number of a term among all, and
     among these; which part of all they are."""

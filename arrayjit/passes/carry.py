@@ -15,8 +15,9 @@ must exist even if the loop does not run. No other store of the loop may meet th
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.expr import Const, Expr, Load, Local, Variable
 from ..ir.index import Affine, Symbol
@@ -31,7 +32,7 @@ __all__ = ["carry"]
 _PLAIN = (Bind, Comment, Define, Raise, Store, Update)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Handed:
     """What the store at a position of a body hands on: a later iteration reads it as `load`, the first one
     finds `first` there; `carried` has either. It takes over what `source` had in the iteration before; where

@@ -30,6 +30,7 @@ from enum import Enum
 from itertools import islice, product
 from typing import TypeVar
 
+from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.expr import Variable
 from ..ir.index import Affine, Symbol
@@ -210,7 +211,7 @@ class _Nest:
             yield replace(outermost, kind=kind, body=_wrapped(others, inner))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _View:
     """Effects seen from outside the loops of `inner`, over the symbols that `names` gives."""
 

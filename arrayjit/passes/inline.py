@@ -22,6 +22,7 @@ from itertools import count
 from typing import TypeVar, Union
 
 from ..errors import UnsupportedError
+from ..frozen import frozen
 from ..ir.assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from ..ir.code import Caps
 from ..ir.expr import Apply, Cast, Expr, Gather, Load
@@ -70,7 +71,7 @@ def inline(computation: Computation, caps: Caps) -> Computation:
     return replace(computation, body=tuple(inlining.remaining(body)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Producer:
     """An assignment that may be inlined; `axes` has the loop symbol of each axis of its temporary."""
 

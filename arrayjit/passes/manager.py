@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar, Union
 
 from ..errors import CompilerBug, UnsupportedError
+from ..frozen import frozen
 from ..ir.assign import Computation
 from ..ir.code import DEFAULT_SCHEDULE, Caps, Schedule
 from ..ir.loops import Kernel
@@ -30,7 +31,7 @@ Before = TypeVar("Before", Computation, Kernel)
 After = TypeVar("After", Computation, Kernel)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Optimized:
     """A computation on its way through the passes: after those on assignments, right after lowering
     (`loops`), and at the end (`kernel`). `seconds` has each pass's time, `notes` the decisions."""

@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.expr import Gather, Index, Load, Local
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_statements
@@ -34,7 +35,7 @@ from .copies import copy_body
 __all__ = ["Parts", "parts_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """A vector loop that adds up, in two: the `making` of parts, into `tensors`, and the `rest`."""
 

@@ -8,9 +8,9 @@ object it was given.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ..frozen import frozen
 from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
@@ -55,7 +55,7 @@ Before = TypeVar("Before")
 After = TypeVar("After")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pass(Generic[Before, After]):
     """One row."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.expr import Expr, Load, Local, Variable
 from ..ir.index import Affine, Symbol, SymbolKind
@@ -38,7 +39,7 @@ def place(kernel: Kernel, caps: Caps) -> Kernel:
     return replace(kernel, body=body, placement=plan.placement, notes=(*kernel.notes, *plan.notes))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Row:
     """A smaller tensor in place of a temporary; `axes` are those that it keeps."""
 

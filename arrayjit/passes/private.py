@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..frozen import frozen
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Fill, For, If, Stmt, Store, While
 from ..ir.tensor import Tensor
@@ -47,7 +48,7 @@ class _Foreign(Exception):
     """A read of what may come from elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Line:
     """The positions `first + sum(step * n for step, count in terms for n in range(count))`."""
 

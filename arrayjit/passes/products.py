@@ -16,8 +16,8 @@ stands around the sums in the body is the epilogue.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..ir.expr import Apply, Const, Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, LoopKind, Stmt, Store, Update
@@ -31,7 +31,7 @@ MAX_NODES = 64
 """The largest factor, with what is computed for it put in."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sum:
     """`variable = start`, then for all terms `variable = fma(left, right, variable)`: `left` varies by row,
     `right` by column. For integers it is a product and an addition."""
@@ -52,7 +52,7 @@ class Sum:
         return total
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Product:
     """A nest: the loops around rows and columns, those first that `right` factors depend on; the sums of a
     cell, and its other statements, in which a sum's variable is defined by its start."""

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
+from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.expr import Apply, Expr, Gather, Index, Load, Local, Variable, constant
 from ..ir.loops import Define, If, Kernel, Stmt, Update, walk_statements
@@ -41,7 +42,7 @@ def rare(kernel: Kernel, caps: Caps) -> Kernel:
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Choice:
     """What a definition chooses."""
 

@@ -18,9 +18,10 @@ the rows are apart, times the shift. The first rows of a block begin alone, and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
+from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
@@ -68,7 +69,7 @@ def skew(kernel: Kernel, caps: Caps) -> Kernel:
     return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Table:
     """A loop over rows: what is defined before the columns of each, the loop over these, and by how many
     cells a row must be behind."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Const, Index, Load, Local, Variable
@@ -154,7 +155,7 @@ def _varying(
     return [replace(strips, body=(Bind(rest, least), *inside))]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Strip:
     """Some of the columns, from `start` on; `homes` has the rows that hold locals from loop to loop."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ..frozen import frozen_by_identity
 from ..ir.index import Affine
 from ..ir.loops import Fill, For, If, Kernel, Stmt, Store, While
 from ..ir.tensor import Tensor
@@ -26,7 +27,7 @@ class Frame:
 Path = tuple[Frame, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Use:
     """One access by statement number `at`; `index` is None when it is computed at run time, or for a
     Fill."""

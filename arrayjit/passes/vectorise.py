@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.dtype import DType
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
@@ -182,7 +183,7 @@ def _in_order(stmt: Stmt) -> Stmt:
     return replace(stmt, kind=kind, body=tuple(_in_order(child) for child in stmt.body))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Facts:
     """What bounds a loop's lanes: the most it should have, and the locals outside that it adds up in."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from types import MappingProxyType
 
+from ..frozen import frozen
 from ..ir.tensor import Tensor
 
 __all__ = ["Entry", "Frontier", "Ledger"]
@@ -27,7 +28,7 @@ class Entry:
     has_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frontier:
     """By tensor, who wrote it last and who has read it since."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from ..errors import DeviceError
+from ..frozen import frozen
 from .driver import Memory
 
 __all__ = ["ALIGNMENT", "Location", "Pool", "Purpose", "Segment", "plan"]
@@ -33,7 +33,7 @@ class Purpose(Enum):
     ARRAY = "array"  # the user's arrays
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Location:
     """The place of a buffer on its device."""
 
@@ -41,7 +41,7 @@ class Location:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Segment:
     """Part of a plan: one slab, and where in it the items `first`, `first + 1`, ... start."""
 

@@ -16,10 +16,10 @@ import mmap
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from struct import Struct
 
 from ..errors import CompilerBug
+from ..frozen import frozen
 
 __all__ = ["Image", "ObjectFile", "can_load", "found", "load"]
 
@@ -38,7 +38,7 @@ _ADDRESS, _DISTANCE, _CALL, _SMALL, _LONG_DISTANCE = 1, 2, 4, 11, 24
 """Relocations: R_X86_64_64, _PC32, _PLT32, _32S and _PC64."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ObjectFile:
     """What a compiler makes: the functions that others may call, the names that others must define, and the
     bytes of the file."""
@@ -58,7 +58,7 @@ class ObjectFile:
         return ObjectFile(tuple(functions), tuple(needs), content)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Image:
     """Code that can be called: the addresses of its functions. It lives as long as `memory`."""
 
@@ -66,7 +66,7 @@ class Image:
     memory: object
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Section:
     kind: int
     flags: int

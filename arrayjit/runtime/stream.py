@@ -15,10 +15,10 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from threading import RLock
 from types import MappingProxyType
 
+from ..frozen import frozen
 from .driver import Queue, Task
 from .memory import Location, Pool, Purpose
 
@@ -50,7 +50,7 @@ class Event:
         return f"Event({self.queue.name}, {self.number})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Events:
     """Several events as one: a point in the work of a device that has several streams."""
 

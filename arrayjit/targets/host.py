@@ -5,18 +5,18 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from .. import processor
 from ..errors import SettingError
+from ..frozen import frozen
 from ..ir.code import Caps
 
 __all__ = ["CPUS", "Cpu", "cpu_named", "host_caps", "host_cpu"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cpu:
     """A kind of CPU: the features that it must have, as LLVM calls them, and what they mean for passes."""
 

@@ -7,9 +7,9 @@ vector, one reversed vector, or a scalar per lane.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from ..errors import CompilerBug
+from ..frozen import frozen
 from ..ir.dtype import BOOL, I64
 from ..ir.expr import Load
 from ..ir.index import Affine, Symbol
@@ -22,7 +22,7 @@ __all__ = ["Lanes", "Memory"]
 LINE_BYTES = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lanes:
     """The vector loop being printed: lane `l` has `symbol` greater by `l * step`. One lane: none."""
 
@@ -35,7 +35,7 @@ class Lanes:
         return 0 if self.symbol is None else value.coefficient(self.symbol) * self.step
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cell:
     """A cell: its address in the first lane, and the elements from there to the next lane's."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import reduce
 from itertools import count
 from typing import Union
 
+from ..frozen import frozen
 from ..ir.dtype import BOOL, I64, DType
 
 __all__ = ["ALWAYS", "Operand", "Value", "Writer", "constant", "vector_type"]
@@ -36,7 +36,7 @@ def vector_type(element: str, lanes: int) -> str:
     return element if lanes == 1 else f"<{lanes} x {element}>"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """An operand with its element type. One lane is a scalar, which is the same in every lane."""
 

@@ -8,7 +8,6 @@ Computation) and what each leaf of its result is made of (an `Output`). Plain da
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from operator import itemgetter
 from typing import Any, Protocol, Union
@@ -16,6 +15,7 @@ from typing import Any, Protocol, Union
 import numpy as np
 
 from ...errors import IntegerOverflow, UnsupportedError
+from ...frozen import frozen, frozen_by_identity
 from ..record.foreign import native_copy, pitch
 from ..record.resident import Resident, layout_of
 
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArgumentSource:
     """An array among the leaves of the arguments. `copied`: code gets an aligned native copy, which is
     copied back if it is `written`."""
@@ -54,7 +54,7 @@ class ArgumentSource:
     written: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScalarSource:
     """A Python or NumPy scalar among the leaves, as an array of shape ()."""
 
@@ -63,7 +63,7 @@ class ScalarSource:
     dtype: np.dtype[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OverlapSource:
     """The memory that arrays cover together, as one flat array: it starts `offset` bytes below the first
     element of the leaf `leaf` and has `size` elements. `copied` and `written` as of an ArgumentSource."""
@@ -76,7 +76,7 @@ class OverlapSource:
     written: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class CapturedSource:
     """An array that the function met by another way than its arguments."""
 
@@ -85,7 +85,7 @@ class CapturedSource:
     written: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FreshSource:
     """A result: new memory, which code fills in C's order. Axis `order[k]` of the array that is handed out
     is axis `k` of what code sees."""
@@ -102,14 +102,14 @@ class FreshSource:
 Source = Union[ArgumentSource, ScalarSource, OverlapSource, CapturedSource, FreshSource]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArgumentOutput:
     """The very object that was passed."""
 
     leaf: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ViewOutput:
     """A view of the memory of parameter `param`.
 
@@ -126,14 +126,14 @@ class ViewOutput:
     writeable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counted:
     """An extent that is the number in parameter `param`."""
 
     param: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizedOutput:
     """An array of its own: the first `extents[k]` cells along axis `k` of parameter `param`."""
 
@@ -141,7 +141,7 @@ class SizedOutput:
     extents: tuple[int | Counted, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScalarOutput:
     """The number in parameter `param`: a NumPy scalar, or with `python` a Python one."""
 
@@ -149,7 +149,7 @@ class ScalarOutput:
     python: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RepeatedOutput:
     """The very object that is leaf `leaf` of the result, which comes before."""
 

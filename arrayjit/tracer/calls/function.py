@@ -6,7 +6,6 @@ import functools
 import inspect
 import linecache
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import GeneratorType, MethodType
 from typing import Any
 
@@ -20,6 +19,7 @@ from ...errors import (
     UnsupportedError,
     UserError,
 )
+from ...frozen import frozen_by_identity
 from ...ir.assign import ArrayParam, Computation
 from ...ir.index import Affine, affine
 from ...ir.tensor import Tensor
@@ -55,7 +55,7 @@ __all__ = ["Traced", "call_inline", "static_arguments", "trace_function"]
 _NO_STATICS = StaticArguments()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Traced:
     """A traced function. `sources` go with the parameters of `computation`, in order; `results` with
     `outputs` in the places of its leaves is the value that the function returns; `guards` must hold for

@@ -8,12 +8,12 @@ arrays share memory, how. Computing it is the whole price of a warm call's looku
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...errors import StaticArgumentError
+from ...frozen import frozen
 from ..record.resident import Resident, layout_of
 from ..record.state import state_of
 from ..record.tree import contents
@@ -38,7 +38,7 @@ _MAX_WORK: Any = 1000
 _LAYOUT = _C_CONTIGUOUS | _ALIGNED | _WRITEABLE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spec:
     """The shape and dtype of an argument that is described instead of passed."""
 
@@ -46,7 +46,7 @@ class Spec:
     dtype: np.dtype[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaticArguments:
     """Which arguments are static: by position and by name."""
 
@@ -54,7 +54,7 @@ class StaticArguments:
     names: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overlap:
     """Arrays that share memory: their positions among the leaves and where each starts, in bytes from
     the lowest byte of any of them; `nbytes` is the size of the memory that they cover together."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Union
 
 import numpy as np
 
 from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
+from ...frozen import frozen, frozen_by_identity
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine, Extent, affine
@@ -46,7 +46,7 @@ _VALID = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """An axis that indexing keeps: cells `start + step * p` for `p` below `extent`."""
 
@@ -55,19 +55,19 @@ class Span:
     extent: Affine
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class New:
     """A new axis of extent 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """One cell of an axis, which disappears."""
 
     at: Affine
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steps:
     """As `Span`, of a positive step that is known when the compiled function runs: no affine view."""
 
@@ -76,7 +76,7 @@ class Steps:
     extent: Affine
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Many:
     """Cells of an axis chosen by integers in range: known now (`constant`), or computed (`traced`)."""
 

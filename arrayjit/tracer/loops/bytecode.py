@@ -10,10 +10,11 @@ import dis
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from types import CodeType, FrameType
+
+from ...frozen import frozen
 
 __all__ = ["Liveness", "for_statement", "liveness"]
 
@@ -25,7 +26,7 @@ _BUILDS = frozenset(("LIST_APPEND", "SET_ADD", "MAP_ADD"))
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Liveness:
     """The names that may be read before they are assigned: when the loop is about to go on or end (`head`),
     by its body (`body`), after it (`after`). Names that functions share may be read at any time, except in
@@ -37,7 +38,7 @@ class Liveness:
     after_itself: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Instruction:
     name: str
     arg: int

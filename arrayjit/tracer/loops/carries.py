@@ -12,12 +12,12 @@ Anything else cannot be carried as it is: `Unfit`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import lcm
 from typing import Any, Union
 
 import numpy as np
 
+from ...frozen import frozen, frozen_by_identity
 from ...ir.dtype import BOOL, F64, I64, DType, from_numpy
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
@@ -64,7 +64,7 @@ class Unfit(Exception):
         self.what = what
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """What a value is to NumPy: two values of one kind give results of one kind."""
 
@@ -98,7 +98,7 @@ class Kind:
         return bool(np.can_cast(theirs.dtype.numpy, self.dtype.numpy, "safe"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Count:
     """`start + stride * iteration`."""
 
@@ -106,14 +106,14 @@ class Count:
     stride: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Moving:
     """`view`, an expression in the loop's symbol, is the value after an iteration."""
 
     view: View
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Cell:
     """Memory of its own that each iteration reads and leaves the next value in."""
 
@@ -125,7 +125,7 @@ Leaf = Union[Count, Moving, Cell, None]
 """How one leaf is carried; None for one that stays."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Carry:
     """How a name is carried: the structure of its value, the leaves before the loop and what they become."""
 

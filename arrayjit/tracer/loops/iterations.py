@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...frozen import frozen
 from ...ir.index import Affine, Symbol, SymbolKind
 
 __all__ = ["Iterations"]
@@ -11,7 +10,7 @@ __all__ = ["Iterations"]
 _NONE = Affine.of(0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Iterations:
     """The indices `range(first, stop, step)`, `step` being 1 or -1. One iteration of the recorded loop, over
     `symbol`, makes `period` of them: where that is 1 the symbol is the index, else a count from 0 to `whole`,

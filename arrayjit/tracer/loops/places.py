@@ -11,10 +11,10 @@ import ctypes
 import sys
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from types import CellType, FrameType, FunctionType, MethodType
 from typing import Any, Union
 
+from ...frozen import frozen
 from ..record.state import attributes_of, reachable, set_attributes
 
 __all__ = ["MISSING", "Name", "Place", "Places", "captured_by"]
@@ -25,7 +25,7 @@ MISSING = object()
 _PLAIN = (str, bytes, int, float, complex, type(None))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """What holds a value besides local variables: the item, attribute or closure variable `key` of the object
     number `part`."""

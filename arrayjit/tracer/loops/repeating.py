@@ -13,10 +13,10 @@ this cannot be told from exchanging the arrays themselves is checked, and raises
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ...errors import DTypeError, UnsupportedError
+from ...frozen import frozen
 from ...ir.assign import Assign, Branch, Computation, Statement, While, statements
 from ...ir.dtype import BOOL
 from ...ir.expr import Const, Expr
@@ -62,7 +62,7 @@ _TAKEN = Reason(
 _COPY = "return a copy: x.copy()"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Attempt:
     """One record of the loop: the state that it starts from, the one that an iteration gets, and what that
     makes of it."""

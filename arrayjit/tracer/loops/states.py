@@ -4,12 +4,12 @@ array, a number, or nested containers of them."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from ...errors import DTypeError, UnsupportedError
+from ...frozen import frozen
 from ...ir.assign import Statement
 from ...ir.tensor import Tensor
 from ..record.trace import Mark, Trace, user_location
@@ -36,7 +36,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record(Generic[T]):
     """What a function gave and the statements that it made since the mark."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from types import CellType
 from typing import Any, Union
 
 import numpy as np
 
 from ...errors import Location, UnsupportedError
+from ...frozen import frozen_by_identity
 from .state import state_of
 
 __all__ = ["ABSENT", "ArrayGuard", "Guard", "NameGuard", "content", "guards_hold", "once_for_many_calls"]
@@ -18,7 +18,7 @@ ABSENT = object()
 """In place of the content of an empty cell or of a missing name."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class NameGuard:
     """A global, a closure variable or a member of a class that the trace read: the trace is valid while it
     holds `value`, and that keeps its `state`."""
@@ -35,7 +35,7 @@ class NameGuard:
         return held is self.value and (self.state is None or state_of(held) == self.state)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class ArrayGuard:
     """An array that the function met by another way than its arguments: its elements may change, but it must
     stay what code was made for."""

@@ -9,11 +9,12 @@ by a `Retrace` and started again under the `Decisions` so far. Numbers out of ar
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType
 from typing import Any, NoReturn, Protocol, Union
 
 from ...errors import ConcretizationError, Location
+from ...frozen import frozen
 from ...ir.expr import Cast, Expr, Gather, Index, Load
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """A `for` statement: its code and the offset of its FOR_ITER instruction."""
 
@@ -44,7 +45,7 @@ class Site:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument:
     """A scalar argument: its position among the leaves of the call."""
 
@@ -58,7 +59,7 @@ class Argument:
         return "its value"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Positive:
     """Whether a sum of integer arguments, `offset + sum(coefficient * leaf)`, is more than 0."""
 
@@ -72,7 +73,7 @@ class Positive:
         return "whether a loop over it runs"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remainder:
     """What is left of a sum of integer arguments, if it is not negative, after division by `period`."""
 
@@ -95,7 +96,7 @@ Origin = Union[Site, Argument, Expr]
 """What the value of a symbol or of a scalar tensor depends on; what has none holds data."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reason:
     """Why a loop is unrolled or an argument compiled in; with `site`, why that loop will be if need be."""
 
@@ -110,7 +111,7 @@ class Reason:
             raise Retrace({self.site: self})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decisions:
     """The loops to unroll and the facts about arguments to compile in, each with its reason."""
 

@@ -12,12 +12,13 @@ import sys
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
 from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
+
+from ...frozen import frozen_by_identity
 
 __all__ = ["Same", "Watch", "attributes_of", "has_state", "reachable", "set_attributes", "state_of"]
 
@@ -39,7 +40,7 @@ _MUTABLE = (list, deque, dict, set)
 _ITEMS = (tuple, list, deque, set, frozenset)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Same:
     """Compares by the identity of what it holds."""
 

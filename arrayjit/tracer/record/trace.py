@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import LeakedArrayError, Location, UnsupportedError
+from ...frozen import frozen, frozen_by_identity
 from ...ir.assign import ArrayParam, Assign, Bind, Check, Computation, Loop, Param, Statement, statements
 from ...ir.dtype import DType, from_numpy
 from ...ir.expr import Expr, Gather, Index, Load
@@ -95,7 +96,7 @@ class Scope:
     symbols: list[Symbol] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """What a trace knew at some point, to go back to."""
 
@@ -108,7 +109,7 @@ class Mark:
     notes: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Selection:
     """A recorded loop that collects `total` cells: of each tensor, where the mask holds, `values[tensor]` of
     the mask's position."""

@@ -11,8 +11,9 @@ import dataclasses
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Union
+
+from ...frozen import frozen, frozen_by_identity
 
 __all__ = [
     "Leaf",
@@ -30,12 +31,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaf:
     """The place of the next leaf."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_by_identity
 class Static:
     """A value that is the same at each call."""
 
@@ -50,7 +51,7 @@ class Static:
         return hash((type(self.value), self.value))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """A container: its type, the keys of its children (empty for sequences), and the children."""
 

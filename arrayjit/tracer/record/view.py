@@ -7,8 +7,8 @@ reshape that NumPy makes without a copy is a view of the tensor's flat form.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...ir.dtype import DType
 from ...ir.expr import Load
 from ...ir.index import Affine, Extent, Symbol, affine
@@ -17,7 +17,7 @@ from ...ir.tensor import Tensor
 __all__ = ["View"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """`shape` and, per axis, a symbol; `index` is the tensor's index in terms of those symbols."""
 
