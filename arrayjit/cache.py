@@ -76,6 +76,8 @@ def key_for(*parts: object) -> str:
 
 def recall(kind: str, key: str) -> bytes | None:
     """The content of an entry; None for none."""
+    if not cache_bytes():
+        return None
     place = cache_folder() / kind / key
     try:
         found = place.read_bytes()

@@ -42,7 +42,7 @@ def cache_folder() -> Path:
 
 
 def cache_bytes() -> int:
-    """`ARRAYJIT_CACHE_BYTES`: how much may be kept there; by default 1 GiB, and nothing with 0."""
+    """`ARRAYJIT_CACHE_BYTES`: how much may be kept there; by default 1 GiB; 0 does without files."""
     wish = os.environ.get("ARRAYJIT_CACHE_BYTES") or str(1 << 30)
     if not wish.isdecimal():
         raise SettingError(f"ARRAYJIT_CACHE_BYTES is {wish!r}", fix="set it to a number of bytes, such as 0")

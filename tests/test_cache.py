@@ -86,10 +86,12 @@ def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
     assert [path for path in folder.rglob("*") if path.is_file()] == []
 
 
-def test_with_no_room_allowed_nothing_is_written(folder, monkeypatch):
-    monkeypatch.setenv("ARRAYJIT_CACHE_BYTES", "0")
+def test_with_no_room_allowed_nothing_is_written_or_read(folder, monkeypatch):
     cache.remember("things", KEY, b"x")
-    assert not folder.exists()
+    monkeypatch.setenv("ARRAYJIT_CACHE_BYTES", "0")
+    assert cache.recall("things", KEY) is None
+    cache.remember("things", cache.key_for("another"), b"x")
+    assert cache.contents().entries == {"things": 1}
 
 
 def test_of_too_much_what_was_not_used_for_longest_goes(folder, monkeypatch):
