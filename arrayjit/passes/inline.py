@@ -211,7 +211,10 @@ class _Inlining:
             if obstacle:
                 raise _broken_wish(producer.tensor, obstacle, stmt)
             return True
-        return not obstacle and self.keeps_cells(producer, stmt, around) and self.should(producer, stmt)
+        if obstacle or not self.keeps_cells(producer, stmt, around):
+            return False
+        extra = around[len(producer.around) :]
+        return self.should(producer, stmt, is_repeated=any(scope in self.ends for scope, _ in extra))
 
     def moved(self, producer: _Producer, number: int) -> None:
         """Statement `number` now reads what the producer reads instead of reading its temporary."""
@@ -252,13 +255,14 @@ class _Inlining:
         writes = self.writes.get(storage, [])
         return bisect_right(writes, after) < bisect_right(writes, last)
 
-    def should(self, producer: _Producer, stmt: Reader) -> bool:
-        """Whether reading the temporary costs more than computing the value again."""
+    def should(self, producer: _Producer, stmt: Reader, *, is_repeated: bool) -> bool:
+        """Whether reading the temporary costs more than computing the value again; `is_repeated` says that
+        the reader stands in a loop and the producer before it."""
         indices = [index for index in _indices(stmt, producer.tensor) if index is not None]
         grown = sum(_size(expr) for expr in _values(stmt)) + len(indices) * (_size(producer.value) - 1)
         order = _loop_order(stmt)
         single = len(self.readers[producer.tensor]) == 1 and len(set(indices)) == 1
-        once = single and _is_permutation(indices[0], order)
+        once = single and not is_repeated and _is_permutation(indices[0], order)
         if isinstance(stmt, Assign) and stmt.contract:
             return once and grown <= MAX_NODES
         far = _bytes(producer.tensor) > self.cache
