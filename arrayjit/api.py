@@ -16,7 +16,7 @@ import numpy as np
 from typing_extensions import ParamSpec
 
 from .backends import TARGET_IN_USE, backend, target_in_use, use
-from .compilations import MANY, forbid_here, report, warn_of_many
+from .compilations import MANY, forbidden, is_forbidden, report, warn_of_many
 from .compile import Build, build
 from .entry.callable import native
 from .entry.entries import Entry
@@ -221,8 +221,9 @@ class JitFunction(Generic[P, R]):
                 return found.variant
             is_stale = found is not None
             known = self._variants.described(chosen)
-            described = describe_call(self._function, args, kwargs, self._static, {})
-            forbid_here(self._name, _REBOUND if is_stale else explain_miss(described, known), user_location())
+            if is_forbidden():
+                described = describe_call(self._function, args, kwargs, self._static, {})
+                raise forbidden(self._name, _REBOUND if is_stale else explain_miss(described, known))
             self._misses += 1
             start = time.perf_counter()
             traced, build, device = self._built(chosen, args, kwargs, leaves)

@@ -10,7 +10,15 @@ from contextvars import ContextVar
 from .errors import CompilationForbidden, Location
 from .stats import Description, Miss
 
-__all__ = ["MANY", "RecompilationWarning", "forbid_here", "no_compile", "report", "warn_of_many"]
+__all__ = [
+    "MANY",
+    "RecompilationWarning",
+    "forbidden",
+    "is_forbidden",
+    "no_compile",
+    "report",
+    "warn_of_many",
+]
 
 MANY = 8
 """Variants of a function after which its user is told."""
@@ -33,14 +41,17 @@ def no_compile() -> Iterator[None]:
         _forbidden.reset(token)
 
 
-def forbid_here(function: str, reason: str, loc: Location | None) -> None:
-    """Raise CompilationForbidden where nothing must be compiled; `reason` says what is new about the call."""
-    if _forbidden.get():
-        raise CompilationForbidden(
-            f"{function} is not compiled for this call: {reason}",
-            loc=loc,
-            fix="call it with such arguments before no_compile(), or bring them into a form seen before",
-        )
+def is_forbidden() -> bool:
+    """Whether nothing must be compiled here."""
+    return _forbidden.get()
+
+
+def forbidden(function: str, reason: str) -> CompilationForbidden:
+    """The error for that; `reason` says what is new about the call."""
+    return CompilationForbidden(
+        f"{function} is not compiled for this call: {reason}",
+        fix="call it with such arguments before no_compile(), or bring them into a form seen before",
+    )
 
 
 def warn_of_many(function: str, described: Sequence[Description], loc: Location | None) -> None:

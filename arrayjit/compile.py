@@ -22,7 +22,7 @@ from .ir.loops import Kernel
 from .ir.tensor import Tensor
 from .ir.text import print_computation, print_kernel
 from .late import Late
-from .reuse import code_key, recalled, remembered
+from .reuse import code_key, recall_code, remember_code
 from .runtime.procedure import Procedure
 from .settings import Settings
 
@@ -107,8 +107,8 @@ def build(
     caps = _caps(chosen, threads)
     start = time.perf_counter()
     if not settings.watches:
-        key = code_key(computation, chosen.name, caps, schedule)
-        code = recalled(key, computation)
+        key = code_key(computation, chosen.name, chosen.target.cpu, caps, schedule)
+        code = recall_code(key, computation)
         if code is not None:
             again = cache(lambda: manager.optimize(computation, caps, schedule))
             code = replace(code, threads=threads, opt=opt)
@@ -118,7 +118,7 @@ def build(
     code = replace(_emit(chosen, optimized.kernel, dump), threads=threads, opt=opt)
     seconds = {**optimized.seconds, "emit": time.perf_counter() - start}
     if not settings.watches:
-        remembered(key, computation, code)
+        remember_code(key, computation, code)
     return Build(chosen, computation, code, seconds, lambda: optimized)
 
 

@@ -1,8 +1,8 @@
 """Code of earlier processes: what passes and emitter made of a computation, kept in the cache.
 
 The key is the whole text of the computation, with the user's lines, which stand in its errors; what the
-passes may know of the machine; the schedule; and the package itself, so that another version finds nothing.
-Only code that is text is kept.
+passes may know of the machine; the CPU that was asked for; the schedule; and the package itself, so that
+another version finds nothing. Only code that is text is kept.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from .ir.assign import Computation
 from .ir.code import Caps, Code, Failure, Schedule
 from .ir.text import print_computation
 
-__all__ = ["code_key", "recalled", "remembered"]
+__all__ = ["code_key", "recall_code", "remember_code"]
 
 _KIND = "code"
 _BESIDE = {"payload", "params", "prior", "threads", "opt"}
 """What is not kept with the other facts of code: the caller knows it, or it stands elsewhere."""
 
 
-def code_key(computation: Computation, target: str, *facts: Caps | Schedule | str) -> str:
-    """What the code depends on: the facts are of the machine and of how to compile."""
-    return key_for(print_computation(computation, locations=True), target, *facts, _package_identity())
+def code_key(computation: Computation, target: str, cpu: str, caps: Caps, schedule: Schedule) -> str:
+    """What the code depends on; `cpu` is the one that the target was asked to emit for."""
+    text = print_computation(computation, locations=True)
+    return key_for(text, target, cpu, caps, schedule, _package_identity())
 
 
-def recalled(key: str, computation: Computation) -> Code | None:
+def recall_code(key: str, computation: Computation) -> Code | None:
     """The code of a key, for the tensors of this computation and all threads; None for none."""
     content = recall(_KIND, key)
     if content is None:
@@ -42,13 +43,12 @@ def recalled(key: str, computation: Computation) -> Code | None:
     return Code(payload=payload.decode(), params=computation.params, failures=failures, needs=needs, **facts)
 
 
-def remembered(key: str, computation: Computation, code: Code) -> Code:
-    """The same code, kept if it can be."""
+def remember_code(key: str, computation: Computation, code: Code) -> None:
+    """Keep code for later processes, if it is text."""
     if isinstance(code.payload, str) and code.params == computation.params:
         facts = asdict(replace(code, payload=None, params=(), prior=frozenset()))
         kept = {name: facts[name] for name in facts.keys() - _BESIDE}
         remember(_KIND, key, json.dumps(kept).encode() + b"\n" + code.payload.encode())
-    return code
 
 
 @cache

@@ -14,6 +14,7 @@ class InterpTarget:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.cpu = ""
 
     def caps(self) -> Caps:
         return Caps()

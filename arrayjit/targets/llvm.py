@@ -26,9 +26,9 @@ class LlvmTarget:
 
     def __init__(self, name: str, cpu: str = "") -> None:
         self.name = name
-        wanted = cpu or cpu_wanted()
-        self._cpu = cpu_named(wanted) if wanted else host_cpu()
-        self._attributes = _attributes(self._cpu, is_host=not wanted)
+        self.cpu = cpu or cpu_wanted()
+        self._cpu = cpu_named(self.cpu) if self.cpu else host_cpu()
+        self._attributes = _attributes(self._cpu, is_host=not self.cpu)
 
     def caps(self) -> Caps:
         return host_caps(self._cpu)

@@ -11,9 +11,11 @@ __all__ = ["Target", "failures_of", "raises"]
 
 
 class Target(Protocol):
-    """An emitter. `name` is the row of the table of backends that its code belongs to."""
+    """An emitter. `name` is the row of the table of backends that its code belongs to, `cpu` the CPU that it
+    was asked to emit for, "" for the one that is here."""
 
     name: str
+    cpu: str
 
     def caps(self) -> Caps:
         """What the hardware that the code is for can do."""

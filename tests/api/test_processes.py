@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -19,29 +18,6 @@ import arrayjit
 
 def softened(x, factor):
     return np.tanh(x * factor) + x.sum()
-
-
-def test_sixteen_threads_that_make_the_same_first_call_compile_once():
-    f = arrayjit.jit(softened)
-    start, results = threading.Barrier(16), []
-    x = np.linspace(0, 1, 1000)
-
-    def call():
-        start.wait()
-        results.append(f(x, 2.0))
-
-    threads = [threading.Thread(target=call) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert f.stats().compiles == 1
-    assert f.stats().hits == 15
-    assert {result.tobytes() for result in results} == {softened_by(f, x)}
-
-
-def softened_by(f, x):
-    return f(x, 2.0).tobytes()
 
 
 def test_threads_that_compile_for_different_arguments_do_not_disturb_each_other():

@@ -14,6 +14,7 @@ import arrayjit
 from arrayjit import cache, reuse
 from arrayjit.compile import build
 from arrayjit.ir.code import Schedule
+from arrayjit.targets.host import cpu_named, host_cpu
 from arrayjit.tracer.calls.function import static_arguments, trace_function
 
 
@@ -134,6 +135,37 @@ def test_the_identity_of_the_package_changes_with_any_file(tmp_path):
     assert sorted(reuse._files(str(tmp_path))) == before
     os.utime(files[1], (1, 1))
     assert sorted(reuse._files(str(tmp_path))) != before
+
+
+CPU_PROGRAM = """
+import numpy as np
+import arrayjit
+
+def doubled(x):
+    return np.exp(x) * 2
+
+lowered = arrayjit.jit(doubled, target="sync_llvm").lower(np.ones(100))
+built = lowered.build
+print("recall text" in built.seconds, built.code.needs, "target-features" in built.code.payload)
+"""
+
+
+@pytest.mark.parametrize("before", ["", "generic"])
+def test_code_for_another_cpu_is_other_code(folder, before):
+    """`generic` and `sse2` are the same to the passes, and so are the host and its own row."""
+    file = folder / "cpu.py"
+    file.write_text(CPU_PROGRAM)
+
+    def told(cpu):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ARRAYJIT_CPU": cpu}
+        command = [sys.executable, str(file)]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+
+    assert told(before).startswith("False ")
+    for cpu in {"sse2", host_cpu().name} - {before}:
+        needs = cpu_named(cpu).features
+        assert told(cpu) == f"False {needs} True\n"
+        assert told(cpu) == f"True {needs} True\n"
 
 
 @pytest.mark.parametrize("setting", ["ARRAYJIT_VERIFY", "ARRAYJIT_DUMP"])
