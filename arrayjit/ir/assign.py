@@ -34,6 +34,7 @@ __all__ = [
     "Param",
     "Statement",
     "While",
+    "expressions",
     "statements",
 ]
 
@@ -191,4 +192,17 @@ def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
         case While(test=test, body=body):
             return (test, body)
         case Assign() | Bind() | Check() | Note():
+            return ()
+
+
+def expressions(statement: Statement) -> tuple[Expr, ...]:
+    """The expressions that stand directly in a statement, not in its bodies."""
+    match statement:
+        case Assign(value=value, initial=initial):
+            return (value,) if initial is None else (value, initial)
+        case Bind(value=value):
+            return (value,)
+        case Branch(condition=condition) | Check(condition=condition) | While(condition=condition):
+            return (condition,)
+        case Loop() | Note():
             return ()

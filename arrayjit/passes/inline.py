@@ -23,7 +23,7 @@ from typing import TypeVar, Union
 
 from ..errors import UnsupportedError
 from ..frozen import frozen
-from ..ir.assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
+from ..ir.assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While, expressions
 from ..ir.code import Caps
 from ..ir.expr import Apply, Cast, Expr, Gather, Load
 from ..ir.index import Affine, Symbol
@@ -259,7 +259,7 @@ class _Inlining:
         """Whether reading the temporary costs more than computing the value again; `is_repeated` says that
         the reader stands in a loop and the producer before it."""
         indices = [index for index in _indices(stmt, producer.tensor) if index is not None]
-        grown = sum(_size(expr) for expr in _values(stmt)) + len(indices) * (_size(producer.value) - 1)
+        grown = sum(_size(expr) for expr in expressions(stmt)) + len(indices) * (_size(producer.value) - 1)
         order = _loop_order(stmt)
         single = len(self.readers[producer.tensor]) == 1 and len(set(indices)) == 1
         once = single and not is_repeated and _is_permutation(indices[0], order)
@@ -333,16 +333,6 @@ def _axes(stmt: Assign) -> tuple[Symbol | None, ...] | None:
     return None if extents else tuple(axes)
 
 
-def _values(stmt: Reader) -> tuple[Expr, ...]:
-    match stmt:
-        case Assign(value=value, initial=initial):
-            return (value,) if initial is None else (value, initial)
-        case Bind(value=bound):
-            return (bound,)
-        case Branch(condition=condition) | Check(condition=condition) | While(condition=condition):
-            return (condition,)
-
-
 def _with_values(stmt: _Reader, change: Callable[[Expr], Expr]) -> _Reader:
     match stmt:
         case Assign(value=value, initial=initial):
@@ -364,7 +354,7 @@ def _inlined(producer: _Producer, expr: Expr) -> Expr:
 
 
 def _storages(stmt: Reader) -> list[Tensor]:
-    return list(dict.fromkeys(storage for expr in _values(stmt) for storage in _storages_of(expr)))
+    return list(dict.fromkeys(storage for expr in expressions(stmt) for storage in _storages_of(expr)))
 
 
 def _storages_of(expr: Expr) -> list[Tensor]:
@@ -375,7 +365,7 @@ def _indices(stmt: Reader, tensor: Tensor) -> list[tuple[Affine, ...] | None]:
     """The indices at which a statement reads a tensor; None for one that no expression can replace."""
     return [
         index if read is tensor else None
-        for expr in _values(stmt)
+        for expr in expressions(stmt)
         for read, index in loads(expr)
         if read.storage is tensor
     ]

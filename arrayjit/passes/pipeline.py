@@ -37,6 +37,7 @@ from .parallel import parallel
 from .place import place
 from .prune import prune
 from .rare import rare
+from .reroll import reroll
 from .settle import settle
 from .share import share
 from .simplify import simplify
@@ -69,7 +70,12 @@ class Pass(Generic[Before, After]):
 
 
 ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
-    Pass(inline, why="assignments still say which cells of which arrays a value needs"),
+    Pass(reroll, why="what is done to a round that stands by itself need not be done to the loop"),
+    Pass(
+        inline,
+        after=("reroll",),
+        why="two records of one statement no longer look alike once other readers decided what each inlines",
+    ),
 )
 
 LOWERING: Pass[Computation, Kernel] = Pass(lower)

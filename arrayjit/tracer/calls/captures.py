@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...errors import UnsupportedError
-from ...ir.assign import Assign, Bind, Branch, Check, Loop, Note, Statement, While, statements
-from ...ir.expr import Expr, Gather, Load
+from ...ir.assign import Assign, Statement, expressions, statements
+from ...ir.expr import Gather, Load
 from ...ir.tensor import Tensor
 from ...ir.walk import walk
 from ..record.foreign import needs_copy
@@ -51,19 +51,7 @@ def _used(statement: Statement) -> Iterator[Tensor]:
 
 def loaded(statement: Statement) -> Iterator[Tensor]:
     """The tensors that a statement reads itself."""
-    for expression in _expressions(statement):
+    for expression in expressions(statement):
         for node in walk(expression):
             if isinstance(node, (Load, Gather)):
                 yield node.tensor
-
-
-def _expressions(statement: Statement) -> tuple[Expr, ...]:
-    match statement:
-        case Assign(value=value, initial=initial):
-            return (value,) if initial is None else (value, initial)
-        case Bind(value=value):
-            return (value,)
-        case Check(condition=condition) | Branch(condition=condition) | While(condition=condition):
-            return (condition,)
-        case Loop() | Note():
-            return ()

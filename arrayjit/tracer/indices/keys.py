@@ -95,7 +95,7 @@ class Many:
         if self.traced is not None:
             return self.traced
         assert self.constant is not None
-        return SymbolicArray(View.whole(trace.capture(self.constant)), trace)
+        return SymbolicArray(View.whole(trace.constant(self.constant)), trace)
 
 
 Item = Union[Span, Steps, New, Point, Many]

@@ -156,6 +156,7 @@ class Trace:
         self.captured: list[tuple[Tensor, np.ndarray | Resident]] = []
         self.namespace: Any = None
         self._fingerprints: list[int] = []
+        self._constants: dict[tuple[np.dtype[Any], tuple[int, ...], bytes], np.ndarray] = {}
         self._fresh: dict[Tensor, int] = {}
         self._rewritten: list[Tensor] = []
         self._written: set[Tensor] = set()
@@ -214,6 +215,11 @@ class Trace:
         self.captured.append((tensor, array))
         self._fingerprints.append(_fingerprint(array))
         return tensor
+
+    def constant(self, numbers: np.ndarray) -> Tensor:
+        """The parameter that holds numbers which the trace made and nobody changes, one for equal arrays."""
+        key = (numbers.dtype, numbers.shape, numbers.tobytes())
+        return self.capture(self._constants.setdefault(key, numbers))
 
     def know(self, tensor: Tensor, numbers: np.ndarray) -> None:
         """Note that the tensor holds these numbers until it is written again."""
