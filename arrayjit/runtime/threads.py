@@ -54,9 +54,9 @@ WORKER_BYTES = 24
 SPINS = 20_000
 """How often a thread looks for work before it sleeps, and pauses in between."""
 
-YIELD_EVERY = 2_000
-"""After so many looks the caller, waiting for the last chunks, lets others have its core: on a busy machine
-it may be theirs that the chunks need."""
+YIELD_EVERY = 400
+"""After so many looks, for work or for its end, a thread lets others have its core: where other programs run,
+it may be the one that the rest of the pool needs."""
 
 CHUNKS = 4
 """Chunks per thread: a thread that starts late takes fewer."""
@@ -295,7 +295,7 @@ help:
   call void @claim(ptr %pool, ptr null, i64 %number)
   br label %look
 look:
-  %n = phi i64 [ 0, %help ], [ %n1, %pause ]
+  %n = phi i64 [ 0, %help ], [ %n1, %pause ], [ %n1, %yield ]
   %now = load atomic i32, ptr %round acquire, align 4
   %new = icmp ne i32 %now, %seen
   br i1 %new, label %turn, label %again
@@ -305,6 +305,11 @@ again:
 pause:
   <PAUSE>
   %n1 = add i64 %n, 1
+  %looks = urem i64 %n1, <YIELD>
+  %tired = icmp eq i64 %looks, 0
+  br i1 %tired, label %yield, label %look
+yield:
+  %r0 = call i32 @sched_yield()
   br label %look
 sleep:
   %r1 = call i32 @pthread_mutex_lock(ptr %lock)

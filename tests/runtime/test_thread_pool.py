@@ -253,6 +253,22 @@ def test_or_for_many_loops_that_went_by(note):
     pool.close()
 
 
+def test_who_looks_for_work_gives_way_to_the_caller():
+    (more,) = script("""
+import time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+pool.close()
+pool = ThreadPool(2)
+own, both = time.thread_time(), time.process_time()
+while time.thread_time() < own + 0.2:
+    run(pool, address, 12, 1)
+    sum(range(20_000))
+print((time.process_time() - both) / (time.thread_time() - own))
+pool.close()
+""")
+    assert float(more) < 1.4
+
+
 def test_signals_are_for_other_threads(note):
     before = set(os.listdir("/proc/self/task"))
     pool = ThreadPool(2)
