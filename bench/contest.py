@@ -24,9 +24,12 @@ SECONDS = 0.5
 """What the samples of one entry may take, once there are the fewest."""
 SAMPLE_SECONDS = 2e-3
 """Calls that take less are made several times for a sample."""
-PAUSE = 0.04
-"""Before a sample on several threads: those of the entry before it look for work so long, on cores that the
-next one needs."""
+PAUSE = 0.15
+"""Before a sample on several threads: those of the entry before it look for work so long, OpenBLAS's for 0.11
+seconds, on cores that the next one needs."""
+WARMING = 5e-3
+"""After the pause calls go untimed so long: threads wake, and cores are half as fast for the first two
+milliseconds after they have had nothing to do."""
 
 Arguments = tuple[Any, ...]
 Clock = Callable[[], float]
@@ -127,12 +130,13 @@ def held(task: Task, peers: Mapping[str, Peer], threads: int, clock: Clock) -> R
     entries = {name: entry for name, peer in peers.items() if (entry := peer(task, written)) is not None}
     times: dict[str, Time] = {}
     calls: dict[str, Callable[[int], float]] = {}
+    pause, warming = (PAUSE, WARMING) if threads > 1 else (0.0, 0.0)
     for name, entry in entries.items():
         first, call, error = tried(task, entry, written, wanted, clock)
         times[name] = Time(first, error=error)
         if not error:
-            calls[name] = sampler(task, entry, call, written, clock)
-    for name, samples in in_turn(calls, PAUSE if threads > 1 else 0.0).items():
+            calls[name] = sampler(task, entry, call, written, clock, warming)
+    for name, samples in in_turn(calls, pause).items():
         times[name] = Time(times[name].first, statistics.median(samples), min(samples))
     return Row(task.suite, task.name, task.size, task.dtype, threads, task.limit, task.amount, times)
 
@@ -194,31 +198,28 @@ def distance(got: list[np.ndarray], wanted: list[np.ndarray]) -> float:
 
 
 def sampler(
-    task: Task, entry: Entry, call: Callable[..., Any], written: tuple[int, ...], clock: Clock
+    task: Task, entry: Entry, call: Callable[..., Any], written: tuple[int, ...], clock: Clock, warming: float
 ) -> Callable[[int], float]:
-    """What takes a sample: the seconds of one of so many calls. Calls that write to their arguments are made
-    one at a time, on fresh ones."""
-    if written:
+    """What takes a sample: the seconds of one of so many calls, after others for the seconds of `warming`.
+    Calls that write to their arguments are made one at a time, on fresh ones."""
+    placed = None if written else entry.place(task.arguments)
 
-        def fresh(calls: int) -> float:
-            arguments = entry.place(task.arguments)
-            begin = clock()
-            call(*arguments)
-            return clock() - begin
-
-        return fresh
-
-    arguments = entry.place(task.arguments)
-
-    def repeated(calls: int) -> float:
-        if calls > 1:
-            call(*arguments)  # brings its memory into the caches, and its threads to life
+    def timed(calls: int) -> float:
+        arguments = placed or entry.place(task.arguments)
         begin = clock()
         for _ in range(calls):
             call(*arguments)
         return (clock() - begin) / calls
 
-    return repeated
+    def sample(calls: int) -> float:
+        end = time.perf_counter() + warming
+        if calls > 1 or warming:
+            timed(1)  # brings its memory into the caches
+        while time.perf_counter() < end:
+            timed(1)
+        return timed(1 if written else calls)
+
+    return sample
 
 
 def in_turn(samplers: Mapping[str, Callable[[int], float]], pause: float = 0.0) -> dict[str, list[float]]:

@@ -24,8 +24,9 @@ On {machine}.
 
 Medians of at least 7 samples, the entries of a row taken in turn, each checked against NumPy first. One
 thread is measured by the time that the processor spends, several by the time that passes, after a pause in
-which the threads of the entry before go to sleep. After a peer's time is how many times as fast arrayjit is;
-"first" is arrayjit's first call, which compiles. Written by `python bench/comparison.py {suite}`.
+which the threads of the entry before go to sleep, and calls in which its own wake. After a peer's time is how
+many times as fast arrayjit is; "first" is arrayjit's first call, which compiles. Written by
+`python bench/comparison.py {suite}`.
 """
 
 

@@ -10,13 +10,14 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import comparison
 import machine
 import numpy as np
 import pytest
-from contest import OURS, Entry, Peer, Row, Task, Time, held, in_turn, verdict
+from contest import OURS, Entry, Peer, Row, Task, Time, held, in_turn, sampler, verdict
 from peers import PEERS, installed
 from rich.console import Console
 from standings import losses, markdown, means, remarks
@@ -111,14 +112,14 @@ def test_a_pure_version_returns_what_is_written() -> None:
 def test_samples_are_at_least_seven_of_each_in_turn() -> None:
     order = []
 
-    def sampler(name: str) -> Callable[[int], float]:
+    def named(name: str) -> Callable[[int], float]:
         def sample(calls: int) -> float:
             order.append(name)
             return 10.0
 
         return sample
 
-    samples = in_turn({name: sampler(name) for name in "abc"})
+    samples = in_turn({name: named(name) for name in "abc"})
     assert all(len(taken) >= 7 for taken in samples.values())
     assert order[-6:] != ["a"] * 6
     assert {tuple(sorted(order[k : k + 3])) for k in range(6, len(order), 3)} == {("a", "b", "c")}
@@ -131,6 +132,18 @@ def test_before_each_sample_the_threads_of_others_have_time_to_sleep(monkeypatch
     before, samples = happened[4::2], happened[5::2]
     assert set(before) == {0.5}
     assert samples[:4] == ["a", "b", "b", "a"]
+
+
+@pytest.mark.parametrize("written", [(), (0,)])
+def test_calls_go_untimed_until_threads_are_awake(written) -> None:
+    begins = []
+    work = task(np.exp, np.ones(3))
+    sample = sampler(
+        work, Entry(lambda x: np.exp), lambda x: begins.append(perf_counter()), written, perf_counter, 0.01
+    )
+    begin = perf_counter()
+    assert sample(1) > 0
+    assert begins[-1] > begin + 0.01
 
 
 def test_means_are_over_each_peer_and_over_the_best_of_a_row() -> None:
