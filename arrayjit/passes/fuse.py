@@ -10,13 +10,13 @@
 A nest joins the last earlier one that it depends on, or a later one over the same ranges, if
 nothing between them is in its way and each iteration needs only what the same iteration of the other
 made, so that parallel loops stay parallel. Chains of whole-array operations become one nest first, since to
-cut one is to store what it hands on; then nests join that go through the same memory, and once more, when
-those that only gave arrays their first values are out of the way. Nests that agree in
-their outer loops only are joined there, and their inner parts meet again one level down: a softmax becomes
-one loop over rows. A short loop that takes a temporary from another one, and overwrites what only earlier
-iterations of that read, goes along with it in order. Single stores and bound numbers move up past the nests
-that they have nothing to do with, out of the way of later ones; so do exceptions, past what the caller cannot
-see.
+cut one is to store what it hands on, and then other nests without loops in them; then nests join that go
+through the same memory, and once more, when those that only gave arrays their first values are out of the
+way. Nests that agree in their outer loops only are joined there, and their inner parts meet again one level
+down: a softmax becomes one loop over rows. A short loop that takes a temporary from another one, and
+overwrites what only earlier iterations of that read, goes along with it in order. Single stores and bound
+numbers move up past the nests that they have nothing to do with, out of the way of later ones; so do
+exceptions, past what the caller cannot see.
 
 Every nest is compared with few others, only through the memory that both touch and at a bounded number
 of places, so that a thousand assignments take a thousand steps.
@@ -126,6 +126,7 @@ class Turn(Enum):
     """What is joined, one after the other."""
 
     CHAINS = "nests without loops in them, where one reads a temporary that the other makes"
+    FLAT = "nests without loops in them that have all of theirs in common"
     ALL = "whatever may be joined"
     ROWS = "rows of nests that went on to the end of a row each"
 
@@ -384,7 +385,8 @@ class _Schedule:
         if _share_variables(target.effects, nest.effects) or _has_many_regions(target.effects, nest.effects):
             return 0
         full = max(len(target.band), len(nest.band))
-        if self.turn is Turn.CHAINS and (len(names) < full or not self.hands_on(target, nest)):
+        whole = self.turn in (Turn.CHAINS, Turn.FLAT)
+        if whole and not (len(names) == full and self.is_flat(target, nest)):
             return 0
         most = min(len(target.band), len(nest.band)) - (self.turn is Turn.ROWS)
         for depth in range(min(len(names), most), 0, -1):
@@ -396,7 +398,7 @@ class _Schedule:
                 case Relation.NONE if depth == full and target.flat and nest.flat:
                     return depth
                 case Relation.NONE | Relation.OUT_OF_STEP:
-                    if self.turn is Turn.CHAINS:
+                    if whole:
                         return 0
         return 0
 
@@ -421,6 +423,12 @@ class _Schedule:
             return False
         body = (*target.body, *substitute_statements(tuple(nest.body), names))
         return in_lockstep(replace(loop, body=body), inside)
+
+    def is_flat(self, target: _Nest, nest: _Nest) -> bool:
+        """Whether this is the turn of two nests, of those for nests without loops in them."""
+        if self.turn is Turn.CHAINS:
+            return self.hands_on(target, nest)
+        return target.flat and nest.flat
 
     def hands_on(self, target: _Nest, nest: _Nest) -> bool:
         """Whether a nest without loops inside reads a temporary that the target, another such, makes."""

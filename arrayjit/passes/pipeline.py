@@ -34,6 +34,7 @@ from .once import once
 from .order import order
 from .pack import pack
 from .parallel import parallel
+from .pieces import pieces
 from .place import place
 from .prune import prune
 from .rare import rare
@@ -75,6 +76,9 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
         inline,
         after=("reroll",),
         why="two records of one statement no longer look alike once other readers decided what each inlines",
+    ),
+    Pass(
+        pieces, after=("inline",), why="an array that is computed where it is read is put together by no one"
     ),
 )
 
@@ -123,6 +127,7 @@ OPTIONAL = frozenset(
     step.__name__
     for step in (
         inline,
+        pieces,
         fuse,
         order,
         lag,
