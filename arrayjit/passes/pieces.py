@@ -13,7 +13,7 @@ reads stays behind them all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise, product
 from math import prod
@@ -21,7 +21,19 @@ from operator import is_
 from typing import Union
 
 from ..frozen import frozen
-from ..ir.assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While, statements
+from ..ir.assign import (
+    Assign,
+    Bind,
+    Branch,
+    Check,
+    Computation,
+    Loop,
+    Note,
+    Statement,
+    While,
+    expressions,
+    statements,
+)
 from ..ir.code import Caps
 from ..ir.expr import Const, Expr, Index, Load
 from ..ir.index import Affine, Symbol
@@ -270,29 +282,12 @@ def _group(body: Sequence[Statement], first: Assign, parts: Mapping[Tensor, Sequ
 
 
 def _mentioned(stmt: Statement) -> Iterator[Mention]:
-    """Every cell, or array, that a statement and those in it read or write."""
-    match stmt:
-        case Assign(into=into, index=index, value=value, initial=initial):
-            yield into, index
-            yield from loads(value)
-            if initial is not None:
-                yield from loads(initial)
-        case Check(condition=value) | Bind(value=value):
-            yield from loads(value)
-        case Loop(body=inner):
-            yield from _in_all(inner)
-        case (
-            Branch(condition=value, body=inner, orelse=other) | While(condition=value, test=inner, body=other)
-        ):
-            yield from loads(value)
-            yield from _in_all((*inner, *other))
-        case Note():
-            pass
-
-
-def _in_all(body: Iterable[Statement]) -> Iterator[Mention]:
-    for stmt in body:
-        yield from _mentioned(stmt)
+    """Every cell, or array, that a statement and those in it read or write; that which it writes first."""
+    for inner in statements((stmt,)):
+        if isinstance(inner, Assign):
+            yield inner.into, inner.index
+        for expr in expressions(inner):
+            yield from loads(expr)
 
 
 def _written(stmt: Statement) -> set[Tensor]:
