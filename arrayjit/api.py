@@ -16,7 +16,7 @@ import numpy as np
 from typing_extensions import ParamSpec
 
 from .backends import TARGET_IN_USE, backend, target_in_use, use
-from .compilations import MANY, forbidden, is_forbidden, report, warn_of_many
+from .compilations import MANY, call_site, forbidden, is_forbidden, log, report, warn_of_many
 from .compile import Build, build
 from .entry.callable import native
 from .entry.entries import Entry
@@ -49,7 +49,6 @@ R = TypeVar("R")
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _REMEMBERED_MISSES = 100
-_REBOUND = "a global or closure variable that the function reads was rebound"
 
 
 class Options(NamedTuple):
@@ -219,11 +218,11 @@ class JitFunction(Generic[P, R]):
             if found is not None and found.variant.is_valid():
                 self._hits += 1
                 return found.variant
-            is_stale = found is not None
+            rebound = "" if found is None else found.rebound()
             known = self._variants.described(chosen)
             if is_forbidden():
                 described = describe_call(self._function, args, kwargs, self._static, {})
-                raise forbidden(self._name, _REBOUND if is_stale else explain_miss(described, known))
+                raise forbidden(self._name, rebound or explain_miss(described, known))
             self._misses += 1
             start = time.perf_counter()
             traced, build, device = self._built(chosen, args, kwargs, leaves)
@@ -235,13 +234,14 @@ class JitFunction(Generic[P, R]):
             self._bake(signature, variant.traced.baked)
             key = self._with_baked(signature, leaves)
             described = describe_call(self._function, args, kwargs, self._static, variant.traced.baked)
-            reason = _REBOUND if is_stale else explain_miss(described, known)
+            reason = rebound or explain_miss(described, known)
             milliseconds = (time.perf_counter() - start) * 1e3
             phases = {**build.seconds, **variant.procedure.executable.seconds}
-            miss = Miss(reason, chosen[0], milliseconds, user_location(), self._name, phases)
+            miss = Miss(reason, chosen[0], milliseconds, call_site(), self._name, phases)
             self._reasons.append(miss)
+            log(miss)
             self._keep(chosen, key, variant, described)
-            if len(known) + 1 == MANY and not is_stale and not self._is_ours:
+            if len(known) + 1 == MANY and not rebound and not self._is_ours:
                 warn_of_many(self._name, (*known, described), miss.loc)
             return variant
 

@@ -1,20 +1,35 @@
-"""What users are told of compilations: a report, a warning of too many, an error where none may be."""
+"""What users are told of compilations: a log, a report, a warning of too many, an error where none may be."""
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from .errors import CompilationForbidden, Location
+from .late import Late
+from .settings import compilations_shown
 from .stats import Description, Miss
+from .tracer.record.trace import user_location
+
+if TYPE_CHECKING:
+    import logging
+else:
+    logging = Late("logging")
 
 __all__ = [
     "MANY",
     "RecompilationWarning",
+    "call_site",
     "forbidden",
     "is_forbidden",
+    "log",
     "no_compile",
     "report",
     "warn_of_many",
@@ -22,6 +37,14 @@ __all__ = [
 
 MANY = 8
 """Variants of a function after which its user is told."""
+
+_LIBRARIES = (
+    os.path.dirname(os.path.abspath(__file__)) + os.sep,
+    os.path.dirname(os.__file__) + os.sep,
+    os.path.dirname(os.path.dirname(np.__file__)) + os.sep,
+    "<frozen ",
+)
+"""Python's own files and those of what is installed beside NumPy."""
 
 _forbidden: ContextVar[bool] = ContextVar("arrayjit_no_compile", default=False)
 
@@ -54,6 +77,27 @@ def forbidden(function: str, reason: str) -> CompilationForbidden:
     )
 
 
+def call_site() -> Location | None:
+    """The user's line that a call comes from, whatever libraries it went through. In a thread that runs
+    nothing but libraries it is the innermost line that is not arrayjit's."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_LIBRARIES):
+            return Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+        frame = frame.f_back  # type: ignore[assignment]
+    return user_location()
+
+
+def log(miss: Miss) -> None:
+    """Tell the logger `arrayjit`, at level INFO, or WARNING if `ARRAYJIT_LOG_COMPILES` wants it shown; the
+    record has the `miss`. While nobody has imported `logging`, nobody listens to less than warnings."""
+    is_shown = compilations_shown()
+    if is_shown or "logging" in sys.modules:
+        level = logging.WARNING if is_shown else logging.INFO
+        text = "; ".join((_told(miss), *_place(miss)))
+        logging.getLogger("arrayjit").log(level, "compiled %s", text, extra={"miss": miss})
+
+
 def warn_of_many(function: str, described: Sequence[Description], loc: Location | None) -> None:
     """Tell the user which arguments vary most; called once a function has as many variants as `MANY`."""
     kinds = {
@@ -76,11 +120,18 @@ def report(misses: Sequence[Miss]) -> str:
     """Each compilation with its phases in milliseconds, the slowest first."""
     blocks = []
     for miss in misses:
-        head = f"{miss.function} for {miss.target}, {miss.milliseconds:.1f} ms: {miss.reason}"
-        place = f"  called at {miss.loc}" if miss.loc else ""
         phases = sorted(miss.phases.items(), key=lambda phase: -phase[1])
-        blocks.append("\n".join([head, *([place] if place else []), *map(_phase, phases)]))
+        lines = [_told(miss), *(f"  {place}" for place in _place(miss)), *map(_phase, phases)]
+        blocks.append("\n".join(lines))
     return "\n".join(blocks) or "nothing was compiled yet"
+
+
+def _told(miss: Miss) -> str:
+    return f"{miss.function} for {miss.target}, {miss.milliseconds:.1f} ms: {miss.reason}"
+
+
+def _place(miss: Miss) -> list[str]:
+    return [f"called at {miss.loc}"] if miss.loc else []
 
 
 def _phase(phase: tuple[str, float]) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "Settings",
     "cache_bytes",
     "cache_folder",
+    "compilations_shown",
     "cpu_wanted",
     "default_target",
     "entry_wanted",
@@ -47,6 +48,11 @@ def cache_bytes() -> int:
     if not wish.isdecimal():
         raise SettingError(f"ARRAYJIT_CACHE_BYTES is {wish!r}", fix="set it to a number of bytes, such as 0")
     return int(wish)
+
+
+def compilations_shown() -> bool:
+    """`ARRAYJIT_LOG_COMPILES=1`: each compilation is logged as a warning, which needs no logging set up."""
+    return os.environ.get("ARRAYJIT_LOG_COMPILES", "") not in ("", "0")
 
 
 def entry_wanted() -> str:

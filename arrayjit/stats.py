@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import islice
+from reprlib import repr as short
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,20 @@ import numpy as np
 from .errors import Location
 from .frozen import frozen
 from .tracer.calls.parameters import positional_names
-from .tracer.calls.signature import PYTHON_SCALARS, Spec, StaticArguments, is_leaf
+from .tracer.calls.signature import PYTHON_SCALARS, Spec, StaticArguments, is_leaf, overlaps
+from .tracer.record.guards import ABSENT, ArrayGuard, Guard
 from .tracer.record.resident import Resident
 from .tracer.record.retrace import Argument, Fact, Positive, Reason, Remainder
-from .tracer.record.tree import flatten, paths
+from .tracer.record.state import attributes_of
+from .tracer.record.tree import contents
 
-__all__ = ["Description", "Miss", "Stats", "describe_call", "explain_miss"]
+__all__ = ["Description", "Miss", "Stats", "describe_call", "describe_names", "explain_miss"]
+
+MOST = 10
+"""Changes that are told of one call."""
+
+MOST_PARTS = 1000
+"""Of what one name holds."""
 
 Description = Mapping[str, str]
 
@@ -51,30 +61,72 @@ def describe_call(
     static: StaticArguments,
     baked: Mapping[Fact, Reason],
 ) -> Description:
-    """What a compilation depends on, by argument; `baked` is what was compiled in about numbers."""
+    """What a compilation depends on, by argument and part of it; `baked` is what was compiled in about
+    numbers."""
     described: dict[str, str] = {}
-    count = 0
+    leaves: dict[str, Any] = {}
     for position, (name, value) in enumerate(
         [*zip(positional_names(function, len(args)), args, strict=True), *kwargs.items()]
     ):
-        if name in static.names or (position < len(args) and position in static.positions):
-            described[name] = f"static {value!r}"
-            continue
-        leaves, structure = flatten(value, is_leaf)
-        names = paths(structure, name)
-        for leaf_name, leaf in zip(names, leaves, strict=True):
-            described[leaf_name] = _described(leaf)
-            for fact in baked:
-                if fact == Argument(count):
-                    described[leaf_name] += f" {leaf!r}, compiled in because {baked[fact].what}"
-                elif isinstance(fact, (Positive, Remainder)) and any(
-                    place == count for _, place in fact.terms
-                ):
-                    described[leaf_name] += f" {leaf!r}; compiled in is {fact}"
-            count += 1
-        if not (len(names) == 1 and names[0] == name):
-            described[f"structure of {name}"] = f"{type(value).__name__} of {len(leaves)} leaves"
+        is_static = name in static.names or (position < len(args) and position in static.positions)
+        for path, part, is_argument in _parts(value, name, not is_static, set()):
+            described[path] = _kind(part) if is_argument else _shown(part)
+            if is_argument:
+                described[path] += _compiled_in(part, len(leaves), baked)
+                leaves[path] = part
+    paths = list(leaves)
+    for overlap in overlaps(list(leaves.values())):
+        names = " and ".join(paths[leaf] for leaf in overlap.leaves)
+        described[f"memory of {names}"] = f"shared, at bytes {overlap.offsets} of {overlap.nbytes}"
+    if kwargs:
+        described["given by name"] = ", ".join(kwargs)
     return described
+
+
+def describe_names(guards: Iterable[Guard]) -> Description:
+    """What the names outside a function that its code depends on hold now."""
+    described: dict[str, str] = {}
+    for number, guard in enumerate(guards):
+        if isinstance(guard, ArrayGuard):
+            described[f"array {number} that is no argument"] = _kind(guard.array)
+        else:
+            parts = _parts(guard.held(), guard.name, False, set())
+            described.update((f"rebound {path}", _shown(part)) for path, part, _ in islice(parts, MOST_PARTS))
+    return described
+
+
+def _parts(value: Any, path: str, varies: bool, seen: set[int]) -> Iterator[tuple[str, Any, bool]]:
+    """A value and all inside it, with how Python reaches it and whether it is an argument; what is not, is
+    compiled in."""
+    yield path, value, varies and is_leaf(value)
+    if id(value) not in seen:
+        seen.add(id(value))
+        varies = varies and contents(value) is not None
+        for key, part in _inside(value).items():
+            yield from _parts(part, path + key, varies, seen)
+
+
+def _inside(value: Any) -> dict[str, Any]:
+    """The parts of a container, or the attributes of an object, as Python names them."""
+    if is_leaf(value):
+        return {}
+    inner = contents(value)
+    if inner is None:
+        return {f".{name}": part for name, part in attributes_of(value).items()}
+    keys, parts = inner
+    if isinstance(value, dict) or not keys:
+        return {f"[{key!r}]": part for key, part in zip(keys or range(len(parts)), parts, strict=True)}
+    return {f".{key}": part for key, part in zip(keys, parts, strict=True)}
+
+
+def _compiled_in(leaf: Any, position: int, baked: Mapping[Fact, Reason]) -> str:
+    text = ""
+    for fact, reason in baked.items():
+        if fact == Argument(position):
+            text += f" {leaf!r}, compiled in because {reason.what}"
+        elif isinstance(fact, (Positive, Remainder)) and any(place == position for _, place in fact.terms):
+            text += f" {leaf!r}; compiled in is {fact}"
+    return text
 
 
 def explain_miss(new: Description, earlier: Sequence[Description]) -> str:
@@ -82,7 +134,8 @@ def explain_miss(new: Description, earlier: Sequence[Description]) -> str:
     if not earlier:
         return "first call"
     changes = min((_changes(old, new) for old in earlier), key=len)
-    return "; ".join(changes) or "the overlap, the values or the order of arguments changed"
+    more = [f"and {len(changes) - MOST} more"] if len(changes) > MOST else []
+    return "; ".join(changes[:MOST] + more) or "an object or a value changed, or the order of arguments"
 
 
 def _changes(old: Description, new: Description) -> list[str]:
@@ -94,13 +147,25 @@ def _changes(old: Description, new: Description) -> list[str]:
     ]
 
 
-def _described(leaf: Any) -> str:
+def _kind(leaf: Any) -> str:
+    """What code depends on in an argument."""
     if isinstance(leaf, Resident):
-        return f"{_described(leaf.layout)} on {leaf.place}"
+        return f"{_kind(leaf.layout)} on {leaf.place}"
     if isinstance(leaf, Spec):
         return f"{leaf.dtype}{list(leaf.shape)}"
     if isinstance(leaf, np.ndarray):
         flags = "" if leaf.flags.c_contiguous else f" strides {leaf.strides}"
         flags += "" if leaf.flags.writeable else " read-only"
+        flags += "" if leaf.flags.aligned else " unaligned"
         return f"{leaf.dtype}{list(leaf.shape)}{flags}"
     return type(leaf).__name__ if type(leaf) in PYTHON_SCALARS else f"{type(leaf).__name__} scalar"
+
+
+def _shown(value: Any) -> str:
+    """A value that is compiled in."""
+    if value is ABSENT:
+        return "absent"
+    if isinstance(value, np.ndarray):
+        return _kind(value)
+    parts = _inside(value)
+    return f"{type(value).__name__} of {len(parts)}" if parts else short(value)

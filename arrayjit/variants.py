@@ -9,7 +9,7 @@ from typing import Union
 
 from .placed import Placed
 from .stages import Variant
-from .stats import Description
+from .stats import Description, describe_names, explain_miss
 from .tracer.calls.signature import Key
 
 __all__ = ["Choice", "Known", "Variants"]
@@ -26,12 +26,18 @@ _clock = count()
 
 @dataclass(slots=True, eq=False)
 class Known:
-    """A variant, what it was compiled for, and when it was last used: a number that grows."""
+    """A variant, what it was compiled for, what the names outside it held then, and when it was last used: a
+    number that grows."""
 
     variant: Variant | Placed
     described: Description
+    outside: Description
     used: int = 0
     native_hits: int = 0
+
+    def rebound(self) -> str:
+        """Why it is not valid any more."""
+        return explain_miss(describe_names(self.variant.traced.guards), [self.outside])
 
     @property
     def nbytes(self) -> int:
@@ -57,7 +63,8 @@ class Variants:
         return [known.described for (other, _), known in self._known.items() if other == choice]
 
     def add(self, choice: Choice, key: Key, variant: Variant | Placed, described: Description) -> None:
-        self._known[choice, key] = Known(variant, described, next(_clock))
+        outside = describe_names(variant.traced.guards)
+        self._known[choice, key] = Known(variant, described, outside, next(_clock))
 
     def remove(self, choice: Choice, key: Key) -> Variant | Placed | None:
         """A variant that is not there from now on, if it was."""

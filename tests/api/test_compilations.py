@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import functools
 import gc
+import logging
 import re
+import subprocess
+import sys
 import threading
 import warnings
 import weakref
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -56,6 +62,164 @@ def test_phases_add_up_to_most_of_the_time():
     assert 0 < sum(miss.phases.values()) * 1e3 <= miss.milliseconds
 
 
+def test_each_compilation_is_logged_once_with_what_changed(caplog):
+    f = arrayjit.jit(scaled)
+    with caplog.at_level(logging.INFO, "arrayjit"):
+        for x in (np.ones(3), np.ones(3), np.ones(4, "f4")):
+            f(x)
+    at = line() - 1
+    assert [(record.name, record.levelname) for record in caplog.records] == 2 * [("arrayjit", "INFO")]
+    assert [record.miss for record in caplog.records] == list(f.stats().reasons)
+    message = rf"compiled scaled for llvm, \d+\.\d ms: x: float64\[3\] -> float32\[4\]; called at .*:{at}"
+    assert re.fullmatch(message, caplog.messages[1])
+
+
+LOGGED = """
+import sys
+import numpy as np
+import arrayjit
+
+f = arrayjit.jit(lambda x: x + 1)
+f(np.ones(3))
+f(np.ones(3))
+print("logging" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("setting", "count"), [("1", 1), ("0", 0), ("", 0)])
+def test_without_logging_set_up_a_setting_shows_them(monkeypatch, setting, count):
+    monkeypatch.setenv("ARRAYJIT_LOG_COMPILES", setting)
+    ran = subprocess.run([sys.executable, "-c", LOGGED], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{bool(count)}\n"
+    told = [row for row in ran.stderr.splitlines() if row.startswith("compiled <lambda> for llvm, ")]
+    assert len(told) == count
+    assert all(row.endswith("called at <string>:7") for row in told)
+
+
+CALLS = {
+    "by itself": lambda f, x: f(x),
+    "through C": lambda f, x: functools.reduce(lambda a, b: b, map(f, [x])),
+    "through Python's library": lambda f, x: Mock(side_effect=f)(x),
+    "through NumPy": lambda f, x: np.apply_along_axis(f, 0, x),
+    "in a thread": lambda f, x: in_a_thread(lambda: f(x)),
+}
+
+
+def in_a_thread(work):
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_comes_from_the_users_line_whatever_it_goes_through(call):
+    f = arrayjit.jit(scaled)
+    CALLS[call](f, np.ones(3))
+    (miss,) = f.stats().reasons
+    assert (miss.loc.file, miss.loc.line) == (__file__, CALLS[call].__code__.co_firstlineno)
+
+
+def test_where_only_libraries_run_it_comes_from_the_innermost_of_them():
+    f = arrayjit.jit(scaled)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(f, np.ones(3)).result()
+    (miss,) = f.stats().reasons
+    assert miss.loc.file == concurrent.futures.thread.__file__
+
+
+FACTOR = 2.0
+WEIGHTS = np.ones(3)
+SETTINGS = {"steps": [1, 2], "name": "first"}
+
+
+class Model:
+    rate = 0.5
+
+
+REBOUND = {
+    "rebound FACTOR: 2.0 -> 3": ("FACTOR", 3),
+    "rebound WEIGHTS: float64[3] -> float32[1]": ("WEIGHTS", np.ones(1, "f4")),
+    "rebound Model.rate: 0.5 -> 7": ("Model.rate", 7),
+    "rebound SETTINGS['steps']: list of 2 -> list of 3; rebound SETTINGS['steps'][2]: absent -> 5": (
+        "SETTINGS",
+        {"steps": [1, 2, 5], "name": "first"},
+    ),
+}
+
+
+@pytest.mark.parametrize("told", REBOUND)
+def test_what_was_rebound_is_told_with_both_values(monkeypatch, told):
+    @arrayjit.jit
+    def f(x):
+        return x * FACTOR * Model.rate + WEIGHTS * sum(SETTINGS["steps"])
+
+    f(np.ones(3))
+    name, value = REBOUND[told]
+    monkeypatch.setattr(f"{__name__}.{name}", value)
+    f(np.ones(3))
+    assert f.stats().reasons[-1].reason == told
+
+
+def test_an_array_whose_layout_was_changed_is_told():
+    rows = np.ones((2, 3))
+    f = arrayjit.jit(lambda x: x + rows.sum())
+    f(1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        rows.shape = (6,)
+    f(1.0)
+    assert f.stats().reasons[-1].reason.endswith(": float64[2, 3] -> float64[6]")
+
+
+class Rate:
+    """What is not an array or a number is compiled in."""
+
+    def __init__(self, value):
+        self.value = value
+
+    @arrayjit.jit
+    def applied(self, x, kind="linear", *, over=None):
+        return x * self.value + (over[0] if over else 0)
+
+
+def test_each_part_of_an_argument_is_told_with_both_values():
+    x, y = np.ones(4), np.ones(9)
+    rate = Rate(2.0)
+    rate.applied(x)
+    rate.value = 3.0
+    calls = {
+        "self.value: 2.0 -> 3.0": lambda: rate.applied(x),
+        "x: float64[4] -> float32[4]": lambda: rate.applied(x.astype("f4")),
+        "kind: absent -> 'cubic'": lambda: rate.applied(x, "cubic"),
+        "over: absent -> list of 1; over[0]: absent -> int; given by name: absent -> over": lambda: (
+            rate.applied(x, over=[2])
+        ),
+        "over[0]: int -> float": lambda: rate.applied(x, over=[2.0]),
+        "x: float64[4] -> float64[4] strides (16,)": lambda: rate.applied(y[::2][:4]),
+    }
+    earlier = len(Rate.applied.stats().reasons)
+    for call in calls.values():
+        call()
+    assert [miss.reason for miss in Rate.applied.stats().reasons[earlier:]] == list(calls)
+
+
+def test_arrays_that_share_memory_are_told():
+    f = arrayjit.jit(lambda pair, z: pair["x"] + pair["y"] + z)
+    x = np.ones(5)
+    for pair in ({"x": x[:4], "y": x[:4].copy()}, {"x": x[:4], "y": x[1:]}):
+        f(pair, 1.0)
+    told = "memory of pair['x'] and pair['y']: absent -> shared, at bytes (0, 8) of 40"
+    assert f.stats().reasons[-1].reason == told
+
+
+def test_of_many_changes_the_first_are_told():
+    f = arrayjit.jit(lambda leaves: sum(leaves))
+    f([np.ones(3) for _ in range(13)])
+    f([np.ones(4) for _ in range(13)])
+    (_, miss) = f.stats().reasons
+    assert miss.reason.count("float64[3] -> float64[4]") == 10
+    assert miss.reason.endswith("; and 3 more")
+
+
 def test_where_nothing_may_be_compiled_a_new_call_says_what_is_new_about_it(target):
     f = arrayjit.jit(scaled, target=target)
     expected = f(np.ones(3))
@@ -80,7 +244,10 @@ def test_a_variable_that_was_rebound_is_no_way_around_it():
 
     f(np.ones(3))
     scale = 3.0
-    with arrayjit.no_compile(), pytest.raises(arrayjit.CompilationForbidden, match="was rebound"):
+    with (
+        arrayjit.no_compile(),
+        pytest.raises(arrayjit.CompilationForbidden, match=r"rebound scale: 2\.0 -> 3\.0"),
+    ):
         f(np.ones(3))
 
 

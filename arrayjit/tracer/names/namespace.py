@@ -263,7 +263,7 @@ class Namespace:
         held = content(cell.theirs)
         if cell.value is ABSENT and held is not ABSENT:
             cell.value = held
-            cell.value = self.read(cell.theirs, "", held)
+            cell.value = self.read(cell.theirs, cell.name, held)
             cell.ours.cell_contents = cell.value
 
     def _default(self, value: Any) -> Any:

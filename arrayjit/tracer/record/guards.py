@@ -28,10 +28,14 @@ class NameGuard:
     value: Any
     state: Hashable = None
 
-    def holds(self) -> bool:
-        held = (
+    def held(self) -> Any:
+        """What the name holds now; ABSENT if nothing."""
+        return (
             content(self.holder) if isinstance(self.holder, CellType) else self.holder.get(self.name, ABSENT)
         )
+
+    def holds(self) -> bool:
+        held = self.held()
         return held is self.value and (self.state is None or state_of(held) == self.state)
 
 
