@@ -3,9 +3,10 @@
     FOLDER/machine/5f0c...    one file an entry, its folder says what it is
 
 A file is written beside its place, brought to the disk and renamed, so nobody ever reads half of one, whoever
-else writes and whatever is killed. Its first line has the checksum of the rest: an entry that is damaged is
-as good as none, is counted and goes. Above the size that the setting allows, the entries that were not used
-for longest go. Where nothing can be written, the log says so once, and work goes on without.
+else writes and whatever is killed. Its first line has the checksum of its place and of the rest: an entry
+that is damaged, or another's, is as good as none, is counted and goes. Above the size that the setting
+allows, the entries that were not used for longest go. Where nothing can be written, the log says so once, and
+work goes on without.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ else:
 
 __all__ = ["Contents", "clear", "contents", "counters", "key_for", "recall", "remember", "verify"]
 
-_HEAD = b"arrayjit 1 "
+_HEAD = b"arrayjit 2 "
 _PARTIAL = "partial-"
 _ABANDONED = 3600
 """Seconds after which nobody is still writing a file."""
@@ -84,11 +85,10 @@ def recall(kind: str, key: str) -> bytes | None:
     except OSError:
         _count("misses")
         return None
-    content = _content(found)
+    content = _content(place, found)
     if content is None:
         _count("damaged")
-        with suppress(OSError):
-            place.unlink(missing_ok=True)
+        _removed(place)
         return None
     _count("hits")
     with suppress(OSError):
@@ -100,8 +100,9 @@ def remember(kind: str, key: str, content: bytes) -> None:
     """Keep an entry for later processes, as far as there is room."""
     if not cache_bytes():
         return
+    place = cache_folder() / kind / key
     try:
-        _write(cache_folder() / kind / key, b"%s%s\n%s" % (_HEAD, _checksum(content), content))
+        _write(place, b"%s%s\n%s" % (_HEAD, _checksum(place, content), content))
     except OSError as error:
         if _count("refused") == 1:
             logging.getLogger("arrayjit").warning("nothing is kept in %s: %s", cache_folder(), error)
@@ -124,9 +125,7 @@ def clear() -> int:
     """Forget everything; how many entries there were."""
     removed = 0
     for place, _ in _entries(partial=True):
-        with suppress(OSError):
-            place.unlink()
-            removed += not place.name.startswith(_PARTIAL)
+        removed += _removed(place) and not place.name.startswith(_PARTIAL)
     return removed
 
 
@@ -135,23 +134,31 @@ def verify() -> tuple[int, int]:
     good = bad = 0
     for place, _ in _entries():
         try:
-            is_good = _content(place.read_bytes()) is not None
+            is_good = _content(place, place.read_bytes()) is not None
         except OSError:
             continue
-        good, bad = good + is_good, bad + (not is_good)
-        if not is_good:
-            place.unlink(missing_ok=True)
+        good += is_good
+        bad += not is_good and _removed(place)
     return good, bad
 
 
-def _checksum(content: bytes) -> bytes:
-    return sha256(content).hexdigest().encode()
+def _checksum(place: Path, content: bytes) -> bytes:
+    return sha256(f"{place.parent.name}/{place.name}\n".encode() + content).hexdigest().encode()
 
 
-def _content(found: bytes) -> bytes | None:
+def _content(place: Path, found: bytes) -> bytes | None:
     """What is behind the first line; None if that does not say so."""
     head, _, content = found.partition(b"\n")
-    return content if head == _HEAD + _checksum(content) else None
+    return content if head == _HEAD + _checksum(place, content) else None
+
+
+def _removed(place: Path) -> bool:
+    """Whether a file could be removed: it may be another user's."""
+    try:
+        place.unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
 
 
 def _write(place: Path, content: bytes) -> None:
@@ -195,15 +202,13 @@ def _make_room(nbytes: int) -> None:
         if not place.name.startswith(_PARTIAL):
             entries.append((status.st_mtime, status.st_size, place))
         elif time.time() - status.st_mtime > _ABANDONED:
-            place.unlink(missing_ok=True)
+            _removed(place)
     total, allowed = sum(size for _, size, _ in entries), cache_bytes()
     if total > allowed:
         for _, size, place in sorted(entries):
             if total <= _KEPT * allowed:
                 break
-            with suppress(OSError):
-                place.unlink()
-            total -= size
+            total -= size * _removed(place)
 
 
 def _count(name: str) -> int:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -45,7 +46,7 @@ DAMAGES = {
     "longer": lambda whole: whole + b"\n",
     "a bit": lambda whole: whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:],
     "a bit of the checksum": lambda whole: whole[:20] + bytes([whole[20] ^ 1]) + whole[21:],
-    "another format": lambda whole: whole.replace(b"arrayjit 1", b"arrayjit 2"),
+    "another format": lambda whole: whole.replace(b"arrayjit 2", b"arrayjit 1"),
     "foreign": lambda whole: b"\x7fELF" + whole,
 }
 
@@ -60,6 +61,51 @@ def test_a_damaged_entry_is_as_good_as_none_and_is_counted(folder, damage):
     assert not path.exists()
     cache.remember("things", KEY, b"what is kept")
     assert cache.recall("things", KEY) == b"what is kept"
+
+
+def test_whatever_bit_is_changed_and_wherever_it_ends_an_entry_is_damaged(folder):
+    cache.remember("things", KEY, b"\0kept\n")
+    (path,) = folder.glob("things/*")
+    whole = path.read_bytes()
+    flipped = [
+        whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :]
+        for place in range(len(whole))
+        for bit in range(8)
+    ]
+    for damaged in [*flipped, *(whole[:length] for length in range(len(whole)))]:
+        path.write_bytes(damaged)
+        assert cache.recall("things", KEY) is None
+    path.write_bytes(whole)
+    assert cache.recall("things", KEY) == b"\0kept\n"
+
+
+def test_an_entry_in_the_place_of_another_is_damaged(folder):
+    other = cache.key_for("another")
+    for kind, key in (("things", KEY), ("things", other), ("others", KEY)):
+        cache.remember(kind, key, f"{kind} {key}".encode())
+    (folder / "things" / KEY).write_bytes((folder / "things" / other).read_bytes())
+    (folder / "others" / KEY).write_bytes((folder / "things" / KEY).read_bytes())
+    assert [cache.recall(kind, KEY) for kind in ("things", "others")] == [None, None]
+    assert cache.counters.damaged == 2
+    assert cache.recall("things", other) is not None
+
+
+def test_files_of_another_user_stay_and_are_in_nobodys_way(folder, monkeypatch):
+    cache.remember("things", KEY, b"x")
+    for name in (KEY, "partial-old"):
+        (folder / "things" / name).write_bytes(b"damaged")
+    os.utime(folder / "things" / "partial-old", (1, 1))
+
+    def not_permitted(self, missing_ok=False):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "unlink", not_permitted)
+    monkeypatch.setattr(cache, "_EVERY", 1)
+    assert cache.recall("things", KEY) is None
+    cache.remember("things", cache.key_for("another"), b"y")
+    assert cache.verify() == (1, 0)
+    assert cache.clear() == 0
+    assert cache.contents().entries == {"things": 2}
 
 
 def test_where_nothing_can_be_written_the_log_says_so_once(tmp_path, monkeypatch, caplog):

@@ -18,6 +18,8 @@ from arrayjit.errors import DeletedArray, DeviceError, DeviceMismatch
 from arrayjit.runtime.device import Machine
 from arrayjit.runtime.memory import Purpose
 
+pytestmark = pytest.mark.filterwarnings("ignore::arrayjit.RecompilationWarning")
+
 HOSTS = ["sync_llvm", "llvm", "interp"]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import concurrent.futures
 import gc
+import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -14,12 +16,14 @@ import numpy as np
 import pytest
 
 import arrayjit
+from arrayjit import cache
 
 
 def softened(x, factor):
     return np.tanh(x * factor) + x.sum()
 
 
+@pytest.mark.filterwarnings("ignore::arrayjit.RecompilationWarning")
 def test_threads_that_compile_for_different_arguments_do_not_disturb_each_other():
     f = arrayjit.jit(softened)
     sizes = [n for n in range(1, 25) for _ in range(4)]
@@ -82,6 +86,26 @@ POOLS = {
         import joblib
         results = joblib.Parallel(n_jobs=2, backend="threading")(joblib.delayed(scaled)(x) for x in inputs)
     """,
+    "dask, processes": """
+        import dask
+        lazy = [dask.delayed(scaled)(x) for x in inputs]
+        results = dask.compute(*lazy, scheduler="processes", num_workers=2)
+    """,
+    "dask, threads": """
+        import dask
+        results = dask.compute(*[dask.delayed(scaled)(x) for x in inputs], scheduler="threads")
+    """,
+    "dask, blocks of arrays": """
+        from dask.array import from_array
+        lazy = [from_array(x, chunks=3).map_blocks(scaled) for x in inputs]
+        results = [whole.compute(scheduler="threads") for whole in lazy]
+    """,
+    "asyncio": """
+        import asyncio
+        async def all_of_them():
+            return await asyncio.gather(*(asyncio.to_thread(scaled, x) for x in inputs))
+        results = asyncio.run(all_of_them())
+    """,
 }
 
 
@@ -119,6 +143,99 @@ print(energy(np.arange(4.0)))
 """
     )
     assert told(script) == "14.0"
+
+
+FIFTY = """
+import json, sys
+import numpy as np
+import arrayjit
+from arrayjit.cache import counters
+
+def made(number):
+    return arrayjit.jit(lambda x: x * number + x[::-1])
+
+x, first = np.linspace(0, 1, 20), int(sys.argv[1])
+for number in [*range(first, 50), *range(first)]:
+    np.testing.assert_array_equal(made(float(number))(x), x * number + x[::-1])
+print(json.dumps([counters.damaged, counters.refused, "llvmlite" in sys.modules]))
+"""
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Starts processes that keep their code in a folder of this test."""
+    folder = tmp_path / "kept"
+
+    def started(text: str, *args: str, **environment: str) -> subprocess.Popen[str]:
+        settings = {"PYTHONPATH": os.pathsep.join(sys.path), "ARRAYJIT_CACHE_DIR": str(folder), **environment}
+        command = [sys.executable, "-c", text, *args]
+        environ, pipe = {**os.environ, **settings}, subprocess.PIPE
+        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environ, cwd=tmp_path)
+
+    return started
+
+
+def said(process: subprocess.Popen[str]) -> tuple[str, str]:
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out.strip(), err
+
+
+def test_eight_processes_that_race_for_fifty_kernels_compile_them_for_a_ninth(kept, tmp_path, monkeypatch):
+    for racer in [kept(FIFTY, str(6 * k)) for k in range(8)]:
+        assert json.loads(said(racer)[0])[:2] == [0, 0]
+    assert json.loads(said(kept(FIFTY, "0"))[0]) == [0, 0, False]
+    monkeypatch.setenv("ARRAYJIT_CACHE_DIR", str(tmp_path / "kept"))
+    assert cache.contents().entries["code"] == 50
+    assert cache.verify()[1] == 0
+
+
+INCREASED = """
+import sys
+import numpy as np
+import arrayjit
+f = arrayjit.jit(lambda x: x + 1.0)
+print([f(np.zeros(n)).tolist() for n in range(1, 6)], "llvmlite" in sys.modules)
+"""
+
+
+def test_two_versions_that_use_one_folder_at_the_same_time_do_not_mix(kept, tmp_path):
+    """In one of them addition is spelled as subtraction."""
+    versions = [str(tmp_path / name) for name in ("right", "wrong")]
+    for version in versions:
+        shutil.copytree(Path(arrayjit.__file__).parent, Path(version, "arrayjit"))
+    table = Path(versions[1], "arrayjit", "ir", "ops.py")
+    table.write_text(table.read_text().replace('"fadd"', '"fsub"'))
+    for has_compiled in (True, False):
+        processes = [kept(INCREASED, PYTHONPATH=os.pathsep.join([path, *sys.path])) for path in versions]
+        told = [said(process)[0] for process in processes]
+        assert told == [f"{[[one] * n for n in range(1, 6)]} {has_compiled}" for one in (1.0, -1.0)]
+
+
+def test_where_a_home_cannot_be_written_to_every_process_compiles(kept, tmp_path):
+    (tmp_path / ".cache").write_text("no folder can be made here")
+    tmp_path.chmod(0o555)
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": "", "ARRAYJIT_CACHE_DIR": ""}
+    results = [said(kept(INCREASED, **home)) for _ in range(2)]
+    tmp_path.chmod(0o755)
+    for out, err in results:
+        assert out == f"{[[1.0] * n for n in range(1, 6)]} True"
+        assert err.count("nothing is kept in") == 1
+
+
+FULL = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+"""
+
+
+def test_on_a_disk_that_is_full_in_the_middle_of_a_file_every_process_compiles(kept, tmp_path):
+    """A file that outgrows a limit ends as one on a full disk does."""
+    for _ in range(2):
+        out, err = said(kept(FULL + INCREASED))
+        assert out == f"{[[1.0] * n for n in range(1, 6)]} True"
+        assert err.count("nothing is kept in") == 1
+    assert [path for path in (tmp_path / "kept").rglob("*") if path.is_file()] == []
 
 
 def told(script: Path) -> str:

@@ -14,6 +14,8 @@ import pytest
 import arrayjit
 from arrayjit.errors import IndexOutOfRange, IntegerOverflow
 
+pytestmark = pytest.mark.filterwarnings("ignore::arrayjit.RecompilationWarning")
+
 Pair = namedtuple("Pair", "left right")
 
 
