@@ -357,7 +357,7 @@ class _Blocked:
             sums = self.each_panel(strip, lambda panel: self.sums(total, rows, panel, slivers, terms, starts))
             return (*packing, *sums)
 
-        starting = () if starts else self.started(total, strip, slivers)
+        starting = () if starts else self.started(total, rows, strip, slivers)
         return (*starting, *self.each_part(total, some))
 
     def sums(
@@ -378,18 +378,40 @@ class _Blocked:
         right = self.factor_right(total, panel, terms, column, lane)
         updates: list[Stmt] = [Define(shared, right)]
         for name, cell in zip(names, cells, strict=True):
-            left = self.factor_left(total, rows, terms, cell)
-            product = Apply(OPS["multiply"], (left, Local(shared)), name.dtype)
-            updates.append(Update(name, product, total.update.accum, total.update.contract))
+            updates.append(total.plus(name, self.factor_left(total, rows, terms, cell), Local(shared)))
         body: list[Stmt] = []
-        for name, place in zip(names, kept, strict=True):
-            body.append(Define(name, total.start if tile is None or starts else Load(tile, place)))
+        for name, place, cell in zip(names, kept, cells, strict=True):
+            start = self.start(total, cell, column) if tile is None or starts else Load(tile, place)
+            body.append(Define(name, start))
         body += _unrolled(terms.loops, tuple(updates))
         for name, place, cell in zip(names, kept, cells, strict=True):
             body.append(self.put(name, tile, place, cell, column))
         width = self.blocking.columns
         lanes = For(lane, ZERO, Affine.of(width), tuple(body), LoopKind.VECTOR, lanes=width)
-        return unless_once(For(sliver, ZERO, slivers, (*before, lanes)))
+        binds, some, end = self.met(rows, panel, slivers)
+        return (*binds, *unless_once(For(sliver, some, end, (*before, lanes))))
+
+    def met(self, rows: _Rows, panel: _Panel, slivers: Affine) -> tuple[tuple[Stmt, ...], Affine, Affine]:
+        """The first sliver that a panel has columns for, and the end of these slivers, after what finds out."""
+        if self.product.within is None:
+            return (), ZERO, slivers
+        row, height = self.product.rows.symbol, self.blocking.rows
+        here, top = self.product.columns.lo + panel.start, self.product.rows.lo + rows.start
+        lo, hi = self.product.within
+        binds: list[Stmt] = []
+        ends = [ZERO, slivers]
+        for width in (hi - here, here + self.blocking.columns - lo):
+            slant = width.coefficient(row)
+            if slant:
+                at_top = width.substitute({row: top})
+                offset = 1 - at_top if slant > 0 else at_top + (height - 1)
+                room, sliver = Symbol("room"), Symbol("sliver")
+                bound = Symbol("first" if slant > 0 else "end", lower=0, upper=-(-rows.most // height) + 1)
+                quotient = Apply(OPS["raw_divide"], (Index(Affine.of(room)), Const(height, I64)), I64)
+                binds += Bind(room, _greatest(offset, ZERO)), Bind(sliver, quotient)
+                binds += _between(bound, Affine.of(sliver), *ends)
+                ends[slant < 0] = Affine.of(bound)
+        return tuple(binds), ends[0], ends[1]
 
     def put(
         self, name: Variable, tile: Tensor | None, place: tuple[Affine, ...], row: Affine, column: Affine
@@ -415,11 +437,20 @@ class _Blocked:
             return Load(packed, self.cell_right(panel, terms, lane))
         return substitute(total.right, {**terms.symbols, self.product.columns.symbol: column})
 
-    def started(self, total: Sum, strip: _Strip, slivers: Affine) -> tuple[Stmt, ...]:
-        row, lane = Symbol("i"), Symbol("l")
-        store = Store(self.tiles[total.variable], (Affine.of(row), Affine.of(lane)), total.start)
+    def started(self, total: Sum, rows: _Rows, strip: _Strip, slivers: Affine) -> tuple[Stmt, ...]:
+        """Every cell of the tile as its sum starts."""
+        sliver, row, lane = Symbol("q"), Symbol("r"), Symbol("l")
+        before, first = self.first_row(rows, sliver)
+        start = self.start(total, first + row, self.product.columns.lo + strip.start + lane)
+        cell = (Affine.of(sliver) * self.blocking.rows + row, Affine.of(lane))
+        store = Store(self.tiles[total.variable], cell, start)
         line = For(lane, ZERO, self.width(strip), (store,), LoopKind.PARALLEL)
-        return (For(row, ZERO, slivers * self.blocking.rows, (line,), LoopKind.PARALLEL),)
+        lines = _parallel(row, self.blocking.rows, (line,))
+        return unless_once(For(sliver, ZERO, slivers, (*before, lines), LoopKind.PARALLEL))
+
+    def start(self, total: Sum, row: Affine, column: Affine) -> Expr:
+        symbols = {self.product.rows.symbol: row, self.product.columns.symbol: column}
+        return substitute(total.start, symbols)
 
     def finished(self, rows: _Rows, strip: _Strip, slivers: Affine) -> tuple[Stmt, ...]:
         """The rest of the product's body, for each cell of the tile that is not of the sliver or of the panel
@@ -437,10 +468,23 @@ class _Blocked:
             for stmt in self.product.epilogue
         ]
         copy = Copying(symbols, {}).body(tuple(body))
-        line = For(lane, Affine.of(strip.fresh), self.width(strip), copy, LoopKind.PARALLEL)
+        binds, some, end = self.columns_of(first + row, strip)
+        line = For(lane, some, end, copy, LoopKind.PARALLEL)
         again = of_rows.lo + rows.start + number - first
-        lines = For(row, again, Affine.of(height), (line,), LoopKind.PARALLEL)
+        lines = For(row, again, Affine.of(height), (*binds, line), LoopKind.PARALLEL)
         return unless_once(For(sliver, ZERO, slivers, (*before, lines), LoopKind.PARALLEL))
+
+    def columns_of(self, row: Affine, strip: _Strip) -> tuple[tuple[Stmt, ...], Affine, Affine]:
+        """The first new column that a row has in a strip, and the end of these columns, after what finds out."""
+        ends = [Affine.of(strip.fresh), self.width(strip)]
+        binds: list[Stmt] = []
+        for number, bound in enumerate(self.product.within or ()):
+            if bound.coefficient(self.product.rows.symbol):
+                here = bound.substitute({self.product.rows.symbol: row}) - self.product.columns.lo - strip.start
+                end = Symbol(("some", "end")[number], lower=0, upper=strip.most * self.blocking.columns + 1)
+                binds += _between(end, here, *ends)
+                ends[number] = Affine.of(end)
+        return tuple(binds), ends[0], ends[1]
 
     def width(self, strip: _Strip) -> Affine:
         return strip.count * self.blocking.columns
@@ -454,6 +498,18 @@ def _least(one: Affine, other: Affine) -> Expr:
     """The lesser of two numbers."""
     left, right = Index(one), Index(other)
     return Apply(OPS["where"], (Apply(OPS["less"], (left, right), BOOL), left, right), I64)
+
+
+def _greatest(one: Affine, other: Affine) -> Expr:
+    """The greater of two numbers."""
+    left, right = Index(one), Index(other)
+    return Apply(OPS["where"], (Apply(OPS["less"], (left, right), BOOL), right, left), I64)
+
+
+def _between(symbol: Symbol, value: Affine, least: Affine, most: Affine) -> tuple[Bind, Bind]:
+    """The symbol bound to the number of a range that is nearest to a value."""
+    above = Symbol(symbol.hint)
+    return Bind(above, _greatest(value, least)), Bind(symbol, _least(Affine.of(above), most))
 
 
 def _parallel(symbol: Symbol, extent: int, body: tuple[Stmt, ...]) -> For:

@@ -23,7 +23,7 @@ from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, substitute_statements, transform
 from .access import Range, distances, effects
-from .strides import affine_accesses, parallel_nest
+from .strides import affine_accesses, parallel_nest, stride
 from .trips import enter
 from .uses import Use, uses_of_temporaries
 
@@ -130,7 +130,7 @@ def _is_about_cells(
     for tensor, index, _ in affine_accesses(tuple(body)):
         symbols = {symbol for position in index for symbol in position.symbols}
         walks = steps.symbol in symbols and not symbols.isdisjoint(own)
-        if walks and not (few and tensor.storage not in found.writes):
+        if walks and not (few and tensor.storage not in found.writes) and not _lies(tensor, index, steps, own):
             return False
     found = found.without({steps.symbol: ranges.get(steps.symbol)})
     return all(
@@ -139,3 +139,10 @@ def _is_about_cells(
         for one, other in product(written, {**written, **found.reads.get(storage, {})})
         for apart in (distances(one, other, own, ranges),)
     )
+
+
+def _lies(tensor: Tensor, index: tuple[Affine, ...], steps: For, cells: Sequence[Symbol]) -> bool:
+    """Are the steps of a cell nearer to one another in memory than to those of the next cell?"""
+    near = stride(tensor, index, steps.symbol)
+    far = [stride(tensor, index, cell) for cell in cells]
+    return near is not None and all(step is None or step == 0 or abs(near) < abs(step) for step in far)

@@ -10,20 +10,26 @@ depends on the column.
                 y[n, i, j] = maximum(add(c, b[j]), 0.0)
 
 Matrix products in any layout are that, einsums, convolutions (a sum over three loops, read at `i + k`). What
-stands around the sums in the body is the epilogue.
+stands around the sums in the body is the epilogue. A sum may also be formed in the very cell of an array; and
+a row may have columns of its own, such as those of a triangle, `for j in parallel(0, i + 1)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ..frozen import frozen
 from ..ir.expr import Apply, Const, Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, LoopKind, Stmt, Store, Update
+from ..ir.ops import OPS, Op
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, transform, walk
+from ..ir.walk import expressions, rebuild, rewrite_bodies, transform, walk
+from .access import Range, Ranges, exists, loads
 from .strides import parallel_nest, stride
+from .triangles import Rectangle, rectangles
+from .trips import enter
 
 __all__ = ["Product", "Sum", "product_of"]
 
@@ -34,14 +40,21 @@ MAX_NODES = 64
 @frozen
 class Sum:
     """`variable = start`, then for all terms `variable = fma(left, right, variable)`: `left` varies by row,
-    `right` by column. For integers it is a product and an addition."""
+    `right` by column. For integers, and for what is added up in an array, it is a product and an addition."""
 
     variable: Variable
-    start: Const
+    start: Expr
     terms: tuple[For, ...]
     update: Update
     left: Expr
     right: Expr
+
+    def plus(self, total: Variable, left: Expr, right: Expr) -> Update:
+        """One more term of a sum."""
+        term = Apply(OPS["multiply"], (left, right), total.dtype)
+        if self.update.accum is None:
+            return Update(total, Apply(OPS["add"], (Local(total), term), total.dtype))
+        return Update(total, term, self.update.accum, self.update.contract)
 
     @property
     def depth(self) -> int:
@@ -55,7 +68,9 @@ class Sum:
 @frozen
 class Product:
     """A nest: the loops around rows and columns, those first that `right` factors depend on; the sums of a
-    cell, and its other statements, in which a sum's variable is defined by its start."""
+    cell, and its other statements, in which a sum's variable is defined by its start. `within` are the first
+    column of a row and the end of its columns, where rows differ in them: `columns` are those of any row then,
+    and sums for all of them may be computed."""
 
     around: tuple[For, ...]
     shared: int
@@ -63,13 +78,14 @@ class Product:
     columns: For
     sums: tuple[Sum, ...]
     epilogue: tuple[Stmt, ...]
+    within: tuple[Affine, Affine] | None = None
 
     @property
     def store(self) -> Store | None:
-        """Where the one sum goes, if that is all that is done with it."""
+        """Where the one sum goes, if that is all that is done with it, and it may be done again."""
         match self.epilogue:
-            case (Define(variable=variable), Store(value=Local(variable=stored)) as store):
-                return store if stored is variable else None
+            case (Define(variable=variable, value=Const()), Store(value=Local(variable=stored)) as store):
+                return store if stored is variable and self.within is None else None
             case _:
                 return None
 
@@ -77,9 +93,40 @@ class Product:
 def product_of(stmt: Stmt) -> Product | None:
     """The product that a statement is, if it is one."""
     loops = parallel_nest(stmt)
-    if len(loops) < 2 or not _are_independent(loops):
+    if len(loops) < 2:
         return None
-    body = loops[-1].body
+    body = _in_variables(loops[-1].body)
+    if _are_independent(loops):
+        return _product(loops, body)
+    return next((product for nest in rectangles(loops, body) if (product := _in_rectangle(nest))), None)
+
+
+def _in_rectangle(nest: Rectangle) -> Product | None:
+    """The product that a nest is in whose rows have columns of their own."""
+    product = _product(nest.loops, nest.body)
+    if product is None or (product.rows.symbol, product.columns.symbol) != (nest.row, nest.column):
+        return None
+    ranges: dict[Symbol, Range] = {}
+    for loop in (*nest.loops, *(term for total in product.sums for term in total.terms)):
+        enter(loop, ranges)
+    parts = (part for total in product.sums for part in (total.start, total.left, total.right))
+    exist = all(_exists(node, ranges) for part in parts for node in walk(part))
+    return replace(product, within=nest.within) if exist else None
+
+
+def _exists(node: Expr, ranges: Ranges) -> bool:
+    """May a part of a factor be computed for any row and column?"""
+    match node:
+        case Load(tensor=tensor, index=index):
+            return exists(tensor, index, ranges)
+        case Apply(dtype=dtype):
+            return dtype.is_float
+        case _:
+            return isinstance(node, (Const, Local))
+
+
+def _product(loops: Sequence[For], body: Sequence[Stmt]) -> Product | None:
+    """The product that independent loops around a body are."""
     found = _sums(body)
     if not found:
         return None
@@ -107,16 +154,17 @@ def _are_independent(loops: Sequence[For]) -> bool:
 def _sums(body: Sequence[Stmt]) -> tuple[Sum, ...]:
     """The sums of products in a body of nothing else but definitions and stores."""
     found: list[Sum] = []
-    started: dict[Variable, Const] = {}
+    started: dict[Variable, Expr] = {}
     own = {stmt.variable for stmt in body if isinstance(stmt, Define)}
-    written = {stmt.tensor.storage for stmt in body if isinstance(stmt, Store)}
+    stores = [stmt for stmt in body if isinstance(stmt, Store)]
+    written = {store.tensor.storage for store in stores}
     for stmt in body:
         for expr in expressions(stmt):
             for node in walk(expr):
                 if isinstance(node, Local):
                     started.pop(node.variable, None)
         match stmt:
-            case Define(variable=variable, value=Const() as start):
+            case Define(variable=variable, value=start) if _is_start(start, own, stores):
                 started[variable] = start
             case For():
                 total = _sum(stmt, started)
@@ -131,7 +179,70 @@ def _sums(body: Sequence[Stmt]) -> tuple[Sum, ...]:
     return tuple(found)
 
 
-def _sum(loop: For, started: Mapping[Variable, Const]) -> Sum | None:
+def _is_start(start: Expr, own: Collection[Variable], stores: Sequence[Store]) -> bool:
+    """Does a sum start from what stands before the whole body, of memory from what is in its own cell?"""
+    for node in walk(start):
+        match node:
+            case Local(variable=variable) if variable in own:
+                return False
+            case Load(tensor=tensor, index=index):
+                others = (store for store in stores if store.tensor.storage is tensor.storage)
+                if any((store.tensor, store.index) != (tensor, index) for store in others):
+                    return False
+            case Gather():
+                return False
+            case _:
+                pass
+    return True
+
+
+def _in_variables(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """A body in which what is added up in a cell of an array is added up in a local, and stored once."""
+    out: list[Stmt] = []
+    for stmt in body:
+        store = _chained(stmt) if isinstance(stmt, For) else None
+        if store is None:
+            out.append(stmt)
+            continue
+        tensor, index = store.tensor, store.index
+        total, start = Variable(tensor.label, tensor.dtype), Load(tensor, index)
+        out += [Define(total, start), _chain(stmt, total), replace(store, value=Local(total))]
+        match out[-4:-2]:
+            case [Store(tensor=stored, index=at, value=value), Define()] if (stored, at) == (tensor, index):
+                out[-4:-2] = [Define(total, value)]
+            case _:
+                pass
+    return tuple(out)
+
+
+def _chained(loop: For) -> Store | None:
+    """The store of a nest that adds up in one cell of an array, which it does not touch otherwise."""
+    symbols = {loop.symbol}
+    *before, last = loop.body
+    while not before and isinstance(last, For):
+        symbols.add(last.symbol)
+        *before, last = last.body
+    if not isinstance(last, Store) or not isinstance(last.value, Apply) or last.value.op.name != "add":
+        return None
+    cell, value = last.value.args
+    values = [value, *(stmt.value for stmt in before if isinstance(stmt, Define))]
+    if len(values) <= len(before) or cell != Load(last.tensor, last.index):
+        return None
+    moves = any(not symbols.isdisjoint(position.symbols) for position in last.index)
+    again = any(tensor.storage is last.tensor.storage for part in values for tensor, _ in loads(part))
+    return None if moves or again else last
+
+
+def _chain(stmt: Stmt, total: Variable) -> Stmt:
+    """A nest that adds up in a local what it added up where it stored."""
+    match stmt:
+        case Store(value=Apply(args=(_, value)) as added):
+            return Update(total, rebuild(added, (Local(total), value)))
+        case _:
+            return rewrite_bodies(stmt, lambda body: tuple(_chain(inner, total) for inner in body))
+
+
+def _sum(loop: For, started: Mapping[Variable, Expr]) -> Sum | None:
     """A nest that adds up products onto a variable that has only been started."""
     terms = [loop]
     while len(terms[-1].body) == 1 and isinstance(terms[-1].body[0], For):
@@ -144,18 +255,34 @@ def _sum(loop: For, started: Mapping[Variable, Const]) -> Sum | None:
     *before, update = terms[-1].body
     if not isinstance(update, Update) or not all(isinstance(stmt, Define) for stmt in before):
         return None
-    variable, value = update.variable, update.value
-    if not isinstance(value, Apply) or value.op.name != "multiply" or variable not in started:
-        return None
-    adds = update.accum is not None and update.accum.name == "add"
-    if not adds or not (update.contract or variable.dtype.is_integer) or value.dtype is not variable.dtype:
-        return None
     known: dict[Variable, Expr] = {}
     for stmt in before:
         if isinstance(stmt, Define):
             known[stmt.variable] = _put_in(stmt.value, known)
-    left, right = (_put_in(factor, known) for factor in value.args)
+    variable, value = update.variable, _put_in(_added(update), known)
+    if not isinstance(value, Apply) or value.op.name != "multiply" or variable not in started:
+        return None
+    if value.dtype is not variable.dtype:
+        return None
+    left, right = value.args
     return Sum(variable, started[variable], tuple(terms), update, left, right)
+
+
+def _added(update: Update) -> Expr:
+    """What is added, in the order in which it stands; else the value of a local."""
+    match update:
+        case Update(variable=variable, accum=Op(name="add"), contract=contract, value=value) if (
+            contract or variable.dtype.is_integer
+        ):
+            return value
+        case Update(
+            variable=variable,
+            accum=None,
+            value=Apply(op=Op(name="add"), args=(Local(variable=onto), value)),
+        ) if onto is variable:
+            return value
+        case _:
+            return Local(update.variable)
 
 
 def _put_in(expr: Expr, values: Mapping[Variable, Expr]) -> Expr:
