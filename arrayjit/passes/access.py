@@ -11,7 +11,7 @@ minus iteration of the second, per aligned symbol. Every answer is conservative:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Union
 
@@ -323,13 +323,34 @@ def distances(
         pairs = list(zip(first.spans, second.spans, strict=True))
     else:
         pairs = [(first.linear(), second.linear())]
+    known = [(one, other) for one, other in pairs if one is not None and other is not None]
     found = {symbol: _trip_limit(symbol, ranges) for symbol in aligned}
-    for one, other in pairs:
-        if one is None or other is None:
-            continue
-        if not _meet(one, other, found, ranges):
-            return None
-    return found
+    if not all(_meet(one, other, found, ranges) for one, other in known):
+        return None
+    here = [pair for pair in known if _moves(pair[0], found) and not _moves(pair[1], found)]
+    there = [(other, one) for one, other in known if _moves(other, found) and not _moves(one, found)]
+    if here or there:
+        for symbol, (least, greatest) in found.items():
+            one, other = (_iterations(symbol, pairs, ranges) for pairs in (here, there))
+            found[symbol] = max(least, one[0] - other[1]), min(greatest, one[1] - other[0])
+    return None if any(least > greatest for least, greatest in found.values()) else found
+
+
+def _moves(span: Span, aligned: Container[Symbol]) -> bool:
+    return any(symbol in aligned for _, symbol in span.base.terms)
+
+
+def _iterations(symbol: Symbol, pairs: Iterable[tuple[Span, Span]], ranges: Ranges) -> Distance:
+    """The iterations in which spans that move meet others that stay."""
+    least, greatest = ranges.get(symbol, ANY)
+    for moving, staying in pairs:
+        step = moving.base.coefficient(symbol)
+        gap = staying.base - moving.base + Affine.of(symbol) * step
+        if step and gap.is_constant:
+            ends = gap.offset + staying.low - moving.high, gap.offset + staying.high - moving.low
+            first, last = sorted(end / step for end in ends)
+            least, greatest = max(least, math.ceil(first)), min(greatest, math.floor(last))
+    return least, greatest
 
 
 def _trip_limit(symbol: Symbol, ranges: Ranges) -> Distance:

@@ -42,7 +42,7 @@ from ..frozen import frozen
 from ..ir.dtype import BOOL, I64, DType
 from ..ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, dtype_of
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Store, Update
+from ..ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Store
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute
@@ -388,22 +388,24 @@ class _Blocked:
             body.append(self.put(name, tile, place, cell, column))
         width = self.blocking.columns
         lanes = For(lane, ZERO, Affine.of(width), tuple(body), LoopKind.VECTOR, lanes=width)
-        binds, some, end = self.met(rows, panel, slivers)
+        binds, some, end = self.met(rows, panel.start, Affine.of(width), slivers)
         return (*binds, *unless_once(For(sliver, some, end, (*before, lanes))))
 
-    def met(self, rows: _Rows, panel: _Panel, slivers: Affine) -> tuple[tuple[Stmt, ...], Affine, Affine]:
-        """The first sliver that a panel has columns for, and the end of these slivers, after what finds out."""
+    def met(
+        self, rows: _Rows, start: Affine, width: Affine, slivers: Affine
+    ) -> tuple[tuple[Stmt, ...], Affine, Affine]:
+        """The first sliver with columns among these, and the end of such slivers, after what finds out."""
         if self.product.within is None:
             return (), ZERO, slivers
         row, height = self.product.rows.symbol, self.blocking.rows
-        here, top = self.product.columns.lo + panel.start, self.product.rows.lo + rows.start
+        here, top = self.product.columns.lo + start, self.product.rows.lo + rows.start
         lo, hi = self.product.within
         binds: list[Stmt] = []
         ends = [ZERO, slivers]
-        for width in (hi - here, here + self.blocking.columns - lo):
-            slant = width.coefficient(row)
+        for common in (hi - here, here + width - lo):
+            slant = common.coefficient(row)
             if slant:
-                at_top = width.substitute({row: top})
+                at_top = common.substitute({row: top})
                 offset = 1 - at_top if slant > 0 else at_top + (height - 1)
                 room, sliver = Symbol("room"), Symbol("sliver")
                 bound = Symbol("first" if slant > 0 else "end", lower=0, upper=-(-rows.most // height) + 1)
@@ -472,15 +474,18 @@ class _Blocked:
         line = For(lane, some, end, copy, LoopKind.PARALLEL)
         again = of_rows.lo + rows.start + number - first
         lines = For(row, again, Affine.of(height), (*binds, line), LoopKind.PARALLEL)
-        return unless_once(For(sliver, ZERO, slivers, (*before, lines), LoopKind.PARALLEL))
+        binds, some, end = self.met(rows, strip.start, self.width(strip), slivers)
+        return (*binds, *unless_once(For(sliver, some, end, (*before, lines), LoopKind.PARALLEL)))
 
     def columns_of(self, row: Affine, strip: _Strip) -> tuple[tuple[Stmt, ...], Affine, Affine]:
-        """The first new column that a row has in a strip, and the end of these columns, after what finds out."""
+        """The first new column of a row in a strip, and the end of these columns, after what finds out."""
         ends = [Affine.of(strip.fresh), self.width(strip)]
         binds: list[Stmt] = []
         for number, bound in enumerate(self.product.within or ()):
             if bound.coefficient(self.product.rows.symbol):
-                here = bound.substitute({self.product.rows.symbol: row}) - self.product.columns.lo - strip.start
+                here = (
+                    bound.substitute({self.product.rows.symbol: row}) - self.product.columns.lo - strip.start
+                )
                 end = Symbol(("some", "end")[number], lower=0, upper=strip.most * self.blocking.columns + 1)
                 binds += _between(end, here, *ends)
                 ends[number] = Affine.of(end)

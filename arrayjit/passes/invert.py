@@ -130,7 +130,11 @@ def _is_about_cells(
     for tensor, index, _ in affine_accesses(tuple(body)):
         symbols = {symbol for position in index for symbol in position.symbols}
         walks = steps.symbol in symbols and not symbols.isdisjoint(own)
-        if walks and not (few and tensor.storage not in found.writes) and not _lies(tensor, index, steps, own):
+        if (
+            walks
+            and not (few and tensor.storage not in found.writes)
+            and not _lies(tensor, index, steps, own)
+        ):
             return False
     found = found.without({steps.symbol: ranges.get(steps.symbol)})
     return all(

@@ -69,7 +69,7 @@ class Sum:
 class Product:
     """A nest: the loops around rows and columns, those first that `right` factors depend on; the sums of a
     cell, and its other statements, in which a sum's variable is defined by its start. `within` are the first
-    column of a row and the end of its columns, where rows differ in them: `columns` are those of any row then,
+    column of a row and the end of its columns, where rows differ in them: `columns` are those of any row then
     and sums for all of them may be computed."""
 
     around: tuple[For, ...]
@@ -96,15 +96,19 @@ def product_of(stmt: Stmt) -> Product | None:
     if len(loops) < 2:
         return None
     body = _in_variables(loops[-1].body)
-    if _are_independent(loops):
-        return _product(loops, body)
-    return next((product for nest in rectangles(loops, body) if (product := _in_rectangle(nest))), None)
+    if not _are_independent(loops):
+        products = (_in_rectangle(nest) for nest in rectangles(loops, body))
+        return next((product for product in products if product is not None), None)
+    found = _sums(body)
+    roles = _roles(loops, body, found) if found else None
+    return None if roles is None else _product(loops, *roles, body, found)
 
 
 def _in_rectangle(nest: Rectangle) -> Product | None:
     """The product that a nest is in whose rows have columns of their own."""
-    product = _product(nest.loops, nest.body)
-    if product is None or (product.rows.symbol, product.columns.symbol) != (nest.row, nest.column):
+    found = _sums(nest.body)
+    product = _product(nest.loops, nest.rows, nest.columns, nest.body, found) if found else None
+    if product is None:
         return None
     ranges: dict[Symbol, Range] = {}
     for loop in (*nest.loops, *(term for total in product.sums for term in total.terms)):
@@ -125,15 +129,10 @@ def _exists(node: Expr, ranges: Ranges) -> bool:
             return isinstance(node, (Const, Local))
 
 
-def _product(loops: Sequence[For], body: Sequence[Stmt]) -> Product | None:
-    """The product that independent loops around a body are."""
-    found = _sums(body)
-    if not found:
-        return None
-    roles = _roles(loops, body, found)
-    if roles is None:
-        return None
-    rows, columns = roles
+def _product(
+    loops: Sequence[For], rows: For, columns: For, body: Sequence[Stmt], found: Sequence[Sum]
+) -> Product | None:
+    """What independent loops around sums are, if one factor varies by row, the other by column."""
     sums = tuple(_turned(total, rows.symbol) for total in found)
     if not all(_fits(total, rows.symbol, columns.symbol) for total in sums):
         return None

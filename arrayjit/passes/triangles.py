@@ -1,8 +1,8 @@
 """Nests in which each row has columns of its own, seen as rectangles of which a part of each row counts.
 
-    for i in parallel(0, 100):                      for i in parallel(0, 100):
-        for j in parallel(0, -i + 100):     ->          for j in parallel(0, 100):        of which i <= j < 100
-            y[i, i + j] = ...                               y[i, j] = ...
+    for i in parallel(0, 100):                  for i in parallel(0, 100):
+        for j in parallel(0, -i + 100):   ->        for j in parallel(0, 100):      of which i <= j < 100
+            y[i, i + j] = ...                           y[i, j] = ...
 
 Columns are numbered as in the program, or so that one end of all rows is the same column.
 """
@@ -24,13 +24,13 @@ __all__ = ["Rectangle", "rectangles"]
 
 @frozen
 class Rectangle:
-    """Independent loops around a body; of the columns of a `row`, those `within` count: from the first to
-    before the second."""
+    """Independent loops around a body, among them those over rows and columns; of the columns of a row those
+    `within` count, from the first to before the second."""
 
     loops: tuple[For, ...]
+    rows: For
+    columns: For
     body: tuple[Stmt, ...]
-    row: Symbol
-    column: Symbol
     within: tuple[Affine, Affine]
 
 
@@ -64,6 +64,6 @@ def _rectangle(
     ends = [end.bounds(ranges) for end in within]
     least, most = (ends[0] or (0, 0))[0], (ends[1] or (0, 0))[1]
     whole = replace(columns, symbol=symbol, lo=Affine.of(least), hi=Affine.of(most), body=())
-    new = substitute_statements(body, {columns.symbol: shift + symbol})
+    new = substitute_statements(body, {columns.symbol: shift + Affine.of(symbol)})
     others = tuple(whole if loop is columns else loop for loop in loops)
-    return Rectangle(others, new, rows.symbol, symbol, within)
+    return Rectangle(others, rows, whole, new, within)

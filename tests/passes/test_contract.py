@@ -83,6 +83,56 @@ def test_the_bits_are_those_of_the_loops_before(extents, layouts, ending, caps):
     assert outcome(after) == outcome(before)
 
 
+ROWS = {
+    "lower": ("0", "i + 1", "j"),
+    "upper": ("i", "{n}", "j"),
+    "from the diagonal on": ("0", "-i + {n}", "i + j"),
+    "up to the other diagonal": ("0", "-i + {n}", "j"),
+    "beyond the other diagonal": ("-i + {n} - 1", "{n}", "j"),
+    "a band": ("i", "i + 3", "j"),
+}
+"""Which columns rows have: from where, up to where, and where these lie."""
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(2, 40),
+    st.integers(2, 40),
+    st.sampled_from(sorted(ROWS)),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(MACHINES),
+)
+def test_so_it_is_where_rows_have_columns_of_their_own(n, terms, which, in_cells, transposed, caps):
+    start, end, column = (text.format(n=n) for text in ROWS[which])
+    left, right, shape = "a[i, k]", f"a[{column}, k]", f"{n + 3}, {terms}"
+    if transposed:
+        left, right, shape = "a[k, i]", f"a[k, {column}]", f"{terms}, {n + 3}"
+    cell = f"y[i, {column}]"
+    sums = f"""
+            {cell} = multiply[f32]({cell}, f32(3.0))
+            for k in sequential(0, {terms}):
+                {cell} = add[f32]({cell}, multiply[f32]({left}, {right}))
+"""
+    if not in_cells:
+        sums = f"""
+            c: f32 = f32(0.0)
+            for k in parallel(0, {terms}):
+                c = reduce(add, c, multiply[f32]({left}, {right}), fused=True)
+            {cell} = maximum[f32](c, f32(0.5))
+"""
+    before = parse(
+        f"""
+def f(a: read[f32, {shape}], y: update[f32, {n}, {n + 3}]):
+    for i in parallel(0, {n}):
+        for j in parallel({start}, {end}):{sums}"""
+    )
+    after = contract(before, caps)
+    verify_kernel(after)
+    assert after is not before
+    assert outcome(after) == outcome(before)
+
+
 def dense(x, w, b, y):
     y[...] = np.maximum(x @ w + b, 0)
 
