@@ -6,7 +6,7 @@
 
 A cell then stays in a register from step to step (`carry` sees to that), and threads meet once, not at every
 step. No cell may need another one, in any step; nor may many steps walk through arrays that cells walk
-through too, which would read memory in another order than it lies. Nests over the same cells go in as one,
+through too, if that would read memory in another order than it lies. Nests over the same cells go in as one,
 and numbers that a step makes for all cells become locals of each.
 """
 

@@ -85,3 +85,15 @@ def test_even_and_odd_never_meet():
     even = region(WHOLE, (Affine.of(I) * 2, Affine.of(J)), {})
     odd = region(WHOLE, (Affine.of(I) * 2 + 1, Affine.of(J)), {})
     assert distances(even, odd, [I, J], RANGES) is None
+
+
+def test_a_row_and_a_column_meet_on_the_diagonal():
+    along = region(WHOLE, affine([0, J]), {})
+    down = region(WHOLE, affine([J, 0]), {})
+    assert distances(along, down, [J], RANGES) == {J: (0, 0)}
+
+
+def test_what_moves_away_from_where_another_one_stays_never_meets_it():
+    moving = region(WHOLE, (Affine.of(I) + 1, Affine.of(J)), {})
+    staying = region(WHOLE, affine([0, 0]), {})
+    assert distances(moving, staying, [I, J], RANGES) is None
