@@ -70,15 +70,19 @@ class Memory:
 
     def affine(self, value: Affine) -> Operand:
         """The expression's number in the first lane."""
-        constant, total = value.offset, 0
-        sum_: Operand = total
+        return self._writer.add(*self._parts(value))
+
+    def _parts(self, value: Affine) -> tuple[Operand, int]:
+        """What is computed of an expression's number, and what is known of it."""
+        known = value.offset
+        computed: Operand = 0
         for coefficient, symbol in value.terms:
-            known = self.symbols[symbol]
-            if isinstance(known, int):
-                constant += coefficient * known
+            number = self.symbols[symbol]
+            if isinstance(number, int):
+                known += coefficient * number
             else:
-                sum_ = self._writer.add(sum_, self._writer.multiply(known, coefficient))
-        return self._writer.add(sum_, constant)
+                computed = self._writer.add(computed, self._writer.multiply(number, coefficient))
+        return computed, known
 
     def index(self, value: Affine, lanes: Lanes) -> Value:
         """The expression as an int64, in every lane."""
@@ -162,9 +166,14 @@ class Memory:
                 offset = self._writer.add(offset, self._writer.multiply(self.affine(position), distance))
                 stride = self._writer.add(stride, self._writer.multiply(distance, lanes.stride(position)))
         stride = self._writer.add(stride, lanes.stride(fixed))
-        moving = self._writer.add(offset, self.affine(Affine(fixed.terms, 0)))
+        computed, known = self._parts(fixed)
+        moving = self._writer.add(offset, computed)
         pointer = self._offset(tensor, self._pointer(tensor), moving)
-        return _Cell(self._offset(tensor, pointer, fixed.offset), stride)
+        if moving != 0 and any(isinstance(self.symbols[symbol], int) for symbol in fixed.symbols):
+            # Copies of a body reach their cells from one pointer. LLVM would look for other ways, over all
+            # copies together, for longer than the rest of its work takes; it does not look through this.
+            pointer = self._writer.pure(f"freeze ptr {pointer}")
+        return _Cell(self._offset(tensor, pointer, known), stride)
 
     def _strides_of(self, tensor: Tensor) -> tuple[Affine, ...]:
         strides = self._strides.get(tensor)

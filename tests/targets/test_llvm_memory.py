@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from handmade import at, call, elementwise, f64, launch, loop, put, run, static, tensor_like, vector
 
+from arrayjit.backends import backend
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.dtype import BOOL, F64, I64
 from arrayjit.ir.expr import Cast, Const, Gather, Index
 from arrayjit.ir.index import Affine, Symbol
-from arrayjit.ir.loops import Kernel, Place, PlaceKind
+from arrayjit.ir.loops import Kernel, LoopKind, Place, PlaceKind
 from arrayjit.ir.tensor import Tensor
 
 
@@ -141,3 +142,13 @@ def test_an_array_may_have_no_elements():
     x, out, i, j = f64("x", 0, 5), f64("out", 0, 5), Symbol("i"), Symbol("j")
     body = loop(i, 0, vector(j, 5, put(out, i, j, value=at(x, i, j)), lanes=4))
     run([body], [(x, np.empty((0, 5)))], [(out, np.empty((0, 5)))])
+
+
+def test_copies_of_a_body_reach_their_cells_from_one_pointer():
+    x, out, i, u = f64("x", 8, 10), f64("out", 8, 10), Symbol("i"), Symbol("u")
+    copies = loop(u, 5, put(out, i, u, value=at(x, i, u + 5)), kind=LoopKind.UNROLLED)
+    params = (ArrayParam(x, "read"), ArrayParam(out, "update"))
+    text = backend("llvm").target.emit(Kernel("copies", params, (loop(i, 8, copies),), {})).payload
+    assert text.count("freeze ptr") == 2
+    assert text.count(" mul ") == 1
+    assert text.count(" add ") == 1
