@@ -13,9 +13,9 @@ by estimated cost: an access with unit stride is one vector access, any other is
 Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
 loop means, unless it goes in lockstep. A light body that accumulates gets 256 bytes (four 64-byte registers,
 so that additions overlap), unless it has several sums, other bodies 64 or 128 bytes of the widest element:
-128 if they are light, or deep, since of a long chain of arithmetic a processor overlaps few iterations by
-itself. It is the work in the innermost loops that counts. A row of a matrix-vector product gets 64: `jam`
-overlaps it with other rows. Nothing but the lane order of accumulating loops changes.
+128 if they are light, in lockstep, or deep, since of a long chain of arithmetic a processor overlaps few
+iterations by itself. It is the work in the innermost loops that counts. A row of a matrix-vector product gets
+64: `jam` overlaps it with other rows. Nothing but the lane order of accumulating loops changes.
 """
 
 from __future__ import annotations
@@ -75,6 +75,9 @@ FAR = 4.0
 
 LATENCY = 2.0
 """What it costs to wait for the value before, in an accumulation; in order, for each lane."""
+
+TURN = 1.0
+"""What it costs to go round a loop once more. Several registers at a time also keep a divider busy."""
 
 
 def vectorise(kernel: Kernel, caps: Caps) -> Kernel:
@@ -152,7 +155,7 @@ def _as_vector(
             else:
                 rest = min(count % lanes * tally.cost(1), once if repeats else math.inf)
             if kind is LoopKind.LOCKSTEP:
-                once += (lanes - 1) * LATENCY * len(facts.sums)
+                once += TURN + (lanes - 1) * LATENCY * len(facts.sums)
             fold = 2.0 * lanes.bit_length() if facts.sums else 0.0
             options.append((count // lanes * once + rest + fold, -lanes))
         lanes //= 2
@@ -207,6 +210,7 @@ class _Facts:
         recurrent = any(isinstance(stmt, Update) for stmt in inside)
         usual = sum(_weight(stmt)[0] for stmt in _usually_done(loop.body))
         light, deep = cost <= LIGHT_COST, not recurrent and DEEP_COST[0] <= usual <= DEEP_COST[1]
+        deep = deep or loop.kind is LoopKind.SEQUENTIAL
         registers = ((4 if len(sums) < 2 else 1) if recurrent else 2) if light else 2 if deep else 1
         if in_rows and outer and all(stmt.contract for stmt in outer):
             registers = 1

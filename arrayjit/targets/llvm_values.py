@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import CompilerBug
-from ..ir.dtype import BOOL, F64, I32, I64, DType, Kind, named
+from ..ir.dtype import BOOL, F32, F64, I32, I64, DType, Kind, named
 from ..ir.expr import Variable
 from ..ir.expr import constant as as_number
 from ..ir.ops import OPS, Op
@@ -26,6 +26,8 @@ __all__ = ["any_lane", "apply", "carried", "cast", "fma", "fold", "from_carried"
 _FLAGS = {"@llvm.abs": ", i1 false", "@llvm.ctlz": ", i1 false", "@llvm.cttz": ", i1 false"}
 # Intrinsics overloaded on the type of their second argument too.
 _TWICE_OVERLOADED = frozenset({"@llvm.ldexp", "@llvm.powi"})
+LEAST = {F32: 2.0**-149, F64: 2.0**-1074}
+"""The numbers of which all bits but the last are zero."""
 _LIBM_ATTRIBUTES = "nounwind willreturn nobuiltin memory(none)"
 
 
@@ -141,7 +143,19 @@ def cast(writer: Writer, value: Value, dtype: DType) -> Value:
         return _nonzero(writer, value)
     if value.dtype.is_float and dtype.is_integer:
         return _float_to_integer(writer, value, dtype)
+    if value.dtype is BOOL and value.lanes > 1 and dtype.bits >= 32:
+        return _from_mask(writer, value, dtype)
     return _convert(writer, _instruction(value.dtype, dtype), value, dtype)
+
+
+def _from_mask(writer: Writer, mask: Value, dtype: DType) -> Value:
+    """One in the lanes in which a mask holds, zero in the others. Chosen as floats: integers LLVM would make
+    of 16 bits each where a mask is made of several comparisons, in four times as many instructions."""
+    real = dtype if dtype.is_float else F64 if dtype.bits == 64 else F32
+    one = constant(1.0 if dtype.is_float else LEAST[real], real)
+    zero = constant(0.0, real)
+    chosen = select(writer, mask.text, writer.widen(one, mask.lanes), writer.widen(zero, mask.lanes))
+    return chosen if dtype is real else apply(writer, OPS["bits"], (chosen,), dtype)
 
 
 def _convert(writer: Writer, instruction: str, value: Value, dtype: DType) -> Value:

@@ -105,3 +105,17 @@ def test_unsigned_and_narrow_integers_wrap():
         np.testing.assert_array_equal(
             elementwise(lambda x, y, name=name: call(name, x, y), a, b), getattr(np, name)(a, b)
         )
+
+
+@pytest.mark.parametrize("target", [F32, F64, named("i32"), named("u64"), named("i8")], ids=repr)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+def test_conditions_that_are_made_of_several_become_numbers(target, dtype):
+    x = np.arange(-9, 10).astype(dtype)
+    low, high = np.full_like(x, -3), np.full_like(x, 5)
+
+    def between(x, low, high):
+        return Cast(call("bitwise_and", call("less_equal", low, x), call("less", x, high)), target)
+
+    np.testing.assert_array_equal(
+        elementwise(between, x, low, high), ((low <= x) & (x < high)).astype(target.numpy), strict=True
+    )
