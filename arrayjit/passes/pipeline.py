@@ -23,6 +23,7 @@ from .collapse import collapse
 from .contract import contract
 from .expand import expand
 from .fuse import fuse
+from .guess import guess
 from .hoist import hoist
 from .inline import inline
 from .invert import invert
@@ -117,7 +118,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(stream, after=("jam",), why="what rows of a product share is read once already"),
     Pass(bypass, after=("stream",), why="a row is as long as it will be"),
     Pass(tails, after=("bypass",), why="a loop and its tail are no longer one nest"),
-    Pass(rare, after=("tails",), why="loops with branches are not rearranged"),
+    Pass(guess, after=("tails",), why="loops with branches are not rearranged"),
+    Pass(rare, after=("guess",), why="what is seldom needed is not waited for"),
     Pass(spell, after=("rare",), why="what is left in order stays so"),
     Pass(threads, after=("spell",), why="what a thread gets is no longer moved"),
     Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary"),
@@ -140,6 +142,7 @@ OPTIONAL = frozenset(
         stream,
         bypass,
         tails,
+        guess,
         rare,
     )
 )
