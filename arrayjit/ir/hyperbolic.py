@@ -7,10 +7,10 @@ import math
 from .dtype import F32, F64
 from .elementary import (
     NEGLIGIBLE,
+    WIDTHS,
     exp_in_span,
     expm1_half,
     in_span,
-    less_logarithms_of_2,
     nearest,
     polynomial,
 )
@@ -33,16 +33,16 @@ def cosh(x: Term) -> Term:
     return half + 0.25 / half
 
 
-# 3/4 e**x is 3/4 + 3/4 x + x**2 times this, for x from 0 to log 2.
+# 3/4 e**2x is 3/4 + 3/2 x + x**2 times this, for x from 0 to half of log 2.
 _GROWTH = {
     F32: (
-        0.375, 0.12500013411045074, 0.031247785314917564, 0.006263477262109518, 0.0010049757547676563,
-        0.0001937288325279951,
+        1.5, 1.000001072883606, 0.49996456503868103, 0.20043127238750458, 0.06431844830513,
+        0.024797290563583374,
     ),
     F64: (
-        0.375, 0.12499999999999953, 0.03125000000002706, 0.0062499999993922565, 0.001041666673658137,
-        0.00014880947695662368, 1.8601385825534367e-05, 2.066277460849123e-06, 2.0756953170047345e-07,
-        1.785624022938437e-08, 2.1045324641322773e-09,
+        1.5, 0.9999999999999962, 0.500000000000433, 0.1999999999805522, 0.06666666711412077,
+        0.01904761305044783, 0.004761954771336798, 0.001057934059954751, 0.0002125512004612848,
+        3.656957998977919e-05, 8.620164973085808e-06,
     ),
 }  # fmt: skip
 # From here on the next number below 1 is nearer than the result.
@@ -54,13 +54,21 @@ def tanh(x: Term) -> Term:
     """`t / (t + 2)` for t = e**2x - 1, both times 3/4: so their roundings are small where the units of
     the quotient are. With k rounded down no digits of t cancel."""
     size, top = abs(x), _ONE_FROM[x.dtype]
-    twice = where(size > top, top, size) * 2.0
-    whole, k = nearest(fma(twice, 1 / math.log(2), -0.5))
-    r = fma(whole, -math.log(2), twice) if x.dtype is F32 else less_logarithms_of_2(twice, whole)
+    near = where(size > top, top, size)
+    whole, k = nearest(fma(near, 2 / math.log(2), -0.5))
+    r = _less_halves(near, whole)
     scale = power_of_two(k + largest_exponent(x.dtype), x.dtype)
-    grown = fma(r, 0.75, r * r * polynomial(r, _GROWTH[x.dtype]))
+    grown = fma(r, 1.5, r * r * polynomial(r, _GROWTH[x.dtype]))
     t = fma(scale, grown, fma(scale, 0.75, -0.75))
     return (t / (t + 1.5)).op("copysign", x)
+
+
+def _less_halves(x: Term, whole: Term) -> Term:
+    """`x` less so many times half of log 2."""
+    if x.dtype is F32:
+        return fma(whole, -math.log(2) / 2, x)
+    width = WIDTHS[x.dtype]
+    return fma(whole, -width.ln2_low / 2, fma(whole, -width.ln2_high / 2, x))
 
 
 # Inverses. The square of a huge number would be infinite: there the logarithm of its double is as good.
