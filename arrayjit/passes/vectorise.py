@@ -13,9 +13,10 @@ by estimated cost: an access with unit stride is one vector access, any other is
 Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
 loop means, unless it goes in lockstep. A light body that accumulates gets 256 bytes (four 64-byte registers,
 so that additions overlap), unless it has several sums, other bodies 64 or 128 bytes of the widest element:
-128 if they are light, in lockstep, or deep, since of a long chain of arithmetic a processor overlaps few
-iterations by itself. It is the work in the innermost loops that counts. A row of a matrix-vector product gets
-64: `jam` overlaps it with other rows. Nothing but the lane order of accumulating loops changes.
+128 if they are light, in lockstep, or deep and read few cells, since of a long chain of arithmetic a processor
+overlaps few iterations by itself, and many values run out of registers. It is the work in the innermost loops
+that counts. A row of a matrix-vector product gets 64: `jam` overlaps it with other rows. Nothing but the lane
+order of accumulating loops changes.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from ..ir.loops import (
 from ..ir.ops import OPS, Op
 from ..ir.tensor import Tensor
 from ..ir.walk import children, expressions, kept, rewrite_bodies, walk
-from .access import Range, Ranges
+from .access import Range, Ranges, loads
 from .lockstep import lockstep
 from .strides import LINE, stride
 from .tails import may_repeat
@@ -67,6 +68,8 @@ LIGHT_COST = 6.0
 DEEP_COST = 18.0, 70.0
 """The work of bodies in which an iteration is one long chain and has few values at a time: an elementary
 function or two."""
+FEW_CELLS = 8
+"""A body that reads more has many values at a time."""
 UNKNOWN_TRIPS = 256
 OUTER_GAIN = 0.7
 """A vector loop inside stays unless this one costs less than so much of it: it can still be jammed."""
@@ -209,8 +212,9 @@ class _Facts:
         cost = sum(_weight(stmt)[0] for stmt in hot)
         recurrent = any(isinstance(stmt, Update) for stmt in inside)
         usual = sum(_weight(stmt)[0] for stmt in _usually_done(loop.body))
-        light, deep = cost <= LIGHT_COST, not recurrent and DEEP_COST[0] <= usual <= DEEP_COST[1]
-        deep = deep or loop.kind is LoopKind.SEQUENTIAL
+        cells = {cell for stmt in hot for expr in expressions(stmt) for cell in loads(expr)}
+        light, few = cost <= LIGHT_COST, not recurrent and len(cells) <= FEW_CELLS
+        deep = (few and DEEP_COST[0] <= usual <= DEEP_COST[1]) or loop.kind is LoopKind.SEQUENTIAL
         registers = ((4 if len(sums) < 2 else 1) if recurrent else 2) if light else 2 if deep else 1
         if in_rows and outer and all(stmt.contract for stmt in outer):
             registers = 1
