@@ -13,10 +13,10 @@ by estimated cost: an access with unit stride is one vector access, any other is
 Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
 loop means, unless it goes in lockstep. A light body that accumulates gets 256 bytes (four 64-byte registers,
 so that additions overlap), unless it has several sums, other bodies 64 or 128 bytes of the widest element:
-128 if they are light, in lockstep, or deep and read few cells, since of a long chain of arithmetic a processor
-overlaps few iterations by itself, and many values run out of registers. It is the work in the innermost loops
-that counts. A row of a matrix-vector product gets 64: `jam` overlaps it with other rows. Nothing but the lane
-order of accumulating loops changes.
+128 if they are light, in lockstep, or deep and read few cells, since of a long chain of arithmetic a
+processor overlaps few iterations by itself, and many values run out of registers. It is the work in the
+innermost loops that counts. A row of a matrix-vector product gets 64: `jam` overlaps it with other rows.
+Nothing but the lane order of accumulating loops changes.
 """
 
 from __future__ import annotations
