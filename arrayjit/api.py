@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +24,7 @@ from .entry.entries import Entry
 from .errors import CompilerBug, DeviceMismatch, NumberError, UnknownTarget, UserError
 from .ir.code import DEFAULT_OPT
 from .late import Late
+from .pickling import is_taken_by_value
 from .placed import Placed, arrays_of, device_among, donated_among
 from .runtime.device import Device
 from .settings import Settings, default_target, entry_wanted
@@ -106,8 +108,15 @@ class JitFunction(Generic[P, R]):
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def __reduce__(self) -> str:
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        if is_taken_by_value(self, self._function, sys._getframe(1)):
+            names = tuple(self._static.names)
+            made_from = self._function, self._options, names, self._unchecked, self._tune, self._opt
+            return _unmade, (), made_from
         return str(getattr(self._function, "__qualname__", ""))
+
+    def __setstate__(self, made_from: tuple[Any, ...]) -> None:
+        JitFunction.__init__(self, *made_from)
 
     @property
     def _is_ours(self) -> bool:
@@ -347,12 +356,22 @@ def jit(
     """
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     options = Options(target, threads)
-    made = native(JitFunction) if entry_wanted() == "native" else JitFunction
+    made = _wanted()
     if function is None:
         return lambda decorated: made(decorated, options, names, unchecked, tune, opt)
     if not callable(function):
         raise TypeError(f"jit takes a function, not {function!r}")
     return made(function, options, names, unchecked, tune, opt)
+
+
+def _wanted() -> type[JitFunction[..., Any]]:
+    return native(JitFunction) if entry_wanted() == "native" else JitFunction
+
+
+def _unmade() -> JitFunction[..., Any]:
+    """A function that a pickle says all about."""
+    wanted = _wanted()
+    return wanted.__new__(wanted)
 
 
 def spec(shape: int | Sequence[int], dtype: Any = np.float64) -> Spec:

@@ -6,6 +6,7 @@ import concurrent.futures
 import gc
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -109,15 +110,20 @@ POOLS = {
 }
 
 
-@pytest.mark.parametrize("pool", POOLS)
-def test_pools_take_jitted_functions(tmp_path, pool):
+PROCESSES = ["multiprocessing, spawn", "joblib, processes", "dask, processes"]
+
+
+@pytest.mark.parametrize(
+    ("pool", "place"),
+    [*((pool, "a module") for pool in POOLS), *((pool, "the script") for pool in PROCESSES)],
+)
+def test_pools_take_jitted_functions_of_a_module_and_of_the_script(tmp_path, pool, place):
     (tmp_path / "model.py").write_text(MODULE)
     script = tmp_path / "script.py"
     body = textwrap.indent(textwrap.dedent(POOLS[pool]), "    ")
     script.write_text(
         f"""
-import numpy as np
-from model import scaled
+{MODULE if place == "the script" else "from model import *"}
 
 if __name__ == "__main__":
     inputs = [np.linspace(0, 1, n) for n in (5, 5, 7, 5)]
@@ -143,6 +149,48 @@ print(energy(np.arange(4.0)))
 """
     )
     assert told(script) == "14.0"
+
+
+BY_VALUE = """
+import cloudpickle, subprocess, sys
+import numpy as np
+import arrayjit
+
+def made(factor):
+    @arrayjit.jit(static_argnames="n", target="sync_llvm")
+    def power(x, n):
+        return x * factor if n == 1 else power(x, n - 1) * factor
+    return power
+
+@arrayjit.jit
+def scaled(x):
+    return shift(x) * made(3.0)(x, 2)
+
+@arrayjit.jit
+def shift(x):
+    return x + 1 if x.ndim else scaled(x)
+
+pickled = cloudpickle.dumps([made(2.0), scaled])
+subprocess.run([sys.executable, "-c", LOADER, pickled.hex()], check=True)
+"""
+LOADER = """
+import pickle, sys
+import numpy as np
+power, scaled = pickle.loads(bytes.fromhex(sys.argv[1]))
+x = np.arange(3.0)
+print(power(x, n=3), scaled(x), type(power).__mro__[1].__name__, power.stats().reasons[0].target)
+"""
+
+
+def test_functions_that_no_name_leads_to_are_taken_by_value(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(f"LOADER = {LOADER!r}\n{BY_VALUE}")
+    assert told(script) == "[ 0.  8. 16.] [ 0. 18. 54.] JitFunction sync_llvm"
+
+
+def test_pythons_own_pickler_takes_no_function_without_a_name():
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(arrayjit.jit(lambda x: x))
 
 
 FIFTY = """
