@@ -14,8 +14,8 @@ __all__ = ["is_taken_by_value"]
 
 
 def is_taken_by_value(jitted: Any, function: Any, caller: FrameType) -> bool:
-    """Whether the pickler whose frame is `caller` should have `jitted`, made from `function`, by value: it has
-    a way of its own with functions, and no name that other processes know leads to this one."""
+    """Whether the pickler whose frame is `caller` should have `jitted`, made from `function`, by value: it
+    has a way of its own with functions, and no name that other processes know leads to this one."""
     pickler = type(caller.f_locals.get("self"))
     return hasattr(pickler, "reducer_override") and not _is_found_by_name(jitted, function)
 

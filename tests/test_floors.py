@@ -33,6 +33,7 @@ FLOORS = (
         "variants",
         "tuning",
         "placed",
+        "pickling",
         "entry",
         "api",
         "eager",
