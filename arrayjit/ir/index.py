@@ -148,10 +148,12 @@ class Affine:
 
     def substitute(self, values: Mapping[Symbol, Affine]) -> Affine:
         """This expression with each symbol in `values` replaced."""
+        if len(self.terms) == 1:
+            ((coefficient, symbol),) = self.terms
+            value = values.get(symbol)
+            return self if value is None else value * coefficient + self.offset
         if not any(symbol in values for _, symbol in self.terms):
             return self
-        if len(self.terms) == 1:
-            return values[self.terms[0][1]] * self.terms[0][0] + self.offset
         total = Affine((), self.offset)
         for coefficient, symbol in self.terms:
             total = total + values.get(symbol, Affine.of(symbol)) * coefficient
@@ -190,7 +192,7 @@ Extent = Union[int, Symbol, Affine]
 
 def affine(values: Iterable[Extent]) -> tuple[Affine, ...]:
     """A shape or an index tuple as affine expressions."""
-    return tuple(Affine.of(value) for value in values)
+    return tuple([value if type(value) is Affine else Affine.of(value) for value in values])
 
 
 def row_major_strides(shape: tuple[Affine, ...]) -> tuple[Affine, ...]:

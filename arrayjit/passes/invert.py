@@ -25,7 +25,7 @@ from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, substitute_stat
 from .access import Range, distances, effects
 from .strides import affine_accesses, parallel_nest, stride
 from .trips import enter
-from .uses import Use, uses_of_temporaries
+from .uses import Use, common_path, uses_of_temporaries
 
 __all__ = ["invert"]
 
@@ -37,9 +37,12 @@ def invert(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop inside the cells that it is about."""
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
-    numbers = {
-        tensor: uses for tensor, uses in uses_of_temporaries(kernel).items() if _is_number(tensor, uses)
-    }
+    numbers: dict[Symbol, set[Tensor]] = {}
+    for tensor, uses in uses_of_temporaries(kernel).items():
+        if _is_number(tensor, uses):
+            for frame in common_path(use.path for use in uses):
+                if frame.loop is not None:
+                    numbers.setdefault(frame.loop.symbol, set()).add(tensor)
 
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return kept(body, [statement(stmt) for stmt in body])
@@ -48,9 +51,9 @@ def invert(kernel: Kernel, caps: Caps) -> Kernel:
         if isinstance(stmt, For):
             enter(stmt, ranges)
         stmt = rewrite_bodies(stmt, visit)
-        if not isinstance(stmt, For) or not stmt.body:
+        if not isinstance(stmt, For) or stmt.kind is not LoopKind.SEQUENTIAL or not stmt.body:
             return stmt
-        own = {tensor for tensor, uses in numbers.items() if all(_is_inside(use, stmt) for use in uses)}
+        own = numbers.get(stmt.symbol)
         cells, body = _in_one_nest(_in_locals(stmt.body, own) if own else stmt.body)
         if not cells or not _is_about_cells(stmt, cells, body, ranges):
             return stmt
@@ -67,10 +70,6 @@ def invert(kernel: Kernel, caps: Caps) -> Kernel:
 def _is_number(tensor: Tensor, uses: Sequence[Use]) -> bool:
     """Is a temporary one number, which is made once before it is used?"""
     return tensor.rank == 0 and uses[0].writes and not any(use.writes for use in uses[1:])
-
-
-def _is_inside(use: Use, loop: For) -> bool:
-    return any(frame.loop is not None and frame.loop.symbol is loop.symbol for frame in use.path)
 
 
 def _in_locals(body: tuple[Stmt, ...], numbers: Collection[Tensor]) -> tuple[Stmt, ...]:
@@ -118,8 +117,6 @@ def _is_about_cells(
     steps: For, cells: Sequence[For], body: Sequence[Stmt], ranges: dict[Symbol, Range]
 ) -> bool:
     """Whether the cells, with all that a step does, need nothing of one another in any two steps."""
-    if steps.kind is not LoopKind.SEQUENTIAL:
-        return False
     if any(steps.symbol in (*loop.lo.symbols, *loop.hi.symbols) for loop in cells):
         return False
     own = [loop.symbol for loop in cells]

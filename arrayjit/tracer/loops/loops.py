@@ -22,7 +22,7 @@ from typing import Any, Literal, NoReturn
 from ...errors import Location, UnsupportedError
 from ...ir.index import Affine
 from ..record.deciding import is_positive, not_negative, quotient, require_decided, rest
-from ..record.retrace import Reason, Retrace, Site
+from ..record.retrace import Reason, Retrace, Site, told
 from ..record.trace import Mark, Trace, user_location
 from ..values.array import SymbolicArray
 from ..values.integer import number, python_int
@@ -136,7 +136,7 @@ def _unrolled(items: Counted, reason: Reason) -> Iterator[Any]:
             f"this loop cannot be recorded once, because {reason.what}",
             loc=reason.loc,
             details=(f"the loop at {user_location()} has {count} iterations; {limit}",),
-            fix=reason.fix
+            fix=told(reason.fix)
             or "do the same in each iteration, and keep results in an array made before: out[i] = ...",
         )
     why = reason.what if reason.loc is None else reason.what.replace("this line", f"line {reason.loc.line}")

@@ -22,7 +22,7 @@ from ...ir.dtype import BOOL
 from ...ir.expr import Const, Expr
 from ...ir.tensor import Tensor
 from ...ir.text import print_computation
-from ..record.retrace import Reason
+from ..record.retrace import Reason, told
 from ..record.trace import Mark, Trace, user_location
 from ..record.tree import unflatten
 from ..values.array import SymbolicArray
@@ -258,7 +258,7 @@ class Repeating:
         storages = storages_of(self.trace, start[n])
         holders = [leaf for leaf in start if storages & storages_of(self.trace, leaf)]
         if len(holders) > 1 or not all(map(self.trace.is_made_here, storages)):
-            raise self.not_exact(n, _TAKEN.what, _TAKEN.fix)
+            raise self.not_exact(n, _TAKEN.what, told(_TAKEN.fix))
         for storage in storages:
             self.trace.gone(storage, _TAKEN)
 
@@ -275,7 +275,7 @@ class Repeating:
             if sources[n] & outside and (n in self.taken or sources[n] & outside & written):
                 raise self.not_exact(n, "the body returns an array from outside, and writes it", _COPY)
             if n not in self.taken and storages_of(self.trace, attempt.start[n]) & written:
-                raise self.not_exact(n, _TAKEN.what, _TAKEN.fix)
+                raise self.not_exact(n, _TAKEN.what, told(_TAKEN.fix))
 
     def replaced_arrays(self) -> list[int]:
         return [n for n in sorted(self.replaced) if is_array(self.entry[n])]

@@ -8,7 +8,7 @@ by a `Retrace` and started again under the `Decisions` so far. Numbers out of ar
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from types import CodeType
 from typing import Any, NoReturn, Protocol, Union
@@ -25,6 +25,7 @@ __all__ = [
     "Argument",
     "Decisions",
     "Fact",
+    "Fix",
     "Origin",
     "Positive",
     "Reason",
@@ -34,6 +35,7 @@ __all__ = [
     "number_needed",
     "positive",
     "remainder",
+    "told",
 ]
 
 
@@ -96,13 +98,22 @@ Origin = Union[Site, Argument, Expr]
 """What the value of a symbol or of a scalar tensor depends on; what has none holds data."""
 
 
+Fix = Union[str, Callable[[], str]]
+"""What to write instead; or how to find that out, which takes reading the user's file."""
+
+
+def told(fix: Fix) -> str:
+    """The words for the user."""
+    return fix if isinstance(fix, str) else fix()
+
+
 @frozen
 class Reason:
     """Why a loop is unrolled or an argument compiled in; with `site`, why that loop will be if need be."""
 
     what: str
     loc: Location | None
-    fix: str = ""
+    fix: Fix = ""
     site: Site | None = None
 
     def unroll(self) -> None:
@@ -149,7 +160,7 @@ def number_needed(
     loc: Location | None,
     *,
     details: tuple[str, ...] = (),
-    fix: str = "",
+    fix: Fix = "",
 ) -> NoReturn:
     """Leave the run so that the values `needed` are numbers in the next one. Raises ConcretizationError
     where they depend on the elements of arrays."""
@@ -163,9 +174,9 @@ def number_needed(
             case Argument():
                 bake[root] = reason
             case None:
-                raise ConcretizationError(what, loc=loc, details=details, fix=fix)
+                raise ConcretizationError(what, loc=loc, details=details, fix=told(fix))
     if not unroll and not bake:
-        raise ConcretizationError(what, loc=loc, details=details, fix=fix)
+        raise ConcretizationError(what, loc=loc, details=details, fix=told(fix))
     origins.wanted = Retrace(unroll, bake)
     raise origins.wanted
 

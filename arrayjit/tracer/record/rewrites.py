@@ -26,8 +26,8 @@ Choice = Union[ast.While, ast.If, ast.IfExp, ast.Assert]
 Loop = Union[ast.For, ast.While]
 
 
-def instead_of_condition(loc: Location | None) -> str:
-    """What to write where Python asks whether a traced value is true; "" where the line does not tell."""
+def instead_of_condition(loc: Location | None, otherwise: str) -> str:
+    """What to write where Python asks whether a value is true; `otherwise`, if the line does not tell."""
     nodes = list(_nodes_at(loc))
     for node in nodes:
         if isinstance(node, (ast.While, ast.If, ast.IfExp, ast.Assert)) and _covers(node.test, loc):
@@ -39,7 +39,7 @@ def instead_of_condition(loc: Location | None) -> str:
             return f"use {_CALLS[node.func.id]}"
         if _is_logical(node):
             return f"use {_vectorised(node)}"
-    return ""
+    return otherwise
 
 
 def instead_of_float(loc: Location | None) -> str:

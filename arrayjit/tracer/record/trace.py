@@ -29,7 +29,7 @@ from ...ir.walk import walk
 from .foreign import element_strides
 from .limits import Limits
 from .resident import Resident, layout_of
-from .retrace import Argument, Decisions, Origin, Reason, Retrace, Site, number_needed, positive
+from .retrace import Argument, Decisions, Origin, Reason, Retrace, Site, number_needed, positive, told
 from .sameness import Sameness
 from .state import Watch, has_state
 from .view import View
@@ -355,7 +355,7 @@ class Trace:
         for other, reason in self.sameness.of(written).items():
             if not self.is_made_here(other):
                 reason.unroll()
-                raise UnsupportedError(reason.what, loc=user_location(), fix=reason.fix)
+                raise UnsupportedError(reason.what, loc=user_location(), fix=told(reason.fix))
             if other not in self._gone:
                 self._rewritten.append(other)
             self._gone[other] = reason
@@ -415,7 +415,7 @@ class Trace:
                     raise Retrace({site: Reason(words, user_location())})
                 case Reason(what=what, fix=fix) as reason:
                     reason.unroll()
-                    raise UnsupportedError(what, loc=user_location(), fix=fix)
+                    raise UnsupportedError(what, loc=user_location(), fix=told(fix))
                 case None:
                     pass
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import MethodType
 from typing import Any, NoReturn, final
 
@@ -19,7 +20,7 @@ from ...ir.dtype import DType
 from ...ir.expr import Expr
 from ...ir.index import Affine, Extent
 from ..record.registry import METHODS
-from ..record.retrace import number_needed
+from ..record.retrace import Fix, number_needed, told
 from ..record.rewrites import instead_of_condition, instead_of_float
 from ..record.trace import TEMPORARY, Trace, user_location
 from ..record.view import View
@@ -190,13 +191,13 @@ class SymbolicArray:
                 "the truth value of an array with more than one element is ambiguous",
                 loc=loc,
                 details=(describe(self),),
-                fix=instead_of_condition(loc) or "use x.any() or x.all()",
+                fix=instead_of_condition(loc, "use x.any() or x.all()"),
             )
-        fix = instead_of_condition(loc) or "use np.where(condition, a, b), or arrayjit.cond"
+        fix = partial(instead_of_condition, loc, "use np.where(condition, a, b), or arrayjit.cond")
         _needs_value(self, "whether it is true", fix)
 
     def __float__(self) -> NoReturn:
-        _needs_value(self, "as a float", instead_of_float(user_location()))
+        _needs_value(self, "as a float", partial(instead_of_float, user_location()))
 
     def __int__(self) -> NoReturn:
         _needs_value(self, "as an int", "leave it out, or use x.astype(int)")
@@ -251,7 +252,7 @@ def describe(array: SymbolicArray) -> str:
     return f"{array.dtype} array{name} of shape ({extents})"
 
 
-def _needs_value(array: SymbolicArray, purpose: str, fix: str) -> NoReturn:
+def _needs_value(array: SymbolicArray, purpose: str, fix: Fix) -> NoReturn:
     """Start again where loop indices or scalar arguments decide the number; else raise."""
     words = (
         f"this line needs the number of a traced value, {purpose}, which is known only when the "
@@ -260,7 +261,7 @@ def _needs_value(array: SymbolicArray, purpose: str, fix: str) -> NoReturn:
     loc, details = user_location(), (describe(array),)
     if array.ndim == 0 and array.record.is_open:
         number_needed(array.record, [array.load(())], words, loc, details=details, fix=fix)
-    raise ConcretizationError(words, loc=loc, details=details, fix=fix)
+    raise ConcretizationError(words, loc=loc, details=details, fix=told(fix))
 
 
 def _forward(name: str) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ scalars, whose overflow is checked.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -18,7 +19,7 @@ from ...ir.expr import Apply, Index
 from ...ir.index import Affine
 from ...ir.ops import OPS
 from ..record.registry import METHODS
-from ..record.retrace import number_needed
+from ..record.retrace import Fix, number_needed
 from ..record.rewrites import instead_of_condition
 from ..record.trace import Trace, user_location
 
@@ -56,7 +57,7 @@ class SymbolicInt:
         self._needed("as a float", "multiply by 1.0")
 
     def __bool__(self) -> NoReturn:
-        fix = instead_of_condition(user_location()) or "use np.where(condition, a, b)"
+        fix = partial(instead_of_condition, user_location(), "use np.where(condition, a, b)")
         self._needed("whether it is true", fix)
 
     def __hash__(self) -> int:
@@ -98,7 +99,7 @@ class SymbolicInt:
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return METHODS["__array_function__"](self, function, types, args, kwargs)
 
-    def _needed(self, purpose: str, fix: str) -> NoReturn:
+    def _needed(self, purpose: str, fix: Fix) -> NoReturn:
         words = f"this line needs the number of a loop index or a computed integer, {purpose}"
         number_needed(self.record, [Index(self.value)], words, user_location(), fix=fix)
 
@@ -107,7 +108,7 @@ _PASS_IT = "pass the number that it comes from to the function as an int"
 
 
 def number(
-    value: Affine, trace: Trace, purpose: str, fix: str = _PASS_IT, loc: Location | None = None
+    value: Affine, trace: Trace, purpose: str, fix: Fix = _PASS_IT, loc: Location | None = None
 ) -> int:
     """The number itself, for what must be known while tracing, at `loc` if not at the current line. Raises
     Retrace, which restarts the trace, or ConcretizationError."""
