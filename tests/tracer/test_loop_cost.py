@@ -10,7 +10,7 @@ import pytest
 from work import calls_in
 
 import arrayjit
-from arrayjit.tracer.record import trace
+from arrayjit.tracer.record import rewrites, trace
 
 
 def jacobi(steps: int) -> Callable[[Any, Any], None]:
@@ -68,3 +68,17 @@ def test_a_program_that_unrolling_makes_too_long_is_refused(monkeypatch: pytest.
 
     with pytest.raises(arrayjit.UnsupportedError, match="1,000 operations"):
         cells(np.ones(1))
+
+
+def test_the_users_file_is_read_for_errors_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def others(x: Any) -> Any:
+        total = 0.0
+        for i in range(len(x)):
+            if i != 2:
+                total = total + x[i]
+        return total
+
+    read: list[object] = []
+    monkeypatch.setattr(rewrites, "_nodes_at", lambda loc: read.append(loc) or iter(()))
+    assert arrayjit.jit(others)(np.arange(6.0)) == 13.0
+    assert not read
