@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.expr import Expr, Index, Load, Local, Variable
@@ -10,7 +10,7 @@ from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, Define, For, LoopKind, Stmt, Store, Update, While
 from ..ir.walk import rewrite_bodies, rewrite_expressions, substitute_statements, transform
 
-__all__ = ["Copying", "copy_body", "in_turn", "unless_once"]
+__all__ = ["Copying", "copy_body", "in_turn", "interleaved", "unless_once"]
 
 
 def copy_body(
@@ -31,6 +31,25 @@ def in_turn(old: Stmt, new: Stmt) -> Stmt:
     if new is old or not isinstance(new, For) or new.kind is not LoopKind.PARALLEL:
         return new
     return replace(new, kind=LoopKind.SEQUENTIAL)
+
+
+def interleaved(body: tuple[Stmt, ...], row: Symbol, start: Affine, count: int) -> tuple[Stmt, ...]:
+    """`count` rows from `start` on, each statement of one followed by that of the next."""
+    return _merged(body, [Copying({row: start + n}, {}) for n in range(count)])
+
+
+def _merged(body: tuple[Stmt, ...], copies: Sequence[Copying]) -> tuple[Stmt, ...]:
+    out: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, For):
+            symbol = Symbol(stmt.symbol.hint)
+            for copy in copies:
+                copy.symbols[stmt.symbol] = Affine.of(symbol)
+            lo, hi = (end.substitute(copies[0].symbols) for end in (stmt.lo, stmt.hi))
+            out.append(replace(stmt, symbol=symbol, lo=lo, hi=hi, body=_merged(stmt.body, copies)))
+        else:
+            out.extend(copy.statement(stmt) for copy in copies)
+    return tuple(out)
 
 
 class Copying:

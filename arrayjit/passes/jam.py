@@ -30,7 +30,7 @@ from ..ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update,
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .access import loads
-from .copies import Copying, copy_body, unless_once
+from .copies import copy_body, interleaved, unless_once
 from .share import share
 from .strides import stride
 from .trips import blocks
@@ -83,12 +83,12 @@ def _at_once(
     """Rows of this body, `count` at a time, then what is left of them; after the numbers that this needs."""
     binds, whole = blocks(rows, count)
     block = Symbol(rows.symbol.hint)
-    inside = _interleaved(body, rows.symbol, rows.lo + Affine.of(block) * count, count)
+    inside = interleaved(body, rows.symbol, rows.lo + Affine.of(block) * count, count)
     main = For(block, Affine.of(0), whole, inside, kind)
     start = rows.lo + whole * count
     if rows.trips is not None:
         rest = rows.trips % count
-        last = _interleaved(body, rows.symbol, start, rest) if rest else ()
+        last = interleaved(body, rows.symbol, start, rest) if rest else ()
         return binds, (*unless_once(main), *last)
     row = Symbol(rows.symbol.hint)
     one = copy_body(body, {rows.symbol: Affine.of(row)}, {})
@@ -171,21 +171,3 @@ def _shares_columns(stmt: Stmt, row: Symbol, column: Symbol) -> bool:
         and stride(node.tensor, node.index, column) != 0
         for node in nodes
     )
-
-
-def _interleaved(body: tuple[Stmt, ...], row: Symbol, start: Affine, count: int) -> tuple[Stmt, ...]:
-    """`count` rows from `start` on, each statement of one followed by that of the next."""
-    return _merged(body, [Copying({row: start + n}, {}) for n in range(count)])
-
-
-def _merged(body: tuple[Stmt, ...], copies: Sequence[Copying]) -> tuple[Stmt, ...]:
-    out: list[Stmt] = []
-    for stmt in body:
-        if isinstance(stmt, For):
-            symbol = Symbol(stmt.symbol.hint)
-            for copy in copies:
-                copy.symbols[stmt.symbol] = Affine.of(symbol)
-            out.append(replace(stmt, symbol=symbol, body=_merged(stmt.body, copies)))
-        else:
-            out.extend(copy.statement(stmt) for copy in copies)
-    return tuple(out)

@@ -14,6 +14,7 @@ from ..frozen import frozen
 from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
+from .abreast import abreast
 from .along import along
 from .batch import batch
 from .bypass import bypass
@@ -99,6 +100,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(along, after=("lag",), why="what follows a nest row by row is no longer in the way"),
     Pass(collapse, after=("along",), why="a nest that joins another keeps its rows"),
     Pass(contract, after=("order",), why="which loop runs along the result is settled by then"),
+    Pass(abreast, after=("contract",), why="what is a product is no longer a triangle of sums"),
     Pass(pack, after=("order",), why="which loop runs over the columns is settled by then"),
     Pass(tile, after=("pack",), why="a packing copy reads across memory too"),
     Pass(unroll, after=("tile",), why="what may become vectors along memory has become so"),
@@ -136,6 +138,7 @@ OPTIONAL = frozenset(
         along,
         collapse,
         contract,
+        abreast,
         pack,
         tile,
         jam,
