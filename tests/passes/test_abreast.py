@@ -14,7 +14,7 @@ from arrayjit.passes.abreast import abreast
 
 
 def triangle(rows: int, start: int, more: int) -> str:
-    """Rows from `start` on, each with `more` steps beside those of a triangle that ends before the diagonal."""
+    """Rows from `start` on, each with `more` steps beside those up to the diagonal."""
     return f"""
 def f(a: update[f64, {start + rows}, {start + rows}], b: read[f64, {start + rows}, {start + rows}]):
     for k in sequential({start}, {start + rows}):
