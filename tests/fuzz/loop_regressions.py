@@ -204,3 +204,11 @@ def a_number_that_the_cell_cannot_hold(x: Any, y: Any) -> Any:
     for i in range(3):
         x[i] = y.sum()
     return ()
+
+
+@case(*((lambda n=n: (np.ones((n, n)), np.zeros(n), n)) for n in (5, 1, 0, 2)))  # type: ignore[misc]
+def an_index_out_of_range_in_an_inner_loop_that_never_runs(a: Any, x: Any, n: int) -> Any:
+    for k in range(n):
+        for j in range(k + 1, n):
+            x[j] += a[k, j]
+    return ()

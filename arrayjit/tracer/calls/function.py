@@ -162,7 +162,7 @@ def _run(
         if trace.wanted is not None:
             raise trace.wanted from None
         for count, _ in trace.running:
-            require_decided(count, trace, "the loop that raises this may not run")
+            require_decided(trace.limits.greatest(count), trace, "the loop that raises this may not run")
         if isinstance(error, UserError):
             error.loc = error.loc or location_of(error)
         raise

@@ -23,8 +23,12 @@ def is_positive(value: Affine, trace: Trace) -> bool | None:
         return True
     if most is not None and most <= 0:
         return False
-    fact = positive(trace, value)
-    return None if fact is None or fact not in trace.decisions.baked else fact.read(trace.leaves)
+    greatest = trace.limits.greatest(value)
+    fact = positive(trace, greatest)
+    if fact is None or fact not in trace.decisions.baked:
+        return None
+    is_ever = fact.read(trace.leaves)
+    return is_ever if greatest == value or not is_ever else None
 
 
 def require_decided(value: Affine, trace: Trace, what: str) -> None:

@@ -41,6 +41,16 @@ class Limits:
         least = self.least(-value)
         return None if least is None else -least
 
+    def greatest(self, value: Affine) -> Affine:
+        """A number that the value never exceeds, and does not fall short of everywhere: without symbols whose
+        limits are known."""
+        while (symbol := self._newest(value)) is not None:
+            low, high = self._known[symbol]
+            coefficient = value.coefficient(symbol)
+            end = high - 1 if coefficient > 0 else low
+            value = value + (end - Affine.of(symbol)) * coefficient
+        return value
+
     def between(self, value: Affine) -> tuple[int, int] | None:
         """The smallest and the largest value, if both are known."""
         least, most = self.least(value), self.most(value)
