@@ -4,9 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .api import JitFunction, jit, spec, use
-from .array import asarray, donate, from_dlpack
 from .compilations import RecompilationWarning, no_compile
-from .eager import Array
 from .errors import (
     BackendUnavailable,
     CompilationForbidden,
@@ -32,11 +30,24 @@ from .errors import (
 )
 from .stages import Compiled, Lowered
 from .stats import Miss, Stats
-from .tracer.loops.control import cond, while_loop
-from .tracer.loops.ranges import explicit_range as range
 
 if TYPE_CHECKING:
     from . import parallel
+    from .array import asarray, donate, from_dlpack
+    from .eager import Array
+    from .tracer.loops.control import cond, while_loop
+    from .tracer.loops.ranges import explicit_range as range
+
+_LATE = {
+    "Array": ("eager", "Array"),
+    "asarray": ("eager", "asarray"),
+    "cond": ("tracer.loops.control", "cond"),
+    "donate": ("eager", "donate"),
+    "from_dlpack": ("eager", "from_dlpack"),
+    "range": ("tracer.loops.ranges", "explicit_range"),
+    "while_loop": ("tracer.loops.control", "while_loop"),
+}
+"""Parts that are imported when they are first asked for: where each is."""
 
 __version__ = "0.1.0"
 
@@ -84,7 +95,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Parts that few programs need are imported when they are first asked for."""
     if name == "parallel":
         return import_module(".parallel", __name__)
+    if name in _LATE:
+        module, own_name = _LATE[name]
+        value = globals()[name] = getattr(import_module(f".{module}", __name__), own_name)
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

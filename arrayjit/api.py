@@ -11,38 +11,42 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
 from types import MethodType, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
-from typing_extensions import ParamSpec
 
 from .backends import TARGET_IN_USE, backend, target_in_use, use
 from .compilations import MANY, call_site, forbidden, is_forbidden, log, report, warn_of_many
-from .compile import Build, build
+from .compile import Build, build, kept_call, recalled
 from .entry.callable import native
 from .entry.entries import Entry
 from .errors import CompilerBug, DeviceMismatch, NumberError, UnknownTarget, UserError
 from .ir.code import DEFAULT_OPT
 from .late import Late
 from .pickling import is_taken_by_value
-from .placed import Placed, arrays_of, device_among, donated_among
+from .reuse import Call
 from .runtime.device import Device
 from .settings import Settings, default_target, entry_wanted
-from .stages import Lowered, Variant
+from .stages import Linked, Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
 from .tracer.calls.binding import Binding
-from .tracer.calls.donation import with_donated
-from .tracer.calls.function import Traced, call_inline, static_arguments, trace_function
-from .tracer.calls.parameters import parameters_of
+from .tracer.calls.names import parameters_of, static_arguments
 from .tracer.calls.signature import Key, Spec, key_of
-from .tracer.record.retrace import Fact
-from .tracer.record.trace import CURRENT_TRACE, tracing, user_location
+from .tracer.record.current import CURRENT_TRACE, tracing, user_location
+from .tracer.record.facts import Fact
+from .tracer.record.resident import Resident
 from .variants import Choice, Variants
 
 if TYPE_CHECKING:
     from . import tuning
+    from .tracer.calls import donation
+    from .tracer.calls import function as functions
+    from .tracer.calls.function import Traced
 else:
     tuning = Late("arrayjit.tuning")
+    donation = Late("arrayjit.tracer.calls.donation")
+    functions = Late("arrayjit.tracer.calls.function")
+placed: Any = Late("arrayjit.placed")  # which imports this file, by way of `eager`
 
 __all__ = ["JitFunction", "jit", "spec", "use"]
 
@@ -156,7 +160,7 @@ class JitFunction(Generic[P, R]):
 
     def _call(self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if tracing():
-            return call_inline(self._function, args, kwargs)
+            return functions.call_inline(self._function, args, kwargs)
         try:
             signature, leaves = key_of(args, kwargs, self._static)
             chosen = self._chosen(options)
@@ -219,7 +223,7 @@ class JitFunction(Generic[P, R]):
         leaves: Sequence[Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-    ) -> Variant | Placed:
+    ) -> Linked:
         """Compile for a signature, once even when several threads ask for it."""
         with self._lock:
             key = self._with_baked(signature, leaves)
@@ -234,18 +238,15 @@ class JitFunction(Generic[P, R]):
                 raise forbidden(self._name, rebound or explain_miss(described, known))
             self._misses += 1
             start = time.perf_counter()
-            traced, build, device = self._built(chosen, args, kwargs, leaves)
-            if self._tune is not None:
-                binding = Binding(traced.sources, traced.outputs)
-                build = tuning.tuned(build, self._tune, binding.arrays(leaves) if device is None else None)
-            variant = Variant(traced, build) if device is None else Placed(traced, build, device)
+            variant = self._made(chosen, signature, leaves, args, kwargs)
+            baked = variant.convention.baked
             self._compiles += 1
-            self._bake(signature, variant.traced.baked)
+            self._bake(signature, baked)
             key = self._with_baked(signature, leaves)
-            described = describe_call(self._function, args, kwargs, self._static, variant.traced.baked)
+            described = describe_call(self._function, args, kwargs, self._static, baked)
             reason = rebound or explain_miss(described, known)
             milliseconds = (time.perf_counter() - start) * 1e3
-            phases = {**build.seconds, **variant.procedure.executable.seconds}
+            phases = {**variant.emitted.seconds, **variant.procedure.executable.seconds}
             miss = Miss(reason, chosen[0], milliseconds, call_site(), self._name, phases)
             self._reasons.append(miss)
             log(miss)
@@ -254,7 +255,43 @@ class JitFunction(Generic[P, R]):
                 warn_of_many(self._name, (*known, described), miss.loc)
             return variant
 
-    def _keep(self, choice: Choice, key: Key, variant: Variant | Placed, described: Description) -> None:
+    def _made(
+        self,
+        chosen: Choice,
+        signature: Key,
+        leaves: Sequence[Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Linked:
+        """A variant for a call: what an earlier process kept of it, or made now."""
+        call = self._kept_call(chosen, signature, leaves)
+        if call is not None:
+            found = recalled(call, leaves, chosen[0], threads=chosen[1], opt=self._opt)
+            if found is not None:
+                return Variant(*found)
+        traced, build, device = self._built(chosen, args, kwargs, leaves)
+        if self._tune is not None:
+            binding = Binding(traced.sources, traced.outputs)
+            build = tuning.tuned(build, self._tune, binding.arrays(leaves) if device is None else None)
+        if device is not None:
+            made: Linked = placed.Placed(traced, build, device)
+            return made
+        variant = Variant(traced, build)
+        if call is not None:
+            call.remember(traced, build.code, build.key, leaves)
+        return variant
+
+    def _kept_call(self, chosen: Choice, signature: Key, leaves: Sequence[Any]) -> Call | None:
+        """A call as other processes may know it; None where nothing of it is kept."""
+        target, threads = chosen
+        if self._tune is not None or Settings.from_environment().watches:
+            return None
+        if _device_of(leaves, target) is not None:
+            return None
+        static = tuple(sorted(self._static.positions)), tuple(sorted(self._static.names))
+        return kept_call(self._function, (signature, static, self._unchecked), target, threads)
+
+    def _keep(self, choice: Choice, key: Key, variant: Linked, described: Description) -> None:
         """Keep a variant in place of one of that name, and of others where there is no room."""
         self._forget(choice, key)
         self._variants.add(choice, key, variant, described)
@@ -277,13 +314,13 @@ class JitFunction(Generic[P, R]):
     ) -> tuple[Traced, Build, Device | None]:
         settings = Settings.from_environment()
         start = time.perf_counter()
-        traced = trace_function(self._function, args, kwargs, self._static, self._unchecked)
+        traced = functions.trace_function(self._function, args, kwargs, self._static, self._unchecked)
         seconds = {"trace": time.perf_counter() - start}
         target, threads = chosen
-        device = _device_of(arrays_of(leaves, traced), target)
+        device = _device_of([*leaves, *traced.captured], target)
         if device is not None:
             target = device.driver.name
-            traced = with_donated(traced, donated_among(leaves))
+            traced = donation.with_donated(traced, placed.donated_among(leaves))
         built = build(traced.computation, target, settings, threads=threads, opt=self._opt)
         return traced, replace(built, seconds={**seconds, **built.seconds}), device
 
@@ -383,8 +420,8 @@ def spec(shape: int | Sequence[int], dtype: Any = np.float64) -> Spec:
 def _device_of(arrays: Sequence[Any], target: str) -> Device | None:
     """The device that a call on these runs on, with results that stay there; None for a call on NumPy's
     memory."""
-    device = device_among(arrays)
-    if device is not None:
+    if any(isinstance(array, Resident) for array in arrays):
+        device: Device = placed.device_among(arrays)
         return device
     first = backend(target).get_device(0)
     return None if first.driver.is_host else first

@@ -9,15 +9,21 @@ from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import BackendUnavailable, NumberError, UnknownTarget, UnsupportedError
 from .frozen import frozen
-from .runtime.context import Context
+from .late import Late
 from .runtime.device import Device, Machine
 from .runtime.driver import Driver
 from .runtime.stream import Stream
 from .targets.target import Target
+
+if TYPE_CHECKING:
+    from .runtime import context
+    from .runtime.context import Context
+else:
+    context = Late("arrayjit.runtime.context")
 
 __all__ = [
     "BACKENDS",
@@ -61,7 +67,7 @@ class Backend:
     def init(self, device: Device | None = None, stream: Stream | None = None) -> Context:
         """A context without tensors, by default on the first device's first stream."""
         device = device or self.get_device()
-        return Context(device, stream or device.stream)
+        return context.Context(device, stream or device.stream)
 
     def static_properties(self) -> Mapping[str, Mapping[str, str | int]]:
         """What is known of all devices without running anything."""

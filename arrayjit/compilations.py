@@ -16,7 +16,7 @@ from .errors import CompilationForbidden, Location
 from .late import Late
 from .settings import compilations_shown
 from .stats import Description, Miss
-from .tracer.record.trace import user_location
+from .tracer.record.current import user_location
 
 if TYPE_CHECKING:
     import logging

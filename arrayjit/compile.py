@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from .backends import Backend, backend
 from .errors import CompilerBug, UnsupportedError
 from .frozen import frozen_by_identity
-from .ir.assign import ArrayParam, Computation
 from .ir.code import DEFAULT_OPT, DEFAULT_SCHEDULE, Caps, Code, Postponed, Schedule
 from .ir.index import Symbol
-from .ir.loops import Kernel
+from .ir.params import ArrayParam
 from .ir.tensor import Tensor
-from .ir.text import print_computation, print_kernel
 from .late import Late
-from .reuse import code_key, recall_code, remember_code
+from .reuse import Call, code_key, recall_code, remember_code
 from .runtime.procedure import Procedure
 from .settings import Settings
+from .tracer.calls.convention import Convention
 
 if TYPE_CHECKING:
+    from .ir import assign, text
+    from .ir.assign import Computation
+    from .ir.loops import Kernel
     from .passes import manager, work
 else:
+    assign, text = Late("arrayjit.ir.assign"), Late("arrayjit.ir.text")
     manager, work = Late("arrayjit.passes.manager"), Late("arrayjit.passes.work")
 
-__all__ = ["STAGES", "Build", "Program", "build", "compile", "compile_batch", "compile_computation", "run"]
+__all__ = [
+    "STAGES",
+    "Build",
+    "Emitted",
+    "Program",
+    "build",
+    "compile",
+    "compile_batch",
+    "compile_computation",
+    "kept_call",
+    "recalled",
+    "run",
+]
 
 STAGES = ("assignments", "loops", "optimized", "llvm", "asm")
 
@@ -47,17 +62,28 @@ class Program(Protocol):
 
 
 @frozen_by_identity
-class Build:
-    """A computation as code for one target, not yet linked.
+class Emitted:
+    """Code for one target, not yet linked.
 
     `seconds` has the time of each phase: every pass by its name, then `emit`; of code of an earlier process,
-    `recall text` alone. `remarks` are decisions beside those of the passes.
+    `recall call` or `recall text` alone. `key` is what the code is kept under; "" where it is not.
     """
 
     backend: Backend
-    computation: Computation
     code: Code
     seconds: Mapping[str, float]
+    key: str
+
+    def load(self) -> Procedure:
+        """Native code on the backend's first device."""
+        return self.backend.get_device(0).load(self.code)
+
+
+@frozen_by_identity
+class Build(Emitted):
+    """A computation as code for one target. `remarks` are decisions beside those of the passes."""
+
+    computation: Computation
     optimize: Callable[[], manager.Optimized] = field(repr=False)
     remarks: tuple[str, ...] = ()
 
@@ -70,11 +96,11 @@ class Build:
         """The text of a stage: one of `STAGES`. Raises UnsupportedError for a stage the target lacks."""
         match stage:
             case "assignments":
-                return print_computation(self.computation)
+                return text.print_computation(self.computation)
             case "loops":
-                return print_kernel(self.optimized.loops)
+                return text.print_kernel(self.optimized.loops)
             case "optimized":
-                return print_kernel(self.optimized.kernel)
+                return text.print_kernel(self.optimized.kernel)
             case "llvm" if isinstance(self.code.payload, str):
                 return self.code.payload
             case "asm" if isinstance(self.code.payload, str):
@@ -85,10 +111,6 @@ class Build:
                     fix=f"choose one of {', '.join(STAGES[:3])}"
                     + (", or lower for target llvm" if stage in STAGES else ""),
                 )
-
-    def load(self) -> Procedure:
-        """Native code on the backend's first device."""
-        return self.backend.get_device(0).load(self.code)
 
 
 def build(
@@ -106,20 +128,46 @@ def build(
     settings = settings or Settings.from_environment()
     caps = _caps(chosen, threads)
     start = time.perf_counter()
+    key = ""
     if not settings.watches:
         key = code_key(computation, chosen.name, chosen.target.cpu, caps, schedule)
-        code = recall_code(key, computation)
+        code = recall_code(key, computation.params)
         if code is not None:
             again = cache(lambda: manager.optimize(computation, caps, schedule))
             code = replace(code, threads=threads, opt=opt)
-            return Build(chosen, computation, code, {"recall text": time.perf_counter() - start}, again)
+            seconds = {"recall text": time.perf_counter() - start}
+            return Build(chosen, code, seconds, key, computation, again)
     optimized, dump = _optimized(computation, settings, caps, schedule)
     start = time.perf_counter()
     code = replace(_emit(chosen, optimized.kernel, dump), threads=threads, opt=opt)
     seconds = {**optimized.seconds, "emit": time.perf_counter() - start}
-    if not settings.watches:
-        remember_code(key, computation, code)
-    return Build(chosen, computation, code, seconds, lambda: optimized)
+    if key:
+        remember_code(key, computation.params, code)
+    return Build(chosen, code, seconds, key, computation, lambda: optimized)
+
+
+def kept_call(function: Callable[..., Any], key: Hashable, target: str, threads: int | None) -> Call | None:
+    """A call as other processes may know it; `key` is all that its trace depends on beside the function. None
+    for one that cannot be told from others."""
+    chosen = backend(target)
+    return Call.of(function, key, chosen.name, chosen.target.cpu, _caps(chosen, threads))
+
+
+def recalled(
+    call: Call, leaves: Sequence[Any], target: str, *, threads: int | None = None, opt: int = DEFAULT_OPT
+) -> tuple[Convention, Emitted] | None:
+    """What an earlier process made of a call, which then needs neither tracing nor passes; None if there is
+    none."""
+    start = time.perf_counter()
+    kept = call.recall(leaves)
+    if kept is None:
+        return None
+    convention, params, key = kept
+    code = recall_code(key, params)
+    if code is None:
+        return None
+    code = replace(code, threads=threads, opt=opt)
+    return convention, Emitted(backend(target), code, {"recall call": time.perf_counter() - start}, key)
 
 
 def compile(
@@ -130,8 +178,8 @@ def compile(
     `name` replaces the computation's. With `shared` the code is emitted now, once for all links; otherwise
     when it is linked, if it ever is. Mistakes in the program are raised now in either case.
     """
-    computation = program if isinstance(program, Computation) else program.computation
-    prior = frozenset[Tensor]() if isinstance(program, Computation) else program.prior
+    computation = program if isinstance(program, assign.Computation) else program.computation
+    prior = frozenset[Tensor]() if isinstance(program, assign.Computation) else program.prior
     if name is not None:
         computation = replace(computation, name=name)
     optimized, dump = _optimized(computation, Settings.from_environment(), _caps(backend))
@@ -155,7 +203,7 @@ def compile_batch(
     """Code of several programs, for `Context.link_batch`. `names` replace theirs; where `occupancy` says no
     to a name and its position there is None. Raises ValueError for another number of names."""
     if names is None:
-        names = [(p if isinstance(p, Computation) else p.computation).name for p in programs]
+        names = [(p if isinstance(p, assign.Computation) else p.computation).name for p in programs]
     return tuple(
         compile(backend, program, name=name, shared=shared)
         if occupancy is None or occupancy(name, number)

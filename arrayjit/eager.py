@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from .api import JitFunction, jit
-from .array import Array
-from .tracer.record.registry import METHODS
+from .array import Array, asarray, donate, from_dlpack
+from .tracer.calls.features import METHODS
 
-__all__ = ["Array"]
+__all__ = ["Array", "asarray", "donate", "from_dlpack"]
 
 _WRITERS = frozenset(
     (np.save, np.savez, np.savez_compressed, np.savetxt, np.array2string, np.array_repr, np.array_str)

@@ -13,9 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from typing_extensions import dataclass_transform
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: object) -> Callable[[Any], Any]:
+        """What type checkers read alone."""
+        return lambda decorator: decorator
+
 
 __all__ = ["frozen", "frozen_by_identity"]
 
@@ -25,13 +32,13 @@ T = TypeVar("T")
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
     """A class whose instances are equal if their fields are."""
-    return _made(cls, _init, _repr, _equality)
+    return _made(cls, _init, _equality)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def frozen_by_identity(cls: type[T]) -> type[T]:
     """A class whose instances are equal only to themselves."""
-    return _made(cls, _init, _repr)
+    return _made(cls, _init)
 
 
 def _made(cls: type[T], *parts: Callable[[Any], Iterator[str]]) -> type[T]:
@@ -66,12 +73,6 @@ def _init(made: Any) -> Iterator[str]:
     yield from body or ["    pass"]
 
 
-def _repr(made: Any) -> Iterator[str]:
-    shown = ", ".join(f"{each.name}={{self.{each.name}!r}}" for each in fields(made) if each.repr)
-    yield "def __repr__(self):"
-    yield f"    return f'{{self.__class__.__qualname__}}({shown})'"
-
-
 def _equality(made: Any) -> Iterator[str]:
     compared = [each.name for each in fields(made) if each.compare]
     mine, theirs = ("".join(f"{owner}.{name}, " for name in compared) for owner in ("self", "other"))
@@ -81,6 +82,11 @@ def _equality(made: Any) -> Iterator[str]:
     yield f"    return self is other or ({mine}) == ({theirs})"
     yield "def __hash__(self):"
     yield f"    return hash(({mine}))"
+
+
+def _repr(self: Any) -> str:
+    shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
+    return f"{self.__class__.__qualname__}({shown})"
 
 
 def _refuse(self: Any, name: str, *value: Any) -> NoReturn:
@@ -97,6 +103,7 @@ def _restore(self: Any, state: list[Any]) -> None:
 
 
 _SHARED = {
+    "__repr__": _repr,
     "__setattr__": _refuse,
     "__delattr__": _refuse,
     "__getstate__": _state,

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .array import Array
-from .compile import Build
+from .compile import Emitted
+from .eager import Array
 from .errors import DeviceMismatch
 from .frozen import frozen
 from .runtime.device import Device
@@ -42,12 +42,12 @@ from .tracer.calls.binding import (
     view_of,
     written_original,
 )
-from .tracer.calls.function import Traced
+from .tracer.calls.convention import Convention
 from .tracer.record.guards import guards_hold
 from .tracer.record.resident import layout_of
 from .tracer.record.tree import unflatten
 
-__all__ = ["Placed", "arrays_of", "device_among", "donated_among"]
+__all__ = ["Placed", "device_among", "donated_among"]
 
 
 def device_among(leaves: Sequence[Any]) -> Device | None:
@@ -59,11 +59,6 @@ def device_among(leaves: Sequence[Any]) -> Device | None:
             fix="bring them to one, x.to(y.device)",
         )
     return next(iter(devices), None)
-
-
-def arrays_of(leaves: Sequence[Any], traced: Traced) -> list[Any]:
-    """What a call works on: its arguments, and what the function met by other ways."""
-    return [*leaves, *(source.array for source in traced.sources if isinstance(source, CapturedSource))]
 
 
 def donated_among(leaves: Sequence[Any]) -> frozenset[int]:
@@ -109,22 +104,22 @@ class Placed:
         "_givers",
         "_guards",
         "_written",
-        "build",
+        "convention",
         "device",
+        "emitted",
         "procedure",
-        "traced",
     )
 
-    def __init__(self, traced: Traced, build: Build, device: Device) -> None:
-        self.traced = traced
-        self.build = build
+    def __init__(self, convention: Convention, emitted: Emitted, device: Device) -> None:
+        self.convention = convention
+        self.emitted = emitted
         self.device = device
-        self.procedure = device.load(build.code)
-        self._guards = traced.guards
-        self._captured = arrays_of((), traced)
-        self._finders = [self._finder(source) for source in traced.sources]
-        self._givers = [_giver(output, traced.sources) for output in traced.outputs]
-        self._written = [_writes(source) for source in traced.sources]
+        self.procedure = device.load(emitted.code)
+        self._guards = convention.guards
+        self._captured = convention.captured
+        self._finders = [self._finder(source) for source in convention.sources]
+        self._givers = [_giver(output, convention.sources) for output in convention.outputs]
+        self._written = [_writes(source) for source in convention.sources]
 
     def is_valid(self) -> bool:
         """Whether the names outside the function that the trace baked in are bound as they were."""
@@ -137,13 +132,13 @@ class Placed:
         layouts = [layout_of(leaf) for leaf in leaves]
         storages = [leaf.storage if isinstance(leaf, Array) else None for leaf in leaves]
         if self._captured:
-            refuse_hidden_overlap(self.traced.sources, layouts)
+            refuse_hidden_overlap(self.convention.sources, layouts)
         operands = [find(layouts, storages) for find in self._finders]
         self._run(operands, leaves, needed)
         results: list[Any] = []
         for give in self._givers:
             results.append(give(leaves, operands, results))
-        return unflatten(self.traced.results, results)
+        return unflatten(self.convention.results, results)
 
     def _run(self, operands: Sequence[_Operand], leaves: Sequence[Any], needed: Sequence[Values]) -> None:
         """Submit the call, and wait for it where it works on NumPy arrays."""
@@ -172,7 +167,7 @@ class Placed:
 
     def _bring_back(self, operands: Sequence[_Operand], leaves: Sequence[Any]) -> None:
         """Give NumPy arrays what was written into what stood for them."""
-        for operand, written, source in zip(operands, self._written, self.traced.sources, strict=True):
+        for operand, written, source in zip(operands, self._written, self.convention.sources, strict=True):
             if not written or operand.host is None:
                 continue
             if operand.storage is not None:

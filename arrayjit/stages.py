@@ -4,38 +4,59 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from .compile import Build
+from .compile import Build, Emitted
 from .errors import UserError
 from .frozen import frozen_by_identity
-from .ir.assign import ArrayParam
-from .placed import Placed
+from .ir.params import ArrayParam
+from .late import Late
 from .runtime.device import Device
 from .runtime.host import addresses_of
 from .runtime.procedure import Procedure
 from .runtime.results import results
 from .tracer.calls.binding import Binding
-from .tracer.calls.function import Traced
+from .tracer.calls.convention import Convention
 from .tracer.record.guards import guards_hold
 from .tracer.record.tree import unflatten
 
-__all__ = ["Compiled", "Lowered", "Variant"]
+if TYPE_CHECKING:
+    from .tracer.calls.function import Traced
+placed: Any = Late("arrayjit.placed")  # which imports `api`, which imports this file
+
+__all__ = ["Compiled", "Linked", "Lowered", "Variant"]
+
+
+class Linked(Protocol):
+    """Code that is ready for the calls of one signature: a Variant, or on a device's arrays a Placed."""
+
+    convention: Convention
+    emitted: Emitted
+    procedure: Procedure
+
+    @property
+    def device(self) -> Device | None: ...
+
+    def is_valid(self) -> bool:
+        """Whether the names outside the function that the trace baked in are bound as they were."""
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        """Run on the leaves of a call's arguments."""
 
 
 class Variant:
     """A traced function linked for one target: the whole of a warm call."""
 
-    __slots__ = ("__weakref__", "_binding", "_guards", "build", "procedure", "traced")
+    __slots__ = ("__weakref__", "_binding", "_guards", "convention", "emitted", "procedure")
 
     device = None
 
-    def __init__(self, traced: Traced, build: Build) -> None:
-        self.traced = traced
-        self.build = build
-        self.procedure: Procedure = build.load()
-        self._binding = Binding(traced.sources, traced.outputs, results().maker)
-        self._guards = traced.guards
+    def __init__(self, convention: Convention, emitted: Emitted) -> None:
+        self.convention = convention
+        self.emitted = emitted
+        self.procedure: Procedure = emitted.load()
+        self._binding = Binding(convention.sources, convention.outputs, results().maker)
+        self._guards = convention.guards
 
     def is_valid(self) -> bool:
         """Whether the names outside the function that the trace baked in are bound as they were."""
@@ -48,20 +69,21 @@ class Variant:
             self.procedure.launch(addresses_of(arrays))
         finally:
             self._binding.write_back(leaves, arrays)
-        return unflatten(self.traced.results, self._binding.results(leaves, arrays))
+        return unflatten(self.convention.results, self._binding.results(leaves, arrays))
 
 
 @frozen_by_identity
 class Compiled:
     """Native code for one signature. Calling it with arguments of another signature is an error."""
 
-    variant: Variant | Placed
+    variant: Linked
+    build: Build
     leaves_of: Callable[[tuple[Any, ...], Mapping[str, Any]], Sequence[Any] | None]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = self.leaves_of(args, kwargs)
         if leaves is None:
-            params = self.variant.traced.computation.params
+            params = self.build.computation.params
             raise CompiledForOther(
                 "the arguments differ from those that this code was compiled for",
                 details=tuple(repr(p.tensor) for p in params if isinstance(p, ArrayParam)),
@@ -71,7 +93,7 @@ class Compiled:
 
     def as_text(self, stage: str = "asm") -> str:
         """The text of a stage; see `Lowered.as_text`."""
-        return self.variant.build.as_text(stage)
+        return self.build.as_text(stage)
 
 
 @frozen_by_identity
@@ -97,10 +119,12 @@ class Lowered:
 
     def compile(self) -> Compiled:
         device = self.device
-        variant = (
-            Variant(self.traced, self.build) if device is None else Placed(self.traced, self.build, device)
-        )
-        return Compiled(variant, self.leaves_of)
+        variant: Linked
+        if device is None:
+            variant = Variant(self.traced, self.build)
+        else:
+            variant = placed.Placed(self.traced, self.build, device)
+        return Compiled(variant, self.build, self.leaves_of)
 
 
 class CompiledForOther(UserError, TypeError):

@@ -12,11 +12,11 @@ import numpy as np
 
 from .errors import Location
 from .frozen import frozen
-from .tracer.calls.parameters import positional_names
+from .tracer.calls.names import positional_names
 from .tracer.calls.signature import PYTHON_SCALARS, Spec, StaticArguments, is_leaf, overlaps
+from .tracer.record.facts import Argument, Fact, Positive, Remainder
 from .tracer.record.guards import ABSENT, ArrayGuard, Guard
 from .tracer.record.resident import Resident
-from .tracer.record.retrace import Argument, Fact, Positive, Reason, Remainder
 from .tracer.record.state import attributes_of
 from .tracer.record.tree import contents
 
@@ -59,7 +59,7 @@ def describe_call(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     static: StaticArguments,
-    baked: Mapping[Fact, Reason],
+    baked: Mapping[Fact, str],
 ) -> Description:
     """What a compilation depends on, by argument and part of it; `baked` is what was compiled in about
     numbers."""
@@ -119,11 +119,11 @@ def _inside(value: Any) -> dict[str, Any]:
     return {f".{key}": part for key, part in zip(keys, parts, strict=True)}
 
 
-def _compiled_in(leaf: Any, position: int, baked: Mapping[Fact, Reason]) -> str:
+def _compiled_in(leaf: Any, position: int, baked: Mapping[Fact, str]) -> str:
     text = ""
     for fact, reason in baked.items():
         if fact == Argument(position):
-            text += f" {leaf!r}, compiled in because {reason.what}"
+            text += f" {leaf!r}, compiled in because {reason}"
         elif isinstance(fact, (Positive, Remainder)) and any(place == position for _, place in fact.terms):
             text += f" {leaf!r}; compiled in is {fact}"
     return text

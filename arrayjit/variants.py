@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Union
 
-from .placed import Placed
-from .stages import Variant
+from .stages import Linked
 from .stats import Description, describe_names, explain_miss
 from .tracer.calls.signature import Key
 
@@ -29,7 +28,7 @@ class Known:
     """A variant, what it was compiled for, what the names outside it held then, and when it was last used: a
     number that grows."""
 
-    variant: Variant | Placed
+    variant: Linked
     described: Description
     outside: Description
     used: int = 0
@@ -37,11 +36,11 @@ class Known:
 
     def rebound(self) -> str:
         """Why it is not valid any more."""
-        return explain_miss(describe_names(self.variant.traced.guards), [self.outside])
+        return explain_miss(describe_names(self.variant.convention.guards), [self.outside])
 
     @property
     def nbytes(self) -> int:
-        payload = self.variant.build.code.payload
+        payload = self.variant.emitted.code.payload
         return len(payload) if isinstance(payload, str) else 0
 
 
@@ -62,16 +61,16 @@ class Variants:
         """What there is code for, of one choice."""
         return [known.described for (other, _), known in self._known.items() if other == choice]
 
-    def add(self, choice: Choice, key: Key, variant: Variant | Placed, described: Description) -> None:
-        outside = describe_names(variant.traced.guards)
+    def add(self, choice: Choice, key: Key, variant: Linked, described: Description) -> None:
+        outside = describe_names(variant.convention.guards)
         self._known[choice, key] = Known(variant, described, outside, next(_clock))
 
-    def remove(self, choice: Choice, key: Key) -> Variant | Placed | None:
+    def remove(self, choice: Choice, key: Key) -> Linked | None:
         """A variant that is not there from now on, if it was."""
         known = self._known.pop((choice, key), None)
         return None if known is None else known.variant
 
-    def surplus(self, native_hits: Callable[[Variant | Placed], int]) -> list[tuple[Choice, Key]]:
+    def surplus(self, native_hits: Callable[[Linked], int]) -> list[tuple[Choice, Key]]:
         """The names of those that were not used for longest, as far as there are too many; the latest stays.
         `native_hits` are the calls that came past `get`."""
         for known in self._known.values():

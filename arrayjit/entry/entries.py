@@ -8,19 +8,24 @@ from contextvars import ContextVar
 from functools import cache
 from operator import is_
 from threading import Lock
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..late import Late
 from ..runtime.driver import NativeDriver, NativeExecutable
 from ..settings import environment
 from ..stages import Variant
 from ..tracer.calls.signature import StaticArguments
 from ..tracer.record.guards import ABSENT
-from . import dispatcher
-from .arguments import ThroughPython
 from .callable import ENTRY, TABLE, table_offset
 from .layout import symbols
 from .rows import Words, address, hits, row, words
-from .variants import described, place
+
+if TYPE_CHECKING:
+    from . import arguments, dispatcher, variants
+else:
+    arguments = Late("arrayjit.entry.arguments")
+    dispatcher = Late("arrayjit.entry.dispatcher")
+    variants = Late("arrayjit.entry.variants")
 
 __all__ = ["MOST_VARIANTS", "Entry"]
 
@@ -97,11 +102,11 @@ class Entry:
                 self._withdraw_all(function)
             self._held = held
             try:
-                self._published[variant] = described(
+                self._published[variant] = variants.described(
                     variant, args, kwargs, leaves, self._static, self._failed(variant)
                 )
-                self._publish(function, variant.build.backend.driver)
-            except ThroughPython as reason:
+                self._publish(function, variant.emitted.backend.driver)
+            except arguments.ThroughPython as reason:
                 self._reasons[variant] = str(reason)
 
     def withdraw(self, function: Any, variant: Variant) -> None:
@@ -111,11 +116,11 @@ class Entry:
             rows = self._published.pop(variant, None)
             if rows is not None:
                 self._past_hits += hits(rows[0])
-                self._publish(function, variant.build.backend.driver)
+                self._publish(function, variant.emitted.backend.driver)
 
     def _withdraw_all(self, function: Any) -> None:
         self._past_hits = self.hits
-        driver = next(iter(self._published)).build.backend.driver
+        driver = next(iter(self._published)).emitted.backend.driver
         self._published.clear()
         self._publish(function, driver)
 
@@ -123,9 +128,9 @@ class Entry:
         """Exchange the function's table, in one step: calls have the old one or the new one."""
         rows = tuple(self._published.values())
         names = [environment()[1](name) for name in self._variables]
-        guards = [place("CONTEXT", variable, value=None) for variable in self._contexts]
+        guards = [variants.place("CONTEXT", variable, value=None) for variable in self._contexts]
         guards += [
-            place("DICT", environment()[0], name, value)
+            variants.place("DICT", environment()[0], name, value)
             for name, value in zip(names, self._held, strict=True)
         ]
         guarded = words(guards, names, self._held, self._contexts)

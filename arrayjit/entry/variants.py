@@ -13,15 +13,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..ir.assign import ArrayParam
+from ..ir.params import ArrayParam
 from ..runtime.driver import NativeExecutable
 from ..runtime.host import HostMemory
 from ..stages import Variant
 from ..tracer.calls.binding import CapturedSource, Source
 from ..tracer.calls.signature import StaticArguments
+from ..tracer.record.facts import Argument, Fact, Positive, Remainder
 from ..tracer.record.guards import ABSENT, ArrayGuard, Guard, NameGuard
 from ..tracer.record.resident import Resident
-from ..tracer.record.retrace import Argument, Fact, Positive, Remainder
 from .arguments import Steps, ThroughPython
 from .outcomes import Outcome
 from .rows import Words, address, code, row, words
@@ -44,7 +44,7 @@ def described(
 ) -> tuple[Words, int]:
     """The rows of a variant, and how many values or pointers it needs room for. `failed` raises the
     exception of a status."""
-    traced, procedure = variant.traced, variant.procedure
+    convention, procedure = variant.convention, variant.procedure
     executable = procedure.executable
     if not isinstance(executable, NativeExecutable) or not all(
         isinstance(param, ArrayParam) for param in procedure.params
@@ -52,11 +52,11 @@ def described(
         raise ThroughPython("the code is no native code that takes arrays only")
     if procedure.arena_bytes > MOST_WORKSPACE:
         raise ThroughPython("the workspace is large")
-    steps = Steps(traced.sources, [fact.leaf for fact in traced.baked if isinstance(fact, Argument)])
+    steps = Steps(convention.sources, [fact.leaf for fact in convention.baked if isinstance(fact, Argument)])
     steps.add_call(args, kwargs, static)
-    captured = _add_captured(traced.sources, steps)
-    outcome = Outcome(traced.sources, traced.outputs, traced.results, steps.leaves)
-    releases = not variant.build.code.is_short
+    captured = _add_captured(convention.sources, steps)
+    outcome = Outcome(convention.sources, convention.outputs, convention.results, steps.leaves)
+    releases = not variant.emitted.code.is_short
     workspace = HostMemory(procedure.arena_bytes) if procedure.arena_bytes else None
     names = tuple(kwargs) or None
     owned: list[Any] = [variant, failed, workspace, names, steps.owned, outcome.owned]
@@ -66,7 +66,7 @@ def described(
         owned.append(memory)
         return {name: address(memory), count: len(rows)}
 
-    facts = [_fact(fact, leaves, steps) for fact in traced.baked if not isinstance(fact, Argument)]
+    facts = [_fact(fact, leaves, steps) for fact in convention.baked if not isinstance(fact, Argument)]
     described = row(
         "VARIANT",
         positional=len(args),
@@ -80,7 +80,7 @@ def described(
         releases=int(releases),
         owns=int(releases or len(outcome.build) > 0),
         failed=id(failed),
-        **section("guards", "guard_count", list(_guards(traced.guards, captured))),
+        **section("guards", "guard_count", list(_guards(convention.guards, captured))),
         **section("facts", "fact_count", facts),
         **section("steps", "step_count", steps.rows),
         **section("fresh", "fresh_count", outcome.fresh),

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
-from typing import Literal, Union, final
+from typing import Union, final
 
 from ..errors import Location
 from ..frozen import frozen
 from .expr import Expr
 from .index import Affine, Symbol
 from .ops import Op
+from .params import Access, ArrayParam, IndexParam, Param
 from .tensor import Tensor
 
 __all__ = [
@@ -37,32 +38,6 @@ __all__ = [
     "expressions",
     "statements",
 ]
-
-Access = Literal["read", "write", "update", "merge"]
-
-
-@frozen
-class ArrayParam:
-    """An array the caller passes: `write` ones hold nothing on entry and are wholly written.
-
-    A `merge` one is a tensor of its own: merge buffer number `slot` of the stream that the program runs on,
-    which must hold the values of `source`, where that is known.
-    """
-
-    tensor: Tensor
-    access: Access
-    source: Tensor | None = None
-    slot: int = 0
-
-
-@frozen
-class IndexParam:
-    """A static symbol: an int64 chosen at each launch."""
-
-    symbol: Symbol
-
-
-Param = Union[ArrayParam, IndexParam]
 
 
 @final

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..frozen import frozen, frozen_by_identity
-from .assign import Param
+from .params import Param
 from .tensor import Tensor
 
 __all__ = ["DEFAULT_OPT", "DEFAULT_SCHEDULE", "Caps", "Code", "Failure", "Postponed", "Schedule"]

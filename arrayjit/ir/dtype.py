@@ -6,6 +6,7 @@ register differ for one type only: a bool is an `i8` in memory and an `i1` in a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 import numpy as np
@@ -56,6 +57,9 @@ class DType:
 
     def __repr__(self) -> str:
         return self.short
+
+    def __reduce__(self) -> tuple[Callable[[str], DType], tuple[str]]:
+        return named, (self.short,)
 
 
 def _row(name: str, short: str, kind: Kind, bits: int, llvm: str, c: str) -> DType:

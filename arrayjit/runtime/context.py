@@ -14,9 +14,9 @@ from types import MappingProxyType
 import numpy as np
 
 from ..errors import DeviceError, LinkError
-from ..ir.assign import ArrayParam, IndexParam
 from ..ir.code import Code, Postponed
 from ..ir.index import Symbol
+from ..ir.params import ArrayParam, IndexParam
 from ..ir.tensor import Tensor
 from .device import Device
 from .frontier import Frontier, Ledger

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from .. import processor
 from ..errors import BackendUnavailable
-from ..ir.assign import IndexParam
 from ..ir.code import Code
+from ..ir.params import IndexParam
 from ..late import Late
 from .host import HostDriver
 from .machine_code import loaded

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..ir.assign import ArrayParam, IndexParam
 from ..ir.code import Code
 from ..ir.index import Symbol
 from ..ir.interp import KernelRaise, run
 from ..ir.loops import Kernel, Raise, walk_statements
+from ..ir.params import ArrayParam, IndexParam
 from ..ir.tensor import Tensor
 from .host import HostDriver
 

@@ -16,8 +16,8 @@ from ..errors import (
     UnboundName,
     UserError,
 )
-from ..ir.assign import Param
 from ..ir.code import Code, Failure
+from ..ir.params import Param
 from .driver import Executable
 from .stream import Buffer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.code import Caps, Code
 from ..ir.loops import Kernel
-from .target import failures_of
+from .failures import failures_of
 
 __all__ = ["InterpTarget"]
 

@@ -6,16 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..ir.code import Caps, Code
-from ..ir.loops import Kernel
 from ..late import Late
 from ..settings import cpu_wanted, num_threads
 from .host import Cpu, cpu_named, host_caps, host_cpu
-from .target import failures_of
 
 if TYPE_CHECKING:
-    from . import llvm_module
+    from ..ir.loops import Kernel
+    from . import failures, llvm_module
 else:
-    llvm_module = Late("arrayjit.targets.llvm_module")
+    failures, llvm_module = Late("arrayjit.targets.failures"), Late("arrayjit.targets.llvm_module")
 
 __all__ = ["LlvmTarget", "ParallelLlvmTarget"]
 
@@ -34,7 +33,8 @@ class LlvmTarget:
         return host_caps(self._cpu)
 
     def emit(self, kernel: Kernel) -> Code:
-        code = Code(self.name, kernel.name, None, kernel.params, kernel.arena_bytes, failures_of(kernel))
+        means = failures.failures_of(kernel)
+        code = Code(self.name, kernel.name, None, kernel.params, kernel.arena_bytes, means)
         text = llvm_module.module(kernel, code.symbol, self._attributes)
         return replace(code, payload=text, needs=self._cpu.features)
 

@@ -39,13 +39,13 @@ from ..ir.loops import (
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import children
+from .failures import raises
 from .llvm_loops import Exit, accumulation, fills_lanes, is_short, nodes, numbers, updated, widths
 from .llvm_memory import Lanes, Memory
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
 from .llvm_transposed import transposed_loads
 from .llvm_values import any_lane, apply, carried, cast, fma, fold, from_carried, identity, select
-from .target import raises
 
 __all__ = ["Body"]
 

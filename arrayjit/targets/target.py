@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ..ir.code import Caps, Code, Failure
-from ..ir.loops import Kernel, Raise, walk_statements
+from ..ir.code import Caps, Code
 
-__all__ = ["Target", "failures_of", "raises"]
+if TYPE_CHECKING:
+    from ..ir.loops import Kernel
+
+__all__ = ["Target"]
 
 
 class Target(Protocol):
@@ -21,18 +23,3 @@ class Target(Protocol):
         """What the hardware that the code is for can do."""
 
     def emit(self, kernel: Kernel) -> Code: ...
-
-
-def raises(kernel: Kernel) -> tuple[Raise, ...]:
-    """The kernel's Raise statements in program order: the one at `k - 1` leaves with status `k`."""
-    return tuple(stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, Raise))
-
-
-def failures_of(kernel: Kernel) -> tuple[Failure, ...]:
-    """What each status of the kernel means."""
-    return tuple(
-        Failure(
-            stmt.exception, stmt.message, stmt.loc.file if stmt.loc else "", stmt.loc.line if stmt.loc else 0
-        )
-        for stmt in raises(kernel)
-    )

@@ -52,7 +52,7 @@ def test_the_report_has_each_compilation_with_its_phases(target, monkeypatch, tm
         assert phases >= {"codegen", "link"}
         again = arrayjit.jit(scaled, target=target)
         again(np.ones(3))
-        assert {"trace", "recall text", "recall code", "link"} == again.stats().reasons[0].phases.keys()
+        assert {"recall call", "recall code", "link"} == again.stats().reasons[0].phases.keys()
 
 
 def test_phases_add_up_to_most_of_the_time():

@@ -15,7 +15,8 @@ from arrayjit import cache, reuse
 from arrayjit.compile import build
 from arrayjit.ir.code import Schedule
 from arrayjit.targets.host import cpu_named, host_cpu
-from arrayjit.tracer.calls.function import static_arguments, trace_function
+from arrayjit.tracer.calls.function import trace_function
+from arrayjit.tracer.calls.names import static_arguments
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +75,97 @@ def test_where_nothing_can_be_kept_every_process_compiles(folder):
     environment = {"ARRAYJIT_CACHE_BYTES": "0"}
     assert run_program(folder, **environment) == run_program(folder, **environment)
     assert run_program(folder, **environment)[3:] == [True, True, True, 0]
+
+
+TOLD = """
+import json, sys
+import numpy as np
+import arrayjit
+import helper
+
+@arrayjit.jit
+def f(a, n, scale=helper.scale):
+    rows = np.arange(len(a))
+    for k in range(n):
+        a = a[rows] * helper.twice(k + 1) + scale
+    return {"a": a, "plain": (None, "text")}, [a[0]], helper.name
+
+@arrayjit.jit(static_argnames="way")
+def reduced(a, way, m):
+    return way(a.reshape(m, -1), axis=1), a
+
+a = np.linspace(0, 1, 48)
+results = []
+for n in (2, 3, 2):
+    found, (first,), name = f(a, n)
+    results += [found["a"].sum(), found["plain"], first, name]
+for way in (np.sum, np.prod):
+    for m in (2, 4):
+        totals, same = reduced(a, way, m)
+        results += [totals.tolist(), same is a]
+traced = "arrayjit.tracer.calls.function" in sys.modules
+print(json.dumps([results, traced, f.stats().misses + reduced.stats().misses]))
+"""
+HELPER = """
+scale, name = 0.5, "one"
+def twice(x):
+    return 2 * x
+"""
+
+
+def run_told(folder, program=TOLD, helper=HELPER, **environment):
+    file = folder / "program.py"
+    file.write_text(program)
+    (folder / "helper.py").write_text(helper)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # a file that changes twice in a second looks the same
+    ran = subprocess.run(
+        [sys.executable, str(file)], capture_output=True, text=True, env=environment, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def test_a_process_whose_calls_are_all_there_traces_nothing(folder):
+    results, traced, misses = run_told(folder)
+    assert traced
+    assert run_told(folder) == [results, False, misses]
+    assert run_told(folder, ARRAYJIT_CACHE_BYTES="0") == [results, True, misses]
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after"),
+    [
+        ("helper", "return 2 * x", "return 3 * x"),
+        ("helper", "0.5", "0.75"),
+        ("helper", '"one"', '"two"'),
+        ("program", "a[rows] * ", "a[rows] + "),
+        ("program", "a[rows] * ", "a[rows[::-1]] * "),
+        ("program", "arange(len(a))", "arange(len(a))[::-1]"),
+        ("program", '"text"', '"other text"'),
+    ],
+)
+def test_a_change_between_two_processes_is_noticed(folder, file, before, after):
+    texts = {"program": TOLD, "helper": HELPER}
+    first, *_ = run_told(folder, **texts)
+    texts[file] = texts[file].replace(before, after)
+    changed, traced, misses = run_told(folder, **texts)
+    assert traced
+    assert [changed, True, misses] == run_told(folder, **texts, ARRAYJIT_CACHE_BYTES="0")
+    assert changed != first
+    assert run_told(folder, **texts) == [changed, False, misses]
+
+
+def test_what_was_recalled_is_checked_as_what_was_traced(folder):
+    """A name that is bound anew leads to other code in either."""
+    program = TOLD.replace(
+        "results = []",
+        "results = []\nf(a, 2)\nhelper.twice = lambda x: x\nresults += [f(a, 2)[0]['a'].sum()]",
+    )
+    first, traced, _ = run_told(folder, program)
+    again, *_ = run_told(folder, program)
+    assert traced
+    assert first == again == run_told(folder, program, ARRAYJIT_CACHE_BYTES="0")[0]
 
 
 def blur(x, w):
@@ -182,7 +274,7 @@ def test_a_damaged_entry_is_compiled_anew_and_counted(folder, monkeypatch):
         file.write_bytes(file.read_bytes()[:-1])
     monkeypatch.setattr(cache, "counters", cache.Counters())
     assert np.array_equal(arrayjit.jit(blur, target="sync_llvm")(x, 0.5), expected)
-    assert cache.counters.damaged == 2
+    assert cache.counters.damaged == 3
 
 
 def test_the_reference_keeps_nothing(folder):

@@ -11,7 +11,8 @@ import numpy as np
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.interp import KernelRaise, run_computation
 from arrayjit.tracer.calls.binding import Binding
-from arrayjit.tracer.calls.function import static_arguments, trace_function
+from arrayjit.tracer.calls.function import trace_function
+from arrayjit.tracer.calls.names import static_arguments
 from arrayjit.tracer.calls.signature import key_of
 from arrayjit.tracer.record.tree import flatten, unflatten
 

@@ -13,7 +13,7 @@ import pytest
 from harness import assert_same, trace_and_interpret
 
 from arrayjit.errors import StaticArgumentError, UnsupportedError
-from arrayjit.tracer.calls.function import static_arguments
+from arrayjit.tracer.calls.names import static_arguments
 from arrayjit.tracer.calls.signature import Spec, StaticArguments, key_of
 from arrayjit.tracer.record.tree import flatten, unflatten
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import linecache
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,6 @@ from ...errors import (
     CompilerBug,
     ConcretizationError,
     Location,
-    StaticArgumentError,
     UnsupportedError,
     UserError,
 )
@@ -27,7 +25,7 @@ from ..names.namespace import Namespace
 from ..record.deciding import require_decided
 from ..record.guards import ArrayGuard, Guard, once_for_many_calls
 from ..record.resident import layout_of
-from ..record.retrace import Decisions, Fact, Reason, Retrace
+from ..record.retrace import Decisions, Retrace
 from ..record.state import reachable
 from ..record.trace import Trace, current_trace, location_of, recording, user_location
 from ..record.tree import Structure, flatten, statics
@@ -35,6 +33,7 @@ from ..values.array import SymbolicArray, describe
 from ..values.elementwise import Operand, as_operand, copy
 from ..values.integer import SymbolicInt, number
 from ..values.layout import Order
+from . import features
 from .binding import (
     ArgumentOutput,
     Counted,
@@ -47,48 +46,22 @@ from .binding import (
     ViewOutput,
 )
 from .captures import captured_sources, forget_unused
-from .parameters import Arguments, parameters_of
+from .convention import Convention
+from .names import name_of
+from .parameters import Arguments
 from .signature import StaticArguments
 
-__all__ = ["Traced", "call_inline", "static_arguments", "trace_function"]
+__all__ = ["Traced", "call_inline", "features", "trace_function"]
 
 _NO_STATICS = StaticArguments()
 
 
 @frozen_by_identity
-class Traced:
-    """A traced function. `sources` go with the parameters of `computation`, in order; `results` with
-    `outputs` in the places of its leaves is the value that the function returns; `guards` must hold for
-    the trace to be used again, and the facts about arguments that are `baked` (with the reasons) must be the
-    same. `notes` say what became of lines."""
+class Traced(Convention):
+    """A traced function, and how it is called. `notes` say what became of lines."""
 
     computation: Computation
-    sources: tuple[Source, ...]
-    results: Structure
-    outputs: tuple[Output, ...]
-    guards: tuple[Guard, ...]
-    baked: Mapping[Fact, Reason]
     notes: tuple[str, ...]
-
-
-def static_arguments(function: Callable[..., Any], names: Sequence[str]) -> StaticArguments:
-    """The arguments called `names`. Raises StaticArgumentError for a name that is no parameter."""
-    if not names:
-        return StaticArguments()
-    parameters = list(parameters_of(function).values())
-    known = {parameter.name: position for position, parameter in enumerate(parameters)}
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-    for name in names:
-        if name not in known and not takes_any:
-            raise StaticArgumentError(
-                f"static_argnames names {name!r}, which is no parameter of {_name(function)}",
-                loc=user_location(),
-                details=(f"its parameters are {', '.join(known) or 'none'}",),
-                fix="name parameters of the function",
-            )
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    positions = {known[n] for n in names if n in known and parameters[known[n]].kind in positional}
-    return StaticArguments(frozenset(positions), frozenset(names))
 
 
 def trace_function(
@@ -120,7 +93,7 @@ def _traced(
     unchecked: bool,
 ) -> Traced:
     """One run of the function. Raises Retrace where it needs more decisions."""
-    trace = Trace(_name(function), decisions, unchecked)
+    trace = Trace(name_of(function), decisions, unchecked)
     arguments = Arguments(function, args, kwargs, static, trace)
     namespace = Namespace(trace, function)
     with recording(trace):
@@ -145,7 +118,8 @@ def _traced(
         *namespace.guards,
         *(ArrayGuard.of(layout_of(array)) for _, array in trace.captured),
     )
-    return Traced(computation, tuple(sources), structure, outputs, guards, decisions.baked, _noted(trace))
+    baked = {fact: reason.what for fact, reason in decisions.baked.items()}
+    return Traced(tuple(sources), structure, outputs, guards, baked, computation, _noted(trace))
 
 
 def _run(
@@ -199,13 +173,6 @@ def _noted(trace: Trace) -> tuple[str, ...]:
 def call_inline(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a jitted function from a function that is being traced: it becomes part of the trace."""
     return current_trace().namespace.of(_with_code(function))(*args, **kwargs)
-
-
-def _name(function: Callable[..., Any]) -> str:
-    if isinstance(function, functools.partial):
-        return _name(function.func)
-    name = getattr(function, "__name__", type(function).__name__)
-    return name if name.isidentifier() else "function"
 
 
 def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:

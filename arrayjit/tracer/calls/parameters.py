@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,17 +13,18 @@ from ...ir.assign import Access
 from ...ir.dtype import DType, from_numpy
 from ...ir.index import Affine, Symbol, affine
 from ...ir.tensor import Tensor
+from ..record.facts import Argument, Fact, Positive, Remainder
 from ..record.foreign import needs_copy
 from ..record.resident import layout_of
-from ..record.retrace import Argument, Fact, Positive, Remainder
 from ..record.trace import Trace, tensor_like, user_location
 from ..record.tree import Opened, Static, Structure, flatten, paths, seen_through, statics, unflatten
 from ..record.view import View
 from ..values.array import SymbolicArray
 from .binding import ArgumentSource, OverlapSource, ScalarSource, Source
+from .names import positional_names
 from .signature import PYTHON_SCALARS, Overlap, Spec, StaticArguments, is_leaf, overlaps
 
-__all__ = ["Arguments", "may_overlap_itself", "parameters_of", "positional_names"]
+__all__ = ["Arguments", "may_overlap_itself"]
 
 _OVERLAPS_ITSELF = "its elements may share memory with one another"
 
@@ -278,19 +278,3 @@ def _marked(source: Source, written: bool) -> Source:
             return replace(source, written=written)
         case _:
             return source
-
-
-def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """The parameters by name; none for a function of C code that does not tell."""
-    try:
-        return inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return {}
-
-
-def positional_names(function: Callable[..., Any], count: int) -> list[str]:
-    """A name for each of `count` positional arguments."""
-    parameters = parameters_of(function).values()
-    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "arg")
-    return [positional[n] if n < len(positional) else f"{rest}{n - len(positional)}" for n in range(count)]

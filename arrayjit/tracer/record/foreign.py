@@ -6,10 +6,17 @@ original: element `k` of the copy's memory stands for byte `k * pitch` of the or
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import gcd
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ...late import Late
+
+if TYPE_CHECKING:
+    import fractions
+else:
+    fractions = Late("fractions")
 
 __all__ = ["element_strides", "native_copy", "needs_copy", "pitch"]
 
@@ -23,12 +30,12 @@ def needs_copy(array: np.ndarray) -> bool:
     return not flags.c_contiguous and any(stride % array.itemsize for stride in array.strides)
 
 
-def pitch(array: np.ndarray) -> int | Fraction:
+def pitch(array: np.ndarray) -> int | fractions.Fraction:
     """The size of an element; where strides are no multiples of it, half of their common divisor: a copy
     leaves every other element unused, so that neighbours do not touch, as in the original."""
     if array.flags.c_contiguous or not any(stride % array.itemsize for stride in array.strides):
         return array.itemsize
-    return Fraction(gcd(*array.strides), 2)
+    return fractions.Fraction(gcd(*array.strides), 2)
 
 
 def element_strides(array: np.ndarray) -> tuple[int, ...]:

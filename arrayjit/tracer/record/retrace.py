@@ -8,10 +8,10 @@ by a `Retrace` and started again under the `Decisions` so far. Numbers out of ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from types import CodeType
-from typing import Any, NoReturn, Protocol, Union
+from typing import NoReturn, Protocol, Union
 
 from ...errors import ConcretizationError, Location
 from ...frozen import frozen
@@ -19,17 +19,13 @@ from ...ir.expr import Cast, Expr, Gather, Index, Load
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
 from ...ir.walk import walk
-from .state import state_of
+from .facts import Argument, Fact, Positive, Remainder
 
 __all__ = [
-    "Argument",
     "Decisions",
-    "Fact",
     "Fix",
     "Origin",
-    "Positive",
     "Reason",
-    "Remainder",
     "Retrace",
     "Site",
     "number_needed",
@@ -46,53 +42,6 @@ class Site:
     code: CodeType
     offset: int
 
-
-@frozen
-class Argument:
-    """A scalar argument: its position among the leaves of the call."""
-
-    leaf: int
-
-    def read(self, leaves: Sequence[Any]) -> Hashable:
-        """The value of the argument in a call, as what is compiled in depends on it."""
-        return state_of(leaves[self.leaf])
-
-    def __str__(self) -> str:
-        return "its value"
-
-
-@frozen
-class Positive:
-    """Whether a sum of integer arguments, `offset + sum(coefficient * leaf)`, is more than 0."""
-
-    terms: tuple[tuple[int, int], ...]
-    offset: int
-
-    def read(self, leaves: Sequence[Any]) -> bool:
-        return self.offset + sum(factor * int(leaves[leaf]) for factor, leaf in self.terms) > 0
-
-    def __str__(self) -> str:
-        return "whether a loop over it runs"
-
-
-@frozen
-class Remainder:
-    """What is left of a sum of integer arguments, if it is not negative, after division by `period`."""
-
-    terms: tuple[tuple[int, int], ...]
-    offset: int
-    period: int
-
-    def read(self, leaves: Sequence[Any]) -> int:
-        total = self.offset + sum(factor * int(leaves[leaf]) for factor, leaf in self.terms)
-        return max(total, 0) % self.period
-
-    def __str__(self) -> str:
-        return f"what is left of it after division by {self.period}"
-
-
-Fact = Union[Argument, Positive, Remainder]
-"""Something about the numbers of a call that is compiled in."""
 
 Origin = Union[Site, Argument, Expr]
 """What the value of a symbol or of a scalar tensor depends on; what has none holds data."""

@@ -6,12 +6,9 @@ order. It is found through a context variable, so several threads may trace at o
 
 from __future__ import annotations
 
-import os
-import sys
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,10 +23,12 @@ from ...ir.index import Affine, Extent, Symbol, SymbolKind, affine
 from ...ir.ops import Op
 from ...ir.tensor import Tensor
 from ...ir.walk import walk
+from .current import CURRENT_TRACE, location_of, tracing, user_location
+from .facts import Argument
 from .foreign import element_strides
 from .limits import Limits
 from .resident import Resident, layout_of
-from .retrace import Argument, Decisions, Origin, Reason, Retrace, Site, number_needed, positive, told
+from .retrace import Decisions, Origin, Reason, Retrace, Site, number_needed, positive, told
 from .sameness import Sameness
 from .state import Watch, has_state
 from .view import View
@@ -47,11 +46,6 @@ __all__ = [
     "user_location",
 ]
 
-_NOT_THE_USERS = (
-    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep,
-    os.path.dirname(np.__file__) + os.sep,
-    "<frozen ",  # the interpreter's own start-up and import code
-)
 TEMPORARY = "t"
 """The label of arrays that the user did not name."""
 
@@ -62,29 +56,6 @@ _LOOP_NAMES = "ijklmnpq"
 _UNDECIDED = Decisions()
 
 Body = Callable[[tuple[Affine, ...]], Expr]
-
-
-def user_location() -> Location | None:
-    """The innermost line that is neither arrayjit's nor NumPy's."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(_NOT_THE_USERS):
-            return Location(file, frame.f_lineno, frame.f_code.co_name)
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
-
-
-def location_of(error: BaseException) -> Location | None:
-    """The innermost line, neither arrayjit's nor NumPy's, that an exception passed through."""
-    found = None
-    traceback = error.__traceback__
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if not code.co_filename.startswith(_NOT_THE_USERS):
-            found = Location(code.co_filename, traceback.tb_lineno, code.co_name)
-        traceback = traceback.tb_next
-    return found
 
 
 @dataclass(slots=True)
@@ -557,13 +528,9 @@ def _loops(extents: tuple[Affine, ...]) -> tuple[tuple[Symbol, Affine], ...]:
     )
 
 
-CURRENT_TRACE: ContextVar[Trace | None] = ContextVar("arrayjit_trace", default=None)
-"""The trace that is recorded in this context; what it leaves is None, or one that is closed."""
-
-
 def current_trace() -> Trace:
     """The open trace. Raises LeakedArrayError when none is open."""
-    trace = CURRENT_TRACE.get()
+    trace: Trace | None = CURRENT_TRACE.get()
     if trace is None or not trace.is_open:
         raise LeakedArrayError(
             "a symbolic array was used outside the jitted function that made it",
@@ -571,12 +538,6 @@ def current_trace() -> Trace:
             fix="return it from the function, or keep np.asarray(result) of a finished call",
         )
     return trace
-
-
-def tracing() -> bool:
-    """Whether a trace is open in this context."""
-    trace = CURRENT_TRACE.get()
-    return trace is not None and trace.is_open
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from ...ir.dtype import I64, Kind
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Load
 from ...ir.index import Affine
 from ...ir.ops import Op
-from ..record.retrace import Argument, Site
+from ..record.facts import Argument
+from ..record.retrace import Site
 from ..record.trace import Trace
 from .array import SymbolicArray
 from .integer import SymbolicInt

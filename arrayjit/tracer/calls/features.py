@@ -1,0 +1,77 @@
+"""Every feature file is imported here, because importing it is what fills the tables of `registry`: a feature
+that nothing else names would otherwise be missing.
+"""
+
+from ..functions import (
+    adopted,
+    contractions,
+    coordinates,
+    counting,
+    creation,
+    einsum,
+    factorisations,
+    finding,
+    joining,
+    mapping,
+    methods,
+    norms,
+    padding,
+    positions,
+    putting,
+    questions,
+    ranking,
+    reductions,
+    reshaping,
+    rounding,
+    sampling,
+    scans,
+    selecting,
+    shaping,
+    sorting,
+    statistics,
+)
+from ..indices import (
+    indexing,
+)
+from ..loops import (
+    ranges,
+)
+from ..record.registry import METHODS
+from ..values import (
+    operators,
+    protocols,
+)
+
+__all__ = [
+    "METHODS",
+    "adopted",
+    "contractions",
+    "coordinates",
+    "counting",
+    "creation",
+    "einsum",
+    "factorisations",
+    "finding",
+    "indexing",
+    "joining",
+    "mapping",
+    "methods",
+    "norms",
+    "operators",
+    "padding",
+    "positions",
+    "protocols",
+    "putting",
+    "questions",
+    "ranges",
+    "ranking",
+    "reductions",
+    "reshaping",
+    "rounding",
+    "sampling",
+    "scans",
+    "selecting",
+    "shaping",
+    "sorting",
+    "statistics",
+]

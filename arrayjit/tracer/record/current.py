@@ -1,0 +1,53 @@
+"""Where the user's code is: in which trace, and at which line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from ...errors import Location
+
+__all__ = ["CURRENT_TRACE", "location_of", "tracing", "user_location"]
+
+_NOT_THE_USERS = (
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep,
+    os.path.dirname(np.__file__) + os.sep,
+    "<frozen ",  # the interpreter's own start-up and import code
+)
+
+
+def user_location() -> Location | None:
+    """The innermost line that is neither arrayjit's nor NumPy's."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_NOT_THE_USERS):
+            return Location(file, frame.f_lineno, frame.f_code.co_name)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def location_of(error: BaseException) -> Location | None:
+    """The innermost line, neither arrayjit's nor NumPy's, that an exception passed through."""
+    found = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not code.co_filename.startswith(_NOT_THE_USERS):
+            found = Location(code.co_filename, traceback.tb_lineno, code.co_name)
+        traceback = traceback.tb_next
+    return found
+
+
+CURRENT_TRACE: ContextVar[Any] = ContextVar("arrayjit_trace", default=None)
+"""The trace that is recorded in this context; what it leaves is None, or one that is closed."""
+
+
+def tracing() -> bool:
+    """Whether a trace is open in this context."""
+    trace = CURRENT_TRACE.get()
+    return trace is not None and trace.is_open
