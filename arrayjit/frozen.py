@@ -4,15 +4,18 @@
     @frozen_by_identity        the same, with eq=False
 
 They are dataclasses in all that they do. The standard decorator compiles the text of each method by itself,
-which was half of the time of arrayjit's import, and its `__init__` looks every slot up by name. Here one text
-is compiled for a class, and fields are stored through their slots, which takes 0.4 of the time. Programs are
-made of hundreds of thousands of such objects while they are compiled.
+which was half of the time of arrayjit's import, and its `__init__` looks every slot up by name. Here fields
+are stored through their slots, which takes 0.4 of the time, and classes of the same number of fields share
+what is compiled: only the names in it differ. Programs are made of hundreds of thousands of such objects
+while they are compiled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from functools import cache
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 if TYPE_CHECKING:
@@ -32,56 +35,86 @@ T = TypeVar("T")
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
     """A class whose instances are equal if their fields are."""
-    return _made(cls, _init, _equality)
+    made = _made(cls)
+    names = [each.name for each in fields(made) if each.compare]
+    return _with(made, cls, {"__eq__": _renamed(_EQ, names), "__hash__": _renamed(_HASH, names)})
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def frozen_by_identity(cls: type[T]) -> type[T]:
     """A class whose instances are equal only to themselves."""
-    return _made(cls, _init)
+    return _with(_made(cls), cls, {})
 
 
-def _made(cls: type[T], *parts: Callable[[Any], Iterator[str]]) -> type[T]:
-    made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
-    names = {"made": made, "MISSING": MISSING}
-    for each in fields(made):
-        names[f"store_{each.name}"] = getattr(made, each.name).__set__
-        names[f"default_{each.name}"] = each.default
-        names[f"make_{each.name}"] = each.default_factory
-    methods: dict[str, Any] = {}
-    exec("\n".join(line for part in parts for line in part(made)), names, methods)
-    for name, method in (methods | _SHARED).items():
+def _made(cls: type[T]) -> Any:
+    return dataclass(init=False, repr=False, eq=False, slots=True)(cls)
+
+
+def _with(made: Any, cls: type[T], methods: Mapping[str, Any]) -> type[T]:
+    """The class with methods, as far as it does not define them itself."""
+    for name, method in {"__init__": _init(made), **methods, **_SHARED}.items():
         if name not in vars(cls):
             setattr(made, name, method)
     return made  # type: ignore[no-any-return]
 
 
-def _init(made: Any) -> Iterator[str]:
-    arguments = ["self"]
-    body = []
-    for each in fields(made):
-        name = each.name
-        if each.default_factory is not MISSING:
-            arguments.append(f"{name}=MISSING")
-            body.append(f"    store_{name}(self, make_{name}() if {name} is MISSING else {name})")
-        else:
-            arguments.append(name if each.default is MISSING else f"{name}=default_{name}")
-            body.append(f"    store_{name}(self, {name})")
-    if hasattr(made, "__post_init__"):
-        body.append("    self.__post_init__()")
-    yield f"def __init__({', '.join(arguments)}):"
-    yield from body or ["    pass"]
+def _init(made: Any) -> FunctionType:
+    """It stores each argument through the slot's own descriptor."""
+    known = fields(made)
+    makers = tuple(number for number, each in enumerate(known) if each.default_factory is not MISSING)
+    code = _init_code(len(known), makers, hasattr(made, "__post_init__"))
+    names: dict[str, Any] = {"MISSING": MISSING}
+    defaults = []
+    for number, each in enumerate(known):
+        names[f"store{number}"] = getattr(made, each.name).__set__
+        names[f"make{number}"] = each.default_factory
+        if number in makers or each.default is not MISSING:
+            defaults.append(each.default)
+    code = code.replace(co_varnames=("self", *(each.name for each in known)))
+    return FunctionType(code, names, "__init__", tuple(defaults))
 
 
-def _equality(made: Any) -> Iterator[str]:
-    compared = [each.name for each in fields(made) if each.compare]
-    mine, theirs = ("".join(f"{owner}.{name}, " for name in compared) for owner in ("self", "other"))
-    yield "def __eq__(self, other):"
-    yield "    if other.__class__ is not self.__class__:"
-    yield "        return NotImplemented"
-    yield f"    return self is other or ({mine}) == ({theirs})"
-    yield "def __hash__(self):"
-    yield f"    return hash(({mine}))"
+@cache
+def _init_code(count: int, makers: tuple[int, ...], has_more: bool) -> CodeType:
+    """Of classes with so many fields, of which some make their own defaults."""
+    lines = [f"def __init__(self, {', '.join(f'field{n}' for n in range(count))}):"]
+    for n in range(count):
+        made = f"make{n}() if field{n} is MISSING else field{n}" if n in makers else f"field{n}"
+        lines.append(f"    store{n}(self, {made})")
+    lines.append("    self.__post_init__()" if has_more else "    pass")
+    return _function_code("\n".join(lines))
+
+
+_EQ = """
+def __eq__(self, other):
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    return self is other or ({self}) == ({other})
+"""
+_HASH = """
+def __hash__(self):
+    return hash(({self}))
+"""
+
+
+def _renamed(template: str, names: Sequence[str]) -> FunctionType:
+    """The function of a template for fields of these names."""
+    code = _code_for(template, len(names))
+    own = {f"field{number}": name for number, name in enumerate(names)}
+    code = code.replace(co_names=tuple(own.get(name, name) for name in code.co_names))
+    return FunctionType(code, {}, code.co_name)
+
+
+@cache
+def _code_for(template: str, count: int) -> CodeType:
+    owned = {owner: "".join(f"{owner}.field{n}, " for n in range(count)) for owner in ("self", "other")}
+    return _function_code(template.format(**owned))
+
+
+def _function_code(text: str) -> CodeType:
+    """Of the one function in a text."""
+    module = compile(text, __file__, "exec")
+    return next(part for part in module.co_consts if isinstance(part, CodeType))
 
 
 def _repr(self: Any) -> str:
