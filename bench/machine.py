@@ -113,7 +113,7 @@ def limits(threads: int, turns: int = TURNS, megabytes: int = MEGABYTES) -> Limi
 
 def best(pool: ThreadPoolExecutor, threads: int, run: Callable[[int], None], kind: str) -> float:
     """The seconds in which so many threads have called `run` with their numbers, each once: the best of the
-    rounds but for one in seven, since a machine that others share sometimes gives a part of its time to nobody."""
+    rounds but for one in seven, since a machine that others share sometimes loses a part of the time."""
     now, times = clock(threads), []
     for _ in range(ROUNDS[kind]):
         start = now()
