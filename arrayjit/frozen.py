@@ -47,6 +47,7 @@ def frozen_by_identity(cls: type[T]) -> type[T]:
 
 
 def _made(cls: type[T]) -> Any:
+    cls.__doc__ = cls.__doc__ or cls.__name__  # for want of one, `dataclass` would ask `inspect`, for 10 ms
     return dataclass(init=False, repr=False, eq=False, slots=True)(cls)
 
 

@@ -96,6 +96,8 @@ class _Sums:
 
 @dataclass(slots=True)
 class _Joining:
+    """What is found out on the way through a kernel; `ranges` are those of the loops around."""
+
     caps: Caps
     placement: dict[Tensor, Place] = field(default_factory=dict)
     ranges: dict[Symbol, Range] = field(default_factory=dict)

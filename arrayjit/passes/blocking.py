@@ -124,6 +124,8 @@ class _Depth:
 
 @dataclass(slots=True)
 class _Blocked:
+    """One product on its way into blocks, and the packed copies and tiles that its sums read."""
+
     product: Product
     blocking: Blocking
     placement: dict[Tensor, Place]

@@ -71,6 +71,8 @@ def contract(kernel: Kernel, caps: Caps) -> Kernel:
 
 @dataclass(slots=True)
 class _Contracting:
+    """What is found out on the way through a kernel: where new tensors lie, and what to say of it."""
+
     caps: Caps
     placement: dict[Tensor, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

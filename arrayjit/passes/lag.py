@@ -50,6 +50,8 @@ def lag(kernel: Kernel, caps: Caps) -> Kernel:
 
 @dataclass(slots=True)
 class _Lagging:
+    """What is found out on the way through a kernel; `ranges` are those of the loops around."""
+
     caps: Caps
     uses: Mapping[Tensor, Sequence[Use]]
     placement: dict[Tensor, Place]

@@ -67,6 +67,8 @@ def optimize(
 
 @dataclass(slots=True)
 class _Run:
+    """One way through the passes, each timed, and verified or dumped if somebody wants that."""
+
     caps: Caps
     verify: bool
     dump: Dump | None

@@ -48,6 +48,8 @@ def pack(kernel: Kernel, caps: Caps) -> Kernel:
 
 @dataclass(slots=True)
 class _Packing:
+    """What is found out on the way: how much of the stack is left, and which tensors lie where."""
+
     stack_left: int
     placement: dict[Tensor, Place] = field(default_factory=dict)
 

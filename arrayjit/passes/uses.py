@@ -42,6 +42,8 @@ class Use:
 
 @dataclass(slots=True)
 class _Collection:
+    """The uses found so far; `count` numbers the statements in program order."""
+
     given: frozenset[Tensor]
     found: dict[Tensor, list[Use]] = field(default_factory=dict)
     count: int = 0

@@ -42,6 +42,8 @@ class _Run:
 
 @dataclass(slots=True, eq=False)
 class _Work:
+    """A task that waits for its turn, and the run that it is part of."""
+
     task: Task
     label: str
     number: int
@@ -50,6 +52,8 @@ class _Work:
 
 @dataclass(slots=True, eq=False)
 class _Wait:
+    """Another queue's work, which must be over before what comes next."""
+
     outcome: Outcome
 
 
