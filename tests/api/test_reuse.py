@@ -103,14 +103,30 @@ for way in (np.sum, np.prod):
     for m in (2, 4):
         totals, same = reduced(a, way, m)
         results += [totals.tolist(), same is a]
-traced = "arrayjit.tracer.calls.function" in sys.modules
-print(json.dumps([results, traced, f.stats().misses + reduced.stats().misses]))
+traced = [name for name in {only_for_traces!r} if name in sys.modules]
+print(json.dumps([results, bool(traced), f.stats().misses + reduced.stats().misses]))
 """
 HELPER = """
 scale, name = 0.5, "one"
 def twice(x):
     return 2 * x
 """
+
+
+ONLY_FOR_TRACES = (
+    "arrayjit.tracer.calls.function",
+    "arrayjit.ir.expr",
+    "arrayjit.ir.loops",
+    "arrayjit.passes",
+)
+TOLD = TOLD.replace("{only_for_traces!r}", repr(ONLY_FOR_TRACES))
+
+
+def test_an_import_brings_nothing_that_only_traces_need():
+    names = (*ONLY_FOR_TRACES, "llvmlite")
+    code = f"import sys, arrayjit; sys.exit(any(name in sys.modules for name in {names}))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 def run_told(folder, program=TOLD, helper=HELPER, **environment):
