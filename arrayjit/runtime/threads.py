@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-import re
 import signal
 from collections.abc import Callable
 from functools import cache
@@ -146,7 +145,10 @@ def _text() -> str:
         "PATIENCE": PATIENCE,
         "LINE": ALIGNMENT,
     }
-    return re.sub(r"<([A-Z]+)>", lambda found: str(values[found[1]]), _TEXT)
+    text = _TEXT
+    for name, value in values.items():
+        text = text.replace(f"<{name}>", str(value))
+    return text
 
 
 _TEXT = """
