@@ -15,7 +15,7 @@ from written import INDENT, Draw, Writer, Written
 
 __all__ = ["matrix_programs"]
 
-LARGEST = 2.0**30
+LARGEST = {"f4": 2.0**16, "f8": 2.0**30}
 DTYPES = ("i8", "i8", "i4", "f8", "f8", "f4")
 SIZES = (5, 6, 7, 3, 4, 9, 2, 17, 1, 12)
 LAYOUTS = ("{0}", "{0}", "{0}", "np.asfortranarray({0})", "{0}.T", "{0}[::-1]", "{0}[:, ::-1]")
@@ -74,6 +74,7 @@ class _Writer(Writer):
 
     def begin(self) -> None:
         n, dtype, shift = self.choose(*SIZES), self.choose(*DTYPES), self.integer(0, 4)
+        self.dtype = dtype
         numbers = "np.resize(np.array([{0}, -1, 1, 0, 2, 1, -2]), {1}).astype({2!r})"
         self.argument("A", self.choose(*LAYOUTS).format(numbers.format(shift, (n, n), dtype)))
         second = self.choose(*LAYOUTS).format(numbers.format(1 - shift, (n, n), dtype))
@@ -93,9 +94,8 @@ class _Writer(Writer):
         if self.integer(0, 3) == 3:
             lines = ["for _ in range(m):", *(INDENT + line for line in lines)]
         if self.line(("\n" + INDENT).join(lines), may_fail=False):
-            for name in "ABxys":
-                value = self.names[name]
-                assume(value.dtype.kind != "f" or np.all(np.abs(value) < LARGEST))
+            largest = LARGEST.get(self.dtype, np.inf)
+            assume(all(np.all(np.abs(self.names[name]) < largest) for name in "ABxys"))
 
     def step(self) -> list[str]:
         if self.integer(0, 3) < 3:
