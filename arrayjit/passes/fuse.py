@@ -333,7 +333,7 @@ class _Schedule:
 
     def add(self, nest: _Nest) -> None:
         """Join a nest to an earlier one, move a single statement up, or append it."""
-        if not (self.joined(nest) if nest.band else self.moved_up(nest)):
+        if not (self.joined(nest) or self.joined_alone(nest) if nest.band else self.moved_up(nest)):
             self.append(nest)
 
     def joined(self, nest: _Nest) -> bool:
@@ -353,6 +353,23 @@ class _Schedule:
                 self.record(nest, position)
                 return True
         return False
+
+    def joined_alone(self, nest: _Nest) -> bool:
+        """Join a nest without the single stores that moved up to it, if it has nothing to do with them: they
+        follow."""
+        stores = nest.prelude
+        if not stores or not all(isinstance(stmt, Store) for stmt in stores):
+            return False
+        before, after = nest.before, nest.effects
+        if not before.writes.keys().isdisjoint(after.reads | after.writes):
+            return False
+        if not before.reads.keys().isdisjoint(after.writes) or not before.uses.isdisjoint(after.updates):
+            return False
+        if not self.joined(replace(nest, prelude=[], before=Effects())):
+            return False
+        for stmt in stores:
+            self.add(_nest([], stmt, self.ranges, self.streams, nest.numbers))
+        return True
 
     def moved_up(self, nest: _Nest) -> bool:
         """Make a single statement part of an earlier prelude, if that is not too early."""
