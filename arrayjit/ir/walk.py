@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 
+from . import assign
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local
 from .index import Affine, Symbol
 from .loops import Barrier, Bind, Comment, Define, Fill, For, If, Raise, Stay, Stmt, Store, Update, While
@@ -22,6 +23,7 @@ __all__ = [
     "rewrite_bodies",
     "rewrite_expressions",
     "substitute",
+    "substitute_assignments",
     "substitute_statements",
     "transform",
     "walk",
@@ -189,3 +191,40 @@ def substitute_statements(body: tuple[Stmt, ...], values: Mapping[Symbol, Affine
                 return rewrite_bodies(stmt, inside)
 
     return inside(body)
+
+
+def substitute_assignments(
+    body: tuple[assign.Statement, ...], values: Mapping[Symbol, Affine]
+) -> tuple[assign.Statement, ...]:
+    """As `substitute_statements`, of the high-level IR."""
+    return tuple(_substituted(statement, values) for statement in body)
+
+
+def _substituted(statement: assign.Statement, values: Mapping[Symbol, Affine]) -> assign.Statement:
+    match statement:
+        case assign.Assign(loops=loops, index=index, value=value, initial=initial):
+            return replace(
+                statement,
+                loops=tuple((symbol, extent.substitute(values)) for symbol, extent in loops),
+                index=tuple(position.substitute(values) for position in index),
+                value=substitute(value, values),
+                initial=None if initial is None else substitute(initial, values),
+            )
+        case assign.Check(loops=loops, condition=condition):
+            extents = tuple((symbol, extent.substitute(values)) for symbol, extent in loops)
+            return replace(statement, loops=extents, condition=substitute(condition, values))
+        case Bind(value=value):
+            return replace(statement, value=substitute(value, values))
+        case assign.Loop(lo=lo, hi=hi, body=body):
+            ends = lo.substitute(values), hi.substitute(values)
+            return replace(statement, lo=ends[0], hi=ends[1], body=substitute_assignments(body, values))
+        case assign.Branch(condition=condition, body=body, orelse=orelse):
+            bodies = substitute_assignments(body, values), substitute_assignments(orelse, values)
+            return replace(
+                statement, condition=substitute(condition, values), body=bodies[0], orelse=bodies[1]
+            )
+        case assign.While(test=test, condition=condition, body=body):
+            bodies = substitute_assignments(test, values), substitute_assignments(body, values)
+            return assign.While(bodies[0], substitute(condition, values), bodies[1], statement.loc)
+        case assign.Note():
+            return statement

@@ -3,19 +3,20 @@
     t[i] = multiply(0.5, x[i])      for i in 8      ->      y[i] = add(multiply(0.5, x[i]),
     y[i] = add(t[i], t[i + 1])      for i in 7                         multiply(0.5, x[i + 1]))   for i in 7
 
-A producer may be inlined if it is the only write of its temporary, covers it, is no reduction, and nothing
-that it reads is written between it and the reader. It *is* inlined if it is almost free (constants,
-ranges, a cell read elsewhere), or if its reader needs cells that a common loop cannot give it (shifted,
-transposed) and the value is cheap, compared with what storing it costs, or not computed more often than
-before. Readers in step with the producer are left to `fuse`, and a copy that some reader needs is read by
-all. Products take expressions only if they read each cell once, as those with a vector do. Wishes go before
-all that: a temporary that is to be virtual is inlined or refused, one that is to be local stays.
+A producer may be inlined if it is the only write of its temporary, covers it or those first cells of it that
+the reader goes over, is no reduction, and nothing that it reads is written between it and the reader. It *is*
+inlined if it is almost free (constants, ranges, a cell read elsewhere), or if its reader needs cells that a
+common loop cannot give it (shifted, transposed) and the value is cheap, compared with what storing it costs,
+or not computed more often than before. Readers in step with the producer are left to `fuse`, and a copy that
+some reader needs is read by all. Products take expressions only if they read each cell once, as those with a
+vector do. Wishes go before all that: a temporary that is to be virtual is inlined or refused, one that is to
+be local stays.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -73,11 +74,13 @@ def inline(computation: Computation, caps: Caps) -> Computation:
 
 @frozen
 class _Producer:
-    """An assignment that may be inlined; `axes` has the loop symbol of each axis of its temporary."""
+    """An assignment that may be inlined; `axes` has the loop symbol of each axis of its temporary, `written`
+    how many cells it writes along those of which that are not all."""
 
     tensor: Tensor
     value: Expr
     axes: tuple[Symbol | None, ...]
+    written: Mapping[int, Affine]
     at: int
     around: tuple[Scope, ...]
 
@@ -173,9 +176,11 @@ class _Inlining:
         elif storage in _storages(stmt):
             self.stored[storage] = "it is computed from what it holds"
         elif axes is None:
-            self.stored[storage] = "its statement does not write it as a whole, one cell for each point"
+            self.stored[storage] = (
+                "its statement does not write it from the first cell on, one for each point"
+            )
         else:
-            producer = _Producer(storage, stmt.value, axes, number, around)
+            producer = _Producer(storage, stmt.value, axes, _written(stmt, axes), number, around)
             if isinstance(stmt.value, Load) and not _wishes(storage, "virtual") and self.must_stay(producer):
                 self.stored[storage] = "it is a copy of what changes before it is read"
             else:
@@ -229,6 +234,8 @@ class _Inlining:
         """Why the producer's value is not the same where the reader stands; empty if it is."""
         if None in _indices(stmt, producer.tensor):
             return "it is read at an index that is computed at run time, or in another shape"
+        if not _reads_within(producer, stmt):
+            return "it is read where its statement may write nothing"
         if around[: len(producer.around)] != producer.around:
             return "it is computed in a loop or a branch and read outside"
         extra = around[len(producer.around) :]
@@ -314,8 +321,8 @@ def _broken_wish(tensor: Tensor, reason: str, stmt: Reader) -> UnsupportedError:
 
 
 def _axes(stmt: Assign) -> tuple[Symbol | None, ...] | None:
-    """The loop symbol of each axis (None for an axis of one cell), if the assignment covers its whole
-    tensor, each cell once."""
+    """The loop symbol of each axis (None for an axis of one cell), if the assignment writes the first cells
+    of its tensor, each once."""
     tensor = stmt.into
     if tensor.base is not None or tensor.strides is not None:
         return None
@@ -323,7 +330,7 @@ def _axes(stmt: Assign) -> tuple[Symbol | None, ...] | None:
     axes: list[Symbol | None] = []
     for position, extent in zip(stmt.index, tensor.shape, strict=True):
         symbol = position.symbol
-        if symbol is not None and extents.get(symbol) == extent:
+        if symbol is not None and symbol in extents:
             axes.append(symbol)
             del extents[symbol]
         elif extent == ONE and position == Affine.of(0):
@@ -331,6 +338,23 @@ def _axes(stmt: Assign) -> tuple[Symbol | None, ...] | None:
         else:
             return None
     return None if extents else tuple(axes)
+
+
+def _written(stmt: Assign, axes: Sequence[Symbol | None]) -> dict[int, Affine]:
+    """How many cells an assignment writes along the axes of which it does not write all."""
+    extents: dict[Symbol | None, Affine] = {**dict(stmt.loops), None: ONE}
+    written = ((axis, extents[symbol]) for axis, symbol in enumerate(axes))
+    return {axis: extent for axis, extent in written if extent != stmt.into.shape[axis]}
+
+
+def _reads_within(producer: _Producer, stmt: Reader) -> bool:
+    """Whether a reader goes over as many cells as the producer writes, where these are not all."""
+    extents = dict(stmt.loops) if isinstance(stmt, (Assign, Check)) else {}
+    return all(
+        index is not None and (symbol := index[axis].symbol) is not None and extents.get(symbol) == extent
+        for axis, extent in producer.written.items()
+        for index in _indices(stmt, producer.tensor)
+    )
 
 
 def _with_values(stmt: _Reader, change: Callable[[Expr], Expr]) -> _Reader:

@@ -41,6 +41,7 @@ from .place import place
 from .prune import prune
 from .rare import rare
 from .reroll import reroll
+from .same import same
 from .settle import settle
 from .share import share
 from .simplify import simplify
@@ -74,9 +75,10 @@ class Pass(Generic[Before, After]):
 
 ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
     Pass(reroll, why="what is done to a round that stands by itself need not be done to the loop"),
+    Pass(same, after=("reroll",), why="a round that joins its loop binds its numbers there"),
     Pass(
         inline,
-        after=("reroll",),
+        after=("reroll", "same"),
         why="two records of one statement no longer look alike once other readers decided what each inlines",
     ),
     Pass(

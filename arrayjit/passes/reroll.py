@@ -11,7 +11,7 @@ do what all do. Temporaries may differ that are used nowhere else.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ..ir.assign import (
@@ -31,7 +31,7 @@ from ..ir.code import Caps
 from ..ir.expr import Apply, Cast, Expr, Gather, Index, Load
 from ..ir.index import Affine, Symbol
 from ..ir.tensor import Tensor
-from ..ir.walk import children, substitute
+from ..ir.walk import children, substitute_assignments
 from .access import given, loads
 
 __all__ = ["reroll"]
@@ -207,40 +207,8 @@ def _with_one_more(loop: Loop) -> Loop:
     else:
         upper = None if upper is None else upper - loop.step
     symbol = Symbol(old.hint, old.kind, lower, upper)
-    body = tuple(_substituted(statement, {old: Affine.of(symbol)}) for statement in loop.body)
+    body = substitute_assignments(loop.body, {old: Affine.of(symbol)})
     return replace(loop, symbol=symbol, lo=lo, body=body)
-
-
-def _substituted(statement: Statement, values: Mapping[Symbol, Affine]) -> Statement:
-    """The statement with symbols replaced."""
-
-    def bodies(body: Body) -> Body:
-        return tuple(_substituted(inner, values) for inner in body)
-
-    match statement:
-        case Assign(loops=loops, index=index, value=value, initial=initial):
-            return replace(
-                statement,
-                loops=tuple((symbol, extent.substitute(values)) for symbol, extent in loops),
-                index=tuple(position.substitute(values) for position in index),
-                value=substitute(value, values),
-                initial=None if initial is None else substitute(initial, values),
-            )
-        case Check(loops=loops, condition=condition):
-            extents = tuple((symbol, extent.substitute(values)) for symbol, extent in loops)
-            return replace(statement, loops=extents, condition=substitute(condition, values))
-        case Bind(value=value):
-            return replace(statement, value=substitute(value, values))
-        case Loop(lo=lo, hi=hi, body=body):
-            ends = lo.substitute(values), hi.substitute(values)
-            return replace(statement, lo=ends[0], hi=ends[1], body=bodies(body))
-        case Branch(condition=condition, body=body, orelse=orelse):
-            condition = substitute(condition, values)
-            return replace(statement, condition=condition, body=bodies(body), orelse=bodies(orelse))
-        case While(test=test, condition=condition, body=body):
-            return While(bodies(test), substitute(condition, values), bodies(body), statement.loc)
-        case Note():
-            return statement
 
 
 def _uses(body: Iterable[Statement]) -> Counter[Tensor]:

@@ -169,7 +169,7 @@ def test_VI_7_what_is_made_in_parts_is_stored() -> None:
 def test_VI_5_what_is_not_counted_through_by_one_symbol_an_axis_is_stored() -> None:
     x, y, t = Node("x", (2, 2)), Node("y", 4), virtual("t")
     message = refusal(program(assign(t[2 * i + j], x[i, j]), assign(y[i], t[i]), name="f"))
-    assert "does not write it as a whole, one cell for each point" in message
+    assert "does not write it from the first cell on, one for each point" in message
 
 
 def test_WK_2_what_it_is_computed_from_is_not_written_in_between() -> None:
