@@ -31,6 +31,7 @@ from .loops import (
     If,
     Kernel,
     LoopKind,
+    Prefetch,
     Raise,
     Stay,
     Stmt,
@@ -179,7 +180,7 @@ class _Interpreter:
                 self._loop(stmt, frame)
             case WhileStmt():
                 self._while(stmt, frame)
-            case Stay() | Barrier() | Comment():
+            case Stay() | Prefetch() | Barrier() | Comment():
                 pass
             case _:
                 assert_never(stmt)

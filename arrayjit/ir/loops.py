@@ -54,6 +54,7 @@ __all__ = [
     "LoopKind",
     "Place",
     "PlaceKind",
+    "Prefetch",
     "Raise",
     "Stay",
     "Stmt",
@@ -176,6 +177,15 @@ class Stay:
 
 
 @frozen
+class Prefetch:
+    """The cell at the index, and in a vector loop those of all lanes, its neighbours, will be read soon: a
+    target may have them brought near, and need not. It may lie outside."""
+
+    tensor: Tensor
+    index: tuple[Affine, ...]
+
+
+@frozen
 class Barrier:
     """Threads of a block wait for one another."""
 
@@ -185,7 +195,7 @@ class Comment:
     text: str
 
 
-Stmt = Union[For, Store, Fill, Define, Update, Bind, If, While, Raise, Stay, Barrier, Comment]
+Stmt = Union[For, Store, Fill, Define, Update, Bind, If, While, Raise, Stay, Prefetch, Barrier, Comment]
 
 
 class PlaceKind(Enum):

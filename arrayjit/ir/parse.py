@@ -41,6 +41,7 @@ from .loops import (
     LoopKind,
     Place,
     PlaceKind,
+    Prefetch,
     Raise,
     Stay,
     Stmt,
@@ -316,6 +317,8 @@ class _Reader:
                 return Raise(self.expr(condition), _text(kind), _text(message))
             case "stay", [condition]:
                 return Stay(self.expr(condition))
+            case "prefetch", [ast.Subscript() as cell]:
+                return Prefetch(*self.cell(cell))
             case "barrier", []:
                 return Barrier()
             case "comment", [text]:

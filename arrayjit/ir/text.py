@@ -67,6 +67,7 @@ from .loops import (
     If,
     Kernel,
     Place,
+    Prefetch,
     Raise,
     Stay,
     Stmt,
@@ -84,7 +85,7 @@ __all__ = ["print_computation", "print_kernel"]
 _RESERVED = {
     *("read", "write", "update", "merge", "temporary", "place", "index", "static", "dim", "each", "arena"),
     *("sequential", "parallel", "vector", "unrolled", "grid", "block", "fill", "cast", "reduce", "fused"),
-    *("virtual", "local", "stay"),
+    *("virtual", "local", "stay", "prefetch"),
     *("check", "raise_", "barrier", "bypass", "comment", "note", "range", "flat", "strides", "inf", "nan"),
     *(dtype.short for dtype in DTYPES),
     *OPS,
@@ -341,7 +342,7 @@ def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
 
 
 def _line(
-    stmt: Store | Fill | Define | Update | Bind | Raise | Stay | Barrier | Comment, names: _Names
+    stmt: Store | Fill | Define | Update | Bind | Raise | Stay | Prefetch | Barrier | Comment, names: _Names
 ) -> str:
     match stmt:
         case Store(tensor=tensor, index=index, value=value, loc=loc, bypass=bypass):
@@ -362,6 +363,8 @@ def _line(
             return f"raise_({_expr(condition, names)}, {exception!r}, {message!r}){names.at(loc)}"
         case Stay(condition=condition):
             return f"stay({_expr(condition, names)})"
+        case Prefetch(tensor=tensor, index=index):
+            return f"prefetch({_cell(tensor, index, names)})"
         case Barrier():
             return "barrier()"
         case Comment(text=text):

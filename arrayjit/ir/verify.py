@@ -55,6 +55,7 @@ from .loops import (
     Kernel,
     LoopKind,
     Place,
+    Prefetch,
     Raise,
     Stay,
     Stmt,
@@ -190,16 +191,21 @@ class _Rules:
             self.require(known, f"symbol {symbol.hint} is used outside its loop")
 
     def cell(self, tensor: Tensor, index: Sequence[Affine]) -> None:
-        rank = tensor.rank
-        self.require(len(index) == rank, f"{tensor} has {rank} axes and is indexed with {len(index)}")
-        self.storage(tensor)
+        self.indexed(tensor, index)
         strided = tensor.base is not None and tensor.storage.strides is not None
         for position, extent in zip(index, tensor.shape, strict=True):
-            self.affine(position)
             ends = self.bounds(position)
             if ends is not None and extent.is_constant and not self.guards and not strided:
                 inside = ends[0] >= 0 and ends[1] < extent.offset
                 self.require(inside, f"{tensor} is indexed from {ends[0]} to {ends[1]}")
+
+    def indexed(self, tensor: Tensor, index: Sequence[Affine]) -> None:
+        """A cell that may lie outside."""
+        rank = tensor.rank
+        self.require(len(index) == rank, f"{tensor} has {rank} axes and is indexed with {len(index)}")
+        self.storage(tensor)
+        for position in index:
+            self.affine(position)
 
     def bounds(self, position: Affine) -> tuple[int, int] | None:
         """The least and the greatest value of an index, if it takes them: symbols other than those of loops
@@ -399,10 +405,8 @@ def _checked_body(body: Iterable[Stmt], rules: _Rules, in_loop: bool = False) ->
             case Raise(condition=condition) | Stay(condition=condition):
                 rules.same(rules.expression(condition), BOOL, "a condition")
                 _check_exit(stmt, rules, in_loop)
-            case Barrier():
-                rules.require(rules.vector is None, "a Barrier stands inside a vector loop")
-            case Comment():
-                pass
+            case Prefetch() | Barrier() | Comment():
+                _check_aside(stmt, rules)
             case _:
                 assert_never(stmt)
     return names
@@ -415,6 +419,17 @@ def _check_exit(stmt: Raise | Stay, rules: _Rules, in_loop: bool) -> None:
     rules.require(rules.vector is None, "a Raise stands inside a vector loop")
     rules.require(rules.shared is None, "a Raise stands inside a loop that threads share")
     rules.guards += 1
+
+
+def _check_aside(stmt: Prefetch | Barrier | Comment, rules: _Rules) -> None:
+    """A statement that changes nothing."""
+    match stmt:
+        case Prefetch(tensor=tensor, index=index):
+            rules.indexed(tensor, index)
+        case Barrier():
+            rules.require(rules.vector is None, "a Barrier stands inside a vector loop")
+        case Comment():
+            pass
 
 
 def _check_write(stmt: Store | Fill, rules: _Rules) -> None:

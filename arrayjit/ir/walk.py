@@ -13,7 +13,22 @@ from operator import is_
 from . import assign
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local
 from .index import Affine, Symbol
-from .loops import Barrier, Bind, Comment, Define, Fill, For, If, Raise, Stay, Stmt, Store, Update, While
+from .loops import (
+    Barrier,
+    Bind,
+    Comment,
+    Define,
+    Fill,
+    For,
+    If,
+    Prefetch,
+    Raise,
+    Stay,
+    Stmt,
+    Store,
+    Update,
+    While,
+)
 
 __all__ = [
     "children",
@@ -118,7 +133,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             | Stay(condition=condition)
         ):
             return (condition,)
-        case For() | Barrier() | Comment():
+        case For() | Prefetch() | Barrier() | Comment():
             return ()
 
 
@@ -146,7 +161,7 @@ def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
         ):
             new = rule(condition)
             return stmt if new is condition else replace(stmt, condition=new)
-        case For() | Barrier() | Comment():
+        case For() | Prefetch() | Barrier() | Comment():
             return stmt
 
 
@@ -181,7 +196,7 @@ def substitute_statements(body: tuple[Stmt, ...], values: Mapping[Symbol, Affine
     def place(stmt: Stmt) -> Stmt:
         stmt = rewrite_expressions(stmt, lambda expr: substitute(expr, values))
         match stmt:
-            case Store(index=index):
+            case Store(index=index) | Prefetch(index=index):
                 return replace(stmt, index=tuple(position.substitute(values) for position in index))
             case For(lo=lo, hi=hi, grain=grain):
                 grain = grain and grain.substitute(values)

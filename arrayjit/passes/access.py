@@ -27,6 +27,7 @@ from ..ir.loops import (
     Fill,
     For,
     If,
+    Prefetch,
     Raise,
     Stay,
     Stmt,
@@ -269,7 +270,7 @@ def effects(body: Iterable[Stmt], ranges: Ranges) -> Effects:
                 found.updates.add(variable)
             case Raise() | Stay() | Barrier():
                 found.leaves = True
-            case Bind() | For() | If() | While() | Comment():
+            case Bind() | For() | If() | While() | Prefetch() | Comment():
                 pass
     found.uses -= local
     found.updates -= local

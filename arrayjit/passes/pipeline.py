@@ -38,6 +38,7 @@ from .pack import pack
 from .parallel import parallel
 from .pieces import pieces
 from .place import place
+from .prefetch import prefetch
 from .prune import prune
 from .rare import rare
 from .reroll import reroll
@@ -126,6 +127,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(rare, after=("guess",), why="what is seldom needed is not waited for"),
     Pass(spell, after=("rare",), why="what is left in order stays so"),
     Pass(threads, after=("spell",), why="what a thread gets is no longer moved"),
+    Pass(prefetch, after=("threads",), why="what a row is gone through for does not change any more"),
     Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary"),
 )
 
@@ -149,6 +151,7 @@ OPTIONAL = frozenset(
         tails,
         guess,
         rare,
+        prefetch,
     )
 )
 """Without these programs are right, and some are faster: a schedule may leave them out."""

@@ -41,6 +41,7 @@ from ..ir.loops import (
     If,
     Kernel,
     LoopKind,
+    Prefetch,
     Raise,
     Stay,
     Stmt,
@@ -254,7 +255,7 @@ def _allowed(stmt: Stmt, symbol: Symbol) -> bool:
             return stride(tensor, index, symbol) != 0
         case Define() | Update() | Comment():
             return True
-        case Bind() | Fill() | If() | While() | Raise() | Stay() | Barrier():
+        case Bind() | Fill() | If() | While() | Raise() | Stay() | Prefetch() | Barrier():
             return False
 
 

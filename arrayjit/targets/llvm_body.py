@@ -27,6 +27,7 @@ from ..ir.loops import (
     If,
     Kernel,
     LoopKind,
+    Prefetch,
     Raise,
     Stay,
     Stmt,
@@ -40,7 +41,7 @@ from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import children
 from .failures import raises
-from .llvm_loops import Exit, accumulation, fills_lanes, is_short, nodes, numbers, updated, widths
+from .llvm_loops import Exit, accumulation, changes, fills_lanes, is_short, nodes, numbers, updated, widths
 from .llvm_memory import Lanes, Memory
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
@@ -49,8 +50,6 @@ from .llvm_values import any_lane, apply, carried, cast, fma, fold, from_carried
 
 __all__ = ["Body"]
 
-_ONE = Lanes()
-
 
 class Body:
     """Prints the statements of one Kernel. Symbols and parameters are bound by the caller."""
@@ -58,7 +57,7 @@ class Body:
     def __init__(self, writer: Writer, memory: Memory, kernel: Kernel) -> None:
         self._writer = writer
         self._memory = memory
-        self._lanes = _ONE
+        self._lanes = Lanes()
         self._values: dict[Variable, Value] = {}
         self._mutable = updated(kernel.body)
         self._accumulating: frozenset[Variable] = frozenset()
@@ -76,8 +75,7 @@ class Body:
     def _statement(self, stmt: Stmt) -> None:
         match stmt:
             case Store(tensor=tensor, index=index, value=value):
-                bypass = stmt.bypass and self._bypassing
-                edge = self._edge if stmt.bypass else ""
+                bypass, edge = (self._bypassing, self._edge) if stmt.bypass else (False, "")
                 self._memory.store(tensor, index, self._value(value), self._lanes, bypass, edge)
             case Define(variable=variable, value=value):
                 self._define(variable, self._value(value))
@@ -95,12 +93,20 @@ class Body:
                 self._way_out(stmt)
             case Fill():
                 self._fill(stmt)
+            case Prefetch() | Comment() | Barrier():
+                self._aside(stmt)
+            case _:
+                assert_never(stmt)
+
+    def _aside(self, stmt: Prefetch | Comment | Barrier) -> None:
+        """A statement that changes nothing."""
+        match stmt:
+            case Prefetch(tensor=tensor, index=index):
+                self._memory.prefetch(tensor, index, self._lanes)
             case Comment(text=text):
                 self._writer.emit("; " + " ".join(text.split()))
             case Barrier():
                 raise CompilerBug("a barrier on a target without threads", stage="targets/llvm")
-            case _:
-                assert_never(stmt)
 
     # Expressions
 
@@ -191,7 +197,7 @@ class Body:
             return
         self._guarded(
             condition.text,
-            self._changed(stmt.body + stmt.orelse),
+            changes(stmt.body + stmt.orelse),
             partial(self.statements, stmt.body),
             partial(self.statements, stmt.orelse),
         )
@@ -202,7 +208,7 @@ class Body:
         plain = all(isinstance(inner, (Define, Update, If)) for inner in walk_statements(stmt.body))
         if stmt.orelse or not plain:
             raise CompilerBug("a branch on what differs from lane to lane", stage="targets/llvm")
-        count, changed = condition.lanes, self._changed(stmt.body)
+        count, changed = condition.lanes, changes(stmt.body)
         read = {node.variable for node in nodes(stmt.body) if isinstance(node, Local)}
         inputs = [v for v in self._values if v in read and v not in changed and self._values[v].lanes > 1]
         lane = Symbol("lane")
@@ -220,7 +226,7 @@ class Body:
                 self._values[variable] = with_lane
 
         def one_by_one() -> None:
-            lanes, self._lanes = self._lanes, _ONE
+            lanes, self._lanes = self._lanes, Lanes()
             self._loop(lane, 0, count, 1, changed, one)
             self._lanes = lanes
 
@@ -276,11 +282,6 @@ class Body:
         for variable, old in before.items():
             incoming = ", ".join(f"[ {after[variable].text}, %{block} ]" for block, after in ends)
             self._values[variable] = replace(old, text=writer.let(f"phi {old.type} {incoming}"))
-
-    def _changed(self, body: tuple[Stmt, ...]) -> tuple[Variable, ...]:
-        """The locals from outside that a body updates."""
-        defined = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Define)}
-        return tuple(variable for variable in updated(body) if variable not in defined)
 
     # Loops
 
@@ -357,9 +358,7 @@ class Body:
         return self._memory.affine(value)
 
     def _sequential(self, loop: For, lo: Operand, hi: Operand) -> None:
-        self._loop(
-            loop.symbol, lo, hi, loop.step, self._changed(loop.body), partial(self.statements, loop.body)
-        )
+        self._loop(loop.symbol, lo, hi, loop.step, changes(loop.body), partial(self.statements, loop.body))
 
     def _vector(self, loop: For) -> None:
         """Whole vectors, then what remains: in narrower vectors if it may be long, then one by one."""
@@ -367,7 +366,7 @@ class Body:
             raise CompilerBug(f"a vector loop of {loop.lanes} lanes inside another", stage="targets/llvm")
         writer = self._writer
         lo, hi = self._bound(loop.lo), self._bound(loop.hi)
-        changed = self._changed(loop.body)
+        changed = changes(loop.body)
         if bypasses(loop.body):
             self._guarded(
                 writer.compare("slt", writer.add(lo, loop.lanes - 1), hi),
@@ -419,7 +418,7 @@ class Body:
         self._in_order = frozenset() if by_lane else self._accumulating
         body = partial(self.statements, loop.body)
         self._loop(loop.symbol, lo, hi, loop.step * lanes, changed, body)
-        self._lanes = _ONE
+        self._lanes = Lanes()
         self._accumulating = self._in_order = frozenset()
         if by_lane:
             for variable, op in accums.items():
@@ -487,7 +486,7 @@ class Body:
         """One vector of the loop, from its symbol's value on."""
         self._lanes = Lanes(loop.symbol, loop.step, loop.lanes)
         self.statements(loop.body)
-        self._lanes = _ONE
+        self._lanes = Lanes()
 
     def _loop(
         self,
@@ -559,7 +558,7 @@ class Body:
     def _while(self, loop: While) -> None:
         """Test and body by turns. What the test leaves in the locals is what follows finds."""
         writer = self._writer
-        changed = self._changed((*loop.test, *loop.body))
+        changed = changes((*loop.test, *loop.body))
         outside, header = writer.block, writer.fresh("while")
         body, leave = writer.fresh("body"), writer.fresh("done")
         before = {variable: self._values[variable] for variable in changed}

@@ -7,12 +7,22 @@ from dataclasses import dataclass, field
 
 from ..errors import CompilerBug
 from ..ir.expr import Expr, Variable
-from ..ir.loops import For, Stmt, Update, walk_statements
+from ..ir.loops import Define, For, Stmt, Update, walk_statements
 from ..ir.ops import Op
 from ..ir.walk import expressions, walk
 from .llvm_text import Value
 
-__all__ = ["Exit", "accumulation", "fills_lanes", "is_short", "nodes", "numbers", "updated", "widths"]
+__all__ = [
+    "Exit",
+    "accumulation",
+    "changes",
+    "fills_lanes",
+    "is_short",
+    "nodes",
+    "numbers",
+    "updated",
+    "widths",
+]
 
 SHORT = 48
 """Statements of a branch."""
@@ -36,6 +46,12 @@ def numbers(loop: For) -> range:
 def updated(body: tuple[Stmt, ...]) -> dict[Variable, None]:
     """The locals that a body updates, in order."""
     return {stmt.variable: None for stmt in walk_statements(body) if isinstance(stmt, Update)}
+
+
+def changes(body: tuple[Stmt, ...]) -> tuple[Variable, ...]:
+    """The locals from outside that a body updates."""
+    defined = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Define)}
+    return tuple(variable for variable in updated(body) if variable not in defined)
 
 
 def nodes(body: tuple[Stmt, ...]) -> Iterator[Expr]:

@@ -152,6 +152,14 @@ class Memory:
             for lane, pointer in enumerate(self._lane_pointers(tensor, cell, lanes)):
                 self._write(tensor, pointer, self._writer.lane(value, lane))
 
+    def prefetch(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes) -> None:
+        """Have the lines of the lanes' cells, which are neighbours, brought near."""
+        first, writer = self._cell(tensor, index, lanes).pointer, self._writer
+        writer.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        for start in range(0, lanes.count * tensor.dtype.itemsize, LINE_BYTES):
+            pointer = writer.pure(f"getelementptr i8, ptr {first}, i64 {start}") if start else first
+            writer.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+
     def _cell(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes) -> _Cell:
         fixed = Affine.of(0)
         offset: Operand = 0

@@ -120,6 +120,11 @@ BROKEN = {
         loop("vector(0, 8, lanes=4)", "barrier()"),
         "a Barrier stands inside a vector loop",
     ),
+    "a place to come that is none": ("prefetch(x[0, 0])", "x: f32[8] has 1 axes and is indexed with 2"),
+    "a place to come by an unknown symbol": (
+        loop("sequential(0, 8)", "y[i] = x[i]") + "\nprefetch(x[i])",
+        "symbol i is used outside its loop",
+    ),
     "three lanes": (
         loop("vector(0, 8, lanes=3)", "y[i] = x[i]"),
         "loop i has 3 lanes, which is no power of two",

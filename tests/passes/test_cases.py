@@ -35,6 +35,7 @@ MACHINES = {
     "contract": Caps(vector_bytes=16, l1_bytes=512, l2_bytes=512),
     "inline": Caps(l2_bytes=1024),
     "lag": Caps(l1_bytes=256, stack_bytes=64),
+    "prefetch": Caps(l1_bytes=4096, l2_bytes=32 * 1024),
     "threads": Caps(threads=4, thread_work=64),
 }
 """The passes whose cases need other hardware."""

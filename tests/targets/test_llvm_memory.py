@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from handmade import at, call, elementwise, f64, launch, loop, put, run, static, tensor_like, vector
@@ -11,7 +13,7 @@ from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.dtype import BOOL, F64, I64
 from arrayjit.ir.expr import Cast, Const, Gather, Index
 from arrayjit.ir.index import Affine, Symbol
-from arrayjit.ir.loops import Kernel, LoopKind, Place, PlaceKind
+from arrayjit.ir.loops import Kernel, LoopKind, Place, PlaceKind, Prefetch
 from arrayjit.ir.tensor import Tensor
 
 
@@ -142,6 +144,19 @@ def test_an_array_may_have_no_elements():
     x, out, i, j = f64("x", 0, 5), f64("out", 0, 5), Symbol("i"), Symbol("j")
     body = loop(i, 0, vector(j, 5, put(out, i, j, value=at(x, i, j)), lanes=4))
     run([body], [(x, np.empty((0, 5)))], [(out, np.empty((0, 5)))])
+
+
+@pytest.mark.parametrize(("lanes", "lines"), [(4, 1), (8, 1), (32, 4)])
+def test_every_line_of_what_will_be_read_is_asked_for_and_may_lie_outside(lanes, lines):
+    source, result = np.arange(64.0), np.empty(64)
+    x, out, i = f64("x", 64), f64("out", 64), Symbol("i")
+    body = loop(i, 64, Prefetch(x, (Affine.of(i) + 10**9,)), put(out, i, value=at(x, i)))
+    body = replace(body, kind=LoopKind.VECTOR, lanes=lanes)
+    run([body], [(x, source)], [(out, result)])
+    np.testing.assert_array_equal(result, source)
+    params = (ArrayParam(x, "read"), ArrayParam(out, "write"))
+    text = backend("llvm").target.emit(Kernel("asked", params, (body,), {})).payload
+    assert text.count("call void @llvm.prefetch") == lines
 
 
 def test_copies_of_a_body_reach_their_cells_from_one_pointer():
