@@ -41,7 +41,22 @@ from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import children
 from .failures import raises
-from .llvm_loops import Exit, accumulation, changes, fills_lanes, is_short, nodes, numbers, updated, widths
+from .llvm_chunks import Chunk, call_chunk, cut
+from .llvm_loops import (
+    Exit,
+    accumulation,
+    changes,
+    fills_lanes,
+    in_units,
+    is_short,
+    least,
+    nodes,
+    numbers,
+    until_aligned,
+    updated,
+    whole_vectors,
+    widths,
+)
 from .llvm_memory import Lanes, Memory
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
@@ -69,8 +84,11 @@ class Body:
         self._status = {id(stmt): number for number, stmt in enumerate(raises(kernel), 1)}
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
-        for stmt in body:
-            self._statement(stmt)
+        for part in cut(body) if self._lanes.count == 1 else body:
+            if isinstance(part, tuple):
+                self._chunk(part)
+            else:
+                self._statement(part)
 
     def _statement(self, stmt: Stmt) -> None:
         match stmt:
@@ -320,37 +338,44 @@ class Body:
         """A loop that threads may share: a function for a part of it, in whole vectors."""
         if self._lanes.count > 1:
             raise CompilerBug("threads share a loop inside a vector loop", stage="targets/llvm")
+        writer, memory = self._writer, self._memory
         unit = loop.lanes if loop.step > 0 else 1
-        whole = self._whole(self._bound(loop.lo), self._bound(loop.hi), loop.step, 1)
-        inner = copy(self)
-        inner._writer = Writer(beside=self._writer)
-        inner._memory = self._memory.part(inner._writer)
-        inner._values = dict(self._values)
+        whole = whole_vectors(writer, self._bound(loop.lo), self._bound(loop.hi), loop.step, 1)
+        inner = self._part()
         first, last, end = Symbol("first"), Symbol("last"), Symbol("end")
         inner._memory.symbols.update({first: FIRST, last: LAST})
         lo, hi = (loop.lo + Affine.of(edge) * (loop.step * unit) for edge in (first, last))
         if not fills_lanes(loop) and unit > 1:
-            inner._memory.symbols[end] = inner._least(hi, loop.hi)
+            ends = (inner._memory.affine(edge) for edge in (hi, loop.hi))
+            inner._memory.symbols[end] = least(inner._writer, *ends)
             hi = Affine.of(end)
         inner._for(replace(loop, lo=lo, hi=hi, grain=None))
+        trips, enough = (in_units(writer, number, unit) for number in (whole, memory.affine(grain)))
+        share(writer, inner._writer, self._visible(), trips, enough, memory.scratch())
+
+    def _chunk(self, body: Chunk) -> None:
+        """Statements that define nothing for those that follow, as a function of their own."""
+        inner = self._part()
+        for stmt in body:
+            inner._statement(stmt)
+        failing = any(isinstance(stmt, Raise) for stmt in walk_statements(body))
+        visible = {"%pool": "ptr", "%scratch": "ptr", **self._visible()}
+        call_chunk(self._writer, inner._writer, visible, failing)
+
+    def _part(self) -> Body:
+        """For a function that stands for a part of this one."""
+        part = copy(self)
+        part._writer = Writer(beside=self._writer)
+        part._memory = self._memory.part(part._writer)
+        part._values = dict(self._values)
+        part._exit = None
+        return part
+
+    def _visible(self) -> dict[str, str]:
+        """What such a function may use, each name with its type."""
         visible = {value.text: value.type for value in self._values.values()}
         visible |= {number: "i64" for number in self._memory.symbols.values() if isinstance(number, str)}
-        visible |= {"%arena": "ptr", **dict.fromkeys(self._memory.pointers, "ptr")}
-        trips, least = (self._in_units(number, unit) for number in (whole, self._memory.affine(grain)))
-        share(self._writer, inner._writer, visible, trips, least, self._memory.scratch())
-
-    def _least(self, one: Affine, other: Affine) -> str:
-        self._writer.declare("declare i64 @llvm.smin.i64(i64, i64)")
-        left, right = self._memory.affine(one), self._memory.affine(other)
-        return self._writer.pure(f"call i64 @llvm.smin.i64(i64 {left}, i64 {right})")
-
-    def _in_units(self, number: Operand, unit: int) -> Operand:
-        """How many units make up the number."""
-        if isinstance(number, int):
-            return -(-number // unit)
-        if unit == 1:
-            return number
-        return self._writer.pure(f"sdiv i64 {self._writer.add(number, unit - 1)}, {unit}")
+        return visible | dict.fromkeys(("%arena", *self._memory.pointers), "ptr")
 
     def _bound(self, value: Affine) -> Operand:
         if self._lanes.stride(value) != 0:
@@ -383,24 +408,12 @@ class Body:
             )
             return
         for lanes in widths(loop, changed):
-            whole = self._whole(lo, hi, loop.step, lanes)
+            whole = whole_vectors(writer, lo, hi, loop.step, lanes)
             middle = writer.add(lo, writer.multiply(whole, loop.step))
             span = partial(self._vectors, loop, lanes, lo, middle, changed)
             self._guarded(writer.compare("sgt", whole, 0), changed, span)
             lo = middle
         self._sequential(loop, lo, hi)
-
-    def _whole(self, lo: Operand, hi: Operand, step: int, lanes: int) -> Operand:
-        """The iterations that fill whole vectors."""
-        if isinstance(lo, int) and isinstance(hi, int):
-            return len(range(lo, hi, step)) // lanes * lanes
-        writer = self._writer
-        distance = writer.add(hi, writer.multiply(lo, -1))
-        rounded = writer.add(distance, step - 1 if step > 0 else step + 1)
-        count: Operand = rounded if step == 1 else writer.pure(f"sdiv i64 {rounded}, {step}")
-        writer.declare("declare i64 @llvm.smax.i64(i64, i64)")
-        positive = writer.pure(f"call i64 @llvm.smax.i64(i64 {count}, i64 0)")
-        return writer.pure(f"and i64 {positive}, {-lanes}")
 
     def _vectors(
         self, loop: For, lanes: int, lo: Operand, hi: Operand, changed: tuple[Variable, ...]
@@ -431,14 +444,14 @@ class Body:
         of all: lines that are on their way to memory are not written again."""
         writer, memory, lanes = self._writer, self._memory, loop.lanes
         memory.symbols[loop.symbol] = lo
-        before, *others = self._until_aligned(loop.body, lanes)
+        before, *others = until_aligned(memory, loop.body, lanes)
         alike = [writer.pure(f"icmp eq i64 {other}, {before}") for other in others if other != before]
         if hi == writer.add(lo, lanes):
             alike.append(writer.pure(f"icmp eq i64 {before}, 0"))
             self._if_alike(alike, partial(self._lanes_of, loop))
             return
         start = writer.add(lo, before)
-        end = writer.add(start, self._whole(start, hi, 1, lanes))
+        end = writer.add(start, whole_vectors(writer, start, hi, 1, lanes))
         vectors = partial(self._repeat, loop.symbol, start, end, lanes, (), partial(self._lanes_of, loop))
         self._guarded(writer.compare("slt", start, end), (), partial(self._if_alike, alike, vectors))
         number, last = Symbol("edge"), writer.add(hi, -lanes)
@@ -466,21 +479,6 @@ class Body:
             self._bypassing = False
 
         self._guarded(self._writer.all(conditions), (), past_caches, body)
-
-    def _until_aligned(self, body: tuple[Stmt, ...], lanes: int) -> list[str]:
-        """For each store past the caches, how many iterations later it meets a boundary."""
-        found: list[str] = []
-        for stmt in body:
-            match stmt:
-                case Store(tensor=tensor, index=index, bypass=True):
-                    found.append(self._memory.until_aligned(tensor, index, lanes))
-                case For(kind=LoopKind.UNROLLED):
-                    for number in numbers(stmt):
-                        self._memory.symbols[stmt.symbol] = number
-                        found += self._until_aligned(stmt.body, lanes)
-                case _:
-                    pass
-        return found
 
     def _lanes_of(self, loop: For) -> None:
         """One vector of the loop, from its symbol's value on."""
@@ -568,7 +566,8 @@ class Body:
         for variable, (_, name) in phis.items():
             self._values[variable] = replace(before[variable], text=name)
         with writer.scope():
-            self.statements(loop.test)
+            for stmt in loop.test:
+                self._statement(stmt)
             writer.branch(self._condition(loop.condition), body, leave)
             tested = {variable: self._values[variable] for variable in changed}
             writer.start(body)

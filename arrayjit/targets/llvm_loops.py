@@ -7,20 +7,25 @@ from dataclasses import dataclass, field
 
 from ..errors import CompilerBug
 from ..ir.expr import Expr, Variable
-from ..ir.loops import Define, For, Stmt, Update, walk_statements
+from ..ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_statements
 from ..ir.ops import Op
 from ..ir.walk import expressions, walk
-from .llvm_text import Value
+from .llvm_memory import Memory
+from .llvm_text import Operand, Value, Writer
 
 __all__ = [
     "Exit",
     "accumulation",
     "changes",
     "fills_lanes",
+    "in_units",
     "is_short",
+    "least",
     "nodes",
     "numbers",
+    "until_aligned",
     "updated",
+    "whole_vectors",
     "widths",
 ]
 
@@ -89,3 +94,46 @@ def widths(loop: For, changed: tuple[Variable, ...]) -> tuple[int, ...]:
     if narrow < 4 or not inner.keys().isdisjoint(changed):
         return (loop.lanes,)
     return (loop.lanes, narrow)
+
+
+def until_aligned(memory: Memory, body: tuple[Stmt, ...], lanes: int) -> list[str]:
+    """For each store past the caches, how many iterations later it meets a boundary."""
+    found: list[str] = []
+    for stmt in body:
+        match stmt:
+            case Store(tensor=tensor, index=index, bypass=True):
+                found.append(memory.until_aligned(tensor, index, lanes))
+            case For(kind=LoopKind.UNROLLED):
+                for number in numbers(stmt):
+                    memory.symbols[stmt.symbol] = number
+                    found += until_aligned(memory, stmt.body, lanes)
+            case _:
+                pass
+    return found
+
+
+def whole_vectors(writer: Writer, lo: Operand, hi: Operand, step: int, lanes: int) -> Operand:
+    """The iterations that fill whole vectors."""
+    if isinstance(lo, int) and isinstance(hi, int):
+        return len(range(lo, hi, step)) // lanes * lanes
+    distance = writer.add(hi, writer.multiply(lo, -1))
+    rounded = writer.add(distance, step - 1 if step > 0 else step + 1)
+    count: Operand = rounded if step == 1 else writer.pure(f"sdiv i64 {rounded}, {step}")
+    writer.declare("declare i64 @llvm.smax.i64(i64, i64)")
+    positive = writer.pure(f"call i64 @llvm.smax.i64(i64 {count}, i64 0)")
+    return writer.pure(f"and i64 {positive}, {-lanes}")
+
+
+def in_units(writer: Writer, number: Operand, unit: int) -> Operand:
+    """How many units make up the number."""
+    if isinstance(number, int):
+        return -(-number // unit)
+    if unit == 1:
+        return number
+    return writer.pure(f"sdiv i64 {writer.add(number, unit - 1)}, {unit}")
+
+
+def least(writer: Writer, one: Operand, other: Operand) -> str:
+    """The lesser of two numbers."""
+    writer.declare("declare i64 @llvm.smin.i64(i64, i64)")
+    return writer.pure(f"call i64 @llvm.smin.i64(i64 {one}, i64 {other})")

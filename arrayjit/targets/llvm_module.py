@@ -47,7 +47,10 @@ def module(kernel: Kernel, symbol: str, attributes: str) -> str:
         start = kernel.arena_bytes - kernel.scratch_bytes
         writer.frame.append(f"  %scratch = getelementptr i8, ptr %arena, i64 {start}")
     Body(writer, memory, kernel).statements(kernel.body)
-    slots = {"arena": ("ptr noalias align 64", kernel.arena_bytes), "pool": ("ptr", writer.functions)}
+    slots = {
+        "arena": ("ptr noalias align 64", kernel.arena_bytes),
+        "pool": ("ptr", SHARE in writer.declarations),
+    }
     for position, (name, (kind, needed)) in enumerate(slots.items(), len(kernel.params)):
         if needed:
             unpacking.append(f"  %f{position} = getelementptr ptr, ptr %table, i64 {position}")
@@ -59,13 +62,12 @@ def module(kernel: Kernel, symbol: str, attributes: str) -> str:
         [
             f'define i32 @"{symbol}"(ptr %table) #0 {{',
             *unpacking,
-            *writer.call(body, arguments, "i32"),
+            *writer.call(body, arguments, "%status"),
             "  ret i32 %status",
             "}",
             "",
             *writer.function(body, heads, "ret i32 0"),
             *writer.functions,
-            *((SHARE,) if writer.functions else ()),
             *writer.declarations,
             f"attributes #0 = {{ {attributes} }}",
             "",

@@ -12,7 +12,6 @@ Without a pool, or with few iterations, the calling thread does them all.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from .llvm_text import Operand, Writer
@@ -46,8 +45,7 @@ def share(
 ) -> None:
     """The function whose text `loop` has, and the call where `writer` has come to. `visible` is what the loop
     may use, each name with its type; `scratch` are the last two arguments of the call."""
-    used = set(re.findall(r"%[\w.]+", "\n".join((*loop.frame, *loop.lines))))
-    captured = {name: kind for name, kind in visible.items() if name in used}
+    captured = loop.captured(visible)
     name, context = writer.fresh("shared"), f"%{writer.fresh('context')}"
     layout = f"{{ {', '.join(captured.values())} }}"
     writer.frame.append(f"  {context} = alloca {layout}")
@@ -64,11 +62,12 @@ def share(
     writer.functions += [
         f"define internal void @{name}(ptr %context, i64 {FIRST}, i64 {LAST}, ptr %scratch) #0 {{",
         *unpacking,
-        *loop.call(body, arguments, "void"),
+        *loop.call(body, arguments),
         "  ret void",
         "}",
         "",
         *loop.function(body, heads, "ret void"),
     ]
+    writer.declare(SHARE)
     iterations = f"i64 {trips}, i64 {grain}"
     writer.emit(f"call void @share(ptr %pool, ptr @{name}, ptr {context}, {iterations}, {scratch})")

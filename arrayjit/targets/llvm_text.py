@@ -6,8 +6,9 @@ made where it is still visible is not printed again, so the text needs no cleani
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from itertools import count
@@ -23,6 +24,8 @@ __all__ = ["ALWAYS", "Operand", "Value", "Writer", "constant", "vector_type"]
 STORES_PER_BLOCK = 32
 ALWAYS = "%always"
 SELDOM = '!1 = !{!"branch_weights", i32 1, i32 2000}'
+
+_NAME = re.compile(r"%[\w.]+")
 
 # What intrinsics are called after, where that is not the type's own name.
 _SUFFIXES = {"float": "f32", "double": "f64"}
@@ -86,11 +89,12 @@ class Writer:
         self._names: Iterator[int] = beside._names if beside else count(1)
         self._known: list[dict[str, str]] = [{}]
 
-    def function(self, name: str, arguments: Sequence[str], leave: str) -> list[str]:
+    def function(self, name: str, arguments: Sequence[str], leave: str, attributes: str = "#0") -> list[str]:
         """What has been written as a function, which ends with `leave`, a return."""
         always, never = ([f"i1 {ALWAYS}"], ["never:", f"  {leave}"]) if self.is_cut else ([], [])
+        heads, result = ", ".join((*arguments, *always)), leave.split()[1]
         return [
-            f'define internal {leave.split()[1]} @"{name}"({", ".join((*arguments, *always))}) #0 {{',
+            f'define internal {result} @"{name}"({heads}) {attributes} {{',
             "entry:",
             *self.frame,
             *self.lines,
@@ -100,13 +104,18 @@ class Writer:
             "",
         ]
 
-    def call(self, name: str, arguments: Sequence[str], result: str) -> list[str]:
+    def call(self, name: str, arguments: Sequence[str], status: str = "") -> list[str]:
         """A call of that function, after which others see all that it has stored: what went past the caches
-        is ordered by nothing else. A result is `%status`."""
+        is ordered by nothing else. It returns nothing, or an i32, which is then called `status`."""
         always = ["i1 true"] if self.is_cut else []
-        call = f'call {result} @"{name}"({", ".join((*arguments, *always))})'
-        lines = [f"  {call}" if result == "void" else f"  %status = {call}"]
+        call = f'call {"i32" if status else "void"} @"{name}"({", ".join((*arguments, *always))})'
+        lines = [f"  {status} = {call}" if status else f"  {call}"]
         return [*lines, "  fence seq_cst"] if self.bypasses else lines
+
+    def captured(self, visible: Mapping[str, str]) -> dict[str, str]:
+        """Of the names that the function may use of another one, each with its type, those that it uses."""
+        used = set(_NAME.findall("\n".join((*self.frame, *self.lines))))
+        return {name: kind for name, kind in visible.items() if name in used}
 
     def fresh(self, hint: str = "t") -> str:
         """A new name, without a sigil."""
