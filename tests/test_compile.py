@@ -25,7 +25,7 @@ def test_each_build_has_a_folder_with_a_file_per_stage(tmp_path, monkeypatch):
     double(np.arange(4))
     float_build, int_build = sorted(tmp_path.iterdir())
     stages = [file.name for file in sorted(float_build.iterdir())]
-    assert stages[0] == "00-inline.txt"
+    assert stages[0] == f"00-{ON_ASSIGNMENTS[0].name}.txt"
     assert stages[-1].endswith("emitted.txt")
     assert "f64" in (float_build / "01-lower.txt").read_text()
     assert "i64" in (int_build / "01-lower.txt").read_text()
