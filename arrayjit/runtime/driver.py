@@ -62,7 +62,8 @@ class Queue(Protocol):
         """How many tasks are over, done or dropped."""
 
     def put(self, task: Task, label: str) -> None:
-        """Add a task. Calls of `put` and `wait_for` come one at a time."""
+        """Add a task. Calls of `put` and `wait_for` come one at a time. Raises what stopped an earlier task;
+        then the queue has forgotten what it was told to wait for since its latest task."""
 
     def wait_for(self, other: Queue, count: int) -> None:
         """Tasks put from now on start after the first `count` tasks of the other queue."""

@@ -57,7 +57,12 @@ class _Wait:
     outcome: Outcome
 
 
-_Entry = Union[_Work, _Wait]
+@dataclass(slots=True, eq=False)
+class _Forget:
+    """The work that was to wait for what comes before this was refused."""
+
+
+_Entry = Union[_Work, _Wait, _Forget]
 
 
 class HostQueue(ABC):
@@ -77,6 +82,7 @@ class HostQueue(ABC):
             raise DeviceError(f"{self.name} is closed", fix="get a device anew after reinitialize()")
         run = self._run
         if run.error is not None:
+            self._add(_Forget())
             self._raise(run)
         with self._lock:
             number = self._last + 1
@@ -136,6 +142,9 @@ class HostQueue(ABC):
     def _perform(self, entry: _Entry) -> None:
         if isinstance(entry, _Wait):
             self._blocked = entry.outcome() or self._blocked
+            return
+        if isinstance(entry, _Forget):
+            self._blocked = None
             return
         run = entry.run
         error, self._blocked = self._blocked, None

@@ -292,6 +292,23 @@ def test_a_wait_is_kept_although_the_task_before_it_failed(kind):
         each.close()
 
 
+@pytest.mark.parametrize("kind", [InlineQueue, WorkerQueue])
+def test_a_task_that_is_refused_leaves_nothing_to_wait_for(kind):
+    """Whoever submits anew says anew what it has to follow."""
+    other, queue, ran = WorkerQueue("other"), kind("queue"), []
+    for each in (other, queue):
+        each.put(fail, "fails")
+    assert queue.outcome(1)() is not None
+    queue.wait_for(other, 1)
+    with pytest.raises(DeviceError, match="on queue, in 'fails'"):
+        queue.put(lambda: ran.append(1), "refused")
+    queue.put(lambda: ran.append(2), "new")
+    queue.wait(2)
+    assert ran == [2]
+    for each in (queue, other):
+        each.close()
+
+
 def test_who_waits_for_what_was_dropped_is_dropped_too_even_after_the_error_was_raised():
     """The failed queue starts anew before the other one gets to its wait."""
     first, second = WorkerQueue("first"), WorkerQueue("second")
