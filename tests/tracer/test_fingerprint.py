@@ -116,6 +116,8 @@ def test_a_change_of(change, monkeypatch):
         "import helper\ndef f(x): return helper.twice(x)",
         "from helper import twice\ndef f(x): return twice(x)",
         "import helper as h\ndef g(x): return h.twice(x)\ndef f(x): return g(x)",
+        "import helper as h\ndef g(m, x): return m.twice(x)\ndef f(x): return g(h, x)",
+        "import helper as h\ndef g(x, m=h): return m.twice(x)\ndef f(x): return g(x)",
     ],
 )
 @pytest.mark.parametrize("changed", [HELPER.replace("2.0", "3.0"), HELPER.replace("*", "/")])
@@ -234,6 +236,15 @@ def test_the_guards_of_a_trace_are_among_the_places(monkeypatch):
     for number, guard in zip(numbers, guards, strict=True):
         again = told.places[number].guard()
         assert (again.name, again.value, again.state) == (guard.name, guard.value, guard.state)
+
+
+def test_guards_of_what_was_not_told_have_no_numbers(monkeypatch):
+    program = module(
+        monkeypatch, "program", "a, b = 1, 2\ndef f(x): return x + a\ndef g(x): return x + a + b"
+    )
+    guards = trace_function(program.g, (np.ones(3),), {}).guards
+    assert {guard.name for guard in guards} == {"a", "b"}
+    assert fingerprint_of(program.f).numbers(guards) is None
 
 
 PROGRAM = """

@@ -4,9 +4,9 @@ Tracing runs the user's function, and that may do anything. So this is no list o
 is known to be safe, and where a single thing is met that is not, there is no fingerprint, and every process
 traces for itself. Told are the code of functions, line numbers included; the numbers, texts, functions and
 modules that their globals, closures and defaults hold under any name that stands in the code; of modules the
-attributes of such names, and plain classes whole. Functions of NumPy and of Python's own mathematics are told
-by name. An array or an object that a function meets outside of its arguments, an import inside of it, or a
-built-in such as `open`, `print` or `getattr` leaves it without a fingerprint.
+attributes of names that stand in any of this code; plain classes whole. Functions of NumPy and of Python's
+own mathematics are told by name. An array or an object that a function meets outside of its arguments, an
+import inside of it, or a built-in such as `open`, `print` or `getattr` leaves it without a fingerprint.
 """
 
 from __future__ import annotations
@@ -114,12 +114,16 @@ class Fingerprint:
 def fingerprint_of(function: Callable[..., Any], *key: Hashable) -> Fingerprint | None:
     """The fingerprint of a call of a function; `key` is what else the trace depends on. None if there is
     none."""
-    teller = _Teller()
-    try:
-        text = "\n".join([*teller.told(function, ()), *teller.told(key, ())])
-    except _Untold:
-        return None
-    return Fingerprint(text, tuple(teller.places))
+    names: Names = ()
+    while True:
+        teller = _Teller(names)
+        try:
+            text = "\n".join([*teller.told(function), *teller.told(key)])
+        except _Untold:
+            return None
+        if len(teller.names) == len(names):
+            return Fingerprint(text, tuple(teller.places))
+        names = tuple(sorted(teller.names))
 
 
 class _Untold(Exception):
@@ -127,12 +131,15 @@ class _Untold(Exception):
 
 
 class _Teller:
-    """Tells values as lines of text."""
+    """Tells values as lines of text. Any function may get any module, so that of each those attributes are
+    told whose `names` stand in the code of one; afterwards `names` has those of all code that was met."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Names) -> None:
+        self.names = set(names)
         self.places: list[Place] = []
-        self._numbers: dict[tuple[int, Names], int] = {}
-        self._ways: Mapping[type, Callable[[Any, Names], Iterator[str]]] = {
+        self._attributes = names
+        self._numbers: dict[int, int] = {}
+        self._ways: Mapping[type, Callable[[Any], Iterator[str]]] = {
             ModuleType: self._module,
             FunctionType: self._function,
             type: self._class,
@@ -140,74 +147,73 @@ class _Teller:
             dict: self._items,
         }
 
-    def told(self, value: Any, names: Names) -> Iterator[str]:
-        """A value, as code sees it that has these names in it."""
+    def told(self, value: Any) -> Iterator[str]:
         kind = type(value)
         if kind in _PLAIN:
             yield f"{kind.__name__} {value!r}"
         elif issubclass(kind, (np.generic, np.dtype, Overlap)):
             yield f"{value.dtype!r} {value.tobytes().hex()}" if issubclass(kind, np.generic) else repr(value)
         elif kind is tuple:
-            yield from self._items(value, names)
+            yield from self._items(value)
         elif kind is Same:
-            yield from self.told(value.value, names)
+            yield from self.told(value.value)
         elif kind is type and value in _PLAIN + _NAMED:
             yield f"type {value.__name__}"
         elif (known := _known_name(value)) is not None:
             yield known
         elif kind.__module__ == "arrayjit.api":
-            yield from self.told(value.__wrapped__, names)
+            yield from self.told(value.__wrapped__)
         else:
-            yield from self._told_once(value, names)
+            yield from self._told_once(value)
 
-    def _told_once(self, value: Any, names: Names) -> Iterator[str]:
+    def _told_once(self, value: Any) -> Iterator[str]:
         """What may lead to itself."""
         kind = type(value)
         tell = self._ways.get(kind)
         if tell is None:
             raise _Untold
-        place = id(value), () if kind is FunctionType else names
-        known = self._numbers.get(place)
+        known = self._numbers.get(id(value))
         if known is not None:
             yield f"{kind.__name__} number {known}"
             return
-        self._numbers[place] = len(self._numbers)
-        yield from tell(value, names)
+        self._numbers[id(value)] = len(self._numbers)
+        yield from tell(value)
 
-    def _items(self, value: Any, names: Names) -> Iterator[str]:
+    def _items(self, value: Any) -> Iterator[str]:
         yield f"{type(value).__name__} {len(value)}"
         for item in value.items() if isinstance(value, dict) else value:
-            yield from self.told(item, names)
+            yield from self.told(item)
 
-    def _module(self, module: ModuleType, names: Names) -> Iterator[str]:
+    def _module(self, module: ModuleType) -> Iterator[str]:
         yield f"module {module.__name__}"
         held = vars(module)
-        for name in names:
+        for name in self._attributes:
             if name in held:
-                yield from self._place(held, name, names)
+                yield from self._place(held, name)
 
-    def _function(self, function: FunctionType, _: Names) -> Iterator[str]:
+    def _function(self, function: FunctionType) -> Iterator[str]:
         """Its code and everything that the names in the code may stand for."""
         code = function.__code__
-        names = tuple(sorted(set(_names(code))))
+        names = sorted(set(_names(code)))
+        self.names.update(names)
         yield f"function {function.__module__}.{function.__qualname__}"
         yield marshal.dumps(code, _NO_REFERENCES).hex()
-        yield from self.told((function.__defaults__, function.__kwdefaults__, function.__dict__), names)
+        yield from self.told((function.__defaults__, function.__kwdefaults__, function.__dict__))
         for cell in function.__closure__ or ():
             if content(cell) is ABSENT:
                 raise _Untold
             self.places.append(Place(cell, ""))
-            yield from self.told(content(cell), names)
+            yield from self.told(content(cell))
         for name in names:
             if name in function.__globals__:
-                yield from self._place(function.__globals__, name, names)
+                yield from self._place(function.__globals__, name)
             elif hasattr(builtins, name) and name not in _BUILTINS | _EXCEPTIONS:
                 raise _Untold
 
-    def _class(self, kind: type, names: Names) -> Iterator[str]:
+    def _class(self, kind: type) -> Iterator[str]:
         """A class with all its members."""
         yield f"class {kind.__module__}.{kind.__qualname__}"
-        yield from self.told(tuple(base for base in kind.__bases__ if base is not object), names)
+        yield from self.told(tuple(base for base in kind.__bases__ if base is not object))
         for name, member in vars(kind).items():
             if name in _OF_ANY_CLASS:
                 continue
@@ -216,19 +222,19 @@ class _Teller:
             match member:
                 case staticmethod() | classmethod():
                     yield type(member).__name__
-                    yield from self.told(member.__func__, names)
+                    yield from self.told(member.__func__)
                 case property():
                     yield "property"
-                    yield from self.told((member.fget, member.fset, member.fdel), names)
+                    yield from self.told((member.fget, member.fset, member.fdel))
                 case MemberDescriptorType():
                     yield "slot"
                 case _:
-                    yield from self.told(member, names)
+                    yield from self.told(member)
 
-    def _place(self, holder: Mapping[str, Any], name: str, names: Names) -> Iterator[str]:
+    def _place(self, holder: Mapping[str, Any], name: str) -> Iterator[str]:
         yield name
         self.places.append(Place(holder, name))
-        yield from self.told(holder[name], names)
+        yield from self.told(holder[name])
 
 
 def _names(code: CodeType) -> Iterator[str]:
