@@ -39,6 +39,7 @@ FLOORS = (
         "eager",
         "parallel",
     }
+    | {"profile"}
     | {"__init__", "demo", "__main__"},
 )
 BLIND_FLOOR = 2
