@@ -22,6 +22,7 @@ from .entry.callable import native
 from .entry.entries import Entry
 from .errors import CompilerBug, DeviceMismatch, NumberError, UnknownTarget, UserError
 from .ir.code import DEFAULT_OPT
+from .ir.params import ArrayParam
 from .late import Late
 from .pickling import is_taken_by_value
 from .reuse import Call
@@ -29,7 +30,7 @@ from .runtime.device import Device
 from .settings import Settings, default_target, entry_wanted
 from .stages import Linked, Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
-from .tracer.calls.binding import Binding
+from .tracer.calls.binding import Binding, ScalarSource
 from .tracer.calls.names import parameters_of, static_arguments
 from .tracer.calls.signature import Key, Spec, key_of
 from .tracer.record.current import CURRENT_TRACE, tracing, user_location
@@ -39,6 +40,7 @@ from .variants import Choice, Variants
 
 if TYPE_CHECKING:
     from . import tuning
+    from .ir.tensor import Tensor
     from .tracer.calls import donation
     from .tracer.calls import function as functions
     from .tracer.calls.function import Traced
@@ -198,7 +200,7 @@ class JitFunction(Generic[P, R]):
                 else None
             )
 
-        return Lowered(traced, built, leaves_of, device)
+        return Lowered(traced, built, leaves_of, device, _integers(traced, given))
 
     def _chosen(self, options: Options) -> Choice:
         """The target of a call: the call's, else the context's, else the decorator's, else the setting's. The
@@ -425,6 +427,16 @@ def _device_of(arrays: Sequence[Any], target: str) -> Device | None:
         return device
     first = backend(target).get_device(0)
     return None if first.driver.is_host else first
+
+
+def _integers(traced: Traced, leaves: Sequence[Any]) -> dict[Tensor, int]:
+    """The integers among the arguments, by the parameters that code reads them from."""
+    return {
+        param.tensor: int(leaves[source.leaf])
+        for param, source in zip(traced.computation.params, traced.sources, strict=True)
+        if isinstance(param, ArrayParam) and isinstance(source, ScalarSource)
+        if source.dtype.kind in "iu" and not isinstance(leaves[source.leaf], Spec)
+    }
 
 
 def _require_target(device: Device | None, target: str) -> None:

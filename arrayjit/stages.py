@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .compile import Build, Emitted
@@ -21,7 +22,11 @@ from .tracer.record.guards import guards_hold
 from .tracer.record.tree import unflatten
 
 if TYPE_CHECKING:
+    from .ir.tensor import Tensor
+    from .profile import cost
     from .tracer.calls.function import Traced
+else:
+    cost = Late("arrayjit.profile.cost")
 placed: Any = Late("arrayjit.placed")  # which imports `api`, which imports this file
 
 __all__ = ["Compiled", "Linked", "Lowered", "Variant"]
@@ -98,12 +103,14 @@ class Compiled:
 
 @frozen_by_identity
 class Lowered:
-    """One signature traced, optimised and emitted, not yet linked."""
+    """One signature traced, optimised and emitted, not yet linked. `numbers` are the integers among the
+    arguments that it was lowered for, by their parameters."""
 
     traced: Traced
     build: Build
     leaves_of: Callable[[tuple[Any, ...], Mapping[str, Any]], Sequence[Any] | None]
     device: Device | None = None
+    numbers: Mapping[Tensor, int] = field(default_factory=dict)
 
     def as_text(self, stage: str = "optimized") -> str:
         """The text of a stage: `"assignments"` (as traced), `"loops"` (right after lowering),
@@ -116,6 +123,11 @@ class Lowered:
         counts = Counter((*self.build.optimized.notes, *self.build.remarks))
         passes = (note if count == 1 else f"{note} ({count} times)" for note, count in counts.items())
         return "\n".join((*self.traced.notes, *passes))
+
+    def cost(self) -> cost.Cost:
+        """What a call costs: operations, bytes read and written, temporaries, each exactly or within bounds.
+        Integer arguments count as those that `lower` was given."""
+        return cost.cost(self.build, self.numbers)
 
     def compile(self) -> Compiled:
         device = self.device
