@@ -1,7 +1,8 @@
 """Element types: one row each.
 
 A row says how the type is called, how wide it is, and how NumPy, LLVM and C spell it. Memory and
-register differ for one type only: a bool is an `i8` in memory and an `i1` in a register.
+register differ for one type only: a bool is an `i8` in memory and an `i1` in a register. A small float is
+kept as its bits: it is moved, chosen and converted, and computed with in float32.
 """
 
 from __future__ import annotations
@@ -52,6 +53,11 @@ class DType:
         return self.kind is Kind.FLOAT
 
     @property
+    def is_small(self) -> bool:
+        """A float that is computed with in float32."""
+        return self.is_float and self.bits < 32
+
+    @property
     def is_integer(self) -> bool:
         return self.kind in (Kind.INT, Kind.UINT)
 
@@ -76,6 +82,7 @@ DTYPES: tuple[DType, ...] = (
     _row("uint16", "u16", Kind.UINT, 16, "i16", "uint16_t"),
     _row("uint32", "u32", Kind.UINT, 32, "i32", "uint32_t"),
     _row("uint64", "u64", Kind.UINT, 64, "i64", "uint64_t"),
+    _row("float16", "f16", Kind.FLOAT, 16, "i16", "uint16_t"),
     _row("float32", "f32", Kind.FLOAT, 32, "float", "float"),
     _row("float64", "f64", Kind.FLOAT, 64, "double", "double"),
 )

@@ -32,12 +32,16 @@ from ..frozen import frozen_by_identity
 from . import elementary, hyperbolic, roots, trigonometric
 from . import expansions as define
 from . import references as reference
-from .dtype import DType, Kind
+from .dtype import F32, DType, Kind
 from .power import power
 from .powers import known_power
 from .terms import Builder, Term
 
 __all__ = ["OPS", "Builder", "Op", "op"]
+
+
+_OF_BITS = ("bits", "nextafter", "spacing")
+"""What is done to small floats themselves."""
 
 
 def _always(dtypes: Sequence[DType]) -> bool:
@@ -85,7 +89,15 @@ class Op:
     def definition(self, dtypes: Sequence[DType]) -> Callable[..., Any] | None:
         """How to build the op from others for arguments of these dtypes, as `definition(builder, *args)`;
         None where it is a primitive, which targets spell."""
+        if dtypes[0].is_small and self.name not in _OF_BITS:
+            return self._in_float32
         return self.expand if self.expand is not None and self.expand_for(dtypes) else None
+
+    def _in_float32(self, builder: Builder, *args: Any) -> Any:
+        """The op on small floats, which is rounded to a small float again."""
+        wide = [builder.cast(arg, F32) if builder.dtype(arg).is_small else arg for arg in args]
+        value = builder.op(self.name, *wide)
+        return builder.cast(value, builder.dtype(args[0])) if builder.dtype(value) is F32 else value
 
     def __repr__(self) -> str:
         return self.name

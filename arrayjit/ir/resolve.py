@@ -87,7 +87,7 @@ def _bits(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] | None
 
 def _from_bits(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] | None:
     (dtype,) = dtypes
-    known = dtype.kind == "i" and dtype.itemsize >= 4
+    known = dtype.kind == "i" and dtype.itemsize >= 2
     return (dtype, named(f"f{dtype.itemsize * 8}").numpy) if known else None
 
 

@@ -7,7 +7,8 @@
     y[i] = t1
 
 Each call that a definition makes appends one `Define` before the statement that the op stands in, so a
-definition may use a value as often as it likes and nothing is computed twice.
+definition may use a value as often as it likes and nothing is computed twice. Conversions of small floats are
+derived as well, and what adds up in one is converted for every step.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from dataclasses import replace
 from ..ir.code import Caps
 from ..ir.dtype import DType
 from ..ir.expr import Apply, Cast, Const, Expr, Local, Variable, constant, dtype_of
-from ..ir.loops import Define, Kernel, Stmt, While
+from ..ir.loops import Define, Kernel, Stmt, Update, While
 from ..ir.ops import OPS
 from ..ir.resolve import resolve
+from ..ir.small import converted
 from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
 
 __all__ = ["expand"]
@@ -34,9 +36,10 @@ def expand(kernel: Kernel, caps: Caps) -> Kernel:
 def _expand_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
     for stmt in body:
-        if any(
-            isinstance(node, Apply) and node.op.expand for expr in expressions(stmt) for node in walk(expr)
-        ):
+        if isinstance(stmt, Update) and stmt.accum is not None and stmt.variable.dtype.is_small:
+            step = Apply(stmt.accum, (Local(stmt.variable), stmt.value), stmt.variable.dtype)
+            stmt = Update(stmt.variable, step)
+        if any(_is_derived(node) for expr in expressions(stmt) for node in walk(expr)):
             definitions = _Definitions()
             stmt = rewrite_expressions(stmt, definitions.of)
             if isinstance(stmt, While):
@@ -45,6 +48,17 @@ def _expand_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
                 out.extend(definitions.lines)
         out.append(rewrite_bodies(stmt, _expand_body))
     return kept(body, out)
+
+
+def _is_derived(expr: Expr) -> bool:
+    """Whether a part of an expression may have a definition."""
+    match expr:
+        case Apply(op=op, args=args):
+            return op.expand is not None or dtype_of(args[0]).is_small
+        case Cast(arg=arg, dtype=dtype):
+            return dtype.is_small or dtype_of(arg).is_small
+        case _:
+            return False
 
 
 class _Definitions:
@@ -66,7 +80,7 @@ class _Definitions:
         return constant(value, dtype)
 
     def cast(self, value: Expr, dtype: DType) -> Expr:
-        return value if dtype_of(value) is dtype else self._bound(Cast(value, dtype))
+        return value if dtype_of(value) is dtype else self._bound(self._primitive(Cast(value, dtype)))
 
     def dtype(self, value: Expr) -> DType:
         return dtype_of(value)
@@ -75,6 +89,9 @@ class _Definitions:
         return value.value if isinstance(value, Const) else None
 
     def _primitive(self, expr: Expr) -> Expr:
+        if isinstance(expr, Cast) and _is_derived(expr):
+            converting: Expr = converted(self, self._bound(expr.arg), expr.dtype)
+            return converting
         if not isinstance(expr, Apply):
             return expr
         definition = expr.op.definition([dtype_of(arg) for arg in expr.args])

@@ -24,7 +24,7 @@ Rule = Callable[[Apply], Union[Expr, None]]
 
 # Index arithmetic is exact in the compiler and wraps in int64: fold only far from the edge.
 SMALL = 2**31
-MANTISSA_BITS = {32: 24, 64: 53}
+MANTISSA_BITS = {16: 11, 32: 24, 64: 53}
 
 
 def simpler(expr: Expr) -> Expr:

@@ -14,6 +14,8 @@ from functools import reduce
 from itertools import count
 from typing import Union
 
+import numpy as np
+
 from ..frozen import frozen
 from ..ir.dtype import BOOL, I64, DType
 
@@ -61,6 +63,8 @@ class Value:
 
 def constant(value: bool | int | float, dtype: DType) -> Value:
     """A literal scalar. Floats are printed by their bits."""
+    if dtype.is_small:
+        return Value(str(np.array(value, dtype.numpy).view(np.int16)), dtype)
     if dtype.is_float:
         return Value("0x" + struct.pack(">d", value).hex().upper(), dtype)
     if dtype is BOOL:
