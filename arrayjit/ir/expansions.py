@@ -143,7 +143,8 @@ greater_equal = _mixed("greater_equal", False, True)
 
 
 def _pick(name: str, x: Term, y: Term) -> Term:
-    return where(x.op(name, y), x, y)
+    """The one for which a comparison holds; of two zeros that are small floats NumPy takes the first."""
+    return where(x.op(f"{name}_equal" if x.dtype.is_small else name, y), x, y)
 
 
 @definition
@@ -380,17 +381,20 @@ def modf_integer(x: Term) -> Term:
 
 @definition
 def nextafter(x: Term, y: Term) -> Term:
+    """Of equal zeros NumPy gives the second, but of small floats the first."""
     bits = x.op("bits")
     away = (x < y) ^ (x < 0)
     moved = (bits + where(away, bits.const(1), -1)).op("from_bits")
     least = _least_positive(x).op("copysign", y)
     moved = where(x == 0, least, moved)
-    return where((x != x) | (y != y), x + y, where(x == y, y, moved))
+    return where((x != x) | (y != y), x + y, where(x == y, x if x.dtype.is_small else y, moved))
 
 
 @definition
 def spacing(x: Term) -> Term:
-    beyond = (x.op("bits") + 1).op("from_bits")
+    """To the next number away from zero; from a float16 to the next greater one."""
+    bits = x.op("bits")
+    beyond = (bits + (where(x < 0, bits.const(-1), 1) if x.dtype.is_small else 1)).op("from_bits")
     gap = where(x == 0, _least_positive(x), beyond - x)
     return where(abs(x) < math.inf, gap, math.nan)
 

@@ -32,7 +32,7 @@ from ..frozen import frozen_by_identity
 from . import elementary, hyperbolic, roots, trigonometric
 from . import expansions as define
 from . import references as reference
-from .dtype import F32, DType, Kind
+from .dtype import F32, F64, DType, Kind
 from .power import power
 from .powers import known_power
 from .terms import Builder, Term
@@ -40,8 +40,10 @@ from .terms import Builder, Term
 __all__ = ["OPS", "Builder", "Op", "op"]
 
 
-_OF_BITS = ("bits", "nextafter", "spacing")
-"""What is done to small floats themselves."""
+_ON_SMALL_FLOATS = {
+    "bits", "fmax", "fmin", "maximum", "minimum", "nextafter", "recip_sqrt", "relu", "satur01", "spacing",
+}  # fmt: skip
+"""What is not done in float32 as a whole, but to small floats themselves, step by step."""
 
 
 def _always(dtypes: Sequence[DType]) -> bool:
@@ -89,9 +91,16 @@ class Op:
     def definition(self, dtypes: Sequence[DType]) -> Callable[..., Any] | None:
         """How to build the op from others for arguments of these dtypes, as `definition(builder, *args)`;
         None where it is a primitive, which targets spell."""
-        if dtypes[0].is_small and self.name not in _OF_BITS:
+        if dtypes[0].is_small and self.name not in _ON_SMALL_FLOATS:
             return self._in_float32
         return self.expand if self.expand is not None and self.expand_for(dtypes) else None
+
+    def error(self, dtype: DType) -> float:
+        """The greatest error for arguments of a float dtype, in units in the last place. What is rounded from
+        float32 to fewer bits is within half a unit and little more."""
+        if dtype.is_small:
+            return 0.51 if any(self.ulp) else 0.0
+        return self.ulp[dtype is F64]
 
     def _in_float32(self, builder: Builder, *args: Any) -> Any:
         """The op on small floats, which is rounded to a small float again."""

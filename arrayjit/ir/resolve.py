@@ -13,7 +13,7 @@ from typing import Any, Union
 import numpy as np
 
 from ..errors import DTypeError
-from .dtype import BOOL, DType, from_numpy, named
+from .dtype import BOOL, F32, DType, from_numpy, named
 from .ops import Op
 
 __all__ = ["Argument", "resolve"]
@@ -45,7 +45,8 @@ def _resolve(op: Op, args: tuple[Argument, ...]) -> Signature:
         names = " and ".join(dict.fromkeys(dtype.name for dtype in dtypes))
         raise _refusal(op, args, f"NumPy computes it in {names}, which arrayjit does not have") from None
     inputs, result = tuple(rows[: op.arity]), rows[op.arity]
-    if op.definition(inputs) is None and inputs[0].kind not in op.llvm:
+    primitive = [F32 if dtype.is_small else dtype for dtype in inputs]
+    if op.definition(primitive) is None and inputs[0].kind not in op.llvm:
         raise _refusal(op, args, f"it is not defined on {inputs[0].name}")
     return inputs, result
 
@@ -77,7 +78,7 @@ def _where(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] | Non
 
 def _fma(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] | None:
     common = np.result_type(*dtypes)
-    return (common,) * 4 if common.kind == "f" else None
+    return (common,) * 4 if common.kind == "f" and common.itemsize >= 4 else None
 
 
 def _bits(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] | None:

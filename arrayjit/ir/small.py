@@ -1,5 +1,5 @@
-"""Conversions of small floats, of which targets know but the bits: into float32, which has all their values, and
-back, rounded to the nearest, of two to the even one."""
+"""Conversions of small floats, of which targets know but the bits: into float32, which has all their values,
+and back, rounded to the nearest, of two to the even one."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def _narrowed(x: Term, dtype: DType) -> Term:
 
 
 def _to_odd(x: Term) -> Term:
-    """A float64 as the float32 next to it, or, between two, that of odd bits: rounded once more, to fewer bits,
-    it is what rounding once would have given (Boldo and Melquiond, Emulation of FMA and correctly rounded
-    sums, 2008)."""
+    """A float64 as the float32 next to it, or, between two, that of odd bits: rounded once more, to fewer
+    bits, it is what rounding once would have given (Boldo and Melquiond, Emulation of FMA and correctly
+    rounded sums, 2008)."""
     near = x.cast(F32)
     back, bits = near.cast(F64), near.op("bits")
     inward = where(abs(back) > abs(x), bits - 1, bits)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memory import sums_exactly
 from written import Draw, Writer, Written
 
-from arrayjit.ir.dtype import DTYPES
+from arrayjit.ir.dtype import DTYPES, from_numpy
 from arrayjit.ir.ops import OPS, Op
 
 __all__ = ["expression_programs"]
@@ -254,20 +254,13 @@ def _add(writer: Writer, text: str) -> bool:
     """A line that names a new value, unless it converts numbers that do not fit or grows too large."""
     name = writer.fresh()
     value = writer.value(text)
-    if not _small(value) or _is_half(value):
+    if not _small(value):
         return False
     return writer.line(f"{name} = {text}")
 
 
 def _small(value: Any) -> bool:
     return np.size(value) <= MOST_CELLS and np.ndim(value) <= 4
-
-
-def _is_half(value: Any) -> bool:
-    """Whether this is of float16, which arrayjit lacks."""
-    return np.float16 in (
-        getattr(part, "dtype", None) for part in (value if type(value) is tuple else [value])
-    )
 
 
 def _partner(writer: Writer, name: str) -> str:
@@ -286,8 +279,7 @@ def _broadcast(left: Any, right: Any) -> bool:
 
 def _unary(writer: Writer) -> None:
     name, function = _some(writer), writer.choose(*UNARY)
-    if function != "signbit" or writer.names[name].dtype.itemsize > 1:  # else NumPy converts to float16
-        _add(writer, f"np.{function}({name})")
+    _add(writer, f"np.{function}({name})")
 
 
 def _binary(writer: Writer) -> None:
@@ -330,8 +322,7 @@ def _array_like(writer: Writer, name: str) -> str:
 def _many(writer: Writer) -> None:
     name, function = _some(writer), writer.choose(*MANY_VALUED)
     arguments = ", ".join([name, _partner(writer, name)][: MANY_VALUED[function]])
-    if not _is_half(writer.value(f"{function}({arguments})")):
-        writer.line(f"{writer.fresh()}, {writer.fresh()} = {function}({arguments})")
+    writer.line(f"{writer.fresh()}, {writer.fresh()} = {function}({arguments})")
 
 
 def _axis(writer: Writer, name: str) -> str:
@@ -415,11 +406,11 @@ def _elementary(writer: Writer) -> None:
     text = f"np.{row.ufunc}({arguments})"
     result = writer.value(text)
     line = f"{writer.fresh()} = {text}"
-    if result is None or not _small(result) or _is_half(result) or not writer.line(line):
+    if result is None or not _small(result) or not writer.line(line):
         return
     kind = np.asarray(result).dtype
     if kind.kind == "f":
-        allowed = row.ulp[kind.itemsize // 4 - 1] + NUMPYS_ERROR
+        allowed = row.error(from_numpy(kind)) + NUMPYS_ERROR
         with np.errstate(all="ignore"):
             writer.approximate[line.split(" ")[0]] = allowed * np.spacing(np.abs(result))
 

@@ -27,7 +27,7 @@ SHAPES = (
     (9, 33),
     (20, 20),
 )
-DTYPES = ("f8", "f4", "i4", "u1", "i8", "?")
+DTYPES = ("f8", "f4", "f2", "i4", "u1", "i8", "?")
 # How an array lies in memory that holds (at least) its elements: {0} is the memory, {1} the shape,
 # {2} the shape the other way round, {3} the shape with a last axis twice as long.
 LAYOUTS = {

@@ -43,9 +43,13 @@ def test_CS_2_SA_5_parameters_keep_their_order(machine):
     assert number.symbol is step
 
 
-def test_CC_2_small_floats_are_refused():
-    with pytest.raises(TypeError, match="float16"):
-        arrayjit.jit(lambda x: x + x)(np.zeros(3, np.float16))
+def test_CC_2_small_floats_are_rounded_after_each_step_in_float32(target):
+    x = np.array([0.1, 2049, 60000, 6e-8, -0.0, np.inf], np.float16)
+    program = arrayjit.jit(lambda x: (x * x + x, x + np.float16(1)))
+    with np.errstate(over="ignore"):
+        exact = program.__wrapped__(x)
+    for result, wanted in zip(program(x, target=target), exact, strict=True):
+        np.testing.assert_array_equal(result, wanted, strict=True)
 
 
 def test_SE_1_a_procedure_has_a_name_its_parameters_and_the_time_of_each_phase(machine, device):

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
-from ...ir.dtype import DType
+from ...ir.dtype import F32, DType
 from ...ir.expr import Apply, Expr, constant
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import as_array, broadcast, elementwise, operand_at
+from ..values.elementwise import as_array, broadcast, cast, elementwise, operand_at
 from ..values.extents import agree, numbers, product, same_shape, shape_text
 from .joining import stack
 from .operands import arrays_of, axes_of, axis_of, common_dtype, deliver, element_type, refuse, result_of
@@ -36,7 +36,10 @@ def contract(
     operands: Sequence[SymbolicArray], terms: Sequence[Labels], output: Labels, dtype: DType
 ) -> SymbolicArray:
     """The product of one or two operands, whose axes `terms` name, summed over the labels that `output`
-    lacks. Axes of extent 1 are repeated where the label's extent is larger."""
+    lacks. Axes of extent 1 are repeated where the label's extent is larger. Small floats are summed in
+    float32, as NumPy does it."""
+    if dtype.is_small:
+        return cast(contract(operands, terms, output, F32), dtype)
     extents: dict[Hashable, Affine] = {}
     for operand, term in zip(operands, terms, strict=True):
         for label, extent in zip(term, operand.cells.shape, strict=True):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError, UnsupportedError
-from ...ir.dtype import BOOL, I64, DType, Kind, from_numpy
+from ...ir.dtype import BOOL, F32, I64, DType, Kind, from_numpy
 from ...ir.expr import Apply, Const, Expr, constant
 from ...ir.index import Affine
 from ...ir.ops import OPS, Op, op
@@ -56,7 +56,11 @@ def accumulate_over(
     initial: Any = np._NoValue,
     where: Any = True,
 ) -> SymbolicArray:
-    """The array with `axes` combined by `operation`, computed in `dtype`; a scalar when none are left."""
+    """The array with `axes` combined by `operation`, computed in `dtype`; a scalar when none are left. Small
+    floats are combined in float32, as NumPy does it."""
+    if dtype.is_small:
+        wide = accumulate_over(operation, array, axes, F32, initial=initial, where=where)
+        return cast(wide, dtype)
     memory = kept_order(array.ndim, [array.cells])
     kept = tuple(axis for axis in memory if axis not in axes)
     order = (*kept, *(axis for axis in memory if axis in axes))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DivisionByZero, DTypeError, ShapeError
-from ...ir.dtype import BOOL, F64, I64, DType
+from ...ir.dtype import BOOL, F32, F64, I64, DType
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.registry import implements, method
@@ -41,9 +41,11 @@ def mean(
 ) -> SymbolicArray:
     array = as_array(a)
     axes = axes_of(axis, array.ndim)
-    kind = element_type(dtype, _mean_dtype(array))
+    kind = element_type(dtype, F32 if array.element_type.is_small else _mean_dtype(array))
     total = accumulate_over(op("add"), array, axes, kind, where=_mask(where))
     result = _divided(total, _count(array, axes, where))
+    if array.element_type.is_small and dtype is None:
+        result = _as_dtype(result, array.element_type)
     return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)
 
 
