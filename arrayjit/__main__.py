@@ -6,10 +6,10 @@ import argparse
 import subprocess
 import sys
 
-from . import __version__, cache
+from . import __version__, cache, scripts
 from .backends import BACKENDS, backend
 from .demo.measure import environment_for_numpy
-from .errors import BackendUnavailable
+from .errors import BackendUnavailable, UserError
 from .settings import cache_bytes
 
 __all__ = ["main"]
@@ -22,6 +22,10 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", title="commands")
     commands.add_parser("demo", add_help=False, help="compile and time real programs (demo --help)")
     commands.add_parser("targets", help="what compiled code can run on, here")
+    explain = commands.add_parser("explain", help="what the compiler makes of a function, and why")
+    scripts.add_arguments(explain)
+    explain.add_argument("--target", help="what it is compiled for")
+    explain.add_argument("--save", metavar="FILE", help="draw it: a .svg, a .html or a .txt")
     kept = commands.add_parser("cache", help="the compiled code that is kept in files")
     kept.add_argument("action", choices=CACHE_ACTIONS, help="what to do with it")
     options, rest = parser.parse_known_args(arguments)
@@ -31,6 +35,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if options.command == "targets":
         print(targets())
+    elif options.command == "explain":
+        return explain_function(options)
     elif options.command == "cache":
         print(CACHE_ACTIONS[options.action]())
     else:
@@ -45,6 +51,28 @@ def demo(arguments: list[str]) -> int:
         print(f"without {' and '.join(dropped)}, which would slow NumPy down", flush=True)
     command = [sys.executable, "-m", "arrayjit.demo", *arguments]
     return subprocess.run(command, env=environment, check=False).returncode
+
+
+def explain_function(options: argparse.Namespace) -> int:
+    """Explain a function of a script's; the exit status, 1 where that failed."""
+    try:
+        call = scripts.call_of(options.function, options.arg)
+        told = call.function.on(options.target).lower(*call.args, **call.kwargs).explain()
+    except UserError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    except Exception as error:
+        scripts.print_error(error)
+        return 1
+    if not options.save:
+        print(told)
+        return 0
+    try:
+        told.save(options.save)
+    except (OSError, UserError) as error:
+        print(f"{options.save} cannot be written: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def targets() -> str:

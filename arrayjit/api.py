@@ -40,6 +40,7 @@ from .variants import Choice, Variants
 
 if TYPE_CHECKING:
     from . import tuning
+    from .explanation import Explanation
     from .ir.tensor import Tensor
     from .tracer.calls import donation
     from .tracer.calls import function as functions
@@ -144,7 +145,7 @@ class JitFunction(Generic[P, R]):
         """Trace, optimise and emit for these arguments (arrays, or `spec(shape, dtype)`) without running."""
         return self._lower(self._taken_from(kwargs), args, kwargs)
 
-    def explain(self, *args: Any, **kwargs: Any) -> str:
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """What the compiler decides for these arguments, and why; see `Lowered.explain`."""
         return self.lower(*args, **kwargs).explain()
 

@@ -81,10 +81,12 @@ class Emitted:
 
 @frozen_by_identity
 class Build(Emitted):
-    """A computation as code for one target. `remarks` are decisions beside those of the passes."""
+    """A computation as code for one target. `rerun` runs the passes again and shows each to a watcher;
+    `remarks` are decisions beside theirs."""
 
     computation: Computation
     optimize: Callable[[], manager.Optimized] = field(repr=False)
+    rerun: Callable[[manager.Watch], manager.Optimized] = field(repr=False)
     remarks: tuple[str, ...] = ()
 
     @property
@@ -129,6 +131,10 @@ def build(
     caps = _caps(chosen, threads)
     start = time.perf_counter()
     key = ""
+
+    def rerun(watch: manager.Watch) -> manager.Optimized:
+        return manager.optimize(computation, caps, schedule, watch=watch)
+
     if not settings.watches:
         key = code_key(computation, chosen.name, chosen.target.cpu, caps, schedule)
         code = recall_code(key, computation.params)
@@ -136,14 +142,14 @@ def build(
             again = cache(lambda: manager.optimize(computation, caps, schedule))
             code = replace(code, threads=threads, opt=opt)
             seconds = {"recall text": time.perf_counter() - start}
-            return Build(chosen, code, seconds, key, computation, again)
+            return Build(chosen, code, seconds, key, computation, again, rerun)
     optimized, dump = _optimized(computation, settings, caps, schedule)
     start = time.perf_counter()
     code = replace(_emit(chosen, optimized.kernel, dump), threads=threads, opt=opt)
     seconds = {**optimized.seconds, "emit": time.perf_counter() - start}
     if key:
         remember_code(key, computation.params, code)
-    return Build(chosen, code, seconds, key, computation, lambda: optimized)
+    return Build(chosen, code, seconds, key, computation, lambda: optimized, rerun)
 
 
 def kept_call(function: Callable[..., Any], key: Hashable, target: str, threads: int | None) -> Call | None:

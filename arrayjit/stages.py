@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,11 +21,13 @@ from .tracer.record.guards import guards_hold
 from .tracer.record.tree import unflatten
 
 if TYPE_CHECKING:
+    from .explanation import Explanation
     from .ir.tensor import Tensor
     from .profile import cost
     from .tracer.calls.function import Traced
 else:
     cost = Late("arrayjit.profile.cost")
+explanation: Any = Late("arrayjit.explanation")
 placed: Any = Late("arrayjit.placed")  # which imports `api`, which imports this file
 
 __all__ = ["Compiled", "Linked", "Lowered", "Variant"]
@@ -117,12 +118,12 @@ class Lowered:
         `"optimized"` (after all passes), `"llvm"`, `"asm"`."""
         return self.build.as_text(stage)
 
-    def explain(self) -> str:
+    def explain(self) -> Explanation:
         """What was decided: the user's lines with what became of loops and what about arguments was compiled
-        in, then what the passes did and why."""
-        counts = Counter((*self.build.optimized.notes, *self.build.remarks))
-        passes = (note if count == 1 else f"{note} ({count} times)" for note, count in counts.items())
-        return "\n".join((*self.traced.notes, *passes))
+        in; which assignments became which loops, and how these run; what is in memory; what each pass did and
+        what it left undone, and why. A string, which `save("x.svg")` or `save("x.html")` draws."""
+        made: Explanation = explanation.explained(self.build, self.traced.notes)
+        return made
 
     def cost(self) -> cost.Cost:
         """What a call costs: operations, bytes read and written, temporaries, each exactly or within bounds.

@@ -63,9 +63,10 @@ from .access import (
     loop_range,
     mentioned,
 )
+from .accounts import locations, seen_loops
 from .lockstep import in_lockstep
 
-__all__ = ["MAX_STREAMS", "fuse"]
+__all__ = ["MAX_STREAMS", "explain_fuse", "fuse"]
 
 MAX_STREAMS = 24
 """Arrays of the caller's that one nest may go through: more would fight for the first-level cache."""
@@ -120,6 +121,24 @@ def _nests(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> Iterator
         yield _nest(waiting, stmt, ranges, streams, bound)
         waiting = []
     yield from (_nest([], define, ranges, streams, frozenset()) for define in waiting)
+
+
+def explain_fuse(before: Kernel, after: Kernel, caps: Caps) -> Iterator[str]:
+    """Why nests stay apart of which one reads a temporary that the other makes."""
+    bodies: list[tuple[tuple[Stmt, ...], Ranges]] = [(after.body, {})]
+    ranges: dict[Symbol, Range] = {}
+    bodies += ((seen.loop.body, ranges) for seen in seen_loops(after.body, ranges))
+    for body, known in bodies:
+        schedule = _Schedule(known, given(after.params), Turn.ALL)
+        for nest in _nests(body, known, schedule.streams):
+            for storage in nest.effects.reads.keys() - schedule.streams if nest.band else ():
+                maker = schedule.last_write.get(storage, -1) // 2
+                if maker >= 0 and schedule.nests[maker].band:
+                    why = schedule.refusal(maker, nest)
+                    places = (locations(schedule.nests[maker].body), locations(nest.body))
+                    made, read = (f" at {found[0]}" if found else "" for found in places)
+                    yield f"fuse: {storage} is made{made} and read{read} in loops of their own: {why}"
+            schedule.append(nest)
 
 
 class Turn(Enum):
@@ -418,6 +437,24 @@ class _Schedule:
                     if whole:
                         return 0
         return 0
+
+    def refusal(self, position: int, nest: _Nest) -> str:
+        """Why a nest stays apart from an earlier one, of which it reads something."""
+        target = self.nests[position]
+        names = _names(target, nest)
+        if nest.contracts or (target.contracts and nest.effects.updates):
+            return "sums of products stay by themselves"
+        if not names:
+            return "their outermost loops run differently"
+        if nest.effects.leaves or target.effects.leaves:
+            return "one may end with an exception"
+        if len(target.streams | nest.streams) > MAX_STREAMS:
+            return f"together they go through more than {MAX_STREAMS} arrays"
+        if self.earliest(nest.effects, nest.numbers) // 2 > position:
+            return "what stands between them must come first"
+        if self.relation(target, nest, _outermost(names, 1), 1) is Relation.OUT_OF_STEP:
+            return "an iteration of the one reads what other iterations of the other write"
+        return "they have only outer loops in common, which would not bring anything nearer"
 
     def may_follow(self, target: _Nest, nest: _Nest, names: Mapping[Symbol, Affine]) -> bool:
         """Whether a nest that takes a temporary from the target may go along with it, iterations in order,

@@ -24,7 +24,19 @@ from typing import TypeVar, Union
 
 from ..errors import UnsupportedError
 from ..frozen import frozen
-from ..ir.assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While, expressions
+from ..ir.assign import (
+    Assign,
+    Bind,
+    Branch,
+    Check,
+    Computation,
+    Loop,
+    Note,
+    Statement,
+    While,
+    expressions,
+    statements,
+)
 from ..ir.code import Caps
 from ..ir.expr import Apply, Cast, Expr, Gather, Load
 from ..ir.index import Affine, Symbol
@@ -32,7 +44,7 @@ from ..ir.tensor import Tensor
 from ..ir.walk import substitute, transform, walk
 from .access import given, loads
 
-__all__ = ["CHEAP_COST", "CHEAP_LOADS", "MAX_NODES", "inline"]
+__all__ = ["CHEAP_COST", "CHEAP_LOADS", "MAX_NODES", "explain_inline", "inline"]
 
 CHEAP_COST = 4.0
 CHEAP_LOADS = 3
@@ -64,12 +76,26 @@ _Reader = TypeVar("_Reader", Assign, Bind, Branch, Check, While)
 def inline(computation: Computation, caps: Caps) -> Computation:
     """The computation with fewer temporaries."""
     inlining = _Inlining(given(computation.params), caps.l2_bytes)
-    inlining.survey(computation.body, (), 0)
-    inlining.inlined.update(tensor for tensor in inlining.writes if _wishes(tensor, "virtual"))
-    body = inlining.body(computation.body, (), count())
+    body = inlining.run(computation)
     if not inlining.inlined:
         return computation
     return replace(computation, body=tuple(inlining.remaining(body)))
+
+
+def explain_inline(before: Computation, after: Computation, caps: Caps) -> Iterator[str]:
+    """Which temporaries are computed where they are read, and why others are not."""
+    inlining = _Inlining(given(before.params), caps.l2_bytes)
+    inlining.run(before)
+    left = {one.into.storage for one in statements(after.body) if isinstance(one, Assign)}
+    written = {one.into: one for one in statements(before.body) if isinstance(one, Assign)}
+    for tensor, assign in written.items():
+        if tensor.storage in inlining.given or tensor.storage not in inlining.sites:
+            continue
+        place = f" (at {assign.loc})" if assign.loc else ""
+        if tensor.storage not in left:
+            yield f"inline: {tensor}{place} is computed where it is read"
+        else:
+            yield f"inline: {tensor}{place} is stored: {inlining.refusal(tensor)}"
 
 
 @frozen
@@ -104,6 +130,20 @@ class _Inlining:
     producers: dict[Tensor, _Producer] = field(default_factory=dict)
     stored: dict[Tensor, str] = field(default_factory=dict)
     inlined: set[Tensor] = field(default_factory=set)
+
+    def run(self, computation: Computation) -> Body:
+        """The statements with what is inlined in them."""
+        self.survey(computation.body, (), 0)
+        self.inlined.update(tensor for tensor in self.writes if _wishes(tensor, "virtual"))
+        return self.body(computation.body, (), count())
+
+    def refusal(self, tensor: Tensor) -> str:
+        """Why a temporary is still there."""
+        producer = self.producers.get(tensor)
+        if producer is None:
+            return self.stored.get(tensor, "it is wished to be local")
+        obstacles = (self.obstacle(producer, *site) for site in self.sites.get(tensor, ()))
+        return next(filter(None, obstacles), "to join loops, or to store it, costs less than to repeat it")
 
     def survey(self, body: Body, around: tuple[Scope, ...], number: int) -> int:
         """Note who reads and writes what; returns the number after the last."""

@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar, Union
+from typing import Any, TypeVar, Union
 
 from ..errors import CompilerBug, UnsupportedError
 from ..frozen import frozen
@@ -21,11 +21,14 @@ from ..ir.text import print_computation, print_kernel
 from ..ir.verify import verify_computation, verify_kernel
 from .pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, OPTIONAL, Pass
 
-__all__ = ["Dump", "Optimized", "optimize"]
+__all__ = ["Dump", "Optimized", "Program", "Watch", "optimize"]
 
 Program = Union[Computation, Kernel]
 Dump = Callable[[str, str], str]
 """Keeps the text of a stage, given with the stage's name, and says where."""
+
+Watch = Callable[[Pass[Any, Any], Program, Program, Caps], None]
+"""Is shown each pass, the program before and after it, and what it knows of the machine."""
 
 Before = TypeVar("Before", Computation, Kernel)
 After = TypeVar("After", Computation, Kernel)
@@ -50,9 +53,10 @@ def optimize(
     *,
     verify: bool = False,
     dump: Dump | None = None,
+    watch: Watch | None = None,
 ) -> Optimized:
     """Run every pass but those that the schedule leaves out. Raises CompilerBug."""
-    run = _Run(schedule.seen_on(caps), verify, dump)
+    run = _Run(schedule.seen_on(caps), verify, dump, watch)
     left_out = OPTIONAL.intersection(schedule.without)
     for on_assignments in ON_ASSIGNMENTS:
         if on_assignments.name not in left_out:
@@ -72,6 +76,7 @@ class _Run:
     caps: Caps
     verify: bool
     dump: Dump | None
+    watch: Watch | None
     seconds: dict[str, float] = field(default_factory=dict)
 
     def apply(self, step: Pass[Before, After], program: Before) -> After:
@@ -87,6 +92,8 @@ class _Run:
             raise self.bug(step.name, program, error) from error
         if self.dump is not None:
             self.dump(step.name, _text(result))
+        if self.watch is not None:
+            self.watch(step, program, result, self.caps)
         return result
 
     def bug(self, name: str, program: Program, error: Exception) -> CompilerBug:

@@ -2,12 +2,13 @@
 
 A pass is a pure function in a file of its name; adding one is adding a row. `after` names the passes that
 must have run and `why` says what would go wrong otherwise. A pass that changes nothing returns the very
-object it was given.
+object it was given. `explained` tells, once somebody asks, what a run of the pass did and left undone beside
+what it noted on the kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from ..frozen import frozen
@@ -23,10 +24,10 @@ from .cascade import cascade
 from .collapse import collapse
 from .contract import contract
 from .expand import expand
-from .fuse import fuse
+from .fuse import explain_fuse, fuse
 from .guess import guess
 from .hoist import hoist
-from .inline import inline
+from .inline import explain_inline, inline
 from .invert import invert
 from .jam import jam
 from .lag import lag
@@ -50,10 +51,10 @@ from .skew import skew
 from .spell import spell
 from .stream import stream
 from .tails import tails
-from .threads import threads
+from .threads import explain_threads, threads
 from .tile import tile
-from .unroll import unroll
-from .vectorise import vectorise
+from .unroll import explain_unroll, unroll
+from .vectorise import explain_vectorise, vectorise
 
 __all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Pass"]
 
@@ -68,6 +69,7 @@ class Pass(Generic[Before, After]):
     run: Callable[[Before, Caps], After]
     after: tuple[str, ...] = ()
     why: str = ""
+    explained: Callable[[Before, After, Caps], Iterable[str]] | None = None
 
     @property
     def name(self) -> str:
@@ -81,6 +83,7 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
         inline,
         after=("reroll", "same"),
         why="two records of one statement no longer look alike once other readers decided what each inlines",
+        explained=explain_inline,
     ),
     Pass(
         pieces, after=("inline",), why="an array that is computed where it is read is put together by no one"
@@ -93,7 +96,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(prune, after=("lower",), why="lowering shows which temporaries are read"),
     Pass(batch, after=("prune",), why="a product nobody reads is not worth a matrix"),
     Pass(invert, after=("batch",), why="a product inside the cells is no product of matrices"),
-    Pass(fuse, after=("invert",), why="a product that has joined other statements cannot leave its loop"),
+    Pass(
+        fuse,
+        after=("invert",),
+        why="a product that has joined other statements cannot leave its loop",
+        explained=explain_fuse,
+    ),
     Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
     Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
     Pass(expand, after=("place",), why="definitions are written over variables, not over array cells"),
@@ -106,10 +114,20 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(abreast, after=("contract",), why="what is a product is no longer a triangle of sums"),
     Pass(pack, after=("order",), why="which loop runs over the columns is settled by then"),
     Pass(tile, after=("pack",), why="a packing copy reads across memory too"),
-    Pass(unroll, after=("tile",), why="what may become vectors along memory has become so"),
+    Pass(
+        unroll,
+        after=("tile",),
+        why="what may become vectors along memory has become so",
+        explained=explain_unroll,
+    ),
     Pass(hoist, after=("unroll",), why="what it puts between two loops keeps them from being interchanged"),
     Pass(share, after=("hoist",), why="neighbouring loops hoist equal values"),
-    Pass(vectorise, after=("share",), why="lanes follow from what is left in the body"),
+    Pass(
+        vectorise,
+        after=("share",),
+        why="lanes follow from what is left in the body",
+        explained=explain_vectorise,
+    ),
     Pass(skew, after=("vectorise",), why="a table that goes in vectors needs no other way"),
     Pass(
         carry, after=("skew",), why="what goes in lockstep hands nothing on, and rows hand on to one another"
@@ -126,7 +144,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(guess, after=("tails",), why="loops with branches are not rearranged"),
     Pass(rare, after=("guess",), why="what is seldom needed is not waited for"),
     Pass(spell, after=("rare",), why="what is left in order stays so"),
-    Pass(threads, after=("spell",), why="what a thread gets is no longer moved"),
+    Pass(threads, after=("spell",), why="what a thread gets is no longer moved", explained=explain_threads),
     Pass(prefetch, after=("threads",), why="what a row is gone through for does not change any more"),
     Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary"),
 )

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ir.code import Caps
@@ -46,6 +46,7 @@ from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies
 from .access import Range, given, loads
+from .accounts import nests_of, seen_loops
 from .cascade import BRANCHES
 from .parallel import carriers
 from .partials import parts_of
@@ -54,7 +55,7 @@ from .strips import strips_of
 from .trips import enter
 from .work import Work, as_expression, work
 
-__all__ = ["threads"]
+__all__ = ["explain_threads", "threads"]
 
 LEAST = 1 / 64
 """No iteration does less."""
@@ -73,17 +74,29 @@ def threads(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with its large independent loops shared."""
     if caps.threads == 1:
         return kernel
-    scratch = {tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.SCRATCH}
-    uses = _uses(kernel.body)
-    row_bytes = caps.l1_bytes // 4
-    sharing = _Sharing(
-        given(kernel.params), frozenset(scratch), uses, caps.threads, caps.thread_work, row_bytes
-    )
+    sharing = _Sharing.of(kernel, caps)
     body = sharing.body(kernel.body)
     if body is kernel.body:
         return kernel
     placement = {**kernel.placement, **sharing.placement}
     return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *sharing.notes))
+
+
+def explain_threads(before: Kernel, after: Kernel, caps: Caps) -> Iterator[str]:
+    """Why nests are not shared, nor the loops of the user's that they stand in."""
+    if caps.threads == 1:
+        yield "threads: everything is done by one thread, since there is no other"
+        return
+    sharing = _Sharing.of(before, caps)
+    nests = {id(stmt) for around, nest in nests_of(after.body) for stmt in (*around, nest)}
+    for seen in seen_loops(after.body, sharing.ranges):
+        inside = (stmt for stmt in walk_statements((seen.loop,)) if isinstance(stmt, For))
+        is_shared = any(loop.grain is not None for loop in (*seen.around, *inside))
+        is_written_out = seen.loop.trips == 1 or seen.loop.kind is LoopKind.UNROLLED
+        if id(seen.loop) in nests and not is_shared and not is_written_out:
+            own = sharing.independent(seen.loop)
+            why = own if isinstance(own, str) else "it does too little to be worth waking another one"
+            yield f"threads: {seen} stays on one thread: {why}"
 
 
 @dataclass(slots=True)
@@ -102,6 +115,14 @@ class _Sharing:
     placement: dict[Tensor, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    @staticmethod
+    def of(kernel: Kernel, caps: Caps) -> _Sharing:
+        scratch = {tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.SCRATCH}
+        uses, row_bytes = _uses(kernel.body), caps.l1_bytes // 4
+        return _Sharing(
+            given(kernel.params), frozenset(scratch), uses, caps.threads, caps.thread_work, row_bytes
+        )
+
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
         for stmt in body:
@@ -115,7 +136,7 @@ class _Sharing:
     def loop(self, loop: For) -> Sequence[Stmt]:
         """The loop, shared if it may be and does enough; else those inside it that are."""
         own = self.independent(loop)
-        if own is not None:
+        if not isinstance(own, str):
             inside = self.more_balanced(loop)
             if inside is not None:
                 return [inside]
@@ -124,7 +145,7 @@ class _Sharing:
                 self.decide(loop, grain, own)
                 kind = LoopKind.PARALLEL if loop.kind is LoopKind.SEQUENTIAL else loop.kind
                 return [*before, replace(loop, kind=kind, grain=grain)]
-        if own is None and loop.kind is LoopKind.SEQUENTIAL:
+        elif loop.kind is LoopKind.SEQUENTIAL:
             strips = self.strips(loop)
             if strips is not None:
                 return [strips]
@@ -166,29 +187,38 @@ class _Sharing:
             self.placement[tensor] = Place(PlaceKind.SCRATCH, "each thread makes and uses its own")
             self.notes.append(f"threads: {tensor}: each thread makes and uses its own")
 
-    def independent(self, loop: For) -> frozenset[Tensor] | None:
-        """The temporaries that each thread must have for itself to run iterations of the loop; None if even
-        so it may not."""
+    def independent(self, loop: For) -> frozenset[Tensor] | str:
+        """The temporaries that each thread must have for itself to run iterations of the loop; or why even so
+        it may not."""
         if loop.kind not in (LoopKind.SEQUENTIAL, LoopKind.PARALLEL, LoopKind.VECTOR) or loop.trips == 1:
-            return None
+            return "its iterations go in order, if side by side"
         inside = list(walk_statements(loop.body))
         own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
-        if any(
-            isinstance(stmt, (Raise, Barrier)) or (isinstance(stmt, Update) and stmt.variable not in own)
-            for stmt in inside
-        ):
-            return None
+        if any(isinstance(stmt, (Raise, Barrier)) for stmt in inside):
+            return "it may end with an exception"
+        outer = [stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable not in own]
+        if any(stmt.accum is None for stmt in outer):
+            return "an iteration hands a value on to the next"
+        if outer:
+            return "its iterations add up, in their order"
         here = _uses(loop.body)
         if any(here[tensor] not in (0, self.uses[tensor]) for tensor in self.scratch):
-            return None
+            return "other loops use what it makes for itself"
         if loop.kind is not LoopKind.SEQUENTIAL:
             return frozenset()
         found = carriers(loop, self.ranges)
-        if found is None or not found.isdisjoint(self.given):
-            return None
-        found -= self.scratch
-        private = all(self.uses[tensor] == here[tensor] and is_private(tensor, loop.body) for tensor in found)
-        return found if private else None
+        if found is None:
+            return "an iteration hands values on to the next"
+        carried = found & self.given
+        carried |= {
+            tensor
+            for tensor in found - self.scratch
+            if self.uses[tensor] != here[tensor] or not is_private(tensor, loop.body)
+        }
+        if carried:
+            names = ", ".join(sorted(tensor.label for tensor in carried))
+            return f"an iteration touches cells of {names} that another one writes"
+        return found - self.scratch
 
     def more_balanced(self, loop: For) -> For | None:
         """A loop of few iterations with the loops in it shared instead, where these are large."""

@@ -16,7 +16,7 @@ value of a cell; so are the steps of a sum.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ..ir.code import Caps
@@ -26,11 +26,12 @@ from ..ir.loops import Comment, Define, For, If, Kernel, LoopKind, Stmt, Store, 
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import children, kept, rewrite_bodies, rewrite_expressions, transform
+from .accounts import vanished
 from .copies import copy_body
 from .simplify import simplify
 from .uses import Use, uses_of_temporaries
 
-__all__ = ["unroll"]
+__all__ = ["explain_unroll", "unroll"]
 
 FEW = 3
 """The most iterations that are written out: four make a vector."""
@@ -52,6 +53,12 @@ def unroll(kernel: Kernel, caps: Caps) -> Kernel:
     placement = {tensor: place for tensor, place in kernel.placement.items() if tensor not in small}
     body = _Naming(small, updates).body(body)
     return simplify(replace(kernel, body=body, placement=placement), caps)
+
+
+def explain_unroll(before: Kernel, after: Kernel, caps: Caps) -> Iterator[str]:
+    """Which loops are written out."""
+    for loop in vanished(before.body, after.body):
+        yield f"unroll: loop {loop.symbol.hint} of {loop.trips} is written out"
 
 
 def _body(body: tuple[Stmt, ...], in_order: bool) -> tuple[Stmt, ...]:

@@ -26,6 +26,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from typing_extensions import assert_never
+
 from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.dtype import DType
@@ -54,12 +56,13 @@ from ..ir.ops import OPS, Op
 from ..ir.tensor import Tensor
 from ..ir.walk import children, expressions, kept, rewrite_bodies, walk
 from .access import Range, Ranges, loads
+from .accounts import seen_loops
 from .lockstep import lockstep
 from .strides import LINE, stride
 from .tails import may_repeat
 from .trips import about, enter
 
-__all__ = ["vectorise"]
+__all__ = ["explain_vectorise", "vectorise"]
 
 RARELY = OPS["rarely"]
 MIN_LANES = 4
@@ -91,6 +94,33 @@ def vectorise(kernel: Kernel, caps: Caps) -> Kernel:
     news = (_best(stmt, False, ranges, register)[1] for stmt in kernel.body)
     body = kept(kernel.body, list(chain.from_iterable(news)))
     return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+def explain_vectorise(before: Kernel, after: Kernel, caps: Caps) -> Iterator[str]:
+    """Why innermost loops that stand in no vector loop are none themselves."""
+    ranges: dict[Symbol, Range] = {}
+    for seen in seen_loops(after.body, ranges):
+        lanes = max(loop.lanes for loop in (*seen.around, seen.loop))
+        is_innermost = not any(isinstance(inner, For) for inner in walk_statements(seen.loop.body))
+        if is_innermost and lanes == 1 and seen.loop.kind is not LoopKind.UNROLLED:
+            yield f"vectorise: {seen} is not in vectors: {_refusal(seen.loop, ranges)}"
+
+
+def _refusal(loop: For, ranges: Ranges) -> str:
+    """Why an innermost loop is no vector loop."""
+    count = _trips(loop, ranges)
+    if count < MIN_LANES:
+        return f"it runs {count} times at most"
+    obstacle = next(filter(None, (_obstacle(stmt, loop.symbol) for stmt in loop.body)), "")
+    if obstacle:
+        return obstacle
+    if loop.kind is LoopKind.SEQUENTIAL and lockstep(loop, ranges) is None:
+        return "an iteration needs what an earlier one made"
+    if loop.step != 1:
+        return "it does not count by ones"
+    if loop.kind is LoopKind.PARALLEL and _Facts.of(loop, False) is None:
+        return "an iteration hands a value on to the next"
+    return "that would cost more than it saves"
 
 
 def _best(
@@ -201,7 +231,7 @@ class _Facts:
     def of(loop: For, in_rows: bool) -> _Facts | None:
         """None when the loop cannot be a vector loop."""
         inside = list(walk_statements(loop.body))
-        if not all(_allowed(stmt, loop.symbol) for stmt in inside):
+        if any(_obstacle(stmt, loop.symbol) for stmt in inside):
             return None
         own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
         outer = [stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable not in own]
@@ -244,19 +274,33 @@ def _innermost(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
             yield from inner or stmt.body
 
 
-def _allowed(stmt: Stmt, symbol: Symbol) -> bool:
-    """May the statement stand in a vector loop over `symbol`?"""
+def _obstacle(stmt: Stmt, symbol: Symbol) -> str:
+    """Why the statement cannot stand in a vector loop over `symbol`; empty if it can."""
     match stmt:
         case For(lo=lo, hi=hi, kind=kind):
-            uniform = not lo.coefficient(symbol) and not hi.coefficient(symbol)
-            return uniform and kind in (LoopKind.PARALLEL, LoopKind.SEQUENTIAL, LoopKind.UNROLLED)
+            if lo.coefficient(symbol) or hi.coefficient(symbol):
+                return "how often a loop inside runs differs from iteration to iteration"
+            if kind not in (LoopKind.PARALLEL, LoopKind.SEQUENTIAL, LoopKind.UNROLLED):
+                return f"a loop inside is a {kind.value} loop"
+            return ""
         case Store(tensor=tensor, index=index):
             # A cell that every lane writes is scratch memory of one iteration: lanes would collide.
-            return stride(tensor, index, symbol) != 0
+            return (
+                ""
+                if stride(tensor, index, symbol) != 0
+                else f"every iteration writes a cell of {tensor.label}"
+            )
         case Define() | Update() | Comment():
-            return True
-        case Bind() | Fill() | If() | While() | Raise() | Stay() | Prefetch() | Barrier():
-            return False
+            return ""
+        case Bind(symbol=bound):
+            return f"each iteration computes {bound.hint}, by which it finds memory"
+        case If() | While():
+            return "what it does depends on a condition"
+        case Raise():
+            return "it may end with an exception"
+        case Fill() | Stay() | Prefetch() | Barrier():
+            return "it has a statement that is for whole loops"
+    assert_never(stmt)
 
 
 def _weight(stmt: Stmt) -> tuple[float, int]:
