@@ -1,0 +1,140 @@
+"""NVRTC in a process of its own, and a launcher that takes NumPy arrays."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arrayjit.runtime.ptx import GlobalMemory, Loaded, Module, parse
+
+Triple = tuple[int, int, int]
+
+
+@pytest.fixture(scope="session")
+def compile_ptx() -> Iterator[Callable[..., str]]:
+    """`compile_ptx(source, "sm_80", "--fmad=false")` gives the PTX that NVRTC makes."""
+    script = Path(__file__).with_name("nvrtc_process.py")
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        @cache
+        def compiled(source: str, architecture: str = "sm_80", *options: str) -> str:
+            process.stdin.write(json.dumps([source, architecture, options]) + "\n")
+            process.stdin.flush()
+            complaint, ptx = json.loads(process.stdout.readline())
+            assert not complaint, complaint
+            return ptx
+
+        yield compiled
+        process.stdin.close()
+
+
+def packed(module: Module, kernel: str, values: list[np.generic]) -> bytes:
+    """Arguments as the kernel's parameters lie."""
+    function = module.functions[kernel]
+    block = bytearray(function.argument_bytes)
+    assert len(values) == len(function.parameters)
+    for parameter, value in zip(function.parameters, values, strict=True):
+        assert value.nbytes == parameter.nbytes, f"{parameter.name} has {parameter.nbytes} bytes"
+        block[parameter.offset : parameter.offset + parameter.nbytes] = value.tobytes()
+    return bytes(block)
+
+
+def three(extents: int | tuple[int, ...]) -> Triple:
+    return ((extents, 1, 1) if isinstance(extents, int) else (*extents, 1, 1))[:3]
+
+
+def launch(
+    ptx: str,
+    kernel: str,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    *arguments: np.ndarray | np.generic,
+    shared_bytes: int = 0,
+    **options: int,
+) -> None:
+    """Run a kernel on copies of the arrays, which then take what it has made of them."""
+    module = parsed(ptx)
+    memory = GlobalMemory()
+    loaded = Loaded(module, memory)
+    values: list[np.generic] = []
+    arrays: list[tuple[np.ndarray, int]] = []
+    for number, each in enumerate(arguments):
+        if isinstance(each, np.ndarray):
+            address = memory.allocate(each.nbytes, f"argument {number}")
+            memory.view(address, each.nbytes)[:] = np.ascontiguousarray(each).reshape(-1).view(np.uint8)
+            arrays.append((each, address))
+            each = np.uint64(address)
+        values.append(each)
+    block_of_arguments = packed(module, kernel, values)
+    try:
+        loaded.launch(kernel, three(grid), three(block), shared_bytes, block_of_arguments, **options)
+    finally:
+        for array, address in arrays:
+            array[...] = memory.view(address, array.nbytes).view(array.dtype).reshape(array.shape)
+
+
+@cache
+def parsed(ptx: str) -> Module:
+    return parse(ptx)
+
+
+@pytest.fixture(scope="session")
+def run(compile_ptx: Callable[..., str]) -> Callable[..., None]:
+    """`run(source, kernel, grid, block, *arguments, arch="sm_80", options=(), shared_bytes=0)`."""
+
+    def compile_and_launch(
+        source: str,
+        *launched: object,
+        arch: str = "sm_80",
+        options: tuple[str, ...] = (),
+        **others: int,
+    ) -> None:
+        launch(compile_ptx(source, arch, *options), *launched, **others)
+
+    return compile_and_launch
+
+
+@pytest.fixture(scope="session")
+def run_ptx() -> Callable[..., None]:
+    """`run_ptx(body, block, *arrays)` runs instructions written by hand as the kernel `k`.
+
+    The body finds the arrays' addresses in %rd1, %rd2, ... (so many as there are arrays), the thread's number
+    in %r1, and may use %p0..9, %h0..19 (16 bits), %r0..39, %f0..39, %rd0..39, %d0..39.
+    """
+
+    def assembled_and_launched(
+        body: str, block: int, *arrays: np.ndarray, grid: int = 1, **others: int
+    ) -> None:
+        launch(assembled(body, len(arrays)), "k", grid, block, *arrays, **others)
+
+    return assembled_and_launched
+
+
+def assembled(body: str, arrays: int, scope: str = "") -> str:
+    parameters = ", ".join(f".param .u64 p{number}" for number in range(1, arrays + 1))
+    loads = "\n".join(f"ld.param.u64 %rd{number}, [p{number}];" for number in range(1, arrays + 1))
+    return f"""
+.version 8.8
+.target sm_90
+.address_size 64
+{scope}
+.visible .entry k({parameters})
+{{
+.reg .pred %p<10>; .reg .b16 %h<20>; .reg .b32 %r<40>; .reg .f32 %f<40>; .reg .b64 %rd<40>; .reg .f64 %d<40>;
+{loads}
+mov.u32 %r1, %tid.x;
+{body}
+ret;
+}}
+"""
