@@ -381,15 +381,15 @@ def jit(
 ) -> Any:
     """Compile a NumPy function; usable as `@jit` and as `@jit(target=..., static_argnames=...)`.
 
-    `target` is the default target ("llvm", "sync_llvm", "interp"), `threads` how many threads share the loops
-    of a call at most, by default all that the target has. Arguments named in `static_argnames` are
-    compiled in by value: they may be used where Python needs a number (`range(n)`, `if flag`) and must be
-    hashable. Arrays and Python scalars are arguments otherwise, of which the value is compiled in only where
-    Python needs it; anything else is compiled in. With `unchecked` no index that is computed when the
-    function runs is checked: one out of bounds reads or writes other memory. With `tune` each compilation
-    tries schedules of the loops for about so many seconds and keeps the fastest, also for later processes.
-    `opt`, from 0 to 3, is the code generator's effort: 0 takes a third of the time for slower code, 3 runs
-    LLVM's own passes too, which seldom helps. Results are the same bits.
+    `target` is the default target, one that `python -m arrayjit targets` lists, `threads` how many threads
+    share the loops of a call at most, by default all that the target has. Arguments named in
+    `static_argnames` are compiled in by value: they may be used where Python needs a number (`range(n)`, `if
+    flag`) and must be hashable. Arrays and Python scalars are arguments otherwise, of which the value is
+    compiled in only where Python needs it; anything else is compiled in. With `unchecked` no index that is
+    computed when the function runs is checked: one out of bounds reads or writes other memory. With `tune`
+    each compilation tries schedules of the loops for about so many seconds and keeps the fastest, also for
+    later processes. `opt`, from 0 to 3, is the code generator's effort: 0 takes a third of the time for
+    slower code, 3 runs LLVM's own passes too, which seldom helps. Results are the same bits.
 
     Raises StaticArgumentError for a name that is no parameter. Calls raise what NumPy would raise, as
     subclasses that name the user's line, and UnsupportedError for what arrayjit does not trace.

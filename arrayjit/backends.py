@@ -40,6 +40,8 @@ __all__ = [
 BACKENDS: dict[str, tuple[str, str]] = {
     "llvm": ("targets.llvm.ParallelLlvmTarget", "runtime.workers.WorkerDriver"),
     "sync_llvm": ("targets.llvm.LlvmTarget", "runtime.cpu.CpuDriver"),
+    "c": ("targets.c.ParallelCTarget", "runtime.c.ParallelCDriver"),
+    "sync_c": ("targets.c.CTarget", "runtime.c.CDriver"),
     "interp": ("targets.interp.InterpTarget", "runtime.interp.InterpDriver"),
 }
 
@@ -92,9 +94,9 @@ def fresh_backend(name: str, *, memory_limit: int | None = None, **options: int 
     """A backend that shares nothing with any other.
 
     `memory_limit` bounds the bytes in use on each device. `options` are those of the emitter and of the
-    driver: `cpu`, for "llvm" and "sync_llvm", is the CPU that code is made for, as `ARRAYJIT_CPU`; `devices`,
-    for "llvm", is how many devices share the host's cores. Raises what `backend` raises, UnsupportedError for
-    another option, NumberError for a number that makes no sense, SettingError for an unknown CPU.
+    driver: `cpu`, for all but "interp", is the CPU that code is made for, as `ARRAYJIT_CPU`; `devices`, for
+    "llvm" and "c", is how many devices share the host's cores. Raises what `backend` raises, UnsupportedError
+    for another option, NumberError for a number that makes no sense, SettingError for an unknown CPU.
     """
     name = _known(name)
     emitter, driver = _classes(name)

@@ -48,7 +48,7 @@ __all__ = [
     "run",
 ]
 
-STAGES = ("assignments", "loops", "optimized", "llvm", "asm")
+STAGES = ("assignments", "loops", "optimized", "llvm", "c", "asm")
 
 
 class Program(Protocol):
@@ -103,15 +103,18 @@ class Build(Emitted):
                 return text.print_kernel(self.optimized.loops)
             case "optimized":
                 return text.print_kernel(self.optimized.kernel)
-            case "llvm" if isinstance(self.code.payload, str):
+            case _ if stage == self.backend.target.language and isinstance(self.code.payload, str):
                 return self.code.payload
             case "asm" if isinstance(self.code.payload, str):
                 return self.backend.driver.assembly(self.code)
             case _:
+                language = self.backend.target.language
+                own = (*STAGES[:3], *((language, "asm") if language else ()))
+                other = "llvm" if stage == "asm" else stage
                 raise UnsupportedError(
                     f"target {self.backend.name!r} has no stage {stage!r}",
-                    fix=f"choose one of {', '.join(STAGES[:3])}"
-                    + (", or lower for target llvm" if stage in STAGES else ""),
+                    fix=f"choose one of {', '.join(own)}"
+                    + (f", or lower for target {other}" if stage in STAGES else ""),
                 )
 
 

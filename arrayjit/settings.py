@@ -19,6 +19,7 @@ else:
 
 __all__ = [
     "Settings",
+    "c_compiler_wanted",
     "cache_bytes",
     "cache_folder",
     "compilations_shown",
@@ -73,6 +74,11 @@ def cpu_wanted() -> str:
     """`ARRAYJIT_CPU`: the kind of CPU that code is made for, a row of the table in `targets/host`; "" is this
     one. A target asks when it is first used."""
     return os.environ.get("ARRAYJIT_CPU", "")
+
+
+def c_compiler_wanted() -> str:
+    """`CC`: the command that compiles C, as a shell would split it; "" is the first compiler there is."""
+    return os.environ.get("CC", "")
 
 
 def num_threads() -> int:

@@ -115,7 +115,7 @@ class Lowered:
 
     def as_text(self, stage: str = "optimized") -> str:
         """The text of a stage: `"assignments"` (as traced), `"loops"` (right after lowering),
-        `"optimized"` (after all passes), `"llvm"`, `"asm"`."""
+        `"optimized"` (after all passes), `"llvm"` or `"c"`, by target, and `"asm"`."""
         return self.build.as_text(stage)
 
     def explain(self) -> Explanation:

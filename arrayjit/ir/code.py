@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -92,9 +93,9 @@ class Code:
 
     @property
     def symbol(self) -> str:
-        """The name of the native function. The suffix keeps it apart from library functions: a user may
-        well call a function `sin`."""
-        return f"{self.name}_kernel"
+        """The name of the native function, which any language takes. The suffix keeps it apart from library
+        functions: a user may well call a function `sin`."""
+        return re.sub(r"\W|^(?=\d)", "_", self.name, flags=re.ASCII) + "_kernel"
 
 
 @frozen_by_identity

@@ -63,13 +63,16 @@ class CpuDriver(HostDriver):
         self._addresses.update(addresses)
 
     def load(self, code: Code) -> CpuExecutable:
-        """Machine code for the IR text. Raises BackendUnavailable for code that this CPU cannot run,
-        CompilerBug for text that LLVM rejects."""
+        """Machine code for the text. Raises BackendUnavailable for code that this CPU cannot run, CompilerBug
+        for text that the compiler rejects."""
         _require(code, [feature for feature in code.needs if feature not in processor.features()])
         seconds: dict[str, float] = {}
+        return CpuExecutable(self._image(code, seconds), code, seconds)
+
+    def _image(self, code: Code, seconds: dict[str, float]) -> Image:
+        """The compiled code in memory; `seconds` receives the time of each phase."""
         found = self._addresses.get
-        image = loaded(code.payload, code.name, lambda name: found(name, 0), opt=code.opt, seconds=seconds)
-        return CpuExecutable(image, code, seconds)
+        return loaded(code.payload, code.name, lambda name: found(name, 0), opt=code.opt, seconds=seconds)
 
     def assembly(self, code: Code) -> str:
         """The machine code as text, which this CPU need not be able to run."""

@@ -12,6 +12,8 @@ __all__ = ["InterpTarget"]
 class InterpTarget:
     """Emits nothing; the driver interprets the Kernel."""
 
+    language = ""
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.cpu = ""

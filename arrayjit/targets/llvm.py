@@ -23,6 +23,8 @@ class LlvmTarget:
     """Emits LLVM IR for one core: of the host's CPU, or of `cpu`, a row of the table in `host`. By default
     the setting decides. Raises SettingError for a CPU that is in no row."""
 
+    language = "llvm"
+
     def __init__(self, name: str, cpu: str = "") -> None:
         self.name = name
         self.cpu = cpu or cpu_wanted()

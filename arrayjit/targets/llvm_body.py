@@ -40,20 +40,16 @@ from ..ir.loops import (
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import children
+from .bodies import accumulation, changes, fills_lanes, nodes, updated
 from .failures import raises
 from .llvm_chunks import Chunk, call_chunk, cut
 from .llvm_loops import (
     Exit,
-    accumulation,
-    changes,
-    fills_lanes,
     in_units,
     is_short,
     least,
-    nodes,
     numbers,
     until_aligned,
-    updated,
     whole_vectors,
     widths,
 )

@@ -30,7 +30,7 @@ from ..ir.loops import (
     While,
 )
 from ..ir.walk import expressions, walk
-from .llvm_loops import changes, nodes, updated
+from .bodies import changes, nodes, updated
 from .llvm_text import Writer
 
 __all__ = ["Chunk", "call_chunk", "cut"]

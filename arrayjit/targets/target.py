@@ -14,10 +14,11 @@ __all__ = ["Target"]
 
 class Target(Protocol):
     """An emitter. `name` is the row of the table of backends that its code belongs to, `cpu` the CPU that it
-    was asked to emit for, "" for the one that is here."""
+    was asked to emit for, "" for the one that is here. `language` is what code is text of, "" for none."""
 
     name: str
     cpu: str
+    language: str
 
     def caps(self) -> Caps:
         """What the hardware that the code is for can do."""

@@ -47,10 +47,10 @@ def _result(row: Op, batch: Sequence[np.ndarray]) -> DType:
         return from_numpy(np.asarray(row.ref(*(array[:1] for array in batch))).dtype)
 
 
-@pytest.mark.parametrize("target", ["interp", "sync_llvm"])
+@pytest.mark.parametrize("target", ["interp", "sync_llvm", "sync_c"])
 @pytest.mark.parametrize("row", user_ops(), ids=str)
 def test_op_is_numpys(row: Op, target: str) -> None:
-    sizes = SIZES_OF_LONG if row.cost >= LONG_DEFINITION else SIZES
+    sizes = SIZES_OF_LONG if row.cost >= LONG_DEFINITION or target == "sync_c" else SIZES
     batches = [sample(inputs, size) for inputs, _ in cells(row).computed for size in sizes]
     for batch, result in zip(batches, run_elementwise(row, batches, target), strict=True):
         check(row, result, batch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from small_programs import WORKERS
 
 from arrayjit.backends import BACKENDS
 from arrayjit.devices import Backend, Context, Device, fresh_backend
@@ -35,7 +36,7 @@ def fresh(target: str) -> Iterator[Fresh]:
 @pytest.fixture
 def machine(fresh: Fresh, target: str) -> Backend:
     """With two devices where the hardware can have several."""
-    return fresh(devices=2) if target == "llvm" else fresh()
+    return fresh(devices=2) if target in WORKERS else fresh()
 
 
 @pytest.fixture

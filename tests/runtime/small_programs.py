@@ -19,6 +19,9 @@ from arrayjit.ir.tensor import Tensor
 
 N = 8
 
+WORKERS = ("llvm", "c")
+"""Targets whose devices work on their own."""
+
 
 def vector(label: str, size: int = N) -> Tensor:
     return Tensor.of(label, (size,), F64)

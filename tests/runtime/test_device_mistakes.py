@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 from small_programs import (
+    WORKERS,
     N,
     code,
     fail,
@@ -206,7 +207,7 @@ def test_options_of_fresh_backends_are_checked(fresh, target):
     )
     refused(NumberError, lambda: fresh(memory_limit=-1), target, "-1")
     for devices in (0, -2):
-        error = NumberError if target == "llvm" else UnsupportedError
+        error = NumberError if target in WORKERS else UnsupportedError
         refused(error, lambda devices=devices: fresh(devices=devices), target, "devices")
 
 
@@ -329,7 +330,7 @@ def test_what_depends_on_a_failure_elsewhere_is_dropped_and_raises_too(machine, 
     free = here.link(code(machine, incremented(y)))
 
     gate = threading.Event()
-    if target != "llvm":
+    if target not in WORKERS:
         gate.set()
     device.stream.submit(gate.wait, "gate")
 
@@ -341,7 +342,7 @@ def test_what_depends_on_a_failure_elsewhere_is_dropped_and_raises_too(machine, 
         device.await_()
 
     assert f"on {target}:0, in 'guarded'" in surfaced(act)
-    if target == "llvm":
+    if target in WORKERS:
         assert f"on {target}:0, in 'guarded'" in surfaced(other.await_)
         np.testing.assert_array_equal(value(here, x), FILLED)
     free.schedule()

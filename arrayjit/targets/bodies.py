@@ -1,0 +1,46 @@
+"""What emitters ask about loops and their bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..errors import CompilerBug
+from ..ir.expr import Expr, Variable
+from ..ir.loops import Define, For, Stmt, Update, walk_statements
+from ..ir.ops import Op
+from ..ir.walk import expressions, walk
+
+__all__ = ["accumulation", "changes", "fills_lanes", "nodes", "updated"]
+
+
+def updated(body: tuple[Stmt, ...]) -> dict[Variable, None]:
+    """The locals that a body updates, in order."""
+    return {stmt.variable: None for stmt in walk_statements(body) if isinstance(stmt, Update)}
+
+
+def changes(body: tuple[Stmt, ...]) -> tuple[Variable, ...]:
+    """The locals from outside that a body updates."""
+    defined = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Define)}
+    return tuple(variable for variable in updated(body) if variable not in defined)
+
+
+def nodes(body: tuple[Stmt, ...]) -> Iterator[Expr]:
+    """Every node of every expression in a body."""
+    return (node for stmt in walk_statements(body) for expr in expressions(stmt) for node in walk(expr))
+
+
+def accumulation(variable: Variable, body: tuple[Stmt, ...]) -> Op:
+    """The one op by which a vector loop's body accumulates into a local from outside."""
+    ops = {
+        stmt.accum for stmt in walk_statements(body) if isinstance(stmt, Update) and stmt.variable is variable
+    }
+    op = ops.pop()
+    if ops or op is None:
+        raise CompilerBug(f"lanes carry {variable} from one iteration to another", stage="targets")
+    return op
+
+
+def fills_lanes(loop: For) -> bool:
+    """Whether nothing is left after whole vectors, whatever the bounds turn out to be."""
+    span = loop.hi - loop.lo
+    return all(count % (loop.lanes * loop.step) == 0 for count in (span.offset, *(c for c, _ in span.terms)))

@@ -1,0 +1,332 @@
+"""Statements and loops of a Kernel as the lines of one C-like function.
+
+Locals are variables of the language, bodies its blocks. Vector loops and those that threads share are printed
+as the dialect says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
+from typing import Protocol
+
+from typing_extensions import assert_never
+
+from ..errors import CompilerBug, Location
+from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
+from ..ir.index import Affine, Symbol
+from ..ir.loops import (
+    Barrier,
+    Bind,
+    Comment,
+    Define,
+    Fill,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    Prefetch,
+    Raise,
+    Stay,
+    Stmt,
+    Store,
+    Update,
+    While,
+    walk_statements,
+)
+from ..ir.tensor import Tensor
+from ..ir.walk import children
+from .bodies import updated
+from .c_memory import Memory
+from .c_text import Operand, Value, Writer, constant, multiplied
+from .c_values import apply, cast, fma
+from .failures import raises
+
+__all__ = ["Body", "Inside", "LoopPrinter"]
+
+LONG = 90
+"""Characters of an expression that is cut in two."""
+
+
+class Inside(Protocol):
+    """Prints a body in braces, which `break` leaves or not."""
+
+    def __call__(self, body: tuple[Stmt, ...], *, leaves: bool = False) -> None: ...
+
+
+LoopPrinter = Callable[["Body", For], None]
+
+
+class Body:
+    """Prints the statements of one Kernel. Symbols and parameters are bound by the caller.
+
+    `loops` print the loops of the kinds which are not printed as plain ones, `share` those that threads may
+    share.
+
+    `values` has the text of each local. A local of `arrays` has been declared already, with a cell for each
+    lane of a vector loop. `leaves_loop` says whether `break` leaves the loop that the statement stands in.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        memory: Memory,
+        kernel: Kernel,
+        loops: Mapping[LoopKind, LoopPrinter],
+        share: LoopPrinter | None = None,
+    ) -> None:
+        self.writer = writer
+        self.memory = memory
+        self.kernel = kernel
+        self.values: dict[Variable, Value] = {}
+        self.arrays: set[Variable] = set()
+        self._loops = loops
+        self._share = share
+        self._mutable = updated(kernel.body)
+        self.leaves_loop = False
+        self._loc: Location | None = None
+        self._status = {id(stmt): number for number, stmt in enumerate(raises(kernel), 1)}
+
+    def part(self) -> Body:
+        """For a function that stands for a part of this one."""
+        part = copy(self)
+        part.writer = Writer(self.writer.dialect, beside=self.writer)
+        part.memory = self.memory.part(part.writer)
+        part.values = dict(self.values)
+        part.leaves_loop = False
+        return part
+
+    def declarations(self) -> dict[str, str]:
+        """What such a function may use of this one: each name as it would declare it."""
+        kinds = self.writer.dialect.type
+        found = {
+            value.text: f"const {kinds(value.dtype)} {value.text}"
+            for value in self.values.values()
+            if value.text.isidentifier()
+        }
+        numbers = (number for number in self.memory.symbols.values() if isinstance(number, str))
+        return found | {number: f"const int64_t {number}" for number in numbers} | self.memory.declarations
+
+    def statements(self, body: tuple[Stmt, ...]) -> None:
+        for stmt in body:
+            self.statement(stmt)
+
+    def statement(self, stmt: Stmt) -> None:
+        self._locate(stmt)
+        match stmt:
+            case Store(tensor=tensor, index=index, value=value):
+                self.memory.store(tensor, index, self.value(value))
+            case Define(variable=variable, value=value):
+                self.define(variable, self.value(value))
+            case Update():
+                self._update(stmt)
+            case Bind(symbol=symbol, value=value):
+                self.memory.symbols[symbol] = self.writer.number(self.value(value).text, symbol.hint)
+            case For():
+                self._for(stmt)
+            case While():
+                self.repeat(stmt, self.inside)
+            case If():
+                self.branch(stmt, self.inside)
+            case Raise() | Stay():
+                self._way_out(stmt)
+            case Fill():
+                self._fill(stmt)
+            case Prefetch() | Comment() | Barrier():
+                self._aside(stmt)
+            case _:
+                assert_never(stmt)
+
+    def _aside(self, stmt: Prefetch | Comment | Barrier) -> None:
+        """A statement that changes nothing."""
+        match stmt:
+            case Prefetch(tensor=tensor, index=index):
+                if self.writer.dialect.prefetch:
+                    address = self.memory.address(tensor, index)
+                    self.writer.emit(f"{self.writer.dialect.prefetch}({address});")
+            case Comment(text=text):
+                self.writer.comment(text)
+            case Barrier():
+                self.writer.emit(self.writer.dialect.barrier)
+
+    def _way_out(self, stmt: Raise | Stay) -> None:
+        """Out of the function, or out of the loop, if it is printed as one."""
+        if isinstance(stmt, Raise):
+            leave = self.writer.dialect.leave(self._status[id(stmt)])
+            self.writer.emit(f"if ({self.value(stmt.condition).text}) {leave}")
+        elif self.leaves_loop:
+            self.writer.emit(f"if (!({self.value(stmt.condition).text})) break;")
+
+    def _locate(self, stmt: Stmt) -> None:
+        """Name the user's line above what comes of it."""
+        if not isinstance(stmt, (For, While, If, Store, Fill, Raise)):
+            return
+        found = {
+            inner.loc
+            for inner in walk_statements((stmt,))
+            if isinstance(inner, (Store, Fill, Raise)) and inner.loc is not None
+        }
+        if len(found) == 1 and found != {self._loc}:
+            (self._loc,) = found
+            self.writer.comment(str(self._loc))
+
+    # Expressions
+
+    def value(self, expr: Expr) -> Value:
+        """The value of an expression. Goes over a stack of its own: expressions may be deep and shared."""
+        done: dict[int, Value] = {}
+        repeated = _repeated(expr)
+        pending = [expr]
+        while pending:
+            node = pending[-1]
+            missing = [child for child in children(node) if id(child) not in done]
+            if missing:
+                pending.extend(reversed(missing))
+                continue
+            pending.pop()
+            if id(node) not in done:
+                value = self._node(node, tuple(done[id(child)] for child in children(node)))
+                if node is not expr and (id(node) in repeated or len(value.text) > LONG):
+                    value = self.writer.let(value)
+                done[id(node)] = value
+        return done[id(expr)]
+
+    def _node(self, node: Expr, args: tuple[Value, ...]) -> Value:
+        match node:
+            case Const(value=value, dtype=dtype):
+                return constant(self.writer.dialect, value, dtype)
+            case Load(tensor=tensor, index=index):
+                return self.memory.load(tensor, index)
+            case Gather(tensor=tensor):
+                return self.memory.gather(tensor, args)
+            case Local(variable=variable):
+                return self.values[variable]
+            case Index(value=position):
+                return self.memory.index(position)
+            case Apply(op=op, dtype=dtype):
+                return apply(self.writer, op, args, dtype)
+            case Cast(dtype=dtype):
+                return cast(self.writer, args[0], dtype)
+            case _:
+                assert_never(node)
+
+    # Locals
+
+    def define(self, variable: Variable, value: Value) -> None:
+        """Declare a local, unless it has been."""
+        if variable in self.arrays:
+            self.writer.emit(f"{self.values[variable].text} = {value.text};")
+            return
+        name = self.writer.fresh(variable.hint)
+        kind = self.writer.dialect.type(variable.dtype)
+        const = "" if variable in self._mutable else "const "
+        self.writer.emit(f"{const}{kind} {name} = {value.text};")
+        self.values[variable] = Value(name, variable.dtype)
+
+    def _update(self, update: Update) -> None:
+        old, accum = self.values[update.variable], update.accum
+        if accum is None:
+            new = self.value(update.value)
+        elif update.contract and isinstance(update.value, Apply):
+            left, right = map(self.value, update.value.args)
+            new = fma(self.writer, left, right, old)
+        else:
+            new = apply(self.writer, accum, (old, self.value(update.value)), old.dtype)
+        self.writer.emit(f"{old.text} = {new.text};")
+
+    # Branches
+
+    def branch(self, stmt: If, inside: Inside) -> None:
+        """One body or the other."""
+        with self.writer.block(f"if ({self.value(stmt.condition).text})"):
+            inside(stmt.body)
+        if stmt.orelse:
+            with self.writer.block("else"):
+                inside(stmt.orelse)
+
+    def inside(self, body: tuple[Stmt, ...], *, leaves: bool = False) -> None:
+        """A body in braces, which `break` leaves or not."""
+        around, self.leaves_loop = self.leaves_loop, leaves
+        self.statements(body)
+        self.leaves_loop = around
+
+    # Loops
+
+    def _for(self, loop: For) -> None:
+        printer = self._loops.get(loop.kind)
+        if loop.grain is not None and self._share is not None:
+            self._share(self, loop)
+        elif printer is not None:
+            printer(self, loop)
+        elif loop.kind in (LoopKind.GRID, LoopKind.BLOCK):
+            raise CompilerBug(f"a {loop.kind.value} loop in {self.writer.dialect.name}", stage="targets/c")
+        elif loop.kind is LoopKind.UNROLLED and loop.lo.is_constant and loop.hi.is_constant:
+            self.unrolled(loop, self.inside)
+        else:
+            self.counted(loop, self.inside)
+
+    def unrolled(self, loop: For, inside: Inside) -> None:
+        """The copies of the body."""
+        for number in range(loop.lo.constant, loop.hi.constant, loop.step):
+            self.memory.symbols[loop.symbol] = number
+            with self.writer.block():
+                inside(loop.body)
+
+    def counted(self, loop: For, inside: Inside, remark: str = "") -> None:
+        """One iteration after the other."""
+        if loop.trips == 1:
+            first = self.memory.affine(loop.lo)
+            with self.writer.block():
+                self.memory.symbols[loop.symbol] = self.writer.number(first, loop.symbol.hint)
+                inside(loop.body)
+            return
+        if remark:
+            self.writer.emit(remark)
+        lo, hi = self.memory.affine(loop.lo), self.memory.affine(loop.hi)
+        with self.loop(loop.symbol, lo, hi, loop.step):
+            inside(loop.body, leaves=True)
+
+    @contextmanager
+    def loop(self, symbol: Symbol, lo: Operand, hi: Operand, step: int) -> Iterator[None]:
+        """What is printed inside is the body of a loop, in which the symbol has a name."""
+        with self.writer.scope():
+            name = self.memory.symbols[symbol] = self.writer.fresh(symbol.hint)
+            stride = f"++{name}" if step == 1 else f"--{name}" if step == -1 else f"{name} += {step}"
+            sign = "<" if step > 0 else ">"
+            with self.writer.block(f"for (int64_t {name} = {lo}; {name} {sign} {hi}; {stride})"):
+                yield
+
+    def repeat(self, loop: While, inside: Inside) -> None:
+        """Test and body by turns."""
+        with self.writer.block("for (;;)"):
+            inside(loop.test)
+            self.writer.emit(f"if (!({self.value(loop.condition).text})) break;")
+            inside(loop.body, leaves=True)
+
+    def _fill(self, fill: Fill) -> None:
+        """Every cell of the tensor's flat form gets the value."""
+        cells: Operand = 1
+        for extent in fill.tensor.shape:
+            cells = multiplied(cells, self.memory.affine(extent))
+        cell, count = Symbol("cell"), Symbol("cells")
+        self.memory.symbols[count] = cells if isinstance(cells, int) else f"({cells})"
+        flat = Tensor(fill.tensor.label, (Affine.of(count),), fill.tensor.dtype, base=fill.tensor)
+        value = self.value(fill.value)
+        with self.loop(cell, 0, cells, 1):
+            self.memory.store(flat, (Affine.of(cell),), value)
+
+
+def _repeated(expr: Expr) -> set[int]:
+    """The nodes, by their `id`, that are operands more than once and worth a name."""
+    seen: set[int] = set()
+    found: set[int] = set()
+    pending = [expr]
+    while pending:
+        for child in children(pending.pop()):
+            if id(child) not in seen:
+                seen.add(id(child))
+                pending.append(child)
+            elif isinstance(child, (Apply, Cast, Gather)):
+                found.add(id(child))
+    return found

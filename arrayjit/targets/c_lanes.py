@@ -1,0 +1,164 @@
+"""How a vector loop is cut into loops over its lanes.
+
+A vector loop whose body is straight is printed as a plain loop, which a C compiler makes vectors of. Others
+are printed in blocks of as many iterations as there are lanes. The body is cut into regions without branches
+and loops; each region is a loop over the lanes, and what one region leaves to another is an array with a cell
+for each lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ..frozen import frozen
+from ..ir.expr import Expr, Index, Load, Local, Variable
+from ..ir.index import Affine, Symbol
+from ..ir.loops import (
+    Barrier,
+    Bind,
+    Comment,
+    Define,
+    Fill,
+    For,
+    If,
+    LoopKind,
+    Prefetch,
+    Raise,
+    Stay,
+    Stmt,
+    Store,
+    Update,
+    While,
+    walk_statements,
+)
+from ..ir.walk import expressions, walk
+from .bodies import changes, updated
+
+__all__ = ["Lanes", "is_straight", "lanes_of", "mentions"]
+
+
+def is_straight(stmt: Stmt) -> bool:
+    """Whether a statement belongs to a region: it has no branches, and no loops but those that are printed as
+    copies."""
+    match stmt:
+        case Define() | Update() | Store() | Prefetch() | Comment():
+            return True
+        case For(kind=LoopKind.UNROLLED, lo=lo, hi=hi, body=body):
+            return lo.is_constant and hi.is_constant and all(map(is_straight, body))
+        case For() | While() | If() | Bind() | Stay() | Raise() | Fill() | Barrier():
+            return False
+
+
+def mentions(body: tuple[Stmt, ...], symbol: Symbol) -> bool:
+    """Whether a body needs the symbol."""
+    for stmt in walk_statements(body):
+        bounds: tuple[Affine, ...] = ()
+        match stmt:
+            case Store(index=index) | Prefetch(index=index):
+                bounds = index
+            case For(lo=lo, hi=hi):
+                bounds = (lo, hi)
+            case _:
+                pass
+        if any(position.coefficient(symbol) for position in bounds):
+            return True
+        if any(_differs(expr, symbol, ()) for expr in expressions(stmt)):
+            return True
+    return False
+
+
+@frozen
+class Lanes:
+    """What is known of the body of a vector loop: the locals that differ from lane to lane, and of these the
+    ones that need an array, being used in several regions."""
+
+    symbol: Symbol
+    varying: frozenset[Variable]
+    crossing: frozenset[Variable]
+
+    def differs(self, expr: Expr) -> bool:
+        """Whether the value depends on the lane."""
+        return _differs(expr, self.symbol, self.varying)
+
+
+def lanes_of(loop: For) -> Lanes:
+    """What is known of a vector loop."""
+    survey = _Survey(loop)
+    survey.body(loop.body)
+    crossing = (v for v, used in survey.regions.items() if len(used) > 1 and v in survey.own)
+    return Lanes(loop.symbol, frozenset(survey.varying), frozenset(crossing) & survey.varying)
+
+
+class _Survey:
+    """Numbers the regions of a loop's body in the order in which they are printed. A local that is updated
+    differs from lane to lane; one that accumulates from outside is used there too."""
+
+    def __init__(self, loop: For) -> None:
+        self._symbol = loop.symbol
+        self._region = 0
+        outside = changes(loop.body)
+        self.varying = set(updated(loop.body))
+        self.own = {stmt.variable for stmt in walk_statements(loop.body) if isinstance(stmt, Define)}
+        self.own.update(outside)
+        self.regions: dict[Variable, set[int]] = {variable: {0} for variable in outside}
+
+    def body(self, body: tuple[Stmt, ...]) -> None:
+        is_open = False
+        for stmt in body:
+            straight = is_straight(stmt)
+            if not (straight and is_open):
+                self._region += 1
+            is_open = straight
+            if straight:
+                self._whole(stmt)
+            else:
+                self._cut(stmt)
+
+    def _cut(self, stmt: Stmt) -> None:
+        for expr in expressions(stmt):
+            self._mention(expr)
+        match stmt:
+            case If(condition=condition) if _differs(condition, self._symbol, self.varying):
+                self._whole(stmt)
+            case If(body=body, orelse=orelse):
+                self.body(body)
+                self.body(orelse)
+            case While(test=test, body=body):
+                self.body(test)
+                self.body(body)
+            case For(body=body):
+                self.body(body)
+            case _:
+                pass
+
+    def _whole(self, stmt: Stmt) -> None:
+        """A statement with all that is in it."""
+        for inner in walk_statements((stmt,)):
+            for expr in expressions(inner):
+                self._mention(expr)
+            if isinstance(inner, (Define, Update)):
+                self.regions.setdefault(inner.variable, set()).add(self._region)
+            if isinstance(inner, Define) and _differs(inner.value, self._symbol, self.varying):
+                self.varying.add(inner.variable)
+
+    def _mention(self, expr: Expr) -> None:
+        for node in walk(expr):
+            if isinstance(node, Local):
+                self.regions.setdefault(node.variable, set()).add(self._region)
+
+
+def _differs(expr: Expr, symbol: Symbol, varying: Collection[Variable]) -> bool:
+    for node in walk(expr):
+        match node:
+            case Local(variable=variable):
+                if variable in varying:
+                    return True
+            case Load(index=index):
+                if any(position.coefficient(symbol) for position in index):
+                    return True
+            case Index(value=value):
+                if value.coefficient(symbol):
+                    return True
+            case _:
+                pass
+    return False

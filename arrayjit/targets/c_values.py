@@ -1,0 +1,175 @@
+"""Scalar ops and conversions as C-like expressions.
+
+Ops are spelled by the `c` column of the op table. Arithmetic of integers is done without a sign, where it
+wraps around. Conversions have the meaning of `astype` on x86-64, for every value: a float that does not fit
+gives the smallest int32 or int64, cut down to a narrower type.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import CompilerBug
+from ..ir.dtype import BOOL, F32, F64, I32, I64, DType, Kind, named
+from ..ir.expr import constant as as_number
+from ..ir.ops import OPS, Op
+from ..ir.resolve import resolve
+from .c_text import Value, Writer, constant
+
+__all__ = ["apply", "cast", "fma", "identity"]
+
+_U32, _U64 = named("u32"), named("u64")
+_WRAPPING = ("+", "-", "*", "<<")
+_SIGNS = (*_WRAPPING, "/", "%", "&", "|", "^", ">>", "<", "<=", ">", ">=", "==", "!=")
+
+_POPCOUNT = """int32_t popcount(uint64_t x) {
+    x -= (x >> 1) & 0x5555555555555555ULL;
+    x = (x & 0x3333333333333333ULL) + ((x >> 2) & 0x3333333333333333ULL);
+    x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+    return (int32_t)((x * 0x0101010101010101ULL) >> 56);
+}"""
+"""How many bits are set: Warren, Hacker's Delight, figure 5-2. Compilers know it."""
+
+
+def apply(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Value:
+    """The op on its arguments."""
+    definition = op.definition([arg.dtype for arg in args])
+    if definition is not None:
+        expanded: Value = definition(_Expansion(writer), *args)
+        return expanded
+    spelling = op.c.get(args[0].dtype.kind)
+    match spelling, args:
+        case None, _:
+            raise CompilerBug(f"op {op.name} on {args[0].dtype} has no C spelling", stage="targets/c")
+        case "?:", (condition, then, otherwise):
+            text = f"{condition.operand} ? {then.operand} : {otherwise.operand}"
+            return Value(text, dtype, is_atom=False)
+        case "bits", (value,):
+            return Value(f"{_reinterpretation(writer, value.dtype, dtype)}({value.text})", dtype)
+        case "popcount", (value,):
+            return _popcount(writer, value, dtype)
+        case "-", (value,):
+            return Value(f"-{value.operand}", dtype, is_atom=False)
+        case _, (left, right) if spelling in _SIGNS:
+            return _binary(writer, spelling, left, right, dtype)
+        case _ if "{f}" in spelling:
+            name = spelling.format(f="f" if dtype is F32 else "")
+            name = writer.dialect.functions.get(name, name)
+            return Value(f"{name}({', '.join(arg.text for arg in args)})", dtype)
+        case _:
+            raise CompilerBug(f"op {op.name}: unknown spelling {spelling!r}", stage="targets/c")
+
+
+def fma(writer: Writer, left: Value, right: Value, addend: Value) -> Value:
+    """`left * right + addend`, rounded once."""
+    return apply(writer, OPS["fma"], (left, right, addend), addend.dtype)
+
+
+def identity(writer: Writer, op: Op, dtype: DType) -> Value:
+    """The op's neutral element."""
+    if op.identity is None:
+        raise CompilerBug(f"op {op.name} does not accumulate", stage="targets/c")
+    return constant(writer.dialect, op.identity(dtype), dtype)
+
+
+class _Expansion:
+    """`ops.Builder` over C text: derived ops that accumulate reach the emitter unexpanded. Each value gets a
+    name, since definitions use values as often as they like."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def op(self, name: str, *args: Any) -> Value:
+        row = OPS[name]
+        _, dtype = resolve(row, [arg.dtype for arg in args])
+        return self._writer.let(apply(self._writer, row, args, dtype))
+
+    def const(self, value: bool | int | float, dtype: DType) -> Value:
+        return constant(self._writer.dialect, as_number(value, dtype).value, dtype)
+
+    def cast(self, value: Any, dtype: DType) -> Value:
+        return self._writer.let(cast(self._writer, value, dtype))
+
+    def dtype(self, value: Any) -> DType:
+        dtype: DType = value.dtype
+        return dtype
+
+    def known(self, value: Any) -> None:
+        """No op that accumulates asks for it."""
+
+
+def _binary(writer: Writer, sign: str, left: Value, right: Value, dtype: DType) -> Value:
+    source = left.dtype
+    if dtype is BOOL or source.is_float:
+        return Value(f"{left.operand} {sign} {right.operand}", dtype, is_atom=False)
+    types = writer.dialect.types
+    wide = _U64 if source.bits == 64 else _U32
+    first, second = left.operand, right.operand
+    if sign in _WRAPPING and source is not wide:
+        first = f"({types[wide]}){first}"
+        second = second if sign == "<<" else f"({types[wide]}){second}"
+    text = f"{first} {sign} {second}"
+    if source is wide or (source.bits >= 32 and sign not in _WRAPPING):
+        return Value(text, dtype, is_atom=False)
+    return Value(f"({types[dtype]})({text})", dtype, is_atom=False)
+
+
+def _popcount(writer: Writer, value: Value, dtype: DType) -> Value:
+    types = writer.dialect.types
+    name = writer.dialect.functions.get("popcount") or writer.helper("popcount", _POPCOUNT)
+    unsigned = types[named(f"u{value.dtype.bits}")]
+    text = f"{name}(({unsigned}){value.operand})"
+    return Value(f"({types[dtype]}){text}", dtype, is_atom=False)
+
+
+def _reinterpretation(writer: Writer, source: DType, target: DType) -> str:
+    """A function that leaves the bits as they are."""
+    types = writer.dialect.types
+    name = f"{source.short}_as_{target.short}"
+    body = writer.dialect.reinterpreted(types[source], types[target])
+    return writer.helper(name, f"{types[target]} {name}({types[source]} x) {{ {body} }}")
+
+
+def cast(writer: Writer, value: Value, dtype: DType) -> Value:
+    """`value.astype(dtype)`."""
+    if value.dtype is dtype:
+        return value
+    if dtype is BOOL:
+        return Value(f"{value.operand} != 0", BOOL, is_atom=False)
+    if value.dtype.is_float and dtype.is_integer:
+        return _float_to_integer(writer, value, dtype)
+    return Value(f"({writer.dialect.types[dtype]}){value.operand}", dtype, is_atom=False)
+
+
+def _float_to_integer(writer: Writer, value: Value, dtype: DType) -> Value:
+    if dtype is _U64:
+        return Value(f"{_to_uint64(writer, value.dtype)}({value.text})", dtype)
+    wide = I64 if dtype.bits == 64 or (dtype.kind is Kind.UINT and dtype.bits == 32) else I32
+    whole = Value(f"{_to_signed(writer, value.dtype, wide)}({value.text})", wide)
+    return cast(writer, whole, dtype)
+
+
+def _to_signed(writer: Writer, source: DType, target: DType) -> str:
+    """A function that rounds towards zero; it gives the smallest integer for NaN and for what is out of
+    range."""
+    dialect = writer.dialect
+    name = f"{source.short}_to_{target.short}"
+    limit = constant(dialect, 2.0 ** (target.bits - 1), source).text
+    least = constant(dialect, -(2 ** (target.bits - 1)), target).text
+    absolute = "fabsf" if source is F32 else "fabs"
+    kind = dialect.types[target]
+    body = f"return {absolute}(x) < {limit} ? ({kind})x : {least};"
+    return writer.helper(name, f"{kind} {name}({dialect.types[source]} x) {{ {body} }}")
+
+
+def _to_uint64(writer: Writer, source: DType) -> str:
+    """A function that does it as compilers do it from the signed conversion: the upper half of the range is
+    shifted down."""
+    dialect = writer.dialect
+    assert source in (F32, F64)
+    name, signed = f"{source.short}_to_u64", _to_signed(writer, source, I64)
+    half = constant(dialect, 2.0**63, source).text
+    kind = dialect.types[_U64]
+    upper = f"({kind}){signed}(x - {half}) ^ 0x8000000000000000ULL"
+    body = f"return x >= {half} ? {upper} : ({kind}){signed}(x);"
+    return writer.helper(name, f"{kind} {name}({dialect.types[source]} x) {{ {body} }}")
