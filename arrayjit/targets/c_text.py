@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Union
 
+import numpy as np
+
 from ..frozen import frozen, frozen_by_identity
 from ..ir.dtype import BOOL, DType, Kind
 
@@ -199,8 +201,10 @@ class Writer:
 
 
 def constant(dialect: Dialect, value: bool | int | float, dtype: DType) -> Value:
-    """A literal that is exactly the number."""
-    if dtype.is_float:
+    """A literal that is exactly the number; of a small float its bits."""
+    if dtype.is_small:
+        text = str(np.array(value, dtype.numpy).view(np.uint16))
+    elif dtype.is_float:
         text = _float(dialect, float(value), dtype)
     elif dtype is BOOL:
         text = str(int(value))
