@@ -12,7 +12,25 @@ from ..frozen import frozen, frozen_by_identity
 from .params import Param
 from .tensor import Tensor
 
-__all__ = ["DEFAULT_OPT", "DEFAULT_SCHEDULE", "Caps", "Code", "Failure", "Postponed", "Schedule"]
+__all__ = ["DEFAULT_OPT", "DEFAULT_SCHEDULE", "Caps", "Code", "Failure", "GpuCaps", "Postponed", "Schedule"]
+
+
+@frozen
+class GpuCaps:
+    """What a GPU can do. A block has at most `block_threads` threads, which share `shared_bytes`; a warp is
+    so many of them that run together. `processors` run blocks side by side; with `busy_threads` all of them
+    are busy, whatever these wait for. A thread reads or writes `access_bytes` at once. So many independent
+    iterations are worth a grid: `wide`, or `wide_again` where it is launched again and again, since a launch
+    takes about as long as one block takes for these."""
+
+    warp: int = 32
+    block_threads: int = 1024
+    shared_bytes: int = 48 * 1024
+    processors: int = 108
+    busy_threads: int = 16 * 1024
+    access_bytes: int = 16
+    wide: int = 2048
+    wide_again: int = 16 * 1024
 
 
 @frozen
@@ -20,7 +38,7 @@ class Caps:
     """What the hardware can do, as far as passes care. Sizes are in bytes; `registers` are those that hold a
     vector; the last cache, `l3_bytes`, is for all cores. More than one thread means that loops may be shared;
     `thread_work` is what is worth waking a thread for, in additions of one register each: about 10
-    microseconds of them."""
+    microseconds of them. With `gpu`, the code is for that one."""
 
     vector_bytes: int = 32
     registers: int = 16
@@ -32,6 +50,7 @@ class Caps:
     stack_bytes: int = 16 * 1024
     threads: int = 1
     thread_work: int = 20_000
+    gpu: GpuCaps | None = None
 
 
 @frozen

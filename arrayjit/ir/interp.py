@@ -92,10 +92,13 @@ def _independent(loop: For) -> bool:
     """Whether taking all iterations together, statement by statement, visibly changes nothing: cells
     stored to differ, and a variable from outside is only accumulated onto, in one place, in order."""
     inside = list(walk_statements(loop.body))
+    own = {loop.symbol}
+    if loop.kind in (LoopKind.GRID, LoopKind.BLOCK):  # numbers made of an iteration's tell it from others
+        own.update(stmt.symbol for stmt in loop.body if isinstance(stmt, Bind))
     for stmt in inside:
         if isinstance(stmt, Fill):
             return False
-        if isinstance(stmt, Store) and not any(position.coefficient(loop.symbol) for position in stmt.index):
+        if isinstance(stmt, Store) and not any(symbol in own for p in stmt.index for symbol in p.symbols):
             return False
     updates = _outer_updates(loop)
     if not updates:
@@ -121,7 +124,7 @@ def _independent(loop: For) -> bool:
 
 
 def _together(loop: For) -> bool:
-    return loop.kind not in (*_IN_ORDER, LoopKind.VECTOR) and _independent(loop)
+    return loop.kind not in (*_IN_ORDER, LoopKind.VECTOR, LoopKind.BLOCK) and _independent(loop)
 
 
 # ---- statements and expressions ----------------------------------------------------------------------
@@ -229,7 +232,7 @@ class _Interpreter:
         count = np.maximum(0, -(span // loop.step))
         if count.ndim == 0 or (count.size and (count == count[0]).all()):
             self._even(loop, frame, int(count.max()))
-        elif loop.kind is LoopKind.VECTOR:
+        elif loop.kind in (LoopKind.VECTOR, LoopKind.BLOCK):
             for shared in np.unique(count):
                 self._even(loop, frame.chosen(np.flatnonzero(count == shared)), int(shared))
         elif self._may_together(loop):
@@ -243,8 +246,8 @@ class _Interpreter:
     def _even(self, loop: For, frame: Frame, count: int) -> None:
         """A loop with one number of iterations in every lane."""
         done = 0
-        if loop.kind is LoopKind.VECTOR and _outer_updates(loop):
-            done = count - count % loop.lanes
+        if loop.kind in (LoopKind.VECTOR, LoopKind.BLOCK) and _outer_updates(loop):
+            done = count if loop.kind is LoopKind.BLOCK else count - count % loop.lanes
             if done:
                 self._lanes(loop, frame, done)
         elif self._may_together(loop):
@@ -257,7 +260,8 @@ class _Interpreter:
             self._iterate(loop, frame.same(), turn)
 
     def _lanes(self, loop: For, frame: Frame, count: int) -> None:
-        """The whole vectors of an accumulating vector loop: partial values per lane, folded in half."""
+        """The whole vectors of an accumulating vector loop, or all of one that a block takes: partial values
+        per lane, folded in half."""
         lanes = loop.lanes
         partials = frame.chosen(np.repeat(np.arange(frame.lanes), lanes))
         accumulated = {update.variable: update for update in _outer_updates(loop)}

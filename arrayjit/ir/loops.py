@@ -24,7 +24,15 @@ Loop kinds say what may be assumed, never what a target must do:
 A `parallel` or `vector` loop may have a *grain*: threads may share its iterations, and so many are worth
 waking a thread for. It accumulates in no variable of outside and holds no other loop with a grain.
 
-- `grid`, `block`: parallel over a GPU's blocks and threads.
+- `grid`: as `parallel`; a launch on a GPU, so it stands in sequential loops only, which are the host's. A
+  block of threads takes `lanes` successive iterations, a thread each; or, with `block` loops inside, one
+  iteration, and `lanes` is 1. Then all threads run what is outside of those loops, each for itself with the
+  same outcome, and only inside of them they store.
+- `block`: as `parallel`, in a `grid` loop; the `lanes` threads of a block take the iterations in turns. An
+  `Update` with `accum` of a variable defined outside has one meaning: thread `l` combines iterations `l`,
+  `l + lanes`, ... onto the op's identity; then the partial values of the threads are folded in half
+  repeatedly, as those of a `vector` loop, and the result is combined onto the variable. Such a loop ends with
+  a barrier.
 """
 
 from __future__ import annotations
@@ -78,8 +86,8 @@ class LoopKind(Enum):
 
 @frozen
 class For:
-    """`for symbol in range(lo, hi, step)`; `lanes` counts for `vector` and `lockstep` loops only, `grain` is
-    None where threads may not share the iterations."""
+    """`for symbol in range(lo, hi, step)`; `lanes` counts for `vector` and `lockstep` loops, and for `grid`
+    and `block`; `grain` is None where threads may not share the iterations."""
 
     symbol: Symbol
     lo: Affine
@@ -187,7 +195,7 @@ class Prefetch:
 
 @frozen
 class Barrier:
-    """Threads of a block wait for one another."""
+    """The threads of a block wait for one another; each then sees what the others have stored."""
 
 
 @frozen

@@ -16,8 +16,11 @@ For a Computation: without `accum`, every loop symbol of an assignment occurs in
 For a Kernel: a variable is defined once, before its use, in an enclosing body; an iteration of a parallel
 or vector loop changes an outer variable only by accumulating; no `Raise` or `Barrier` stands inside a vector
 loop, and a `Stay` directly in a loop; a vector loop has a power of two of lanes, stores to another cell in
-each iteration, and accumulates onto a variable with one op without reading it; a filled tensor is in C order;
-once anything is placed, every temporary is.
+each iteration, and accumulates onto a variable with one op without reading it; so does a block loop. A grid
+loop stands in sequential loops only; a block loop stands in a grid loop with one lane, and in no other loop
+whose iterations are independent; block loops of one grid have the same number of lanes, and what it stores is
+stored in them; a `Barrier` stands outside of them. A filled tensor is in C order; once anything is placed,
+every temporary is.
 """
 
 from __future__ import annotations
@@ -62,6 +65,7 @@ from .loops import (
     Store,
     Update,
     bypasses,
+    walk_statements,
 )
 from .loops import While as WhileStmt
 from .ops import OPS, Op
@@ -99,7 +103,8 @@ class _Rules:
     `ranges` has the first and last value of each symbol in scope, None where they are not known;
     `guards` counts the enclosing statements that may never run, `depth` the enclosing loops whose
     iterations are independent; `variables` has the depth at which each variable in scope is defined;
-    `shared` is the depth of the loop that threads share.
+    `shared` is the depth of the loop that threads share; `together`: the threads of a block run the
+    statement, outside of their loops; `host`: in nothing but sequential loops.
     """
 
     program: str
@@ -110,7 +115,10 @@ class _Rules:
     variables: dict[Variable, int] = field(default_factory=dict)
     depth: int = 0
     vector: _Vector | None = None
+    block: _Vector | None = None
     shared: int | None = None
+    together: bool = False
+    host: bool = True
 
     @staticmethod
     def of(name: str, params: Sequence[Param], placement: Mapping[Tensor, Place]) -> _Rules:
@@ -252,8 +260,9 @@ class _Rules:
                 case Local(variable=variable):
                     seen = variable in self.variables
                     self.require(seen, f"variable {variable.hint} is used where it is not defined")
-                    if self.vector is not None:
-                        self.vector.read.add(variable)
+                    for lanes in (self.vector, self.block):
+                        if lanes is not None:
+                            lanes.read.add(variable)
                 case Index(value=value):
                     self.affine(value)
                 case Apply():
@@ -391,10 +400,12 @@ def _checked_body(body: Iterable[Stmt], rules: _Rules, in_loop: bool = False) ->
                 _check_update(stmt, rules)
             case If(condition=condition, body=inner, orelse=orelse):
                 rules.same(rules.expression(condition), BOOL, "a condition")
+                host, rules.host = rules.host, False
                 rules.guards += 1
                 _check_body(inner, rules)
                 _check_body(orelse, rules)
                 rules.guards -= 1
+                rules.host = host
             case WhileStmt(test=test, condition=condition, body=inner):
                 tested = _checked_body(test, rules)
                 rules.same(rules.expression(condition), BOOL, "a condition")
@@ -428,6 +439,7 @@ def _check_aside(stmt: Prefetch | Barrier | Comment, rules: _Rules) -> None:
             rules.indexed(tensor, index)
         case Barrier():
             rules.require(rules.vector is None, "a Barrier stands inside a vector loop")
+            rules.require(rules.block is None, "a Barrier stands inside a block loop")
         case Comment():
             pass
 
@@ -436,6 +448,7 @@ def _check_write(stmt: Store | Fill, rules: _Rules) -> None:
     tensor = stmt.tensor
     dtype = rules.expression(stmt.value)
     rules.written(tensor)
+    rules.require(not rules.together, f"{tensor} is stored by all threads of a block")
     if isinstance(stmt, Store):
         rules.same(dtype, tensor.dtype, f"the value stored in {tensor}")
         rules.cell(tensor, stmt.index)
@@ -467,10 +480,10 @@ def _check_update(stmt: Update, rules: _Rules) -> None:
         )
         return
     rules.accumulates(accum, stmt.value, stmt.contract)
-    vector = rules.vector
-    if vector is not None and depth <= vector.depth:
-        known = vector.accumulated.setdefault(variable, accum)
-        rules.require(known is accum, f"variable {variable.hint} accumulates by {known} and by {accum}")
+    for lanes in (rules.vector, rules.block):
+        if lanes is not None and depth <= lanes.depth:
+            known = lanes.accumulated.setdefault(variable, accum)
+            rules.require(known is accum, f"variable {variable.hint} accumulates by {known} and by {accum}")
 
 
 def _check_loop(loop: For, rules: _Rules) -> None:
@@ -486,18 +499,45 @@ def _check_loop(loop: For, rules: _Rules) -> None:
         rules.require(loop.kind in (LoopKind.PARALLEL, LoopKind.VECTOR), f"loop {hint} is not to be shared")
         rules.require(shared is None, f"loop {hint}, which threads share, stands inside another such loop")
         rules.shared = rules.depth
+    host, together = rules.host, rules.together
+    rules.host = host and loop.kind is LoopKind.SEQUENTIAL
     if loop.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP):
         rules.require(rules.vector is None, f"vector loop {hint} stands inside another")
-        vector = rules.vector = _Vector(loop.symbol, rules.depth - 1)
+        rules.vector = _Vector(loop.symbol, rules.depth - 1)
         _check_body(loop.body, rules, True)
-        for variable in vector.accumulated:
-            unread = variable not in vector.read
-            rules.require(unread, f"variable {variable.hint} is accumulated and read in one vector loop")
+        _check_accumulated(rules.vector, "vector", rules)
         rules.vector = None
+    elif loop.kind is LoopKind.BLOCK:
+        rules.require(together, f"block loop {hint} does not stand in a grid loop")
+        rules.block, rules.together = _Vector(loop.symbol, rules.depth - 1), False
+        _check_body(loop.body, rules, True)
+        _check_accumulated(rules.block, "block", rules)
+        rules.block = None
+    elif loop.kind is LoopKind.GRID:
+        rules.require(host, f"grid loop {hint} does not stand in sequential loops only")
+        rules.together = _has_blocks(loop, rules)
+        _check_body(loop.body, rules, True)
     else:
         repeats = rules.vector is not None and loop.kind is not LoopKind.UNROLLED
         rules.require(not (repeats and bypasses(loop.body)), f"loop {hint} in lanes stores past the caches")
         _check_body(loop.body, rules, True)
+    rules.host, rules.together = host, together
     rules.shared = shared
     rules.depth -= independent
     rules.leave(loop.symbol)
+
+
+def _check_accumulated(lanes: _Vector, kind: str, rules: _Rules) -> None:
+    for variable in lanes.accumulated:
+        unread = variable not in lanes.read
+        rules.require(unread, f"variable {variable.hint} is accumulated and read in one {kind} loop")
+
+
+def _has_blocks(grid: For, rules: _Rules) -> bool:
+    """Whether the threads of a block take iterations of a grid together."""
+    inside = walk_statements(grid.body)
+    sizes = {stmt.lanes for stmt in inside if isinstance(stmt, For) and stmt.kind is LoopKind.BLOCK}
+    rules.require(len(sizes) <= 1, f"block loops in grid loop {grid.symbol.hint} have several sizes")
+    alone = not sizes or grid.lanes == 1
+    rules.require(alone, f"grid loop {grid.symbol.hint} has {grid.lanes} lanes and block loops")
+    return bool(sizes)

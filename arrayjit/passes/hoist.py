@@ -26,6 +26,7 @@ from ..ir.loops import (
     For,
     If,
     Kernel,
+    LoopKind,
     Raise,
     Stmt,
     Store,
@@ -82,6 +83,8 @@ class _Hoisting:
         out: list[Stmt] = []
         for stmt in body:
             match stmt:
+                case For(kind=LoopKind.GRID):
+                    out.append(self._launch(stmt))
                 case For():
                     out.extend(self._loop(stmt))
                 case While():
@@ -110,6 +113,17 @@ class _Hoisting:
         new = rewrite_bodies(loop, self.body)
         self.frames.pop()
         return [*frame.before, new]
+
+    def _launch(self, grid: For) -> For:
+        """A grid: nothing leaves it, for the host computes nothing."""
+        frames, self.frames = self.frames, []
+        depths, self.depths = self.depths, {}
+        known = loop_range(grid.lo, grid.hi, grid.step, self.ranges)
+        if known is not None:
+            self.ranges[grid.symbol] = known
+        new = self.body(grid.body)
+        self.frames, self.depths = frames, depths
+        return grid if new is grid.body else replace(grid, body=new)
 
     def _while(self, loop: While) -> list[Stmt]:
         frame = _Frame.around((*loop.test, *loop.body), False, self.branches)

@@ -56,7 +56,8 @@ def optimize(
     watch: Watch | None = None,
 ) -> Optimized:
     """Run every pass but those that the schedule leaves out. Raises CompilerBug."""
-    run = _Run(schedule.seen_on(caps), verify, dump, watch)
+    caps = schedule.seen_on(caps)
+    run = _Run(caps, verify, dump, watch)
     left_out = OPTIONAL.intersection(schedule.without)
     for on_assignments in ON_ASSIGNMENTS:
         if on_assignments.name not in left_out:
@@ -64,7 +65,7 @@ def optimize(
     loops = run.apply(LOWERING, computation)
     kernel = loops
     for on_loops in ON_LOOPS:
-        if on_loops.name not in left_out:
+        if on_loops.name not in left_out and on_loops.suits(caps):
             kernel = run.apply(on_loops, kernel)
     return Optimized(computation, loops, kernel, run.seconds, kernel.notes)
 

@@ -9,6 +9,7 @@ what it noted on the kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Generic, TypeVar
 
 from ..frozen import frozen
@@ -17,6 +18,7 @@ from ..ir.code import Caps
 from ..ir.loops import Kernel
 from .abreast import abreast
 from .along import along
+from .barriers import barriers
 from .batch import batch
 from .bypass import bypass
 from .carry import carry
@@ -27,12 +29,14 @@ from .expand import expand
 from .fuse import explain_fuse, fuse
 from .guess import guess
 from .hoist import hoist
+from .house import house
 from .inline import explain_inline, inline
 from .invert import invert
 from .jam import jam
 from .lag import lag
 from .lifetimes import lifetimes
 from .lower import lower
+from .offload import offload
 from .once import once
 from .order import order
 from .pack import pack
@@ -56,10 +60,22 @@ from .tile import tile
 from .unroll import explain_unroll, unroll
 from .vectorise import explain_vectorise, vectorise
 
-__all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Pass"]
+__all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Hardware", "Pass"]
 
 Before = TypeVar("Before")
 After = TypeVar("After")
+
+
+class Hardware(Enum):
+    """What a pass is for."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+
+
+BOTH = (Hardware.CPU, Hardware.GPU)
+CPU = (Hardware.CPU,)
+GPU = (Hardware.GPU,)
 
 
 @frozen
@@ -70,6 +86,11 @@ class Pass(Generic[Before, After]):
     after: tuple[str, ...] = ()
     why: str = ""
     explained: Callable[[Before, After, Caps], Iterable[str]] | None = None
+    on: tuple[Hardware, ...] = BOTH
+
+    def suits(self, caps: Caps) -> bool:
+        """Is it for such hardware?"""
+        return (Hardware.CPU if caps.gpu is None else Hardware.GPU) in self.on
 
     @property
     def name(self) -> str:
@@ -106,19 +127,27 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
     Pass(expand, after=("place",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
-    Pass(order, after=("simplify",), why="only loops that run more than once are worth a place in the nest"),
-    Pass(lag, after=("order",), why="rows are those of the order in which memory lies"),
-    Pass(along, after=("lag",), why="what follows a nest row by row is no longer in the way"),
+    Pass(
+        order,
+        after=("simplify",),
+        why="only loops that run more than once are worth a place in the nest",
+        on=CPU,
+    ),
+    Pass(lag, after=("order",), why="rows are those of the order in which memory lies", on=CPU),
+    Pass(along, after=("lag",), why="what follows a nest row by row is no longer in the way", on=CPU),
     Pass(collapse, after=("along",), why="a nest that joins another keeps its rows"),
-    Pass(contract, after=("order",), why="which loop runs along the result is settled by then"),
-    Pass(abreast, after=("contract",), why="what is a product is no longer a triangle of sums"),
-    Pass(pack, after=("order",), why="which loop runs over the columns is settled by then"),
-    Pass(tile, after=("pack",), why="a packing copy reads across memory too"),
+    Pass(offload, after=("collapse",), why="short rows would leave most threads idle", on=GPU),
+    Pass(house, after=("offload",), why="who shares a temporary follows from who runs what", on=GPU),
+    Pass(contract, after=("order",), why="which loop runs along the result is settled by then", on=CPU),
+    Pass(abreast, after=("contract",), why="what is a product is no longer a triangle of sums", on=CPU),
+    Pass(pack, after=("order",), why="which loop runs over the columns is settled by then", on=CPU),
+    Pass(tile, after=("pack",), why="a packing copy reads across memory too", on=CPU),
     Pass(
         unroll,
         after=("tile",),
         why="what may become vectors along memory has become so",
         explained=explain_unroll,
+        on=CPU,
     ),
     Pass(hoist, after=("unroll",), why="what it puts between two loops keeps them from being interchanged"),
     Pass(share, after=("hoist",), why="neighbouring loops hoist equal values"),
@@ -127,25 +156,33 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         after=("share",),
         why="lanes follow from what is left in the body",
         explained=explain_vectorise,
+        on=CPU,
     ),
-    Pass(skew, after=("vectorise",), why="a table that goes in vectors needs no other way"),
+    Pass(skew, after=("vectorise",), why="a table that goes in vectors needs no other way", on=CPU),
     Pass(
         carry, after=("skew",), why="what goes in lockstep hands nothing on, and rows hand on to one another"
     ),
-    Pass(settle, after=("carry",), why="what steps hand on is in locals by then"),
+    Pass(settle, after=("carry",), why="what steps hand on is in locals by then", on=CPU),
     Pass(
         once, after=("settle",), why="what stays in a register is still stored and read back around the loop"
     ),
-    Pass(cascade, after=("vectorise",), why="its trees are built per lane"),
-    Pass(jam, after=("cascade",), why="rows are interleaved around vector loops"),
-    Pass(stream, after=("jam",), why="what rows of a product share is read once already"),
-    Pass(bypass, after=("stream",), why="a row is as long as it will be"),
-    Pass(tails, after=("bypass",), why="a loop and its tail are no longer one nest"),
-    Pass(guess, after=("tails",), why="loops with branches are not rearranged"),
+    Pass(cascade, after=("vectorise",), why="its trees are built per lane", on=CPU),
+    Pass(jam, after=("cascade",), why="rows are interleaved around vector loops", on=CPU),
+    Pass(stream, after=("jam",), why="what rows of a product share is read once already", on=CPU),
+    Pass(bypass, after=("stream",), why="a row is as long as it will be", on=CPU),
+    Pass(tails, after=("bypass",), why="a loop and its tail are no longer one nest", on=CPU),
+    Pass(guess, after=("tails",), why="loops with branches are not rearranged", on=CPU),
     Pass(rare, after=("guess",), why="what is seldom needed is not waited for"),
-    Pass(spell, after=("rare",), why="what is left in order stays so"),
-    Pass(threads, after=("spell",), why="what a thread gets is no longer moved", explained=explain_threads),
-    Pass(prefetch, after=("threads",), why="what a row is gone through for does not change any more"),
+    Pass(spell, after=("rare",), why="what is left in order stays so", on=CPU),
+    Pass(
+        threads,
+        after=("spell",),
+        why="what a thread gets is no longer moved",
+        explained=explain_threads,
+        on=CPU,
+    ),
+    Pass(prefetch, after=("threads",), why="what a row is gone through for does not change any more", on=CPU),
+    Pass(barriers, after=("once",), why="what stays in a register is waited for by no one", on=GPU),
     Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary"),
 )
 

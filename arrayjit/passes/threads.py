@@ -30,7 +30,6 @@ from ..ir.loops import (
     Barrier,
     Bind,
     Define,
-    Fill,
     For,
     Kernel,
     LoopKind,
@@ -38,14 +37,13 @@ from ..ir.loops import (
     PlaceKind,
     Raise,
     Stmt,
-    Store,
     Update,
     walk_statements,
 )
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, kept, rewrite_bodies
-from .access import Range, given, loads
+from ..ir.walk import kept, rewrite_bodies
+from .access import Range, given
 from .accounts import nests_of, seen_loops
 from .cascade import BRANCHES
 from .parallel import carriers
@@ -53,6 +51,7 @@ from .partials import parts_of
 from .private import is_private
 from .strips import strips_of
 from .trips import enter
+from .uses import counts
 from .work import Work, as_expression, work
 
 __all__ = ["explain_threads", "threads"]
@@ -118,7 +117,7 @@ class _Sharing:
     @staticmethod
     def of(kernel: Kernel, caps: Caps) -> _Sharing:
         scratch = {tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.SCRATCH}
-        uses, row_bytes = _uses(kernel.body), caps.l1_bytes // 4
+        uses, row_bytes = counts(kernel.body), caps.l1_bytes // 4
         return _Sharing(
             given(kernel.params), frozenset(scratch), uses, caps.threads, caps.thread_work, row_bytes
         )
@@ -153,7 +152,7 @@ class _Sharing:
 
     def strips(self, loop: For) -> For | None:
         """A loop that goes in order, as strips of columns that do not, where these do enough."""
-        if not self.scratch.isdisjoint(_uses(loop.body)):
+        if not self.scratch.isdisjoint(counts(loop.body)):
             return None
         strips = strips_of(loop, STRIPS * self.threads, self.row_bytes, self.ranges)
         if strips is None:
@@ -201,7 +200,7 @@ class _Sharing:
             return "an iteration hands a value on to the next"
         if outer:
             return "its iterations add up, in their order"
-        here = _uses(loop.body)
+        here = counts(loop.body)
         if any(here[tensor] not in (0, self.uses[tensor]) for tensor in self.scratch):
             return "other loops use what it makes for itself"
         if loop.kind is not LoopKind.SEQUENTIAL:
@@ -248,14 +247,3 @@ class _Sharing:
         quotient = Apply(OPS["raw_divide"], (Const(self.enough, I64), total), I64)
         grain = Symbol("grain", lower=1, upper=self.enough + 2)
         return (Bind(grain, Apply(OPS["add"], (quotient, one), I64)),), Affine.of(grain)
-
-
-def _uses(body: tuple[Stmt, ...]) -> Counter[Tensor]:
-    """How often each storage is used."""
-    found: Counter[Tensor] = Counter()
-    for stmt in walk_statements(body):
-        if isinstance(stmt, (Store, Fill)):
-            found[stmt.tensor.storage] += 1
-        for expr in expressions(stmt):
-            found.update(tensor.storage for tensor, _ in loads(expr))
-    return found

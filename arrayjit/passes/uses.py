@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..frozen import frozen_by_identity
 from ..ir.index import Affine
-from ..ir.loops import Fill, For, If, Kernel, Stmt, Store, While
+from ..ir.loops import Fill, For, If, Kernel, Stmt, Store, While, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions
 from .access import given, loads
 
-__all__ = ["Frame", "Path", "Use", "common_path", "makes_anew", "uses_of_temporaries"]
+__all__ = ["Frame", "Path", "Use", "common_path", "counts", "makes_anew", "uses_of_temporaries"]
 
 
 @dataclass(slots=True, eq=False)
@@ -121,3 +122,14 @@ def makes_anew(uses: Sequence[Use], common: Path, axes: Sequence[int]) -> bool:
         if loop is None or (loop.lo, loop.hi, loop.step) != (Affine.of(0), first.tensor.shape[axis], 1):
             return False
     return all(loop.trips for loop in inner.values())
+
+
+def counts(body: Iterable[Stmt]) -> Counter[Tensor]:
+    """How often each storage is used."""
+    found: Counter[Tensor] = Counter()
+    for stmt in walk_statements(tuple(body)):
+        if isinstance(stmt, (Store, Fill)):
+            found[stmt.tensor.storage] += 1
+        for expr in expressions(stmt):
+            found.update(tensor.storage for tensor, _ in loads(expr))
+    return found

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from .. import processor
 from ..errors import SettingError
@@ -58,7 +59,8 @@ def cpu_named(name: str) -> Cpu:
 
 def host_caps(cpu: Cpu) -> Caps:
     """What passes may know about this machine, if its CPU were such a one."""
-    return Caps(vector_bytes=cpu.vector_bytes, registers=cpu.registers, fma=cpu.fma, **_caches())
+    sizes: dict[str, Any] = dict(_caches())
+    return Caps(vector_bytes=cpu.vector_bytes, registers=cpu.registers, fma=cpu.fma, **sizes)
 
 
 @cache

@@ -116,6 +116,49 @@ BROKEN = {
         loop("vector(0, 8, lanes=4)", "raise_(m[i], 'ValueError', '')"),
         "a Raise stands inside a vector loop",
     ),
+    "a grid in a grid": (
+        loop("grid(0, 8)", "for j in grid(0, 8):", "    y[j] = f32(1.0)"),
+        "grid loop j does not stand in sequential loops only",
+    ),
+    "a grid in a branch": (
+        "if m[0]:\n    for l in grid(0, 8):\n        y[l] = f32(1.0)",
+        "grid loop l does not stand in sequential loops only",
+    ),
+    "a block's loop outside of grids": (
+        loop("block(0, 8, lanes=32)", "y[i] = f32(1.0)"),
+        "block loop i does not stand in a grid loop",
+    ),
+    "a block's loop in another": (
+        loop(
+            "grid(0, 1)",
+            "for j in block(0, 8, lanes=32):",
+            "    for l in block(0, 8, lanes=32):",
+            "        y[l] = f32(1.0)",
+        ),
+        "block loop l does not stand in a grid loop",
+    ),
+    "blocks of two sizes": (
+        loop(
+            "grid(0, 1)",
+            "for j in block(0, 8, lanes=32):",
+            "    y[j] = f32(1.0)",
+            "for l in block(0, 8, lanes=64):",
+            "    y[l] = f32(1.0)",
+        ),
+        "block loops in grid loop i have several sizes",
+    ),
+    "a grid of threads and of blocks": (
+        loop("grid(0, 8, lanes=32)", "for j in block(0, 8, lanes=32):", "    y[j] = f32(1.0)"),
+        "grid loop i has 32 lanes and block loops",
+    ),
+    "a store by all threads": (
+        loop("grid(0, 1)", "for j in block(0, 8, lanes=32):", "    y[j] = f32(1.0)", "y[i] = f32(2.0)"),
+        "y: f32[8] is stored by all threads of a block",
+    ),
+    "a barrier for some iterations": (
+        loop("grid(0, 1)", "for j in block(0, 8, lanes=32):", "    barrier()", "    y[j] = f32(1.0)"),
+        "a Barrier stands inside a block loop",
+    ),
     "a barrier inside a vector loop": (
         loop("vector(0, 8, lanes=4)", "barrier()"),
         "a Barrier stands inside a vector loop",

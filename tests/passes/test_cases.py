@@ -17,7 +17,7 @@ import pytest
 from programs import CAPS
 
 from arrayjit.ir.assign import ArrayParam, Computation, IndexParam
-from arrayjit.ir.code import Caps
+from arrayjit.ir.code import Caps, GpuCaps
 from arrayjit.ir.index import Symbol
 from arrayjit.ir.interp import KernelRaise, run, run_computation
 from arrayjit.ir.loops import Kernel
@@ -31,16 +31,19 @@ PASSES = {row.name: row.run for row in (*ON_ASSIGNMENTS, LOWERING, *ON_LOOPS)}
 
 MACHINES = {
     "along": Caps(l2_bytes=1024),
+    "barriers": Caps(gpu=GpuCaps()),
     "bypass": Caps(l3_bytes=4096),
     "contract": Caps(vector_bytes=16, l1_bytes=512, l2_bytes=512),
+    "house": Caps(gpu=GpuCaps(shared_bytes=9 * 1024)),
     "inline": Caps(l2_bytes=1024),
     "lag": Caps(l1_bytes=256, stack_bytes=64),
+    "offload": Caps(gpu=GpuCaps(processors=4, busy_threads=512, wide=256, wide_again=512)),
     "prefetch": Caps(l1_bytes=4096, l2_bytes=32 * 1024),
     "threads": Caps(threads=4, thread_work=64),
 }
 """The passes whose cases need other hardware."""
 
-REORDERS_SUMS = {"vectorise", "cascade"}
+REORDERS_SUMS = {"vectorise", "cascade", "offload"}
 """Passes that add floats in another (documented) order: equal up to rounding."""
 
 

@@ -9,6 +9,7 @@ from programs import CAPS, Program, agrees, inputs
 from work import calls_in
 
 from arrayjit.errors import CompilerBug
+from arrayjit.ir.code import Caps, GpuCaps
 from arrayjit.ir.dtype import F64
 from arrayjit.ir.expr import Variable, constant
 from arrayjit.ir.interp import run, run_computation
@@ -63,11 +64,21 @@ def test_a_pass_with_nothing_left_to_do_returns_its_argument(row):
 def test_every_stage_is_kept_timed_and_verified():
     computation = small()
     optimized = optimize(computation, CAPS, verify=True)
-    assert set(optimized.seconds) == {row.name for row in TABLE}
+    assert set(optimized.seconds) == {row.name for row in TABLE if row.suits(CAPS)}
     assert agrees(computation, optimized.computation)
     assert agrees(computation, optimized.loops)
     assert agrees(computation, optimized.kernel)
     assert optimized.notes == optimized.kernel.notes
+
+
+def test_a_gpu_has_passes_of_its_own():
+    computation = small()
+    gpu = Caps(gpu=GpuCaps())
+    optimized = optimize(computation, gpu, verify=True)
+    assert set(optimized.seconds) == {row.name for row in TABLE if row.suits(gpu)}
+    assert {"offload", "house", "barriers"} <= set(optimized.seconds)
+    assert {"vectorise", "threads", "prefetch"}.isdisjoint(optimized.seconds)
+    assert agrees(computation, optimized.kernel)
 
 
 class Dumped(dict[str, str]):
@@ -81,7 +92,7 @@ class Dumped(dict[str, str]):
 def test_every_stage_is_dumped_under_its_name():
     dumped = Dumped()
     optimized = optimize(small(), CAPS, dump=dumped.keep)
-    assert list(dumped) == [row.name for row in TABLE]
+    assert list(dumped) == [row.name for row in TABLE if row.suits(CAPS)]
     assert dumped["lifetimes"] == print_kernel(optimized.kernel)
 
 

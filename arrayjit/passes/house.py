@@ -1,0 +1,145 @@
+"""house: where temporaries live on a GPU.
+
+    for i in grid(0, 64):
+        for j in block(0, 1000, lanes=256):
+            t[j] = exp(x[i, j])                 t is in memory that the threads of a block share
+        ...
+        for j in block(0, 1000, lanes=256):
+            y[i, j] = divide(t[j], s)
+
+What one iteration of one thread makes and uses is its own. What the threads of a block hand to one another is
+shared memory while there is room. A temporary that every block needs for itself, too large for that, gets an
+axis more, and is in the arena, as is all that launches hand to one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ..frozen import frozen
+from ..ir.code import Caps, GpuCaps
+from ..ir.expr import Expr, Gather, Index, Load
+from ..ir.index import Affine
+from ..ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
+from ..ir.tensor import Tensor
+from ..ir.walk import rewrite_bodies, rewrite_expressions, transform
+from .crossing import block_threads
+from .uses import Use, common_path, uses_of_temporaries
+
+__all__ = ["house"]
+
+OWN_BYTES = 1024
+"""What a thread may keep in an array of its own."""
+
+RESERVED_BYTES = 8 * 1024
+"""Of shared memory, for what threads form sums in."""
+
+
+def house(kernel: Kernel, caps: Caps) -> Kernel:
+    """The kernel with its temporaries where a GPU finds them."""
+    if caps.gpu is None or not kernel.placement:
+        return kernel
+    housing = _Housing(caps.gpu)
+    for storage, uses in uses_of_temporaries(kernel).items():
+        own = kernel.placement[storage].kind is PlaceKind.SCRATCH
+        housing.decide(storage, uses, own)
+    placement = {**kernel.placement, **housing.placement}
+    body = housing.body(kernel.body) if housing.wider else kernel.body
+    for storage, wider in housing.wider.items():
+        placement[wider.tensor] = placement.pop(storage)
+    if body is kernel.body and placement == kernel.placement:
+        return kernel
+    return replace(kernel, body=body, placement=placement)
+
+
+@frozen
+class _Wider:
+    """The tensor with an axis for the iterations of a grid."""
+
+    tensor: Tensor
+    grid: For
+
+    @property
+    def row(self) -> Affine:
+        """The number of the grid's iteration, which has step 1."""
+        return self.grid.symbol - self.grid.lo
+
+
+@dataclass(slots=True)
+class _Housing:
+    """`left` is the shared memory that a grid has left."""
+
+    gpu: GpuCaps
+    left: dict[int, int] = field(default_factory=dict)
+    placement: dict[Tensor, Place] = field(default_factory=dict)
+    wider: dict[Tensor, _Wider] = field(default_factory=dict)
+
+    def decide(self, storage: Tensor, uses: Sequence[Use], own: bool) -> None:
+        """Where a temporary lives; `own`: every iteration of the grid around it makes it anew."""
+        common = (frame.loop for frame in common_path(use.path for use in uses))
+        grid = next((loop for loop in common if loop is not None and loop.kind is LoopKind.GRID), None)
+        if grid is None:
+            self.put(storage, PlaceKind.ARENA, "launches hand it to one another")
+            return
+        one = grid.trips == 1
+        fixed = all(extent.is_constant for extent in storage.shape)
+        size = storage.nbytes if fixed else self.gpu.shared_bytes
+        if not own and not one:
+            self.put(storage, PlaceKind.ARENA, "each iteration of a grid has cells of its own")
+        elif block_threads(grid) == 1 or not _is_shared(grid):
+            if size <= OWN_BYTES:
+                self.put(storage, PlaceKind.STACK, "a thread makes and uses it")
+            else:
+                self.widen(storage, grid, "it is too large for a thread")
+        elif self.takes(grid, size):
+            self.put(storage, PlaceKind.SHARED, "the threads of a block make and use it")
+        else:
+            self.widen(storage, grid, "it is too large for the memory of a block")
+
+    def widen(self, storage: Tensor, grid: For, why: str) -> None:
+        """Put a temporary in the arena, once for each iteration of the grid."""
+        self.put(storage, PlaceKind.ARENA, why)
+        if grid.trips == 1:
+            return
+        count = grid.hi - grid.lo
+        shape = (count, *storage.shape)
+        self.wider[storage] = _Wider(Tensor(storage.label, shape, storage.dtype), grid)
+
+    def put(self, storage: Tensor, kind: PlaceKind, reason: str) -> None:
+        self.placement[storage] = Place(kind, reason)
+
+    def takes(self, grid: For, size: int) -> bool:
+        """Take so many bytes of a block's memory, if they are left."""
+        left = self.left.get(id(grid), self.gpu.shared_bytes - RESERVED_BYTES)
+        rounded = -(-size // self.gpu.access_bytes) * self.gpu.access_bytes
+        if rounded > left:
+            return False
+        self.left[id(grid)] = left - rounded
+        return True
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(self.statement(stmt) for stmt in body)
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, self.read))
+        if isinstance(stmt, Store) and stmt.tensor in self.wider:
+            wider = self.wider[stmt.tensor]
+            stmt = replace(stmt, tensor=wider.tensor, index=(wider.row, *stmt.index))
+        return rewrite_bodies(stmt, self.body)
+
+    def read(self, expr: Expr) -> Expr:
+        match expr:
+            case Load(tensor=tensor, index=index) if tensor in self.wider:
+                wider = self.wider[tensor]
+                return Load(wider.tensor, (wider.row, *index))
+            case Gather(tensor=tensor, index=computed) if tensor in self.wider:
+                wider = self.wider[tensor]
+                return Gather(wider.tensor, (Index(wider.row), *computed))
+            case _:
+                return expr
+
+
+def _is_shared(grid: For) -> bool:
+    """Do the threads of a block take an iteration of the grid together?"""
+    return any(isinstance(stmt, For) and stmt.kind is LoopKind.BLOCK for stmt in walk_statements(grid.body))

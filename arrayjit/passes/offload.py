@@ -1,0 +1,370 @@
+"""offload: on a GPU a program becomes launches, one after the other.
+
+    s = 0.0                                     for g in grid(0, 1):
+    for i in parallel(0, 500):                      s = 0.0
+        s = add(s, x[i])                            for i in block(0, 500, lanes=512):
+    for i in parallel(0, 100000):       ->              s = add(s, x[i])
+        y[i] = subtract(x[i], s)                    for t in block(0, 1, lanes=512):
+                                                        cell[()] = s
+                                                for i in grid(0, 100000, lanes=256):
+                                                    s = cell[()]
+                                                    y[i] = subtract(x[i], s)
+
+What has enough independent iterations gets a grid of its own: a thread for each, or, where an iteration has
+independent parts itself, a block for each (`blockwise`). All that stands between two of those is run by one
+block. Loops of the program that hold grids stay with the host, which launches what they hold again and again.
+A long sum is formed by many blocks, whose parts one block then adds. Values that several launches need are in
+cells.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..frozen import frozen
+from ..ir.code import Caps, GpuCaps
+from ..ir.dtype import BOOL, I64
+from ..ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, constant
+from ..ir.index import Affine, Symbol, SymbolKind, affine
+from ..ir.loops import (
+    Barrier,
+    Bind,
+    Comment,
+    Define,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    Place,
+    PlaceKind,
+    Raise,
+    Stmt,
+    Store,
+    Update,
+    While,
+    walk_statements,
+)
+from ..ir.ops import OPS
+from ..ir.tensor import Tensor
+from ..ir.walk import expressions, walk
+from .access import Range, given
+from .blockwise import FEW, block_of, threads_for
+from .copies import copy_body
+from .crossing import cross
+from .nests import Nest, accumulated, contiguous, flat, nest_of, width
+from .parallel import carriers
+from .private import is_private
+from .trips import enter
+from .uses import counts
+
+__all__ = ["offload"]
+
+THREADS = 256
+"""Of a block whose threads need nothing of one another."""
+
+ROW = 32
+"""So many independent parts are worth a block."""
+
+CHAIN = 64
+"""A thread adds about so many terms of a long sum, or fewer."""
+
+PRIVATE_BYTES = 256
+"""What a thread may keep in arrays of its own."""
+
+ZERO, ONE = Affine.of(0), Affine.of(1)
+
+
+def offload(kernel: Kernel, caps: Caps) -> Kernel:
+    """The kernel as grids, and the loops of the host around them."""
+    if caps.gpu is None or not kernel.body:
+        return kernel
+    if any(isinstance(stmt, For) and stmt.kind is LoopKind.GRID for stmt in walk_statements(kernel.body)):
+        return kernel
+    plan = _Offloading(caps.gpu, given(kernel.params), counts(kernel.body), caps.gpu.wide)
+    body, cells = cross(plan.body(kernel.body))
+    placement = {**kernel.placement, **plan.placement, **cells}
+    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *plan.notes))
+
+
+@frozen
+class _Wide:
+    """A statement as launches; one block runs `before` ahead of them, and `after` then."""
+
+    before: tuple[Stmt, ...] = ()
+    launches: tuple[Stmt, ...] = ()
+    after: tuple[Stmt, ...] = ()
+
+
+@dataclass(slots=True)
+class _Offloading:
+    """`given` comes from the caller, `uses` says how often each storage is used; `wide` is how many
+    iterations are worth a grid here; `host` are the symbols that the host knows, beside those of the caller.
+    `placement` is where the cells and parts of sums live that launches hand to one another."""
+
+    gpu: GpuCaps
+    given: frozenset[Tensor]
+    uses: Counter[Tensor]
+    wide: int
+    host: set[Symbol] = field(default_factory=set)
+    ranges: dict[Symbol, Range] = field(default_factory=dict)
+    placement: dict[Tensor, Place] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def body(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
+        """Statements of the host."""
+        out: list[Stmt] = []
+        narrow: list[Stmt] = []
+        for stmt in body:
+            wide = self.widely(stmt)
+            if wide is None:
+                narrow.append(stmt)
+                continue
+            later = _postponed(narrow, wide)
+            out.extend(self.one_block([*narrow, *wide.before]))
+            out.extend(wide.launches)
+            narrow = [*later, *wide.after]
+        return (*out, *self.one_block(narrow))
+
+    def one_block(self, body: Sequence[Stmt]) -> list[Stmt]:
+        """What is not wide enough for a grid."""
+        if all(isinstance(stmt, Comment) for stmt in body):
+            return []
+        threads = threads_for(width(body, self.ranges), self.gpu)
+        self.note(f"one block of {threads} runs {len(body)} statements")
+        inside = block_of(tuple(body), threads, self.ranges)
+        return [For(Symbol("g", lower=0, upper=1), ZERO, ONE, inside, LoopKind.GRID)]
+
+    def note(self, text: str) -> None:
+        self.notes.append(f"offload: {text}")
+
+    def widely(self, stmt: Stmt) -> _Wide | None:
+        """The statement as launches of its own, if it is wide enough."""
+        match stmt:
+            case For():
+                enter(stmt, self.ranges)
+                sums = accumulated(stmt)
+                own = self.own(stmt) if sums == () else None
+                independent = own is not None or (sums and stmt.kind is LoopKind.PARALLEL and stmt.step == 1)
+                if not independent:
+                    return self.loop(stmt)
+                if width((replace(stmt, kind=LoopKind.PARALLEL),), self.ranges) < self.wide:
+                    return None
+                return self.sum(stmt, sums) if own is None else self.grid(stmt, own)
+            case While():
+                return self.repeated(stmt)
+            case If():
+                return self.branch(stmt)
+            case _:
+                return None
+
+    def own(self, loop: For) -> frozenset[Tensor] | None:
+        """The temporaries that each iteration of the loop needs for itself to be independent of the others;
+        None if it is not even so."""
+        if any(isinstance(stmt, (Raise, Barrier)) for stmt in walk_statements(loop.body)):
+            return None
+        if loop.kind is LoopKind.PARALLEL:
+            return frozenset()
+        found = carriers(loop, self.ranges)
+        if found is None or not found.isdisjoint(self.given):
+            return None
+        here = counts(loop.body)
+        private = all(here[tensor] == self.uses[tensor] and is_private(tensor, loop.body) for tensor in found)
+        return found if private else None
+
+    # grids
+
+    def grid(self, loop: For, own: frozenset[Tensor]) -> _Wide | None:
+        """A loop of independent iterations: a thread for each, or a block."""
+        nest = nest_of(loop) if not own else Nest((loop,), loop.body)
+        if any(tensor.base is not None for tensor in own) or loop.step != 1:
+            return None
+        parts = width(nest.body, self.ranges)
+        points = nest.points(self.ranges)
+        for tensor in own:
+            self.placement[tensor] = Place(PlaceKind.SCRATCH, "each iteration makes and uses its own")
+        if self.by_blocks(nest, points, parts, own):
+            return _Wide(launches=(self.blocks(flat(nest), threads_for(parts, self.gpu)),))
+        self.note(f"loop {loop.symbol.hint}: a thread for each of {points} iterations")
+        return _Wide(launches=(self.threads(flat(nest), points),))
+
+    def by_blocks(self, nest: Nest, points: int, parts: int, own: frozenset[Tensor]) -> bool:
+        """Shall a block run an iteration of the nest, and not a thread?"""
+        if parts >= FEW and sum(tensor.nbytes for tensor in own) > PRIVATE_BYTES:
+            return True
+        if points < self.gpu.wide:
+            return parts >= FEW
+        if parts < ROW or (
+            points >= self.gpu.busy_threads
+            and any(isinstance(stmt, Update) and stmt.contract for stmt in walk_statements(nest.body))
+        ):
+            return False
+        inner = [stmt.symbol for stmt in walk_statements(nest.body) if isinstance(stmt, For)]
+        far = max(contiguous(nest.body, loop.symbol) for loop in nest.loops)
+        return sum(contiguous(nest.body, symbol) for symbol in inner) >= far
+
+    def threads(self, loop: For, points: int) -> For:
+        lanes = THREADS if points >= THREADS * self.gpu.processors else self.gpu.warp * 2
+        if self.is_known(loop):
+            return replace(loop, kind=LoopKind.GRID, lanes=lanes)
+        return self.strided(loop, self.gpu.busy_threads, lambda body: body, lanes)
+
+    def blocks(self, loop: For, threads: int) -> For:
+        self.note(f"loop {loop.symbol.hint}: a block of {threads} for each iteration")
+        if self.is_known(loop):
+            enter(loop, self.ranges)
+            return replace(loop, kind=LoopKind.GRID, body=block_of(loop.body, threads, self.ranges))
+        count = 8 * self.gpu.processors
+        return self.strided(loop, count, lambda body: block_of(body, threads, self.ranges))
+
+    def strided(
+        self, loop: For, count: int, run: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]], lanes: int = 1
+    ) -> For:
+        """A loop whose extent only the GPU knows: so many take its iterations in turns."""
+        first = Symbol("g", lower=0, upper=count)
+        turns = replace(loop, lo=loop.lo + first, kind=LoopKind.SEQUENTIAL, step=count, body=run(loop.body))
+        return For(first, ZERO, Affine.of(count), (turns,), LoopKind.GRID, lanes=lanes)
+
+    def is_known(self, loop: For) -> bool:
+        """Does the host know from where to where the loop runs?"""
+        symbols = (*loop.lo.symbols, *loop.hi.symbols)
+        return all(symbol.kind is not SymbolKind.LOOP or symbol in self.host for symbol in symbols)
+
+    # sums
+
+    def sum(self, loop: For, sums: Sequence[Update] | None) -> _Wide:
+        """A long sum, formed by many blocks, each of which adds up a part."""
+        assert sums
+        whole = flat(nest_of(loop))
+        extent = whole.hi - whole.lo
+        count = self.parts(extent)
+        part = Symbol("p", lower=0, upper=count)
+        first, last, limits = _limits(whole, part, count)
+        partials = {update.variable: Variable(update.variable.hint, update.variable.dtype) for update in sums}
+        identities = {update.variable: _identity(update) for update in sums}
+        tensors = {
+            variable: Tensor(f"{variable.hint}s", affine((count,)), variable.dtype) for variable in partials
+        }
+        starts = [Define(partials[variable], identities[variable]) for variable in partials]
+        body = copy_body(whole.body, {}, partials)
+        adding = replace(whole, lo=first, hi=last, body=body, kind=LoopKind.BLOCK, lanes=THREADS)
+        ends = [Store(tensors[v], affine((part,)), Local(partials[v])) for v in partials]
+        keeping = For(Symbol("t", lower=0, upper=1), ZERO, ONE, tuple(ends), LoopKind.BLOCK, lanes=THREADS)
+        making = For(part, ZERO, Affine.of(count), (*limits, *starts, adding, keeping), LoopKind.GRID)
+        again = Symbol("p", lower=0, upper=count)
+        accums = {update.variable: update.accum for update in sums}
+        rest = [Update(v, Load(tensors[v], affine((again,))), accums[v]) for v in partials]
+        for tensor in tensors.values():
+            self.placement[tensor] = Place(PlaceKind.ARENA, "blocks form parts of a sum")
+        self.note(f"loop {loop.symbol.hint}: {count} blocks form parts of a sum")
+        return _Wide(
+            launches=(making,), after=(For(again, ZERO, Affine.of(count), tuple(rest), LoopKind.PARALLEL),)
+        )
+
+    def parts(self, extent: Affine) -> int:
+        """How many parts a sum has."""
+        most = 8 * self.gpu.processors
+        if not extent.is_constant:
+            return most
+        return min(max(extent.offset // (16 * THREADS), 2), max(most, extent.offset // (CHAIN * THREADS)))
+
+    # what the host repeats
+
+    def inside(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
+        """The body of a statement that is the host's."""
+        self.wide, outside = max(self.wide, self.gpu.wide_again), self.wide
+        inside = self.body(body)
+        self.wide = outside
+        return inside
+
+    def is_worth(self, body: Iterable[Stmt]) -> bool:
+        """Is a body that runs again and again wide enough for grids?"""
+        return width(body, self.ranges) >= max(self.wide, self.gpu.wide_again)
+
+    def loop(self, loop: For) -> _Wide | None:
+        """A loop in order."""
+        if not self.is_worth(loop.body):
+            return None
+        if self.is_known(loop):
+            self.host.add(loop.symbol)
+            self.note(f"loop {loop.symbol.hint} is the host's")
+            return _Wide(launches=(replace(loop, body=self.inside(loop.body), kind=LoopKind.SEQUENTIAL),))
+        number = Variable(loop.symbol.hint, I64)
+        end = "less" if loop.step > 0 else "greater"
+        goes_on = Apply(OPS[end], (Local(number), Index(loop.hi)), BOOL)
+        step = Apply(OPS["add"], (Local(number), Const(loop.step, I64)), I64)
+        body = (Bind(loop.symbol, Local(number)), *loop.body, Update(number, step))
+        wide = self.repeated(While((), goes_on, body))
+        return wide and replace(wide, before=(Define(number, Index(loop.lo)), *wide.before))
+
+    def repeated(self, loop: While) -> _Wide | None:
+        """A loop that ends when the GPU says so."""
+        if not self.is_worth((*loop.test, *loop.body)):
+            return None
+        goes_on = self.condition("goes_on")
+        self.note("a while loop is the host's")
+        test = self.inside((*loop.test, Store(goes_on, (), loop.condition)))
+        return _Wide(launches=(While(test, Load(goes_on, ()), self.inside(loop.body)),))
+
+    def branch(self, branch: If) -> _Wide | None:
+        """A branch that the GPU chooses: loops that run once or never."""
+        if not self.is_worth((*branch.body, *branch.orelse)):
+            return None
+        before: list[Stmt] = []
+        launches: list[Stmt] = []
+        negated = Apply(OPS["logical_not"], (branch.condition,), BOOL)
+        for name, condition, body in (
+            ("chosen", branch.condition, branch.body),
+            ("other", negated, branch.orelse),
+        ):
+            if body:
+                chosen = self.condition(name)
+                before.append(Store(chosen, (), condition))
+                once = (*body, Store(chosen, (), Const(False, BOOL)))
+                launches.append(While((), Load(chosen, ()), self.inside(once)))
+        self.note("a branch is the host's")
+        return _Wide(tuple(before), tuple(launches))
+
+    def condition(self, name: str) -> Tensor:
+        cell = Tensor(name, (), BOOL)
+        self.placement[cell] = Place(PlaceKind.ARENA, "the host reads it")
+        return cell
+
+
+def _postponed(narrow: list[Stmt], wide: _Wide) -> list[Stmt]:
+    """Take from the end of what one block does the definitions that launches do not need."""
+    inside = list(walk_statements((*wide.before, *wide.launches)))
+    needed = {node.variable for stmt in inside for expr in expressions(stmt) for node in walk(expr)
+              if isinstance(node, Local)}  # fmt: skip
+    needed.update(stmt.variable for stmt in inside if isinstance(stmt, Update))
+    later: list[Stmt] = []
+    while narrow:
+        last = narrow[-1]
+        if not isinstance(last, Define) or not isinstance(last.value, Const) or last.variable in needed:
+            break
+        later.insert(0, narrow.pop())
+    return later
+
+
+def _limits(whole: For, part: Symbol, count: int) -> tuple[Affine, Affine, list[Stmt]]:
+    """From where to where part number `part` of `count` goes, after what computes it."""
+    extent = whole.hi - whole.lo
+    first, last = Symbol("first"), Symbol("last")
+    size: Expr
+    if extent.is_constant:
+        each = -(-extent.offset // count)
+        start: Expr = Index(Affine.of(part) * each)
+        size = Const(each, I64)
+    else:
+        size = Apply(OPS["raw_divide"], (Index(extent + (count - 1)), Const(count, I64)), I64)
+        start = Apply(OPS["multiply"], (Index(Affine.of(part)), size), I64)
+    end = Apply(OPS["add"], (Index(Affine.of(first)), size), I64)
+    lesser = Apply(OPS["where"], (Apply(OPS["less"], (end, Index(extent)), BOOL), end, Index(extent)), I64)
+    return whole.lo + first, whole.lo + last, [Bind(first, start), Bind(last, lesser)]
+
+
+def _identity(update: Update) -> Const:
+    assert update.accum is not None
+    assert update.accum.identity is not None
+    return constant(update.accum.identity(update.variable.dtype), update.variable.dtype)
