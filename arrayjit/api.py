@@ -27,7 +27,7 @@ from .late import Late
 from .pickling import is_taken_by_value
 from .reuse import Call
 from .runtime.device import Device
-from .settings import Settings, default_target, entry_wanted
+from .settings import Settings, checks_in, checks_wanted, default_target, entry_wanted
 from .stages import Linked, Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
 from .tracer.calls.binding import Binding, ScalarSource
@@ -86,6 +86,7 @@ class JitFunction(Generic[P, R]):
         unchecked: bool = False,
         tune: float | None = None,
         opt: int = DEFAULT_OPT,
+        check: tuple[str, ...] = (),
     ) -> None:
         functools.update_wrapper(self, function)
         _check_threads(options.threads)
@@ -94,7 +95,8 @@ class JitFunction(Generic[P, R]):
         self._function = function
         self._options = options
         self._static = static_arguments(function, static_argnames)
-        self._unchecked = unchecked
+        self._unchecked = unchecked and "bounds" not in check
+        self._check = check
         self._tune = tune
         self._opt = opt
         self._said = [name for name in Options._fields if name not in parameters_of(function)]
@@ -118,8 +120,8 @@ class JitFunction(Generic[P, R]):
     def __reduce__(self) -> str | tuple[Any, ...]:
         if is_taken_by_value(self, self._function, sys._getframe(1)):
             names = tuple(self._static.names)
-            made_from = self._function, self._options, names, self._unchecked, self._tune, self._opt
-            return _unmade, (), made_from
+            flags = self._unchecked, self._tune, self._opt, self._check
+            return _unmade, (), (self._function, self._options, names, *flags)
         return str(getattr(self._function, "__qualname__", ""))
 
     def __setstate__(self, made_from: tuple[Any, ...]) -> None:
@@ -287,7 +289,7 @@ class JitFunction(Generic[P, R]):
     def _kept_call(self, chosen: Choice, signature: Key, leaves: Sequence[Any]) -> Call | None:
         """A call as other processes may know it; None where nothing of it is kept."""
         target, threads = chosen
-        if self._tune is not None or Settings.from_environment().watches:
+        if self._tune is not None or self._check or Settings.from_environment().watches:
             return None
         if _device_of(leaves, target) is not None:
             return None
@@ -318,6 +320,7 @@ class JitFunction(Generic[P, R]):
         settings = Settings.from_environment()
         start = time.perf_counter()
         traced = functions.trace_function(self._function, args, kwargs, self._static, self._unchecked)
+        traced = replace(traced, computation=replace(traced.computation, checks=self._check))
         seconds = {"trace": time.perf_counter() - start}
         target, threads = chosen
         device = _device_of([*leaves, *traced.captured], target)
@@ -355,6 +358,7 @@ def jit(
     unchecked: bool = False,
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
+    check: str | Iterable[str] | None = None,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -367,6 +371,7 @@ def jit(
     unchecked: bool = False,
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
+    check: str | Iterable[str] | None = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
     function: Callable[..., Any] | None = None,
@@ -378,6 +383,7 @@ def jit(
     unchecked: bool = False,
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
+    check: str | Iterable[str] | None = None,
 ) -> Any:
     """Compile a NumPy function; usable as `@jit` and as `@jit(target=..., static_argnames=...)`.
 
@@ -389,19 +395,24 @@ def jit(
     computed when the function runs is checked: one out of bounds reads or writes other memory. With `tune`
     each compilation tries schedules of the loops for about so many seconds and keeps the fastest, also for
     later processes. `opt`, from 0 to 3, is the code generator's effort: 0 takes a third of the time for
-    slower code, 3 runs LLVM's own passes too, which seldom helps. Results are the same bits.
+    slower code, 3 runs LLVM's own passes too, which seldom helps. Results are the same bits. `check` names
+    what calls look for and stop at, at the user's line with index and value: "nan" (the first that is
+    computed from numbers), "bounds" (indices that plain code takes to be right, also with `unchecked`),
+    "overflow" (of integers); by default what `ARRAYJIT_CHECK` names.
 
-    Raises StaticArgumentError for a name that is no parameter. Calls raise what NumPy would raise, as
-    subclasses that name the user's line, and UnsupportedError for what arrayjit does not trace.
+    Raises StaticArgumentError for a name that is no parameter, SettingError for a check that is none. Calls
+    raise what NumPy would raise, as subclasses that name the user's line, and UnsupportedError for what
+    arrayjit does not trace.
     """
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     options = Options(target, threads)
+    checks = checks_wanted() if check is None else checks_in(check, "check")
     made = _wanted()
     if function is None:
-        return lambda decorated: made(decorated, options, names, unchecked, tune, opt)
+        return lambda decorated: made(decorated, options, names, unchecked, tune, opt, checks)
     if not callable(function):
         raise TypeError(f"jit takes a function, not {function!r}")
-    return made(function, options, names, unchecked, tune, opt)
+    return made(function, options, names, unchecked, tune, opt, checks)
 
 
 def _wanted() -> type[JitFunction[..., Any]]:

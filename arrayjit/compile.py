@@ -138,7 +138,7 @@ def build(
     def rerun(watch: manager.Watch) -> manager.Optimized:
         return manager.optimize(computation, caps, schedule, watch=watch)
 
-    if not settings.watches:
+    if not settings.watches and not computation.checks:
         key = code_key(computation, chosen.name, chosen.target.cpu, caps, schedule)
         code = recall_code(key, computation.params)
         if code is not None:

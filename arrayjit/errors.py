@@ -31,6 +31,7 @@ __all__ = [
     "LinkError",
     "Location",
     "MergeMismatch",
+    "NotANumber",
     "NumberError",
     "OutOfMemory",
     "ReadOnlyError",
@@ -113,6 +114,10 @@ class IntegerOverflow(UserError, OverflowError):
 
 class DivisionByZero(UserError, ZeroDivisionError):
     """A Python number divided by zero."""
+
+
+class NotANumber(UserError, FloatingPointError):
+    """A float operation that gave NaN where that was to be looked for."""
 
 
 class UnboundName(UserError, UnboundLocalError):

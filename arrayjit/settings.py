@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,13 @@ else:
     platformdirs = Late("platformdirs")
 
 __all__ = [
+    "CHECKS",
     "Settings",
     "c_compiler_wanted",
     "cache_bytes",
     "cache_folder",
+    "checks_in",
+    "checks_wanted",
     "compilations_shown",
     "cpu_wanted",
     "default_target",
@@ -54,6 +57,26 @@ def cache_bytes() -> int:
 def compilations_shown() -> bool:
     """`ARRAYJIT_LOG_COMPILES=1`: each compilation is logged as a warning, which needs no logging set up."""
     return os.environ.get("ARRAYJIT_LOG_COMPILES", "") not in ("", "0")
+
+
+CHECKS = ("bounds", "nan", "overflow")
+"""What compiled code can look for while it runs."""
+
+
+def checks_in(wish: str | Iterable[str], source: str) -> tuple[str, ...]:
+    """Names of checks, or one string with commas between them, in a fixed order. Raises SettingError, which
+    names where they come from, for what is none."""
+    names = {name.strip() for name in wish.split(",")} - {""} if isinstance(wish, str) else set(wish)
+    unknown = sorted(map(repr, names.difference(CHECKS)))
+    if unknown:
+        raise SettingError(f"{source} has {', '.join(unknown)}", fix=f"choose among {', '.join(CHECKS)}")
+    return tuple(sorted(names))
+
+
+def checks_wanted() -> tuple[str, ...]:
+    """`ARRAYJIT_CHECK`: what functions made from now on look for where they do not say, such as
+    `nan,bounds`."""
+    return checks_in(os.environ.get("ARRAYJIT_CHECK", ""), "ARRAYJIT_CHECK")
 
 
 def entry_wanted() -> str:

@@ -21,6 +21,7 @@ from .compile import Build, build
 from .errors import UserError
 from .frozen import frozen
 from .ir.code import DEFAULT_SCHEDULE, Caps, Schedule
+from .ir.journal import given
 from .ir.text import print_kernel
 from .ir.verify import verify_kernel
 from .passes.pipeline import ON_LOOPS, OPTIONAL
@@ -99,7 +100,7 @@ def tuned(default: Build, seconds: float, arrays: Sequence[np.ndarray] | None = 
 def _search(default: Build, arrays: Sequence[np.ndarray], seconds: float) -> Outcome:
     """Try schedules. Raises what the default raises."""
     start = time.perf_counter()
-    search = _Search(default, Trials(default.code.params, arrays), start + seconds)
+    search = _Search(default, Trials(given(default.code.params), arrays), start + seconds)
     finished = search.run()
     schedule, gain = search.winner()
     spent = time.perf_counter() - start

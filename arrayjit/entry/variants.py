@@ -50,6 +50,8 @@ def described(
         isinstance(param, ArrayParam) for param in procedure.params
     ):
         raise ThroughPython("the code is no native code that takes arrays only")
+    if procedure.journal is not None:
+        raise ThroughPython("the code has a journal")
     if procedure.arena_bytes > MOST_WORKSPACE:
         raise ThroughPython("the workspace is large")
     steps = Steps(convention.sources, [fact.leaf for fact in convention.baked if isinstance(fact, Argument)])

@@ -69,8 +69,9 @@ class Assign:
 class Check:
     """Leave with an exception if `condition` is false at any point of `loops`.
 
-    `exception` names one of Python's: "IndexError", "OverflowError", "UnboundLocalError", "ValueError",
-    "ZeroDivisionError"; or NumPy's "LinAlgError".
+    `exception` names one of Python's: "ArithmeticError" and "FloatingPointError" (of `passes/check`),
+    "IndexError", "OverflowError", "UnboundLocalError", "ValueError", "ZeroDivisionError"; or NumPy's
+    "LinAlgError".
     """
 
     loops: tuple[tuple[Symbol, Affine], ...]
@@ -142,11 +143,13 @@ Statement = Union[Assign, Bind, Branch, Check, Loop, Note, While]
 
 @frozen
 class Computation:
-    """A whole program. Tensors that are not parameters are its temporaries."""
+    """A whole program. Tensors that are not parameters are its temporaries; `checks` are what `passes/check`
+    has it look for."""
 
     name: str
     params: tuple[Param, ...]
     body: tuple[Statement, ...]
+    checks: tuple[str, ...] = ()
 
 
 def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:

@@ -79,7 +79,8 @@ DEFAULT_OPT = 2
 
 @frozen
 class Failure:
-    """What a kernel's status means: status `k` is entry `k - 1` of `Code.failures`."""
+    """What a kernel's status means: status `k` is entry `k - 1` of `Code.failures`. The message may show
+    numbers of the journal, and go on in further lines."""
 
     exception: str
     message: str

@@ -10,7 +10,7 @@ from .tensor import Tensor
 
 __all__ = ["Access", "ArrayParam", "IndexParam", "Param"]
 
-Access = Literal["read", "write", "update", "merge"]
+Access = Literal["read", "write", "update", "merge", "journal"]
 
 
 @frozen
@@ -18,7 +18,8 @@ class ArrayParam:
     """An array the caller passes: `write` ones hold nothing on entry and are wholly written.
 
     A `merge` one is a tensor of its own: merge buffer number `slot` of the stream that the program runs on,
-    which must hold the values of `source`, where that is known.
+    which must hold the values of `source`, where that is known. A journal is given by whoever launches the
+    code: see `journal`.
     """
 
     tensor: Tensor

@@ -58,7 +58,7 @@ _SHORT_NAMES = {dtype.short for dtype in DTYPES}
 _LOOP_KINDS = {kind.value: kind for kind in LoopKind}
 _PLACE_KINDS = tuple(kind.value for kind in PlaceKind)
 _TEMPORARIES = {"temporary": None, "virtual": Wish("virtual"), "local": Wish("local")}
-_ACCESSES = ("read", "write", "update", "merge")
+_ACCESSES = ("read", "write", "update", "merge", "journal")
 
 
 def parse(text: str) -> Computation | Kernel:
@@ -77,6 +77,16 @@ def parse(text: str) -> Computation | Kernel:
 def _refuse(node: ast.AST, expected: str) -> NoReturn:
     line = getattr(node, "lineno", 1)
     raise InvalidProgram(f"line {line}: {expected} is expected, not `{ast.unparse(node)}`")
+
+
+def _checks(function: ast.FunctionDef) -> tuple[str, ...]:
+    match function.returns:
+        case None:
+            return ()
+        case ast.Call(func=ast.Name(id="check"), args=kinds):
+            return tuple(_literal(kind, lambda name: isinstance(name, str), "a name") for kind in kinds)
+        case other:
+            _refuse(other, "-> kernel, or -> check('nan')")
 
 
 def _is_kernel(function: ast.FunctionDef) -> bool:
@@ -108,7 +118,7 @@ class _Reader:
         body = self.declarations(function.body)
         if _is_kernel(function):
             return Kernel(function.name, params, self.stmts(body), self.placement, self.arena)
-        return Computation(function.name, params, self.statements(body))
+        return Computation(function.name, params, self.statements(body), _checks(function))
 
     def param(self, argument: ast.arg) -> Param:
         match argument.annotation:

@@ -83,7 +83,8 @@ from .walk import expressions, walk
 __all__ = ["print_computation", "print_kernel"]
 
 _RESERVED = {
-    *("read", "write", "update", "merge", "temporary", "place", "index", "static", "dim", "each", "arena"),
+    *("read", "write", "update", "merge", "journal", "temporary", "place", "index", "static", "dim", "each"),
+    "arena",
     *("sequential", "parallel", "vector", "unrolled", "grid", "block", "fill", "cast", "reduce", "fused"),
     *("virtual", "local", "stay", "prefetch"),
     *("check", "raise_", "barrier", "bypass", "comment", "note", "range", "flat", "strides", "inf", "nan"),
@@ -99,6 +100,8 @@ def print_computation(computation: Computation, *, locations: bool = False) -> s
     """The text of a computation; with `locations`, statements end in the user's file and line."""
     names = _Names(locations)
     head = names.signature(computation.name, computation.params)
+    if computation.checks:
+        head += f" -> check({', '.join(map(repr, computation.checks))})"
     tensors = _used_tensors(computation.params, _computation_tensors(computation))
     lines = [*names.declarations(tensors, {}), *_statements(computation.body, names)]
     return _joined(f"{head}:", lines)

@@ -231,7 +231,7 @@ class _Rules:
             self.require(fits, f"{tensor} is no flat form of {tensor.base}")
 
     def written(self, tensor: Tensor) -> None:
-        allowed = self.access.get(tensor.storage, "write") in ("write", "update")
+        allowed = self.access.get(tensor.storage, "write") in ("write", "update", "journal")
         self.require(allowed, f"{tensor} is a parameter that may only be read, and is written")
 
     # expressions

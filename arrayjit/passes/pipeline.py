@@ -23,6 +23,7 @@ from .batch import batch
 from .bypass import bypass
 from .carry import carry
 from .cascade import cascade
+from .check import check
 from .collapse import collapse
 from .contract import contract
 from .expand import expand
@@ -100,6 +101,7 @@ class Pass(Generic[Before, After]):
 ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
     Pass(reroll, why="what is done to a round that stands by itself need not be done to the loop"),
     Pass(same, after=("reroll",), why="a round that joins its loop binds its numbers there"),
+    Pass(check, after=("same",), why="what is recorded several times is looked at once"),
     Pass(
         inline,
         after=("reroll", "same"),

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import DeviceError, LinkError
 from ..ir.code import Code, Postponed
 from ..ir.index import Symbol
+from ..ir.journal import given
 from ..ir.params import ArrayParam, IndexParam
 from ..ir.tensor import Tensor
 from .device import Device
@@ -79,7 +80,7 @@ class Context:
         """
         self.check_usable()
         initial, constants = initial or {}, constants or {}
-        arrays = [param for param in code.params if isinstance(param, ArrayParam)]
+        arrays = [param for param in given(code.params) if isinstance(param, ArrayParam)]
         own = [param for param in arrays if param.access != "merge"]
         self._check_prior(code, {*initial, *constants})
         self._check_given(code.name, own, initial, constants)

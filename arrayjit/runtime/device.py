@@ -95,7 +95,12 @@ class Device:
         """Code ready to be launched. Raises LinkError for another target's."""
         self.check_alive()
         threads = self.driver.threads(self.ordinal, code.threads)
-        return Procedure(code, self.driver.load(code), threads, self._workspaces)
+        return Procedure(code, self.driver.load(code), threads, self._workspaces, self._read)
+
+    def _read(self, buffer: Buffer, start: int, array: np.ndarray) -> np.ndarray:
+        """A part of a buffer, copied into the array, which is returned."""
+        self.driver.download(buffer.pool.memory, buffer.offset + start, array)
+        return array
 
     def alloc_pool(self, nbytes: int, purpose: Purpose, what: str = "", *, zeroed: bool = True) -> Pool:
         """A slab, aligned to 64 bytes. Raises OutOfMemory, which says for `what`; the device stays usable."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 
+import numpy as np
+
 from ..errors import (
     CompilerBug,
     DivisionByZero,
@@ -12,16 +14,29 @@ from ..errors import (
     IntegerOverflow,
     LinearAlgebraError,
     Location,
+    NotANumber,
     NumberError,
     UnboundName,
     UserError,
 )
 from ..ir.code import Code, Failure
+from ..ir.journal import filled, given, journal_of
 from ..ir.params import Param
+from ..ir.tensor import Tensor
 from .driver import Executable
 from .stream import Buffer
 
 __all__ = ["Procedure", "Workspaces"]
+
+
+ALIGNMENT = 64
+
+Reader = Callable[[Buffer, int, np.ndarray], np.ndarray]
+"""Copies from a place in a buffer into an array, once what was launched has ended, and returns that."""
+
+
+def _no_cells() -> np.ndarray:
+    raise CompilerBug("a message shows numbers of a journal that is not there", stage="runtime")
 
 
 class Workspaces:
@@ -56,22 +71,29 @@ class Procedure:
     """Loaded code.
 
     `launch` runs it at once, on the calling thread and on whatever threads help there; several threads may
-    launch one procedure at the same time. `threads` is the address of the pool that helps, `arena_bytes` the
-    size of the workspace.
+    launch one procedure at the same time. `params` are what its callers pass, `threads` is the address of the
+    pool that helps, `arena_bytes` the size of the workspace; code with a journal has it behind that.
     """
 
-    def __init__(self, code: Code, executable: Executable, threads: int, workspaces: Workspaces) -> None:
+    def __init__(
+        self, code: Code, executable: Executable, threads: int, workspaces: Workspaces, read: Reader
+    ) -> None:
         self.name = code.name
-        self.params: tuple[Param, ...] = code.params
+        self.params: tuple[Param, ...] = given(code.params)
+        self.journal = journal_of(code.params)
         self.executable = executable
         self.threads = threads
         self._failures = code.failures
         self.arena_bytes = code.arena_bytes
         self._workspaces = workspaces
+        self._read = read
 
     def launch(self, pointers: Sequence[int], bindings: Sequence[int] = ()) -> None:
         """Run now. `pointers` has the address of the first cell of each array parameter, `bindings` the
         number of each index parameter, in parameter order. Raises the exception that the program asks for."""
+        if self.journal is not None:
+            self._launch_with(self.journal, pointers, bindings)
+            return
         if self.arena_bytes:
             workspace = self._workspaces.take(self.arena_bytes)
             try:
@@ -83,15 +105,38 @@ class Procedure:
         if status:
             raise self.exception(status)
 
-    def exception(self, status: int) -> Exception:
-        """What a status asks for that is not 0."""
-        return _exception(self._failures[status - 1])
+    def exception(self, status: int, cells: Callable[[], np.ndarray] = _no_cells) -> Exception:
+        """What a status asks for that is not 0, with numbers of the journal's `cells`."""
+        return _exception(self._failures[status - 1], cells)
+
+    def _launch_with(self, journal: Tensor, pointers: Sequence[int], bindings: Sequence[int]) -> None:
+        """Run with a journal behind the workspace, and raise what it tells of."""
+        start = -(-self.arena_bytes // ALIGNMENT) * ALIGNMENT
+        workspace = self._workspaces.take(start + journal.nbytes)
+
+        def cells() -> np.ndarray:
+            return self._read(workspace, start, np.empty(journal.nbytes // 8, np.int64))
+
+        try:
+            address = workspace.address
+            status = self.executable.launch(
+                (*pointers, address + start), bindings, address if self.arena_bytes else 0, self.threads
+            )
+            if status:
+                raise self.exception(status, cells)
+        finally:
+            self._workspaces.give_back(workspace)
 
     def __repr__(self) -> str:
         return f"Procedure({self.name!r})"
 
 
 _ERRORS: Mapping[str, tuple[type[UserError], str]] = {
+    "ArithmeticError": (
+        IntegerOverflow,
+        "compute with a wider dtype, as after x.astype(np.int64), or floats",
+    ),
+    "FloatingPointError": (NotANumber, "keep such operands out, as with np.where, or leave the check out"),
     "IndexError": (IndexOutOfRange, "keep indices within the axis, as np.clip(i, 0, n - 1) does"),
     "LinAlgError": (LinearAlgebraError, "check the matrix before the call, as with np.linalg.cond"),
     "OverflowError": (IntegerOverflow, "use NumPy integers, which wrap around, or floats"),
@@ -101,10 +146,11 @@ _ERRORS: Mapping[str, tuple[type[UserError], str]] = {
 }
 
 
-def _exception(failure: Failure) -> Exception:
+def _exception(failure: Failure, cells: Callable[[], np.ndarray]) -> Exception:
     """The error that a failure stands for, with the user's line."""
     kind, fix = _ERRORS.get(failure.exception, (None, ""))
     if kind is None:
         return CompilerBug(f"no error stands for {failure.exception!r}", stage="runtime")
     loc = Location(failure.file, failure.line) if failure.file else None
-    return kind(failure.message, loc=loc, fix=fix)
+    what, *details = filled(failure.message, cells).splitlines()
+    return kind(what, loc=loc, details=tuple(details), fix=fix)

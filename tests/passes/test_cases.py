@@ -20,6 +20,7 @@ from arrayjit.ir.assign import ArrayParam, Computation, IndexParam
 from arrayjit.ir.code import Caps, GpuCaps
 from arrayjit.ir.index import Symbol
 from arrayjit.ir.interp import KernelRaise, run, run_computation
+from arrayjit.ir.journal import given
 from arrayjit.ir.loops import Kernel
 from arrayjit.ir.parse import parse
 from arrayjit.ir.tensor import Tensor
@@ -84,7 +85,7 @@ def outcome(program: Computation | Kernel) -> list[np.ndarray | str]:
         (run if isinstance(program, Kernel) else run_computation)(program, arrays, bindings)
     except KernelRaise as error:
         return [str(error)]
-    return list(arrays.values())
+    return [arrays[param.tensor] for param in given(program.params) if isinstance(param, ArrayParam)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,74 @@
+"""What compiled code tells its caller beside its results: numbers in a buffer that comes with each launch.
+
+A program that tells something has one parameter of access `journal`, the last one: int64 cells that whoever
+launches it gives and reads. A failing check leaves its numbers at the start, before the status is returned;
+its message refers to them: `index {0:i64} is out of bounds`, with the place of the cell and the dtype by
+whose rules its 64 bits are read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .dtype import F64, I64, DType, named
+from .expr import Apply, Cast, Expr, dtype_of
+from .index import Affine
+from .ops import OPS
+from .params import ArrayParam, Param
+from .tensor import Tensor
+
+__all__ = ["FIELDS", "as_cell", "filled", "from_cell", "given", "journal_of", "new_journal", "shown_cell"]
+
+FIELDS = 16
+"""Cells that a failing check may fill."""
+
+_FIELD = re.compile(r"\{(\d+):(\w+)\}")
+
+
+def new_journal(cells: int = FIELDS) -> ArrayParam:
+    """The parameter for a journal."""
+    return ArrayParam(Tensor("told", (Affine.of(cells),), I64), "journal")
+
+
+def journal_of(params: Sequence[Param]) -> Tensor | None:
+    """The journal among parameters, if there is one."""
+    last = params[-1] if params else None
+    return last.tensor if isinstance(last, ArrayParam) and last.access == "journal" else None
+
+
+def given(params: Sequence[Param]) -> tuple[Param, ...]:
+    """The parameters that a caller passes."""
+    return tuple(params) if journal_of(params) is None else tuple(params[:-1])
+
+
+def as_cell(value: Expr) -> Expr:
+    """A number as the bits of a cell: a float as that of a float64."""
+    dtype = dtype_of(value)
+    if dtype.is_float:
+        wide = value if dtype is F64 else Cast(value, F64)
+        return Apply(OPS["bits"], (wide,), I64)
+    return value if dtype is I64 else Cast(value, I64)
+
+
+def from_cell(bits: int, dtype: DType) -> np.generic:
+    """The number of a cell."""
+    cell = np.int64(bits)
+    number = cell.view(np.float64) if dtype.is_float else cell
+    shown: np.generic = number.astype(dtype.numpy)
+    return shown
+
+
+def shown_cell(place: int, dtype: DType) -> str:
+    """Where in a message a cell is to be shown."""
+    return f"{{{place}:{dtype.short}}}"
+
+
+def filled(message: str, cells: Callable[[], np.ndarray]) -> str:
+    """A message with the numbers of a journal's cells, which are asked for only if it shows some."""
+    if _FIELD.search(message) is None:
+        return message
+    numbers = cells()
+    return _FIELD.sub(lambda match: str(from_cell(int(numbers[int(match[1])]), named(match[2]))), message)
