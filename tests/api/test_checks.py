@@ -13,7 +13,7 @@ import pytest
 import arrayjit
 from arrayjit.errors import IndexOutOfRange, IntegerOverflow, NotANumber, SettingError, UserError
 
-TARGETS = ("interp", "llvm", "sync_llvm")
+TARGETS = ("interp", "llvm", "sync_llvm", "sync_c")
 INF, NAN = np.inf, np.nan
 
 
