@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from .backends import device_named, target_in_use
+from . import exchange
+from .backends import backend, device_named, target_in_use
 from .errors import DTypeError
 from .ir.dtype import from_numpy
 from .runtime.device import Device
+from .runtime.driver import SharedDriver
 from .runtime.stream import Buffer
 from .settings import default_target
 from .storage import Storage, Values, address_of, bounds
@@ -122,16 +124,9 @@ class Array(NDArrayOperatorsMixin, Resident):
         """The values, once they are there: on devices of the host the memory itself, elsewhere a copy."""
         self.block_until_ready()
         layout, buffer = self.layout, self.storage.buffer
-        start = address_of(layout)
         if self.device.driver.is_host:
-            return array_at(
-                start,
-                layout.shape,
-                layout.dtype,
-                layout.strides,
-                owner=buffer,
-                writeable=layout.flags.writeable,
-            )
+            return self._exported_layout()
+        start = address_of(layout)
         low, high = bounds(layout)
         host = np.empty(high - low, np.uint8)
         read(self.device, buffer, low, host)
@@ -229,15 +224,23 @@ class Array(NDArrayOperatorsMixin, Resident):
         self._exported = self.storage.buffer
         return self.layout.__array_interface__
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if (self.device.driver.dlpack_device(self.device.ordinal) or (0,))[0] != exchange.CUDA:
+            raise AttributeError(f"an array on {self.device.name} is not in a GPU's memory")
+        return exchange.interface_of(self._exported_layout())
+
     def __dlpack__(self, **options: Any) -> Any:
-        if not self.device.driver.is_host:
-            raise BufferError(f"an array on {self.device.name} is not in the host's memory")
-        return self.numpy().__dlpack__(**options)
+        kind, ordinal = self.__dlpack_device__()
+        if kind == exchange.CPU:
+            return self.numpy().__dlpack__(**options)
+        return exchange.capsule_of(self._exported_layout(), ordinal, options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        if not self.device.driver.is_host:
-            raise BufferError(f"an array on {self.device.name} is not in the host's memory")
-        return 1, 0
+        device = self.device.driver.dlpack_device(self.device.ordinal)
+        if device is None:
+            raise BufferError(f"an array on {self.device.name} is in no memory that other libraries can use")
+        return device
 
     def __array_namespace__(self, *, api_version: Any = None) -> Namespace:
         np.empty(0).__array_namespace__(api_version=api_version)
@@ -292,6 +295,19 @@ class Array(NDArrayOperatorsMixin, Resident):
     def _view(self, layout: np.ndarray) -> Array:
         return Array(self.storage, layout)
 
+    def _exported_layout(self) -> np.ndarray:
+        """The array as others are shown it, once it is computed; it keeps the memory alive."""
+        self.block_until_ready()
+        layout = self.layout
+        return array_at(
+            address_of(layout),
+            layout.shape,
+            layout.dtype,
+            layout.strides,
+            owner=self.storage.buffer,
+            writeable=layout.flags.writeable,
+        )
+
 
 class Namespace:
     """NumPy's functions as the array API wants them: those that make arrays make them on the device."""
@@ -329,8 +345,11 @@ def asarray(x: Any, dtype: Any = None, device: Device | str | None = None, copy:
     """An Array with the values of `x`, on the device that it is on, or else on the default target's first.
 
     As in NumPy, memory is shared where it can be, unless `copy` is true: with an Array that is there already,
-    and on devices of the host with a NumPy array. With `copy=False` ValueError is raised where it can't.
+    on devices of the host with a NumPy array, and on GPUs with arrays of other libraries, which show them by
+    `__dlpack__` or `__cuda_array_interface__`. With `copy=False` ValueError is raised where it can't.
     """
+    if type(x) is not np.ndarray and not isinstance(x, Array) and exchange.is_foreign(x):
+        x = _on_gpu(x, device)
     if isinstance(x, Array):
         target = x.device if device is None else as_device(device)
         wanted = x.dtype if dtype is None else np.dtype(dtype)
@@ -357,9 +376,24 @@ def asarray(x: Any, dtype: Any = None, device: Device | str | None = None, copy:
 
 
 def from_dlpack(x: Any, device: Device | str | None = None) -> Array:
-    """An Array that shares the memory of a CPU array of any library; on a device with memory of its own a
-    copy."""
-    return asarray(np.from_dlpack(x), device=device)
+    """An Array that shares the memory of an array of any library, of a CPU or a GPU; a copy on a device with
+    other memory."""
+    return asarray(x if exchange.is_foreign(x) else np.from_dlpack(x), device=device)
+
+
+def _on_gpu(x: Any, device: Device | str | None) -> Array:
+    """An Array of the memory that another library has on a GPU."""
+    wanted = None if device is None else as_device(device)
+    is_near = wanted is not None and isinstance(wanted.driver, SharedDriver)
+    driver = wanted.driver if wanted is not None and is_near else backend("cuda").driver
+    assert isinstance(driver, SharedDriver)
+    found = exchange.foreign_array(x, driver.lend)
+    ordinal = driver.ordinal_of(address_of(found.layout)) if found.ordinal is None else found.ordinal
+    if found.stream is not None:
+        driver.follow(ordinal, found.stream)
+    is_here = is_near and wanted is not None and wanted.ordinal == ordinal
+    here = wanted if wanted is not None and is_here else backend("cuda").get_device(ordinal)
+    return Array(Storage.borrowed(here, found.layout), found.layout)
 
 
 def donate(x: Array) -> Array:

@@ -31,12 +31,15 @@ class Values:
 
 class Storage:
     """Memory of a device that Arrays, `shown` of them so far, show; `gone` says why there is none any more.
-    With `is_donated` the next call may write a result there."""
+    With `is_donated` the next call may write a result there; with `is_borrowed` somebody else made it."""
 
-    __slots__ = ("_buffer", "device", "gone", "is_donated", "shown", "values")
+    __slots__ = ("_buffer", "device", "gone", "is_borrowed", "is_donated", "shown", "values")
 
-    def __init__(self, device: Device, buffer: Buffer, values: Values | None = None) -> None:
+    def __init__(
+        self, device: Device, buffer: Buffer, values: Values | None = None, is_borrowed: bool = False
+    ) -> None:
         self.device = device
+        self.is_borrowed = is_borrowed
         self.is_donated = False
         self.shown = 0
         self.values = values or Values()
@@ -50,9 +53,10 @@ class Storage:
 
     @staticmethod
     def borrowed(device: Device, array: np.ndarray) -> Storage:
-        """The memory of a NumPy array, on a device whose memory is the host's."""
+        """The memory of an array that somebody else made, and may use: NumPy, where the device's memory is
+        the host's, or another library."""
         low, high = bounds(array)
-        return Storage(device, device.borrow(_Borrowed(low, array), high - low))
+        return Storage(device, device.borrow(low, high - low, array), is_borrowed=True)
 
     @property
     def buffer(self) -> Buffer:
@@ -61,11 +65,6 @@ class Storage:
         if self._buffer is None:
             raise DeletedArray(f"the array was {self.gone}", fix="use a copy made before: x.copy()")
         return self._buffer
-
-    @property
-    def is_borrowed(self) -> bool:
-        """Whether NumPy made the memory, so that others may use it."""
-        return isinstance(self.buffer.pool.memory, _Borrowed)
 
     def wait(self) -> None:
         """Block until nothing that was submitted uses the memory. Raises what work on it raised."""
@@ -78,7 +77,7 @@ class Storage:
 
     def donated(self) -> Storage:
         """The same memory, for one call."""
-        storage = Storage(self.device, self.buffer, self.values)
+        storage = Storage(self.device, self.buffer, self.values, self.is_borrowed)
         storage.is_donated = not self.is_borrowed
         self.drop("donated")
         return storage
@@ -93,14 +92,6 @@ class Storage:
         """Give the memory back, once nothing that was submitted uses it."""
         self.gone = why
         self._buffer = None
-
-
-class _Borrowed:
-    """Memory of an array that NumPy made."""
-
-    def __init__(self, address: int, owner: np.ndarray) -> None:
-        self.address = address
-        self.owner = owner
 
 
 def address_of(layout: np.ndarray) -> int:

@@ -40,6 +40,7 @@ FLOORS = (
         "drawing",
         "api",
         "eager",
+        "exchange",
         "parallel",
     }
     | {"profile"}

@@ -62,7 +62,7 @@ class CpuDriver(HostDriver):
         """From now on code may use these names for what is there."""
         self._addresses.update(addresses)
 
-    def load(self, code: Code) -> CpuExecutable:
+    def load(self, code: Code, ordinal: int = 0) -> CpuExecutable:
         """Machine code for the text. Raises BackendUnavailable for code that this CPU cannot run, CompilerBug
         for text that the compiler rejects."""
         _require(code, [feature for feature in code.needs if feature not in processor.features()])

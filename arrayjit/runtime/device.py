@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import BackendUnavailable, DeviceError, LinkError, OutOfMemory
 from ..ir.code import Code
 from ..ir.tensor import Tensor
-from .driver import Driver, Memory
+from .driver import Driver
 from .memory import Pool, Purpose
 from .merge import MergeBuffers
 from .procedure import Procedure, Workspaces
@@ -44,7 +44,7 @@ class Device:
         self._bytes = dict.fromkeys(Purpose, 0)
         self._constants: weakref.WeakValueDictionary[Tensor, Buffer] = weakref.WeakValueDictionary()
         self._workspaces = Workspaces(
-            lambda nbytes: self.alloc_buffer(nbytes, Purpose.WORKSPACE, zeroed=False)
+            lambda nbytes: self.alloc_buffer(nbytes, Purpose.WORKSPACE, zeroed=False), driver.order
         )
         self._merge_buffers: weakref.WeakKeyDictionary[Stream, MergeBuffers] = weakref.WeakKeyDictionary()
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
@@ -95,7 +95,7 @@ class Device:
         """Code ready to be launched. Raises LinkError for another target's."""
         self.check_alive()
         threads = self.driver.threads(self.ordinal, code.threads)
-        return Procedure(code, self.driver.load(code), threads, self._workspaces, self._read)
+        return Procedure(code, self.driver.load(code, self.ordinal), threads, self._workspaces, self._read)
 
     def _read(self, buffer: Buffer, start: int, array: np.ndarray) -> np.ndarray:
         """A part of a buffer, copied into the array, which is returned."""
@@ -125,9 +125,10 @@ class Device:
         """A buffer in a slab of its own."""
         return Buffer(self.alloc_pool(nbytes, purpose, what, zeroed=zeroed), 0, nbytes)
 
-    def borrow(self, memory: Memory, nbytes: int) -> Buffer:
-        """A buffer in memory that is not the device's to count or to free, on a driver of the host."""
+    def borrow(self, address: int, nbytes: int, owner: object) -> Buffer:
+        """A buffer in memory that is the owner's, not the device's to count or to free."""
         self.check_alive()
+        memory = self.driver.borrow(self.ordinal, address, nbytes, owner)
         with self._lock:
             number = next(self._pool_numbers)
         return Buffer(Pool(self.device_id, number, memory, nbytes, Purpose.ARRAY, lambda *_: None), 0, nbytes)

@@ -5,14 +5,24 @@ A driver allocates, copies, loads code and makes queues. It knows nothing of ten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol, Union, runtime_checkable
 
 import numpy as np
 
 from ..ir.code import Code
 
-__all__ = ["Driver", "Executable", "Memory", "NativeDriver", "NativeExecutable", "Outcome", "Queue", "Task"]
+__all__ = [
+    "Driver",
+    "Executable",
+    "Memory",
+    "NativeDriver",
+    "NativeExecutable",
+    "Outcome",
+    "Queue",
+    "SharedDriver",
+    "Task",
+]
 
 Task = Callable[[], None]
 
@@ -108,6 +118,16 @@ class Driver(Protocol):
         """The address of the threads that help kernels on the device, at most so many with the one that
         calls; 0 for none."""
 
+    def dlpack_device(self, ordinal: int) -> tuple[int, int] | None:
+        """How DLPack names the device to other libraries; None where they cannot use its memory."""
+
+    def borrow(self, ordinal: int, address: int, nbytes: int, owner: object) -> Memory:
+        """Memory of somebody else's, which is there as long as the owner."""
+
+    def order(self) -> Hashable:
+        """What the launches that this thread asks for are in order with, though they may not be over when
+        `launch` returns; None where they are."""
+
     def allocate(self, ordinal: int, nbytes: int) -> Memory:
         """Memory with any contents, aligned to 64 bytes. Raises MemoryError when there is not enough."""
 
@@ -124,13 +144,27 @@ class Driver(Protocol):
     ) -> None:
         """Copy from memory of a device of the driver `source` to memory of this one's."""
 
-    def load(self, code: Code) -> Executable: ...
+    def load(self, code: Code, ordinal: int = 0) -> Executable: ...
 
     def assembly(self, code: Code) -> str:
         """The machine code as text. Raises UnsupportedError where there is none."""
 
     def close(self) -> None:
         """Give back what the driver holds; nothing is running any more."""
+
+
+@runtime_checkable
+class SharedDriver(Driver, Protocol):
+    """A driver of devices that other libraries in this process use as well, with streams of CUDA's."""
+
+    def ordinal_of(self, address: int) -> int:
+        """The device that has this memory."""
+
+    def lend(self, ordinal: int) -> int:
+        """A stream. Work on the device that is submitted from now on comes after what is on it then."""
+
+    def follow(self, ordinal: int, stream: int) -> None:
+        """Work that is submitted from now on comes after what is on the stream."""
 
 
 @runtime_checkable

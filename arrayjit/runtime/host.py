@@ -13,7 +13,7 @@ import numpy as np
 from .driver import Driver, Memory, Queue
 from .queues import InlineQueue
 
-__all__ = ["HostDriver", "HostMemory", "addresses_of"]
+__all__ = ["Borrowed", "HostDriver", "HostMemory", "addresses_of"]
 
 _HEAD = object.__basicsize__
 _number_at = ctypes.c_void_p.from_address
@@ -53,6 +53,14 @@ class HostMemory:
         self.address: int = block.ctypes.data + start
 
 
+class Borrowed:
+    """Host memory of somebody else's."""
+
+    def __init__(self, address: int, owner: object) -> None:
+        self.address = address
+        self.owner = owner
+
+
 class HostDriver:
     """What drivers of the host share: its memory, and by default one device whose work is done at once. What
     depends on the kind of code is `load`."""
@@ -76,6 +84,15 @@ class HostDriver:
 
     def threads(self, ordinal: int, most: int | None = None) -> int:
         return 0
+
+    def dlpack_device(self, ordinal: int) -> tuple[int, int]:
+        return 1, 0
+
+    def borrow(self, ordinal: int, address: int, nbytes: int, owner: object) -> Borrowed:
+        return Borrowed(address, owner)
+
+    def order(self) -> None:
+        return None
 
     def allocate(self, ordinal: int, nbytes: int) -> HostMemory:
         return HostMemory(nbytes)

@@ -47,7 +47,7 @@ class InterpExecutable:
 class InterpDriver(HostDriver):
     """Interprets on the calling thread."""
 
-    def load(self, code: Code) -> InterpExecutable:
+    def load(self, code: Code, ordinal: int = 0) -> InterpExecutable:
         return InterpExecutable(code.payload)
 
     def assembly(self, code: Code) -> str:

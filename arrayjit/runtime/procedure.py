@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from threading import Lock
 
 import numpy as np
@@ -41,17 +41,19 @@ def _no_cells() -> np.ndarray:
 
 class Workspaces:
     """Memory for temporaries. Launches that don't overlap share it: there are as many workspaces as launches
-    were ever running at the same time."""
+    were ever running at the same time. `order` is the driver's: launches of another order may overlap."""
 
-    def __init__(self, allocate: Callable[[int], Buffer]) -> None:
+    def __init__(self, allocate: Callable[[int], Buffer], order: Callable[[], Hashable]) -> None:
         self._allocate = allocate
-        self._idle: list[Buffer] = []
+        self._order = order
+        self._idle: dict[Hashable, list[Buffer]] = {}
         self._lock = Lock()
 
     def take(self, nbytes: int) -> Buffer:
         """A buffer of at least so many bytes; a smaller idle one makes way for it."""
         with self._lock:
-            buffer = self._idle.pop() if self._idle else None
+            idle = self._idle.get(self._order())
+            buffer = idle.pop() if idle else None
         if buffer is None or buffer.nbytes < nbytes:
             del buffer
             buffer = self._allocate(nbytes)
@@ -59,7 +61,7 @@ class Workspaces:
 
     def give_back(self, buffer: Buffer) -> None:
         with self._lock:
-            self._idle.append(buffer)
+            self._idle.setdefault(self._order(), []).append(buffer)
 
     def drop_idle(self) -> None:
         """Keep only what is in use."""

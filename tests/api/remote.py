@@ -76,8 +76,11 @@ class RemoteDriver(InterpDriver):
         here = origin.real.address if isinstance(source, RemoteDriver) else origin.address
         ctypes.memmove(memory.real.address + offset, here + start, nbytes)
 
-    def load(self, code):
-        return RemoteExecutable(self, super().load(code))
+    def dlpack_device(self, ordinal):
+        return None
+
+    def load(self, code, ordinal=0):
+        return RemoteExecutable(self, super().load(code, ordinal))
 
 
 def remote_device(devices=1, limit=None):

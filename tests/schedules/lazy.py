@@ -369,7 +369,10 @@ class LazyDriver:
         self._explorer.races.touch(number, offset, offset + nbytes, is_write, actor)
         return slab.cells[offset // 8 : (offset + nbytes) // 8]
 
-    def load(self, code: Code) -> LazyExecutable:
+    def order(self) -> None:
+        return None
+
+    def load(self, code: Code, ordinal: int = 0) -> LazyExecutable:
         return LazyExecutable(self, code)
 
     def assembly(self, code: Code) -> str:

@@ -1,0 +1,236 @@
+"""A DeviceProgram on a GPU: its kernels loaded, and its plan ready to run.
+
+Arguments are packed once; what changes from launch to launch is written over. A plan of several launches that
+runs again with the same addresses and numbers is captured as a graph, which is then launched as one.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Union
+
+import numpy as np
+
+from ...errors import CompilerBug
+from ...ir.code import Code
+from ...ir.index import Symbol
+from ...ir.launches import (
+    DeviceProgram,
+    Launch,
+    Number,
+    Pointer,
+    Repeat,
+    RepeatWhile,
+    StatusWord,
+    Step,
+    Workspace,
+)
+from ...ir.params import IndexParam
+from .api import Dims, Image, Packed
+from .gpu import Gpu
+from .lane import Lane, lane_in_use
+
+__all__ = ["GpuExecutable"]
+
+_GRAPHS = 8
+"""Of each executable that are kept, for the addresses that were used last."""
+
+_LONGEST = 4096
+"""Launches in a graph."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run of a plan."""
+
+    lane: Lane
+    pointers: Sequence[int]
+    workspace: int
+    status: int
+    symbols: dict[Symbol, int]
+    launches: int = 0
+
+
+Act = Callable[[_Run], None]
+
+
+class GpuExecutable:
+    """Loaded kernels; they stay loaded as long as the object lives."""
+
+    def __init__(self, gpu: Gpu, code: Code, image: Image, seconds: Mapping[str, float]) -> None:
+        program: DeviceProgram = code.payload
+        self.seconds = seconds
+        self.image = image
+        self._gpu = gpu
+        self._name = code.name
+        self._may_fail = program.may_fail
+        self._symbols = tuple(param.symbol for param in code.params if isinstance(param, IndexParam))
+        self._is_constant = _is_constant(program.plan)
+        self._writing = Lock()  # of the packed arguments
+        self._graphs: OrderedDict[tuple[object, ...], int] = OrderedDict()  # 0 for what has run once
+        with gpu.asked():
+            self._module = gpu.api.load(image)
+            weakref.finalize(self, gpu.leave_module, self._module).atexit = False
+            self._plan = tuple(self._made(step) for step in program.plan)
+
+    def launch(self, pointers: Sequence[int], bindings: Sequence[int], workspace: int, pool: int = 0) -> int:
+        """Run the plan on the lane that this thread is on. Waits only for programs that may fail."""
+        lane = lane_in_use()
+        if lane is not None and self._gpu.has(lane):
+            return self._launched(lane, pointers, bindings, workspace)
+        with self._gpu.at() as aside:
+            return self._launched(aside, pointers, bindings, workspace)
+
+    def _launched(self, lane: Lane, pointers: Sequence[int], bindings: Sequence[int], workspace: int) -> int:
+        status = lane.status_address() if self._may_fail else 0
+        run = _Run(lane, pointers, workspace, status, dict(zip(self._symbols, bindings, strict=True)))
+        if status:
+            self._gpu.api.memset(status, 0, 8, lane.stream)
+        key = (status, workspace, *pointers, *bindings)
+        graph = self._graphs.get(key) if self._is_constant else None
+        with self._writing:
+            if graph is None:
+                self._play(run)
+                if self._is_constant and 1 < run.launches <= _LONGEST:
+                    self._keep(key, 0)
+            else:
+                graph = graph or self._captured(run)
+                self._keep(key, graph)
+                self._gpu.api.graph_launch(graph, lane.stream)
+                lane.recent.append(f"a kernel of {self._name!r}")
+        return lane.status() if status else 0
+
+    def _play(self, run: _Run) -> None:
+        for act in self._plan:
+            act(run)
+
+    def _captured(self, run: _Run) -> int:
+        """The plan of a run as a graph."""
+        api, stream = self._gpu.api, run.lane.stream
+        api.begin_capture(stream)
+        try:
+            self._play(run)
+        except BaseException:
+            api.destroy_graph(api.end_capture(stream))
+            raise
+        return api.end_capture(stream)
+
+    def _keep(self, key: tuple[object, ...], graph: int) -> None:
+        """Keep a graph as the one that was used last."""
+        self._graphs[key] = graph
+        self._graphs.move_to_end(key)
+        if len(self._graphs) > _GRAPHS:
+            _, oldest = self._graphs.popitem(last=False)
+            if oldest:
+                self._gpu.leave_graph(oldest)
+
+    def _made(self, step: Step) -> Act:
+        """What does a step of the plan."""
+        match step:
+            case Launch():
+                return _Launcher(self._gpu, self._module, self._name, step)
+            case Repeat(symbol=symbol, lo=lo, hi=hi, step=stride, body=body):
+                acts = tuple(self._made(inner) for inner in body)
+
+                def repeat(run: _Run) -> None:
+                    symbols = run.symbols
+                    for number in range(lo.evaluate(symbols), hi.evaluate(symbols), stride):
+                        symbols[symbol] = number
+                        for act in acts:
+                            act(run)
+
+                return repeat
+            case RepeatWhile(test=test, condition=condition, body=body):
+                tests = tuple(self._made(inner) for inner in test)
+                bodies = tuple(self._made(inner) for inner in body)
+
+                def repeat_while(run: _Run) -> None:
+                    while True:
+                        for act in tests:
+                            act(run)
+                        if not _holds(run, condition):
+                            return
+                        for act in bodies:
+                            act(run)
+
+                return repeat_while
+
+
+class _Launcher:
+    """A step that launches a kernel."""
+
+    def __init__(self, gpu: Gpu, module: int, program: str, step: Launch) -> None:
+        if not 1 <= len(step.grid) <= 3 or not 1 <= len(step.threads) <= 3:
+            raise CompilerBug(f"kernel {step.kernel!r} has a grid of {len(step.grid)} axes", stage="emitter")
+        self._launch = gpu.api.launch
+        self._function = gpu.api.function(module, step.kernel, step.shared_bytes)
+        self._block = _three(step.threads)
+        self._shared_bytes = step.shared_bytes
+        self._name = f"{step.kernel!r} of {program!r}{f', {step.loc}' if step.loc else ''}"
+        self._packed = Packed([0] * len(step.arguments))
+        self._blocks = step.grid
+        self._grid: Dims | None = None
+        if all(blocks.cells.is_constant for blocks in step.grid):
+            self._grid = _three([blocks.count({}) for blocks in step.grid])
+        self._pointers: list[tuple[int, int]] = []
+        self._workspaces: list[tuple[int, int]] = []
+        self._numbers: list[tuple[int, Number]] = []
+        self._statuses: list[int] = []
+        for slot, argument in enumerate(step.arguments):
+            match argument:
+                case Pointer(number=number):
+                    self._pointers.append((slot, number))
+                case Workspace(offset=offset):
+                    self._workspaces.append((slot, offset))
+                case Number(value=value) if value.is_constant:
+                    self._packed.values[slot] = value.offset & _ALL_BITS
+                case Number():
+                    self._numbers.append((slot, argument))
+                case StatusWord():
+                    self._statuses.append(slot)
+
+    def __call__(self, run: _Run) -> None:
+        grid = self._grid or _three([blocks.count(run.symbols) for blocks in self._blocks])
+        if 0 in grid:
+            return
+        values = self._packed.values
+        for slot, number in self._pointers:
+            values[slot] = run.pointers[number]
+        for slot, offset in self._workspaces:
+            values[slot] = run.workspace + offset
+        for slot, argument in self._numbers:
+            values[slot] = argument.value.evaluate(run.symbols) & _ALL_BITS
+        for slot in self._statuses:
+            values[slot] = run.status
+        run.launches += 1
+        run.lane.recent.append(self._name)
+        self._launch(self._function, grid, self._block, self._shared_bytes, run.lane.stream, self._packed)
+
+
+_ALL_BITS = (1 << 64) - 1
+
+
+def _holds(run: _Run, condition: Union[Pointer, Workspace]) -> bool:
+    """Whether the byte that a test wrote is not 0, once it is there, and nothing has failed."""
+    address = (
+        run.pointers[condition.number] if isinstance(condition, Pointer) else run.workspace + condition.offset
+    )
+    byte = np.empty(1, np.uint8)
+    run.lane.download(byte, address)
+    return bool(byte[0]) and not (run.status and run.lane.status())
+
+
+def _three(counts: Sequence[int]) -> Dims:
+    x, y, z = (*counts, *(1,) * (3 - len(counts)))
+    return x, y, z
+
+
+def _is_constant(plan: tuple[Step, ...]) -> bool:
+    """Whether the same launches follow for the same addresses and numbers."""
+    return all(
+        isinstance(step, Launch) or (isinstance(step, Repeat) and _is_constant(step.body)) for step in plan
+    )

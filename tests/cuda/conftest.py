@@ -1,0 +1,59 @@
+"""GPUs for tests: simulated ones, which do work in several orders, and with `-m gpu` those of the machine, or
+of the library that FAKE_LIBCUDA names."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from arrayjit.runtime.context import Context
+from arrayjit.runtime.cuda.driver import CudaDriver, GpuDriver, SimulatedDriver
+from arrayjit.runtime.device import Device, Machine
+
+SEEDS = (0, 1)
+GPUS = [*(f"sim-{seed}" for seed in SEEDS), pytest.param("gpu", marks=pytest.mark.gpu)]
+
+Make = Callable[[], GpuDriver]
+
+
+@pytest.fixture(params=GPUS)
+def make_driver(request: pytest.FixtureRequest) -> Make:
+    kind, _, seed = str(request.param).partition("-")
+    if kind == "sim":
+        return lambda: SimulatedDriver("cuda-sim", seed=int(seed), memory_bytes=64 << 20)
+    if "FAKE_LIBCUDA" in os.environ:
+        ctypes.CDLL(os.environ["FAKE_LIBCUDA"], mode=ctypes.RTLD_GLOBAL)
+    return lambda: CudaDriver("cuda")
+
+
+@pytest.fixture
+def machine(make_driver: Make) -> Iterator[Machine]:
+    made = Machine(make_driver)
+    yield made
+    made.unsafe_cleanup()
+
+
+@pytest.fixture
+def target(machine: Machine) -> str:
+    return machine.driver.name
+
+
+@pytest.fixture
+def device(machine: Machine) -> Device:
+    return machine.get_device(0)
+
+
+@pytest.fixture
+def other(machine: Machine, device: Device) -> Device:
+    """A second GPU; where there is one only, a second device on it."""
+    if machine.num_devices() > 1:
+        return machine.get_device(1)
+    return machine.new_virtual_device(device)
+
+
+@pytest.fixture
+def root(device: Device) -> Context:
+    return Context(device)
