@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .eager import Array
     from .tracer.loops.control import cond, while_loop
     from .tracer.loops.ranges import explicit_range as range
+    from .traces import trace
 
 _LATE = {
     "Array": ("eager", "Array"),
@@ -44,6 +45,7 @@ _LATE = {
     "cond": ("tracer.loops.control", "cond"),
     "donate": ("eager", "donate"),
     "from_dlpack": ("eager", "from_dlpack"),
+    "trace": ("traces", "trace"),
     "range": ("tracer.loops.ranges", "explicit_range"),
     "while_loop": ("tracer.loops.control", "while_loop"),
 }
@@ -89,6 +91,7 @@ __all__ = [
     "parallel",
     "range",
     "spec",
+    "trace",
     "use",
     "while_loop",
 ]

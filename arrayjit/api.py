@@ -30,6 +30,7 @@ from .runtime.device import Device
 from .settings import Settings, checks_in, checks_wanted, default_target, entry_wanted
 from .stages import Linked, Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
+from .timeline import RECORDER, note
 from .tracer.calls.binding import Binding, ScalarSource
 from .tracer.calls.names import parameters_of, static_arguments
 from .tracer.calls.signature import Key, Spec, key_of
@@ -111,7 +112,8 @@ class JitFunction(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         options = self._taken_from(kwargs) if kwargs else _UNSAID
-        result: R = self._call(options, args, kwargs)
+        call = self._call if RECORDER.timeline is None else self._recorded_call
+        result: R = call(options, args, kwargs)
         return result
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -162,6 +164,13 @@ class JitFunction(Generic[P, R]):
     def _taken_from(self, kwargs: dict[str, Any]) -> Options:
         """The options among the keywords of a call, which then are the function's own."""
         return Options(**{name: kwargs.pop(name) for name in self._said if name in kwargs})
+
+    def _recorded_call(self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        start = time.perf_counter()
+        try:
+            return self._call(options, args, kwargs)
+        finally:
+            note(self._name, "call", start)
 
     def _call(self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if tracing():
@@ -245,6 +254,7 @@ class JitFunction(Generic[P, R]):
             start = time.perf_counter()
             variant = self._made(chosen, signature, leaves, args, kwargs)
             baked = variant.convention.baked
+            note(f"compile {self._name}", "compile", start)
             self._compiles += 1
             self._bake(signature, baked)
             key = self._with_baked(signature, leaves)
@@ -320,6 +330,7 @@ class JitFunction(Generic[P, R]):
         settings = Settings.from_environment()
         start = time.perf_counter()
         traced = functions.trace_function(self._function, args, kwargs, self._static, self._unchecked)
+        note("trace", "compile", start)
         traced = replace(traced, computation=replace(traced.computation, checks=self._check))
         seconds = {"trace": time.perf_counter() - start}
         target, threads = chosen
@@ -341,7 +352,9 @@ class Chosen(Generic[P, R]):
         self._options = options
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._jitted._call(self._options, args, kwargs)  # type: ignore[no-any-return]
+        jitted = self._jitted
+        call = jitted._call if RECORDER.timeline is None else jitted._recorded_call
+        return call(self._options, args, kwargs)  # type: ignore[no-any-return]
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
         return self._jitted._lower(self._options, args, kwargs)

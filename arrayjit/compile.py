@@ -23,6 +23,7 @@ from .late import Late
 from .reuse import Call, code_key, recall_code, remember_code
 from .runtime.procedure import Procedure
 from .settings import Settings
+from .timeline import note
 from .tracer.calls.convention import Convention
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def build(
     start = time.perf_counter()
     code = replace(_emit(chosen, optimized.kernel, dump), threads=threads, opt=opt)
     seconds = {**optimized.seconds, "emit": time.perf_counter() - start}
+    note("emit", "compile", start)
     if key:
         remember_code(key, computation.params, code)
     return Build(chosen, code, seconds, key, computation, lambda: optimized, rerun)

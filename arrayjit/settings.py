@@ -31,6 +31,7 @@ __all__ = [
     "entry_wanted",
     "environment",
     "num_threads",
+    "perf_map_wanted",
 ]
 
 
@@ -85,6 +86,11 @@ def entry_wanted() -> str:
     if wish not in ("native", "python"):
         raise SettingError(f"ARRAYJIT_ENTRY is {wish!r}", fix="set it to native or python")
     return wish
+
+
+def perf_map_wanted() -> bool:
+    """`ARRAYJIT_PERF_MAP=1`: the profiler `perf` is told the names of compiled functions."""
+    return os.environ.get("ARRAYJIT_PERF_MAP", "") not in ("", "0")
 
 
 def environment() -> tuple[dict[Any, Any], Callable[[str], Any]]:

@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "arrayjit"
 
 FLOORS = (
-    {"errors", "frozen", "late", "settings", "cache", "processor"},
+    {"errors", "frozen", "timeline", "late", "settings", "cache", "processor"},
     {"ir"},
     {"tracer", "assignments", "passes", "targets", "runtime"},
     {
@@ -36,6 +36,7 @@ FLOORS = (
         "pickling",
         "entry",
         "explanation",
+        "traces",
         "scripts",
         "drawing",
         "api",

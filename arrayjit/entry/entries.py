@@ -9,11 +9,13 @@ from functools import cache
 from operator import is_
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import WeakKeyDictionary
 
 from ..late import Late
 from ..runtime.driver import NativeDriver, NativeExecutable
 from ..settings import environment
 from ..stages import Variant
+from ..timeline import RECORDER
 from ..tracer.calls.signature import StaticArguments
 from ..tracer.record.guards import ABSENT
 from .callable import ENTRY, TABLE, table_offset
@@ -27,7 +29,7 @@ else:
     dispatcher = Late("arrayjit.entry.dispatcher")
     variants = Late("arrayjit.entry.variants")
 
-__all__ = ["MOST_VARIANTS", "Entry"]
+__all__ = ["MOST_VARIANTS", "Entry", "withdraw_all"]
 
 MOST_VARIANTS = 100
 """Calls look through the variants one by one; further ones are found through Python."""
@@ -87,7 +89,7 @@ class Entry:
         leaves: Sequence[Any],
     ) -> None:
         """Publish a variant that answered this call, if the dispatcher can do all that its calls need."""
-        if type(function) is self._base:
+        if type(function) is self._base or RECORDER.timeline is not None:
             return
         if variant in self._published or variant in self._reasons or len(self._published) == MOST_VARIANTS:
             return
@@ -118,6 +120,12 @@ class Entry:
                 self._past_hits += hits(rows[0])
                 self._publish(function, variant.emitted.backend.driver)
 
+    def withdraw_all(self, function: Any) -> None:
+        """All calls go through Python, until their variants are offered again."""
+        with self._lock:
+            if self._published:
+                self._withdraw_all(function)
+
     def _withdraw_all(self, function: Any) -> None:
         self._past_hits = self.hits
         driver = next(iter(self._published)).emitted.backend.driver
@@ -143,6 +151,7 @@ class Entry:
         )
         setattr(function, TABLE, words([table, [address(variant) for variant, _ in rows]], rows, guarded))
         setattr(function, ENTRY, _dispatcher(driver, self._base))
+        _published[function] = self
 
     def _failed(self, variant: Variant) -> Callable[[int], NoReturn]:
         """What raises the exception of a status."""
@@ -152,6 +161,16 @@ class Entry:
             raise shown(procedure.exception(status))
 
         return failed
+
+
+_published: WeakKeyDictionary[Any, Entry] = WeakKeyDictionary()
+"""Functions that may be called without Python."""
+
+
+def withdraw_all() -> None:
+    """Calls of every function go through Python, until their variants are offered again."""
+    for function, entry in list(_published.items()):
+        entry.withdraw_all(function)
 
 
 def _held(name: str) -> Any:

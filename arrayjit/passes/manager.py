@@ -19,6 +19,7 @@ from ..ir.code import DEFAULT_SCHEDULE, Caps, Schedule
 from ..ir.loops import Kernel
 from ..ir.text import print_computation, print_kernel
 from ..ir.verify import verify_computation, verify_kernel
+from ..timeline import note
 from .pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, OPTIONAL, Pass
 
 __all__ = ["Dump", "Optimized", "Program", "Watch", "optimize"]
@@ -85,6 +86,7 @@ class _Run:
         try:
             result = step.run(program, self.caps)
             self.seconds[step.name] = self.seconds.get(step.name, 0.0) + time.perf_counter() - start
+            note(step.name, "pass", start)
             if self.verify and result is not program:
                 _verify(result)
         except UnsupportedError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 from collections.abc import Callable
 from functools import cache
@@ -15,6 +16,8 @@ from ..cache import key_for, recall, remember
 from ..errors import BackendUnavailable
 from ..ir.code import DEFAULT_OPT
 from ..late import Late
+from ..settings import perf_map_wanted
+from ..timeline import note
 from .objects import Image, ObjectFile, can_load, load
 
 if TYPE_CHECKING:
@@ -47,13 +50,29 @@ def loaded(
         remember(_KIND, key, file.packed())
     else:
         file = ObjectFile.unpacked(packed)
+    phase = "codegen" if packed is None else "recall code"
+    note(phase, "compile", start)
     ready = time.perf_counter()
-    link = load if can_load() else compiler.engine_image
-    image = link(file, lambda needed: resolve(needed) or process_address(needed))
+
+    def address(needed: str) -> int:
+        return resolve(needed) or process_address(needed)
+
+    is_listed = perf_map_wanted()
+    image = load(file, address, listed=is_listed) if can_load() else compiler.engine_image(file, address)
+    if is_listed:
+        _tell_perf(image)
+    note("link", "compile", ready)
     if seconds is not None:
-        seconds["codegen" if packed is None else "recall code"] = ready - start
+        seconds[phase] = ready - start
         seconds["link"] = time.perf_counter() - ready
     return image
+
+
+def _tell_perf(image: Image) -> None:
+    """Add the functions to the file in which `perf` looks for code that was made by the process."""
+    lines = (f"{start:x} {size:x} {name}\n" for name, start, size in image.functions)
+    with Path("/tmp", f"perf-{os.getpid()}.map").open("a", encoding="utf-8") as stream:
+        stream.writelines(lines)
 
 
 @cache

@@ -15,7 +15,7 @@ import json
 import mmap
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from struct import Struct
 
 from ..errors import CompilerBug
@@ -31,7 +31,7 @@ _TABLE_AT, _COUNT_AT = 40, 60
 
 _SYMBOLS, _RELOCATIONS, _EMPTY, _UNWINDING = 2, 4, 8, 0x70000001
 _WRITTEN, _LOADED, _EXECUTED = 1, 2, 4
-_GLOBAL = 1
+_GLOBAL, _FUNCTION = 1, 2
 
 _READ_ONLY, _READ_WRITE, _READ_EXECUTE = 1, 3, 5
 _ADDRESS, _DISTANCE, _CALL, _SMALL, _LONG_DISTANCE = 1, 2, 4, 11, 24
@@ -60,10 +60,12 @@ class ObjectFile:
 
 @frozen
 class Image:
-    """Code that can be called: the addresses of its functions. It lives as long as `memory`."""
+    """Code that can be called: the addresses of its functions. It lives as long as `memory`. `functions` are
+    all that it has, each with its address and size, where somebody asked for them."""
 
     addresses: Mapping[str, int]
     memory: object
+    functions: Sequence[tuple[str, int, int]] = ()
 
 
 @frozen
@@ -90,9 +92,10 @@ def found(name: str, resolve: Callable[[str], int]) -> int:
     return address
 
 
-def load(file: ObjectFile, resolve: Callable[[str], int]) -> Image:
+def load(file: ObjectFile, resolve: Callable[[str], int], *, listed: bool = False) -> Image:
     """Place and link an object file; `resolve` gives the address of what it does not define, 0 if there is
-    none. Raises CompilerBug there, and for what LLVM is not expected to make."""
+    none. With `listed` the image says which functions it has. Raises CompilerBug there, and for what LLVM is
+    not expected to make."""
     content = file.content
     sections = list(_sections(content))
     places, ranges, total = _layout(sections)
@@ -102,13 +105,15 @@ def load(file: ObjectFile, resolve: Callable[[str], int]) -> Image:
         section = sections[number]
         if section.kind != _EMPTY:
             memory[place : place + section.size] = content[section.start : section.start + section.size]
-    symbols, exported = _symbols(content, sections, {k: base + place for k, place in places.items()}, resolve)
+    addresses = {number: base + place for number, place in places.items()}
+    symbols, exported = _symbols(content, sections, addresses, resolve)
     for section in sections:
         if section.kind == _RELOCATIONS and section.target in places:
             _relocate(content, section, memory, places[section.target], base, symbols)
     for start, size, protection in ranges:
         _protect(base + start, size, protection)
-    return Image({name: exported[name] for name in file.functions}, memory)
+    functions = tuple(_functions(content, sections, addresses)) if listed else ()
+    return Image({name: exported[name] for name in file.functions}, memory, functions)
 
 
 def _sections(content: bytes) -> Iterator[_Section]:
@@ -166,6 +171,18 @@ def _symbols(
             address = found(_name(content, names + name_at), resolve) if name_at else 0
         values.append(address)
     return values, exported
+
+
+def _functions(
+    content: bytes, sections: list[_Section], addresses: dict[int, int]
+) -> Iterator[tuple[str, int, int]]:
+    """Every function, also those that only others of the file call."""
+    table = next(section for section in sections if section.kind == _SYMBOLS)
+    names = sections[table.link].start
+    for place in range(table.start, table.start + table.size, _SYMBOL.size):
+        name_at, info, _, section, value, size = _SYMBOL.unpack_from(content, place)
+        if info & 15 == _FUNCTION and section in addresses:
+            yield _name(content, names + name_at), addresses[section] + value, size
 
 
 def _name(content: bytes, start: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from threading import Lock
 
@@ -23,6 +24,7 @@ from ..ir.code import Code, Failure
 from ..ir.journal import filled, given, journal_of
 from ..ir.params import Param
 from ..ir.tensor import Tensor
+from ..timeline import RECORDER, note
 from .driver import Executable
 from .stream import Buffer
 
@@ -30,6 +32,8 @@ __all__ = ["Procedure", "Workspaces"]
 
 
 ALIGNMENT = 64
+
+Launch = Callable[[Sequence[int], Sequence[int], int, int], int]
 
 Reader = Callable[[Buffer, int, np.ndarray], np.ndarray]
 """Copies from a place in a buffer into an array, once what was launched has ended, and returns that."""
@@ -93,17 +97,18 @@ class Procedure:
     def launch(self, pointers: Sequence[int], bindings: Sequence[int] = ()) -> None:
         """Run now. `pointers` has the address of the first cell of each array parameter, `bindings` the
         number of each index parameter, in parameter order. Raises the exception that the program asks for."""
+        launch = self.executable.launch if RECORDER.timeline is None else self._recorded_launch
         if self.journal is not None:
-            self._launch_with(self.journal, pointers, bindings)
+            self._launch_with(self.journal, pointers, bindings, launch)
             return
         if self.arena_bytes:
             workspace = self._workspaces.take(self.arena_bytes)
             try:
-                status = self.executable.launch(pointers, bindings, workspace.address, self.threads)
+                status = launch(pointers, bindings, workspace.address, self.threads)
             finally:
                 self._workspaces.give_back(workspace)
         else:
-            status = self.executable.launch(pointers, bindings, 0, self.threads)
+            status = launch(pointers, bindings, 0, self.threads)
         if status:
             raise self.exception(status)
 
@@ -111,7 +116,18 @@ class Procedure:
         """What a status asks for that is not 0, with numbers of the journal's `cells`."""
         return _exception(self._failures[status - 1], cells)
 
-    def _launch_with(self, journal: Tensor, pointers: Sequence[int], bindings: Sequence[int]) -> None:
+    def _recorded_launch(
+        self, pointers: Sequence[int], bindings: Sequence[int], workspace: int, pool: int
+    ) -> int:
+        start = time.perf_counter()
+        try:
+            return self.executable.launch(pointers, bindings, workspace, pool)
+        finally:
+            note(self.name, "kernel", start)
+
+    def _launch_with(
+        self, journal: Tensor, pointers: Sequence[int], bindings: Sequence[int], launch: Launch
+    ) -> None:
         """Run with a journal behind the workspace, and raise what it tells of."""
         start = -(-self.arena_bytes // ALIGNMENT) * ALIGNMENT
         workspace = self._workspaces.take(start + journal.nbytes)
@@ -121,9 +137,8 @@ class Procedure:
 
         try:
             address = workspace.address
-            status = self.executable.launch(
-                (*pointers, address + start), bindings, address if self.arena_bytes else 0, self.threads
-            )
+            own = address if self.arena_bytes else 0
+            status = launch((*pointers, address + start), bindings, own, self.threads)
             if status:
                 raise self.exception(status, cells)
         finally:

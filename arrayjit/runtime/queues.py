@@ -19,6 +19,7 @@ from queue import SimpleQueue
 from typing import Union
 
 from ..errors import CompilerBug, DeviceError, UserError
+from ..timeline import RECORDER
 from .driver import Outcome, Queue, Task
 
 __all__ = ["CAPACITY", "HostQueue", "InlineQueue", "WorkerQueue"]
@@ -150,8 +151,13 @@ class HostQueue(ABC):
         error, self._blocked = self._blocked, None
         if run.error is None:
             if error is None:
+                timeline = RECORDER.timeline
                 try:
-                    entry.task()
+                    if timeline is None:
+                        entry.task()
+                    else:
+                        with timeline.task(self, self.name, entry.number, entry.label):
+                            entry.task()
                 except BaseException as raised:
                     error = _located(raised, self.name, entry.label)
             if error is not None:

@@ -19,6 +19,7 @@ from threading import RLock
 from types import MappingProxyType
 
 from ..frozen import frozen
+from ..timeline import RECORDER
 from .driver import Queue, Task
 from .memory import Location, Pool, Purpose
 
@@ -153,6 +154,9 @@ class Stream:
             if self._awaited:
                 self._awaited.clear()
             event = Event(queue, self.submitted, self._clock)
+            if RECORDER.timeline is not None:
+                for other in needed:
+                    RECORDER.timeline.waits(queue, event.number, other.queue, other.number)
             for buffer in reads:
                 buffer.read_at(event)
             for buffer in writes:

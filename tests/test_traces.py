@@ -1,0 +1,213 @@
+"""`arrayjit.trace(file)`: what happened, as a file for Perfetto and Chrome, checked against the rules of the
+trace event format; and names of compiled functions for `perf`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import arrayjit
+from arrayjit.timeline import RECORDER
+
+Event = dict[str, Any]
+
+REQUIRED = {
+    "X": {"name", "cat", "pid", "tid", "ts", "dur"},
+    "M": {"name", "pid", "tid", "args"},
+    "s": {"name", "cat", "id", "pid", "tid", "ts"},
+    "f": {"name", "cat", "id", "pid", "tid", "ts", "bp"},
+}
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
+    """Of a call, of one that is compiled already, and of work on two devices."""
+    file = tmp_path_factory.mktemp("trace") / "t.json"
+
+    @arrayjit.jit(target="llvm")
+    def program(x: Any) -> Any:
+        return np.exp(x).sum() + 1
+
+    with arrayjit.trace(file):
+        program(np.ones(1000))
+        program(np.ones(1000))
+        there = arrayjit.asarray(np.ones(1000), device="llvm") * 2.0
+        (there.to("interp") + 1.0).block_until_ready()
+    return read(file)
+
+
+def read(file: Path) -> list[Event]:
+    """The events of a file that keeps every rule."""
+    content = file.read_bytes()
+    trace = json.loads(gzip.decompress(content) if file.suffix == ".gz" else content)
+    assert trace.keys() == {"traceEvents", "displayTimeUnit"}
+    found: list[Event] = trace["traceEvents"]
+    for event in found:
+        assert event.keys() - {"ph"} == REQUIRED[event["ph"]]
+        assert all(type(event[key]) is int for key in ("pid", "tid"))
+        assert all(event[key] >= 0 for key in ("ts", "dur") if key in event)
+    return found
+
+
+def spans(events: list[Event], category: str) -> list[Event]:
+    return [event for event in events if event["ph"] == "X" and event["cat"] == category]
+
+
+def holds(outer: Event, inner: Event) -> bool:
+    same = (outer["pid"], outer["tid"]) == (inner["pid"], inner["tid"])
+    return same and outer["ts"] <= inner["ts"] and end(inner) <= end(outer) + 0.002
+
+
+def end(event: Event) -> float:
+    return float(event["ts"] + event["dur"])
+
+
+def tracks(events: list[Event]) -> dict[tuple[int, int], list[Event]]:
+    found: dict[tuple[int, int], list[Event]] = defaultdict(list)
+    for event in events:
+        if event["ph"] == "X":
+            found[event["pid"], event["tid"]].append(event)
+    return found
+
+
+def test_spans_of_a_track_lie_within_or_after_one_another(events: list[Event]) -> None:
+    for track in tracks(events).values():
+        open_until: list[float] = []
+        for event in track:
+            while open_until and open_until[-1] <= event["ts"] + 0.002:
+                open_until.pop()
+            assert not open_until or end(event) <= open_until[-1] + 0.002
+            open_until.append(end(event))
+
+
+def test_tracks_have_names(events: list[Event]) -> None:
+    named = {
+        (event["pid"], event["tid"]): event["args"]["name"]
+        for event in events
+        if event["name"] == "thread_name"
+    }
+    assert named.keys() == tracks(events).keys()
+    assert {"MainThread", "llvm:0", "interp:0"} <= set(named.values())
+    processes = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+    assert processes == [f"python {os.getpid()}", "streams"]
+
+
+def test_a_first_call_has_its_phases_and_passes_and_its_kernel_in_it(events: list[Event]) -> None:
+    first, second, *_ = [event for event in spans(events, "call") if "program" in event["name"]]
+    inside = [event["name"] for event in events if event["ph"] == "X" and holds(first, event)]
+    assert inside[:2] == [first["name"], f"compile {first['name']}"]
+    for phase in ("trace", "inline", "lower", "fuse", "vectorise", "emit", "link", "program"):
+        assert phase in inside
+    assert [event["name"] for event in events if event["ph"] == "X" and holds(second, event)] == [
+        second["name"],
+        "program",
+    ]
+
+
+def test_work_of_a_stream_is_on_its_track(events: list[Event]) -> None:
+    (copy,) = spans(events, "copy")
+    assert copy["name"] == "copy from llvm:0"
+    tasks = spans(events, "task")
+    assert len(tasks) == 2
+    kernels = spans(events, "kernel")
+    assert all(any(holds(task, kernel) for kernel in kernels) for task in tasks)
+
+
+def test_what_waited_has_an_arrow_from_what_it_waited_for(events: list[Event]) -> None:
+    starts = {event["id"]: event for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert starts.keys() == ends.keys()
+    assert starts
+    (copy,) = spans(events, "copy")
+    made, _ = spans(events, "task")
+    for number, start in starts.items():
+        assert made["ts"] <= start["ts"] <= end(made)
+        assert (start["pid"], start["tid"]) == (made["pid"], made["tid"])
+        assert ends[number]["ts"] == copy["ts"]
+        assert (ends[number]["pid"], ends[number]["tid"]) == (copy["pid"], copy["tid"])
+
+
+def test_calls_of_all_threads_are_recorded_also_of_functions_called_without_python(tmp_path: Path) -> None:
+    @arrayjit.jit
+    def shared(x: Any) -> Any:
+        return x + 1
+
+    def calls() -> Iterator[None]:
+        for _ in range(60):
+            shared(np.ones(3))
+            yield
+
+    list(calls())
+    with arrayjit.trace(tmp_path / "t.json"):
+        threads = [threading.Thread(target=lambda: list(calls()), name=f"worker {n}") for n in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    events = read(tmp_path / "t.json")
+    assert len(spans(events, "call")) == 120
+    names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert names == {"worker 0", "worker 1"}
+    hits = shared.stats().hits
+    list(calls())
+    assert shared.stats().hits == hits + 60
+
+
+def test_a_trace_is_written_if_the_block_raises_and_may_be_compressed(tmp_path: Path) -> None:
+    file = tmp_path / "t.json.gz"
+    with pytest.raises(FloatingPointError), arrayjit.trace(file):
+        arrayjit.jit(lambda x: np.log(x), check="nan")(np.array([-1.0]))
+    assert spans(read(file), "call")
+    assert RECORDER.timeline is None
+
+
+def test_nothing_happened(tmp_path: Path) -> None:
+    with arrayjit.trace(tmp_path / "t.json"):
+        pass
+    assert read(tmp_path / "t.json") == []
+
+
+def test_one_trace_at_a_time_and_only_where_it_can_be_written(tmp_path: Path) -> None:
+    with arrayjit.trace(tmp_path / "t.json"):
+        with pytest.raises(RuntimeError, match="recorded already"), arrayjit.trace(tmp_path / "u.json"):
+            pass
+        assert RECORDER.timeline is not None
+    with pytest.raises(FileNotFoundError), arrayjit.trace(tmp_path / "nowhere" / "t.json"):
+        pass
+    assert RECORDER.timeline is None
+
+
+PERF = """
+import os, pathlib, numpy as np, arrayjit
+
+@arrayjit.jit(target="sync_llvm")
+def blur(x):
+    return np.exp(x) + 1
+
+blur(np.ones(100))
+print(pathlib.Path("/tmp", f"perf-{os.getpid()}.map").read_text())
+"""
+
+
+def test_perf_is_told_the_names_of_compiled_functions() -> None:
+    environment = {**os.environ, "ARRAYJIT_PERF_MAP": "1"}
+    command = [sys.executable, "-c", PERF]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    lines = [line.split(" ") for line in ran.stdout.split("\n") if line]
+    names = [name for _, _, name in lines]
+    assert {"blur_kernel", "blur_kernel.body"} <= set(names)
+    ranges = sorted((int(start, 16), int(start, 16) + int(size, 16)) for start, size, _ in lines)
+    assert all(low < high for low, high in ranges)
+    assert all(one[1] <= other[0] for one, other in pairwise(ranges))
