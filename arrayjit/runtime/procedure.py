@@ -169,5 +169,5 @@ def _exception(failure: Failure, cells: Callable[[], np.ndarray]) -> Exception:
     if kind is None:
         return CompilerBug(f"no error stands for {failure.exception!r}", stage="runtime")
     loc = Location(failure.file, failure.line) if failure.file else None
-    what, *details = filled(failure.message, cells).splitlines()
-    return kind(what, loc=loc, details=tuple(details), fix=fix)
+    what, _, details = filled(failure.message, cells).partition("\n")
+    return kind(what, loc=loc, details=tuple(details.splitlines()), fix=fix)
