@@ -9,13 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import DTypeError
 from ..frozen import frozen_by_identity
+from ..late import Late
 
-__all__ = ["BOOL", "DTYPES", "F32", "F64", "I32", "I64", "DType", "Kind", "from_numpy", "named"]
+if TYPE_CHECKING:
+    import ml_dtypes
+else:
+    ml_dtypes = Late("ml_dtypes")
+
+__all__ = [
+    "BF16",
+    "BOOL",
+    "DTYPES",
+    "F16",
+    "F32",
+    "F64",
+    "I32",
+    "I64",
+    "DType",
+    "Kind",
+    "from_numpy",
+    "named",
+]
+
+
+_FOREIGN = "bfloat16"
+"""What NumPy has from ml_dtypes, which is imported when it is met."""
 
 
 class Kind(Enum):
@@ -46,7 +70,7 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
-        return np.dtype(self.name)
+        return np.dtype(ml_dtypes.bfloat16 if self.name == _FOREIGN else self.name)
 
     @property
     def is_float(self) -> bool:
@@ -83,16 +107,19 @@ DTYPES: tuple[DType, ...] = (
     _row("uint32", "u32", Kind.UINT, 32, "i32", "uint32_t"),
     _row("uint64", "u64", Kind.UINT, 64, "i64", "uint64_t"),
     _row("float16", "f16", Kind.FLOAT, 16, "i16", "uint16_t"),
+    _row("bfloat16", "bf16", Kind.FLOAT, 16, "i16", "uint16_t"),
     _row("float32", "f32", Kind.FLOAT, 32, "float", "float"),
     _row("float64", "f64", Kind.FLOAT, 64, "double", "double"),
 )
 
 _BY_SHORT = {dtype.short: dtype for dtype in DTYPES}
-_BY_NUMPY = {(dtype.numpy.kind, dtype.itemsize): dtype for dtype in DTYPES}
+_BY_NUMPY = {(dtype.numpy.kind, dtype.itemsize): dtype for dtype in DTYPES if dtype.name != _FOREIGN}
 
+BF16 = _BY_SHORT["bf16"]
 BOOL = _BY_SHORT["bool"]
 I32 = _BY_SHORT["i32"]
 I64 = _BY_SHORT["i64"]
+F16 = _BY_SHORT["f16"]
 F32 = _BY_SHORT["f32"]
 F64 = _BY_SHORT["f64"]
 
@@ -105,7 +132,8 @@ def named(short: str) -> DType:
 def from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:
     """The row for a NumPy dtype of any byte order. Raises DTypeError for one without a row."""
     wanted = np.dtype(dtype)
-    row = _BY_NUMPY.get((wanted.kind, wanted.itemsize))
+    is_foreign = wanted.kind == "V" and wanted.name == _FOREIGN
+    row = BF16 if is_foreign else _BY_NUMPY.get((wanted.kind, wanted.itemsize))
     if row is None:
         raise DTypeError(
             f"dtype {wanted} is not supported",

@@ -11,10 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from .dtype import BOOL, F64, I32, Kind, named
-from .layout import largest_exponent, mantissa_bits, power_of_two, signed, unsigned
+from .dtype import BF16, BOOL, F16, F64, I32, Kind, named
+from .layout import from_bits, largest_exponent, mantissa_bits, power_of_two, signed, unsigned
 from .terms import Term, definition, where
 
 
@@ -35,9 +33,10 @@ def absolute(x: Term) -> Term:
 
 @definition
 def sign(x: Term) -> Term:
+    """Of zeros 0.0, but of bfloat16 itself."""
     if x.dtype.kind is Kind.UINT:
         return where(x > 0, x.const(1), 0)
-    negative_or_zero = where(x < 0, x.const(-1), where(x == 0, 0, x))
+    negative_or_zero = where(x < 0, x.const(-1), where(x == 0, x if x.dtype is BF16 else 0, x))
     return where(x > 0, 1, negative_or_zero)
 
 
@@ -143,8 +142,8 @@ greater_equal = _mixed("greater_equal", False, True)
 
 
 def _pick(name: str, x: Term, y: Term) -> Term:
-    """The one for which a comparison holds; of two zeros that are small floats NumPy takes the first."""
-    return where(x.op(f"{name}_equal" if x.dtype.is_small else name, y), x, y)
+    """The one for which a comparison holds; of two zeros of float16 NumPy takes the first."""
+    return where(x.op(f"{name}_equal" if x.dtype is F16 else name, y), x, y)
 
 
 @definition
@@ -381,26 +380,28 @@ def modf_integer(x: Term) -> Term:
 
 @definition
 def nextafter(x: Term, y: Term) -> Term:
-    """Of equal zeros NumPy gives the second, but of small floats the first."""
+    """Of equal zeros NumPy gives the second, but of float16 the first."""
     bits = x.op("bits")
     away = (x < y) ^ (x < 0)
-    moved = (bits + where(away, bits.const(1), -1)).op("from_bits")
+    moved = from_bits(bits + where(away, bits.const(1), -1), x.dtype)
     least = _least_positive(x).op("copysign", y)
     moved = where(x == 0, least, moved)
-    return where((x != x) | (y != y), x + y, where(x == y, x if x.dtype.is_small else y, moved))
+    return where((x != x) | (y != y), x + y, where(x == y, x if x.dtype is F16 else y, moved))
 
 
 @definition
 def spacing(x: Term) -> Term:
-    """To the next number away from zero; from a float16 to the next greater one."""
+    """To the next number away from zero, but from a float16 to the next greater one; from zero up, but from
+    bfloat16's of either sign on its own side."""
     bits = x.op("bits")
-    beyond = (bits + (where(x < 0, bits.const(-1), 1) if x.dtype.is_small else 1)).op("from_bits")
-    gap = where(x == 0, _least_positive(x), beyond - x)
+    beyond = from_bits(bits + (where(x < 0, bits.const(-1), 1) if x.dtype is F16 else 1), x.dtype)
+    least = _least_positive(x)
+    gap = where(x == 0, least.op("copysign", x) if x.dtype is BF16 else least, beyond - x)
     return where(abs(x) < math.inf, gap, math.nan)
 
 
 def _least_positive(x: Term) -> Term:
-    return x.const(float(np.finfo(x.dtype.name).smallest_subnormal))
+    return x.const(2.0 ** (1 - largest_exponent(x.dtype) - mantissa_bits(x.dtype)))
 
 
 # Sums of exponentials

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from .dtype import DType, named
+from .dtype import BF16, DType, named
 from .terms import Term
 
-__all__ = ["largest_exponent", "mantissa_bits", "power_of_two", "shifted_right", "signed", "unsigned"]
+__all__ = [
+    "from_bits",
+    "largest_exponent",
+    "mantissa_bits",
+    "power_of_two",
+    "shifted_right",
+    "signed",
+    "unsigned",
+]
 
 
 def signed(dtype: DType) -> DType:
@@ -20,13 +26,22 @@ def unsigned(dtype: DType) -> DType:
     return named(f"u{dtype.bits}")
 
 
+_MANTISSA_BITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
+
+
 def mantissa_bits(dtype: DType) -> int:
-    return int(np.finfo(dtype.name).nmant)
+    """Those that are stored, without the first."""
+    return _MANTISSA_BITS[dtype.name]
 
 
 def largest_exponent(dtype: DType) -> int:
     """That of the largest finite number, which is also what biases the stored exponent."""
-    return int(np.finfo(dtype.name).maxexp) - 1
+    return (1 << (dtype.bits - 2 - mantissa_bits(dtype))) - 1
+
+
+def from_bits(bits: Term, dtype: DType) -> Term:
+    """The float whose bytes a signed integer of its width holds."""
+    return bits.op("from_brain_bits" if dtype is BF16 else "from_bits")
 
 
 def power_of_two(biased: Term, dtype: DType) -> Term:

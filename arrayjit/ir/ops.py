@@ -41,7 +41,8 @@ __all__ = ["OPS", "Builder", "Op", "op"]
 
 
 _ON_SMALL_FLOATS = {
-    "bits", "fmax", "fmin", "maximum", "minimum", "nextafter", "recip_sqrt", "relu", "satur01", "spacing",
+    "bits", "fmax", "fmin", "maximum", "minimum", "nextafter", "recip_sqrt", "relu", "satur01", "sign",
+    "spacing",
 }  # fmt: skip
 """What is not done in float32 as a whole, but to small floats themselves, step by step."""
 
@@ -336,6 +337,7 @@ _MACHINE = (
        c=_spelled("", "popcount"), cost=4.0),
     Op("bits", 1, reference.bits, llvm=_spelled("bitcast"), c=_spelled("bits")),
     Op("from_bits", 1, reference.from_bits, llvm=_spelled("", "bitcast"), c=_spelled("", "bits")),
+    Op("from_brain_bits", 1, reference.from_brain_bits, llvm=_spelled("", "bitcast"), c=_spelled("", "bits")),
 )  # fmt: skip
 
 OPS: Mapping[str, Op] = {

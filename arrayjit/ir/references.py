@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .dtype import BF16
+
 __all__ = [
     "bits",
     "erf",
@@ -121,6 +123,11 @@ def bits(x: Values) -> Values:
     """The bytes of a float as a signed integer."""
     x = np.asarray(x)
     return x.view(f"i{x.itemsize}")
+
+
+def from_brain_bits(x: Values) -> Values:
+    """The bfloat16 whose bytes an int16 holds."""
+    return np.asarray(x).view(BF16.numpy)
 
 
 def from_bits(x: Values) -> Values:

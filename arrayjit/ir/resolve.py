@@ -13,7 +13,7 @@ from typing import Any, Union
 import numpy as np
 
 from ..errors import DTypeError
-from .dtype import BOOL, F32, DType, from_numpy, named
+from .dtype import BF16, BOOL, F32, DType, from_numpy, named
 from .ops import Op
 
 __all__ = ["Argument", "resolve"]
@@ -83,7 +83,8 @@ def _fma(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] | None:
 
 def _bits(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] | None:
     (dtype,) = dtypes
-    return (dtype, named(f"i{dtype.itemsize * 8}").numpy) if dtype.kind == "f" else None
+    is_float = from_numpy(dtype).is_float
+    return (dtype, named(f"i{dtype.itemsize * 8}").numpy) if is_float else None
 
 
 def _from_bits(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] | None:
@@ -92,12 +93,18 @@ def _from_bits(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] |
     return (dtype, named(f"f{dtype.itemsize * 8}").numpy) if known else None
 
 
+def _from_brain_bits(dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...] | None:
+    (dtype,) = dtypes
+    return (dtype, BF16.numpy) if dtype == np.int16 else None
+
+
 _RULES: Mapping[str, Callable[[tuple[np.dtype[Any], ...]], tuple[np.dtype[Any], ...] | None]] = {
     "where": _where,
     "rarely": _where,
     "fma": _fma,
     "bits": _bits,
     "from_bits": _from_bits,
+    "from_brain_bits": _from_brain_bits,
 }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .dtype import F32, F64, I32, DType, named
-from .layout import largest_exponent, mantissa_bits
+from .dtype import F16, F32, F64, I32, DType, named
+from .layout import from_bits, largest_exponent, mantissa_bits
 from .terms import Builder, Term, where
 
 __all__ = ["converted"]
@@ -17,12 +17,14 @@ INFINITE = 0x7F800000
 
 
 def converted(builder: Builder, value: Any, dtype: DType) -> Any:
-    """`value.astype(dtype)`, where either is a small float."""
+    """`value.astype(dtype)`, where either is a small float. ml_dtypes rounds from float64 to bfloat16 by way of
+    float32."""
     number = Term(builder, value)
     if number.dtype.is_small:
         number = _widened(number)
     if dtype.is_small:
-        return _narrowed(_to_odd(number) if number.dtype is F64 else number.cast(F32), dtype).value
+        is_rounded_once = number.dtype is F64 and dtype is F16
+        return _narrowed(_to_odd(number) if is_rounded_once else number.cast(F32), dtype).value
     return number.cast(dtype).value
 
 
@@ -56,7 +58,7 @@ def _narrowed(x: Term, dtype: DType) -> Term:
     finite = where(magnitude < (bias + 1) << mantissa_bits(F32), subnormal, normal)
     number = where(magnitude > INFINITE, magnitude.const(infinite | infinite >> 1), finite)
     sign = bits.op("raw_right_shift", 32 - dtype.bits) & (1 << (dtype.bits - 1))
-    return (number | sign).cast(named(f"i{dtype.bits}")).op("from_bits")
+    return from_bits((number | sign).cast(named(f"i{dtype.bits}")), dtype)
 
 
 def _to_odd(x: Term) -> Term:

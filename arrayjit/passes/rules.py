@@ -16,6 +16,7 @@ import numpy as np
 
 from ..ir.dtype import BOOL, I64, DType, Kind
 from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, constant, dtype_of
+from ..ir.layout import mantissa_bits
 from ..ir.ops import OPS
 
 __all__ = ["RULES", "multiply_bit", "simpler"]
@@ -24,7 +25,6 @@ Rule = Callable[[Apply], Union[Expr, None]]
 
 # Index arithmetic is exact in the compiler and wraps in int64: fold only far from the edge.
 SMALL = 2**31
-MANTISSA_BITS = {16: 11, 32: 24, 64: 53}
 
 
 def simpler(expr: Expr) -> Expr:
@@ -102,7 +102,7 @@ def _holds(wide: DType, narrow: DType) -> bool:
     if wide.kind is Kind.BOOL or (narrow.is_float and not wide.is_float):
         return False
     if wide.is_float:
-        return wide.bits > narrow.bits if narrow.is_float else narrow.bits <= MANTISSA_BITS[wide.bits]
+        return wide.bits > narrow.bits if narrow.is_float else narrow.bits <= mantissa_bits(wide) + 1
     inner, outer = _limits(narrow), _limits(wide)
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+import ml_dtypes
 import numpy as np
 
 from arrayjit.errors import DTypeError
@@ -91,7 +92,7 @@ def edges(dtype: DType) -> np.ndarray:
         ]
         wanted += [-1, -2, -3, -7, -8, -12, -100] if info.min else []
         return np.array([number for number in wanted if info.min <= number <= info.max], dtype.numpy)
-    info = np.finfo(dtype.numpy)
+    info = ml_dtypes.finfo(dtype.numpy)
     least = info.smallest_subnormal
     positive = [
         0,
@@ -153,7 +154,7 @@ def assert_same(
     """Bit for bit, apart from which NaN a NaN is; without `zero_signs` -0.0 is 0.0."""
     assert got.dtype == want.dtype
     same = got == want
-    if want.dtype.kind == "f":
+    if from_numpy(want.dtype).is_float:
         if zero_signs:
             same &= np.signbit(got) == np.signbit(want)
         same |= np.isnan(got) & np.isnan(want)
@@ -165,7 +166,7 @@ def assert_within(
 ) -> None:
     """Within `ulp` units in the last place of `exact`, which has a wider dtype where there is one; a unit is
     that of the larger of `exact` and `scale`."""
-    info = np.finfo(got.dtype)
+    info = ml_dtypes.finfo(got.dtype)
     with np.errstate(over="ignore"):
         rounded = exact.astype(got.dtype)
     _, exponent = np.frexp(np.maximum(np.abs(exact), scale))
@@ -212,7 +213,7 @@ ANY_ZERO = ("fmax", "fmin")
 
 def check(op: Op, got: np.ndarray, args: Sequence[np.ndarray]) -> None:
     """The op's promise: NumPy's bits, or the error that its row publishes."""
-    allowed = op.error(from_numpy(args[0].dtype)) if args[0].dtype.kind == "f" else 0.0
+    allowed = op.error(from_numpy(args[0].dtype)) if from_numpy(args[0].dtype).is_float else 0.0
     if allowed:
         assert_within(
             got, exact(op, args), allowed + REFERENCE_ERROR.get(op.name, 0.0), args, scale(op, args)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
-from ...ir.dtype import F32, DType
+from ...ir.dtype import BF16, F32, DType
 from ...ir.expr import Apply, Expr, constant
 from ...ir.index import Affine
 from ...ir.ops import op
@@ -149,7 +149,8 @@ def _batched(
             fix="make the leading dimensions equal, or 1",
         ) from None
     ranks = max(len(shape) for shape in leading)
-    kind = element_type(dtype, common_dtype(*operands))
+    common = common_dtype(*operands)
+    kind = element_type(dtype, F32 if common is BF16 else common)  # NumPy's ufuncs know their own floats only
     return contract(operands, terms, [*range(ranks)[::-1], *output], kind)
 
 

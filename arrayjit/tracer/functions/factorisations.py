@@ -185,7 +185,7 @@ def _reflected(matrix: Any, wants_basis: bool, basis: Any) -> None:
 def _floats(*given: Any) -> tuple[SymbolicArray, ...]:
     """Arrays of the dtype that NumPy computes their factors in."""
     arrays = [as_array(value) for value in given]
-    kinds = [array.dtype if array.dtype.kind == "f" else np.dtype("f8") for array in arrays]
+    kinds = [array.dtype if array.element_type.is_float else np.dtype("f8") for array in arrays]
     common = np.result_type(*kinds)
     return tuple(array if array.dtype == common else array.astype(common) for array in arrays)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError, UnsupportedError
-from ...ir.dtype import F64
+from ...ir.dtype import BF16, F64
 from ...ir.ops import op
 from ..record.registry import implements
 from ..record.trace import user_location
@@ -25,7 +25,7 @@ __all__ = ["norm"]
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> SymbolicArray:
     array = as_array(x)
-    if not array.element_type.is_float:
+    if not array.element_type.is_float or array.element_type is BF16:
         array = cast(array, F64)
     if axis is None and (
         ord is None or (ord in ("f", "fro") and array.ndim == 2) or (ord == 2 and array.ndim == 1)

@@ -20,6 +20,8 @@ from .sorting import argsort, sort
 __all__: list[str] = []
 
 _LINEAR = "use method='linear', without weights"
+_FLOATS = "fV"
+"""Kinds; bfloat16 is to NumPy of its own kind."""
 
 
 @implements(np.partition)
@@ -75,7 +77,7 @@ def unique(
     cells = cells[order]
     is_new = np.ones(cells.shape, bool)
     is_new[1:] = cells[1:] != cells[:-1]
-    if equal_nan and cells.dtype.kind == "f":
+    if equal_nan and cells.dtype.kind in _FLOATS:
         is_new[1:] &= cells[:-1] == cells[:-1]
     results = [cells[is_new]]
     if return_index:
@@ -200,6 +202,6 @@ def _count(cells: SymbolicArray, purpose: str) -> int:
 @numpy_program
 def _nan_if_last(result: Any, cells: Any) -> Any:
     """NaN where the greatest cell of a row is: NaN comes last."""
-    if cells.dtype.kind == "f":
+    if cells.dtype.kind in _FLOATS:
         result = np.where(np.isnan(cells[..., -1]), cells.dtype.type(np.nan), result)
     return result[()]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
-from ...ir.dtype import BOOL, I64, DType
+from ...ir.dtype import BF16, BOOL, F32, I64, DType
 from ...ir.expr import Apply, Const, Expr, Index, constant
 from ...ir.index import Affine
 from ...ir.ops import op
@@ -94,6 +94,8 @@ def clip(
     if not bounds:
         result = elementwise(op("positive"), result)
     assert type(result) is SymbolicArray
+    if result.element_type is BF16:
+        result = cast(result, F32)  # as np.clip, which knows NumPy's own floats only
     return deliver(result, out)
 
 
