@@ -17,8 +17,8 @@ INFINITE = 0x7F800000
 
 
 def converted(builder: Builder, value: Any, dtype: DType) -> Any:
-    """`value.astype(dtype)`, where either is a small float. ml_dtypes rounds from float64 to bfloat16 by way of
-    float32."""
+    """`value.astype(dtype)`, where either is a small float. From float64 to bfloat16 is by way of float32, as
+    ml_dtypes has it."""
     number = Term(builder, value)
     if number.dtype.is_small:
         number = _widened(number)
