@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from . import tuning
     from .explanation import Explanation
     from .ir.tensor import Tensor
+    from .profile.profiled import Profile
     from .tracer.calls import donation
     from .tracer.calls import function as functions
     from .tracer.calls.function import Traced
@@ -50,6 +51,7 @@ else:
     tuning = Late("arrayjit.tuning")
     donation = Late("arrayjit.tracer.calls.donation")
     functions = Late("arrayjit.tracer.calls.function")
+profiled: Any = Late("arrayjit.profile.profiled")  # which imports `stages`
 placed: Any = Late("arrayjit.placed")  # which imports this file, by way of `eager`
 
 __all__ = ["JitFunction", "jit", "spec", "use"]
@@ -153,6 +155,11 @@ class JitFunction(Generic[P, R]):
         """What the compiler decides for these arguments, and why; see `Lowered.explain`."""
         return self.lower(*args, **kwargs).explain()
 
+    def profile(self, *args: Any, **kwargs: Any) -> Profile:
+        """Where the time of this call goes, for about a second or `seconds=`: each loop nest beside the
+        machine's limits, the user's lines, dispatch and allocation. Runs on copies of what it writes."""
+        return self._profile(self._taken_from(kwargs), args, kwargs)
+
     def stats(self) -> Stats:
         """Hits, misses and compiles so far, and why each miss happened."""
         return Stats(self._hits + self._entries.hits, self._misses, self._compiles, tuple(self._reasons))
@@ -213,6 +220,16 @@ class JitFunction(Generic[P, R]):
             )
 
         return Lowered(traced, built, leaves_of, device, _integers(traced, given))
+
+    def _profile(self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Profile:
+        seconds = 1.0 if "seconds" in parameters_of(self._function) else kwargs.pop("seconds", 1.0)
+        lowered = self._lower(options, args, kwargs)
+        call = self if options == _UNSAID else Chosen(self, options)
+        try:
+            found: Profile = profiled.profile(lowered, args, kwargs, call, seconds)
+        except (UserError, CompilerBug) as error:
+            raise _for_the_user(error) from error.__cause__
+        return found
 
     def _chosen(self, options: Options) -> Choice:
         """The target of a call: the call's, else the context's, else the decorator's, else the setting's. The
@@ -358,6 +375,10 @@ class Chosen(Generic[P, R]):
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
         return self._jitted._lower(self._options, args, kwargs)
+
+    def profile(self, *args: Any, **kwargs: Any) -> Profile:
+        """As `JitFunction.profile`."""
+        return self._jitted._profile(self._options, args, kwargs)
 
 
 @overload

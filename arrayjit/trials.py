@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median
 
 import numpy as np
@@ -40,11 +41,16 @@ class Trials:
             for address, is_written in zip(addresses_of(arrays), written, strict=True)
         ]
 
-    def outcome(self, procedure: Procedure) -> list[bytes]:
-        """What a run leaves in the memory that it writes. Raises what the run raises."""
-        self._restore()
-        procedure.launch(self._addresses)
+    def outcome(self, procedure: Procedure, *more: int) -> list[bytes]:
+        """What a run leaves in the memory that it writes; `more` are the addresses of further parameters.
+        Raises what the run raises."""
+        self.ready(procedure, *more)()
         return [copy.content() for copy in self._copies]
+
+    def ready(self, procedure: Procedure, *more: int) -> Callable[[], None]:
+        """A run from the numbers of the first one, to be made before any other."""
+        self._restore()
+        return partial(procedure.launch, [*self._addresses, *more])
 
     def duration(self, procedure: Procedure) -> float:
         """The seconds of one run, in a sample that is long enough to be measured."""

@@ -30,6 +30,7 @@ from .loops import (
     For,
     If,
     Kernel,
+    Lap,
     LoopKind,
     Prefetch,
     Raise,
@@ -183,10 +184,15 @@ class _Interpreter:
                 self._loop(stmt, frame)
             case WhileStmt():
                 self._while(stmt, frame)
-            case Stay() | Prefetch() | Barrier() | Comment():
-                pass
+            case Lap() | Stay() | Prefetch() | Barrier() | Comment():
+                self._aside(stmt)
             case _:
                 assert_never(stmt)
+
+    def _aside(self, stmt: Lap | Stay | Prefetch | Barrier | Comment) -> None:
+        """A statement that changes nothing of the program's."""
+        if isinstance(stmt, Lap):
+            self._memory.lap(stmt.times, stmt.number)
 
     def _update(self, update: Update, frame: Frame) -> None:
         variable, value, accum = update.variable, update.value, update.accum

@@ -59,6 +59,7 @@ __all__ = [
     "For",
     "If",
     "Kernel",
+    "Lap",
     "LoopKind",
     "Place",
     "PlaceKind",
@@ -194,6 +195,16 @@ class Prefetch:
 
 
 @frozen
+class Lap:
+    """The nanoseconds since the last Lap are added to cell `number` of an int64 array of one axis, whose cell
+    0 has the time of that Lap; number 0 starts the clock. Never inside a vector loop or one that threads
+    share. No pass meets one: a profile puts them into the final kernel."""
+
+    times: Tensor
+    number: int
+
+
+@frozen
 class Barrier:
     """The threads of a block wait for one another; each then sees what the others have stored."""
 
@@ -203,7 +214,7 @@ class Comment:
     text: str
 
 
-Stmt = Union[For, Store, Fill, Define, Update, Bind, If, While, Raise, Stay, Prefetch, Barrier, Comment]
+Stmt = Union[For, Store, Fill, Define, Update, Bind, If, While, Raise, Stay, Prefetch, Lap, Barrier, Comment]
 
 
 class PlaceKind(Enum):

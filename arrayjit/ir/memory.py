@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -61,6 +62,12 @@ class Memory:
 
     def fill(self, tensor: Tensor, value: Array) -> None:
         self.cells(tensor).array[...] = value
+
+    def lap(self, times: Tensor, number: int) -> None:
+        """The time since the last lap is added to a cell."""
+        cells, now = self.cells(times).array, time.perf_counter_ns()
+        cells[number] += now - cells[0]
+        cells[0] = now
 
     def _checked(self, tensor: Tensor, cells: _Cells, index: Sequence[Number]) -> tuple[Number, ...]:
         """The position in the array, which NumPy would let wrap around below zero."""

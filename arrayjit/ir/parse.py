@@ -38,6 +38,7 @@ from .loops import (
     For,
     If,
     Kernel,
+    Lap,
     LoopKind,
     Place,
     PlaceKind,
@@ -96,7 +97,9 @@ def _is_kernel(function: ast.FunctionDef) -> bool:
         match node:
             case ast.For(iter=ast.Call(func=ast.Name(id=kind))) if kind in _LOOP_KINDS:
                 return True
-            case ast.Call(func=ast.Name(id="arena" | "fill" | "raise_" | "stay" | "barrier" | "comment")):
+            case ast.Call(
+                func=ast.Name(id="arena" | "fill" | "raise_" | "stay" | "lap" | "barrier" | "comment")
+            ):
                 return True
             case ast.AnnAssign(annotation=ast.Name()):
                 return True
@@ -329,6 +332,8 @@ class _Reader:
                 return Stay(self.expr(condition))
             case "prefetch", [ast.Subscript() as cell]:
                 return Prefetch(*self.cell(cell))
+            case "lap", [ast.Name() as times, ast.Constant(value=int(number))]:
+                return Lap(self.tensor_named(times), number)
             case "barrier", []:
                 return Barrier()
             case "comment", [text]:

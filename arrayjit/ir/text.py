@@ -66,6 +66,7 @@ from .loops import (
     For,
     If,
     Kernel,
+    Lap,
     Place,
     Prefetch,
     Raise,
@@ -345,7 +346,8 @@ def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
 
 
 def _line(
-    stmt: Store | Fill | Define | Update | Bind | Raise | Stay | Prefetch | Barrier | Comment, names: _Names
+    stmt: Store | Fill | Define | Update | Bind | Raise | Stay | Prefetch | Lap | Barrier | Comment,
+    names: _Names,
 ) -> str:
     match stmt:
         case Store(tensor=tensor, index=index, value=value, loc=loc, bypass=bypass):
@@ -366,14 +368,23 @@ def _line(
             return f"raise_({_expr(condition, names)}, {exception!r}, {message!r}){names.at(loc)}"
         case Stay(condition=condition):
             return f"stay({_expr(condition, names)})"
+        case Prefetch() | Lap() | Barrier() | Comment():
+            return _aside(stmt, names)
+        case _:
+            assert_never(stmt)
+
+
+def _aside(stmt: Prefetch | Lap | Barrier | Comment, names: _Names) -> str:
+    """A statement that changes nothing of the program's."""
+    match stmt:
         case Prefetch(tensor=tensor, index=index):
             return f"prefetch({_cell(tensor, index, names)})"
+        case Lap(times=times, number=number):
+            return f"lap({names.of(times)}, {number})"
         case Barrier():
             return "barrier()"
         case Comment(text=text):
             return f"comment({text!r})"
-        case _:
-            assert_never(stmt)
 
 
 def _for_head(loop: For, names: _Names) -> str:

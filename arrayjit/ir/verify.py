@@ -56,6 +56,7 @@ from .loops import (
     For,
     If,
     Kernel,
+    Lap,
     LoopKind,
     Place,
     Prefetch,
@@ -416,7 +417,7 @@ def _checked_body(body: Iterable[Stmt], rules: _Rules, in_loop: bool = False) ->
             case Raise(condition=condition) | Stay(condition=condition):
                 rules.same(rules.expression(condition), BOOL, "a condition")
                 _check_exit(stmt, rules, in_loop)
-            case Prefetch() | Barrier() | Comment():
+            case Prefetch() | Lap() | Barrier() | Comment():
                 _check_aside(stmt, rules)
             case _:
                 assert_never(stmt)
@@ -432,11 +433,15 @@ def _check_exit(stmt: Raise | Stay, rules: _Rules, in_loop: bool) -> None:
     rules.guards += 1
 
 
-def _check_aside(stmt: Prefetch | Barrier | Comment, rules: _Rules) -> None:
+def _check_aside(stmt: Prefetch | Lap | Barrier | Comment, rules: _Rules) -> None:
     """A statement that changes nothing."""
     match stmt:
         case Prefetch(tensor=tensor, index=index):
             rules.indexed(tensor, index)
+        case Lap(times=times):
+            rules.require(rules.vector is None, "a Lap stands inside a vector loop")
+            rules.require(rules.shared is None, "a Lap stands inside a loop that threads share")
+            rules.require(times.dtype is I64 and times.rank == 1, f"a Lap cannot write to {times!r}")
         case Barrier():
             rules.require(rules.vector is None, "a Barrier stands inside a vector loop")
             rules.require(rules.block is None, "a Barrier stands inside a block loop")

@@ -21,6 +21,7 @@ from .loops import (
     Fill,
     For,
     If,
+    Lap,
     Prefetch,
     Raise,
     Stay,
@@ -133,7 +134,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             | Stay(condition=condition)
         ):
             return (condition,)
-        case For() | Prefetch() | Barrier() | Comment():
+        case For() | Prefetch() | Lap() | Barrier() | Comment():
             return ()
 
 
@@ -161,7 +162,7 @@ def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
         ):
             new = rule(condition)
             return stmt if new is condition else replace(stmt, condition=new)
-        case For() | Prefetch() | Barrier() | Comment():
+        case For() | Prefetch() | Lap() | Barrier() | Comment():
             return stmt
 
 

@@ -27,6 +27,7 @@ from ..ir.loops import (
     Fill,
     For,
     If,
+    Lap,
     Prefetch,
     Raise,
     Stay,
@@ -268,7 +269,7 @@ def effects(body: Iterable[Stmt], ranges: Ranges) -> Effects:
                 local.add(variable)
             case Update(variable=variable):
                 found.updates.add(variable)
-            case Raise() | Stay() | Barrier():
+            case Raise() | Stay() | Lap() | Barrier():
                 found.leaves = True
             case Bind() | For() | If() | While() | Prefetch() | Comment():
                 pass

@@ -42,6 +42,7 @@ from ..ir.loops import (
     For,
     If,
     Kernel,
+    Lap,
     LoopKind,
     Prefetch,
     Raise,
@@ -298,7 +299,7 @@ def _obstacle(stmt: Stmt, symbol: Symbol) -> str:
             return "what it does depends on a condition"
         case Raise():
             return "it may end with an exception"
-        case Fill() | Stay() | Prefetch() | Barrier():
+        case Fill() | Stay() | Prefetch() | Lap() | Barrier():
             return "it has a statement that is for whole loops"
     assert_never(stmt)
 

@@ -19,6 +19,7 @@ from ..ir.tensor import Tensor
 from ..passes.prune import prune
 from .amounts import NONE, Amount
 from .cells import Access, accesses, distinct
+from .columns import columns
 from .operations import Operations, operations
 from .visits import Visit, visits
 
@@ -138,8 +139,8 @@ def _text(cost: Cost) -> str:
         rows.append((f"{name} operations", str(getattr(asked, name)), str(getattr(executed, name))))
     for name in ("loads", "stores"):
         rows.append((name, str(getattr(asked, name)), str(getattr(executed, name))))
-    lines = _columns(rows)
-    lines += ["", *_columns([("array", "bytes read", "bytes written"), *map(_array_row, cost.arrays)])]
+    lines = columns(rows)
+    lines += ["", *columns([("array", "bytes read", "bytes written"), *map(_array_row, cost.arrays)])]
     lines += [
         "",
         f"temporaries: {cost.arena_bytes:,} bytes of workspace, {cost.scratch_bytes:,} of each thread's own, "
@@ -151,15 +152,3 @@ def _text(cost: Cost) -> str:
 
 def _array_row(array: Traffic) -> tuple[str, str, str]:
     return array.label, str(array.read), str(array.written)
-
-
-def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """The first column to the left, others to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

@@ -22,7 +22,7 @@ from .machine import Limits, cached_rate, limits
 __all__ = ["Level", "Roofline", "roofline"]
 
 _KIND = "roofline"
-_FORMAT = 1
+_FORMAT = 2
 """Another one when something else is measured."""
 
 
@@ -45,8 +45,8 @@ class Roofline:
     levels: tuple[Level, ...]
 
     def peak(self, dtype: str) -> float:
-        """Floating-point operations per second in `"float32"` or `"float64"`."""
-        return self.limits.float32 if dtype == "float32" else self.limits.float64
+        """Floating-point operations per second; types smaller than float32 compute as that does."""
+        return self.limits.float64 if dtype == "float64" else self.limits.float32
 
     def level(self, nbytes: int) -> Level:
         """Where so many bytes have room, that are used again and again."""
@@ -79,8 +79,10 @@ def _measured(threads: int) -> Roofline:
     sizes = {"L1": caps.l1_bytes * threads, "L2": caps.l2_bytes * threads, "L3": caps.l3_bytes}
     levels: list[Level] = []
     for name, nbytes in sizes.items():
-        if not levels or nbytes > levels[-1].nbytes:
-            levels.append(Level(name, nbytes, cached_rate(threads, nbytes // threads // 2)))
+        nearer = levels[-1].nbytes if levels else 0
+        if nbytes > nearer:
+            at_best = min(nbytes // 2, 4 * nearer or nbytes)
+            levels.append(Level(name, nbytes, cached_rate(threads, at_best // threads)))
     found = limits(threads)
     return Roofline(threads, found, (*levels, Level("memory", 0, max(found.memory, found.read))))
 

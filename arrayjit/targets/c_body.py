@@ -25,6 +25,7 @@ from ..ir.loops import (
     For,
     If,
     Kernel,
+    Lap,
     LoopKind,
     Prefetch,
     Raise,
@@ -133,18 +134,23 @@ class Body:
                 self._way_out(stmt)
             case Fill():
                 self._fill(stmt)
-            case Prefetch() | Comment() | Barrier():
+            case Prefetch() | Lap() | Comment() | Barrier():
                 self._aside(stmt)
             case _:
                 assert_never(stmt)
 
-    def _aside(self, stmt: Prefetch | Comment | Barrier) -> None:
-        """A statement that changes nothing."""
+    def _aside(self, stmt: Prefetch | Lap | Comment | Barrier) -> None:
+        """A statement that changes nothing of the program's."""
         match stmt:
             case Prefetch(tensor=tensor, index=index):
                 if self.writer.dialect.prefetch:
                     address = self.memory.address(tensor, index)
                     self.writer.emit(f"{self.writer.dialect.prefetch}({address});")
+            case Lap(times=times, number=number):
+                if not self.writer.dialect.lap:
+                    raise CompilerBug(f"{self.writer.dialect.name} has no clock", stage="targets/c")
+                function = self.writer.helper("measure_lap", self.writer.dialect.lap)
+                self.writer.emit(f"{function}({self.memory.pointer(times)}, {number});")
             case Comment(text=text):
                 self.writer.comment(text)
             case Barrier():

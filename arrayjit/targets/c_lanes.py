@@ -21,6 +21,7 @@ from ..ir.loops import (
     Fill,
     For,
     If,
+    Lap,
     LoopKind,
     Prefetch,
     Raise,
@@ -45,7 +46,7 @@ def is_straight(stmt: Stmt) -> bool:
             return True
         case For(kind=LoopKind.UNROLLED, lo=lo, hi=hi, body=body):
             return lo.is_constant and hi.is_constant and all(map(is_straight, body))
-        case For() | While() | If() | Bind() | Stay() | Raise() | Fill() | Barrier():
+        case For() | While() | If() | Bind() | Stay() | Raise() | Fill() | Lap() | Barrier():
             return False
 
 

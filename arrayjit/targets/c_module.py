@@ -9,6 +9,8 @@ other array of the call. The result is 0, or the status of a Raise.
 
 from __future__ import annotations
 
+import time
+
 from ..ir.dtype import BOOL, DTYPES, F32, F64
 from ..ir.index import Symbol
 from ..ir.loops import Kernel, LoopKind
@@ -33,6 +35,16 @@ _INCLUDES = """\
 #endif
 """
 
+_LAP = f"""\
+void measure_lap(int64_t *times, int64_t number) {{
+    extern int clock_gettime(int, void *);
+    struct {{ int64_t seconds, nanoseconds; }} read;
+    clock_gettime({time.CLOCK_MONOTONIC}, &read);
+    const int64_t now = read.seconds * 1000000000 + read.nanoseconds;
+    times[number] += now - times[0];
+    times[0] = now;
+}}"""
+
 C11 = Dialect(
     name="C11",
     types={dtype: "uint8_t" if dtype is BOOL else dtype.c for dtype in DTYPES},
@@ -45,6 +57,7 @@ C11 = Dialect(
     leave=lambda status: f"return {status};",
     barrier="",
     prefetch="PREFETCH",
+    lap=_LAP,
 )
 
 

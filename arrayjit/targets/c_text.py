@@ -65,7 +65,8 @@ class Dialect:
     each float type. `reinterpreted` gives, for two types, an expression over `x` of the first one that has
     the same bits in the second. `functions` are other names for functions that the `c` column of the op table
     names. `leave` is the statement that ends a kernel with a status, `barrier` the one at which threads wait
-    for one another; `prefetch` brings what is at an address near, if it is not "".
+    for one another; `prefetch` brings what is at an address near, and `lap` defines the function of a Lap, if
+    they are not "".
     """
 
     name: str
@@ -79,6 +80,7 @@ class Dialect:
     leave: Callable[[int], str]
     barrier: str
     prefetch: str
+    lap: str = ""
 
     def type(self, dtype: DType) -> str:
         """What the type is called in registers."""

@@ -26,6 +26,7 @@ from ..ir.loops import (
     For,
     If,
     Kernel,
+    Lap,
     LoopKind,
     Prefetch,
     Raise,
@@ -107,16 +108,18 @@ class Body:
                 self._way_out(stmt)
             case Fill():
                 self._fill(stmt)
-            case Prefetch() | Comment() | Barrier():
+            case Prefetch() | Lap() | Comment() | Barrier():
                 self._aside(stmt)
             case _:
                 assert_never(stmt)
 
-    def _aside(self, stmt: Prefetch | Comment | Barrier) -> None:
-        """A statement that changes nothing."""
+    def _aside(self, stmt: Prefetch | Lap | Comment | Barrier) -> None:
+        """A statement that changes nothing of the program's."""
         match stmt:
             case Prefetch(tensor=tensor, index=index):
                 self._memory.prefetch(tensor, index, self._lanes)
+            case Lap(times=times, number=number):
+                self._memory.lap(times, number)
             case Comment(text=text):
                 self._writer.emit("; " + " ".join(text.split()))
             case Barrier():

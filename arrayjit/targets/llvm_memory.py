@@ -15,6 +15,7 @@ from ..ir.expr import Load
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Kernel, PlaceKind
 from ..ir.tensor import Tensor
+from .llvm_clock import LAP
 from .llvm_text import Operand, Value, Writer, vector_type
 
 __all__ = ["Lanes", "Memory"]
@@ -159,6 +160,12 @@ class Memory:
         for start in range(0, lanes.count * tensor.dtype.itemsize, LINE_BYTES):
             pointer = writer.pure(f"getelementptr i8, ptr {first}, i64 {start}") if start else first
             writer.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+
+    def lap(self, times: Tensor, number: int) -> None:
+        """Add the time since the last lap to a cell."""
+        first = self._cell(times, (Affine.of(0),), Lanes()).pointer
+        self._writer.declare(LAP)
+        self._writer.emit(f"call void @lap(ptr {first}, i64 {number})")
 
     def _cell(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes) -> _Cell:
         fixed = Affine.of(0)

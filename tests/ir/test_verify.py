@@ -163,6 +163,11 @@ BROKEN = {
         loop("vector(0, 8, lanes=4)", "barrier()"),
         "a Barrier stands inside a vector loop",
     ),
+    "a clock inside a vector loop": (
+        loop("vector(0, 8, lanes=4)", "lap(k, 0)"),
+        "a Lap stands inside a vector loop",
+    ),
+    "a clock that writes floats": ("lap(x, 0)", "a Lap cannot write to x: f32[8]"),
     "a place to come that is none": ("prefetch(x[0, 0])", "x: f32[8] has 1 axes and is indexed with 2"),
     "a place to come by an unknown symbol": (
         loop("sequential(0, 8)", "y[i] = x[i]") + "\nprefetch(x[i])",

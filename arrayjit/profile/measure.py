@@ -1,0 +1,171 @@
+"""Runs of one call: as a user's program makes it, as native code alone, and with a clock in the code."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Union
+
+import numpy as np
+
+from ..errors import CompilerBug
+from ..frozen import frozen, frozen_by_identity
+from ..runtime.procedure import Procedure
+from ..runtime.results import results
+from ..stages import Lowered
+from ..tracer.calls.binding import ArgumentSource, Binding, FreshSource, ScalarSource, maker
+from ..trials import Trials
+from .counters import Refused, counted_while
+from .laps import Timed, timed
+
+__all__ = ["Measured", "Spread", "measured"]
+
+LEAST, MOST = 3, 2000
+"""Rounds."""
+
+WARM = 3
+"""Calls that compile, and that find the quickest way to what is compiled."""
+
+CALLS = 0.3
+"""Of the time, for whole calls."""
+
+
+@frozen
+class Spread:
+    """Seconds: the median of so many measurements, and the quartiles."""
+
+    median: float
+    low: float
+    high: float
+    count: int
+
+    @staticmethod
+    def of(seconds: Sequence[float]) -> Spread:
+        low, median, high = (float(one) for one in np.percentile(seconds, (25, 50, 75)))
+        return Spread(median, low, high, len(seconds))
+
+
+@frozen_by_identity
+class Measured:
+    """`native` is a run of the code on memory that is there, `parts` are the times of the parts of `clock` in
+    code that has it, which takes `overhead` longer, as a fraction. `call` is a whole call, with all that
+    Python does for it; a reason where it cannot be measured. `allocation` makes the memory of the results.
+    `counters` are per run."""
+
+    clock: Timed
+    native: Spread
+    parts: tuple[Spread, ...]
+    total: Spread
+    overhead: float
+    call: Union[Spread, Refused]
+    allocation: Spread
+    counters: Union[Mapping[str, float], Refused]
+
+
+def measured(
+    lowered: Lowered,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    call: Callable[..., Any],
+    seconds: float,
+) -> Measured:
+    """Measure for about so many seconds. Nothing that the caller has is written: runs work on copies. Raises
+    what a run raises."""
+    build, traced = lowered.build, lowered.traced
+    leaves = lowered.leaves_of(args, kwargs)
+    assert leaves is not None
+    trials = Trials(build.code.params, Binding(traced.sources, traced.outputs).arrays(leaves))
+    plain, clock = build.load(), timed(build.optimized.kernel)
+    code = replace(build.backend.target.emit(clock.kernel), threads=build.code.threads, opt=build.code.opt)
+    clocked = build.backend.get_device(0).load(code)
+    times = np.zeros(clock.times.size, np.int64)
+    if trials.outcome(clocked, times.ctypes.data) != trials.outcome(plain):
+        raise CompilerBug("code with a clock computes something else", stage="profile")
+    deadline = time.perf_counter() + (1 - CALLS) * seconds
+    native, with_clock, rows = _rounds(trials, plain, clocked, times, deadline)
+    rows = rows[:, : len(clock.parts)]
+    return Measured(
+        clock,
+        Spread.of(native),
+        tuple(Spread.of(column) for column in rows.T),
+        Spread.of(rows.sum(axis=1)),
+        float(np.median(with_clock) / np.median(native)) - 1,
+        _calls(lowered, args, kwargs, call, CALLS * seconds),
+        _allocation(lowered),
+        _counters(trials, plain),
+    )
+
+
+def _rounds(
+    trials: Trials, plain: Procedure, clocked: Procedure, times: np.ndarray, deadline: float
+) -> tuple[list[float], list[float], np.ndarray]:
+    """Both in turn: the seconds of each run, and of each part."""
+    native: list[float] = []
+    with_clock: list[float] = []
+    rows: list[np.ndarray] = []
+    while len(rows) < LEAST or (time.perf_counter() < deadline and len(rows) < MOST):
+        native.append(_seconds(trials.ready(plain)))
+        times[:] = 0
+        with_clock.append(_seconds(trials.ready(clocked, times.ctypes.data)))
+        rows.append(times[1:] * 1e-9)
+    return native, with_clock, np.array(rows)
+
+
+def _calls(
+    lowered: Lowered,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    call: Callable[..., Any],
+    seconds: float,
+) -> Union[Spread, Refused]:
+    """Whole calls. One that writes its arguments is made on copies, if copies of all arguments are arguments
+    of the same kind."""
+    changed = []
+    for source in lowered.traced.sources:
+        if isinstance(source, (FreshSource, ScalarSource)) or not source.written:
+            continue
+        if not isinstance(source, ArgumentSource):
+            return Refused("whole calls are not measured: they write memory that is no argument of its own")
+        changed.append(source.leaf)
+    first = lowered.leaves_of(args, kwargs)
+    if changed:
+        args, kwargs = copy.deepcopy((tuple(args), dict(kwargs)))
+    leaves = lowered.leaves_of(args, kwargs)
+    if leaves is None or first is None:
+        return Refused("whole calls are not measured: copies of the arguments lie otherwise in memory")
+    found: list[float] = []
+    deadline = time.perf_counter() + seconds
+    while len(found) < WARM + LEAST or (time.perf_counter() < deadline and len(found) < MOST):
+        for leaf in changed:
+            leaves[leaf][...] = first[leaf]
+        found.append(_seconds(lambda: call(*args, **kwargs)))
+    return Spread.of(found[WARM:])
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def _allocation(lowered: Lowered) -> Spread:
+    """Making the memory of the results, as calls do."""
+    sources = [source for source in lowered.traced.sources if isinstance(source, FreshSource)]
+    makers = [maker(source, results().maker) for source in sources]
+    found = []
+    for _ in range(20 * LEAST):
+        found.append(_seconds(lambda: [make(()) for make in makers]))
+    return Spread.of(found)
+
+
+def _counters(trials: Trials, plain: Procedure) -> Union[Mapping[str, float], Refused]:
+    """What the processor counts for a run, on the calling thread: the medians of some."""
+    counts: list[Mapping[str, int]] = []
+    for _ in range(LEAST):
+        found = counted_while(trials.ready(plain))
+        if isinstance(found, Refused):
+            return found
+        counts.append(found)
+    return {name: float(np.median([count[name] for count in counts])) for name in counts[0]}

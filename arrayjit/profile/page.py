@@ -1,0 +1,155 @@
+"""A profile as a page that needs no other file: where the time goes, the roofline, the user's lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from .counters import Refused
+from .profiled import PartProfile, Profile
+from .report import as_text, duration, part_rows, rate
+from .roofline import Roofline
+
+__all__ = ["as_html"]
+
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
+"""Distinct to the colour-blind: Paul Tol's "bright" scheme."""
+
+WIDTH, BAR, ROW = 720, 320, 22
+"""Of the drawings, of the longest bar, and from one bar to the next."""
+
+LEFT, RIGHT, TOP, BOTTOM, HEIGHT = 60, 20, 20, 40, 360
+"""The edges of the roofline's axes."""
+
+STYLE = """
+body { font-family: sans-serif; margin: 2em; max-width: 60em }
+table { border-collapse: collapse } td, th { padding: 2px 8px; text-align: right }
+td:first-child, th:first-child, td.source { text-align: left }
+td.source { font-family: monospace; white-space: pre } .wide { overflow-x: auto }
+.share { background: linear-gradient(to right, #4477aa55 var(--share), transparent var(--share)) }
+"""
+
+
+def as_html(found: Profile) -> str:
+    """The whole page."""
+    title = escape(f"{found.name} for {found.target}")
+    parts = [
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+        f"<style>{STYLE}</style></head>\n<body><h1>{title}</h1><p>{escape(found.machine)}</p>",
+        "<h2>Where the time of a call goes</h2>",
+        _bars(found),
+        f"<h2>Parts</h2>{_table(part_rows(found))}",
+    ]
+    if found.rooflines:
+        parts += ["<h2>Roofline</h2>", _chart(found, found.rooflines[-1])]
+    parts += [
+        "<h2>Lines</h2>",
+        "".join(_lines(found)),
+        f'<h2>As text</h2><pre class="wide">{escape(as_text(found))}</pre></body></html>\n',
+    ]
+    return "\n".join(parts)
+
+
+def _bars(found: Profile) -> str:
+    """Dispatch, allocation and each part, as long as they take."""
+    rows: list[tuple[str, float, str]] = []
+    if not isinstance(found.call, Refused):
+        rows.append(("dispatch", found.dispatch or 0.0, "#888888"))
+        rows.append(("allocation", found.allocation.median, "#bbbbbb"))
+    rows += [(f"part {part.number}", part.seconds.median, _colour(part)) for part in found.parts]
+    longest = max(seconds for _, seconds, _ in rows) or 1.0
+    lines = [
+        f'<text x="0" y="{ROW * n + 15}">{label}</text>'
+        f'<rect x="90" y="{ROW * n + 2}" width="{BAR * seconds / longest:.1f}" height="{ROW - 6}" '
+        f'fill="{colour}"/><text x="{95 + BAR * seconds / longest:.1f}" y="{ROW * n + 15}">'
+        f"{duration(seconds)}</text>"
+        for n, (label, seconds, colour) in enumerate(rows)
+    ]
+    return _svg(WIDTH, ROW * len(rows) + 4, lines)
+
+
+def _colour(part: PartProfile) -> str:
+    return COLOURS[(part.number - 1) % len(COLOURS)]
+
+
+def _chart(found: Profile, limits: Roofline) -> str:
+    """Operations per second over operations per byte: the machine's limits as lines, the parts as points."""
+    points = [p for p in found.parts if p.intensity > 0 and p.flops_per_second > 0]
+    peaks = {"float32": limits.limits.float32, "float64": limits.limits.float64}
+    ridges = [peak / level.rate for peak in peaks.values() for level in limits.levels]
+    across = _Axis([*ridges, 0.01, 100.0, *(p.intensity for p in points)], LEFT, WIDTH - RIGHT)
+    rates = [p.flops_per_second for p in points]
+    up = _Axis([*peaks.values(), limits.levels[-1].rate * 0.05, *rates], HEIGHT - BOTTOM, TOP)
+    lines = list(_grid(across, up))
+    for level in limits.levels:
+        end = max(peaks.values()) / level.rate
+        low = 10**across.low
+        path = f"M {across.at(low):.1f} {up.at(low * level.rate):.1f} L {across.at(end):.1f} "
+        lines.append(f'<path d="{path}{up.at(end * level.rate):.1f}" stroke="#444444" fill="none"/>')
+        label = f"{level.name} {rate(level.rate, 'B/s')}"
+        place = max(low, 10**up.low / level.rate) * 1.3
+        lines.append(_label(across.at(place) + 4, up.at(place * level.rate) + 12, label))
+    for dtype, peak in peaks.items():
+        start = across.at(peak / max(level.rate for level in limits.levels))
+        y = up.at(peak)
+        lines.append(f'<path d="M {start:.1f} {y:.1f} L {WIDTH - RIGHT} {y:.1f}" stroke="#444444"/>')
+        lines.append(_label(WIDTH - 170, y - 4, f"{dtype} {rate(peak, 'FLOP/s')}"))
+    for part in points:
+        x, y = across.at(part.intensity), up.at(part.flops_per_second)
+        lines.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{_colour(part)}"/>')
+        lines.append(_label(x + 8, y + 4, f"part {part.number}"))
+    lines.append(_label(WIDTH / 2 - 60, HEIGHT - 6, "operations per byte"))
+    words = f"<p>The limits of {limits.threads} thread{'s' if limits.threads > 1 else ''}.</p>"
+    return _svg(WIDTH, HEIGHT, lines) + words
+
+
+class _Axis:
+    """A logarithmic axis that has room for some numbers."""
+
+    def __init__(self, numbers: Sequence[float], start: float, end: float) -> None:
+        self.low = math.floor(math.log10(min(numbers)))
+        self.high = math.ceil(math.log10(max(numbers)) + 0.1)
+        self._start, self._end = start, end
+
+    def at(self, number: float) -> float:
+        """Where a number is; what is below the axis is at its start."""
+        part = (math.log10(max(number, 10**self.low)) - self.low) / (self.high - self.low)
+        return self._start + part * (self._end - self._start)
+
+
+def _grid(across: _Axis, up: _Axis) -> Iterator[str]:
+    for power in range(across.low, across.high + 1):
+        x = across.at(10.0**power)
+        yield f'<path d="M {x:.1f} {TOP} L {x:.1f} {HEIGHT - BOTTOM}" stroke="#dddddd"/>'
+        yield _label(x - 10, HEIGHT - BOTTOM + 14, f"{10.0**power:g}")
+    for power in range(up.low, up.high + 1):
+        y = up.at(10.0**power)
+        yield f'<path d="M {LEFT} {y:.1f} L {WIDTH - RIGHT} {y:.1f}" stroke="#dddddd"/>'
+        yield _label(2, y + 4, rate(10.0**power, "F/s"))
+
+
+def _label(x: float, y: float, text: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
+
+
+def _svg(width: int, height: int, lines: Sequence[str]) -> str:
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+    return head + 'font-family="sans-serif" font-size="12">' + "\n".join(lines) + "</svg>"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    head, *others = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    head = head.replace("td>", "th>")
+    return f'<div class="wide"><table><tr>{head}</tr><tr>' + "</tr><tr>".join(others) + "</tr></table></div>"
+
+
+def _lines(found: Profile) -> Iterator[str]:
+    """The user's lines in the order of their files, as dark as they are long."""
+    yield '<div class="wide"><table>'
+    for line in sorted(found.lines, key=lambda line: (line.loc.file, line.loc.line)):
+        yield (
+            f'<tr><td>{escape(str(line.loc))}</td><td class="share" style="--share: {line.share:.1%}">'
+            f'{line.share:.0%}</td><td class="source">{escape(line.source)}</td></tr>'
+        )
+    yield "</table></div>"

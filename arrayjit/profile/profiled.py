@@ -1,0 +1,295 @@
+"""`f.profile(...)`: where the time of a call goes, and how far from the machine's limits it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Union
+
+from ..errors import Location, NumberError, UnsupportedError
+from ..frozen import frozen
+from ..ir.code import Caps
+from ..ir.loops import For, Kernel, Lap, LoopKind, PlaceKind, walk_statements
+from ..ir.tensor import Tensor
+from ..late import Late
+from ..passes.prune import prune
+from ..stages import Lowered
+from ..tracer.calls.signature import Spec
+from ..tracer.record.resident import Resident
+from .amounts import Number
+from .cost import Cost, cost, traffic
+from .counters import Refused
+from .laps import Part
+from .lines import shares
+from .machine import description
+from .measure import Measured, Spread, measured
+from .operations import operations
+from .roofline import Roofline, roofline
+from .visits import Visit, visits
+
+report: Any = Late("arrayjit.profile.report")  # which imports this file, as does `page`
+page: Any = Late("arrayjit.profile.page")
+
+__all__ = ["Line", "PartProfile", "Profile", "profile"]
+
+COMPILED = ("llvm", "sync_llvm", "c", "sync_c")
+"""Targets whose code the machine's limits are limits of."""
+
+
+@frozen
+class Line:
+    """A line of the user's and its share of the time of a part, or of the whole call."""
+
+    loc: Location
+    share: float
+
+    @property
+    def source(self) -> str:
+        return self.loc.source()
+
+
+@frozen
+class PartProfile:
+    """A part of the kernel: a loop nest, or some that write the same.
+
+    `seconds` are of one call, in which the part runs `runs` times (at least, where data decides). `flops` and
+    `nbytes` are what it does in a call: operations of the final kernel by dtype, and bytes of arrays, each
+    counted once for each run, at least. `bound` is what limits it at best, `"arithmetic"` or where its data
+    has room; `fraction` how much of that limit it reaches, None where there is none.
+    """
+
+    number: int
+    seconds: Spread
+    runs: Number
+    flops: Mapping[str, Number]
+    nbytes: Number
+    bound: str
+    fraction: float | None
+    threads: int
+    lanes: int
+    lines: tuple[Line, ...]
+
+    @property
+    def flops_per_second(self) -> float:
+        return sum(self.flops.values()) / self.seconds.median if self.seconds.median else 0.0
+
+    @property
+    def bytes_per_second(self) -> float:
+        return self.nbytes / self.seconds.median if self.seconds.median else 0.0
+
+    @property
+    def intensity(self) -> float:
+        """Floating-point operations for each byte."""
+        return sum(self.flops.values()) / self.nbytes if self.nbytes else 0.0
+
+
+@frozen
+class Profile:
+    """Where the time of one call goes. Seconds are medians with quartiles.
+
+    `parts` are the loop nests of the final kernel, `lines` the user's lines with their shares of it. `native`
+    is the code on memory that is there, `call` all of a call as Python makes it, of which `allocation` makes
+    the results; the rest is `dispatch`. `clock_overhead` is how much longer the code takes with the clock by
+    which the parts were measured, as a fraction. `counters` are the processor's, per run, of the calling
+    thread. What could not be measured is a `Refused` with the reason.
+    """
+
+    name: str
+    target: str
+    machine: str
+    threads: int
+    vector_bytes: int
+    native: Spread
+    call: Union[Spread, Refused]
+    allocation: Spread
+    clock_overhead: float
+    parts: tuple[PartProfile, ...]
+    lines: tuple[Line, ...]
+    cost: Cost
+    counters: Union[Mapping[str, float], Refused]
+    rooflines: tuple[Roofline, ...]
+
+    def __str__(self) -> str:
+        """Tables: the call, the parts, the user's lines."""
+        text: str = report.as_text(self)
+        return text
+
+    def as_json(self) -> str:
+        """All of it. An amount is a number, or bounds as [low, high]."""
+        text: str = report.as_json(self)
+        return text
+
+    def save(self, file: str | Path) -> None:
+        """Write a `.html` page that needs no other file, a `.json` or a `.txt`. Raises UnsupportedError for
+        another ending, OSError where the file cannot be written."""
+        makers: Mapping[str, Callable[[], str]] = {
+            ".html": lambda: page.as_html(self),
+            ".json": lambda: f"{self.as_json()}\n",
+            ".txt": lambda: f"{self}\n",
+        }
+        make = makers.get(Path(file).suffix.lower())
+        if make is None:
+            raise UnsupportedError(
+                f"a profile is no {Path(file).suffix or 'file without an ending'}",
+                fix=f"name a file that ends in {', '.join(makers)}",
+            )
+        Path(file).write_text(make(), encoding="utf-8")
+
+    @property
+    def dispatch(self) -> float | None:
+        """Seconds of a call that are neither native code nor the making of results, by the lower quartiles;
+        None where calls were not measured."""
+        if isinstance(self.call, Refused):
+            return None
+        return max(0.0, self.call.low - self.native.low - self.allocation.low)
+
+    @property
+    def flops_per_second(self) -> float:
+        """What the program asks for, in the time of the native code, at least."""
+        return self.cost.flops.low / self.native.median
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes of the call's arrays, each once, in the time of the native code, at least."""
+        return (self.cost.read.low + self.cost.written.low) / self.native.median
+
+    @property
+    def fraction(self) -> float | None:
+        """How much of the limits the parts reach, weighed by their times; None where there are none."""
+        known = [part for part in self.parts if part.fraction is not None]
+        total = sum(part.seconds.median for part in known)
+        return sum((p.fraction or 0) * p.seconds.median for p in known) / total if total else None
+
+
+def profile(
+    lowered: Lowered,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    call: Callable[..., Any],
+    seconds: float = 1.0,
+) -> Profile:
+    """Profile a call of lowered code with these arguments, for about so many seconds, beside those in which
+    the machine's limits are measured for the first time. Raises UnsupportedError for what runs elsewhere than
+    on the host, NumberError for arguments without values, and what the call raises."""
+    _require(lowered, args, kwargs, seconds)
+    build, numbers = lowered.build, lowered.numbers
+    found = measured(lowered, args, kwargs, call, seconds)
+    program = prune(build.optimized.loops, Caps())
+    caps = build.backend.target.caps()
+    threads = min(caps.threads, build.code.threads or caps.threads)
+    seen = _by_part(found.clock.kernel, numbers)
+    lines = shares(program, numbers, found.clock.parts)
+    parts = tuple(
+        _part(found, part, seen.get(part.number, []), line_shares, threads, build.backend.name)
+        for part, line_shares in zip(found.clock.parts, lines, strict=True)
+    )
+    used = sorted({part.threads for part in parts if part.fraction is not None})
+    return Profile(
+        build.computation.name,
+        build.backend.name,
+        description(),
+        max((part.threads for part in parts), default=1),
+        caps.vector_bytes,
+        found.native,
+        found.call,
+        found.allocation,
+        found.overhead,
+        parts,
+        _lines(parts),
+        cost(build, numbers),
+        found.counters,
+        tuple(roofline(number) for number in used),
+    )
+
+
+def _require(lowered: Lowered, args: Sequence[Any], kwargs: Mapping[str, Any], seconds: float) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
+        raise NumberError(f"seconds is {seconds!r}", fix="give seconds to measure for, such as 1.0")
+    if lowered.device is not None or not lowered.build.backend.driver.is_host:
+        raise UnsupportedError(
+            f"a call for {lowered.build.backend.name!r} on arrays of a device is not profiled",
+            fix="profile it on NumPy arrays, for a target of the host, such as llvm",
+        )
+    leaves = lowered.leaves_of(tuple(args), kwargs) or ()
+    if any(isinstance(leaf, (Spec, Resident)) for leaf in leaves):
+        raise NumberError(
+            "an argument is a shape and a dtype only, and a profile runs the code",
+            fix="give arrays, or ask f.lower(...).cost() for what needs none",
+        )
+
+
+def _by_part(kernel: Kernel, numbers: Mapping[Tensor, int]) -> dict[int, list[Visit]]:
+    """The statements of each part: those since the lap before."""
+    found: dict[int, list[Visit]] = {}
+    latest: list[Visit] = []
+    for visit in visits(kernel.body, numbers):
+        latest.append(visit)
+        if isinstance(visit.stmt, Lap):
+            found.setdefault(visit.stmt.number, []).extend(latest)
+            latest = []
+    return found
+
+
+def _part(
+    found: Measured,
+    part: Part,
+    seen: Sequence[Visit],
+    lines: Mapping[Location, float],
+    threads: int,
+    target: str,
+) -> PartProfile:
+    """A part by what was measured and what it does."""
+    kernel, seconds = found.clock.kernel, found.parts[part.number - 1]
+    loops = [stmt for stmt in walk_statements(part.body) if isinstance(stmt, For)]
+    helped = threads if any(loop.grain is not None for loop in loops) else 1
+    runs = max((visit.space.runs[0] for visit in seen if isinstance(visit.stmt, Lap)), default=1.0)
+    flops = {name: amount.low for name, amount in operations(seen).flops.items()}
+    nbytes, footprint = _moved(kernel, part, seen, found.clock.times, runs)
+    bound, fraction = "", None
+    if target in COMPILED and seconds.median > 0:
+        limits = roofline(helped)
+        least = limits.seconds(flops, int(nbytes), footprint)
+        is_arithmetic = limits.seconds(flops, 0, footprint) >= limits.seconds({}, int(nbytes), footprint)
+        bound = "arithmetic" if is_arithmetic else limits.level(footprint).name
+        fraction = least / seconds.median
+    return PartProfile(
+        part.number,
+        seconds,
+        runs,
+        flops,
+        nbytes,
+        bound,
+        fraction,
+        helped,
+        max((loop.lanes for loop in loops if loop.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP)), default=1),
+        tuple(Line(loc, share) for loc, share in lines.items()),
+    )
+
+
+def _moved(kernel: Kernel, part: Part, seen: Sequence[Visit], times: Tensor, runs: float) -> tuple[int, int]:
+    """The bytes that a part reads and writes in a call, and those that it goes through in one run. In a loop
+    of the user's it touches the same memory in each run, or other memory."""
+    arena = [tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.ARENA]
+
+    def bytes_of(visited: Sequence[Visit]) -> tuple[int, int]:
+        rows = [row for row in traffic(kernel, visited, arena) if row.label != times.label]
+        moved = sum(row.read.low + row.written.low for row in rows)
+        return moved, sum(max(row.read.low, row.written.low) for row in rows)
+
+    moved, footprint = bytes_of(seen)
+    if runs > 1:
+        again, at_once = bytes_of(list(visits(part.body, {}, kernel.body)))
+        return max(moved, int(again * runs)), at_once or int(footprint / runs)
+    return moved, footprint
+
+
+def _lines(parts: Iterable[PartProfile]) -> tuple[Line, ...]:
+    """All lines with their shares of the time of all parts, the greatest first."""
+    seconds: dict[Location, float] = {}
+    total = 0.0
+    for part in parts:
+        total += part.seconds.median
+        for line in part.lines:
+            seconds[line.loc] = seconds.get(line.loc, 0.0) + line.share * part.seconds.median
+    ordered = sorted(seconds.items(), key=lambda pair: -pair[1])
+    return tuple(Line(loc, time / total) for loc, time in ordered) if total else ()

@@ -1,0 +1,174 @@
+"""A profile as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .amounts import Amount
+from .columns import columns
+from .counters import Refused
+from .measure import Spread
+from .profiled import PartProfile, Profile
+
+__all__ = ["as_json", "as_text", "duration", "part_rows", "rate"]
+
+MOST_LINES = 20
+"""Of the user's, in a text."""
+
+
+def as_text(found: Profile) -> str:
+    """Tables: the call, the parts, the lines."""
+    sections = [
+        [f"{found.name} for {found.target} on {found.machine}"],
+        list(_call(found)),
+        columns(part_rows(found)),
+        list(_lines(found)),
+        list(_counters(found)),
+        list(_notes(found)),
+    ]
+    return "\n\n".join("\n".join(section) for section in sections if section)
+
+
+def _call(found: Profile) -> Sequence[str]:
+    rows: list[tuple[str, ...]] = []
+    call = found.call
+    if isinstance(call, Refused):
+        rows.append(("a call", "", call.why))
+    else:
+        rows.append(("a call", duration(call.median), _spread(call)))
+        rows.append(("  dispatch", duration(found.dispatch or 0.0), "finding the code, checking arguments"))
+        rows.append(("  allocation", duration(found.allocation.median), "memory of the results"))
+    flops, moved = rate(found.flops_per_second, "FLOP/s"), rate(found.bytes_per_second, "B/s")
+    functions = " and elementary functions" if found.cost.functions else ""
+    rows.append(("  native code", duration(found.native.median), _spread(found.native)))
+    rows.append(("", "", f"{flops}{functions}, {moved} of arguments and results"))
+    width = max(len(row[0]) for row in rows)
+    middle = max(len(row[1]) for row in rows)
+    return [f"{name.ljust(width)}  {time.rjust(middle)}  {words}".rstrip() for name, time, words in rows]
+
+
+def part_rows(found: Profile) -> list[tuple[str, ...]]:
+    """The table of the parts, its head first."""
+    head = (
+        "part",
+        "time",
+        "share",
+        "runs",
+        "GFLOP/s",
+        "GB/s",
+        "flops/B",
+        "limit",
+        "of it",
+        "threads",
+        "lanes",
+    )
+    total = sum(part.seconds.median for part in found.parts)
+    rows: list[tuple[str, ...]] = [head]
+    for part in found.parts:
+        rows.append(
+            (
+                _title(part),
+                duration(part.seconds.median),
+                f"{part.seconds.median / total:.0%}" if total else "",
+                f"{part.runs:,.0f}",
+                f"{part.flops_per_second / 1e9:.2f}",
+                f"{part.bytes_per_second / 1e9:.2f}",
+                f"{part.intensity:.2f}",
+                part.bound,
+                "" if part.fraction is None else f"{part.fraction:.0%}",
+                str(part.threads),
+                str(part.lanes),
+            )
+        )
+    return rows
+
+
+def _title(part: PartProfile) -> str:
+    """A part by its number and the lines that most of it is for."""
+    numbers = sorted({line.loc.line for line in part.lines if line.share >= 0.1})
+    return f"{part.number}: " + ("line " + ", ".join(map(str, numbers)) if numbers else "loops")
+
+
+def _lines(found: Profile) -> Sequence[str]:
+    rows = [(f"{line.share:.0%}".rjust(4), str(line.loc), line.source) for line in found.lines[:MOST_LINES]]
+    if not rows:
+        return []
+    width = max(len(row[1]) for row in rows)
+    return [
+        "share of the time, by the work of each line in its part",
+        *(f"{share}  {place.ljust(width)}  {source}" for share, place, source in rows),
+    ]
+
+
+def _counters(found: Profile) -> Sequence[str]:
+    if isinstance(found.counters, Refused):
+        return [found.counters.why]
+    rows = [(name, f"{count:,.0f}") for name, count in found.counters.items()]
+    cycles, instructions = found.counters.get("cycles", 0.0), found.counters.get("instructions", 0.0)
+    if cycles:
+        rows.append(("instructions per cycle", f"{instructions / cycles:.2f}"))
+    return columns([("of the calling thread, per run", ""), *rows])
+
+
+def _notes(found: Profile) -> Sequence[str]:
+    notes = [f"the clock between the parts costs {max(found.clock_overhead, 0.0):.1%} of the time"]
+    if any(part.fraction is not None and part.fraction > 1.1 for part in found.parts):
+        notes.append(
+            "more than a limit: data lay nearer than its size says, or the machine was busy when its limits "
+            "were measured (`python -m arrayjit doctor --limits` measures them again)"
+        )
+    return notes
+
+
+def _spread(seconds: Spread) -> str:
+    return f"{duration(seconds.low)} to {duration(seconds.high)} in half of {seconds.count} runs"
+
+
+def duration(seconds: float) -> str:
+    """Three digits and a unit."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def rate(value: float, unit: str) -> str:
+    """With the prefix that leaves few digits."""
+    for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= scale:
+            return f"{value / scale:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"
+
+
+def as_json(found: Profile) -> str:
+    """All of it; an Amount is a number or, within bounds, [low, high], where no high one is null."""
+    return json.dumps(_plain(found), indent=1)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Amount():
+            return value.low if value.is_exact else [value.low, _plain(value.high)]
+        case float() if not math.isfinite(value):
+            return None
+        case Refused(why=why):
+            return {"refused": why}
+        case Mapping():
+            return {str(key): _plain(one) for key, one in value.items()}
+        case tuple() | list():
+            return [_plain(one) for one in value]
+        case None | bool() | int() | float() | str():
+            return value
+        case _:
+            fields = {name: _plain(getattr(value, name)) for name in _names(value)}
+            return fields
+
+
+def _names(value: Any) -> list[str]:
+    """The fields and the properties of a row of data."""
+    kind = type(value)
+    fields = list(kind.__dataclass_fields__)
+    return [*fields, *(name for name, one in vars(kind).items() if isinstance(one, property))]
