@@ -5,12 +5,20 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from . import __version__, cache, scripts
 from .backends import BACKENDS, backend
 from .demo.measure import environment_for_numpy
 from .errors import BackendUnavailable, UserError
+from .late import Late
 from .settings import cache_bytes
+
+if TYPE_CHECKING:
+    from .profile import doctor as doctors
+else:
+    doctors = Late("arrayjit.profile.doctor")
 
 __all__ = ["main"]
 
@@ -26,6 +34,14 @@ def main(arguments: list[str] | None = None) -> int:
     scripts.add_arguments(explain)
     explain.add_argument("--target", help="what it is compiled for")
     explain.add_argument("--save", metavar="FILE", help="draw it: a .svg, a .html or a .txt")
+    profile = commands.add_parser("profile", help="where the time of a call goes")
+    scripts.add_arguments(profile)
+    profile.add_argument("--target", help="what it runs on")
+    profile.add_argument("--threads", type=int, help="how many share its loops")
+    profile.add_argument("--seconds", type=float, help="how long to measure, 1 by default")
+    profile.add_argument("--save", metavar="FILE", help="write it: a .html, a .json or a .txt")
+    doctor = commands.add_parser("doctor", help="whether this machine is set up well")
+    doctor.add_argument("--limits", action="store_true", help="measure what the machine can do")
     kept = commands.add_parser("cache", help="the compiled code that is kept in files")
     kept.add_argument("action", choices=CACHE_ACTIONS, help="what to do with it")
     options, rest = parser.parse_known_args(arguments)
@@ -36,7 +52,13 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "targets":
         print(targets())
     elif options.command == "explain":
-        return explain_function(options)
+        return shown(options, explained)
+    elif options.command == "profile":
+        return shown(options, profiled)
+    elif options.command == "doctor":
+        text, status = doctors.report(limits=options.limits)
+        print(text)
+        return status
     elif options.command == "cache":
         print(CACHE_ACTIONS[options.action]())
     else:
@@ -53,11 +75,31 @@ def demo(arguments: list[str]) -> int:
     return subprocess.run(command, env=environment, check=False).returncode
 
 
-def explain_function(options: argparse.Namespace) -> int:
-    """Explain a function of a script's; the exit status, 1 where that failed."""
+class Told(Protocol):
+    """What is known of a call, as text."""
+
+    def save(self, file: str) -> None:
+        """Write it in the form that the file's ending names."""
+
+
+def explained(call: scripts.Call, options: argparse.Namespace) -> Told:
+    """What the compiler makes of a call."""
+    found: Told = call.function.on(options.target).lower(*call.args, **call.kwargs).explain()
+    return found
+
+
+def profiled(call: scripts.Call, options: argparse.Namespace) -> Told:
+    """Where the time of a call goes."""
+    chosen = call.function.on(options.target, threads=options.threads)
+    seconds = {} if options.seconds is None else {"seconds": options.seconds}
+    found: Told = chosen.profile(*call.args, **{**seconds, **call.kwargs})
+    return found
+
+
+def shown(options: argparse.Namespace, told: Callable[[scripts.Call, argparse.Namespace], Told]) -> int:
+    """Tell something of a call of a script's function; the exit status, 1 where that failed."""
     try:
-        call = scripts.call_of(options.function, options.arg)
-        told = call.function.on(options.target).lower(*call.args, **call.kwargs).explain()
+        found = told(scripts.call_of(options.function, options.arg), options)
     except UserError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
@@ -65,10 +107,10 @@ def explain_function(options: argparse.Namespace) -> int:
         scripts.print_error(error)
         return 1
     if not options.save:
-        print(told)
+        print(found)
         return 0
     try:
-        told.save(options.save)
+        found.save(options.save)
     except (OSError, UserError) as error:
         print(f"{options.save} cannot be written: {error}", file=sys.stderr)
         return 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ __all__ = [
     "environment",
     "num_threads",
     "perf_map_wanted",
+    "variables",
 ]
 
 
@@ -91,6 +92,11 @@ def entry_wanted() -> str:
 def perf_map_wanted() -> bool:
     """`ARRAYJIT_PERF_MAP=1`: the profiler `perf` is told the names of compiled functions."""
     return os.environ.get("ARRAYJIT_PERF_MAP", "") not in ("", "0")
+
+
+def variables() -> Mapping[str, str]:
+    """All variables of the environment, which `doctor` looks at."""
+    return os.environ
 
 
 def environment() -> tuple[dict[Any, Any], Callable[[str], Any]]:

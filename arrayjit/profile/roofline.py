@@ -19,7 +19,7 @@ from ..ir.code import Caps
 from ..targets.host import host_caps, host_cpu
 from .machine import Limits, cached_rate, limits
 
-__all__ = ["Level", "Roofline", "roofline"]
+__all__ = ["Level", "Roofline", "kept", "roofline"]
 
 _KIND = "roofline"
 _FORMAT = 2
@@ -72,6 +72,11 @@ def roofline(threads: int = 1, *, again: bool = False) -> Roofline:
             remember(_KIND, key, json.dumps(asdict(found)).encode())
         _known[threads] = found
     return _known[threads]
+
+
+def kept(threads: int = 1) -> Roofline | None:
+    """The machine's, if it has been measured, by this process or another."""
+    return _known.get(threads) or _recalled(_key(threads))
 
 
 def _measured(threads: int) -> Roofline:
