@@ -107,21 +107,18 @@ def run(compile_ptx: Callable[..., str]) -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def run_ptx() -> Callable[..., None]:
-    """`run_ptx(body, block, *arrays)` runs instructions written by hand as the kernel `k`.
-
-    The body finds the arrays' addresses in %rd1, %rd2, ... (so many as there are arrays), the thread's number
-    in %r1, and may use %p0..9, %h0..19 (16 bits), %r0..39, %f0..39, %rd0..39, %d0..39.
-    """
+    """`run_ptx(body, block, *arrays)` runs instructions written by hand as kernel `k`; see `assembled`."""
 
     def assembled_and_launched(
-        body: str, block: int, *arrays: np.ndarray, grid: int = 1, **others: int
+        body: str, block: int, *arrays: np.ndarray, grid: int = 1, scope: str = "", **others: int
     ) -> None:
-        launch(assembled(body, len(arrays)), "k", grid, block, *arrays, **others)
+        launch(assembled(body, len(arrays), scope), "k", grid, block, *arrays, **others)
 
     return assembled_and_launched
 
 
 def assembled(body: str, arrays: int, scope: str = "") -> str:
+    """A kernel around a body, which finds the arrays' addresses in %rd1, %rd2, ... and its thread in %r1."""
     parameters = ", ".join(f".param .u64 p{number}" for number in range(1, arrays + 1))
     loads = "\n".join(f"ld.param.u64 %rd{number}, [p{number}];" for number in range(1, arrays + 1))
     return f"""
@@ -131,10 +128,45 @@ def assembled(body: str, arrays: int, scope: str = "") -> str:
 {scope}
 .visible .entry k({parameters})
 {{
-.reg .pred %p<10>; .reg .b16 %h<20>; .reg .b32 %r<40>; .reg .f32 %f<40>; .reg .b64 %rd<40>; .reg .f64 %d<40>;
+.reg .pred %p<10>;
+.reg .b16 %h<40>;
+.reg .b32 %r<40>;
+.reg .f32 %f<40>;
+.reg .b64 %rd<40>;
+.reg .f64 %d<40>;
 {loads}
 mov.u32 %r1, %tid.x;
 {body}
 ret;
 }}
 """
+
+
+@pytest.fixture(scope="session")
+def compute() -> Callable[..., np.ndarray]:
+    """`compute("add.s32 d, a, b;", np.int32, x, y)`: d for each element of the arrays a, b, c, e.
+
+    The registers d, a, b, c, e have the widths of the elements, at least 16 bits; q, r, s are predicates.
+    """
+
+    def computed(text: str, dtype: type | np.dtype, *operands: np.ndarray) -> np.ndarray:
+        operands = tuple(map(np.ascontiguousarray, np.broadcast_arrays(*operands)))
+        result = np.zeros(operands[0].size, dtype)
+        body = [".reg .pred q, r, s;"]
+        for name, array in zip("dabce", (result, *operands), strict=False):
+            body.append(f".reg .b{max(16, 8 * array.itemsize)} {name};")
+        for number, (name, array) in enumerate(zip("abce", operands, strict=False), 1):
+            body.append(f"mad.wide.u32 %rd20, %r1, {array.itemsize}, %rd{number};")
+            kind = (
+                "s8"
+                if array.dtype == np.int8
+                else f"{'u' if array.itemsize == 1 else 'b'}{8 * array.itemsize}"
+            )
+            body.append(f"ld.global.{kind} {name}, [%rd20];")
+        place = f"mad.wide.u32 %rd20, %r1, {result.itemsize}, %rd{len(operands) + 1};"
+        body += ["{", text, "}", place, f"st.global.b{8 * result.itemsize} [%rd20], d;"]
+        arrays = [array.reshape(-1).view(f"u{array.itemsize}") for array in (*operands, result)]
+        launch(assembled("\n".join(body), len(arrays)), "k", 1, result.size, *arrays)
+        return result
+
+    return computed

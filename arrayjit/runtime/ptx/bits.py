@@ -117,7 +117,7 @@ def count_ones(site: Site) -> Action:
 
 def _ones(x: Array) -> Array:
     single = np.unpackbits(np.ascontiguousarray(x).reshape(-1, 1).view(np.uint8), axis=1)
-    result: Array = single.sum(axis=1)
+    result: Array = single.sum(axis=1, dtype=np.int64)
     return result
 
 

@@ -89,9 +89,13 @@ class Code:
 
     def place(self, position: int) -> Place:
         """The instruction at a position, for a fault."""
-        at = self.flat.body[min(position, len(self.flat.body) - 1)]
-        text = f"{at.text} (line {at.loc} of the CUDA source)" if at.loc else at.text
-        return Place(self.flat.kernel.name, at.line, text)
+        return place(self.flat, self.flat.body[min(position, len(self.flat.body) - 1)])
+
+
+def place(flat: Flat, at: Instruction) -> Place:
+    """An instruction of a kernel, for a fault."""
+    text = f"{at.text} (line {at.loc} of the CUDA source)" if at.loc else at.text
+    return Place(flat.kernel.name, at.line, text)
 
 
 def decode(flat: Flat, names: Names) -> Code:
@@ -102,10 +106,10 @@ def decode(flat: Flat, names: Names) -> Code:
         try:
             parts[position] = _part(flat, instruction, names)
         except Fault as fault:
-            raise fault.located(Place(flat.kernel.name, instruction.line, instruction.text)) from fault
+            raise fault.located(place(flat, instruction)) from fault
         except (IndexError, AssertionError, ValueError) as error:
-            what = f"line {instruction.line}: {instruction.text}: {error or 'an operand is missing'}"
-            raise InvalidPtx(what) from error
+            what = str(error) or "an operand is missing"
+            raise InvalidPtx(what, place=place(flat, instruction)) from error
     segments: dict[int, Segment] = {}
     for leader in sorted(leaders | {at + 1 for at, part in parts.items() if not callable(part)}):
         steps: list[tuple[int, Action]] = []
@@ -158,7 +162,7 @@ def _target(flat: Flat, instruction: Instruction) -> int:
     target = instruction.operands[0]
     assert isinstance(target, Word)
     if target.name not in flat.labels:
-        raise InvalidPtx(f"line {instruction.line}: label {target.name!r} is not defined")
+        raise InvalidPtx(f"label {target.name!r} is not defined")
     return flat.labels[target.name]
 
 

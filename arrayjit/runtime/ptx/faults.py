@@ -98,7 +98,7 @@ class GlobalRace(Race):
 
 
 class DoubleStore(Race):
-    """Two threads store to one byte in one instruction."""
+    """Two threads write one byte, and nothing orders them."""
 
 
 class DivergentBarrier(Fault):

@@ -10,6 +10,7 @@ memory.view(x, 4096)
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import numpy as np
 
@@ -18,18 +19,19 @@ from .faults import BadLaunch, InvalidPtx
 from .flat import Flat, flatten
 from .memory import GlobalMemory
 from .module import Function, Module, Number, Variable
-from .races import Clocks
+from .races import WARP, Clocks
 from .schedule import run
 from .site import Names
 from .spaces import ArgumentSpace, GenericSpace, GlobalSpace, LocalSpace, SharedSpace
 from .threads import Shape, Space, Threads, Triple
+from .types import Array
 
 __all__ = ["BUDGET", "Loaded"]
 
 BUDGET = 50_000_000
 """Steps of a group of threads that a batch of blocks may take before the kernel is said not to end."""
 
-_LANES = 1 << 15
+_LANES = 1 << 13
 """Threads that run at once; blocks are run in batches of about so many."""
 _MOST_THREADS = 1024
 _MOST_SHARED = 227 * 1024
@@ -82,34 +84,22 @@ class Loaded:
         Raises a Fault: BadLaunch, or what the kernel does wrong. After one, memory holds what had been done.
         """
         kernel = self._kernel(name)
-        function = kernel.code.flat.kernel
-        _check(function, grid, block, shared_bytes, arguments)
+        _check(kernel.code.flat.kernel, grid, block, shared_bytes, arguments)
         shape = Shape(grid, block)
         released, acquired = np.zeros(shape.blocks, np.int64), np.zeros(shape.blocks, bool)
-        outer = GlobalSpace(self.memory)
-        constants = ArgumentSpace(arguments)
-        batch = max(1, _LANES // (shape.warps * 32))
+        spaces: dict[str, Space] = {"global": GlobalSpace(self.memory), "param": ArgumentSpace(arguments)}
+        lanes = shape.warps * WARP
+        batch = min(max(1, _LANES // lanes), shape.blocks)
+        registers = [_poisoned(dtype, batch * lanes) for dtype in kernel.names.dtypes()]
         with np.errstate(all="ignore"):
             for first in range(0, shape.blocks, batch):
                 blocks = min(batch, shape.blocks - first)
+                spaces["local"] = LocalSpace(blocks * lanes, kernel.local_bytes)
+                spaces["shared"] = kernel.shared(blocks, shared_bytes)
+                spaces["generic"] = GenericSpace(spaces)
                 clocks = Clocks(first, blocks, shape.warps, released, acquired)
-                spaces: dict[str, Space] = {
-                    "global": outer,
-                    "param": constants,
-                    "local": LocalSpace(blocks * shape.warps * 32, kernel.local_bytes),
-                    "shared": kernel.shared(blocks, shared_bytes),
-                }
-                threads = Threads(
-                    shape,
-                    first,
-                    blocks,
-                    kernel.names.dtypes(),
-                    clocks,
-                    {**spaces, "generic": GenericSpace(spaces)},
-                )
-                specials = threads.specials(shared_bytes, function.shared_bytes)
-                for special, slot in kernel.names.specials.items():
-                    threads.registers[slot] = specials[special]
+                threads = Threads(shape, first, blocks, registers, clocks, spaces)
+                kernel.fill_specials(threads, shared_bytes)
                 run(kernel.code, threads, budget)
 
     def _kernel(self, name: str) -> _Kernel:
@@ -171,10 +161,21 @@ class _Kernel:
         self.names = Names(flat.registers, known)
         self.code: Code = decode(flat, self.names)
 
+    def fill_specials(self, threads: Threads, shared_bytes: int) -> None:
+        """The registers that hardware fills."""
+        values = threads.specials(shared_bytes, self.code.flat.kernel.shared_bytes)
+        for name, slot in self.names.specials.items():
+            threads.registers[slot][:] = values[name]
+
     def shared(self, blocks: int, dynamic_bytes: int) -> SharedSpace:
         """The shared memory of some blocks; dynamic arrays all begin behind the others."""
         arrays = {**self.arrays, **{name: (self.end, dynamic_bytes) for name in self.dynamic}}
         return SharedSpace(blocks, arrays, self.end + dynamic_bytes)
+
+
+def _poisoned(dtype: np.dtype[Any], size: int) -> Array:
+    """A register before it is written: whatever hardware left there."""
+    return np.full(size, True if dtype.kind == "b" else np.iinfo(dtype).max, dtype)
 
 
 def _check(function: Function, grid: Triple, block: Triple, shared_bytes: int, arguments: bytes) -> None:

@@ -79,7 +79,7 @@ OPCODES: dict[str, Opcode] = {
     "copysign": _row(floats.copy_sign),
     "cos": _row(floats.approximation, "approx ftz"),
     "cp": _row(copies.asynchronous, _COPY),
-    "cvt": _row(conversions.convert, _ROUNDING + "rni rzi rmi rpi rna relu satfinite pack"),
+    "cvt": _row(conversions.convert, _ROUNDING + "rni rzi rmi rpi rna tf32 relu satfinite pack"),
     "cvta": _row(moves.convert_address, "to global shared local const param shared::cta"),
     "discard": _row(moves.nothing, "global L1"),
     "div": _row(_by_kind(integers.divide, floats.divide), _ROUNDING + "approx full"),

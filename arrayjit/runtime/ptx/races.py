@@ -17,21 +17,29 @@ import numpy as np
 from .faults import DoubleStore, Race
 from .types import Array
 
-__all__ = ["WARP", "Clocks", "Meeting", "Shadow", "first_stamp"]
+__all__ = ["WARP", "Clocks", "Meeting", "Shadow", "first_stamps"]
 
 WARP = 32
-_THREAD = 26
-"""A stamp is the thread's number plus one above this bit; below are flags and the time."""
-_SEVERAL = 1 << 25
-"""Of reads: other threads have read it since the last order as well."""
-_ATOMIC = 1 << 24
+_TIME_BITS = 20
+_TIME = (1 << _TIME_BITS) - 1
+_ATOMIC = 1 << _TIME_BITS
 """Of writes: an atomic operation."""
-_TIME = _ATOMIC - 1
+_SEVERAL = 2 << _TIME_BITS
+"""Of reads and atomic operations: other threads have done so as well, and nothing orders them."""
+_THREAD = _TIME_BITS + 2
+"""A stamp is the time, the flags, and above them the thread: its number in the block, the block plus one."""
 
 
-def first_stamp(threads: Array) -> Array:
-    """The stamps of threads, numbered over the launch, at time 0."""
-    return (threads.astype(np.int64) + 1) << _THREAD
+def first_stamps(first: int, blocks: int, warps: int) -> Array:
+    """The stamps of the threads of some blocks at time 0, whole warps counted."""
+    thread = np.arange(warps * WARP)
+    block = np.arange(first + 1, first + 1 + blocks) << _block_bit(warps)
+    stamps: Array = (block[:, None] | thread << _THREAD).ravel()
+    return stamps
+
+
+def _block_bit(warps: int) -> int:
+    return _THREAD + (warps * WARP - 1).bit_length()
 
 
 class Clocks:
@@ -39,9 +47,10 @@ class Clocks:
 
     def __init__(self, first: int, blocks: int, warps: int, released: Array, acquired: Array) -> None:
         self.first = first
-        self.warps = warps
+        self.block_bit = _block_bit(warps)
         self.time = np.zeros(blocks, np.int64)
         self.known = np.zeros((blocks, warps, warps), np.int32)
+        self.all_met = np.zeros(blocks, np.int64)
         self.released = released
         self.acquired = acquired
 
@@ -56,6 +65,7 @@ class Clocks:
         """All warps of these blocks have synchronised."""
         self.time[blocks] += 1
         self.known[blocks] = self.time[blocks][:, None, None]
+        self.all_met[blocks] = self.time[blocks]
 
     def fence(self, blocks: Array) -> None:
         """Blocks have ordered their accesses before what other blocks see of them."""
@@ -63,15 +73,31 @@ class Clocks:
         self.released[self.first + blocks] = self.time[blocks]
         self.acquired[self.first + blocks] = True
 
+    def block(self, stamps: Array) -> Array:
+        """The numbers of the stamps' blocks within the launch."""
+        numbers: Array = (stamps >> self.block_bit) - 1
+        return numbers
+
+    def warp(self, stamps: Array) -> Array:
+        """The numbers of the stamps' warps within their blocks."""
+        mask = (1 << self.block_bit - _THREAD - 5) - 1
+        numbers: Array = stamps >> _THREAD + 5 & mask
+        return numbers
+
     def unordered(self, before: Array, stamps: Array) -> Array:
         """For which pairs of stamps, one earlier access and one at this moment, is there no order?"""
-        other, own = ((each >> _THREAD) - 1 >> 5 for each in (before, stamps))
         time = before & _TIME
-        block, own_block = other // self.warps, own // self.warps
-        index = np.where(block == own_block, own_block - self.first, 0)
-        known = self.known[index, own % self.warps, other % self.warps] > time
-        fenced = (time < self.released[block]) & self.acquired[own_block]
-        result: Array = ~np.where(block == own_block, known, fenced)
+        block, own = self.block(before), self.block(stamps)
+        result: Array = (block != own) | (time >= self.all_met[own - self.first])
+        at = np.flatnonzero(result)
+        if not len(at):
+            return result
+        before, stamps, time, block, own = (each[at] for each in (before, stamps, time, block, own))
+        is_same = block == own
+        place = np.where(is_same, own - self.first, 0)
+        known = self.known[place, self.warp(stamps), self.warp(before)] > time
+        fenced = (time < self.released[block]) & self.acquired[own]
+        result[at] = ~np.where(is_same, known, fenced)
         return result
 
 
@@ -79,7 +105,6 @@ class Shadow:
     """The last accesses to each cell of a memory. Cells are as small as the smallest access so far."""
 
     def __init__(self, nbytes: int, race: type[Race]) -> None:
-        self.nbytes = nbytes
         self.race = race
         self.size = 16
         self.writes = np.zeros(-(-nbytes // 16), np.int64)
@@ -91,20 +116,14 @@ class Shadow:
         written = self.writes[cells]
         if is_strong:
             written = np.where(written & _ATOMIC, 0, written)
-        self._check(written, stamps, parts, clocks, "reads what thread {} has written")
+        self._check(written, stamps, parts, clocks, "reads what thread {} has written", self.race)
         if is_strong:
             return
-        seen = self.reads[cells]
-        others = np.flatnonzero((seen >> _THREAD != stamps >> _THREAD) & (seen != 0))
-        noted = stamps
-        if len(others):
-            several = others[clocks.unordered(seen[others], stamps[others])]
-            noted = stamps.copy()
-            noted[several] |= _SEVERAL
+        noted = _joined(self.reads[cells], stamps, clocks)
         self.reads[cells] = noted
-        shared = self.reads[cells] >> _THREAD != noted >> _THREAD
-        if shared.any():
-            self.reads[cells[shared]] |= _SEVERAL
+        lost = _differ(self.reads[cells], noted)
+        if lost.any():
+            self.reads[cells[lost]] |= _SEVERAL
 
     def write(self, offsets: Array, size: int, stamps: Array, clocks: Clocks, *, is_atomic: bool) -> None:
         """Note writes. Atomic ones may meet one another. Raises Meeting, also of two lanes of this access."""
@@ -112,16 +131,18 @@ class Shadow:
         written = self.writes[cells]
         if is_atomic:
             written = np.where(written & _ATOMIC, 0, written)
-        self._check(written, stamps, parts, clocks, "writes what thread {} has written")
-        self._check(self.reads[cells], stamps, parts, clocks, "writes what thread {} has read")
-        noted = stamps | _ATOMIC if is_atomic else stamps
+        self._check(written, stamps, parts, clocks, "writes what thread {} has written", DoubleStore)
+        self._check(self.reads[cells], stamps, parts, clocks, "writes what thread {} has read", self.race)
+        noted = _joined(self.writes[cells], stamps, clocks) | _ATOMIC if is_atomic else stamps
         self.writes[cells] = noted
-        if not is_atomic:
-            stored = self.writes[cells]
-            lost = np.flatnonzero(stored != noted)
-            if len(lost):
-                other = int(stored[lost[0]] >> _THREAD) - 1
-                raise Meeting(DoubleStore, int(lost[0]) // parts, "stores to what thread {} stores to", other)
+        lost = np.flatnonzero(_differ(self.writes[cells], noted))
+        if len(lost) and is_atomic:
+            self.writes[cells[lost]] |= _SEVERAL
+        elif len(lost):
+            other = int(self.writes[cells[lost[0]]])
+            raise Meeting(
+                DoubleStore, int(lost[0]) // parts, "writes what thread {} writes at the same time", other
+            )
 
     def _cells(self, offsets: Array, size: int, stamps: Array) -> tuple[Array, Array, int]:
         """Which cells each access touches; the stamps, once for each; how many an access has."""
@@ -136,18 +157,40 @@ class Shadow:
             return first, stamps, 1
         return (first[:, None] + np.arange(parts)).ravel(), np.repeat(stamps, parts), parts
 
-    def _check(self, before: Array, stamps: Array, parts: int, clocks: Clocks, what: str) -> None:
-        suspects = (before >> _THREAD != stamps >> _THREAD) & (before != 0) | (before & _SEVERAL != 0)
-        met = np.flatnonzero(suspects)
+    def _check(
+        self, before: Array, stamps: Array, parts: int, clocks: Clocks, what: str, race: type[Race]
+    ) -> None:
+        met = np.flatnonzero((_differ(before, stamps) & (before != 0)) | (before & _SEVERAL != 0))
         if not len(met):
             return
         bad = met[clocks.unordered(before[met], stamps[met])]
         if len(bad):
-            raise Meeting(self.race, int(bad[0]) // parts, what, int(before[bad[0]] >> _THREAD) - 1)
+            raise Meeting(race, int(bad[0]) // parts, what, int(before[bad[0]]))
+
+
+def _joined(before: Array, stamps: Array, clocks: Clocks) -> Array:
+    """Stamps of accesses that may meet, marked where others have come before and nothing orders them."""
+    met = np.flatnonzero((_differ(before, stamps) | (before & _SEVERAL != 0)) & (before != 0))
+    if not len(met):
+        return stamps
+    before, own = before[met], stamps[met]
+    several = (before ^ own) & _TIME == 0
+    later = np.flatnonzero(~several)
+    if len(later):
+        several[later] = clocks.unordered(before[later], own[later])
+    noted: Array = stamps.copy()
+    noted[met[several]] |= _SEVERAL
+    return noted
+
+
+def _differ(one: Array, other: Array) -> Array:
+    """Are they stamps of different threads?"""
+    result: Array = (one ^ other) >> _THREAD != 0
+    return result
 
 
 class Meeting(Exception):
-    """A race, before its lane and its threads have names."""
+    """A race, before its lane and its threads have names. `other` is the other thread's stamp."""
 
     def __init__(self, race: type[Race], index: int, what: str, other: int) -> None:
         super().__init__(what)
@@ -155,3 +198,9 @@ class Meeting(Exception):
         self.index = index
         self.what = what
         self.other = other
+
+    def thread(self, clocks: Clocks) -> tuple[int, int]:
+        """Block and thread of the other one, by number."""
+        field = self.other >> _THREAD
+        bits = clocks.block_bit - _THREAD
+        return (field >> bits) - 1, field & (1 << bits) - 1

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from .encoding import bfloat_bits, bfloat_values
-from .types import Array, Type
+from .types import TYPES, Array, Type
 
 __all__ = [
     "MODES",
@@ -181,16 +181,16 @@ def square_root(x: Array, kind: Type, mode: str) -> Array:
         return root
     wide = root.astype(np.float64)
     if kind.name == "f64":
-        hard = ~(x > 1e-280)
+        hard = (x > 0) & np.isfinite(x) & ((x < 1e-280) | (x > 1e300))
         high, low = two_product(wide, wide)
-        rest = np.where(hard, 0.0, (x - high) - low)
+        rest = np.where(hard | ~np.isfinite(high), 0.0, (x - high) - low)
         result = _stepped(root, np.sign(rest), mode)
-        return _rooted(result, root, (x > 0) & hard, x, mode)
+        return _rooted(result, root, hard, x, mode)
     return _stepped(root, np.sign(np.where(np.isfinite(wide), x - wide * wide, 0.0)), mode)
 
 
 def _rooted(result: Array, root: Array, where: Array, x: Array, mode: str) -> Array:
-    """Square roots of tiny float64s, compared exactly."""
+    """Square roots of extreme float64s, compared exactly."""
     for at in np.flatnonzero(where):
         rest = Fraction(float(x[at])) - Fraction(float(root[at])) ** 2
         sign = np.array([(rest > 0) - (rest < 0)])
@@ -205,13 +205,21 @@ def fused(x: Array, y: Array, z: Array, kind: Type, mode: str) -> Array:
         return _fused_double(wide_x, wide_y, wide_z, kind, mode)
     product = wide_x * wide_y
     if kind.name == "f32" and mode == "rn":
-        total = product + wide_z
-        mask, tie = _F32_TIE
-        close = (total.view(np.uint64) & mask == tie) | (np.abs(total) < _F32_TINY)
-        if not close.any():
-            return total.astype(np.float32)
+        return _fused_single(product, wide_z)
     high, low = two_sum(product, wide_z)
     return _signed_zero(rounded(high, low, kind, mode), product, wide_z, mode)
+
+
+def _fused_single(product: Array, z: Array) -> Array:
+    """The sum in float64 is rounded again: wrong only where it seems to lie in the middle of two float32s."""
+    total = product + z
+    mask, tie = _F32_TIE
+    close = total.view(np.uint64) & mask == tie
+    close |= (np.abs(total) < _F32_TINY) & (total != 0)
+    result = total.astype(np.float32)
+    if close.any():
+        result[close] = rounded(*two_sum(product[close], z[close]), TYPES["f32"])
+    return result
 
 
 def _fused_double(x: Array, y: Array, z: Array, kind: Type, mode: str) -> Array:
@@ -245,23 +253,21 @@ def _exactly(
     for at in np.flatnonzero(where):
         values = [float(each[at if len(each) > 1 else 0]) for each in operands]
         if all(np.isfinite(values)):
-            result[at] = _from_fraction(function(*map(Fraction, values)), values, mode)
+            result[at] = _from_fraction(function(*map(Fraction, values)), mode)
         else:
             result[at] = function(*map(np.float64, values))
     return result
 
 
-def _from_fraction(exact: Fraction, operands: list[float], mode: str) -> float:
-    try:
-        nearest = float(exact)
-    except OverflowError:
-        nearest = np.copysign(np.inf, exact.numerator)
-    if nearest == 0 and exact == 0:
+def _from_fraction(exact: Fraction, mode: str) -> float:
+    if exact == 0:
         return -0.0 if mode == "rm" else 0.0
-    if nearest == 0:
-        nearest = float(np.copysign(0.0, exact.numerator))
-    beyond = -np.sign(nearest) if np.isinf(nearest) else 0
-    rest = beyond or (exact > Fraction(nearest)) - (exact < Fraction(nearest))
+    sign = -1 if exact < 0 else 1
+    try:
+        nearest = sign * abs(float(exact))
+    except OverflowError:
+        nearest = sign * np.inf
+    rest = -sign if np.isinf(nearest) else (exact > nearest) - (exact < nearest)
     return float(_stepped(np.array([nearest]), np.array([rest]), mode)[0])
 
 

@@ -158,5 +158,7 @@ class _Schedule:
 def _of_thread(place: Place, threads: Threads, lane: int | None) -> Place:
     if lane is None:
         return place
-    block, thread = threads.shape.names(threads.first * threads.block_lanes + lane)
+    block, thread = threads.shape.names(
+        threads.first + lane // threads.block_lanes, lane % threads.block_lanes
+    )
     return Place(place.kernel, place.line, place.text, block, thread)

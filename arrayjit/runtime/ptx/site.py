@@ -80,9 +80,7 @@ class Site:
         raise self.unknown(f"it has none of {', '.join(modifiers)}")
 
     def unknown(self, why: str) -> UnknownInstruction:
-        return UnknownInstruction(
-            f"line {self.instruction.line}: {self.instruction.text}: not simulated: {why}"
-        )
+        return UnknownInstruction(f"not simulated: {why}")
 
     def read(self, operand: int | Operand, kind: Type | str) -> Reader:
         """The values of an operand for the active lanes: shape (lanes,), or (1,) for a constant.
@@ -110,9 +108,7 @@ class Site:
             if held.name == "pred":
                 return _predicate(slot, negated)
             if held.bits < kind.bits:
-                raise InvalidPtx(
-                    f"line {self.instruction.line}: register {name} is too small for .{kind.name}"
-                )
+                raise InvalidPtx(f"register {name} is too small for .{kind.name}")
             return _register(slot, held.bits, kind)
         if name in self.names.addresses:
             return _constant(np.array([self.names.addresses[name][1]], np.uint64).astype(kind.dtype))
@@ -121,7 +117,7 @@ class Site:
         if name in _COUNTERS:
             shift = 32 if name == "%clock_hi" else 0
             return lambda threads: np.array([threads.steps >> shift]).astype(kind.dtype)
-        raise InvalidPtx(f"line {self.instruction.line}: {self.instruction.text}: {name!r} is not defined")
+        raise InvalidPtx(f"{name!r} is not defined")
 
     def write(self, operand: int | Operand, kind: Type | str) -> Writer:
         """Stores values of `kind.dtype` for the active lanes. What is wider than the type wraps around."""
@@ -133,10 +129,10 @@ class Site:
             return lambda threads, values: None
         slot = self.names.slot(operand.name)
         if slot is None or operand.name in SPECIAL:
-            raise InvalidPtx(f"line {self.instruction.line}: {operand.name!r} cannot be written")
+            raise InvalidPtx(f"{operand.name!r} cannot be written")
         held = self.names.types[operand.name]
         if (held.name == "pred") != (kind.name == "pred") or held.bits < kind.bits:
-            raise InvalidPtx(f"line {self.instruction.line}: .{kind.name} does not fit {operand.name}")
+            raise InvalidPtx(f".{kind.name} does not fit {operand.name}")
         return _writer(slot, held, kind)
 
     def write_pair(self, operand: int, kind: Type | str) -> tuple[Writer, Writer | None]:

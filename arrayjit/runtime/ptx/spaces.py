@@ -48,10 +48,10 @@ def _aligned(addresses: Array, nbytes: int, threads: Threads) -> None:
 
 
 def _race(met: Meeting, threads: Threads, which: slice | Array, where: str) -> Fault:
-    block, thread = threads.shape.names(met.other)
+    block, thread = threads.shape.names(*met.thread(threads.clocks))
     other = f"{thread} of block {block}"
     lane = int(threads.numbers[which][met.index])
-    return met.race(f"{met.what.format(other)} without a barrier in between, {where}", lane=lane)
+    return met.race(f"{met.what.format(other)}, and nothing orders the two: {where}", lane=lane)
 
 
 def _note(shadow: Shadow, offsets: Array, nbytes: int, stamps: Array, clocks: Clocks, use: Use) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...frozen import frozen
-from .races import WARP, Clocks, first_stamp
+from .races import WARP, Clocks, first_stamps
 from .types import Array
 
 __all__ = ["SPECIAL", "Copy", "Piece", "Shape", "Space", "Threads", "Triple", "Use"]
@@ -55,9 +55,8 @@ class Shape:
         """Of a block."""
         return -(-self.threads // WARP)
 
-    def names(self, number: int) -> tuple[Triple, Triple]:
-        """Block and thread of a thread numbered over the launch, the padding counted."""
-        block, thread = divmod(number, self.warps * WARP)
+    def names(self, block: int, thread: int) -> tuple[Triple, Triple]:
+        """The coordinates of a block and of a thread in it."""
         return _unravelled(block, self.grid), _unravelled(thread, self.block)
 
 
@@ -109,7 +108,7 @@ class Threads:
         shape: Shape,
         first: int,
         blocks: int,
-        registers: Sequence[np.dtype[Any]],
+        registers: Sequence[Array],
         clocks: Clocks,
         spaces: Mapping[str, Space],
     ) -> None:
@@ -124,7 +123,7 @@ class Threads:
         self.block = self.every // self.block_lanes
         self.warp = self.every // WARP
         self.live = self.every % self.block_lanes < shape.threads
-        self.registers: list[Array] = [_poisoned(dtype, self.size) for dtype in registers]
+        self.registers = [each[: self.size] for each in registers]
         self.carry = np.zeros(self.size, bool)
         self.groups = np.zeros(self.size, np.int64)
         """How many groups of asynchronous copies each thread has closed."""
@@ -132,7 +131,7 @@ class Threads:
         self.steps = 0
         self.lanes: slice | Array = slice(None)
         self.count = self.size
-        self._bare_stamps = first_stamp(self.every + first * self.block_lanes)
+        self._bare_stamps = first_stamps(first, blocks, shape.warps)
         self.stamps = self._bare_stamps.copy()
 
     def select(self, lanes: Array) -> None:
@@ -182,8 +181,3 @@ class Threads:
             name: np.broadcast_to(np.asarray(values[name]).astype(f"u{bits // 8}"), self.size).copy()
             for name, bits in SPECIAL.items()
         }
-
-
-def _poisoned(dtype: np.dtype[Any], size: int) -> Array:
-    """A register before it is written: whatever hardware left there."""
-    return np.full(size, np.ones(1, dtype)[0] if dtype.kind == "b" else np.iinfo(dtype).max, dtype)

@@ -48,7 +48,7 @@ def synchronise(site: Site) -> Action:
     def run(threads: Threads) -> None:
         warps = np.unique(threads.numbers // WARP)
         clocks = threads.clocks
-        block, warp = warps // clocks.warps, warps % clocks.warps
+        block, warp = np.divmod(warps, threads.shape.warps)
         clocks.time[np.unique(block)] += 1
         clocks.known[block, warp, warp] = clocks.time[block]
         threads.synchronised()
