@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .tracer.loops.control import cond, while_loop
     from .tracer.loops.ranges import explicit_range as range
     from .traces import trace
+    from .value_log import log_values
 
 _LATE = {
     "Array": ("eager", "Array"),
@@ -45,6 +46,7 @@ _LATE = {
     "cond": ("tracer.loops.control", "cond"),
     "donate": ("eager", "donate"),
     "from_dlpack": ("eager", "from_dlpack"),
+    "log_values": ("value_log", "log_values"),
     "trace": ("traces", "trace"),
     "range": ("tracer.loops.ranges", "explicit_range"),
     "while_loop": ("tracer.loops.control", "while_loop"),
@@ -87,6 +89,7 @@ __all__ = [
     "donate",
     "from_dlpack",
     "jit",
+    "log_values",
     "no_compile",
     "parallel",
     "range",

@@ -22,6 +22,7 @@ from .entry.callable import native
 from .entry.entries import Entry
 from .errors import CompilerBug, DeviceMismatch, NumberError, UnknownTarget, UserError
 from .ir.code import DEFAULT_OPT
+from .ir.journal import VALUES
 from .ir.params import ArrayParam
 from .late import Late
 from .pickling import is_taken_by_value
@@ -184,6 +185,8 @@ class JitFunction(Generic[P, R]):
             return functions.call_inline(self._function, args, kwargs)
         try:
             signature, leaves = key_of(args, kwargs, self._static)
+            if RECORDER.values is not None:
+                signature = (*signature, VALUES)
             chosen = self._chosen(options)
             key = self._with_baked(signature, leaves)
             known = self._variants.get(chosen, key)
@@ -316,7 +319,9 @@ class JitFunction(Generic[P, R]):
     def _kept_call(self, chosen: Choice, signature: Key, leaves: Sequence[Any]) -> Call | None:
         """A call as other processes may know it; None where nothing of it is kept."""
         target, threads = chosen
-        if self._tune is not None or self._check or Settings.from_environment().watches:
+        if self._tune is not None or self._check or RECORDER.values is not None:
+            return None
+        if Settings.from_environment().watches:
             return None
         if _device_of(leaves, target) is not None:
             return None
@@ -348,7 +353,8 @@ class JitFunction(Generic[P, R]):
         start = time.perf_counter()
         traced = functions.trace_function(self._function, args, kwargs, self._static, self._unchecked)
         note("trace", "compile", start)
-        traced = replace(traced, computation=replace(traced.computation, checks=self._check))
+        checks = self._check if RECORDER.values is None else (*self._check, VALUES)
+        traced = replace(traced, computation=replace(traced.computation, checks=checks))
         seconds = {"trace": time.perf_counter() - start}
         target, threads = chosen
         device = _device_of([*leaves, *traced.captured], target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field, replace
@@ -13,17 +14,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .backends import Backend, backend
-from .errors import CompilerBug, UnsupportedError
+from .errors import CompilerBug, SettingError, UnsupportedError, UserError
 from .frozen import frozen_by_identity
 from .ir.code import DEFAULT_OPT, DEFAULT_SCHEDULE, Caps, Code, Postponed, Schedule
 from .ir.index import Symbol
+from .ir.journal import VALUES
 from .ir.params import ArrayParam
 from .ir.tensor import Tensor
 from .late import Late
 from .reuse import Call, code_key, recall_code, remember_code
 from .runtime.procedure import Procedure
 from .settings import Settings
-from .timeline import note
+from .timeline import RECORDER, note
 from .tracer.calls.convention import Convention
 
 if TYPE_CHECKING:
@@ -193,6 +195,8 @@ def compile(
     prior = frozenset[Tensor]() if isinstance(program, assign.Computation) else program.prior
     if name is not None:
         computation = replace(computation, name=name)
+    if RECORDER.values is not None:
+        computation = replace(computation, checks=(*computation.checks, VALUES))
     optimized, dump = _optimized(computation, Settings.from_environment(), _caps(backend))
 
     def emit() -> Code:
@@ -250,12 +254,15 @@ def _optimized(
     computation: Computation, settings: Settings, caps: Caps, schedule: Schedule = DEFAULT_SCHEDULE
 ) -> tuple[manager.Optimized, manager.Dump | None]:
     dump = _dump_into(settings.dump, computation.name) if settings.dump else None
+    if dump is not None:
+        dump("traced", text.print_computation(computation, locations=True))
     return manager.optimize(computation, caps, schedule, verify=settings.verify, dump=dump), dump
 
 
 def _emit(backend: Backend, kernel: Kernel, dump: manager.Dump | None) -> Code:
     try:
-        code = replace(backend.target.emit(kernel), is_short=work.is_short(kernel))
+        emitted = backend.target.emit(kernel)
+        code = replace(emitted, is_short=work.is_short(kernel), logged=kernel.logged)
     except CompilerBug:
         raise
     except Exception as error:
@@ -263,19 +270,29 @@ def _emit(backend: Backend, kernel: Kernel, dump: manager.Dump | None) -> Code:
         raise CompilerBug(f"{type(error).__name__}: {error}", stage=stage) from error
     if dump is not None and isinstance(code.payload, str):
         dump("emitted", code.payload)
+        dump("asm", _assembly_or_reason(backend, code))
     return code
 
 
+def _assembly_or_reason(backend: Backend, code: Code) -> str:
+    """The machine code as text, or why there is none here."""
+    try:
+        return backend.driver.assembly(code)
+    except UserError as error:
+        return f"{error}\n"
+
+
 def _dump_into(folder: str, name: str) -> manager.Dump:
-    """A writer of one readable file per stage, into a new folder for each build."""
-    for number in count():
-        build_folder = Path(folder, f"{name}-{number}")
-        try:
-            build_folder.mkdir(parents=True)
-            break
-        except FileExistsError:
-            continue
+    """A writer of one readable file per stage, into a new folder for each build. Raises SettingError where
+    that cannot be written."""
     order = count()
+    try:
+        build_folder = _new_folder(Path(folder), re.sub(r"\W+", "_", name) or "program")
+    except OSError as error:
+        raise SettingError(
+            f"ARRAYJIT_DUMP is {folder!r}, where nothing can be written: {error.strerror}",
+            fix="set it to a folder of your own, which is made if need be",
+        ) from None
 
     def dump(stage: str, text: str) -> str:
         file = build_folder / f"{next(order):02}-{stage}.txt"
@@ -283,3 +300,16 @@ def _dump_into(folder: str, name: str) -> manager.Dump:
         return str(file)
 
     return dump
+
+
+def _new_folder(parent: Path, name: str) -> Path:
+    """The first folder `name-0`, `name-1`, ... that was not there."""
+    parent.mkdir(parents=True, exist_ok=True)
+    number = 0
+    while True:
+        folder = parent / f"{name}-{number}"
+        try:
+            folder.mkdir()
+            return folder
+        except FileExistsError:
+            number += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from .frozen import frozen
@@ -86,12 +86,19 @@ class Timeline:
 
 
 class Recorder:
-    """Who records now, if anybody does."""
+    """Who records what happens now, and who takes the lines of values that programs assign, if anybody
+    does."""
 
-    __slots__ = ("timeline",)
+    __slots__ = ("timeline", "values")
 
     def __init__(self) -> None:
         self.timeline: Timeline | None = None
+        self.values: Callable[[Iterable[str]], None] | None = None
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether calls have to be seen."""
+        return self.timeline is not None or self.values is not None
 
 
 RECORDER = Recorder()

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import arrayjit
-from arrayjit.errors import CompilerBug
+from arrayjit.compile import build
+from arrayjit.errors import CompilerBug, SettingError
+from arrayjit.ir.assign import Computation
 from arrayjit.passes import manager
 from arrayjit.passes.pipeline import ON_ASSIGNMENTS, Pass
 from arrayjit.targets.interp import InterpTarget
@@ -25,11 +27,31 @@ def test_each_build_has_a_folder_with_a_file_per_stage(tmp_path, monkeypatch):
     double(np.arange(4))
     float_build, int_build = sorted(tmp_path.iterdir())
     stages = [file.name for file in sorted(float_build.iterdir())]
-    assert stages[0] == f"00-{ON_ASSIGNMENTS[0].name}.txt"
-    assert stages[-1].endswith("emitted.txt")
-    for build, dtype in ((float_build, "f64"), (int_build, "i64")):
-        (lowered,) = build.glob("*-lower.txt")
+    assert stages[:2] == ["00-traced.txt", f"01-{ON_ASSIGNMENTS[0].name}.txt"]
+    assert [stage[3:] for stage in stages[-2:]] == ["emitted.txt", "asm.txt"]
+    assert __file__ in (float_build / stages[0]).read_text()
+    assert "function_kernel" in (float_build / stages[-1]).read_text()
+    for folder, dtype in ((float_build, "f64"), (int_build, "i64")):
+        (lowered,) = folder.glob("*-lower.txt")
         assert dtype in lowered.read_text()
+
+
+def test_folders_of_dumps_are_made_and_have_readable_names(tmp_path, monkeypatch):
+    monkeypatch.setenv("ARRAYJIT_DUMP", str(tmp_path / "new" / "dumps"))
+    program = Computation("../two words/<lambda>", (), ())
+    for _ in range(2):
+        build(program, "interp")
+    found = sorted(folder.name for folder in (tmp_path / "new" / "dumps").iterdir())
+    assert found == ["_two_words_lambda_-0", "_two_words_lambda_-1"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ARRAYJIT_DUMP", str(tmp_path / "file" / "dumps"))
+    with pytest.raises(
+        SettingError, match=r"ARRAYJIT_DUMP is .*file/dumps', where nothing can be written: Not a"
+    ):
+        arrayjit.jit(lambda x: x * 2)(np.arange(3.0))
 
 
 def test_a_failing_pass_says_where_its_reproducer_is(tmp_path, monkeypatch):

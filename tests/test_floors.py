@@ -37,6 +37,7 @@ FLOORS = (
         "entry",
         "explanation",
         "traces",
+        "value_log",
         "scripts",
         "drawing",
         "api",

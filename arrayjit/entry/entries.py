@@ -89,7 +89,7 @@ class Entry:
         leaves: Sequence[Any],
     ) -> None:
         """Publish a variant that answered this call, if the dispatcher can do all that its calls need."""
-        if type(function) is self._base or RECORDER.timeline is not None:
+        if type(function) is self._base or RECORDER.is_watching:
             return
         if variant in self._published or variant in self._reasons or len(self._published) == MOST_VARIANTS:
             return

@@ -17,6 +17,7 @@ from ..errors import Location
 from ..frozen import frozen
 from .expr import Expr
 from .index import Affine, Symbol
+from .journal import Logged
 from .ops import Op
 from .params import Access, ArrayParam, IndexParam, Param
 from .tensor import Tensor
@@ -144,12 +145,13 @@ Statement = Union[Assign, Bind, Branch, Check, Loop, Note, While]
 @frozen
 class Computation:
     """A whole program. Tensors that are not parameters are its temporaries; `checks` are what `passes/check`
-    has it look for."""
+    has it look for, and `VALUES` for `passes/log`, which leaves what it `logged`."""
 
     name: str
     params: tuple[Param, ...]
     body: tuple[Statement, ...]
     checks: tuple[str, ...] = ()
+    logged: tuple[Logged, ...] = ()
 
 
 def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..frozen import frozen, frozen_by_identity
+from .journal import Logged
 from .params import Param
 from .tensor import Tensor
 
@@ -96,7 +97,8 @@ class Code:
     order of the native call's pointer table; the workspace, if any, follows them. `prior` are the tensors
     that a context must have already. `needs` are the features, as LLVM calls them, without which the CPU
     must not run it; `threads` is how many may share its loops at most, by default all of the device's;
-    `is_short` says that a call does little, for certain; `opt`, 0 to 3, how hard the code generator tries.
+    `is_short` says that a call does little, for certain; `opt`, 0 to 3, how hard the code generator tries;
+    `logged` are the statements of which the journal has values.
     """
 
     target: str
@@ -110,6 +112,7 @@ class Code:
     threads: int | None = None
     is_short: bool = False
     opt: int = DEFAULT_OPT
+    logged: tuple[Logged, ...] = ()
 
     @property
     def symbol(self) -> str:

@@ -9,10 +9,12 @@ whose rules its 64 bits are read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from ..errors import Location
+from ..frozen import frozen
 from .dtype import F64, I64, DType, named
 from .expr import Apply, Cast, Expr, dtype_of
 from .index import Affine
@@ -20,10 +22,34 @@ from .ops import OPS
 from .params import ArrayParam, Param
 from .tensor import Tensor
 
-__all__ = ["FIELDS", "as_cell", "filled", "from_cell", "given", "journal_of", "new_journal", "shown_cell"]
+__all__ = [
+    "CAPACITY",
+    "FIELDS",
+    "FIRST",
+    "NEXT",
+    "VALUES",
+    "Logged",
+    "as_cell",
+    "filled",
+    "from_cell",
+    "given",
+    "journal_of",
+    "log_of",
+    "new_journal",
+    "shown_cell",
+]
 
 FIELDS = 16
 """Cells that a failing check may fill."""
+
+VALUES = "values"
+"""Among what a computation is to look for: all that it assigns."""
+
+NEXT, FIRST = FIELDS, FIELDS + 1
+"""The cell that says where the next record of a log goes, and where the first one is."""
+
+CAPACITY = 1 << 18
+"""Cells of a journal that has a log."""
 
 _FIELD = re.compile(r"\{(\d+):(\w+)\}")
 
@@ -42,6 +68,42 @@ def journal_of(params: Sequence[Param]) -> Tensor | None:
 def given(params: Sequence[Param]) -> tuple[Param, ...]:
     """The parameters that a caller passes."""
     return tuple(params) if journal_of(params) is None else tuple(params[:-1])
+
+
+@frozen
+class Logged:
+    """A statement of which a log has values: what it assigns to, with the rank, and the user's line, None for
+    an argument. A record is the number of the statement, the bits of a value, and the index of its cell."""
+
+    label: str
+    dtype: str
+    rank: int
+    loc: Location | None
+
+
+def log_of(name: str, logged: Sequence[Logged], cells: np.ndarray) -> Iterator[str]:
+    """The lines that a journal's log is shown as: the user's line, then the cells that it assigned to."""
+    numbers: list[int] = cells.tolist()
+    yield f"{name}:"
+    place, end = FIRST, min(numbers[NEXT], CAPACITY)
+    head, previous = "", [0]
+    while place < end:
+        statement = logged[numbers[place]]
+        after = place + 2 + statement.rank
+        if after > end:
+            break
+        index = numbers[place + 2 : after]
+        line = f"  {statement.loc}: {statement.loc.source()}" if statement.loc else "  arguments"
+        if line != head or index <= previous:
+            head = line
+            yield head
+        previous = index
+        at = f"[{', '.join(map(str, index))}]" if index else ""
+        value = str(from_cell(numbers[place + 1], named(statement.dtype)))
+        yield f"    {statement.label}{at} = {value}"
+        place = after
+    if numbers[NEXT] > CAPACITY:
+        yield "  the log has no room for what follows"
 
 
 def as_cell(value: Expr) -> Expr:

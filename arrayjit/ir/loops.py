@@ -47,6 +47,7 @@ from ..frozen import frozen
 from .assign import Bind, Param
 from .expr import Expr, Variable
 from .index import Affine, Symbol
+from .journal import Logged
 from .ops import Op
 from .tensor import Tensor
 
@@ -242,7 +243,7 @@ class Place:
 class Kernel:
     """A compiled unit. `placement` covers every temporary that the body still mentions; the arena ends
     with the scratch memory of the thread that calls; `notes` are the passes' decisions, one line each, for
-    `explain`."""
+    `explain`; `logged` are the statements of which its journal has values."""
 
     name: str
     params: tuple[Param, ...]
@@ -250,6 +251,7 @@ class Kernel:
     placement: Mapping[Tensor, Place] = field(default_factory=dict)
     arena_bytes: int = 0
     notes: tuple[str, ...] = ()
+    logged: tuple[Logged, ...] = ()
 
     @property
     def scratch_bytes(self) -> int:

@@ -35,7 +35,7 @@ from ..ir.code import Caps
 from ..ir.dtype import BOOL, F64, I64, DType, Kind
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, constant, dtype_of
 from ..ir.index import Affine, Symbol
-from ..ir.journal import FIELDS, as_cell, new_journal, shown_cell
+from ..ir.journal import FIELDS, as_cell, given, journal_of, new_journal, shown_cell
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute, walk
@@ -55,13 +55,14 @@ def check(computation: Computation, caps: Caps) -> Computation:
     """The computation with statements that look for what `checks` names."""
     if not computation.checks:
         return computation
-    journal = new_journal()
+    found = journal_of(computation.params)
+    journal = new_journal() if found is None else ArrayParam(found, "journal")
     kinds = frozenset(computation.checks)
     arrays = (param for param in computation.params if isinstance(param, ArrayParam))
     known = frozenset(param.tensor for param in arrays if param.access != "write")
     checking = _Checking(kinds, journal.tensor, known)
     body = tuple(checking.body(computation.body, _Site((), (), {}, None)))
-    return replace(computation, params=(*computation.params, journal), body=body, checks=())
+    return replace(computation, params=(*given(computation.params), journal), body=body, checks=())
 
 
 @frozen
@@ -120,6 +121,8 @@ class _Checking:
     def body(self, body: tuple[Statement, ...], site: _Site) -> Iterator[Statement]:
         for statement in body:
             match statement:
+                case Assign(into=into) if into is self.journal:
+                    yield statement
                 case Assign():
                     yield from self.assign(statement, site.over(statement.loops, statement.loc))
                 case Check(loops=loops, condition=condition) if "bounds" in self.kinds:

@@ -56,7 +56,9 @@ def lower(computation: Computation, caps: Caps) -> Kernel:
     """The computation as one kernel, one loop nest per assignment, nothing optimised."""
     lowering = _Lowering()
     body = tuple(lowering.body(computation.body))
-    return Kernel(computation.name, computation.params, body, notes=tuple(lowering.notes))
+    return Kernel(
+        computation.name, computation.params, body, notes=tuple(lowering.notes), logged=computation.logged
+    )
 
 
 @dataclass(slots=True)

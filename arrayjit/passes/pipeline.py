@@ -36,6 +36,7 @@ from .invert import invert
 from .jam import jam
 from .lag import lag
 from .lifetimes import lifetimes
+from .log import log
 from .lower import lower
 from .offload import offload
 from .once import once
@@ -99,6 +100,7 @@ class Pass(Generic[Before, After]):
 
 
 ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
+    Pass(log, why="values are told in the order in which they are recorded, before anything is moved"),
     Pass(reroll, why="what is done to a round that stands by itself need not be done to the loop"),
     Pass(same, after=("reroll",), why="a round that joins its loop binds its numbers there"),
     Pass(check, after=("same",), why="what is recorded several times is looked at once"),

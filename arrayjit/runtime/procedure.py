@@ -21,7 +21,7 @@ from ..errors import (
     UserError,
 )
 from ..ir.code import Code, Failure
-from ..ir.journal import filled, given, journal_of
+from ..ir.journal import filled, given, journal_of, log_of
 from ..ir.params import Param
 from ..ir.tensor import Tensor
 from ..timeline import RECORDER, note
@@ -90,6 +90,7 @@ class Procedure:
         self.executable = executable
         self.threads = threads
         self._failures = code.failures
+        self._logged = code.logged
         self.arena_bytes = code.arena_bytes
         self._workspaces = workspaces
         self._read = read
@@ -139,6 +140,8 @@ class Procedure:
             address = workspace.address
             own = address if self.arena_bytes else 0
             status = launch((*pointers, address + start), bindings, own, self.threads)
+            if self._logged and RECORDER.values is not None:
+                RECORDER.values(log_of(self.name, self._logged, cells()))
             if status:
                 raise self.exception(status, cells)
         finally:
