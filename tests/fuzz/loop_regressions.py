@@ -199,6 +199,17 @@ def an_index_out_of_range_in_an_inner_loop(x: Any, a: Any, k: int) -> Any:
     return (u,)
 
 
+@case(*((lambda n=n: (np.ones((n, n)), np.zeros(n), np.ones(n), n)) for n in (2, 1, 4, 5)))  # type: ignore[misc]
+def an_index_out_of_range_after_the_only_step(a: Any, x: Any, y: Any, n: int) -> Any:
+    for k in range(0, n, 2):
+        x[k] += a[k, 0]
+        x = y + a[k]
+    for k in range(n - 1, -1, -3):
+        x[k] += a[k, 0]
+        x = y + a[k]
+    return (x,)
+
+
 @case(lambda: (np.zeros(3, "i4"), np.array([2**40, 1, 2])), lambda: (np.zeros(3, "i4"), np.arange(3)))
 def a_number_that_the_cell_cannot_hold(x: Any, y: Any) -> Any:
     for i in range(3):

@@ -217,7 +217,7 @@ def _steps(start: Affine, stop: Affine, step: int) -> Affine:
     """How many steps lead from `start` to `stop`."""
     span = stop - start if step > 0 else start - stop
     count = greater(divided(span + (abs(step) - 1), abs(step)), ZERO)
-    current_trace().same_sign[count] = span
+    current_trace().spans[count] = span, abs(step)
     return count
 
 

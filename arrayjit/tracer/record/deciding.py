@@ -15,7 +15,7 @@ __all__ = ["is_positive", "not_negative", "quotient", "require_decided", "rest"]
 
 def is_positive(value: Affine, trace: Trace) -> bool | None:
     """Whether the value is more than 0, as far as ranges tell or earlier runs decided to compile in."""
-    value = trace.same_sign.get(value, value)
+    value = _span(value, trace)
     if value.is_constant:
         return value.offset > 0
     least, most = trace.limits.least(value), trace.limits.most(value)
@@ -31,9 +31,18 @@ def is_positive(value: Affine, trace: Trace) -> bool | None:
     return is_ever if greatest == value or not is_ever else None
 
 
+def _span(value: Affine, trace: Trace) -> Affine:
+    """A number of the same sign, of which arguments tell more: of steps, how far they lead."""
+    for count, (span, step) in trace.spans.items():
+        fewer = value - count
+        if fewer.is_constant and fewer.offset <= 0:
+            return span + fewer.offset * step
+    return value
+
+
 def require_decided(value: Affine, trace: Trace, what: str) -> None:
     """Raise Retrace where arguments tell whether the value is more than 0: it is then compiled in."""
-    fact = positive(trace, trace.same_sign.get(value, value))
+    fact = positive(trace, _span(value, trace))
     if fact is not None and fact not in trace.decisions.baked:
         raise Retrace(bake={fact: Reason(what, user_location())})
 
