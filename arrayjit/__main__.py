@@ -146,7 +146,7 @@ CACHE_ACTIONS = {"stats": cache_stats, "clear": cache_clear, "verify": cache_ver
 def availability(name: str) -> str:
     """What stands between a target and its use on this machine, if anything."""
     try:
-        backend(name).driver.num_devices()
+        backend(name)
     except BackendUnavailable as error:
         return f"not available: {error.what}; {error.fix}"
     return "available"

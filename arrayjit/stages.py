@@ -21,12 +21,15 @@ from .tracer.record.guards import guards_hold
 from .tracer.record.tree import unflatten
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from . import exporting
     from .explanation import Explanation
     from .ir.tensor import Tensor
     from .profile import cost
     from .tracer.calls.function import Traced
 else:
-    cost = Late("arrayjit.profile.cost")
+    cost, exporting = Late("arrayjit.profile.cost"), Late("arrayjit.exporting")
 explanation: Any = Late("arrayjit.explanation")
 placed: Any = Late("arrayjit.placed")  # which imports `api`, which imports this file
 
@@ -129,6 +132,13 @@ class Lowered:
         """What a call costs: operations, bytes read and written, temporaries, each exactly or within bounds.
         Integer arguments count as those that `lower` was given."""
         return cost.cost(self.build, self.numbers)
+
+    def export(self, folder: str | Path, name: str = "") -> tuple[Path, ...]:
+        """Write the code as C, for programs without Python, and give the files: `NAME.h` says what the
+        arguments are, `NAME.c` needs nothing but a C11 compiler. The name is by default the function's.
+        Raises UnsupportedError for targets other than "c" and "sync_c", NumberError for a name that cannot be
+        one in C, OSError where nothing can be written."""
+        return exporting.export(self.build, self.traced.notes, folder, name)
 
     def compile(self) -> Compiled:
         device = self.device

@@ -42,8 +42,8 @@ _FLAGS = (
     "-fno-math-errno",
     "-fno-trapping-math",
 )
-_OF_GCC = ("-fno-loop-unroll-and-jam",)
-"""Its copies of a loop keep in memory what would stay in registers."""
+# Loops over lanes become vectors before they become copies, and what they add up stays in registers.
+_OF_GCC = ("--param=max-completely-peel-times=7", "-fno-loop-unroll-and-jam")
 
 _FIX = "install gcc or clang, or set CC to the command of a C compiler"
 

@@ -143,9 +143,7 @@ class Body:
         """A statement that changes nothing of the program's."""
         match stmt:
             case Prefetch(tensor=tensor, index=index):
-                if self.writer.dialect.prefetch:
-                    address = self.memory.address(tensor, index)
-                    self.writer.emit(f"{self.writer.dialect.prefetch}({address});")
+                self.memory.prefetch(tensor, index)
             case Lap(times=times, number=number):
                 if not self.writer.dialect.lap:
                     raise CompilerBug(f"{self.writer.dialect.name} has no clock", stage="targets/c")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ..frozen import frozen
+from ..ir.dtype import I32, DType, named
 from ..ir.expr import Expr, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
@@ -35,18 +36,25 @@ from ..ir.loops import (
 from ..ir.walk import expressions, walk
 from .bodies import changes, updated
 
-__all__ = ["Lanes", "is_straight", "lanes_of", "mentions"]
+__all__ = ["Lanes", "in_region", "is_straight", "lanes_of", "mentions"]
 
 
 def is_straight(stmt: Stmt) -> bool:
-    """Whether a statement belongs to a region: it has no branches, and no loops but those that are printed as
-    copies."""
+    """Whether there are no branches in a statement, and no loops but those that are printed as copies."""
     match stmt:
-        case Define() | Update() | Store() | Prefetch() | Comment():
-            return True
         case For(kind=LoopKind.UNROLLED, lo=lo, hi=hi, body=body):
             return lo.is_constant and hi.is_constant and all(map(is_straight, body))
-        case For() | While() | If() | Bind() | Stay() | Raise() | Fill() | Lap() | Barrier():
+        case _:
+            return in_region(stmt)
+
+
+def in_region(stmt: Stmt) -> bool:
+    """Whether a statement stands in a region; others stand between two. The copies of a body are regions of
+    their own: in short ones what is accumulated stays in registers."""
+    match stmt:
+        case Define() | Update() | Store() | Comment():
+            return True
+        case For() | While() | If() | Bind() | Stay() | Raise() | Fill() | Prefetch() | Lap() | Barrier():
             return False
 
 
@@ -71,11 +79,13 @@ def mentions(body: tuple[Stmt, ...], symbol: Symbol) -> bool:
 @frozen
 class Lanes:
     """What is known of the body of a vector loop: the locals that differ from lane to lane, and of these the
-    ones that need an array, being used in several regions."""
+    ones that need an array, being used in several regions. A bool is an integer of the type `mask` there, as
+    wide as most of what is computed: vectors of a loop have as many lanes each."""
 
     symbol: Symbol
     varying: frozenset[Variable]
     crossing: frozenset[Variable]
+    mask: DType
 
     def differs(self, expr: Expr) -> bool:
         """Whether the value depends on the lane."""
@@ -87,7 +97,9 @@ def lanes_of(loop: For) -> Lanes:
     survey = _Survey(loop)
     survey.body(loop.body)
     crossing = (v for v, used in survey.regions.items() if len(used) > 1 and v in survey.own)
-    return Lanes(loop.symbol, frozenset(survey.varying), frozenset(crossing) & survey.varying)
+    widths = [variable.dtype.bits for variable in survey.varying if variable.dtype.is_float]
+    mask = named(f"i{max(32, sorted(widths)[len(widths) // 2])}") if widths else I32
+    return Lanes(loop.symbol, frozenset(survey.varying), frozenset(crossing) & survey.varying, mask)
 
 
 class _Survey:
@@ -106,11 +118,12 @@ class _Survey:
     def body(self, body: tuple[Stmt, ...]) -> None:
         is_open = False
         for stmt in body:
-            straight = is_straight(stmt)
-            if not (straight and is_open):
+            if isinstance(stmt, Prefetch):
+                continue
+            was_open, is_open = is_open, in_region(stmt)
+            if not (was_open and is_open):
                 self._region += 1
-            is_open = straight
-            if straight:
+            if is_open:
                 self._whole(stmt)
             else:
                 self._cut(stmt)

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..errors import CompilerBug
 from ..ir.dtype import BOOL, I64
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Kernel, PlaceKind
 from ..ir.tensor import Tensor
-from .c_text import Operand, Value, Writer, added, multiplied
+from .c_text import Operand, Value, Writer, added, constant, multiplied
 
 __all__ = ["Memory"]
 
 
 class Memory:
-    """Numbers and cells of one function. `symbols` has what symbols are, `pointers` the names of tensors'
-    first cells, those of the parameters to begin with. With `outside`, the function stands for a part of
-    another one, whose symbols, parameters and arrays on the stack it uses. `declarations` has the names that
-    such a function may use, as it would declare them."""
+    """Numbers and cells of one function. `symbols` has what symbols are, `params` the names of parameters'
+    first cells. With `outside`, the function stands for a part of another one, whose symbols, parameters and
+    arrays on the stack it uses. `declarations` has the names that such a function may use, as it would
+    declare them."""
 
     def __init__(
-        self, writer: Writer, kernel: Kernel, pointers: Mapping[Tensor, str], outside: Memory | None = None
+        self, writer: Writer, kernel: Kernel, params: dict[Tensor, str], outside: Memory | None = None
     ) -> None:
         self.symbols: dict[Symbol, Operand] = dict(outside.symbols) if outside else {}
-        self.pointers = dict(pointers)
+        self.params = params
         self.declarations: dict[str, str] = outside.declarations if outside else {}
         self._writer = writer
         self._kernel = kernel
-        self._params = pointers
+        self._temporaries: dict[Tensor, str] = {}
         self._outside = outside
 
     def part(self, writer: Writer) -> Memory:
         """The memory of a function that stands for a part of this one."""
-        return Memory(writer, self._kernel, self._params, self)
+        return Memory(writer, self._kernel, self.params, self)
 
     def affine(self, value: Affine) -> Operand:
         """The expression's number."""
@@ -49,21 +47,24 @@ class Memory:
 
     def index(self, value: Affine) -> Value:
         """The expression as an int64, which wraps around."""
-        parts: list[str] = []
         known = value.offset
+        text = ""
         for coefficient, symbol in value.terms:
             number = self.symbols[symbol]
             if isinstance(number, int):
                 known += coefficient * number
             else:
-                parts.append(number if coefficient == 1 else f"{coefficient % 2**64}ULL * (uint64_t){number}")
-        if not parts:
-            return Value(f"{(known + 2**63) % 2**64 - 2**63}LL", I64, known >= 0)
-        if known == 0 and parts == [self.symbols[value.terms[0][1]]]:
-            return Value(parts[0], I64)
-        parts += [f"{known % 2**64}ULL"] if known else []
-        words = [part if part.endswith(")") or "ULL" in part else f"(uint64_t){part}" for part in parts]
-        return Value(f"(int64_t)({' + '.join(words)})", I64, is_atom=False)
+                factor = "" if abs(coefficient) == 1 else f"{abs(coefficient)}ULL * "
+                text += f" {'-' if coefficient < 0 else '+'} {factor}(uint64_t){number}"
+        if not text:
+            return constant(self._writer.dialect, (known + 2**63) % 2**64 - 2**63, I64)
+        if known:
+            text += f" {'-' if known < 0 else '+'} {abs(known) % 2**64}ULL"
+        sole = text.removeprefix(" + (uint64_t)")
+        if sole.isidentifier():
+            return Value(sole, I64)
+        text = text[3:] if text.startswith(" +") else f"0{text}"
+        return Value(f"(int64_t)({text})", I64, is_atom=False)
 
     def load(self, tensor: Tensor, index: tuple[Affine, ...]) -> Value:
         """The cell at the index."""
@@ -80,9 +81,13 @@ class Memory:
         """Write the cell at the index."""
         self._writer.emit(f"{self._cell(tensor, index)} = {value.text};")
 
-    def address(self, tensor: Tensor, index: tuple[Affine, ...]) -> str:
-        """Of the cell at the index, which may lie outside."""
-        return f"{self.pointer(tensor)} + ({self._offset(tensor, index)})"
+    def prefetch(self, tensor: Tensor, index: tuple[Affine, ...], beyond: int = 0) -> None:
+        """Have the cell that lies so far beyond the one at the index brought near, if the language can. It
+        may lie outside."""
+        name = self._writer.dialect.prefetch
+        if name:
+            offset = added(self._offset(tensor, index), beyond)
+            self._writer.emit(f"{name}({self.pointer(tensor)} + ({offset}));")
 
     def _cell(self, tensor: Tensor, index: tuple[Affine, ...]) -> str:
         return f"{self.pointer(tensor)}[{self._offset(tensor, index)}]"
@@ -109,9 +114,9 @@ class Memory:
     def pointer(self, tensor: Tensor) -> str:
         """The name of the first cell of the memory that the tensor lies in."""
         storage = tensor.storage
-        pointer = self.pointers.get(storage)
+        pointer = self.params.get(storage) or self._temporaries.get(storage)
         if pointer is None:
-            pointer = self.pointers[storage] = self._allot(storage)
+            pointer = self._temporaries[storage] = self._allot(storage)
         return pointer
 
     def _allot(self, tensor: Tensor) -> str:

@@ -1,6 +1,6 @@
 """C11 text from a Kernel.
 
-    static int32_t name(float *restrict x, ..., int64_t n, ..., char *restrict arena, void *pool)
+    static int32_t name_body(float *restrict x, ..., int64_t n, ..., char *restrict arena, void *pool)
     int32_t name_kernel(void *const *table)     one pointer per parameter, the workspace, the thread pool
 
 The entry unpacks the table. The pointers are `restrict`: the caller promises that a written array overlaps no
@@ -12,19 +12,17 @@ from __future__ import annotations
 import time
 
 from ..ir.dtype import BOOL, DTYPES, F32, F64
-from ..ir.index import Symbol
 from ..ir.loops import Kernel, LoopKind
 from ..ir.params import ArrayParam, IndexParam
-from ..ir.tensor import Tensor
-from .c_body import Body
+from .c_body import Body, LoopPrinter
 from .c_memory import Memory
 from .c_parallel import SHARE, shared_loop
-from .c_text import Dialect, Operand, Writer, added
+from .c_text import Dialect, Writer, added
 from .c_vectors import vector_loop
 
-__all__ = ["C11", "module"]
+__all__ = ["C11", "Function", "module"]
 
-_INCLUDES = """\
+INCLUDES = """\
 #include <math.h>
 #include <stdint.h>
 
@@ -32,6 +30,10 @@ _INCLUDES = """\
 #define PREFETCH(address) __builtin_prefetch(address)
 #else
 #define PREFETCH(address) ((void)0)
+#endif
+
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
 #endif
 """
 
@@ -61,50 +63,63 @@ C11 = Dialect(
 )
 
 
+SLOTS = {"arena": "char *restrict arena", "scratch": "char *restrict scratch", "pool": "void *pool"}
+"""What the function of a kernel has beside parameters, as arguments."""
+
+
+class Function:
+    """A kernel as a C function. `name` is what it is called, `params` has its parameters' declarations in
+    order, by their names, `slots` those of `SLOTS` that follow them."""
+
+    def __init__(self, kernel: Kernel, share: LoopPrinter | None) -> None:
+        self.writer = writer = Writer(C11)
+        self.params: dict[str, str] = {}
+        memory = Memory(writer, kernel, {})
+        for param in kernel.params:
+            match param:
+                case ArrayParam(tensor=tensor, access=access):
+                    name = writer.fresh(tensor.label)
+                    const = "const " if access in ("read", "merge") else ""
+                    self.params[name] = f"{const}{C11.types[tensor.dtype]} *restrict {name}"
+                    memory.params[tensor] = name
+                case IndexParam(symbol=symbol):
+                    memory.symbols[symbol] = name = writer.fresh(symbol.hint)
+                    self.params[name] = f"int64_t {name}"
+        memory.declarations |= self.params | SLOTS
+        if kernel.scratch_bytes:
+            start = added("arena", kernel.arena_bytes - kernel.scratch_bytes)
+            writer.frame.append(f"char *scratch = {start};")
+        Body(writer, memory, kernel, {LoopKind.VECTOR: vector_loop}, share).statements(kernel.body)
+        writer.emit("return 0;")
+        self.slots = tuple(slot for slot in ("arena", "pool") if slot in writer.mentioned())
+        self.name = writer.fresh(f"{kernel.name}_body", lasting=True)
+
+    def text(self) -> list[str]:
+        """The function, and before it all that it needs."""
+        arguments = [*self.params.values(), *(SLOTS[slot] for slot in self.slots)]
+        return [
+            INCLUDES,
+            *([SHARE] if "pool" in self.slots else []),
+            *(f"{text}\n" for text in self.writer.prelude.values()),
+            *self.writer.functions,
+            *self.writer.function(f"static int32_t {self.name}({', '.join(arguments) or 'void'})"),
+        ]
+
+
 def module(kernel: Kernel, symbol: str) -> str:
     """The text of a module with the function `symbol`."""
-    writer = Writer(C11)
-    pointers: dict[Tensor, str] = {}
-    symbols: dict[Symbol, Operand] = {}
-    heads: dict[str, str] = {}
-    arguments = []
-    for number, param in enumerate(kernel.params):
-        match param:
-            case ArrayParam(tensor=tensor, access=access):
-                name = pointers[tensor] = writer.fresh(tensor.label)
-                const = "const " if access in ("read", "merge") else ""
-                heads[name] = f"{const}{C11.types[tensor.dtype]} *restrict {name}"
-                arguments.append(f"table[{number}]")
-            case IndexParam(symbol=static):
-                symbols[static] = name = writer.fresh(static.hint)
-                heads[name] = f"int64_t {name}"
-                arguments.append(f"*(const int64_t *)table[{number}]")
-    memory = Memory(writer, kernel, pointers)
-    memory.symbols.update(symbols)
-    memory.declarations.update(heads)
-    slots = {"arena": "char *restrict arena", "scratch": "char *restrict scratch", "pool": "void *pool"}
-    memory.declarations.update(slots)
-    body = Body(writer, memory, kernel, {LoopKind.VECTOR: vector_loop}, shared_loop)
-    if kernel.scratch_bytes:
-        start = added("arena", kernel.arena_bytes - kernel.scratch_bytes)
-        writer.frame.append(f"char *scratch = {start};")
-    body.statements(kernel.body)
-    writer.emit("return 0;")
-    used = writer.mentioned()
-    for position, slot in enumerate(("arena", "pool"), len(kernel.params)):
-        if slot in used:
-            heads[slot] = slots[slot]
-            arguments.append(f"table[{position}]")
-    inner = writer.fresh(kernel.name, lasting=True)
+    function = Function(kernel, shared_loop)
+    positions = {"arena": len(kernel.params), "pool": len(kernel.params) + 1}
+    arguments = [
+        f"table[{number}]" if isinstance(param, ArrayParam) else f"*(const int64_t *)table[{number}]"
+        for number, param in enumerate(kernel.params)
+    ]
+    arguments += [f"table[{positions[slot]}]" for slot in function.slots]
     return "\n".join(
         [
-            _INCLUDES,
-            *([SHARE] if "pool" in used else []),
-            *(f"{text}\n" for text in writer.prelude.values()),
-            *writer.functions,
-            *writer.function(f"static int32_t {inner}({', '.join(heads.values()) or 'void'})"),
+            *function.text(),
             f"int32_t {symbol}(void *const *table) {{",
-            f"    return {inner}({', '.join(arguments)});",
+            f"    return {function.name}({', '.join(arguments)});",
             "}",
             "",
         ]

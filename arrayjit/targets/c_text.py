@@ -180,8 +180,8 @@ class Writer:
         return Value(name, value.dtype)
 
     def number(self, text: Operand, hint: str) -> Operand:
-        """An int64 under a name, unless it is known."""
-        if isinstance(text, int):
+        """An int64 under a name, unless it is known or has one."""
+        if isinstance(text, int) or text.isidentifier():
             return text
         name = self.fresh(hint)
         self.emit(f"const int64_t {name} = {text};")

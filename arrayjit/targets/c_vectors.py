@@ -29,12 +29,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import CompilerBug
+from ..ir.dtype import BOOL
 from ..ir.expr import Expr, Index, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Bind, Define, For, If, LoopKind, Stay, Stmt, While, walk_statements
+from ..ir.loops import Bind, Define, For, If, LoopKind, Prefetch, Stay, Stmt, While, walk_statements
 from ..ir.ops import Op
 from .bodies import accumulation, changes, fills_lanes
-from .c_lanes import is_straight, lanes_of, mentions
+from .c_lanes import in_region, is_straight, lanes_of, mentions
 from .c_text import Operand, Value, added, multiplied
 from .c_values import apply, identity
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["vector_loop"]
 
 _INDEPENDENT = "#pragma GCC ivdep"
+LINE_BYTES = 64
 
 
 def vector_loop(body: Body, loop: For) -> None:
@@ -60,7 +62,9 @@ def vector_loop(body: Body, loop: For) -> None:
     if hi != end:
         rest = Symbol("rest")
         memory.symbols[rest] = end
-        body.counted(replace(loop, lo=Affine.of(end if isinstance(end, int) else rest)), body.inside)
+        left = tuple(stmt for stmt in loop.body if not isinstance(stmt, Prefetch))
+        lo_left = Affine.of(end if isinstance(end, int) else rest)
+        body.counted(replace(loop, lo=lo_left, body=left), body.inside, _INDEPENDENT)
 
 
 def _end_of_blocks(body: Body, loop: For, lo: Operand, hi: Operand) -> Operand:
@@ -117,7 +121,9 @@ class _Block:
         for stmt in body:
             if isinstance(stmt, Define) and stmt.variable not in self.lanes.varying:
                 self._body.statement(stmt)
-            elif is_straight(stmt):
+            elif isinstance(stmt, Prefetch):
+                self._prefetch(stmt)
+            elif in_region(stmt):
                 run.append(stmt)
             else:
                 self._region(run)
@@ -140,7 +146,7 @@ class _Block:
     def declare(self, variable: Variable) -> None:
         """An array for a local, with a cell for each lane."""
         name = self._writer.fresh(variable.hint)
-        kind = self._writer.dialect.type(variable.dtype)
+        kind = self._writer.dialect.types[self.lanes.mask if variable.dtype is BOOL else variable.dtype]
         self._writer.emit(f"{kind} {name}[{self._loop.lanes}];")
         self._body.values[variable] = Value(f"{name}[{self._lane}]", variable.dtype)
         self._body.arrays.add(variable)
@@ -218,10 +224,18 @@ class _Block:
         if self.lanes.differs(value):
             raise CompilerBug("a branch or a bound that differs from lane to lane", stage="targets/c")
 
+    def _prefetch(self, stmt: Prefetch) -> None:
+        """What all lanes will read, line by line."""
+        memory, tensor = self._body.memory, stmt.tensor
+        memory.symbols[self._loop.symbol] = memory.symbols[self._start]
+        line = max(1, LINE_BYTES // tensor.dtype.itemsize)
+        for cells in range(0, self._loop.lanes, line):
+            memory.prefetch(tensor, stmt.index, cells)
+
     def _any(self, condition: Expr) -> str:
         """Whether the condition holds in any lane."""
         name = self._writer.fresh("any")
-        self._writer.emit(f"{self._writer.dialect.flag} {name} = 0;")
+        self._writer.emit(f"{self._writer.dialect.types[self.lanes.mask]} {name} = 0;")
         with self._iterations((Stay(condition),)):
             self._writer.emit(f"{name} |= {self._body.value(condition).text};")
         return name

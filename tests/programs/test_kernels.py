@@ -12,7 +12,7 @@ every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: ker
 
 
 @every_kernel
-@pytest.mark.parametrize("target", ["sync_llvm", "interp"])
+@pytest.mark.parametrize("target", ["sync_llvm", "sync_c", "interp"])
 def test_a_kernel_does_what_it_does_in_numpy(kernel: Kernel, target: str) -> None:
     wanted = results_of(kernel.plain or kernel.function, kernel.arguments("small"))
     got = results_of(arrayjit.jit(kernel.function, target=target), kernel.arguments("small"))

@@ -54,8 +54,8 @@ def link(kernel, target="sync_llvm"):
 
 
 def run(body, reads=(), writes=(), bindings=(), name="kernel", **rest):
-    """Run the statements, first as the reference means them, then as native code, which must agree.
-    Arrays are given as pairs (tensor, array), static symbols as (symbol, number)."""
+    """Run the statements, first as the reference means them, then as native code by way of LLVM and of C,
+    which must agree. Arrays are given as pairs (tensor, array), static symbols as (symbol, number)."""
     params = [ArrayParam(tensor, "read") for tensor, _ in reads]
     params += [ArrayParam(tensor, "update") for tensor, _ in writes]
     params += [IndexParam(symbol) for symbol, _ in bindings]
@@ -64,9 +64,11 @@ def run(body, reads=(), writes=(), bindings=(), name="kernel", **rest):
     inputs, outputs = [array for _, array in reads], [array for _, array in writes]
     expected = [array.copy() for array in outputs]
     launch(kernel, "interp", [*inputs, *expected], numbers)
-    launch(kernel, "sync_llvm", [*inputs, *outputs], numbers)
-    for got, wanted in zip(outputs, expected, strict=True):
-        np.testing.assert_array_equal(got, wanted, strict=True)
+    through_c = [array.copy() for array in outputs]
+    for target, results in (("sync_c", through_c), ("sync_llvm", outputs)):
+        launch(kernel, target, [*inputs, *results], numbers)
+        for got, wanted in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(got, wanted, strict=True)
 
 
 def launch(kernel, target, arrays, numbers=()):

@@ -1,4 +1,4 @@
-"""What the LLVM target promises of loops that threads may share: on any pool, the bits of one thread."""
+"""What LLVM and C targets promise of loops that threads may share: on any pool, the bits of one thread."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from arrayjit.ir.interp import run as interpret
 from arrayjit.ir.parse import parse
 from arrayjit.ir.verify import verify_kernel
 from arrayjit.passes.manager import optimize
+from arrayjit.runtime.c import CDriver
 from arrayjit.runtime.cpu import CpuDriver
 from arrayjit.runtime.threads import ThreadPool
+from arrayjit.targets.c import CTarget
 from arrayjit.targets.llvm import LlvmTarget, ParallelLlvmTarget
 from arrayjit.tracer.calls.function import trace_function
 
@@ -59,9 +61,11 @@ class Shuffled:
             LOOP(loop)(context, start, min(start + grain, trips), place + -place % 64)
 
 
-def executable(kernel):
+def executables(kernel):
+    """By way of LLVM, and of C."""
     verify_kernel(kernel)
-    return CpuDriver("sync_llvm").load(LlvmTarget("sync_llvm").emit(kernel))
+    yield CpuDriver("sync_llvm").load(LlvmTarget("sync_llvm").emit(kernel))
+    yield CDriver("sync_c").load(CTarget("sync_c").emit(kernel))
 
 
 def arguments(kernel, numbers):
@@ -99,15 +103,18 @@ def check(text, pools, *bindings):
     """The kernel leaves the same without a pool, on every pool, and in every order of its parts. What was
     shared in any order: iterations, grain and scratch memory of each time."""
     kernel = parse(text)
-    loaded = executable(kernel)
     wanted = interpreted(kernel, bindings)
-    assert launched(kernel, loaded, bindings, 0) == wanted
-    for pool in pools:
-        for _ in range(3):
-            assert launched(kernel, loaded, bindings, pool.address) == wanted
-    shuffled = Shuffled()
-    assert launched(kernel, loaded, bindings, shuffled.address) == wanted
-    return shuffled.calls
+    calls = []
+    for loaded in executables(kernel):
+        assert launched(kernel, loaded, bindings, 0) == wanted
+        for pool in pools:
+            for _ in range(3):
+                assert launched(kernel, loaded, bindings, pool.address) == wanted
+        shuffled = Shuffled()
+        assert launched(kernel, loaded, bindings, shuffled.address) == wanted
+        calls.append(shuffled.calls)
+    assert calls[0] == calls[1]
+    return calls[0]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -309,9 +316,9 @@ def test_the_bits_are_the_same_for_any_number_of_threads(pools, program, dtype):
     found = []
     for caps in (Caps(), Caps(threads=4, thread_work=1)):
         kernel = optimize(traced.computation, caps, verify=True).kernel
-        loaded = executable(kernel)
-        found += [launched(kernel, loaded, (), pool) for pool in (0, *(pool.address for pool in pools))]
-        found.append(launched(kernel, loaded, (), Shuffled().address))
+        for loaded in executables(kernel):
+            found += [launched(kernel, loaded, (), pool) for pool in (0, *(pool.address for pool in pools))]
+            found.append(launched(kernel, loaded, (), Shuffled().address))
     assert all(other == found[0] for other in found)
 
 
@@ -341,9 +348,10 @@ def test_what_has_the_same_bits_in_any_parts(pools, reduce, numbers):
     found, shared = set(), Shuffled()
     for caps in (Caps(), Caps(threads=2, thread_work=1)):
         kernel = optimize(computation, caps, verify=True).kernel
-        loaded, workspace = executable(kernel), np.empty(kernel.arena_bytes + 64, np.uint8)
-        for pool in (0, shared.address, *(pool.address for pool in pools)):
-            place = workspace.ctypes.data
+        workspace = np.empty(kernel.arena_bytes + 64, np.uint8)
+        place = workspace.ctypes.data
+        addresses = (0, shared.address, *(pool.address for pool in pools))
+        for loaded, pool in itertools.product(executables(kernel), addresses):
             loaded.launch([numbers.ctypes.data, y.ctypes.data], [], place + -place % 64, pool)
             found.add(y.tobytes())
     assert len(found) == 1
