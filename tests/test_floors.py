@@ -36,6 +36,7 @@ FLOORS = (
         "pickling",
         "entry",
         "explanation",
+        "exporting",
         "traces",
         "value_log",
         "scripts",

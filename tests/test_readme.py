@@ -25,6 +25,7 @@ ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "root": (random.random(9),),
     "shares": (random.random(9),),
     "powers": (random.random(9), 4),
+    "growth": (random.random(9),),
     "settled": (random.random(9),),
 }
 

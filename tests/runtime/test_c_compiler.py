@@ -55,7 +55,9 @@ def works(device: Device, code: Code) -> bool:
     return array.tolist() == np.arange(1.0, N + 1).tolist()
 
 
-def test_cc_names_the_compiler_and_its_arguments(monkeypatch: pytest.MonkeyPatch, device: Device) -> None:
+def test_CC_1_cc_names_the_compiler_and_its_arguments(
+    monkeypatch: pytest.MonkeyPatch, device: Device
+) -> None:
     monkeypatch.setenv("CC", "gcc -Wall -DWITH='one two'")
     assert c_compiler.c_compiler().command[1:] == ("-Wall", "-DWITH=one two")
     assert works(device, emitted())
@@ -106,7 +108,7 @@ def test_a_compiler_that_is_no_program_is_not_our_fault(
         device.load(emitted())
 
 
-def test_text_that_is_rejected_is_a_bug_of_which_the_text_is_kept(device: Device, folder: Path) -> None:
+def test_CC_1_text_that_is_rejected_is_a_bug_of_which_the_text_is_kept(device: Device, folder: Path) -> None:
     with pytest.raises(
         CompilerBug, match=r"(?s)targets/c.*rejects the text of 'broken'.*error.*reproducer"
     ) as caught:
@@ -155,7 +157,7 @@ def test_other_flags_are_another_entry(monkeypatch: pytest.MonkeyPatch, device: 
     assert len(list((kept / "shared-object").iterdir())) == 2
 
 
-def test_code_is_unloaded_with_the_last_procedure(device: Device, folder: Path) -> None:
+def test_CC_1_code_is_unloaded_with_the_last_procedure(device: Device, folder: Path) -> None:
     def mapped() -> int:
         return Path("/proc/self/maps").read_text().count(str(folder))
 
