@@ -11,7 +11,7 @@ from handmade import at, call, f64, launch, link, loop, put, run, tensor_like, v
 import arrayjit
 from arrayjit.errors import CompilerBug, UnsupportedError
 from arrayjit.ir.assign import ArrayParam
-from arrayjit.ir.dtype import BOOL, DTYPES, F32, F64, I64
+from arrayjit.ir.dtype import BF16, BOOL, DTYPES, F32, F64, I64
 from arrayjit.ir.expr import Cast, Const, Index, Local, Variable, constant
 from arrayjit.ir.index import Affine, Symbol
 from arrayjit.ir.loops import Comment, Define, For, If, Kernel, LoopKind, Prefetch, Stay, Store, Update
@@ -81,7 +81,9 @@ def test_constants_are_exact() -> None:
     wanted, body, writes = [], [], []
     for dtype in DTYPES:
         info = np.iinfo(dtype.name) if dtype.is_integer else None
-        numbers = NUMBERS if dtype.is_float else [True, False] if info is None else [info.min, 0, 7, info.max]
+        # Of a bfloat16 NumPy's assertions do not know that it is NaN.
+        floats = NUMBERS[:-1] if dtype is BF16 else NUMBERS
+        numbers = floats if dtype.is_float else [True, False] if info is None else [info.min, 0, 7, info.max]
         with np.errstate(over="ignore"):
             wanted.append(np.array(numbers, dtype.numpy))
         tensor = Tensor.of("out", (len(numbers),), dtype)
