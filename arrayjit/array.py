@@ -115,6 +115,19 @@ class Array(NDArrayOperatorsMixin, Resident):
         """The view with the last two axes exchanged."""
         return self._view(self.layout.mT)
 
+    @property
+    def real(self) -> Array:
+        """The real parts: a view; of a real array, itself."""
+        return self._view(self.layout.real)
+
+    @property
+    def imag(self) -> Array:
+        """The imaginary parts: a view; of a real array, zeros."""
+        if self.dtype.kind == "c":
+            return self._view(self.layout.imag)
+        zeros: Array = Array.evaluate(np.imag, (self,), {})
+        return zeros
+
     def block_until_ready(self) -> Array:
         """Wait for all work on the array's memory. Raises what that work raised."""
         self.storage.wait()

@@ -19,7 +19,7 @@ from .frozen import frozen_by_identity
 from .ir.code import DEFAULT_OPT, DEFAULT_SCHEDULE, Caps, Code, Postponed, Schedule
 from .ir.index import Symbol
 from .ir.journal import VALUES
-from .ir.params import ArrayParam
+from .ir.params import ArrayParam, Param
 from .ir.tensor import Tensor
 from .late import Late
 from .reuse import Call, code_key, recall_code, remember_code
@@ -151,7 +151,8 @@ def build(
             return Build(chosen, code, seconds, key, computation, again, rerun)
     optimized, dump = _optimized(computation, settings, caps, schedule)
     start = time.perf_counter()
-    code = replace(_emit(chosen, optimized.kernel, dump), threads=threads, opt=opt)
+    code = _emit(chosen, optimized.kernel, dump)
+    code = replace(code, params=_with_own(code.params, computation), threads=threads, opt=opt)
     seconds = {**optimized.seconds, "emit": time.perf_counter() - start}
     note("emit", "compile", start)
     if key:
@@ -200,11 +201,13 @@ def compile(
     optimized, dump = _optimized(computation, Settings.from_environment(), _caps(backend))
 
     def emit() -> Code:
-        return replace(_emit(backend, optimized.kernel, dump), prior=prior)
+        code = _emit(backend, optimized.kernel, dump)
+        return replace(code, params=_with_own(code.params, computation), prior=prior)
 
     if shared:
         return emit()
-    return Postponed(backend.name, computation.name, optimized.kernel.params, prior, emit)
+    params = _with_own(optimized.kernel.params, computation)
+    return Postponed(backend.name, computation.name, params, prior, emit)
 
 
 def compile_batch(
@@ -257,6 +260,11 @@ def _optimized(
     if dump is not None:
         dump("traced", text.print_computation(computation, locations=True))
     return manager.optimize(computation, caps, schedule, verify=settings.verify, dump=dump), dump
+
+
+def _with_own(params: tuple[Param, ...], computation: Computation) -> tuple[Param, ...]:
+    """The parameters of a kernel as its caller knows them: passes see arrays of the parts of complex ones."""
+    return (*computation.params, *params[len(computation.params) :])
 
 
 def _emit(backend: Backend, kernel: Kernel, dump: manager.Dump | None) -> Code:

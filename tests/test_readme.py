@@ -27,6 +27,8 @@ ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "powers": (random.random(9), 4),
     "growth": (random.random(9),),
     "settled": (random.random(9),),
+    "escapes": (random.random((4, 5)) - 1 + 1j * random.random((4, 5)), 9),
+    "shifted": (random.random(7) + 1j,),
 }
 
 

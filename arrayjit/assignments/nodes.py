@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import DTypeError, IndexOutOfRange, LinkError, ShapeError, UnsupportedError
 from ..frozen import frozen, frozen_by_identity
-from ..ir.dtype import F64, DType, from_numpy
+from ..ir.dtype import F64, DType, from_numpy, real_from_numpy
 from ..ir.index import Affine, Symbol, SymbolKind, affine
 from ..ir.tensor import Tensor
 from .here import here
@@ -199,7 +199,7 @@ class Node:
 
     def set_dtype(self, dtype: DType | np.dtype[Any] | type | str) -> None:
         """Say the element type, which goes before any inference."""
-        row = dtype if isinstance(dtype, DType) else from_numpy(dtype)
+        row = dtype if isinstance(dtype, DType) else real_from_numpy(dtype)
         self._refuse_change(row)
         self._specified = row
 

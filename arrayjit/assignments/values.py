@@ -14,7 +14,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..errors import ConcretizationError, DTypeError, UnsupportedError
 from ..frozen import frozen_by_identity
-from ..ir.dtype import DType, from_numpy
+from ..ir.dtype import DType, real_from_numpy
 from ..ir.index import Affine, Extent
 from ..ir.ops import OPS, Op
 from .here import here
@@ -82,7 +82,7 @@ class Value(NDArrayOperatorsMixin):
 
     def astype(self, dtype: DType | np.dtype[Any] | type | str) -> Value:
         """The value converted to another element type, as NumPy does."""
-        return Converted(self, dtype if isinstance(dtype, DType) else from_numpy(dtype))
+        return Converted(self, dtype if isinstance(dtype, DType) else real_from_numpy(dtype))
 
 
 @frozen_by_identity
@@ -129,7 +129,7 @@ def as_value(operand: object) -> Value:
         case Value():
             return operand
         case np.generic():
-            return Number(operand.item(), from_numpy(operand.dtype))
+            return Number(operand.item(), real_from_numpy(operand.dtype))
         case bool() | int() | float():
             return Number(operand)
         case _:

@@ -24,8 +24,8 @@ from .rows import address, code, row, words
 __all__ = ["Steps", "ThroughPython"]
 
 _FETCHES: Mapping[type, str] = {tuple: "TUPLE", list: "LIST", dict: "DICT"}
-_CHECKS = {bool: "BOOL", int: "INT", float: "VALUE"}
-_MOST_NUMBER_BYTES = 8
+_CHECKS = {bool: "BOOL", int: "INT", float: "VALUE", complex: "VALUE"}
+_MOST_NUMBER_BYTES = {"b": 1, "i": 8, "u": 8, "f": 8, "c": 16}
 _NO_PARAM = -1
 
 
@@ -112,7 +112,7 @@ class Steps:
     def _add_number(self, value: Any, where: Mapping[str, int], param: int, is_pinned: bool) -> None:
         kind = type(value)
         dtype = np.dtype(kind) if kind in PYTHON_SCALARS else value.dtype
-        is_plain = dtype.kind in "biuf" and dtype.itemsize <= _MOST_NUMBER_BYTES
+        is_plain = dtype.itemsize <= _MOST_NUMBER_BYTES.get(dtype.kind, 0)
         if not (kind in PYTHON_SCALARS or issubclass(kind, np.generic)) or not is_plain:
             raise ThroughPython(f"a {kind.__name__} is no plain number")
         pin = (0, 0)

@@ -28,7 +28,7 @@ OFFSETS: Mapping[str, int] = {
     "SIZE": _HEAD,  # of a tuple, a list, a dict
     "TUPLE_ITEMS": tuple.__basicsize__,
     "LIST_ITEMS": _HEAD + 8,
-    "VALUE": _HEAD,  # of a float, of a NumPy scalar
+    "VALUE": _HEAD,  # of a float, a complex, a NumPy scalar
     "CONTENT": _HEAD,  # of a cell
     "BUFFER": _HEAD,  # of a ctypes array
     "DATA": _HEAD,  # of an ndarray
@@ -70,6 +70,7 @@ _PYTHON = (
     "PyUnicode_Compare",
     "PyBool_FromLong",
     "PyFloat_FromDouble",
+    "PyComplex_FromDoubles",
     "PyLong_FromLongLong",
     "PyLong_AsLongLongAndOverflow",
 )
@@ -194,6 +195,9 @@ def _numbers() -> Iterator[bool]:
         (np.bool_(True), ctypes.c_bool),
     ):
         yield _read(value, "VALUE", kind) == value
+    for number, part in ((1.5 - 2j, ctypes.c_double), (np.complex128(3 - 4j), ctypes.c_double),
+                         (np.complex64(5 - 6j), ctypes.c_float)):  # fmt: skip
+        yield complex(*(part * 2).from_address(id(number) + OFFSETS["VALUE"])) == number
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     scalar, number = prototype(_numpy_table()[_NUMPY["PyArray_Scalar"]]), np.array([2.5, 3.5])
     made = scalar(number.__array_interface__["data"][0], number.dtype, None)

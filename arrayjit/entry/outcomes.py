@@ -27,6 +27,7 @@ __all__ = ["Outcome"]
 
 _PYTHON_NUMBERS = {
     np.dtype(float): "FLOAT",
+    np.dtype(complex): "COMPLEX",
     np.dtype(np.int64): "INT",
     np.dtype(bool): "BOOL",
 }

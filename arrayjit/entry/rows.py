@@ -70,7 +70,7 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     # A fact about a sum of integers of the call. Its terms are rows of their own.
     "FACT": ("KIND", "TERMS", "TERM_COUNT", "START", "PERIOD", "EXPECTED"),
     "TERM": ("FACTOR", "STEP"),
-    # Memory for a result: an array, or (without a descr) 8 bytes for a number.
+    # Memory for a result: an array, or (without a descr) 16 bytes for a number.
     "FRESH": ("PARAM", "DESCR", "RANK", "EXTENTS", "STRIDES"),
     # A step of making the result, on a stack.
     "BUILD": ("KIND", "ARGUMENT", "DESCR"),
@@ -90,6 +90,7 @@ CODES: Mapping[str, tuple[str, ...]] = {
         "DICT",
         "SCALAR",
         "FLOAT",
+        "COMPLEX",
         "INT",
         "BOOL",
     ),

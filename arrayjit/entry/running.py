@@ -13,7 +13,7 @@ define internal ptr @run(ptr %variant, ptr %values, ptr %slots, ptr %pointers) {
 entry:
   %count = field i64 %variant <VARIANT_FRESH_COUNT>
   %objects = alloca ptr, i64 %count
-  %numbers = alloca i64, i64 %count
+  %numbers = alloca [2 x i64], i64 %count
   %owns = field i64 %variant <VARIANT_OWNS>
   %borrows = icmp eq i64 %owns, 0
   br i1 %borrows, label %make, label %own
@@ -118,7 +118,7 @@ one:
   br i1 %isnumber, label %number, label %array
 number:
   store ptr null, ptr %place
-  %slot = getelementptr i64, ptr %numbers, i64 %i
+  %slot = getelementptr [2 x i64], ptr %numbers, i64 %i
   br label %made
 array:
   %rank = field i32 %fresh <FRESH_RANK>
@@ -214,7 +214,7 @@ one:
   %kind = field i64 %step <BUILD_KIND>
   %argument = field i64 %step <BUILD_ARGUMENT>
   %named = inttoptr i64 %argument to ptr
-  %slot = getelementptr i64, ptr %numbers, i64 %argument
+  %slot = getelementptr [2 x i64], ptr %numbers, i64 %argument
   %under = sub i64 %height, %argument
   %parts = getelementptr ptr, ptr %stack, i64 %under
   switch i64 %kind, label %number [ i64 <BUILD_IS_ARRAY>, label %array
@@ -317,6 +317,7 @@ define internal ptr @number(ptr %step, ptr %slot) {
   %kind = field i64 %step <BUILD_KIND>
   %descr = field ptr %step <BUILD_DESCR>
   switch i64 %kind, label %scalar [ i64 <BUILD_IS_FLOAT>, label %float
+                                    i64 <BUILD_IS_COMPLEX>, label %complex
                                     i64 <BUILD_IS_INT>, label %int
                                     i64 <BUILD_IS_BOOL>, label %bool ]
 scalar:
@@ -326,6 +327,12 @@ float:
   %real = load double, ptr %slot
   %newfloat = call ptr @PyFloat_FromDouble(double %real)
   ret ptr %newfloat
+complex:
+  %first = load double, ptr %slot
+  %second = getelementptr double, ptr %slot, i64 1
+  %last = load double, ptr %second
+  %newcomplex = call ptr @PyComplex_FromDoubles(double %first, double %last)
+  ret ptr %newcomplex
 int:
   %integer = load i64, ptr %slot
   %newint = call ptr @PyLong_FromLongLong(i64 %integer)

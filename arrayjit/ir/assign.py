@@ -51,8 +51,9 @@ class Assign:
     Without `accum` every point reaches another cell. All of `value` is read before any cell is
     written. `loops` pairs each symbol with its extent; the symbol runs from 0.
 
-    `contract` (matmul and its kin: `accum` is add, `value` is a float multiply) accumulates with fused
-    multiply-add: the product is not rounded before it is added.
+    `contract` (matmul and its kin: `accum` is add, `value` is a float or complex multiply) accumulates
+    with fused multiply-add: the product is not rounded before it is added. Of complex numbers, the four
+    products of their parts are accumulated so, each by itself.
     """
 
     loops: tuple[tuple[Symbol, Affine], ...]

@@ -3,11 +3,14 @@
 A row says how the type is called, how wide it is, and how NumPy, LLVM and C spell it. Memory and
 register differ for one type only: a bool is an `i8` in memory and an `i1` in a register. A small float is
 kept as its bits: it is moved, chosen and converted, and computed with in float32.
+
+`DTYPES` are those that targets compute with. Complex numbers exist in the high-level IR only: the pass
+`reals` makes pairs of their parts of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -25,16 +28,21 @@ else:
 __all__ = [
     "BF16",
     "BOOL",
+    "C64",
+    "C128",
+    "COMPLEX",
     "DTYPES",
     "F16",
     "F32",
     "F64",
     "I32",
     "I64",
+    "SHORT_NAMES",
     "DType",
     "Kind",
     "from_numpy",
     "named",
+    "real_from_numpy",
 ]
 
 
@@ -49,6 +57,7 @@ class Kind(Enum):
     INT = "int"
     UINT = "uint"
     FLOAT = "float"
+    COMPLEX = "complex"
 
 
 @frozen_by_identity
@@ -82,6 +91,20 @@ class DType:
         return self.is_float and self.bits < 32
 
     @property
+    def is_complex(self) -> bool:
+        return self.kind is Kind.COMPLEX
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether it is a type of rounded numbers, float or complex."""
+        return self.kind in (Kind.FLOAT, Kind.COMPLEX)
+
+    @property
+    def part(self) -> DType:
+        """The type of the real and of the imaginary part; of a real type, itself."""
+        return _PARTS.get(self.short, self)
+
+    @property
     def is_integer(self) -> bool:
         return self.kind in (Kind.INT, Kind.UINT)
 
@@ -112,8 +135,17 @@ DTYPES: tuple[DType, ...] = (
     _row("float64", "f64", Kind.FLOAT, 64, "double", "double"),
 )
 
-_BY_SHORT = {dtype.short: dtype for dtype in DTYPES}
-_BY_NUMPY = {(dtype.numpy.kind, dtype.itemsize): dtype for dtype in DTYPES if dtype.name != _FOREIGN}
+COMPLEX: tuple[DType, ...] = (
+    _row("complex64", "c64", Kind.COMPLEX, 64, "", ""),
+    _row("complex128", "c128", Kind.COMPLEX, 128, "", ""),
+)
+"""A real part, then an imaginary part. No target has them, so they have no spelling."""
+
+_ROWS = (*DTYPES, *COMPLEX)
+_BY_SHORT = {dtype.short: dtype for dtype in _ROWS}
+_BY_NUMPY = {(dtype.numpy.kind, dtype.itemsize): dtype for dtype in _ROWS if dtype.name != _FOREIGN}
+
+SHORT_NAMES = frozenset(_BY_SHORT)
 
 BF16 = _BY_SHORT["bf16"]
 BOOL = _BY_SHORT["bool"]
@@ -122,6 +154,9 @@ I64 = _BY_SHORT["i64"]
 F16 = _BY_SHORT["f16"]
 F32 = _BY_SHORT["f32"]
 F64 = _BY_SHORT["f64"]
+C64, C128 = COMPLEX
+
+_PARTS = {"c64": F32, "c128": F64}
 
 
 def named(short: str) -> DType:
@@ -135,9 +170,21 @@ def from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:
     is_foreign = wanted.kind == "V" and wanted.name == _FOREIGN
     row = BF16 if is_foreign else _BY_NUMPY.get((wanted.kind, wanted.itemsize))
     if row is None:
-        raise DTypeError(
-            f"dtype {wanted} is not supported",
-            details=("supported: " + ", ".join(d.name for d in DTYPES),),
-            fix="convert with .astype(...) to one of the supported dtypes before the call",
-        )
+        raise _unsupported(wanted, _ROWS)
     return row
+
+
+def real_from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:
+    """As `from_numpy`, where complex numbers are not supported."""
+    row = from_numpy(dtype)
+    if row.is_complex:
+        raise _unsupported(row.numpy, DTYPES)
+    return row
+
+
+def _unsupported(dtype: np.dtype[np.generic], rows: Sequence[DType]) -> DTypeError:
+    return DTypeError(
+        f"dtype {dtype} is not supported",
+        details=("supported: " + ", ".join(row.name for row in rows),),
+        fix="convert with .astype(...) to one of the supported dtypes before the call",
+    )

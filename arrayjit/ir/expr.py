@@ -16,7 +16,7 @@ import numpy as np
 from ..frozen import frozen, frozen_by_identity
 from .dtype import BOOL, I64, DType
 from .index import Affine
-from .ops import Op
+from .ops import PART_OPS, Op
 from .tensor import Tensor
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Variable",
     "constant",
     "dtype_of",
+    "literal",
 ]
 
 _creation_order = count()
@@ -133,3 +134,13 @@ def constant(value: bool | int | float, dtype: DType) -> Const:
     if dtype is BOOL:
         return Const(bool(converted), dtype)
     return Const(float(converted) if dtype.is_float else int(converted), dtype)
+
+
+def literal(value: bool | int | float | complex, dtype: DType) -> Expr:
+    """As `constant`, of any dtype: a complex number is made of its parts."""
+    if not dtype.is_complex:
+        return constant(value.real if isinstance(value, complex) else value, dtype)
+    parts = complex(value)
+    return Apply(
+        PART_OPS["complex"], (constant(parts.real, dtype.part), constant(parts.imag, dtype.part)), dtype
+    )

@@ -227,6 +227,8 @@ class _Interpreter:
             return accum.ref, (self.value(value, frame),)
         if not isinstance(value, Apply) or len(value.args) != 2:
             raise CompilerBug("a contracted update needs a product", stage="interp")
+        if value.dtype.is_complex:
+            return accum.ref, (self.value(value, frame),)
         fma = op("fma").ref
         left, right = value.args
         return (lambda sofar, x, y: fma(x, y, sofar)), (self.value(left, frame), self.value(right, frame))

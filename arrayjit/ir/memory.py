@@ -46,7 +46,8 @@ class Memory:
         found = self._cells.get(tensor)
         if found is None:
             if tensor.base is not None:
-                found = _flat(tensor.storage, self.cells(tensor.storage).array)
+                held = self.cells(tensor.base)
+                found = _real(held, tensor.dtype) if tensor.is_real_form else _flat(tensor.base, held.array)
             else:
                 found = _Cells(self._temporary(tensor))
             self._cells[tensor] = found
@@ -110,8 +111,15 @@ def _poison(dtype: DType) -> bool | int | float:
             return int(np.iinfo(dtype.name).min)
         case Kind.UINT:
             return int(np.iinfo(dtype.name).max)
-        case Kind.FLOAT:
+        case Kind.FLOAT | Kind.COMPLEX:
             return float("nan")
+
+
+def _real(cells: _Cells, dtype: DType) -> _Cells:
+    """The parts of complex numbers along a last axis."""
+    array = cells.array
+    strides = (*array.strides, dtype.itemsize)
+    return _Cells(np.lib.stride_tricks.as_strided(array.real, (*array.shape, 2), strides), cells.first)
 
 
 def _flat(tensor: Tensor, array: Array) -> _Cells:

@@ -21,7 +21,7 @@ into the result type, `"popcount"` counts bits that are set. Integers are unsign
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from types import ModuleType
 from typing import Any
@@ -29,15 +29,15 @@ from typing import Any
 import numpy as np
 
 from ..frozen import frozen_by_identity
-from . import elementary, hyperbolic, roots, trigonometric
+from . import complexes, elementary, hyperbolic, roots, trigonometric
 from . import expansions as define
 from . import references as reference
 from .dtype import F32, F64, DType, Kind
 from .power import power
 from .powers import known_power
-from .terms import Builder, Term
+from .terms import Builder, Term, definition
 
-__all__ = ["OPS", "Builder", "Op", "op"]
+__all__ = ["OPS", "PART_OPS", "Builder", "Op", "op"]
 
 
 _ON_SMALL_FLOATS = {
@@ -198,6 +198,7 @@ _ARITHMETIC = (
     Op("negative", 1, np.negative, "negative", expand=define.negative, expand_for=_not_floats,
        llvm=_spelled("fneg"), c=_spelled("-"), dunder="neg"),
     Op("positive", 1, np.positive, "positive", expand=define.identity, cost=0.0, dunder="pos"),
+    Op("conjugate", 1, np.conjugate, "conjugate", expand=define.identity, cost=0.0),
     Op("absolute", 1, np.absolute, "absolute", expand=define.absolute, expand_for=_not_floats,
        llvm=_spelled("@llvm.fabs"), c=_spelled("fabs{f}"), dunder="abs"),
     Op("fabs", 1, np.fabs, "fabs", llvm=_spelled("@llvm.fabs"), c=_spelled("fabs{f}")),
@@ -346,6 +347,25 @@ OPS: Mapping[str, Op] = {
 }
 
 
+def _part_rows(name: str, count: int, halves: complexes.Halves, cost: float) -> Iterator[Op]:
+    """The real and the imaginary part of a function of complex numbers, on the parts of its arguments."""
+    ufunc = getattr(np, name)
+    for part, half in zip(("real", "imag"), halves, strict=True):
+        yield Op(f"{name}_{part}", 2 * count,
+                 lambda *args, part=part: getattr(ufunc(*reference.joined(*args)), part),
+                 expand=definition(half), cost=cost)  # fmt: skip
+
+
+PART_OPS: Mapping[str, Op] = {
+    row.name: row
+    for row in (
+        Op("complex", 2, lambda *parts: reference.joined(*parts)[0]),
+        *(row for name, core in complexes.CORES.items() for row in _part_rows(name, *core)),
+    )
+}
+"""What the pass `reals` makes of functions of complex numbers, and the one that it begins with."""
+
+
 def op(name: str) -> Op:
     """The row called `name`. Raises KeyError."""
-    return OPS[name]
+    return OPS[name] if name in OPS else PART_OPS[name]

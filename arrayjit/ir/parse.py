@@ -27,7 +27,7 @@ from .assign import (
     Statement,
     While,
 )
-from .dtype import DTYPES, DType, named
+from .dtype import SHORT_NAMES, DType, named
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from .index import Affine, Symbol, SymbolKind
 from .loops import (
@@ -50,12 +50,11 @@ from .loops import (
     Update,
 )
 from .loops import While as WhileStmt
-from .ops import OPS, Op
+from .ops import OPS, PART_OPS, Op
 from .tensor import Tensor, Wish
 
 __all__ = ["parse"]
 
-_SHORT_NAMES = {dtype.short for dtype in DTYPES}
 _LOOP_KINDS = {kind.value: kind for kind in LoopKind}
 _PLACE_KINDS = tuple(kind.value for kind in PlaceKind)
 _TEMPORARIES = {"temporary": None, "virtual": Wish("virtual"), "local": Wish("local")}
@@ -163,7 +162,7 @@ class _Reader:
             match part:
                 case ast.Call(func=ast.Name(id="strides"), args=args):
                     strides = tuple(self.affine(arg) for arg in args)
-                case ast.Call(func=ast.Name(id="flat"), args=[ast.Name() as owner]):
+                case ast.Call(func=ast.Name(id="flat" | "real"), args=[ast.Name() as owner]):
                     base = self.tensor_named(owner)
                 case _:
                     shape.append(self.affine(part))
@@ -345,7 +344,7 @@ class _Reader:
         match node:
             case ast.Call(keywords=[_, *_]):
                 _refuse(node, "an expression without keywords")
-            case ast.Call(func=ast.Name(id=name), args=[number]) if name in _SHORT_NAMES:
+            case ast.Call(func=ast.Name(id=name), args=[number]) if name in SHORT_NAMES:
                 return _const(number, named(name))
             case ast.Call(func=ast.Name(id="index"), args=[value]):
                 return Index(self.affine(value))
@@ -423,15 +422,16 @@ class _Reader:
 
 
 def _dtype(node: ast.expr) -> DType:
-    if not (isinstance(node, ast.Name) and node.id in _SHORT_NAMES):
+    if not (isinstance(node, ast.Name) and node.id in SHORT_NAMES):
         _refuse(node, "a dtype such as `f32`")
     return named(node.id)
 
 
 def _op(node: ast.expr) -> Op:
-    if not (isinstance(node, ast.Name) and node.id in OPS):
+    found = (OPS.get(node.id) or PART_OPS.get(node.id)) if isinstance(node, ast.Name) else None
+    if found is None:
         _refuse(node, "an op of the table")
-    return OPS[node.id]
+    return found
 
 
 def _is_fused(keywords: list[ast.keyword]) -> bool:

@@ -84,6 +84,19 @@ def power(x: Values, y: Values) -> Values:
     return np.asarray(np.power(x, y & np.iinfo(y.dtype).max))
 
 
+def joined(*parts: Values) -> list[Values]:
+    """The complex numbers of real and imaginary parts, which take turns."""
+    found = []
+    for real, imaginary in zip(parts[::2], parts[1::2], strict=True):
+        real, imaginary = np.asarray(real), np.asarray(imaginary)
+        number = np.empty(
+            np.broadcast_shapes(real.shape, imaginary.shape), np.result_type(real, np.complex64)
+        )
+        number.real, number.imag = real, imaginary
+        found.append(number)
+    return found
+
+
 def relu(x: Values) -> Values:
     return np.asarray(np.maximum(x, np.asarray(x).dtype.type(0)))
 

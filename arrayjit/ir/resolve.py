@@ -13,12 +13,13 @@ from typing import Any, Union
 import numpy as np
 
 from ..errors import DTypeError
+from .complexes import PARTS
 from .dtype import BF16, BOOL, F32, DType, from_numpy, named
 from .ops import Op
 
 __all__ = ["Argument", "resolve"]
 
-Argument = Union[DType, type[bool], type[int], type[float]]
+Argument = Union[DType, type[bool], type[int], type[float], type[complex]]
 Signature = tuple[tuple[DType, ...], DType]
 
 
@@ -46,7 +47,10 @@ def _resolve(op: Op, args: tuple[Argument, ...]) -> Signature:
         raise _refusal(op, args, f"NumPy computes it in {names}, which arrayjit does not have") from None
     inputs, result = tuple(rows[: op.arity]), rows[op.arity]
     primitive = [F32 if dtype.is_small else dtype for dtype in inputs]
-    if op.definition(primitive) is None and inputs[0].kind not in op.llvm:
+    if any(dtype.is_complex for dtype in (*inputs, result)):
+        if op.name not in PARTS:
+            raise _refusal(op, args, "it is not defined on complex numbers")
+    elif op.definition(primitive) is None and inputs[0].kind not in op.llvm:
         raise _refusal(op, args, f"it is not defined on {inputs[0].name}")
     return inputs, result
 

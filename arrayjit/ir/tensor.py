@@ -30,7 +30,8 @@ class Tensor:
 
     `strides` are in elements, for arrays whose layout the caller chose; None means C order. `base` is
     set on the flat form of another tensor: the same memory read as one row-major axis, which is how
-    reshaped views are expressed. `wish` restricts the choice of where a temporary lives.
+    reshaped views are expressed; and on the real form of a complex one: its real and imaginary parts along
+    one more axis, the last. `wish` restricts the choice of where a temporary lives.
     """
 
     label: str
@@ -52,6 +53,16 @@ class Tensor:
     def storage(self) -> Tensor:
         """The tensor that owns the memory: two tensors alias exactly when it is the same."""
         return self if self.base is None else self.base.storage
+
+    @property
+    def is_real_form(self) -> bool:
+        """Whether this is the parts of a complex tensor."""
+        return self.base is not None and self.base.dtype.is_complex and not self.dtype.is_complex
+
+    def real_form(self) -> Tensor:
+        """The parts of a complex tensor's cells along a last axis."""
+        strides = None if self.strides is None else (*(2 * stride for stride in self.strides), Affine.of(1))
+        return Tensor(self.label, (*self.shape, Affine.of(2)), self.dtype.part, strides, self)
 
     @property
     def size(self) -> int:

@@ -55,7 +55,7 @@ from .assign import (
     While,
     statements,
 )
-from .dtype import DTYPES, DType
+from .dtype import SHORT_NAMES, DType
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from .index import Affine, Symbol, SymbolKind
 from .loops import (
@@ -89,7 +89,7 @@ _RESERVED = {
     *("sequential", "parallel", "vector", "unrolled", "grid", "block", "fill", "cast", "reduce", "fused"),
     *("virtual", "local", "stay", "prefetch"),
     *("check", "raise_", "barrier", "bypass", "comment", "note", "range", "flat", "strides", "inf", "nan"),
-    *(dtype.short for dtype in DTYPES),
+    *SHORT_NAMES,
     *OPS,
 }  # fmt: skip
 _INDENT = "    "
@@ -190,7 +190,8 @@ class _Names:
 
     def declarations(self, tensors: Iterable[Tensor], placement: Mapping[Tensor, Place]) -> Iterator[str]:
         for tensor in tensors:
-            base = f", flat({self.of(tensor.base)})" if tensor.base is not None else ""
+            form = "real" if tensor.is_real_form else "flat"
+            base = f", {form}({self.of(tensor.base)})" if tensor.base is not None else ""
             kind = "temporary" if tensor.wish is None else tensor.wish.kind
             line = f"{self.of(tensor)}: {kind}[{self.layout(tensor)}{base}]"
             place = placement.get(tensor)

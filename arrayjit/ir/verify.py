@@ -10,7 +10,7 @@ For both IRs:
 - an op that accumulates has an identity, `contract` needs a float multiply under `accum=add`;
 - a parameter that is only read is not written; steps are not 0; a tensor is a parameter once; a merge buffer
   holds the values of one tensor, of its own shape and dtype;
-- the flat form of a tensor has one axis and the tensor's dtype.
+- the flat form of a tensor has one axis and the tensor's dtype, its real form one more axis, of two parts.
 
 For a Computation: without `accum`, every loop symbol of an assignment occurs in its index.
 For a Kernel: a variable is defined once, before its use, in an enclosing body; an iteration of a parallel
@@ -228,8 +228,8 @@ class _Rules:
         placed = owner in self.access or not self.placement or owner in self.placement
         self.require(placed, f"temporary {owner} has no place")
         if tensor.base is not None:
-            fits = tensor.rank == 1 and tensor.dtype is tensor.base.dtype
-            self.require(fits, f"{tensor} is no flat form of {tensor.base}")
+            form = "real" if tensor.is_real_form else "flat"
+            self.require(_is_form(tensor, tensor.base), f"{tensor} is no {form} form of {tensor.base}")
 
     def written(self, tensor: Tensor) -> None:
         allowed = self.access.get(tensor.storage, "write") in ("write", "update", "journal")
@@ -243,7 +243,7 @@ class _Rules:
     def accumulates(self, op: Op, value: Expr, contract: bool) -> None:
         self.require(op.identity is not None, f"{op} cannot accumulate: it has no identity")
         if contract:
-            fits = isinstance(value, Apply) and value.op.name == "multiply" and value.dtype.is_float
+            fits = isinstance(value, Apply) and value.op.name == "multiply" and value.dtype.is_inexact
             self.require(fits and op.name == "add", "contract needs a float multiply accumulated by add")
 
     def expression(self, expr: Expr) -> DType:
@@ -296,6 +296,13 @@ class _Rules:
         needed = ", ".join(str(dtype) for dtype in wanted)
         self.require(args == wanted, f"{op} is given {listed}, and computes in {needed}")
         self.same(node.dtype, result, f"the result of {op} of {listed}")
+
+
+def _is_form(tensor: Tensor, base: Tensor) -> bool:
+    """Whether a tensor is what its base says: the base's flat or its real form."""
+    if tensor.is_real_form:
+        return tensor.dtype is base.dtype.part and tensor.shape == (*base.shape, Affine.of(2))
+    return tensor.rank == 1 and tensor.dtype is base.dtype
 
 
 # ---- statements of a Computation ---------------------------------------------------------------------

@@ -19,7 +19,7 @@ from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..frozen import frozen, frozen_by_identity
 from ..ir.assign import ArrayParam, Assign, Computation
 from ..ir.code import Code
-from ..ir.dtype import BOOL, F64, I64, from_numpy
+from ..ir.dtype import BOOL, F64, I64, real_from_numpy
 from ..ir.expr import Apply, Cast, Expr, Load, constant, dtype_of
 from ..ir.index import Affine, Symbol, affine
 from ..ir.ops import op
@@ -90,7 +90,7 @@ class Layout:
         """A new tensor for each leaf."""
         labels = paths(self.structure, label)
         return tuple(
-            Tensor.of(name, leaf.shape, from_numpy(leaf.dtype))
+            Tensor.of(name, leaf.shape, real_from_numpy(leaf.dtype))
             for name, leaf in zip(labels, self.leaves, strict=True)
         )
 

@@ -48,6 +48,7 @@ from .place import place
 from .prefetch import prefetch
 from .prune import prune
 from .rare import rare
+from .reals import reals
 from .reroll import reroll
 from .same import same
 from .settle import settle
@@ -100,7 +101,12 @@ class Pass(Generic[Before, After]):
 
 
 ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
-    Pass(log, why="values are told in the order in which they are recorded, before anything is moved"),
+    Pass(reals, why="no other pass knows complex numbers"),
+    Pass(
+        log,
+        after=("reals",),
+        why="values are told in the order in which they are recorded, before anything is moved",
+    ),
     Pass(reroll, why="what is done to a round that stands by itself need not be done to the loop"),
     Pass(same, after=("reroll",), why="a round that joins its loop binds its numbers there"),
     Pass(check, after=("same",), why="what is recorded several times is looked at once"),

@@ -115,7 +115,8 @@ class ViewOutput:
 
     None as `shape` is the whole array. Otherwise the view's first element is the array's element
     `corner`, and a step along its axis `a` moves by `steps[a][k]` elements along axis `k` of the array;
-    `flat` counts in the flattened array.
+    `flat` counts in the flattened array. With `parts` the array is the real form of a complex one: its real
+    and imaginary parts along one more axis.
     """
 
     param: int
@@ -124,6 +125,7 @@ class ViewOutput:
     steps: tuple[tuple[int, ...], ...] = ()
     flat: bool = False
     writeable: bool = True
+    parts: bool = False
 
 
 @frozen
@@ -369,6 +371,9 @@ def view_of(output: ViewOutput, array: np.ndarray) -> np.ndarray:
     if output.shape is None:
         whole: np.ndarray = array.view()
         return whole
+    if output.parts:
+        last = array.dtype.itemsize // 2
+        array = np.lib.stride_tricks.as_strided(array.real, (*array.shape, 2), (*array.strides, last))
     if 0 in output.shape:
         empty = np.empty(output.shape, array.dtype)
         empty.flags.writeable = output.writeable

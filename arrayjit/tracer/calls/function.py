@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import linecache
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import GeneratorType, MethodType
 from typing import Any
 
@@ -328,10 +329,18 @@ def _output(leaf: SymbolicArray, param: int, order: Order, handed_out: set[int])
     view = leaf.cells
     if leaf.weak is not None or leaf.is_scalar:
         return ScalarOutput(param, leaf.weak is not None)
-    is_flat = view.tensor.base is not None
-    if not is_flat and view.transposition() == order and view.writeable and param not in handed_out:
+    parts = not view.tensor.dtype.is_complex and view.tensor.storage.dtype.is_complex
+    if view.tensor.is_real_form and view.tensor.base is not view.tensor.storage:
+        view = replace(view, tensor=leaf.record.flat(view.tensor), index=(view.index[0] * 2 + view.index[1],))
+    is_flat = view.tensor.base is not None and not view.tensor.is_real_form
+    if (
+        not (is_flat or parts)
+        and view.transposition() == order
+        and view.writeable
+        and param not in handed_out
+    ):
         handed_out.add(param)
         return ViewOutput(param)
     corner = _constants(view.at((0,) * view.rank))
     steps = tuple(tuple(part.coefficient(axis) for part in view.index) for axis in view.axes)
-    return ViewOutput(param, _constants(view.shape), corner, steps, is_flat, view.writeable)
+    return ViewOutput(param, _constants(view.shape), corner, steps, is_flat, view.writeable, parts)

@@ -31,7 +31,7 @@ __all__ = [
 
 Key = tuple[Any, ...]
 
-PYTHON_SCALARS: Mapping[type, type] = {bool: bool, int: int, float: float}
+PYTHON_SCALARS: Mapping[type, type] = {bool: bool, int: int, float: float, complex: complex}
 
 _C_CONTIGUOUS, _OWNS_DATA, _ALIGNED, _WRITEABLE = 0x1, 0x4, 0x100, 0x400
 _MAX_WORK: Any = 1000

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
 from ...ir.dtype import BF16, F32, DType
-from ...ir.expr import Apply, Expr, constant
+from ...ir.expr import Apply, Expr, literal
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.registry import implements, method
@@ -23,6 +23,7 @@ from ..values.elementwise import as_array, broadcast, cast, elementwise, operand
 from ..values.extents import agree, numbers, product, same_shape, shape_text
 from .joining import stack
 from .operands import arrays_of, axes_of, axis_of, common_dtype, deliver, element_type, refuse, result_of
+from .parts import conjugated
 from .reductions import reduce_array
 from .reshaping import flat, reshape
 from .shaping import diagonal, insert_axes, moveaxis, permuted
@@ -64,8 +65,8 @@ def contract(
         label="product",
         over=[extents[label] for label in summed],
         accum=op("add") if summed else None,
-        initial=constant(0, dtype) if summed else None,
-        contract=bool(summed) and len(operands) == 2 and dtype.is_float,
+        initial=literal(0, dtype) if summed else None,
+        contract=bool(summed) and len(operands) == 2 and dtype.is_inexact,
     )
     return result_of(view)
 
@@ -95,6 +96,7 @@ def matmul(
 @implements(np.vecdot, np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1, dtype: Any = None) -> SymbolicArray:
     left, right = (moveaxis(array, axis, -1) for array in arrays_of((x1, x2)))
+    left = conjugated(left)
     _require_equal(left.cells.shape[-1], right.cells.shape[-1], "vecdot", "(n),(n)->()")
     return deliver(_batched((left, right), (["inner"], ["inner"]), [], dtype), out)
 
@@ -109,6 +111,7 @@ def matvec(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Symbol
 @implements("vecmat")
 def vecmat(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> SymbolicArray:
     left, right = arrays_of((x1, x2))
+    left = conjugated(left)
     _require_equal(left.cells.shape[-1], right.cells.shape[-2], "vecmat", "(n),(n,m)->(m)")
     return deliver(_batched((left, right), (["inner"], ["inner", "column"]), ["column"], dtype), out)
 
@@ -203,7 +206,7 @@ def inner(a: Any, b: Any, /) -> SymbolicArray:
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> SymbolicArray:
     left, right = flat(as_array(a)), flat(as_array(b))
-    return dot(left, right)
+    return dot(conjugated(left), right)
 
 
 @implements(np.outer)

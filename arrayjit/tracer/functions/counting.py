@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import ShapeError, UnsupportedError
 from ...ir.dtype import BOOL, F64, I64, from_numpy
-from ...ir.expr import constant
+from ...ir.expr import literal
 from ...ir.ops import op
 from ..indices.gathering import gather
 from ..indices.keys import Many
@@ -22,7 +22,7 @@ from ..values.extents import numbers, same_shape
 from ..values.integer import SymbolicInt, python_int
 from .creation import linspace
 from .finding import searchsorted
-from .operands import common_dtype, refuse, require_cast, require_row
+from .operands import common_dtype, refuse, require_cast, require_real, require_row
 from .reductions import reduce_array
 from .reshaping import ravel
 
@@ -70,8 +70,10 @@ def _require_same_shape(weights: SymbolicArray, array: SymbolicArray, words: str
 
 def _tally(numbers: SymbolicArray, added: SymbolicArray, length: int) -> SymbolicArray:
     """For each number below `length` the sum of what its occurrences add, in their order."""
-    trace, zero = current_trace(), constant(0, added.element_type)
-    counts = SymbolicArray(trace.compute((length,), zero.dtype, lambda _: zero, label="counts"), trace)
+    trace, zero = current_trace(), literal(0, added.element_type)
+    counts = SymbolicArray(
+        trace.compute((length,), added.element_type, lambda _: zero, label="counts"), trace
+    )
 
     def add(cells: SymbolicArray, value: Operand) -> None:
         trace.store(cells.cells, elementwise(op("add"), cells, value).load)
@@ -85,7 +87,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     """The bin of a value is computed where all are equally wide, as NumPy does, and else looked up."""
     if isinstance(bins, str):
         refuse("np.histogram", "give the number of bins, or their edges", bins=bins)
-    array = as_array(a)
+    array = require_real(as_array(a), "np.histogram")
     values = ravel(array if array.element_type is not BOOL else cast(array, from_numpy(np.uint8)))
     if np.ndim(bins) == 0:
         edges, places, inside = _equal_bins(values, operator.index(bins), range)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import DTypeError, ShapeError
 from ...ir.dtype import BOOL, F64, I64, DType, from_numpy
-from ...ir.expr import Apply, Cast, Expr, Index, constant
+from ...ir.expr import Apply, Cast, Expr, Index, constant, literal
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.indexing import getitem, setitem
@@ -54,7 +54,7 @@ def _filled(
     shape: Sequence[Any], value: Any, dtype: DType, order: Sequence[int] | None = None
 ) -> SymbolicArray:
     """An array of one number, its axes in memory in `order` (None: C's)."""
-    number = constant(value, dtype)
+    number = literal(value, dtype)
     trace = current_trace()
     view = trace.compute(shape, dtype, lambda _: number, label="filled", order=order)
     return SymbolicArray(view, trace)
@@ -119,7 +119,7 @@ def full(
 def _full(shape: Sequence[Any], fill_value: Any, dtype: Any, order: Sequence[int]) -> SymbolicArray:
     value = as_array(fill_value)
     result = unwritten(shape, element_type(dtype, value.element_type), "filled", order)
-    if value.element_type.is_float:  # converted as by astype, unlike ints, which must fit
+    if value.element_type.is_inexact:  # converted as by astype, unlike ints, which must fit
         fill_value = SymbolicArray(value.cells, value.record)
     setitem(result, Ellipsis, fill_value)
     return result
@@ -244,17 +244,24 @@ def _progression(length: int, dtype: DType, numbers: np.ndarray) -> SymbolicArra
     begin, step = numbers[0].item(), (numbers[1] - numbers[0] if dtype is not BOOL else numbers[1]).item()
 
     def cell(position: tuple[Affine, ...]) -> Expr:
-        if not dtype.is_float:
+        if not dtype.is_inexact:
             return convert(Index(position[0] * step + begin), dtype)
-        count = Cast(Index(position[0]), dtype)
-        ahead = Apply(op("multiply"), (count, constant(step, dtype)), dtype)
-        return Apply(op("add"), (constant(begin, dtype), ahead), dtype)
+        first = _ahead(position[0], begin.real, step.real, dtype.part)
+        if not dtype.is_complex:
+            return first
+        return Apply(op("complex"), (first, _ahead(position[0], begin.imag, step.imag, dtype.part)), dtype)
 
     trace = current_trace()
     view = trace.compute((length,), dtype, cell, label="range")
     if dtype.is_integer and length <= _KNOWN_LENGTH:
         trace.know(view.tensor, (np.arange(length) * step + begin).astype(dtype.numpy))
     return SymbolicArray(view, trace)
+
+
+def _ahead(count: Affine, begin: float, step: float, dtype: DType) -> Expr:
+    """`begin + count * step`"""
+    distance = Apply(op("multiply"), (Cast(Index(count), dtype), constant(step, dtype)), dtype)
+    return Apply(op("add"), (constant(begin, dtype), distance), dtype)
 
 
 @implements(np.linspace)

@@ -64,7 +64,7 @@ def _contracted(
     result = contract([array for array, _ in pending], [term for _, term in pending], output, kind)
     is_summed = any(label not in output for _, term in pending for label in term)
     # NumPy adds each product to a zero, which shows in the sign of zeros.
-    return result if is_summed or not kind.is_float else elementwise(op("add"), result, 0.0)
+    return result if is_summed or not kind.is_inexact else elementwise(op("add"), result, 0.0)
 
 
 def _parsed(subscripts: str, arrays: Sequence[SymbolicArray]) -> tuple[list[str], str]:

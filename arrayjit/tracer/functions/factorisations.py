@@ -17,6 +17,7 @@ from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array
 from ..values.extents import agree
 from .adopted import numpy_program
+from .operands import require_real
 
 __all__: list[str] = []
 
@@ -77,7 +78,7 @@ def _determinants(a: Any) -> Any:
         results[1, k] = np.sum(np.log(np.abs(pivots)))
         results[2, k] = sign * np.prod(pivots)
     shaped = results.reshape((3, *matrices.shape[:-2]))
-    return shaped[0], shaped[1], shaped[2]
+    return shaped[0], shaped[1].real, shaped[2]
 
 
 @numpy_program
@@ -130,9 +131,11 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 def _lower_root(matrix: Any, factor: Any) -> None:
     for k in range(len(matrix)):
         factor[k:, k] = matrix[k:, k]
-        factor[k:, k] -= factor[k:, :k] @ factor[k, :k]
-        _require(factor[k, k] > 0, "Matrix is not positive definite")
-        factor[k:, k] /= np.sqrt(factor[k, k])
+        factor[k:, k] -= factor[k:, :k] @ factor[k, :k].conj()
+        pivot = factor[k, k].real
+        _require(pivot > 0, "Matrix is not positive definite")
+        factor[k, k] = pivot
+        factor[k:, k] /= np.sqrt(pivot)
 
 
 @implements(np.linalg.qr)
@@ -140,6 +143,7 @@ def _lower_root(matrix: Any, factor: Any) -> None:
 def qr(a: Any, mode: str = "reduced") -> Any:
     """By Householder's reflections, with LAPACK's signs."""
     (matrices,) = _floats(a)
+    require_real(matrices, "np.linalg.qr")
     if mode not in ("reduced", "complete", "r"):
         raise ShapeError(f"Unrecognized mode '{mode}'", loc=user_location(), fix="use mode='reduced'")
     rows, columns = matrices.shape[-2:]
@@ -185,7 +189,7 @@ def _reflected(matrix: Any, wants_basis: bool, basis: Any) -> None:
 def _floats(*given: Any) -> tuple[SymbolicArray, ...]:
     """Arrays of the dtype that NumPy computes their factors in."""
     arrays = [as_array(value) for value in given]
-    kinds = [array.dtype if array.element_type.is_float else np.dtype("f8") for array in arrays]
+    kinds = [array.dtype if array.element_type.is_inexact else np.dtype("f8") for array in arrays]
     common = np.result_type(*kinds)
     return tuple(array if array.dtype == common else array.astype(common) for array in arrays)
 

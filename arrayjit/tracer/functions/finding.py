@@ -21,7 +21,7 @@ from ..values.elementwise import as_array, cast, convert, elementwise, operand_a
 from ..values.extents import as_expr, most
 from ..values.integer import number, python_int
 from .joining import stack
-from .operands import axis_of, deliver, require_row
+from .operands import axis_of, deliver, require_real, require_row
 from .reductions import reduce_array
 from .reshaping import ravel
 from .shaping import atleast_1d, insert_axes
@@ -84,7 +84,7 @@ def isin(
 @method("searchsorted")
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> SymbolicArray:
     """By halving: the position grows by each power of two that keeps it at or before the wanted one."""
-    array, values = as_array(a), as_array(v)
+    array, values = (require_real(as_array(one), "np.searchsorted") for one in (a, v))
     require_row(array, "object too deep for desired array")
     if side not in ("left", "right"):
         words = f"search side must be 'left' or 'right' (got '{side}')"

@@ -7,13 +7,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...errors import DTypeError, ShapeError, UnsupportedError
-from ...ir.dtype import BOOL, F64, I64, DType, from_numpy
+from ...ir.dtype import BOOL, C128, F64, I64, DType, from_numpy
 from ...ir.expr import Expr
 from ...ir.index import Affine
 from ..indices.indexing import getitem, setitem
 from ..record.registry import method
 from ..record.trace import current_trace, user_location
-from ..values.array import SymbolicArray, describe
+from ..values.array import PythonNumber, SymbolicArray, describe
 from ..values.elementwise import as_operand, cast, convert, copy
 from ..values.extents import ONE, agree
 from ..values.layout import is_laid_out
@@ -89,11 +89,13 @@ def item(self: SymbolicArray, *position: Any) -> SymbolicArray:
     return SymbolicArray(trace.compute((), kind, cell), trace, weak=weak)
 
 
-def _python_type(dtype: DType) -> tuple[type[bool] | type[int] | type[float], DType]:
+def _python_type(dtype: DType) -> tuple[PythonNumber, DType]:
     if dtype is BOOL:
         return bool, BOOL
     if dtype.is_float:
         return float, F64
+    if dtype.is_complex:
+        return complex, C128
     if dtype.name == "uint64":
         raise UnsupportedError(
             "a uint64 as a Python int may exceed the 64-bit integers of a jitted function",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, cast, elementwise
 from .contractions import contract, dot
 from .operands import axes_of
+from .parts import parts, squares
 from .reductions import reduce_array
 from .reshaping import flat, ravel
 from .shaping import insert_axes
@@ -25,7 +27,7 @@ __all__ = ["norm"]
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> SymbolicArray:
     array = as_array(x)
-    if not array.element_type.is_float or array.element_type is BF16:
+    if not array.element_type.is_inexact or array.element_type is BF16:
         array = cast(array, F64)
     if axis is None and (
         ord is None or (ord in ("f", "fro") and array.ndim == 2) or (ord == 2 and array.ndim == 1)
@@ -66,22 +68,23 @@ def _squares(array: SymbolicArray) -> SymbolicArray:
     """The sum of the squares of all cells."""
     if all(extent.is_constant for extent in array.cells.shape):
         cells = ravel(array, "K")
-        return dot(cells, cells)
-    labels = range(array.ndim)
-    return contract((array, array), (labels, labels), (), array.element_type)
+        products = [dot(part, part) for part in parts(cells)]
+    else:
+        labels = range(array.ndim)
+        products = [contract((x, x), (labels, labels), (), x.element_type) for x in parts(array)]
+    return reduce(partial(elementwise, op("add")), products)
 
 
 def _vector_norm(array: SymbolicArray, ord: Any, axes: tuple[int, ...], keepdims: bool) -> SymbolicArray:
     sizes = elementwise(op("absolute"), array)
     if ord is None or ord == 2:
-        squares = elementwise(op("multiply"), array, array)
-        return elementwise(op("sqrt"), reduce_array(op("add"), squares, axes, keepdims=keepdims))
+        return elementwise(op("sqrt"), reduce_array(op("add"), squares(array), axes, keepdims=keepdims))
     if ord == np.inf:
         return reduce_array(op("maximum"), sizes, axes, keepdims=keepdims)
     if ord == -np.inf:
         return reduce_array(op("minimum"), sizes, axes, keepdims=keepdims)
     if ord == 0:
-        nonzero = cast(elementwise(op("not_equal"), array, 0), array.element_type)
+        nonzero = cast(elementwise(op("not_equal"), array, 0), array.element_type.part)
         return reduce_array(op("add"), nonzero, axes, keepdims=keepdims)
     if ord == 1:
         return reduce_array(op("add"), sizes, axes, keepdims=keepdims)
@@ -98,8 +101,7 @@ def _matrix_norm(array: SymbolicArray, ord: Any, axes: tuple[int, ...], keepdims
     rows, columns = axes
     sizes = elementwise(op("absolute"), array)
     if ord in (None, "f", "fro"):
-        squares = elementwise(op("multiply"), array, array)
-        result = elementwise(op("sqrt"), reduce_array(op("add"), squares, axes))
+        result = elementwise(op("sqrt"), reduce_array(op("add"), squares(array), axes))
     elif ord in (1, -1, np.inf, -np.inf):
         summed, chosen = (rows, columns) if abs(ord) == 1 else (columns, rows)
         total = reduce_array(op("add"), sizes, summed, keepdims=True)

@@ -35,6 +35,7 @@ __all__ = [
     "refuse",
     "remapped",
     "require_cast",
+    "require_real",
     "require_row",
     "result_of",
     "shape_of",
@@ -132,6 +133,18 @@ def refuse(function: str, fix: str, **options: Any) -> None:
                 loc=user_location(),
                 fix=fix,
             )
+
+
+def require_real(array: SymbolicArray, function: str) -> SymbolicArray:
+    """The array. Raises UnsupportedError for a complex one."""
+    if array.element_type.is_complex:
+        raise UnsupportedError(
+            f"{function} of complex numbers is not supported in a jitted function",
+            loc=user_location(),
+            details=(describe(array),),
+            fix="use the parts, x.real and x.imag, or the sizes, np.abs(x)",
+        )
+    return array
 
 
 def require_cast(array: SymbolicArray, dtype: Any, rule: str) -> None:

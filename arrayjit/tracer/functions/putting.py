@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.dtype import BOOL, I64
-from ...ir.expr import Apply, Expr, Index, constant
+from ...ir.expr import Apply, Expr, Index, literal
 from ...ir.index import Affine, affine, row_major_strides
 from ...ir.ops import op
 from ..indices.bounds import require_integers, within
@@ -220,8 +220,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Sy
             loc=user_location(),
             fix="give a function or a number for each condition, and perhaps one for the rest",
         )
-    zero = constant(0, array.element_type)
-    result = SymbolicArray(trace.compute(array.cells.shape, zero.dtype, lambda _: zero), trace)
+    zero = literal(0, array.element_type)
+    result = SymbolicArray(trace.compute(array.cells.shape, array.element_type, lambda _: zero), trace)
     for condition, value in zip(conditions, funclist, strict=True):
         setitem(
             result, condition, value(getitem(array, condition), *args, **kw) if callable(value) else value

@@ -1,4 +1,4 @@
-"""What NumPy tells of an array without looking at its numbers: its shape, its dtype, that it is real."""
+"""What NumPy tells of an array without looking at its numbers: its shape, its dtype."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.ops import op
-from ..record.registry import implements, method
-from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, elementwise
+from ..record.registry import implements
+from ..values.elementwise import as_array
 from ..values.extents import product
 from ..values.integer import python_int
 from .operands import axes_of, kind_of
@@ -37,25 +35,3 @@ def size(a: Any, axis: Any = None) -> int:
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     return np.result_type(*map(kind_of, arrays_and_dtypes))
-
-
-@implements(np.real)
-@method("conj", "conjugate")
-def real(val: Any) -> SymbolicArray:
-    """The value itself: every supported dtype is real."""
-    return as_array(val)
-
-
-@implements(np.conjugate)
-def conjugate(x: Any, /, out: Any = None) -> SymbolicArray:
-    return elementwise(op("positive"), x, out=out)
-
-
-@implements(np.iscomplexobj)
-def iscomplexobj(x: Any) -> bool:
-    return False
-
-
-@implements(np.isrealobj)
-def isrealobj(x: Any) -> bool:
-    return True

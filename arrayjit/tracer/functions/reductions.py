@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import ShapeError, UnsupportedError
 from ...ir.dtype import BOOL, F32, I64, DType, Kind, from_numpy
-from ...ir.expr import Apply, Const, Expr, constant
+from ...ir.expr import Apply, Expr, dtype_of, literal
 from ...ir.index import Affine
 from ...ir.ops import OPS, Op, op
 from ..indices.masked import before_selection
@@ -99,9 +99,9 @@ def accumulate_over(
     return result_of(view.transpose([kept.index(axis) for axis in sorted(kept)]))
 
 
-def _over_selected(operation: Op, mask: View, value: Body, neutral: Const, start: Expr) -> SymbolicArray:
+def _over_selected(operation: Op, mask: View, value: Body, neutral: Expr, start: Expr) -> SymbolicArray:
     """The values combined where the mask holds, without collecting them."""
-    dtype, order = neutral.dtype, kept_order(mask.rank, [mask])
+    dtype, order = dtype_of(neutral), kept_order(mask.rank, [mask])
     axes = [order.index(axis) for axis in range(mask.rank)]
 
     def cell(at: tuple[Affine, ...]) -> Expr:
@@ -115,19 +115,22 @@ def _over_selected(operation: Op, mask: View, value: Body, neutral: Const, start
     )
 
 
-def _neutral(operation: Op, dtype: DType) -> Const:
+def _neutral(operation: Op, dtype: DType) -> Expr:
     if operation.identity is None:
         raise UnsupportedError(
             f"np.{operation.ufunc or operation.name}.reduce is not supported in a jitted function",
             loc=user_location(),
             fix="reduce with add, multiply, minimum, maximum, logical_* or bitwise_*",
         )
-    return constant(operation.identity(dtype), dtype)
+    part = operation.identity(dtype.part)
+    if not dtype.is_complex:
+        return literal(part, dtype)
+    return literal(complex(part, 0.0 if operation is op("multiply") else part), dtype)
 
 
-def _start(operation: Op, dtype: DType) -> Const:
+def _start(operation: Op, dtype: DType) -> Expr:
     """What NumPy starts from: the neutral element, but sums of floats from 0.0, not -0.0."""
-    return constant(0, dtype) if operation is op("add") else _neutral(operation, dtype)
+    return literal(0, dtype) if operation is op("add") else _neutral(operation, dtype)
 
 
 def _require_cells(operation: Op, array: SymbolicArray, axes: tuple[int, ...], where: Any) -> None:

@@ -20,7 +20,7 @@ __all__ = ["round_"]
 def round_(a: Any, decimals: int = 0, out: Any = None) -> SymbolicArray:
     array = as_array(a)
     dtype = array.element_type
-    if not dtype.is_float:
+    if not dtype.is_inexact:
         if decimals >= 0:
             return deliver(elementwise(op("positive"), array), out)
         array = elementwise(op("divide"), array, float(10**-decimals))

@@ -9,13 +9,13 @@ import numpy as np
 
 from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
 from ...ir.dtype import BF16, BOOL, F32, I64, DType
-from ...ir.expr import Apply, Const, Expr, Index, constant
+from ...ir.expr import Apply, Const, Expr, Index, literal
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.bounds import require_integers, within
 from ..indices.compaction import nonzero
 from ..indices.gathering import gather
-from ..indices.indexing import getitem
+from ..indices.indexing import getitem, setitem
 from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
@@ -34,7 +34,16 @@ from ..values.elementwise import (
 from ..values.extents import ZERO, numbers, require_at_least
 from ..values.layout import is_laid_out, kept_order
 from ..values.numbers import integer_of
-from .operands import arrays_of, axis_of, common_dtype, deliver, is_given, require_cast, result_of
+from .operands import (
+    arrays_of,
+    axis_of,
+    common_dtype,
+    deliver,
+    is_given,
+    require_cast,
+    require_real,
+    result_of,
+)
 from .reductions import reduce_array
 from .reshaping import ravel
 from .shaping import atleast_1d, broadcast_to
@@ -256,7 +265,7 @@ def diag_indices_from(arr: Any) -> tuple[SymbolicArray, ...]:
 
 def _triangular(array: SymbolicArray, k: Affine, *, lower: bool) -> SymbolicArray:
     dtype = array.element_type
-    zero = constant(0, dtype)
+    zero = literal(0, dtype)
     if array.ndim == 0:
         raise UnsupportedError(
             "a triangle of a number", loc=user_location(), details=(describe(array),), fix="use a matrix"
@@ -276,6 +285,11 @@ def _triangular(array: SymbolicArray, k: Affine, *, lower: bool) -> SymbolicArra
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     array = as_array(x)
+    if array.element_type.is_complex:
+        kept = SymbolicArray(cast(array, array.element_type).cells, array.record) if copy else array
+        for part in (kept.real, kept.imag):
+            setitem(part, Ellipsis, nan_to_num(part, True, nan, posinf, neginf))
+        return kept if kept.ndim else getitem(kept, ())
     if not array.element_type.is_float:
         kept = cast(array, array.element_type) if copy else array
         return kept if kept.ndim else getitem(kept, ())
@@ -291,7 +305,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> SymbolicArray:
     left, right = as_operand(a), as_operand(b)
-    if not as_array(right).element_type.is_float:
+    if not as_array(right).element_type.is_inexact:
         right = elementwise(op("multiply"), right, 1.0)
     gap = elementwise(op("absolute"), elementwise(op("subtract"), left, right))
     room = elementwise(op("add"), atol, elementwise(op("multiply"), rtol, elementwise(op("absolute"), right)))
@@ -340,9 +354,9 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> SymbolicArray | bo
 
 @implements(np.isposinf)
 def isposinf(x: Any, out: Any = None) -> SymbolicArray:
-    return deliver(elementwise(op("equal"), x, np.inf), out)
+    return deliver(elementwise(op("equal"), require_real(as_array(x), "np.isposinf"), np.inf), out)
 
 
 @implements(np.isneginf)
 def isneginf(x: Any, out: Any = None) -> SymbolicArray:
-    return deliver(elementwise(op("equal"), x, -np.inf), out)
+    return deliver(elementwise(op("equal"), require_real(as_array(x), "np.isneginf"), -np.inf), out)

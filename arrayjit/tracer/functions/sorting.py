@@ -26,7 +26,7 @@ from ..values.extents import as_expr, most, product
 from ..values.integer import number, python_int
 from .creation import arange
 from .finding import comes_before
-from .operands import axis_of, refuse
+from .operands import axis_of, refuse, require_real
 from .reshaping import ravel, reshape
 from .shaping import broadcast_to, moveaxis
 
@@ -67,7 +67,7 @@ def argsort(
 
 def _rows(a: Any, axis: Any) -> tuple[SymbolicArray, SymbolicArray, int]:
     """A copy whose rows are the array along an axis; the array; and the axis."""
-    array = as_array(a)
+    array = require_real(as_array(a), "the order")
     if axis is None:
         array, axis = ravel(array), -1
     along = axis_of(axis, array.ndim)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DivisionByZero, DTypeError, ShapeError
-from ...ir.dtype import BOOL, F32, F64, I64, DType
+from ...ir.dtype import BOOL, C128, F32, F64, I64, DType
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.registry import implements, method
@@ -20,6 +20,7 @@ from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, copy, elementwise
 from ..values.extents import as_expr, product, require_at_least, same_shape
 from .operands import axes_of, common_dtype, deliver, element_type, is_given, is_true
+from .parts import squares
 from .reductions import accumulate_over, reduce_array
 from .shaping import broadcast_to, insert_axes
 
@@ -88,7 +89,7 @@ def std(
 
 
 def _mean_dtype(array: SymbolicArray) -> DType:
-    return array.element_type if array.element_type.is_float else F64
+    return array.element_type if array.element_type.is_inexact else F64
 
 
 def _mask(where: Any) -> Any:
@@ -111,9 +112,10 @@ def _number(value: Affine) -> SymbolicArray:
 
 
 def _divided(total: SymbolicArray, count: SymbolicArray | int | float) -> SymbolicArray:
-    """The quotient as NumPy takes it: in float64, then back in the dtype of the sum."""
+    """The quotient as NumPy takes it: in 64 bits a part, then back in the dtype of the sum."""
     divisor = count if type(count) is SymbolicArray else float(count)
-    return _as_dtype(elementwise(op("divide"), _as_dtype(total, F64), divisor), total.element_type)
+    wide = C128 if total.element_type.is_complex else F64
+    return _as_dtype(elementwise(op("divide"), _as_dtype(total, wide), divisor), total.element_type)
 
 
 def _as_dtype(array: SymbolicArray, dtype: DType) -> SymbolicArray:
@@ -132,8 +134,7 @@ def _variance(
         total = accumulate_over(op("add"), array, axes, kind, where=mask)
         center = insert_axes(_divided(total, count), axes)
     deviation = elementwise(op("subtract"), array, center)
-    squares = elementwise(op("multiply"), deviation, deviation)
-    total = accumulate_over(op("add"), squares, axes, kind, where=mask)
+    total = accumulate_over(op("add"), squares(deviation), axes, kind.part, where=mask)
     if type(count) is int and type(ddof) in (int, float):
         return _divided(total, max(count - ddof, 0))
     return _divided(total, elementwise(op("maximum"), elementwise(op("subtract"), as_array(count), ddof), 0))
@@ -175,7 +176,7 @@ def _weighted(
     if not same_shape(weights.cells.shape, array.cells.shape, words):
         weights = _aligned_weights(array, axis, axes, weights)
     kind = common_dtype(array, weights)
-    if not (array.element_type.is_float or weights.element_type.is_float):
+    if not (array.element_type.is_inexact or weights.element_type.is_inexact):
         kind = F64
     scale = reduce_array(op("add"), weights, axes, kind.numpy, keepdims=keepdims)
     message = "Weights sum to zero, can't be normalized"
@@ -211,7 +212,7 @@ def _aligned_weights(
 
 def without_nan(array: SymbolicArray, instead: float) -> SymbolicArray:
     """The array with another number where it is NaN."""
-    if not array.element_type.is_float:
+    if not array.element_type.is_inexact:
         return array
     return elementwise(op("where"), elementwise(op("isnan"), array), instead, array)
 
@@ -279,7 +280,7 @@ def nanmean(
     where: Any = True,
 ) -> SymbolicArray:
     array = as_array(a)
-    if not array.element_type.is_float:
+    if not array.element_type.is_inexact:
         return mean(array, axis, dtype, out, keepdims, where=where)
     return mean(array, axis, dtype, out, keepdims, where=_finite_mask(array, where))
 

@@ -18,14 +18,14 @@ from typing import Any, Union
 import numpy as np
 
 from ...frozen import frozen, frozen_by_identity
-from ...ir.dtype import BOOL, F64, I64, DType, from_numpy
+from ...ir.dtype import BOOL, C128, F64, I64, DType, from_numpy
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
 from ..record.state import reachable
 from ..record.trace import TEMPORARY, Mark, Trace
 from ..record.tree import Structure, flatten, unflatten
 from ..record.view import View
-from ..values.array import SymbolicArray
+from ..values.array import PythonNumber, SymbolicArray
 from ..values.integer import SymbolicInt, python_int
 from .iterations import Iterations
 from .places import MISSING, Name
@@ -52,8 +52,8 @@ __all__ = [
     "symbols_of",
 ]
 
-_WEAK: dict[type, DType] = {bool: BOOL, int: I64, float: F64}
-_NUMBERS = (bool, int, float)
+_WEAK: dict[type, DType] = {bool: BOOL, int: I64, float: F64, complex: C128}
+_NUMBERS = (bool, int, float, complex)
 
 
 class Unfit(Exception):
@@ -69,7 +69,7 @@ class Kind:
     """What a value is to NumPy: two values of one kind give results of one kind."""
 
     dtype: DType
-    weak: type[bool] | type[int] | type[float] | None
+    weak: PythonNumber | None
     is_scalar: bool
     shape: tuple[Affine, ...]
 

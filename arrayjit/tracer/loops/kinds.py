@@ -20,7 +20,7 @@ from .carries import Kind, kind_of
 
 __all__ = ["choose", "common_kind", "memory", "put", "truth"]
 
-_WEAK = (bool, int, float)
+_WEAK = (bool, int, float, complex)
 
 
 def common_kind(one: Any, other: Any) -> Kind | None:

@@ -132,6 +132,7 @@ class Trace:
         self._rewritten: list[Tensor] = []
         self._written: set[Tensor] = set()
         self._flat: dict[Tensor, Tensor] = {}
+        self._real: dict[Tensor, Tensor] = {}
         self._known: dict[Tensor, np.ndarray] = {}
         self._watched: list[Watch] = []
 
@@ -199,7 +200,7 @@ class Trace:
     def known(self, view: View) -> np.ndarray | None:
         """The numbers of a view of a constant that the function made, usable as an index; else None."""
         numbers = self._known.get(view.tensor.storage)
-        if numbers is None or not view.is_fixed():
+        if numbers is None or not view.is_fixed() or view.tensor.dtype.numpy != numbers.dtype:
             return None
         if view.tensor.base is not None:
             numbers = numbers.reshape(-1)
@@ -210,13 +211,19 @@ class Trace:
 
     def flat(self, tensor: Tensor) -> Tensor:
         """The flat form of a tensor: its memory as one row-major axis."""
-        if tensor.base is not None:
+        if tensor.base is not None and not tensor.is_real_form:
             return tensor
         if tensor not in self._flat:
             strides = zip(tensor.shape, tensor.element_strides(), strict=True)
             cells = 1 + sum((extent.constant - 1) * abs(stride.constant) for extent, stride in strides)
             self._flat[tensor] = Tensor(tensor.label, affine((cells,)), tensor.dtype, base=tensor)
         return self._flat[tensor]
+
+    def parts(self, tensor: Tensor) -> Tensor:
+        """The real form of a complex tensor."""
+        if tensor not in self._real:
+            self._real[tensor] = tensor.real_form()
+        return self._real[tensor]
 
     def bind(self, value: Expr, lower: int | None = None, upper: int | None = None) -> Affine:
         """An int64 that the program computes, `lower <= value < upper` where these are given, as a symbol

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import MethodType
-from typing import Any, NoReturn, final
+from typing import Any, NoReturn, Union, final
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ..record.view import View
 from .extents import product
 from .integer import python_int
 
-__all__ = ["SymbolicArray", "describe"]
+__all__ = ["PythonNumber", "SymbolicArray", "describe"]
 
 _BINARY = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
@@ -39,6 +39,10 @@ _PLAIN = (
 )  # fmt: skip
 
 
+PythonNumber = Union[type[bool], type[int], type[float], type[complex]]
+"""What the Python scalars are that arrays adapt to."""
+
+
 @final
 class SymbolicArray:
     """A traced ndarray; with `is_scalar` a NumPy scalar (a copy, never a view); with `weak` a Python
@@ -48,14 +52,14 @@ class SymbolicArray:
 
     cells: View
     record: Trace
-    weak: type[bool] | type[int] | type[float] | None
+    weak: PythonNumber | None
     is_scalar: bool
 
     def __init__(
         self,
         view: View,
         trace: Trace,
-        weak: type[bool] | type[int] | type[float] | None = None,
+        weak: PythonNumber | None = None,
         is_scalar: bool = False,
     ) -> None:
         self.cells = view
@@ -68,7 +72,7 @@ class SymbolicArray:
         view: View,
         trace: Trace,
         *,
-        weak: type[bool] | type[int] | type[float] | None = None,
+        weak: PythonNumber | None = None,
         is_scalar: bool = False,
     ) -> SymbolicArray:
         return SymbolicArray(view, trace, weak, is_scalar)
@@ -130,9 +134,20 @@ class SymbolicArray:
         return METHODS["mT"](self)
 
     @property
-    def real(self) -> SymbolicArray:
-        """Every supported dtype is real."""
-        return self
+    def real(self) -> Any:
+        return METHODS["real"](self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        METHODS["real"](self)[...] = value
+
+    @property
+    def imag(self) -> Any:
+        return METHODS["imag"](self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        METHODS["imag"](self)[...] = value
 
     @property
     def flat(self) -> Any:
@@ -203,7 +218,7 @@ class SymbolicArray:
         _needs_value(self, "as an int", "leave it out, or use x.astype(int)")
 
     def __complex__(self) -> NoReturn:
-        _needs_value(self, "as a complex number", "complex numbers are not supported")
+        _needs_value(self, "as a complex number", "leave it out, or use x.astype(complex)")
 
     def __index__(self) -> NoReturn:
         _needs_value(

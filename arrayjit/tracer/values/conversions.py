@@ -1,7 +1,7 @@
-"""`int(x)`, `float(x)`, `bool(x)`, `round(x)` and `np.float32(x)` of traced numbers: traced numbers.
+"""`int(x)`, `float(x)`, `complex(x)`, `bool(x)`, `round(x)`, `np.float32(x)` of traced numbers: traced ones.
 
-`int`, `float`, `bool` and NumPy's scalar types stay what they are where the user's code compares with them or
-passes them on. Only a call by name gets these functions: see `is_called`.
+Python's and NumPy's scalar types stay what they are where the user's code compares with them or passes them
+on. Only a call by name gets these functions: see `is_called`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from types import CodeType, FrameType
 from typing import Any
 
 from ...errors import DTypeError, UnsupportedError
-from ...ir.dtype import BOOL, DTYPES, F64, I64, DType, Kind
+from ...ir.dtype import BOOL, C128, COMPLEX, DTYPES, F64, I64, DType, Kind
 from ...ir.expr import Apply, Const
-from ...ir.ops import OPS
+from ...ir.ops import OPS, PART_OPS
 from ..record.registry import METHODS, method
 from ..record.trace import current_trace, user_location
-from .array import SymbolicArray, describe
+from .array import PythonNumber, SymbolicArray, describe
 from .elementwise import as_array, as_operand, cast, check_fits, convert
 from .integer import SymbolicInt
 from .numbers import as_scalar
 
-__all__ = ["CONVERSIONS", "is_called", "scalar", "to_bool", "to_float", "to_int"]
+__all__ = ["CONVERSIONS", "is_called", "scalar", "to_bool", "to_complex", "to_float", "to_int"]
 
 _VERSION = sys.version_info
 _CALLS = {"CALL": 0, "CALL_FUNCTION": 0, "CALL_FUNCTION_KW": 1, "PRECALL": 0}  # what lies above the arguments
@@ -71,11 +71,30 @@ def to_bool(*args: Any) -> Any:
     return bool(*args) if number is None else _converted(number, bool, BOOL)
 
 
-def _converted(
-    number: SymbolicArray, kind: type[bool] | type[int] | type[float], dtype: DType
-) -> SymbolicArray:
+def to_complex(*args: Any, **options: Any) -> Any:
+    """`complex(x)` and `complex(real, imag)`."""
+    numbers = [scalar(value) for value in (*args, *options.values())]
+    if all(number is None for number in numbers):
+        return complex(*args, **options)
+    if len(numbers) == 1 and numbers[0] is not None:
+        return _converted(numbers[0], complex, C128)
+    given = {"real": 0.0, "imag": 0.0} | dict(zip(("real", "imag"), args, strict=False)) | options
+    parts = tuple(as_array(to_float(given[name])) for name in ("real", "imag"))
+    value = Apply(PART_OPS["complex"], tuple(convert(part.load(()), F64) for part in parts), C128)
+    trace = current_trace()
+    return SymbolicArray(trace.compute((), C128, lambda _: value), trace, weak=complex)
+
+
+def _converted(number: SymbolicArray, kind: PythonNumber, dtype: DType) -> SymbolicArray:
     if number.weak is kind:
         return number
+    if number.element_type.is_complex and kind in (int, float) and number.weak is complex:
+        raise DTypeError(
+            f"{kind.__name__}() argument must be a real number, not 'complex'",
+            loc=user_location(),
+            details=(describe(number),),
+            fix="use the .real part, or abs(x)",
+        )
     view = number.record.compute((), dtype, lambda _: convert(number.load(()), dtype))
     return SymbolicArray(view, number.record, weak=kind)
 
@@ -98,7 +117,8 @@ CONVERSIONS: Mapping[Any, Callable[..., Any]] = {
     int: to_int,
     float: to_float,
     bool: to_bool,
-    **{dtype.numpy.type: _numpy_type(dtype) for dtype in DTYPES},
+    complex: to_complex,
+    **{dtype.numpy.type: _numpy_type(dtype) for dtype in (*DTYPES, *COMPLEX)},
 }
 """What stands for a type where the user's code calls it by its name."""
 

@@ -20,14 +20,14 @@ from ...errors import (
     UnsupportedError,
 )
 from ...ir.dtype import BOOL, F64, I64, DType, Kind, from_numpy
-from ...ir.expr import Apply, Cast, Const, Expr, constant, dtype_of
+from ...ir.expr import Apply, Cast, Const, Expr, constant, dtype_of, literal
 from ...ir.index import Affine, Extent, Symbol, affine
 from ...ir.ops import OPS, Op
 from ...ir.resolve import resolve
 from ..record.resident import Resident, layout_of
 from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View
-from .array import SymbolicArray, describe
+from .array import PythonNumber, SymbolicArray, describe
 from .extents import ONE, ZERO, is_at_least, is_repeatable, same_shape, shape_text
 from .integer import SymbolicInt
 from .layout import copy_order, kept_order
@@ -51,8 +51,10 @@ __all__ = [
     "views_of",
 ]
 
-Operand = Union[SymbolicArray, bool, int, float]
-Kinds = Union[DType, type[bool], type[int], type[float]]
+Operand = Union[SymbolicArray, bool, int, float, complex]
+Kinds = Union[DType, PythonNumber]
+
+_PYTHON_NUMBERS = (bool, int, float, complex)
 
 _COMPARISONS = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
 
@@ -63,23 +65,24 @@ def as_operand(value: Any, trace: Trace | None = None) -> Operand:
     if type(value) is SymbolicArray:
         _require_owned(value, trace)
         return value
-    if type(value) in (bool, int, float):
+    if type(value) in _PYTHON_NUMBERS:
         return value  # type: ignore[no-any-return]
     if type(value) is SymbolicInt:
         return as_scalar(value, trace)
     if isinstance(value, np.generic):
         number = _constant_of(value)
-        return SymbolicArray(trace.compute((), number.dtype, lambda _: number), trace, is_scalar=True)
+        return SymbolicArray(trace.compute((), dtype_of(number), lambda _: number), trace, is_scalar=True)
     if isinstance(value, (np.ndarray, Resident)):
         return _captured(value, trace)
     if isinstance(value, (list, tuple)):
         return _stacked(value, trace)
-    if isinstance(value, (bool, int, float)):
-        return next(kind(value) for kind in (bool, int, float) if isinstance(value, kind))
+    if isinstance(value, _PYTHON_NUMBERS):
+        kinds: tuple[Any, ...] = _PYTHON_NUMBERS
+        return next(kind(value) for kind in kinds if isinstance(value, kind))  # type: ignore[no-any-return]
     raise DTypeError(
         f"a {type(value).__name__} cannot take part in array arithmetic",
         loc=user_location(),
-        fix="use arrays and numbers of bool, int, uint and float dtypes",
+        fix="use arrays and numbers of bool, int, uint, float and complex dtypes",
     )
 
 
@@ -146,7 +149,7 @@ def operand_at(operand: Operand, position: Sequence[Affine], dtype: DType) -> Ex
     if type(operand) is not SymbolicArray:
         return _literal(operand, dtype)
     value: Expr = operand.load(_aligned(operand.cells.shape, position))
-    if operand.weak is int and dtype.is_float and dtype is not F64:
+    if operand.weak is int and dtype.is_inexact and dtype.part is not F64:
         value = Cast(value, F64)
     return convert(value, dtype)
 
@@ -208,7 +211,7 @@ def store(
         shape = broadcast(shape, _shape(mask))
     if out is None:
         if mask is not None:
-            body = _either(_cells(mask, BOOL), body, _always(constant(0, dtype)), dtype)
+            body = _either(_cells(mask, BOOL), body, _always(literal(0, dtype)), dtype)
             like = (*like, *views_of((mask,)))
         order = kept_order(len(shape), like)
         return SymbolicArray(trace.compute(shape, dtype, body, order=order), trace, is_scalar=not shape)
@@ -273,8 +276,8 @@ def _kind(operand: Operand) -> Kinds:
     return type(operand)
 
 
-def _constant_of(value: np.generic) -> Const:
-    return constant(value.item(), from_numpy(value.dtype))
+def _constant_of(value: np.generic) -> Expr:
+    return literal(value.item(), from_numpy(value.dtype))
 
 
 def _captured(array: np.ndarray | Resident, trace: Trace) -> SymbolicArray:
@@ -324,7 +327,15 @@ def _common_dtype(parts: Sequence[Operand]) -> DType:
     return from_numpy(np.result_type(*kinds))
 
 
-def _literal(value: bool | int | float, dtype: DType) -> Const:
+def _literal(value: bool | int | float | complex, dtype: DType) -> Expr:
+    if isinstance(value, complex):
+        if not dtype.is_complex and dtype is not BOOL:
+            raise DTypeError(
+                f"a complex number cannot become {'an int' if dtype.is_integer else 'a float'}",
+                loc=user_location(),
+                fix="use the .real part, or an array of a complex dtype",
+            )
+        return literal(bool(value) if dtype is BOOL else value, dtype)
     if dtype.is_integer:
         value = _whole(value)
         low, high = _limits(dtype)
@@ -334,7 +345,7 @@ def _literal(value: bool | int | float, dtype: DType) -> Const:
                 loc=user_location(),
                 fix=f"convert the array to a wider dtype, or wrap the number: np.array({value}).astype(...)",
             )
-    return constant(float(value) if dtype.is_float else value, dtype)
+    return literal(float(value) if dtype.is_inexact else value, dtype)
 
 
 def _whole(value: bool | int | float) -> int:
@@ -407,6 +418,8 @@ def check_fits(value: Operand, dtype: DType, trace: Trace, stored: bool = False)
     if stored and value.is_scalar and value.element_type.is_integer and dtype.is_integer:
         _check_integer_fits(value, dtype, trace)
         return
+    if stored and value.weak is complex and not dtype.is_complex and dtype is not BOOL:
+        _literal(0j, dtype)
     if value.weak not in (int, float) or not dtype.is_integer:
         return
     number = value.load(())
@@ -454,7 +467,7 @@ def _check_exponent(exponent: Operand, dtype: DType, trace: Trace) -> None:
         return
     words = "Integers to negative integer powers are not allowed."
     if type(exponent) is not SymbolicArray:
-        if exponent < 0:
+        if type(exponent) in (bool, int) and exponent < 0:  # type: ignore[operator]
             raise NumberError(words, loc=user_location(), fix="use a float base, x.astype(float) ** n")
         return
     kind = exponent.element_type

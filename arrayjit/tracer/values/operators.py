@@ -29,7 +29,7 @@ def _applied(op: Op, *operands: Any) -> SymbolicArray:
 
 def power(base: Any, exponent: Any, out: SymbolicArray | None = None) -> SymbolicArray:
     """`np.power`, with NumPy's short cuts for float arrays and constant exponents."""
-    if _is_array(base) and base.element_type.is_float:
+    if _is_array(base) and base.element_type.is_inexact:
         short_cut = _SHORT_CUTS.get(exponent) if type(exponent) in (int, float) else None
         if short_cut is not None:
             return elementwise(OPS[short_cut], base, out=out)

@@ -1,29 +1,29 @@
 """Python scalars among themselves: Python's arithmetic, not NumPy's.
 
-A traced `int` is an int64 and a traced `float` a float64. Where Python would raise, or leave these types
-(a bigger integer, a complex number), a check makes the compiled function raise. Beside a float an int is
-rounded to float64 first, as Python does in arithmetic but not in comparisons of ints beyond 2**53.
+A traced `int` is an int64, a traced `float` a float64 and a traced `complex` a complex128. Where Python would
+raise, or leave these types (a bigger integer, a complex power of floats), a check makes the compiled function
+raise. Beside a float an int is rounded to float64 first, as Python does in arithmetic but not in comparisons
+of ints beyond 2**53.
 """
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Any
 
 from ...errors import DTypeError
-from ...ir.dtype import BOOL, F64, I64, DType
-from ...ir.expr import Apply, Const, Expr
+from ...ir.dtype import BOOL, C128, F64, I64, DType
+from ...ir.expr import Apply, Cast, Const, Expr, literal
 from ...ir.ops import OPS, Op
 from ..record.trace import Trace, current_trace, user_location
-from .array import SymbolicArray
+from .array import PythonNumber, SymbolicArray
 from .elementwise import as_operand, convert, operand_at
 from .integer import SymbolicInt
 
 __all__ = ["is_python_scalar", "python_operator"]
 
-PythonType = Union[type[bool], type[int], type[float]]
-
-_DTYPES: dict[PythonType, DType] = {bool: BOOL, int: I64, float: F64}
-_COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
+_DTYPES: dict[PythonNumber, DType] = {bool: BOOL, int: I64, float: F64, complex: C128}
+_ORDERS = frozenset(("lt", "le", "gt", "ge"))
+_COMPARISONS = _ORDERS | {"eq", "ne"}
 _BITWISE = frozenset(("and", "or", "xor", "invert"))
 _SHIFTS = frozenset(("lshift", "rshift"))
 _DIVISIONS = frozenset(("truediv", "floordiv", "mod"))
@@ -32,7 +32,7 @@ _LARGEST = float(2**63 - 2**12)
 
 
 def is_python_scalar(value: Any) -> bool:
-    """Whether `value` is, or stands for, a Python bool, int or float."""
+    """Whether `value` is, or stands for, a Python bool, int, float or complex."""
     if type(value) is SymbolicArray:
         return value.weak is not None
     return type(value) in _DTYPES or type(value) is SymbolicInt
@@ -44,8 +44,8 @@ def python_operator(op: Op, *operands: Any) -> SymbolicArray:
     values = [as_operand(operand, trace) for operand in operands]
     kinds = [value.weak if type(value) is SymbolicArray else type(value) for value in values]
     result = _result_type(op, kinds, values)
-    computed: PythonType = result
-    if op.dunder in _COMPARISONS:
+    computed: PythonNumber = result
+    if op.dunder in _COMPARISONS | {"abs"}:
         computed = max(kinds, key=list(_DTYPES).index)  # type: ignore[assignment,arg-type]
     dtype = _DTYPES[computed]
     args = tuple(operand_at(value, (), dtype) for value in values)
@@ -54,17 +54,19 @@ def python_operator(op: Op, *operands: Any) -> SymbolicArray:
     return SymbolicArray(view, trace, weak=result)
 
 
-def _result_type(op: Op, kinds: list[Any], values: list[Any]) -> PythonType:
+def _result_type(op: Op, kinds: list[Any], values: list[Any]) -> PythonNumber:
     name = op.dunder
+    if complex in kinds:
+        if name in _ORDERS | _BITWISE | _SHIFTS | {"floordiv", "mod"}:
+            raise _unsupported(op, kinds, "use the real parts")
+        if name == "abs":
+            return float
+        return bool if name in _COMPARISONS else complex
     if name in _COMPARISONS:
         return bool
     if name in _BITWISE | _SHIFTS:
         if float in kinds:
-            raise DTypeError(
-                f"unsupported operand types for {op.name}: {', '.join(kind.__name__ for kind in kinds)}",
-                loc=user_location(),
-                fix="use integers",
-            )
+            raise _unsupported(op, kinds, "use integers")
         return bool if set(kinds) == {bool} and name not in _SHIFTS and name != "invert" else int
     if name == "truediv" or float in kinds:
         return float
@@ -73,9 +75,14 @@ def _result_type(op: Op, kinds: list[Any], values: list[Any]) -> PythonType:
     return int
 
 
+def _unsupported(op: Op, kinds: list[Any], fix: str) -> DTypeError:
+    names = ", ".join(kind.__name__ for kind in kinds)
+    return DTypeError(f"unsupported operand types for {op.name}: {names}", loc=user_location(), fix=fix)
+
+
 def _check(op: Op, args: tuple[Expr, ...], dtype: DType, trace: Trace) -> None:
     name = op.dunder
-    zero = Const(0.0 if dtype is F64 else 0, dtype)
+    zero = literal(0, dtype)
     if name in _DIVISIONS:
         _require(trace, _apply("not_equal", args[1], zero), "ZeroDivisionError", "division by zero")
     if name in _SHIFTS:
@@ -88,7 +95,13 @@ def _check(op: Op, args: tuple[Expr, ...], dtype: DType, trace: Trace) -> None:
 
 def _check_power(args: tuple[Expr, ...], dtype: DType, trace: Trace) -> None:
     base, exponent = args
-    zero = Const(0.0 if dtype is F64 else 0, dtype)
+    if dtype is C128:
+        nothing = _apply("equal", base, literal(0, dtype))
+        allowed = _apply("greater_equal", Cast(exponent, F64), literal(0, F64))
+        words = "zero to a negative or complex power"
+        _require(trace, _or(_not(nothing), allowed), "ZeroDivisionError", words)
+        return
+    zero = literal(0, dtype)
     if dtype is I64:
         words = "an int to a negative power is a float in Python; make the base a float"
         _require(trace, _apply("greater_equal", exponent, zero), "ValueError", words)

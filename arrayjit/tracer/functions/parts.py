@@ -1,0 +1,124 @@
+"""The real and imaginary parts of arrays, and what depends on whether arrays are complex.
+
+Of a complex array the parts are views, as in NumPy.
+"""
+
+from __future__ import annotations
+
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from ...ir.dtype import BOOL
+from ...ir.expr import Expr, literal
+from ...ir.index import Affine
+from ...ir.ops import op
+from ..record.registry import implements, method
+from ..record.trace import current_trace
+from ..record.view import View
+from ..values.array import SymbolicArray
+from ..values.elementwise import as_array, as_operand, elementwise
+from .operands import deliver
+
+__all__ = ["conjugated", "imag", "parts", "real", "squares"]
+
+
+@implements(np.real)
+@method("real")
+def real(val: Any) -> Any:
+    array = as_array(val)
+    return _part(array, 0) if array.element_type.is_complex else array
+
+
+@implements(np.imag)
+@method("imag")
+def imag(val: Any) -> Any:
+    """Of a real array, zeros that cannot be written."""
+    array = as_array(val)
+    if array.element_type.is_complex:
+        return _part(array, 1)
+    trace, dtype = current_trace(), array.element_type
+    zeros = trace.compute(array.cells.shape, dtype, lambda _: literal(0, dtype))
+    shown = View(zeros.tensor, zeros.shape, zeros.axes, zeros.index, writeable=False)
+    return SymbolicArray(shown, trace, array.weak, array.is_scalar)
+
+
+def _part(array: SymbolicArray, part: int) -> SymbolicArray:
+    """One part of a complex array, a view; of a number, a number."""
+    trace, view = array.record, array.cells
+    as_operand(array, trace)
+    form = trace.parts(view.tensor)
+    shown = View(form, view.shape, view.axes, (*view.index, Affine.of(part)), view.writeable)
+    if not array.is_scalar and array.weak is None:
+        return SymbolicArray(shown, trace)
+    number = trace.compute((), form.dtype, shown.load)
+    weak = None if array.weak is None else float
+    return SymbolicArray(number, trace, weak, array.is_scalar)
+
+
+def parts(array: SymbolicArray) -> tuple[SymbolicArray, ...]:
+    """The real and the imaginary part of a complex array; a real array itself."""
+    return (_part(array, 0), _part(array, 1)) if array.element_type.is_complex else (array,)
+
+
+def squares(array: SymbolicArray) -> SymbolicArray:
+    """The squares of sizes."""
+    return reduce(partial(elementwise, op("add")), (elementwise(op("multiply"), x, x) for x in parts(array)))
+
+
+def conjugated(array: SymbolicArray) -> SymbolicArray:
+    """The conjugates of a complex array; a real one itself."""
+    return elementwise(op("conjugate"), array) if array.element_type.is_complex else array
+
+
+@method("conj", "conjugate")
+def conjugate_of(self: SymbolicArray, out: Any = None) -> SymbolicArray:
+    """A Python number stays one; a real array is itself."""
+    if self.weak is complex:
+        value = elementwise(op("conjugate"), self)
+        return SymbolicArray(value.cells, value.record, weak=complex)
+    return deliver(conjugated(self), out)
+
+
+@implements(np.angle)
+def angle(z: Any, deg: bool = False) -> SymbolicArray:
+    array = as_array(z)
+    zero = 0.0 if not array.element_type.is_complex else imag(array)
+    angles = elementwise(op("arctan2"), zero, real(array))
+    return elementwise(op("multiply"), angles, 180 / np.pi) if deg else angles
+
+
+@implements(np.iscomplexobj)
+def iscomplexobj(x: Any) -> bool:
+    return as_array(x).element_type.is_complex
+
+
+@implements(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    return not iscomplexobj(x)
+
+
+@implements(np.iscomplex)
+def iscomplex(x: Any) -> SymbolicArray:
+    array = as_array(x)
+    if array.element_type.is_complex:
+        return elementwise(op("not_equal"), imag(array), 0)
+    return _all(array, False)
+
+
+@implements(np.isreal)
+def isreal(x: Any) -> SymbolicArray:
+    array = as_array(x)
+    if array.element_type.is_complex:
+        return elementwise(op("equal"), imag(array), 0)
+    return _all(array, True)
+
+
+def _all(array: SymbolicArray, truth: bool) -> SymbolicArray:
+    trace = current_trace()
+
+    def cell(_: tuple[Affine, ...]) -> Expr:
+        return literal(truth, BOOL)
+
+    return SymbolicArray(trace.compute(array.cells.shape, BOOL, cell), trace, is_scalar=not array.ndim)
