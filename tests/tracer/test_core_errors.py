@@ -96,7 +96,6 @@ MISTAKES: list[Mistake] = [
     (lambda x: x + None, DTypeError, TypeError, "a NoneType cannot take part"),
     (lambda x: x + np.array(["a"]), DTypeError, TypeError, "<U1 is not supported"),
     (lambda x: x << 1, DTypeError, TypeError, "left_shift of float64"),
-    (lambda x: np.sqrt(x.astype("i1")), DTypeError, TypeError, "float16"),
     (lambda x: np.add(x, 1, where=x), DTypeError, TypeError, "must be bool"),
     (lambda x: x.astype("g"), DTypeError, TypeError, "longdouble"),
     (lambda x: len(x[0, ...]), DTypeError, TypeError, "len() of unsized object"),
@@ -140,8 +139,8 @@ BAD_ARGUMENTS: list[tuple[Any, type[UserError], str]] = [
     (np.ones(2, np.clongdouble), DTypeError, "argument x: dtype"),
     (np.array(["2020-01-01"], "M8[D]"), DTypeError, "argument x: dtype datetime64[D]"),
     (np.zeros(2, [("a", "f4")]), DTypeError, "argument x"),
-    (np.float16(1), DTypeError, "argument x: dtype float16"),
-    ([np.ones(2), np.ones(2, np.float16)], DTypeError, "argument x_1"),
+    (np.longdouble(1), DTypeError, "argument x: dtype"),
+    ([np.ones(2), np.ones(2, np.longdouble)], DTypeError, "argument x_1"),
     (np.ma.array([1.0]), UnsupportedError, "argument x is a MaskedArray"),
     (np.ones(2).view(Tagged), UnsupportedError, "argument x is a Tagged"),
 ]
