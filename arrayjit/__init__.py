@@ -34,6 +34,7 @@ from .stats import Miss, Stats
 if TYPE_CHECKING:
     from . import parallel
     from .array import asarray, donate, from_dlpack
+    from .contest.function import bench
     from .eager import Array
     from .tracer.loops.control import cond, while_loop
     from .tracer.loops.ranges import explicit_range as range
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _LATE = {
     "Array": ("eager", "Array"),
     "asarray": ("eager", "asarray"),
+    "bench": ("contest.function", "bench"),
     "cond": ("tracer.loops.control", "cond"),
     "donate": ("eager", "donate"),
     "from_dlpack": ("eager", "from_dlpack"),
@@ -85,6 +87,7 @@ __all__ = [
     "UnsupportedError",
     "UserError",
     "asarray",
+    "bench",
     "cond",
     "donate",
     "from_dlpack",

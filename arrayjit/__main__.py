@@ -16,8 +16,10 @@ from .late import Late
 from .settings import cache_bytes
 
 if TYPE_CHECKING:
+    from .contest import command as bench
     from .profile import doctor as doctors
 else:
+    bench = Late("arrayjit.contest.command")
     doctors = Late("arrayjit.profile.doctor")
 
 __all__ = ["main"]
@@ -29,6 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"arrayjit {__version__}")
     commands = parser.add_subparsers(dest="command", title="commands")
     commands.add_parser("demo", add_help=False, help="compile and time real programs (demo --help)")
+    commands.add_parser("bench", add_help=False, help="time functions beside peers (bench --help)")
     commands.add_parser("targets", help="what compiled code can run on, here")
     explain = commands.add_parser("explain", help="what the compiler makes of a function, and why")
     scripts.add_arguments(explain)
@@ -47,6 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
     options, rest = parser.parse_known_args(arguments)
     if options.command == "demo":
         return demo(rest)
+    if options.command == "bench":
+        return bench.main(rest)
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if options.command == "targets":

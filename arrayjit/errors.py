@@ -31,6 +31,7 @@ __all__ = [
     "LinkError",
     "Location",
     "MergeMismatch",
+    "MissingPackage",
     "NotANumber",
     "NumberError",
     "OutOfMemory",
@@ -162,6 +163,10 @@ class UnknownTarget(UserError, ValueError):
 
 class BackendUnavailable(UserError, RuntimeError):
     """A known target whose driver, compiler or hardware is missing here."""
+
+
+class MissingPackage(UserError, ImportError):
+    """A package that some of arrayjit needs and that is not installed."""
 
 
 class LinkError(UserError, RuntimeError):

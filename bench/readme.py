@@ -1,113 +1,118 @@
-"""The numbers that the README shows, measured here and now: `python bench/readme.py`.
+"""The README's table and docs/kernels.md, made of the committed results: `python bench/readme.py`.
 
-Prints a Markdown table. Every ratio to NumPy is taken in one run, the two called in turn. NumPy runs
-without the variables that would slow its OpenBLAS down, on one thread like arrayjit.
+`python -m arrayjit bench --output bench/results` makes the results.
 """
 
 from __future__ import annotations
 
-import os
-import statistics
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
-import numpy as np
+from kernels import KERNELS
 
-import arrayjit
-from arrayjit.demo.measure import environment_for_numpy, in_turn, seconds
+from arrayjit.contest.results import Results, Row, Time
+from arrayjit.contest.standings import BEST, groups, losses, means, of, seconds
+from arrayjit.contest.tasks import OURS
 
-SMALL_FUNCTIONS: tuple[Callable[..., Any], ...] = (
-    lambda x, y: x * 2 + y,
-    lambda x, y: np.sqrt(x * x + y * y),
-    lambda x, y: np.where(x > y, x, y) - x.mean(),
-    lambda x, y: (x - x.mean(axis=0)) / (x.std(axis=0) + 1),
-    lambda x, y: np.exp(-np.abs(x)) * np.tanh(y),
-    lambda x, y: np.maximum(x @ y.T, 0).sum(axis=1),
-    lambda x, y: np.clip(x, 0, 1) ** 2 + np.log1p(np.abs(y)),
-    lambda x, y: (x[1:] - x[:-1]) / (y[1:] + 3),
-    lambda x, y: np.concatenate([x, y]).max(axis=1),
-)
+__all__ = ["RESULTS", "kernels_page", "placed", "table"]
 
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "bench" / "results" / "results.json"
+README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "kernels.md"
+SHOWN = ("numpy", "numba", "jax", "torch.compile", BEST)
+MARKS = ("<!-- made by bench/readme.py -->\n", "<!-- until here -->")
 
-def fused(a: Any, b: Any, c: Any) -> Any:
-    return a * b + c * a - b
+KERNELS_PAGE = """\
+# The kernels
 
+{count} scientific programs in plain NumPy, `bench/kernels`, with the decorator alone; {changed} had to be
+changed.
 
-def softmax(x: Any) -> Any:
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
+On one thread of {machine}, {date}. "First" is the first call, which compiles; "ratio" is how
+many times as fast as NumPy arrayjit is, "best peer" the same for who of the others is fastest; "differs" is
+how far the result is from NumPy's, as a fraction of its largest number. Written by `python bench/readme.py`.
 
+## Changed
 
-def tiny(x: Any, y: Any) -> Any:
-    return x * 2 + y
+{changes}
 
-
-def chain(length: int) -> Callable[[Any], Any]:
-    """A function of `length` elementwise ops, one after another, each in a line: a loop would stay a loop."""
-
-    lines = (f"    x = x * 0.999 + {step}" for step in range(length // 2))
-    names: dict[str, Any] = {}
-    exec("\n".join(("def run(x):", *lines, "    return x")), names)
-    return names["run"]  # type: ignore[no-any-return]
+"""
 
 
-def first_calls() -> Iterator[tuple[str, str]]:
-    """What compiling costs, in a process that has compiled before."""
-    draw = np.random.default_rng(0)
-    x, y = draw.standard_normal((2, 64, 64))
-    arrayjit.jit(tiny)(x, y)
-    times = [seconds(lambda f=f: arrayjit.jit(f)(x, y))[0] for f in SMALL_FUNCTIONS]
-    yield (
-        f"first call of a function of up to 10 ops ({len(times)} functions)",
-        f"median {statistics.median(times) * 1e3:.0f} ms, worst {max(times) * 1e3:.0f} ms",
+def table(results: Results) -> str:
+    """How many times as fast as others we are in each suite, and how often we are not."""
+    lines = [line(["suite", "rows", *SHOWN, "lost"]), "|---|" + "--:|" * (len(SHOWN) + 2)]
+    for (suite, threads), rows in groups(results).items():
+        found = means(rows)
+        cells = (f"{found[name]:.2f}" if name in found else "" for name in SHOWN)
+        lines.append(line([f"{suite}, {of(threads)}", str(len(rows)), *cells, str(len(losses(rows)))]))
+    machine = results.machine
+    return "\n".join([f"On {machine['processor']}, {machine['date']}:", "", *lines, "", ""])
+
+
+def line(words: Sequence[str]) -> str:
+    return f"| {' | '.join(words)} |"
+
+
+def placed(readme: str, made: str) -> str:
+    """The README with the table between its marks."""
+    begin, end = MARKS
+    before, _, rest = readme.partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise SystemExit(f"{README} lacks the marks {begin.strip()} and {end}")
+    return f"{before}{begin}{made}{end}{after}"
+
+
+def kernels_page(results: Results) -> str:
+    """docs/kernels.md: what each kernel is, and its times at the sizes that were measured."""
+    changes = [f"- `{kernel.name}`: {kernel.changed}" for kernel in KERNELS if kernel.changed]
+    page = KERNELS_PAGE.format(
+        count=len(KERNELS),
+        changed=len(changes),
+        machine=results.machine["processor"],
+        date=results.machine["date"],
+        changes="\n".join(changes),
     )
-    vector = draw.standard_normal(1000)
-    took = {length: seconds(lambda n=length: arrayjit.jit(chain(n))(vector))[0] for length in (100, 1000)}
-    yield "first call of a chain of 100 elementwise ops", f"{took[100]:.3f} s"
-    yield (
-        "first call of a chain of 1,000 elementwise ops",
-        f"{took[1000]:.3f} s, {took[1000] / took[100]:.1f} times as long",
-    )
+    rows = [row for row in results.rows if row.suite == "kernels" and row.threads == 1]
+    return page + "\n".join(sections(rows))
 
 
-def warm_calls() -> Iterator[tuple[str, str]]:
-    """How fast compiled code is, as a multiple of NumPy's speed."""
-    draw = np.random.default_rng(0)
-    big = draw.standard_normal((3, 10_000_000))
-    yield compared("`a*b + c*a - b`, 10 million float64", fused, (big[0], big[1], big[2]), 9)
-    rows = draw.standard_normal((4096, 1024), dtype=np.float32)
-    yield compared("softmax over the last axis of 4096 x 1024 float32", softmax, (rows,), 15)
-    few = draw.standard_normal((2, 10))
-    yield compared("`x*2 + y`, 10 float64", tiny, (few[0], few[1]), 20_000)
+def sections(rows: Sequence[Row]) -> Iterator[str]:
+    for size in dict.fromkeys(row.size for row in rows):
+        known = {row.name: row for row in rows if row.size == size}
+        yield f"## {size.capitalize()}\n"
+        yield line(["kernel", "from", "first", "NumPy", "arrayjit", "ratio", "best peer", "differs"])
+        yield "|---|---|" + "--:|" * 6
+        for kernel in KERNELS:
+            yield line([kernel.name, kernel.source, *cells(known.get(kernel.name))])
+        yield ""
 
 
-def compared(
-    name: str, function: Callable[..., Any], arguments: tuple[Any, ...], runs: int
-) -> tuple[str, str]:
-    """A row: the same function by NumPy and by arrayjit."""
-    jitted = arrayjit.jit(function)
-    np.testing.assert_allclose(jitted(*arguments), function(*arguments), rtol=1e-5, atol=1e-7)
-    numpy, warm = in_turn(lambda: function(*arguments), lambda: jitted(*arguments), range(runs))
-    return name, f"NumPy {shown(numpy)}, arrayjit {shown(warm)}: {numpy / warm:.2f}x"
+def cells(row: Row | None) -> list[str]:
+    """Under the headings after the second."""
+    if row is None:
+        return [""] * 6
+    ours, numpy = row.times.get(OURS, Time()), row.times.get("numpy", Time())
+    times = [seconds(ours.first), seconds(numpy.median), ours.error or seconds(ours.median)]
+    best = replace(row, times={peer: time for peer, time in row.times.items() if peer != "numpy"}).best
+    apart = f"{ours.difference:.0e}" if ours.difference else "0"
+    return [*times, against(row, "numpy"), f"{best} {against(row, best)}".strip(), apart.replace("nan", "")]
 
 
-def shown(duration: float) -> str:
-    return f"{duration * 1e3:.1f} ms" if duration > 1e-3 else f"{duration * 1e6:.1f} µs"
+def against(row: Row, peer: str) -> str:
+    ratio = row.ratio(peer)
+    return f"{ratio:.2f}" if ratio else ""
 
 
 def main() -> int:
-    environment, dropped = environment_for_numpy()
-    wanted = {**environment, "OPENBLAS_NUM_THREADS": "1", "ARRAYJIT_CACHE_BYTES": "0"}
-    if wanted != dict(os.environ):
-        without = f", without {' and '.join(dropped)}" if dropped else ""
-        print(f"NumPy on one thread{without}\n", flush=True)
-        return subprocess.run([sys.executable, *sys.argv], env=wanted, check=False).returncode
-    print("| what | measured |\n|---|---|")
-    for measure in (first_calls, warm_calls):
-        for name, value in measure():
-            print(f"| {name} | {value} |", flush=True)
+    results = Results.from_json(RESULTS.read_text())
+    README.write_text(placed(README.read_text(), table(results)))
+    PAGE.write_text(kernels_page(results))
+    print(f"{README.relative_to(ROOT)} and {PAGE.relative_to(ROOT)} show {RESULTS.relative_to(ROOT)}")
     return 0
 
 

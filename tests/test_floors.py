@@ -42,6 +42,7 @@ FLOORS = (
         "scripts",
         "drawing",
         "api",
+        "contest",
         "eager",
         "exchange",
         "parallel",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from arrayjit.contest.checking import difference
 
 __all__ = ["DOUBLE", "EXACT", "SINGLE", "Kernel", "difference", "results_of"]
 
@@ -49,28 +50,3 @@ def results_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tupl
     """What a call returns, followed by the arguments as it leaves them."""
     returned = function(*arguments)
     return (*returned, *arguments) if isinstance(returned, tuple) else (returned, *arguments)
-
-
-def difference(got: tuple[Any, ...], wanted: tuple[Any, ...]) -> float:
-    """How far results are from those wanted, as a fraction of the largest number of each of those.
-
-    Infinite where the types, the dtypes or the shapes differ, and where integers or what is not finite do.
-    """
-    if len(got) != len(wanted):
-        return math.inf
-    return max(map(_difference, got, wanted))
-
-
-def _difference(got: Any, wanted: Any) -> float:
-    ours, theirs = np.asarray(got), np.asarray(wanted)
-    if type(got) is not type(wanted) or ours.dtype != theirs.dtype or ours.shape != theirs.shape:
-        return math.inf
-    if ours.dtype.kind != "f":
-        return 0.0 if np.array_equal(ours, theirs) else math.inf
-    apart = ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
-    if not apart.any():
-        return 0.0
-    largest = np.max(np.abs(theirs), where=np.isfinite(theirs), initial=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        worst = np.max(np.abs(ours[apart] - theirs[apart])) / largest
-    return float(worst) if np.isfinite(worst) else math.inf

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from contest import Entry, Task
 from scipy.special import erf
+from starting import process
+
+from arrayjit.contest.tasks import Entry, Task
 
 __all__ = ["entry"]
 
@@ -15,9 +17,10 @@ Start = Callable[..., Callable[..., Any]]
 
 
 def entry(task: Task, written: tuple[int, ...]) -> Entry | None:
-    if task.suite == "kernels" or task.name == "black_scholes":
-        return Entry(lambda *arguments: task.function)
-    return Entry(VERSIONS[task.name])
+    if task.suite == "startup":
+        return process("numpy", "numpy_program.py", task)
+    start = None if task.suite in ("kernels", "calls") else VERSIONS.get(task.name)
+    return Entry(start or (lambda *arguments: task.function))
 
 
 def into(function: Callable[..., Any]) -> Start:
@@ -111,6 +114,22 @@ def stencil(x: Any) -> Callable[..., Any]:
     return call
 
 
+def norm(x: Any) -> Callable[..., Any]:
+    return lambda x: np.sqrt(x @ x)
+
+
+def logsumexp(x: Any) -> Callable[..., Any]:
+    t = np.empty_like(x)
+
+    def call(x: Any) -> Any:
+        largest = x.max(axis=1)
+        np.subtract(x, largest[:, np.newaxis], out=t)
+        np.exp(t, out=t)
+        return np.log(t.sum(axis=1)) + largest
+
+    return call
+
+
 VERSIONS: dict[str, Start] = {
     "matmul": into(np.matmul),
     "gelu(x@W+b)": dense_gelu,
@@ -125,7 +144,10 @@ VERSIONS: dict[str, Start] = {
     "layernorm": buffered(layernorm),
     "triad": buffered(triad),
     "copy": buffered(copied),
-    "sum": lambda *arguments: np.sum,
     "stencil": stencil,
     "transpose": transpose,
+    "norm": norm,
+    "cumsum": into(np.cumsum),
+    "logsumexp": logsumexp,
 }
+"""Where a program has temporaries or a large result; the others are as they are."""

@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - its name in every program
-from contest import Entry, Task
+from starting import process
+
+from arrayjit.contest.callers import anew, with_torch
+from arrayjit.contest.tasks import Entry, Task
 
 __all__ = ["compiled_entry", "entry"]
 
@@ -19,38 +22,54 @@ torch.set_grad_enabled(False)
 
 
 def entry(task: Task, written: tuple[int, ...]) -> Entry | None:
-    if task.suite == "kernels":
+    if task.suite == "startup":
+        return process("torch", "torch_program.py", task)
+    into, plain = INTO.get(task.name), EXPRESSIONS.get(task.name)
+    if task.suite in ("kernels", "compile") or plain is None:
         return None
-    into, plain = INTO.get(task.name), PLAIN.get(task.name)
 
     def start(*arguments: Any) -> Callable[..., Any]:
         if into is None:
             return plain
-        out = torch.empty_like(EXPRESSIONS[task.name](*arguments))
+        out = torch.empty_like(plain(*arguments))
         return lambda *arguments: into(out, *arguments)
 
-    return Entry(start, place) if into or plain else None
+    return Entry(start, place)
 
 
 def compiled_entry(task: Task, written: tuple[int, ...]) -> Entry | None:
-    if task.suite == "kernels":
+    match task.suite:
+        case "compile":
+            return anew(with_torch.entry)(task, written)
+        case "startup":
+            return process("torch", "torch_compile_program.py", task)
+    expression = EXPRESSIONS.get(task.name)
+    if task.suite == "kernels" or expression is None:
         return None
-    expression = EXPRESSIONS[task.name]
+    is_large = task.suite != "calls" and task.name not in FEW_RESULTS
 
     def into(out: Any, *arguments: Any) -> Any:
         return out.copy_(expression(*arguments))
 
     def start(*arguments: Any) -> Callable[..., Any]:
         torch._dynamo.reset()
-        out = torch.empty_like(expression(*arguments)) if task.name != "black_scholes" else None
-        compiled = torch.compile(expression if out is None else into, dynamic=False)
-        return compiled if out is None else lambda *arguments: compiled(out, *arguments)
+        if not is_large:
+            return torch.compile(expression, dynamic=False)
+        out = torch.empty_like(expression(*arguments))
+        compiled = torch.compile(into, dynamic=False)
+        return lambda *arguments: compiled(out, *arguments)
 
     return Entry(start, place)
 
 
 def place(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(torch.from_numpy(one.copy()) if isinstance(one, np.ndarray) else one for one in arguments)
+    return tuple(map(placed, arguments))
+
+
+def placed(one: Any) -> Any:
+    if isinstance(one, dict):
+        return {name: placed(leaf) for name, leaf in one.items()}
+    return torch.from_numpy(one.copy()) if isinstance(one, np.ndarray) else one
 
 
 def gelu(x: Any) -> Any:
@@ -75,6 +94,11 @@ def stencil(x: Any) -> Any:
     return 0.2 * (x[1:-1, 1:-1] + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:])
 
 
+def ends(leaves: dict[str, Any]) -> Any:
+    first, *_, last = leaves.values()
+    return first + last, first - last
+
+
 EXPRESSIONS: dict[str, Callable[..., Any]] = {
     "matmul": torch.matmul,
     "gelu(x@W+b)": lambda x, weights, bias: gelu(x @ weights + bias),
@@ -93,7 +117,22 @@ EXPRESSIONS: dict[str, Callable[..., Any]] = {
     "sum": torch.sum,
     "stencil": stencil,
     "transpose": lambda x: x.T.contiguous(),
+    "means_of_columns": lambda x: x.mean(0),
+    "maxima_of_rows": lambda x: x.amax(1),
+    "argmax": torch.argmax,
+    "variance": lambda x: x.var(correction=0),
+    "norm": torch.linalg.vector_norm,
+    "dot": torch.dot,
+    "cumsum": lambda x: torch.cumsum(x, 0),
+    "logsumexp": lambda x: torch.logsumexp(x, 1),
+    "a + b": torch.add,
+    "np.add(a, b, out)": lambda a, b, out: torch.add(a, b, out=out),
+    "a * 2.5": torch.mul,
+    "a.sum()": torch.sum,
+    "ends of 20 arrays": ends,
 }
+FEW_RESULTS = ("black_scholes", "sum", "argmax", "variance", "norm", "dot")
+"""Nothing is gained by writing these results into memory that is there."""
 INTO: dict[str, Callable[..., Any]] = {
     name: lambda out, *arguments, function=EXPRESSIONS[name]: function(*arguments, out=out)
     for name in ("matmul", "exp", "log", "tanh", "sin", "erf", "pow")
@@ -106,7 +145,5 @@ INTO: dict[str, Callable[..., Any]] = {
     "triad": lambda out, b, c: torch.add(b, c, alpha=3, out=out),
     "copy": lambda out, x: out.copy_(x),
     "transpose": lambda out, x: out.copy_(x.T),
-}
-PLAIN: dict[str, Callable[..., Any]] = {
-    name: EXPRESSIONS[name] for name in ("layernorm", "black_scholes", "sum", "stencil")
+    "cumsum": lambda out, x: torch.cumsum(x, 0, out=out),
 }

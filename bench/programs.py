@@ -1,20 +1,23 @@
 """The computations of three suites, in plain NumPy: products of matrices, vector mathematics, memory.
 
-The programs know nothing of arrayjit. A suite is a function that yields its tasks, smallest first.
+The programs know nothing of arrayjit. A suite is a function that yields its tasks.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
-from contest import Task
 from scipy.special import erf
 
-__all__ = ["SUITES", "matmul", "memory", "vector"]
+from arrayjit.contest.tasks import Arguments, Choice, Task
 
+__all__ = ["matmul", "memory", "vector"]
+
+BOTH = ("float32", "float64")
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
 
 
@@ -87,31 +90,35 @@ def copy_of(x):
     return x.copy()
 
 
-SQUARE = (32, 64, 128, 256, 512, 1024, 2048)
-SKINNY = (32, 4096, 1024)
+SHAPES = {str(n): (n, n, n) for n in (32, 128, 512, 1024)} | {"32x4096x1024": (32, 4096, 1024)}
 """Rows, what is summed over, columns."""
-BATCHED = (64, 64, 64, 64)
+LAYERS = ("512", "32x4096x1024")
+BATCHED = {"64x64x64x64": (64, 64, 64, 64)}
 
 
-def matmul(dtypes: tuple[str, ...], sizes: tuple[str, ...] | None = None) -> Iterator[Task]:
+def matmul(choice: Choice) -> Iterator[Task]:
     """Products of matrices, and a layer of a network around one."""
-    shapes = {str(n): (n, n, n) for n in SQUARE} | {"32x4096x1024": SKINNY, "64x64x64x64": BATCHED}
-    for dtype in dtypes:
-        for size, shape in shapes.items():
-            if sizes and size not in sizes:
-                continue
-            *batch, m, k, n = shape
-            random = np.random.default_rng(1)
-            a = random.standard_normal((*batch, m, k)).astype(dtype)
-            b = random.standard_normal((*batch, k, n)).astype(dtype)
-            flops, tolerance = 2.0 * math.prod(shape), TOLERANCE[dtype]
-            yield Task("matmul", "matmul", size, dtype, product, (a, b), tolerance, None, dtype, flops)
-            if not batch:
-                bias = random.standard_normal(n).astype(dtype)
-                layer = (a, (b / math.sqrt(k)).astype(dtype), bias)
-                yield Task(
-                    "matmul", "gelu(x@W+b)", size, dtype, dense_gelu, layer, tolerance, None, dtype, flops
-                )
+    for dtype in choice.dtypes or (("float32",) if choice.quick else BOTH):
+        for size in choice.sizes or (("512",) if choice.quick else (*SHAPES, *BATCHED)):
+            shape = {**SHAPES, **BATCHED}.get(size) or 3 * (int(size),)
+            make = partial(factors, shape, dtype)
+            yield Task("matmul", "matmul", size, dtype, product, make, TOLERANCE[dtype])
+            if len(shape) == 3 and (size in choice.sizes or size in LAYERS):
+                make = partial(layer, shape, dtype)
+                yield Task("matmul", "gelu(x@W+b)", size, dtype, dense_gelu, make, TOLERANCE[dtype])
+
+
+def factors(shape: tuple[int, ...], dtype: str) -> Arguments:
+    *batch, m, k, n = shape
+    random = np.random.default_rng(1)
+    sizes = (*batch, m, k), (*batch, k, n)
+    return tuple(random.standard_normal(size).astype(dtype) for size in sizes)
+
+
+def layer(shape: tuple[int, ...], dtype: str) -> Arguments:
+    x, weights = factors(shape, dtype)
+    bias = np.random.default_rng(2).standard_normal(shape[-1]).astype(dtype)
+    return x, (weights / math.sqrt(shape[1])).astype(dtype), bias
 
 
 def normal(random: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
@@ -155,45 +162,62 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Any], Callable[..., tuple[Any, ...]]
     "layernorm": (layernorm, rows_and_parameters),
     "black_scholes": (black_scholes, options),
 }
-NUMBERS = ("10000", "1000000", "10000000")
+QUICK = ("exp", "softmax")
+SCALING = ("exp", "gelu", "softmax")
+"""These are measured on arrays of several sizes."""
 
 
-def vector(dtypes: tuple[str, ...], sizes: tuple[str, ...] | None = None) -> Iterator[Task]:
+def vector(choice: Choice) -> Iterator[Task]:
     """Elementary functions, and what is made of them."""
     for name, (function, make) in FUNCTIONS.items():
-        for dtype in dtypes:
-            for size in sizes or NUMBERS:
-                arguments = cast(make(np.random.default_rng(1), int(size)), dtype)
+        if choice.quick and name not in QUICK:
+            continue
+        for dtype in choice.dtypes or (("float32",) if choice.quick else BOTH):
+            is_large = choice.quick or dtype == "float64" or name not in SCALING
+            for size in choice.sizes or (("1000000",) if is_large else ("10000", "1000000", "10000000")):
                 # Black and Scholes take the difference of numbers a thousand times as large.
                 tolerance = TOLERANCE[dtype] * (10 if name == "black_scholes" else 1)
-                yield Task("vector", name, size, dtype, function, arguments, tolerance)
+                drawn = partial(cast, make, int(size), dtype)
+                yield Task("vector", name, size, dtype, function, drawn, tolerance)
 
 
-def cast(arguments: tuple[Any, ...], dtype: str) -> tuple[Any, ...]:
-    return tuple(one.astype(dtype) if isinstance(one, np.ndarray) else one for one in arguments)
+def cast(make: Callable[..., Arguments], n: int, dtype: str) -> Arguments:
+    drawn = make(np.random.default_rng(1), n)
+    return tuple(one.astype(dtype) if isinstance(one, np.ndarray) else one for one in drawn)
 
 
-def memory(dtypes: tuple[str, ...], sizes: tuple[str, ...] | None = None) -> Iterator[Task]:
+MOVING = {
+    "triad": triad,
+    "copy": copy_of,
+    "sum": sum_of,
+    "stencil": stencil,
+    "transpose": transpose,
+    "softmax": softmax,
+}
+
+
+def memory(choice: Choice) -> Iterator[Task]:
     """Programs that do little but move arrays of so many bytes, in megabytes."""
-    for size in sizes or ("128",):
-        for dtype in dtypes:
-            numbers = (int(size) << 20) // np.dtype(dtype).itemsize
-            side = math.isqrt(numbers)
-            random = np.random.default_rng(1)
-            b, c = random.random((2, numbers), np.float32).astype(dtype)
-            square, rows = b[: side * side].reshape(side, side), b[: numbers // 1024 * 1024].reshape(-1, 1024)
-            for name, function, arguments, arrays in (
-                ("triad", triad, (b, c), 3),
-                ("copy", copy_of, (b,), 2),
-                ("sum", sum_of, (b,), 1),
-                ("stencil", stencil, (square,), 2),
-                ("transpose", transpose, (square,), 2),
-                ("softmax", softmax, (rows,), 2),
-            ):
-                moved = float(arrays * arguments[0].nbytes)
-                limit = "read" if arrays == 1 else "memory"
-                tolerance = TOLERANCE[dtype]
-                yield Task("memory", name, size, dtype, function, arguments, tolerance, None, limit, moved)
+    for size in choice.sizes or (("16",) if choice.quick else ("128",)):
+        for dtype in choice.dtypes or ("float32",):
+            for name, function in MOVING.items():
+                if choice.quick and name not in ("triad", "stencil"):
+                    continue
+                make = partial(megabytes, name, int(size), dtype)
+                yield Task("memory", name, size, dtype, function, make, TOLERANCE[dtype])
 
 
-SUITES = {"matmul": matmul, "vector": vector, "memory": memory}
+def megabytes(name: str, size: int, dtype: str) -> Arguments:
+    """Arrays of that size in the shape that the program is about."""
+    numbers = (size << 20) // np.dtype(dtype).itemsize
+    side = math.isqrt(numbers)
+    b, c = np.random.default_rng(1).random((2, numbers), np.float32).astype(dtype)
+    match name:
+        case "triad":
+            return b, c
+        case "softmax":
+            return (b[: numbers // 1024 * 1024].reshape(-1, 1024),)
+        case "stencil" | "transpose":
+            return (b[: side * side].reshape(side, side),)
+        case _:
+            return (b,)

@@ -1,0 +1,66 @@
+"""The process that measures: its environment, which is read here alone, and the machine that it runs on, in
+words."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+
+from ..profile.machine import description
+from ..settings import num_threads
+
+__all__ = ["COMPARED", "MISLEADING", "THREAD_VARIABLES", "environment", "is_ready", "machine", "misleading"]
+
+THREAD_VARIABLES = (
+    "ARRAYJIT_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NPROC",
+)  # fmt: skip
+"""Where the peers read how many threads they may use; the last is JAX's."""
+MISLEADING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "NVPL_BLAS_DEBUG_CPU_TYPE")
+"""They make BLAS libraries choose kernels for another machine than this one."""
+COMPARED = ("arrayjit", "numpy", "llvmlite", "numba", "jax", "torch", "numexpr", "scipy", "cupy")
+"""The packages whose versions matter."""
+
+
+def environment(threads: int) -> dict[str, str]:
+    """Of the process that measures with so many threads, and compiles itself what it calls first."""
+    kept = {name: value for name, value in os.environ.items() if name not in MISLEADING}
+    compiling = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "ARRAYJIT_CACHE_BYTES": "0"}
+    return kept | dict.fromkeys(THREAD_VARIABLES, str(threads)) | compiling
+
+
+def is_ready(threads: int) -> bool:
+    """Whether this process has such an environment."""
+    return dict(os.environ) == environment(threads)
+
+
+def misleading() -> list[str]:
+    """The variables of this process's environment that make NumPy's products slow."""
+    return [name for name in MISLEADING if name in os.environ]
+
+
+def machine() -> dict[str, str]:
+    """The processor, the system and the versions, by what they are about."""
+    load = ", ".join(f"{part:.1f}" for part in os.getloadavg())
+    return {
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "processor": description().partition(";")[0],
+        "cores": f"{os.cpu_count()}, of which this process may use {num_threads()}",
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+        "load before": load,
+        "Python": platform.python_version(),
+        **dict(versions()),
+    }
+
+
+def versions() -> Iterator[tuple[str, str]]:
+    """Of the packages that are installed."""
+    for name in COMPARED:
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            continue

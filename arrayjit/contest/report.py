@@ -1,0 +1,196 @@
+"""Results as files: numbers (`.json`), a page in Markdown (`.md`), or an HTML page with drawings that needs
+no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import UserError
+from ..late import Late
+from .requirements import need
+from .results import Results, Row
+from .standings import BEST, columns, groups, losses, means, of, ordered, peers, summary
+
+if TYPE_CHECKING:
+    from . import charts
+else:
+    charts = Late("arrayjit.contest.charts")
+
+__all__ = ["html", "markdown", "write"]
+
+STYLE = Path(__file__).with_name("report.css")
+
+METHOD = (
+    "Every entry is compared with NumPy before it is timed; what differs is reported and left out. Those "
+    "of a row are timed in turn; a number is the median of samples, ± half the distance between the "
+    "quartiles. One thread is measured by the time that the processor spends, several by that which passes, "
+    "after a pause in which the threads of the entry before go to sleep, and calls in which its own wake. "
+    "A ratio is how many times as fast arrayjit is: below 1 it has lost. Its first call compiles. "
+    "The limit is what the machine's arithmetic and memory allow for the operations that our own code does "
+    "and the bytes that have to be moved."
+)
+
+
+def write(results: Results, path: Path) -> None:
+    """Write results to a file, in the form that its name asks for. Raises UserError where that cannot be
+    written."""
+    match path.suffix:
+        case ".json":
+            text = results.as_json()
+        case ".md":
+            text = markdown(results)
+        case ".html":
+            need("matplotlib")
+            text = html(results)
+        case _:
+            raise UserError(f"{path} is no kind of report", fix="end its name in .html, .md or .json")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}", fix="choose another place") from error
+
+
+def markdown(results: Results) -> str:
+    """Tables that are read where files are shown."""
+    lines = [
+        "# Benchmarks",
+        "",
+        f"{METHOD}",
+        "",
+        *(f"- {name}: {value}" for name, value in results.machine.items()),
+    ]
+    lines += [f"- {remark}" for remark in results.remarks]
+    for (suite, threads), rows in groups(results).items():
+        lost = [f"{row.title} ({row.ratio(row.best):.2f}, {row.best})" for row in losses(rows)]
+        shown = columns(results, rows)
+        lines += [
+            "",
+            f"## {suite}, {of(threads)}",
+            "",
+            f"{summary(rows)}.",
+            "",
+            f"Losses: {', '.join(lost) or 'none'}.",
+        ]
+        lines += ["", line(["", *(heading for heading, _ in shown)]), "|---" + "|--:" * len(shown) + "|"]
+        lines += [line([row.title, *(cell(row) for _, cell in shown)]) for row in rows]
+    lines += [f"- {row.title}, {of(row.threads)}, {peer}: {error}" for row, peer, error in results.errors]
+    return "\n".join([*lines, *left(results), ""])
+
+
+def line(words: Sequence[str]) -> str:
+    return f"| {' | '.join(words)} |"
+
+
+def left(results: Results) -> list[str]:
+    return [f"{len(results.left)} rows were not measured, for want of time."] if results.left else []
+
+
+PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>arrayjit beside its peers</title>
+<meta name="viewport" content="width=device-width">
+<style>
+{style}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def html(results: Results) -> str:
+    """The page."""
+    return PAGE.format(style=STYLE.read_text(), body="\n".join(filter(None, body(results))))
+
+
+def body(results: Results) -> Iterator[str]:
+    """From what matters most to what explains it."""
+    machine = results.machine
+    lost = losses(results.rows)
+    yield "<h1>arrayjit beside its peers</h1>"
+    yield f'<p class="quiet">{escape(machine["processor"])}, {escape(machine["date"])}</p>'
+    yield (
+        f'<p>{len(results.rows)} rows; in <span class="loss">{len(lost)}</span> of them somebody else is '
+        f"faster, and in {len(results.errors)} entries something is wrong.</p>"
+    )
+    yield section("In the geometric mean", charts.overview(results), means_table(results))
+    yield section("Losses, the worst first", losses_table(lost)) if lost else ""
+    yield section("What is wrong", failures(results)) if results.errors or results.left else ""
+    for (suite, threads), rows in groups(results).items():
+        name = f"{suite}, {of(threads)}"
+        yield section(name, charts.ratios(name, rows), charts.sizes(name, rows), folded(results, rows))
+    yield section("More threads", charts.threads(results))
+    yield section("Compiling", charts.compiling(results))
+    for threads, roof in results.rooflines.items():
+        rows = [row for row in results.rows if row.threads == threads]
+        yield section(f"The roofline of {of(threads)}", charts.roofline(roof, rows))
+    yield section(
+        "The machine", listed([*machine.items(), *(("remark", remark) for remark in results.remarks)])
+    )
+    yield section("How this was measured", f"<p>{escape(METHOD)}</p>")
+
+
+def section(title: str, *parts: str) -> str:
+    return f"<section>\n<h2>{escape(title)}</h2>\n{''.join(parts)}\n</section>" if any(parts) else ""
+
+
+def means_table(results: Results) -> str:
+    names = [*peers(results.rows), BEST]
+    rows = []
+    for (suite, threads), taken in groups(results).items():
+        found = means(taken)
+        ratios = (ratio(found.get(name)) for name in names)
+        rows.append([f"{suite}, {of(threads)}", str(len(taken)), *ratios, str(len(losses(taken)))])
+    return tabled(["", "rows", *names, "lost"], rows)
+
+
+def ratio(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f'<span class="{"win" if value >= 1 else "loss"}">{value:.2f}</span>'
+
+
+def losses_table(lost: Sequence[Row]) -> str:
+    rows = [
+        [f"{row.suite}: {escape(row.title)}, {of(row.threads)}", escape(row.best), ratio(row.ratio(row.best))]
+        for row in lost
+    ]
+    return tabled(["", "faster", "ratio"], rows)
+
+
+def failures(results: Results) -> str:
+    found = [
+        (f"{row.suite}: {row.title}, {of(row.threads)}, {peer}", error) for row, peer, error in results.errors
+    ]
+    return listed(found) + "".join(f"<p>{words}</p>" for words in left(results))
+
+
+def folded(results: Results, rows: Sequence[Row]) -> str:
+    """All numbers of a suite, unless somebody asks for them out of sight."""
+    shown = columns(results, rows)
+    cells = [[escape(row.title), *(escape(cell(row)) for _, cell in shown)] for row in ordered(rows)]
+    table = tabled(["", *(heading for heading, _ in shown)], cells)
+    return f"<details><summary>all {len(rows)} rows in numbers</summary>{table}</details>"
+
+
+def tabled(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The cells are HTML."""
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+    body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" for cells in rows)
+    return f'<div class="wide"><table><tr>{head}</tr>\n{body}</table></div>'
+
+
+def listed(pairs: Sequence[tuple[str, str]]) -> str:
+    return (
+        "<dl>"
+        + "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in pairs)
+        + "</dl>"
+    )

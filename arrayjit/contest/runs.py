@@ -1,0 +1,108 @@
+"""A run: the rows of a plan, measured in processes of their own, so that what ends one does not end the
+run."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import UserError
+from ..frozen import frozen_by_identity
+from .environment import environment, machine, misleading
+from .journal import Journal
+from .plan import Plan
+from .results import Results, Row, Time
+from .tasks import OURS
+
+__all__ = ["JOURNAL", "Run"]
+
+JOURNAL = "journal.jsonl"
+GLANCE = 0.5
+"""Seconds between looks at the journal: more often would take time of a core from what is measured."""
+
+
+@frozen_by_identity
+class Run:
+    """What is measured, into which folder; how many seconds an entry may take; and what is called when
+    something has happened."""
+
+    plan: Plan
+    folder: Path
+    patience: float
+    seen: Callable[[Journal], None]
+
+    def results(self, minutes: float) -> Results:
+        """Measure what of the plan the journal in the folder has not, as far as there is time; each number of
+        threads has its share of it. Raises UserError where nothing can be measured."""
+        journal = Journal(self.folder / JOURNAL)
+        journal.follow()
+        if names := misleading():
+            journal.append(remark=f"without {' and '.join(names)}, which would slow NumPy's products down")
+        described, begin = machine(), time.monotonic()
+        for turn, threads in enumerate(self.plan.threads, 1):
+            end = begin + 60 * minutes * turn / len(self.plan.threads)
+            while time.monotonic() < end and self._ended_early(threads, journal, end):
+                pass
+        journal.follow()
+        return results(self.plan, journal, described)
+
+    def _ended_early(self, threads: int, journal: Journal, end: float) -> bool:
+        """Measure in one process; whether it has ended before all rows were there."""
+        words = [json.dumps(self.plan.as_json()), str(threads), str(journal.path)]
+        log = self.folder / "log.txt"
+        with log.open("a") as output:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "arrayjit.contest.worker", *words],
+                env=environment(threads),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+            try:
+                reason = self._watched(child, journal, end)
+            finally:
+                child.kill()
+                child.wait()
+        journal.follow()
+        if not reason:
+            return False
+        if journal.current is None:
+            tail = log.read_text().splitlines()[-8:]
+            raise UserError(f"the process that measures {reason}", details=tuple(tail), fix=f"see {log}")
+        key, peer = journal.current
+        journal.append(failed=key, peer=peer, error=f"the process {reason}")
+        return True
+
+    def _watched(self, child: subprocess.Popen[bytes], journal: Journal, end: float) -> str:
+        """How the process has ended, "" if as it should. One that takes too long is to be ended."""
+        heard = time.monotonic()
+        while child.poll() is None:
+            time.sleep(GLANCE)
+            now = time.monotonic()
+            if journal.follow():
+                heard = now
+                self.seen(journal)
+            if now > end:
+                return ""
+            if now > heard + self.patience:
+                return f"took longer than {self.patience:.0f} s"
+        if child.returncode < 0:
+            return f"was ended by {signal.Signals(-child.returncode).name}"
+        return f"ended with status {child.returncode}" if child.returncode else ""
+
+
+def results(plan: Plan, journal: Journal, described: dict[str, str]) -> Results:
+    """What the journal says of a plan."""
+    keys = plan.rows()
+    lost = {key: errors[""] for key, errors in journal.failed.items() if "" in errors}
+    rows = [
+        journal.rows.get(key) or Row(*key, times={OURS: Time(error=lost[key])})
+        for key in keys
+        if key in journal.rows or key in lost
+    ]
+    left = [key for key in keys if key not in journal.rows and key not in lost]
+    return Results(described, journal.rooflines, rows, tuple(journal.remarks), left)

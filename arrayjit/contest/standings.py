@@ -1,0 +1,95 @@
+"""What rows come to: geometric means, losses; and times in words."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from .results import Results, Row, Time
+from .tasks import OURS
+
+__all__ = ["BEST", "columns", "groups", "losses", "means", "of", "ordered", "peers", "seconds", "summary"]
+
+BEST = "the best of them"
+
+
+def groups(results: Results) -> dict[tuple[str, int], list[Row]]:
+    """The rows by suite and number of threads."""
+    found: dict[tuple[str, int], list[Row]] = {}
+    for row in results.rows:
+        found.setdefault((row.suite, row.threads), []).append(row)
+    return found
+
+
+def peers(rows: Sequence[Row]) -> list[str]:
+    """Those who have an entry in any row, but for ourselves."""
+    return [peer for peer in dict.fromkeys(peer for row in rows for peer in row.times) if peer != OURS]
+
+
+def means(rows: Sequence[Row]) -> dict[str, float]:
+    """How many times as fast as each peer, and as the best in each row, we are in the geometric mean."""
+    found = {peer: [ratio for row in rows if (ratio := row.ratio(peer))] for peer in peers(rows)}
+    found[BEST] = [ratio for row in rows if (ratio := row.ratio(row.best))]
+    return {peer: statistics.geometric_mean(ratios) for peer, ratios in found.items() if ratios}
+
+
+def losses(rows: Sequence[Row]) -> list[Row]:
+    """The rows in which a peer is faster, the worst first."""
+    lost = [row for row in rows if (ratio := row.ratio(row.best)) and ratio < 1]
+    return sorted(lost, key=lambda row: row.ratio(row.best) or 0)
+
+
+def ordered(rows: Sequence[Row]) -> list[Row]:
+    """The losses, the worst first, then the others as they are."""
+    lost = losses(rows)
+    return [*lost, *(row for row in rows if row not in lost)]
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """The means in a sentence."""
+    found = ", ".join(f"{mean:.2f} times {peer}" for peer, mean in means(rows).items())
+    return f"Our speed in the geometric mean: {found}" if found else "There is nothing to compare with"
+
+
+def against(row: Row, peer: str) -> str:
+    """A peer's time, and how many times as fast we are."""
+    time = row.times.get(peer)
+    if time is None or time.error:
+        return "" if time is None else "error"
+    ratio = row.ratio(peer)
+    return f"{seconds(time.median)} ({ratio:.2f})" if ratio else seconds(time.median)
+
+
+def columns(results: Results, rows: Sequence[Row]) -> list[tuple[str, Callable[[Row], str]]]:
+    """What a table of the rows shows after their titles: a heading, and what is under it."""
+    ours = [row.times.get(OURS, Time()) for row in rows]
+    found: list[tuple[str, Callable[[Row], str]]] = []
+    if any(time.first == time.first for time in ours):
+        found.append(("first call", lambda row: seconds(row.times.get(OURS, Time()).first)))
+    found.append((OURS, lambda row: seconds(row.times.get(OURS, Time()).median)))
+    found.append(("±", lambda row: percent(row.times.get(OURS, Time()).spread)))
+    if any(results.reached(row) for row in rows):
+        found.append(("of the limit", lambda row: percent(results.reached(row) or math.nan)))
+    found.append(("ratio to best", lambda row: f"{ratio:.2f}" if (ratio := row.ratio(row.best)) else ""))
+    return found + [(peer, partial(against, peer=peer)) for peer in peers(rows)]
+
+
+def percent(fraction: float) -> str:
+    return "" if math.isnan(fraction) else f"{fraction:.0%}"
+
+
+def of(threads: int) -> str:
+    return f"{threads} thread{'s' * (threads > 1)}"
+
+
+def seconds(value: float) -> str:
+    """With three digits, and a unit that suits them."""
+    if math.isnan(value):
+        return ""
+    value = float(f"{value:.3g}")
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"

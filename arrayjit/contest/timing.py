@@ -1,0 +1,139 @@
+"""A contest: the entries of a task are checked against NumPy, then timed in turn."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+import timeit
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..frozen import frozen
+from .checking import reference, tried
+from .results import Row, Time
+from .tasks import Arguments, Clock, Entry, Peer, Task
+
+__all__ = ["Effort", "held", "in_turn"]
+
+MOST_SAMPLES = 41
+SAMPLE_SECONDS = 2e-3
+"""Calls that take less are made several times for a sample."""
+LONG = 0.1
+"""Who takes so long for a call is not asked how long another one takes."""
+PAUSE = 0.15
+"""Before the samples on several threads: those of the entry before look for work so long, OpenBLAS's for 0.11
+seconds, on cores that the next one needs."""
+TOGETHER = 3
+"""Samples of an entry that follow such a pause."""
+WARMING = 5e-3
+"""After the pause calls go untimed so long: threads wake, and cores are half as fast for the first two
+milliseconds after they have had nothing to do."""
+PATIENCE = 4
+"""Entries that take so many times what they may are sampled three times only."""
+
+Sampler = Callable[[int], float]
+"""Takes a sample: the seconds of one of so many calls."""
+
+
+@frozen
+class Effort:
+    """How long an entry is timed: so many samples at least, and what else fits into so many seconds."""
+
+    seconds: float = 0.2
+    samples: int = 7
+
+
+def held(
+    task: Task,
+    peers: Mapping[str, Peer],
+    threads: int,
+    now: Clock,
+    effort: Effort,
+    begun: Callable[[str], None] = lambda peer: None,
+) -> Row:
+    """Start every entry, compare what it returns with NumPy, and time those that agree.
+
+    `begun` is told the name of each peer before it is started, and "" before all are timed."""
+    arguments = task.make()
+    wanted, written = reference(task, arguments)
+    times: dict[str, Time] = {}
+    samplers: dict[str, Sampler] = {}
+    pause, warming = (PAUSE, WARMING) if threads > 1 else (0.0, 0.0)
+    for name, peer in peers.items():
+        if task.peers and name not in task.peers:
+            continue
+        begun(name)
+        entry = peer(task, written)
+        if entry is not None:
+            times[name], call = tried(task, entry, arguments, written, wanted, now)
+            if not times[name].error:
+                writes = bool(written) and not task.idempotent
+                samplers[name] = sampler(arguments, entry, call, writes, now, warming)
+    begun("")
+    for name, samples in in_turn(samplers, effort, pause).items():
+        times[name] = timed(times[name], samples)
+    return Row(*task.key, threads, times)
+
+
+def timed(time: Time, samples: Sequence[float]) -> Time:
+    """The time of a first call, with those after it."""
+    low, median, high = statistics.quantiles(samples, n=4, method="inclusive")
+    return replace(time, median=median, low=low, high=high, least=min(samples), samples=len(samples))
+
+
+def sampler(
+    arguments: Arguments, entry: Entry, call: Callable[..., Any], writes: bool, now: Clock, warming: float
+) -> Sampler:
+    """What takes samples, after calls that go untimed for the seconds of `warming`. Calls that write to their
+    arguments are made one at a time, on fresh ones."""
+    names = positional(() if writes else entry.place(arguments)) | {"call": call}
+    statement = f"call({', '.join(positional(arguments))})"
+    timer = timeit.Timer(statement, timer=now, globals=names)
+
+    def once(calls: int) -> float:
+        if writes:
+            names.update(positional(entry.place(arguments)))
+        return timer.timeit(calls) / calls
+
+    def sample(calls: int) -> float:
+        end = time.perf_counter() + warming
+        if calls > 1 or warming:
+            once(1)  # brings its memory into the caches
+        while time.perf_counter() < end:
+            once(1)
+        return once(1 if writes else calls)
+
+    return sample
+
+
+def positional(arguments: Arguments) -> dict[str, Any]:
+    """A name for each argument."""
+    return {f"a{k}": argument for k, argument in enumerate(arguments)}
+
+
+def in_turn(samplers: Mapping[str, Sampler], effort: Effort, pause: float = 0.0) -> dict[str, list[float]]:
+    """Samples of each, taken in turn, every time beginning with another one; after a pause each, some at
+    once."""
+    names = list(samplers)
+    calls = {name: calls_for(samplers[name]) for name in names}
+    samples: dict[str, list[float]] = {name: [] for name in names}
+    together = TOGETHER if pause else 1
+    begin, room = time.perf_counter(), effort.seconds * len(names)
+    for turn in range(math.ceil(MOST_SAMPLES / together)):
+        over = (time.perf_counter() - begin) / room if room else 0.0
+        if (turn * together >= effort.samples and over > 1) or (turn * together >= 3 and over > PATIENCE):
+            break
+        shift = turn % max(1, len(names))
+        for name in names[shift:] + names[:shift]:
+            time.sleep(pause)
+            samples[name] += [samplers[name](calls[name]) for _ in range(together)]
+    return samples
+
+
+def calls_for(sample: Sampler) -> int:
+    once = sample(1)
+    if once > LONG:
+        return 1
+    return max(1, round(SAMPLE_SECONDS / max(min(once, sample(1)), 1e-7)))

@@ -1,0 +1,11 @@
+import numpy as np
+
+import arrayjit
+
+
+@arrayjit.jit
+def hypotenuse(x, y):
+    return np.sqrt(x * x + y * y)
+
+
+print(hypotenuse(np.arange(16.0), np.ones(16)).sum())
