@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -114,8 +115,9 @@ def test_what_is_wrong_is_shown_and_the_status_is_1(ran: Any) -> None:
 
 
 def test_variables_that_mislead_numpy_are_dropped_and_that_is_said(ran: Any, folder: Path) -> None:
-    assert "without OPENBLAS_CORETYPE, which would slow NumPy's products down" in ran.stdout
-    assert '"OPENBLAS_CORETYPE"' not in (folder / "bench-results" / "report.html").read_text()
+    words = re.compile(r"without .*OPENBLAS_CORETYPE.*, which would slow NumPy's products down")
+    assert words.search(ran.stdout)
+    assert words.search((folder / "bench-results" / "report.html").read_text().replace("&#x27;", "'"))
 
 
 def test_what_is_there_is_not_measured_again(ran: Any, folder: Path) -> None:
