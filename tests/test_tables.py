@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hardware import TARGETS
 
-from arrayjit.backends import BACKENDS, backend
+from arrayjit.backends import backend
 from arrayjit.errors import DTypeError
 from arrayjit.ir.code import Caps
 from arrayjit.ir.dtype import DTYPES, DType
@@ -89,7 +90,7 @@ def test_the_architecture_lists_the_passes_in_order() -> None:
     assert re.findall(r"\w+", figure) == NAMES
 
 
-@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("name", TARGETS)
 def test_a_backend_is_an_emitter_and_a_driver_of_its_name(name: str) -> None:
     row = backend(name)
     assert row.name == row.target.name == row.driver.name == name

@@ -60,6 +60,12 @@ class Device:
         """What is known of the hardware without running anything."""
         return self.driver.static_properties(self.ordinal)
 
+    def reaches(self, other: Device) -> bool:
+        """Whether code on this device can use the other's memory: on one hardware, and on hosts."""
+        if self.driver.is_host and other.driver.is_host:
+            return True
+        return self.driver is other.driver and self.ordinal == other.ordinal
+
     def new_stream(self) -> Stream:
         """Another queue of work. `stream` is the device's first, which work is on by default."""
         self.check_alive()

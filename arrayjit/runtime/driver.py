@@ -5,7 +5,7 @@ A driver allocates, copies, loads code and makes queues. It knows nothing of ten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Union, runtime_checkable
 
 import numpy as np
@@ -124,7 +124,7 @@ class Driver(Protocol):
     def borrow(self, ordinal: int, address: int, nbytes: int, owner: object) -> Memory:
         """Memory of somebody else's, which is there as long as the owner."""
 
-    def order(self) -> Hashable:
+    def order(self) -> object:
         """What the launches that this thread asks for are in order with, though they may not be over when
         `launch` returns; None where they are."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -47,16 +48,16 @@ class Workspaces:
     """Memory for temporaries. Launches that don't overlap share it: there are as many workspaces as launches
     were ever running at the same time. `order` is the driver's: launches of another order may overlap."""
 
-    def __init__(self, allocate: Callable[[int], Buffer], order: Callable[[], Hashable]) -> None:
+    def __init__(self, allocate: Callable[[int], Buffer], order: Callable[[], object]) -> None:
         self._allocate = allocate
         self._order = order
-        self._idle: dict[Hashable, list[Buffer]] = {}
+        self._idle: WeakKeyDictionary[object, list[Buffer]] = WeakKeyDictionary()
         self._lock = Lock()
 
     def take(self, nbytes: int) -> Buffer:
         """A buffer of at least so many bytes; a smaller idle one makes way for it."""
         with self._lock:
-            idle = self._idle.get(self._order())
+            idle = self._idle.get(self._order() or self)
             buffer = idle.pop() if idle else None
         if buffer is None or buffer.nbytes < nbytes:
             del buffer
@@ -65,7 +66,7 @@ class Workspaces:
 
     def give_back(self, buffer: Buffer) -> None:
         with self._lock:
-            self._idle.setdefault(self._order(), []).append(buffer)
+            self._idle.setdefault(self._order() or self, []).append(buffer)
 
     def drop_idle(self) -> None:
         """Keep only what is in use."""

@@ -27,7 +27,7 @@ def device_to_device(
     Into a merge buffer, `dst` need not have the tensor, and code that reads the merge buffer is to be linked
     into the routine's context. `COPY` copies; with `STREAMING` the merge buffer is the buffer of `src`
     itself, and work that would overwrite it waits for the readers. Raises LinkError for a target that is a
-    constant.
+    constant, and for `STREAMING` to a device that does not reach the memory of `src`.
     """
     src.check_usable()
     dst.check_usable()
@@ -38,6 +38,11 @@ def device_to_device(
         raise LinkError(
             f"{tensor.label} is a constant of {dst.device.name}, which cannot be written",
             fix="transfer into a merge buffer, or init_from_device into a context without it",
+        )
+    if into is MergeUse.STREAMING and not dst.device.reaches(src.device):
+        raise LinkError(
+            f"{dst.device.name} does not reach the memory of {src.device.name}",
+            fix="transfer with MergeUse.COPY",
         )
     arrow = f"{tensor.label}: {src.stream.name} -> {dst.stream.name}"
     transfer = _Transfer(tensor, src, origin, dst, target, into, slot)

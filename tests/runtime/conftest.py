@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from hardware import TARGETS
 from small_programs import WORKERS
 
-from arrayjit.backends import BACKENDS
 from arrayjit.devices import Backend, Context, Device, fresh_backend
 
 Fresh = Callable[..., Backend]
 
 
-@pytest.fixture(params=list(BACKENDS))
+@pytest.fixture(params=TARGETS)
 def target(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
@@ -35,7 +35,7 @@ def fresh(target: str) -> Iterator[Fresh]:
 
 @pytest.fixture
 def machine(fresh: Fresh, target: str) -> Backend:
-    """With two devices where the hardware can have several."""
+    """With two devices where the target can have several."""
     return fresh(devices=2) if target in WORKERS else fresh()
 
 
@@ -46,8 +46,8 @@ def device(machine: Backend) -> Device:
 
 @pytest.fixture
 def other(machine: Backend, device: Device) -> Device:
-    """A second device: of its own, or a virtual one."""
-    if machine.num_devices() > 1:
+    """A second device that reaches the memory of the first: of its own, or a virtual one."""
+    if machine.num_devices() > 1 and machine.get_device(1).reaches(device):
         return machine.get_device(1)
     return machine.machine.new_virtual_device(device)
 

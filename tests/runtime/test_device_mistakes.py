@@ -207,7 +207,7 @@ def test_options_of_fresh_backends_are_checked(fresh, target):
     )
     refused(NumberError, lambda: fresh(memory_limit=-1), target, "-1")
     for devices in (0, -2):
-        error = NumberError if target in WORKERS else UnsupportedError
+        error = NumberError if target in (*WORKERS, "cuda-sim") else UnsupportedError
         refused(error, lambda devices=devices: fresh(devices=devices), target, "devices")
 
 

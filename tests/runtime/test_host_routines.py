@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hardware import HOSTS
 
 from arrayjit.backends import BACKENDS, backend
 from arrayjit.errors import (
@@ -34,7 +35,7 @@ from arrayjit.runtime.memory import Purpose
 HERE = Location(__file__, 1)
 
 
-@pytest.fixture(params=list(BACKENDS))
+@pytest.fixture(params=HOSTS)
 def target(request):
     return request.param
 

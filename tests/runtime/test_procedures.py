@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hardware import HOSTS
 from small_programs import N, cells, code, incremented, stamped, summed, vector
 
 import arrayjit
@@ -69,6 +70,7 @@ def test_SE_2_the_first_error_ends_the_compilation(machine, monkeypatch):
         compile(machine, incremented(vector("x")), shared=True)
 
 
+@pytest.mark.parametrize("target", HOSTS)
 def test_SE_4_a_procedure_runs_on_whatever_arrays_it_is_given(machine, device):
     x, y, out = vector("x"), vector("y"), vector("out")
     procedure = device.load(code(machine, summed(out, x, y)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hardware import HOSTS
 from small_programs import N, cells, code, incremented, merged, stamped, summed, value, vector
 
 from arrayjit.devices import (
@@ -276,9 +277,11 @@ def test_BI_27_a_device_has_several_streams(machine, device):
 
 
 def test_BI_28_static_properties_need_no_context(fresh, target):
-    properties = fresh().static_properties()
-    assert list(properties) == [f"{target}:0"]
-    assert int(properties[f"{target}:0"]["cores"]) >= 1
+    backend = fresh()
+    properties = backend.static_properties()
+    assert list(properties) == [f"{target}:{ordinal}" for ordinal in range(backend.num_devices())]
+    unit = "cores" if target in HOSTS else "multiprocessors"
+    assert int(properties[f"{target}:0"][unit]) >= 1
 
 
 def test_BI_29_used_memory_is_what_is_in_slabs(machine, root, device):

@@ -5,6 +5,7 @@ from the device's default pool, which keeps what is freed."""
 
 from __future__ import annotations
 
+import os
 from threading import Lock, local
 from typing import Any
 
@@ -60,6 +61,7 @@ class CudaApi:
         self._contexts: dict[int, Any] = {}
         self._thread = local()
         self._lock = Lock()
+        self._process = os.getpid()
 
     def device_count(self) -> int:
         return int(_checked(cuda.cuDeviceGetCount()))
@@ -84,6 +86,12 @@ class CudaApi:
         )
 
     def use(self, ordinal: int) -> None:
+        if self._process != os.getpid():
+            raise ApiError(
+                "CUDA_ERROR_NOT_INITIALIZED",
+                "CUDA does not work in a forked process: use 'spawn'",
+                is_sticky=True,
+            )
         if getattr(self._thread, "ordinal", None) == ordinal:
             return
         context = self._contexts.get(ordinal)

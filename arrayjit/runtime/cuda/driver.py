@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,7 +92,7 @@ class GpuDriver:
     def follow(self, ordinal: int, stream: int) -> None:
         self.gpu(ordinal).follow_stream(stream)
 
-    def order(self) -> Hashable:
+    def order(self) -> object:
         return lane_in_use()
 
     def allocate(self, ordinal: int, nbytes: int) -> GpuMemory:

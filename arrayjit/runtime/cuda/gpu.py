@@ -9,7 +9,6 @@ What is done outside of queues is done on a lane of its own, *aside*, and waited
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -56,7 +55,6 @@ class Gpu:
         self._is_home_taken = False
         self._left: deque[Callable[[], None]] = deque()
         self._lock = RLock()
-        _gpus.add(self)
 
     def lane(self) -> Lane:
         """A lane for a queue: the first has home."""
@@ -176,9 +174,6 @@ class Gpu:
         self._lanes.difference_update([lane for lane in self._lanes if self.has(lane)])
         self.api.release(self.ordinal)
 
-    def kill(self, error: DeviceError) -> None:
-        self.error = error
-
     def _await_on_home(self, lane: Lane) -> None:
         """Let home come after what a lane was given; one that was left, and has nothing to do, goes."""
         if lane is self.home:
@@ -215,17 +210,3 @@ class Gpu:
             details=self.error.details[:4],
             fix=self.error.fix,
         )
-
-
-_gpus: weakref.WeakSet[Gpu] = weakref.WeakSet()
-
-
-def _orphaned() -> None:
-    """In a child process, where CUDA does not work."""
-    for gpu in tuple(_gpus):
-        gpu.kill(
-            DeviceError(f"{gpu.name} is the parent's process", fix="start processes with the method 'spawn'")
-        )
-
-
-os.register_at_fork(after_in_child=_orphaned)

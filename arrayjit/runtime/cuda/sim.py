@@ -44,6 +44,9 @@ _MULTIPROCESSORS = 4
 _MOST_THREADS = 1024
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 
+_CAPACITY = 1024
+"""What a stream holds; who submits more waits."""
+
 Act = Callable[[], object]
 
 Kernel = Callable[[Dims, Dims, int, bytes], None]
@@ -141,6 +144,15 @@ class _Kernel:
     device: _Device
     name: str
     run: Kernel
+
+
+@dataclass(eq=False)
+class _Module:
+    """Kernels by name, and the handles of those that were asked for."""
+
+    device: _Device
+    kernels: Mapping[str, Kernel]
+    functions: list[int] = field(default_factory=list)
 
 
 class SimulatedApi:
@@ -305,18 +317,22 @@ class SimulatedApi:
         device = self._device()
         with self._lock:
             device.check()
-            return self._handle((device, self._load(image, device.memory)))
+            return self._handle(_Module(device, self._load(image, device.memory)))
 
     def unload(self, module: int) -> None:
-        del self._handles[module]
+        for function in self._handles.pop(module).functions:
+            del self._handles[function]
 
     def function(self, module: int, name: str, shared_bytes: int) -> int:
-        device, kernels = self._handles[module]
-        if name not in kernels:
+        found: _Module = self._handles[module]
+        device = found.device
+        if name not in found.kernels:
             raise ApiError("CUDA_ERROR_NOT_FOUND", f"named symbol not found: {name}")
         if shared_bytes > self.info(device.ordinal).shared_bytes:
             raise ApiError("CUDA_ERROR_INVALID_VALUE", f"{shared_bytes} bytes of shared memory for {name}")
-        return self._handle(_Kernel(device, name, kernels[name]))
+        function = self._handle(_Kernel(device, name, found.kernels[name]))
+        found.functions.append(function)
+        return function
 
     def launch(
         self, function: int, grid: Dims, block: Dims, shared_bytes: int, stream: int, arguments: Packed
@@ -374,8 +390,12 @@ class SimulatedApi:
             stream.device.check()
             if stream.captured is not None:
                 stream.captured.append(act)
-            else:
-                stream.entries.append(act)
+                return
+            stream.entries.append(act)
+            if len(stream.entries) > _CAPACITY:
+                order = self._shuffled()
+                while len(stream.entries) > _CAPACITY // 2 and self._step(order):
+                    pass
 
     def _run_until(self, device: _Device, is_over: Callable[[], bool]) -> None:
         """Do work until something is over: of each stream as much as can be done before that of the next."""
