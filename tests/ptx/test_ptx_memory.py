@@ -233,7 +233,10 @@ def test_wide_vectors(run_ptx: Run) -> None:
 def test_hints_to_caches_change_nothing(run_ptx: Run) -> None:
     x, y = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
     body = """mad.wide.u32 %rd3, %r1, 4, %rd1; mad.wide.u32 %rd4, %r1, 4, %rd2;
-    prefetch.global.L2 [%rd3];
+    prefetch.global.L2 [%rd3]; prefetchu.L1 [%rd3]; discard.global.L2 [%rd4], 128;
+    ldu.global.s32 %r3, [%rd3];
+    createpolicy.fractional.L2::evict_last.b64 %rd5, 1.0;
+    ld.global.L2::cache_hint.s32 %r4, [%rd3], %rd5;
     ld.global.nc.L1::no_allocate.L2::128B.s32 %r2, [%rd3];
     st.global.cs.s32 [%rd4], %r2;
     nanosleep.u32 20;"""

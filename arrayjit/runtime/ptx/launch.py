@@ -10,6 +10,7 @@ memory.view(x, 4096)
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ BUDGET = 50_000_000
 _LANES = 1 << 13
 """Threads that run at once; blocks are run in batches of about so many."""
 _MOST_THREADS = 1024
-_MOST_SHARED = 227 * 1024
+_MOST_SHARED = {"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_120": 99, "sm_121": 99}
+"""KiB that a block may have, where it is not 227 (CUDA C++ Programming Guide, "Compute Capabilities")."""
 _GRID = ((1 << 31) - 1, 65535, 65535)
 _BLOCK = (1024, 1024, 64)
 _APART = 256
@@ -84,13 +86,13 @@ class Loaded:
         Raises a Fault: BadLaunch, or what the kernel does wrong. After one, memory holds what had been done.
         """
         kernel = self._kernel(name)
-        _check(kernel.code.flat.kernel, grid, block, shared_bytes, arguments)
+        _check(kernel.code.flat.kernel, self.module.target, grid, block, shared_bytes, arguments)
         shape = Shape(grid, block)
         released, acquired = np.zeros(shape.blocks, np.int64), np.zeros(shape.blocks, bool)
         spaces: dict[str, Space] = {"global": GlobalSpace(self.memory), "param": ArgumentSpace(arguments)}
         lanes = shape.warps * WARP
         batch = min(max(1, _LANES // lanes), shape.blocks)
-        registers = [_poisoned(dtype, batch * lanes) for dtype in kernel.names.dtypes()]
+        registers = _registers(kernel.dtypes, batch * lanes)
         with np.errstate(all="ignore"):
             for first in range(0, shape.blocks, batch):
                 blocks = min(batch, shape.blocks - first)
@@ -160,12 +162,14 @@ class _Kernel:
         known |= {name: ("shared", self.end) for name in self.dynamic}
         self.names = Names(flat.registers, known)
         self.code: Code = decode(flat, self.names)
+        self.dtypes = self.names.dtypes()
 
     def fill_specials(self, threads: Threads, shared_bytes: int) -> None:
         """The registers that hardware fills."""
-        values = threads.specials(shared_bytes, self.code.flat.kernel.shared_bytes)
-        for name, slot in self.names.specials.items():
-            threads.registers[slot][:] = values[name]
+        if self.names.specials:
+            values = threads.specials(shared_bytes, self.code.flat.kernel.shared_bytes)
+            for name, slot in self.names.specials.items():
+                threads.registers[slot][:] = values[name]
 
     def shared(self, blocks: int, dynamic_bytes: int) -> SharedSpace:
         """The shared memory of some blocks; dynamic arrays all begin behind the others."""
@@ -173,14 +177,23 @@ class _Kernel:
         return SharedSpace(blocks, arrays, self.end + dynamic_bytes)
 
 
-def _poisoned(dtype: np.dtype[Any], size: int) -> Array:
-    """A register before it is written: whatever hardware left there."""
-    return np.full(size, True if dtype.kind == "b" else np.iinfo(dtype).max, dtype)
+def _registers(dtypes: Sequence[np.dtype[Any]], lanes: int) -> list[Array]:
+    """Registers before they are written: whatever hardware left there."""
+    made: list[Array] = [np.empty(0)] * len(dtypes)
+    for dtype in set(dtypes):
+        slots = [slot for slot, each in enumerate(dtypes) if each == dtype]
+        poison = True if dtype.kind == "b" else np.iinfo(dtype).max
+        for slot, row in zip(slots, np.full((len(slots), lanes), poison, dtype), strict=True):
+            made[slot] = row
+    return made
 
 
-def _check(function: Function, grid: Triple, block: Triple, shared_bytes: int, arguments: bytes) -> None:
+def _check(
+    function: Function, target: str, grid: Triple, block: Triple, shared_bytes: int, arguments: bytes
+) -> None:
     """Raises BadLaunch for what hardware refuses."""
     wrong = ""
+    most_shared = 1024 * _MOST_SHARED.get(target.rstrip("af"), 227)
     total = function.shared_bytes + shared_bytes
     if any(not 1 <= each <= most for each, most in zip(grid, _GRID, strict=True)):
         wrong = f"its grid {grid} is not within 1 ... {_GRID}"
@@ -192,8 +205,8 @@ def _check(function: Function, grid: Triple, block: Triple, shared_bytes: int, a
         wrong = f"its blocks are {block} and have to be {function.required_threads}"
     elif function.max_threads is not None and threads > (most := int(np.prod(function.max_threads))):
         wrong = f"a block has {threads} threads, and the kernel was compiled for at most {most}"
-    elif shared_bytes < 0 or total > _MOST_SHARED:
-        wrong = f"a block has {total} bytes of shared memory, of which {_MOST_SHARED} are the most"
+    elif shared_bytes < 0 or total > most_shared:
+        wrong = f"a block has {total} bytes of shared memory, of which {most_shared} are the most"
     elif len(arguments) != function.argument_bytes:
         wrong = f"its arguments are {len(arguments)} bytes and have to be {function.argument_bytes}"
     if wrong:

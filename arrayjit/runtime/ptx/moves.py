@@ -12,7 +12,7 @@ from .spaces import WINDOWS
 from .threads import Threads, Use
 from .types import TYPES, Array, unsigned
 
-__all__ = ["convert_address", "fence", "is_in_space", "load", "move", "nothing", "store"]
+__all__ = ["convert_address", "fence", "is_in_space", "load", "move", "nothing", "policy", "store"]
 
 _SPACES = ("global", "shared", "local", "const", "param")
 _STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")
@@ -163,6 +163,12 @@ def is_in_space(site: Site) -> Action:
 def nothing(site: Site) -> Action:
     """What only hints or waits: `prefetch`, `nanosleep`, `pragma`."""
     return lambda threads: None
+
+
+def policy(site: Site) -> Action:
+    """`createpolicy`: a register for hints to caches."""
+    write, value = site.write(0, "b64"), np.zeros(1, np.uint64)
+    return lambda threads: write(threads, value)
 
 
 def fence(site: Site) -> Action:

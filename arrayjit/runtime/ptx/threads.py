@@ -153,31 +153,35 @@ class Threads:
         self.clocks.fence(np.unique(self.block[self.lanes]))
         self.synchronised()
 
-    def specials(self, dynamic_bytes: int, static_bytes: int) -> dict[str, Array]:
-        """The values of the special registers."""
+    def specials(self, dynamic_bytes: int, static_bytes: int) -> dict[str, Array | int]:
+        """The values of the special registers, by lane where they differ."""
         within = self.every % self.block_lanes
-        numbers = self.block + self.first
         lane = within % WARP
+        bit = np.uint64(1) << lane.astype(np.uint64)
         values: dict[str, Array | int] = {
             "%laneid": lane,
             "%warpid": within // WARP,
             "%nwarpid": self.shape.warps,
+            "%lanemask_eq": bit,
+            "%lanemask_lt": bit - 1,
+            "%lanemask_le": bit * 2 - 1,
+            "%lanemask_ge": (1 << 32) - bit,
+            "%lanemask_gt": (1 << 32) - 2 * bit,
+            "%smid": 0,
+            "%nsmid": 1,
+            "%gridid": 1,
+            "%cluster_ctarank": 0,
+            "%cluster_nctarank": 1,
+            "%dynamic_smem_size": dynamic_bytes,
+            "%total_smem_size": dynamic_bytes + static_bytes,
         }
+        threads = _unravelled(within, self.shape.block)
+        blocks = _unravelled(self.block + self.first, self.shape.grid)
         for number, axis in enumerate(_AXES):
-            values[f"%tid.{axis}"] = _unravelled(within, self.shape.block)[number]
-            values[f"%ctaid.{axis}"] = values[f"%clusterid.{axis}"] = _unravelled(numbers, self.shape.grid)[
-                number
-            ]
+            values[f"%tid.{axis}"] = threads[number]
             values[f"%ntid.{axis}"] = self.shape.block[number]
+            values[f"%ctaid.{axis}"] = values[f"%clusterid.{axis}"] = blocks[number]
             values[f"%nctaid.{axis}"] = values[f"%nclusterid.{axis}"] = self.shape.grid[number]
             values[f"%cluster_ctaid.{axis}"] = 0
             values[f"%cluster_nctaid.{axis}"] = 1
-        bit = np.uint64(1) << lane.astype(np.uint64)
-        values |= {"%lanemask_eq": bit, "%lanemask_lt": bit - 1, "%lanemask_le": bit * 2 - 1}
-        values |= {"%lanemask_ge": (1 << 32) - bit, "%lanemask_gt": (1 << 32) - 2 * bit}
-        values |= {"%smid": 0, "%nsmid": 1, "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%gridid": 1}
-        values |= {"%dynamic_smem_size": dynamic_bytes, "%total_smem_size": dynamic_bytes + static_bytes}
-        return {
-            name: np.broadcast_to(np.asarray(values[name]).astype(f"u{bits // 8}"), self.size).copy()
-            for name, bits in SPECIAL.items()
-        }
+        return values
