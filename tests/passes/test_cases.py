@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from programs import CAPS
+from pass_programs import CAPS
 
 from arrayjit.ir.assign import ArrayParam, Computation, IndexParam
 from arrayjit.ir.code import Caps, GpuCaps

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import Program, View, agrees, count_loads, count_loops, count_stores, run_passes, temporaries
+from pass_programs import (
+    Program,
+    View,
+    agrees,
+    count_loads,
+    count_loops,
+    count_stores,
+    run_passes,
+    temporaries,
+)
 
 from arrayjit.ir.index import Affine
 from arrayjit.ir.loops import Define, For, LoopKind, PlaceKind, walk_statements

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import CAPS, Program, agrees, inputs
+from pass_programs import CAPS, Program, agrees, inputs
 
 from arrayjit.ir.index import Affine
 from arrayjit.ir.interp import KernelRaise, run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from programs import CAPS, Program, agrees, inputs
+from pass_programs import CAPS, Program, agrees, inputs
 from work import calls_in
 
 from arrayjit.errors import CompilerBug
