@@ -81,6 +81,7 @@ def test_iterations_come_one_after_the_other() -> None:
     ("dtype", "values", "shown"),
     [
         (np.float32, [0.1, np.inf], ["0.2", "inf"]),
+        (np.float16, [0.1, 2.0], ["0.2", "4.0"]),
         (np.int8, [-1, 3], ["-2", "6"]),
         (np.uint64, [2**63 - 1, 1], ["18446744073709551614", "2"]),
     ],

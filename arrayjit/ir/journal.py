@@ -15,10 +15,8 @@ import numpy as np
 
 from ..errors import Location
 from ..frozen import frozen
-from .dtype import F64, I64, DType, named
-from .expr import Apply, Cast, Expr, dtype_of
+from .dtype import I64, DType, named
 from .index import Affine
-from .ops import OPS
 from .params import ArrayParam, Param
 from .tensor import Tensor
 
@@ -29,7 +27,6 @@ __all__ = [
     "NEXT",
     "VALUES",
     "Logged",
-    "as_cell",
     "filled",
     "from_cell",
     "given",
@@ -104,15 +101,6 @@ def log_of(name: str, logged: Sequence[Logged], cells: np.ndarray) -> Iterator[s
         place = after
     if numbers[NEXT] > CAPACITY:
         yield "  the log has no room for what follows"
-
-
-def as_cell(value: Expr) -> Expr:
-    """A number as the bits of a cell: a float as that of a float64."""
-    dtype = dtype_of(value)
-    if dtype.is_float:
-        wide = value if dtype is F64 else Cast(value, F64)
-        return Apply(OPS["bits"], (wide,), I64)
-    return value if dtype is I64 else Cast(value, I64)
 
 
 def from_cell(bits: int, dtype: DType) -> np.generic:

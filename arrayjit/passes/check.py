@@ -1,12 +1,18 @@
 """check: what a program shall be stopped at is looked for beside what it computes.
 
-    y[i] = log(x[i])   for i in n                   fails = reduce(or, isnan(log(x[i])) and not isnan(x[i]))
-                                                    if fails:
-                                        ->              for i in range(0, n):
-                                                            if isnan(log(x[i])) and not isnan(x[i]):
-                                                                journal[0], journal[1] = i, bits(x[i])
-                                                                check(False, 'FloatingPointError', ...)
-                                                    y[i] = log(x[i])   for i in n
+    y[i] = log(x[i])   for i in n
+
+        ->
+
+    y[i] = log(x[i])   for i in n
+    nan = reduce(or, isnan(y[i]))   for i in n
+    if nan:
+        fails = reduce(or, isnan(log(x[i])) and not isnan(x[i]))   for i in n
+        if fails:
+            for i in range(0, n):
+                if isnan(log(x[i])) and not isnan(x[i]):
+                    told[0], told[1] = i, bits(x[i])
+                    check(False, 'FloatingPointError', ...)
 
 Whether something is wrong is a reduction, which is vectorised as any; only where it is, the first point in
 the program's order is looked for, and its numbers are left in the journal. All of it is ordinary statements,
@@ -19,8 +25,8 @@ so that every target has it. `Computation.checks` says what is looked for:
   hold. The exact result is compared through float64, whose error is far less than the 2**bits by which a
   result that wrapped is off.
 
-A test may not come after what it reads is overwritten: all of a statement's stand before it, but for the
-cells of reductions, which are looked at when they are there.
+A test may not come after what it reads is overwritten: all of a statement's stand before it, but for NaN in
+results where nothing is overwritten, and in the cells of reductions.
 """
 
 from __future__ import annotations
@@ -35,11 +41,12 @@ from ..ir.code import Caps
 from ..ir.dtype import BOOL, F64, I64, DType, Kind
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, constant, dtype_of
 from ..ir.index import Affine, Symbol
-from ..ir.journal import FIELDS, as_cell, given, journal_of, new_journal, shown_cell
+from ..ir.journal import FIELDS, given, journal_of, new_journal, shown_cell
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute, walk
 from .access import Range
+from .log import as_cell
 
 __all__ = ["check"]
 
@@ -164,16 +171,33 @@ class _Checking:
         elif assign.accum is not None:
             yield from self.sum_is_nan(assign, site)
         else:
-            yield from self.wrongs(self.is_nan(assign.value), site)
-            yield assign
+            yield from self.is_nan(assign, site)
 
     # What may be wrong
 
-    def is_nan(self, value: Expr) -> Iterator[_Wrong]:
+    def is_nan(self, assign: Assign, site: _Site) -> Iterator[Statement]:
+        """Whether there is any NaN is seen from the result, where the statement overwrites nothing that it
+        reads. Only if there is, it is asked where it came from."""
+        value = assign.value
         ops = _names(value)
-        if ops:
-            fails = _and(_is_nan(value), _not(_any_nan(value)))
-            yield _Wrong(fails, "FloatingPointError", f"{ops} gives nan", self.operands(value))
+        if not ops:
+            yield assign
+            return
+        overwrites = _reads(value, assign.into)
+        if not overwrites:
+            yield assign
+        fails = _and(_is_nan(value), _not(_any_nan(value)))
+        wrong = _Wrong(fails, "FloatingPointError", f"{ops} gives nan", self.operands(value))
+        found = _is_nan(value if overwrites else Load(assign.into, assign.index))
+        if assign.loops:
+            nan = Tensor("nan", (), BOOL)
+            own, point = _fresh(assign.loops)
+            every = substitute(found, point)
+            yield Assign(own, nan, (), every, OPS["logical_or"], FALSE, loc=assign.loc)
+            found = Load(nan, ())
+        yield Branch(found, tuple(self.wrongs([wrong], site)), loc=assign.loc)
+        if overwrites:
+            yield assign
 
     def unseen(self, value: Expr, site: _Site) -> Iterator[_Wrong]:
         """Every index of an expression, those of its operands first."""
@@ -235,11 +259,7 @@ class _Checking:
         outer, inner = _split(assign)
         cell = Load(assign.into, assign.index)
         start = cell if assign.initial is None else assign.initial
-        overwrites = any(
-            isinstance(node, (Load, Gather)) and node.tensor.storage is assign.into.storage
-            for expr in (assign.value, start)
-            for node in walk(expr)
-        )
+        overwrites = _reads(assign.value, assign.into) or _reads(start, assign.into)
         had = Tensor("had_nan", (), BOOL)
         read = _or(_any_nan(assign.value), _any_nan(start))
         if overwrites:
@@ -413,6 +433,13 @@ def _lost(arg: Expr, cast: Cast) -> Expr | None:
 
 def _as(expr: Expr, dtype: DType) -> Expr:
     return expr if dtype_of(expr) is dtype else Cast(expr, dtype)
+
+
+def _reads(value: Expr, tensor: Tensor) -> bool:
+    """Whether an expression reads the memory of a tensor."""
+    return any(
+        isinstance(node, (Load, Gather)) and node.tensor.storage is tensor.storage for node in walk(value)
+    )
 
 
 def _is_nan(value: Expr) -> Expr:

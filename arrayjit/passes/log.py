@@ -24,15 +24,15 @@ from dataclasses import dataclass, field, replace
 from ..errors import Location
 from ..ir.assign import ArrayParam, Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from ..ir.code import Caps
-from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Expr, Index, Load
+from ..ir.dtype import BOOL, F64, I64
+from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, dtype_of
 from ..ir.index import Affine, Symbol
-from ..ir.journal import CAPACITY, FIRST, NEXT, VALUES, Logged, as_cell, new_journal
+from ..ir.journal import CAPACITY, FIRST, NEXT, VALUES, Logged, new_journal
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute
 
-__all__ = ["log"]
+__all__ = ["as_cell", "log"]
 
 
 def log(computation: Computation, caps: Caps) -> Computation:
@@ -115,3 +115,12 @@ class _Logging:
 
     def told(self, place: Affine | int, value: Expr) -> Assign:
         return Assign((), self.journal, (Affine.of(place),), value)
+
+
+def as_cell(value: Expr) -> Expr:
+    """A number as the bits of a cell: a float as that of a float64."""
+    dtype = dtype_of(value)
+    if dtype.is_float:
+        wide = value if dtype is F64 else Cast(value, F64)
+        return Apply(OPS["bits"], (wide,), I64)
+    return value if dtype is I64 else Cast(value, I64)

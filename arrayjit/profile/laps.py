@@ -21,6 +21,7 @@ from dataclasses import replace
 from ..frozen import frozen_by_identity
 from ..ir.dtype import I64
 from ..ir.expr import Variable
+from ..ir.journal import given
 from ..ir.loops import (
     Define,
     Fill,
@@ -64,7 +65,7 @@ class Part:
 
 @frozen_by_identity
 class Timed:
-    """A kernel with one parameter more, the last: to its cells 1, 2, ... it adds the nanoseconds of its
+    """A kernel with one parameter more, the last that is passed: to its cells 1, 2, ... it adds the nanoseconds of its
     parts."""
 
     kernel: Kernel
@@ -77,7 +78,8 @@ def timed(kernel: Kernel) -> Timed:
     times = Tensor.of("times", (MOST + 2,), I64)
     clock = _Clock(kernel, times)
     body = (Lap(times, 0), *clock.laps(kernel.body))
-    params = (*kernel.params, ArrayParam(times, "update"))
+    passed = given(kernel.params)
+    params = (*passed, ArrayParam(times, "update"), *kernel.params[len(passed) :])
     return Timed(replace(kernel, params=params, body=body), times, tuple(clock.parts))
 
 

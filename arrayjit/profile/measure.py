@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import CompilerBug
 from ..frozen import frozen, frozen_by_identity
+from ..ir.journal import given
 from ..runtime.procedure import Procedure
 from ..runtime.results import results
 from ..stages import Lowered
@@ -76,7 +77,7 @@ def measured(
     build, traced = lowered.build, lowered.traced
     leaves = lowered.leaves_of(args, kwargs)
     assert leaves is not None
-    trials = Trials(build.code.params, Binding(traced.sources, traced.outputs).arrays(leaves))
+    trials = Trials(given(build.code.params), Binding(traced.sources, traced.outputs).arrays(leaves))
     plain, clock = build.load(), timed(build.optimized.kernel)
     code = replace(build.backend.target.emit(clock.kernel), threads=build.code.threads, opt=build.code.opt)
     clocked = build.backend.get_device(0).load(code)

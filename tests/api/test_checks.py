@@ -12,6 +12,8 @@ import pytest
 
 import arrayjit
 from arrayjit.errors import IndexOutOfRange, IntegerOverflow, NotANumber, SettingError, UserError
+from arrayjit.ir.journal import journal_of
+from arrayjit.profile.laps import timed
 
 TARGETS = ("interp", "llvm", "sync_llvm", "sync_c")
 INF, NAN = np.inf, np.nan
@@ -321,6 +323,12 @@ def test_a_check_that_is_none() -> None:
     with pytest.raises(SettingError, match="check has 'uninit'") as raised:
         arrayjit.jit(lambda x: x, check={"nan", "uninit"})
     assert "bounds, nan, overflow" in str(raised.value)
+
+
+def test_a_profile_keeps_the_journal_where_it_is_looked_for() -> None:
+    kernel = arrayjit.jit(lambda x: np.log(x), check="nan").lower(np.ones(3)).build.optimized.kernel
+    assert journal_of(kernel.params) is not None
+    assert journal_of(timed(kernel).kernel.params) is journal_of(kernel.params)
 
 
 @arrayjit.jit(check={"nan"})
