@@ -65,8 +65,8 @@ class Part:
 
 @frozen_by_identity
 class Timed:
-    """A kernel with one parameter more, the last that is passed: to its cells 1, 2, ... it adds the nanoseconds of its
-    parts."""
+    """A kernel with one parameter more, the last that is passed: to its cells 1, 2, ... it adds the
+    nanoseconds of its parts."""
 
     kernel: Kernel
     times: Tensor
