@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from ..late import Late
-from ..runtime.driver import NativeDriver, NativeExecutable
+from ..runtime.machine_code import loaded
 from ..settings import environment
 from ..stages import Variant
 from ..timeline import RECORDER
@@ -107,7 +107,7 @@ class Entry:
                 self._published[variant] = variants.described(
                     variant, args, kwargs, leaves, self._static, self._failed(variant)
                 )
-                self._publish(function, variant.emitted.backend.driver)
+                self._publish(function)
             except arguments.ThroughPython as reason:
                 self._reasons[variant] = str(reason)
 
@@ -118,7 +118,7 @@ class Entry:
             rows = self._published.pop(variant, None)
             if rows is not None:
                 self._past_hits += hits(rows[0])
-                self._publish(function, variant.emitted.backend.driver)
+                self._publish(function)
 
     def withdraw_all(self, function: Any) -> None:
         """All calls go through Python, until their variants are offered again."""
@@ -128,11 +128,10 @@ class Entry:
 
     def _withdraw_all(self, function: Any) -> None:
         self._past_hits = self.hits
-        driver = next(iter(self._published)).emitted.backend.driver
         self._published.clear()
-        self._publish(function, driver)
+        self._publish(function)
 
-    def _publish(self, function: Any, driver: Any) -> None:
+    def _publish(self, function: Any) -> None:
         """Exchange the function's table, in one step: calls have the old one or the new one."""
         rows = tuple(self._published.values())
         names = [environment()[1](name) for name in self._variables]
@@ -150,7 +149,7 @@ class Entry:
             room=max(room for _, room in rows) if rows else 0,
         )
         setattr(function, TABLE, words([table, [address(variant) for variant, _ in rows]], rows, guarded))
-        setattr(function, ENTRY, _dispatcher(driver, self._base))
+        setattr(function, ENTRY, _dispatcher(self._base))
         _published[function] = self
 
     def _failed(self, variant: Variant) -> Callable[[int], NoReturn]:
@@ -180,11 +179,10 @@ def _held(name: str) -> Any:
 
 
 @cache
-def _dispatcher(driver: Any, base: type) -> int:
+def _dispatcher(base: type) -> int:
     """The address of the dispatcher for functions of a class, which stays until the process ends."""
-    assert isinstance(driver, NativeDriver)
-    driver.name_addresses({**symbols(), "rt.slow": id(base.__call__)})
-    executable = driver.load(dispatcher.code(table_offset(base)))
-    assert isinstance(executable, NativeExecutable)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(executable))
-    return executable.address
+    code = dispatcher.code(table_offset(base))
+    addresses = {**symbols(), "rt.slow": id(base.__call__)}
+    image = loaded(code.payload, code.name, lambda name: addresses.get(name, 0))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(image))
+    return image.addresses[code.symbol]

@@ -13,7 +13,7 @@ from ..ir.code import Code
 from ..ir.params import IndexParam
 from ..late import Late
 from .host import HostDriver
-from .machine_code import loaded
+from .machine_code import loaded, process_address
 from .objects import Image
 
 if TYPE_CHECKING:
@@ -51,16 +51,8 @@ class CpuExecutable:
 class CpuDriver(HostDriver):
     """Compiles and runs on the calling thread."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self._addresses: dict[str, int] = {}
-
     def static_properties(self, ordinal: int) -> Mapping[str, str | int]:
         return {**super().static_properties(ordinal), "cpu": processor.identity()}
-
-    def name_addresses(self, addresses: Mapping[str, int]) -> None:
-        """From now on code may use these names for what is there."""
-        self._addresses.update(addresses)
 
     def load(self, code: Code, ordinal: int = 0) -> CpuExecutable:
         """Machine code for the text. Raises BackendUnavailable for code that this CPU cannot run, CompilerBug
@@ -71,8 +63,7 @@ class CpuDriver(HostDriver):
 
     def _image(self, code: Code, seconds: dict[str, float]) -> Image:
         """The compiled code in memory; `seconds` receives the time of each phase."""
-        found = self._addresses.get
-        return loaded(code.payload, code.name, lambda name: found(name, 0), opt=code.opt, seconds=seconds)
+        return loaded(code.payload, code.name, process_address, opt=code.opt, seconds=seconds)
 
     def assembly(self, code: Code) -> str:
         """The machine code as text, which this CPU need not be able to run."""

@@ -16,7 +16,6 @@ __all__ = [
     "Driver",
     "Executable",
     "Memory",
-    "NativeDriver",
     "NativeExecutable",
     "Outcome",
     "Queue",
@@ -165,11 +164,3 @@ class SharedDriver(Driver, Protocol):
 
     def follow(self, ordinal: int, stream: int) -> None:
         """Work that is submitted from now on comes after what is on the stream."""
-
-
-@runtime_checkable
-class NativeDriver(Driver, Protocol):
-    """A driver that loads machine code into this process."""
-
-    def name_addresses(self, addresses: Mapping[str, int]) -> None:
-        """From now on code may use these names for what is there."""

@@ -436,3 +436,15 @@ def _words_of(owned):
         elif isinstance(part, (list, tuple)):
             waiting += part
     return found
+
+
+@pytest.mark.parametrize("target", ["c", "sync_c"])
+def test_code_by_way_of_c_is_called_without_python_too(native, target):
+    @arrayjit.jit(target=target)
+    def chosen(x, which):
+        return x[which] * 2
+
+    x = np.arange(9.0)
+    np.testing.assert_array_equal(native(chosen, x, np.array([3, -1])), [6.0, 16.0])
+    with pytest.raises(arrayjit.UserError, match="out of bounds"):
+        chosen(x, np.array([3, 9]))
