@@ -51,7 +51,10 @@ __all__ = [
     "run",
 ]
 
-STAGES = ("assignments", "loops", "optimized", "llvm", "c", "asm")
+STAGES = ("assignments", "loops", "optimized", "llvm", "c", "cuda", "asm", "ptx", "sass")
+
+_LANGUAGES = {"": (), "llvm": ("llvm", "asm"), "c": ("c", "asm"), "cuda": ("cuda", "ptx", "sass")}
+"""The stages of targets that emit text."""
 
 
 class Program(Protocol):
@@ -110,10 +113,16 @@ class Build(Emitted):
                 return self.code.payload
             case "asm" if isinstance(self.code.payload, str):
                 return self.backend.driver.assembly(self.code)
+            case "cuda" if self.backend.target.language == "cuda":
+                return str(self.code.payload.source)
+            case "ptx" if self.backend.target.language == "cuda":
+                return self.backend.driver.assembly(self.code)
+            case "sass" if self.backend.target.language == "cuda":
+                driver: Any = self.backend.driver
+                return str(driver.machine_code(self.code))
             case _:
-                language = self.backend.target.language
-                own = (*STAGES[:3], *((language, "asm") if language else ()))
-                other = "llvm" if stage == "asm" else stage
+                own = (*STAGES[:3], *_LANGUAGES[self.backend.target.language])
+                other = {"asm": "llvm", "ptx": "cuda", "sass": "cuda"}.get(stage, stage)
                 raise UnsupportedError(
                     f"target {self.backend.name!r} has no stage {stage!r}",
                     fix=f"choose one of {', '.join(own)}"

@@ -6,15 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from elementwise import elementwise
 from op_cells import cells, check, sample, user_ops
 
 from arrayjit.compile import compile_computation, run
-from arrayjit.ir.assign import ArrayParam, Assign, Computation
-from arrayjit.ir.dtype import DType, from_numpy
-from arrayjit.ir.expr import Apply, Load
-from arrayjit.ir.index import Affine, Symbol, affine
+from arrayjit.ir.dtype import from_numpy
 from arrayjit.ir.ops import Op, op
-from arrayjit.ir.tensor import Tensor
 
 SIZES = (0, 1, 7, 8, 9, 1000)
 LONG_DEFINITION = 400.0
@@ -23,28 +20,9 @@ SIZES_OF_LONG = (9, 1000)
 
 def run_elementwise(row: Op, batches: Sequence[Sequence[np.ndarray]], target: str) -> list[np.ndarray]:
     """The op on each batch of arguments, all in one routine."""
-    params: list[ArrayParam] = []
-    body: list[Assign] = []
-    arrays: dict[Tensor, np.ndarray] = {}
-    results: list[np.ndarray] = []
-    for batch in batches:
-        size = len(batch[0])
-        inputs = [Tensor.of("x", (size,), from_numpy(array.dtype)) for array in batch]
-        output = Tensor.of("y", (size,), _result(row, batch))
-        results.append(np.zeros(size, output.dtype.numpy))
-        symbol = Symbol("i")
-        value = Apply(row, tuple(Load(tensor, affine([symbol])) for tensor in inputs), output.dtype)
-        body.append(Assign(((symbol, Affine.of(size)),), output, affine([symbol]), value))
-        params += [*(ArrayParam(tensor, "read") for tensor in inputs), ArrayParam(output, "write")]
-        arrays.update(zip([*inputs, output], [*batch, results[-1]], strict=True))
-    routine = compile_computation(Computation(f"each_{row.name}", tuple(params), tuple(body)), target)
-    run(routine, arrays)
-    return results
-
-
-def _result(row: Op, batch: Sequence[np.ndarray]) -> DType:
-    with np.errstate(all="ignore"):
-        return from_numpy(np.asarray(row.ref(*(array[:1] for array in batch))).dtype)
+    program = elementwise(row, batches)
+    run(compile_computation(program.computation, target), program.arrays)
+    return list(program.results)
 
 
 @pytest.mark.parametrize("target", ["interp", "sync_llvm", "sync_c"])

@@ -1,0 +1,271 @@
+"""CUDA C from a Kernel, without headers, and the plan of launches.
+
+    extern "C" __global__ void __launch_bounds__(256) name_0(const float *__restrict__ x, ..., int64_t n)
+
+There is a function for each grid. It gets the arrays that it reaches, from the caller or the workspace, the
+symbols that it mentions and, in a program that may raise, the status word: it looks there first. Arithmetic
+is the IR's: the source must be compiled without contraction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..errors import CompilerBug, Location
+from ..ir.dtype import BOOL, DTYPES, F32, F64
+from ..ir.expr import Gather, Index, Load
+from ..ir.index import Affine, Symbol
+from ..ir.launches import (
+    Argument,
+    Blocks,
+    DeviceProgram,
+    Launch,
+    Number,
+    Pointer,
+    Repeat,
+    RepeatWhile,
+    StatusWord,
+    Step,
+    Workspace,
+)
+from ..ir.loops import (
+    Bind,
+    Comment,
+    Fill,
+    For,
+    Kernel,
+    LoopKind,
+    PlaceKind,
+    Prefetch,
+    Raise,
+    Stmt,
+    Store,
+    While,
+    walk_statements,
+)
+from ..ir.params import ArrayParam
+from ..ir.tensor import Tensor
+from ..ir.walk import expressions, walk
+from .c_body import Body
+from .c_memory import Memory
+from .c_text import Dialect, Operand, Writer
+from .cuda_loops import INT_MOST, block_loop, dealt_body
+from .failures import raises
+
+__all__ = ["CUDA", "program"]
+
+_HEAD = """\
+#pragma nv_diag_suppress 177
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+"""
+
+CUDA = Dialect(
+    name="CUDA C",
+    types={dtype: "uint8_t" if dtype is BOOL else dtype.c for dtype in DTYPES},
+    flag="bool",
+    local="static __device__ __forceinline__",
+    restrict="__restrict__",
+    specials={
+        F32: ("__int_as_float(0x7f800000)", "__int_as_float(0x7fc00000)"),
+        F64: ("__longlong_as_double(0x7ff0000000000000LL)", "__longlong_as_double(0x7ff8000000000000LL)"),
+    },
+    reinterpreted=lambda source, target: f"union {{ {source} from; {target} to; }} u = {{x}}; return u.to;",
+    functions={"popcount": "__popcll"},
+    leave=lambda status: f"{{ if (threadIdx.x == 0) *status = {status}; return; }}",
+    barrier="__syncthreads();",
+    prefetch="",
+)
+
+
+def program(kernel: Kernel, arch: str) -> DeviceProgram:
+    """The source of a kernel's launches, and their plan."""
+    emission = _Emission(kernel, Writer(CUDA), bool(raises(kernel)))
+    plan = emission.steps(kernel.body)
+    prelude = [f"{text}\n" for text in emission.writer.prelude.values()]
+    return DeviceProgram("\n".join([_HEAD, *prelude, *emission.functions]), arch, plan)
+
+
+@dataclass(slots=True)
+class _Emission:
+    """`functions` are the lines of what has been printed."""
+
+    kernel: Kernel
+    writer: Writer
+    may_fail: bool
+    functions: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def steps(self, body: tuple[Stmt, ...]) -> tuple[Step, ...]:
+        """What the host does."""
+        found: list[Step] = []
+        for stmt in body:
+            match stmt:
+                case For(kind=LoopKind.GRID):
+                    found.append(self.launch(stmt))
+                case For(symbol=symbol, lo=lo, hi=hi, step=step):
+                    found.append(Repeat(symbol, lo, hi, self.steps(stmt.body), step))
+                case While(test=test, condition=Load(tensor=cell), body=inner):
+                    where = self.address(cell)
+                    assert isinstance(where, (Pointer, Workspace))
+                    found.append(RepeatWhile(self.steps(test), where, self.steps(inner)))
+                case Comment():
+                    pass
+                case _:
+                    raise CompilerBug(f"the host cannot run a {type(stmt).__name__}", stage="targets/cuda")
+        return tuple(found)
+
+    def address(self, storage: Tensor) -> Argument:
+        """Where a storage begins."""
+        arrays = [param.tensor for param in self.kernel.params if isinstance(param, ArrayParam)]
+        if storage in arrays:
+            return Pointer(arrays.index(storage))
+        place = self.kernel.placement[storage]
+        if place.kind is not PlaceKind.ARENA:
+            raise CompilerBug(f"{storage} is not in memory that all blocks see", stage="targets/cuda")
+        return Workspace(place.offset)
+
+    def launch(self, grid: For) -> Launch:
+        """A grid as a function of its own."""
+        number, self.count = self.count, self.count + 1
+        name = self.writer.fresh(f"{self.kernel.name}_{number}", lasting=True)
+        function = _Function(self, grid)
+        if function.loc is not None:
+            self.functions.append(f"// at {function.loc}")
+        threads = function.threads
+        head = f'extern "C" __global__ void __launch_bounds__({threads}) {name}({", ".join(function.heads)})'
+        self.functions += function.writer.function(head)
+        count = grid.hi - grid.lo
+        each = grid.step * grid.lanes
+        return Launch(name, (Blocks(count, each),), (threads,), tuple(function.arguments), loc=function.loc)
+
+
+class _Function:
+    """The function of a grid: its `heads` declare what it gets as `arguments`."""
+
+    def __init__(self, emission: _Emission, grid: For) -> None:
+        self.kernel = emission.kernel
+        self.grid = grid
+        self.writer = Writer(CUDA, beside=emission.writer)
+        self.heads: list[str] = []
+        self.arguments: list[Argument] = []
+        inside = list(walk_statements(grid.body))
+        blocks = [stmt.lanes for stmt in inside if isinstance(stmt, For) and stmt.kind is LoopKind.BLOCK]
+        self.threads = max(blocks, default=grid.lanes)
+        self.is_shared = bool(blocks)
+        locs = [stmt.loc for stmt in inside if isinstance(stmt, (Store, Raise)) and stmt.loc is not None]
+        self.loc: Location | None = locs[0] if locs else None
+        with self.writer.scope():
+            self.print(emission, inside)
+
+    def print(self, emission: _Emission, inside: Sequence[Stmt]) -> None:
+        writer = self.writer
+        pointers: dict[Tensor, str] = {}
+        written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, (Store, Fill))}
+        for storage in _storages(inside):
+            pointers[storage] = self.memory_of(emission, storage, storage in written)
+        symbols: dict[Symbol, Operand] = {}
+        for symbol in _outer_symbols(self.grid, inside):
+            symbols[symbol] = name = writer.fresh(symbol.hint)
+            self.heads.append(f"int64_t {name}")
+            self.arguments.append(Number(Affine.of(symbol)))
+        if emission.may_fail:
+            self.heads.append("uint64_t *status")
+            self.arguments.append(StatusWord())
+            writer.emit("if (*status) return;")
+            if self.threads > 1 and any(isinstance(stmt, Raise) for stmt in inside):
+                writer.emit(CUDA.barrier)
+        memory = Memory(writer, self.kernel, pointers)
+        memory.symbols.update(symbols)
+        self.body(Body(writer, memory, self.kernel, {LoopKind.BLOCK: block_loop}))
+
+    def memory_of(self, emission: _Emission, storage: Tensor, is_written: bool) -> str:
+        """The name of a storage's first cell."""
+        name = self.writer.fresh(storage.label)
+        kind = CUDA.types[storage.dtype]
+        place = self.kernel.placement.get(storage)
+        if place is not None and place.kind in (PlaceKind.SHARED, PlaceKind.STACK):
+            where = "__shared__ " if place.kind is PlaceKind.SHARED else ""
+            self.writer.frame.append(f"{where}{kind} {name}[{max(storage.size, 1)}];")
+            return name
+        self.arguments.append(emission.address(storage))
+        # A compiler may move what is read by a restrict pointer over a barrier, behind which
+        # another thread has stored it.
+        alone = not is_written or not self.is_shared
+        self.heads.append(f"{'' if is_written else 'const '}{kind} *{'__restrict__ ' if alone else ''}{name}")
+        return name
+
+    def body(self, body: Body) -> None:
+        grid, writer, memory = self.grid, self.writer, body.memory
+        lo, hi = memory.affine(grid.lo), memory.affine(grid.hi)
+        small = isinstance(hi, int) and hi + grid.lanes * grid.step <= INT_MOST
+        kind = "int" if small else "int64_t"
+        name = writer.fresh(grid.symbol.hint)
+        number = "blockIdx.x" if grid.lanes == 1 else f"blockIdx.x * {grid.lanes} + threadIdx.x"
+        if kind == "int64_t" and grid.lanes > 1:
+            number = f"({kind})blockIdx.x * {grid.lanes} + threadIdx.x"
+        first = f"({kind})({number})" if grid.step == 1 else f"({kind})({number}) * {grid.step}"
+        memory.symbols[grid.symbol] = name
+        start = f"{lo} + {first}" if lo != 0 else first
+        writer.emit(f"const {kind} {name} = {start};")
+        trips = grid.trips
+        if grid.lanes > 1 and (trips is None or trips % grid.lanes):
+            writer.emit(f"if ({name} >= {hi}) return;")
+        dealt_body(body, grid.body)
+
+
+def _storages(body: Sequence[Stmt]) -> list[Tensor]:
+    """The storages that a body reaches, in order."""
+    found: dict[Tensor, None] = {}
+    for stmt in body:
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if isinstance(node, (Load, Gather)):
+                    found[node.tensor.storage] = None
+        if isinstance(stmt, (Store, Fill)):
+            found[stmt.tensor.storage] = None
+    return list(found)
+
+
+def _outer_symbols(grid: For, body: Sequence[Stmt]) -> list[Symbol]:
+    """The symbols that a grid needs from outside, in order."""
+    own = {grid.symbol, *(stmt.symbol for stmt in body if isinstance(stmt, (For, Bind)))}
+    found: dict[Symbol, None] = {}
+
+    def note(*values: Affine) -> None:
+        found.update((symbol, None) for value in values for symbol in value.symbols if symbol not in own)
+
+    note(grid.lo, grid.hi)
+    for stmt in body:
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                match node:
+                    case Load(tensor=tensor, index=index):
+                        note(*index, *_strides(tensor))
+                    case Gather(tensor=tensor):
+                        note(*_strides(tensor))
+                    case Index(value=value):
+                        note(value)
+                    case _:
+                        pass
+        match stmt:
+            case Store(tensor=tensor, index=index) | Prefetch(tensor=tensor, index=index):
+                note(*index, *_strides(tensor))
+            case Fill(tensor=tensor):
+                note(*tensor.shape)
+            case For(lo=lo, hi=hi):
+                note(lo, hi)
+            case _:
+                pass
+    return list(found)
+
+
+def _strides(tensor: Tensor) -> tuple[Affine, ...]:
+    return tensor.element_strides()
