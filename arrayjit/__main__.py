@@ -8,10 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from . import __version__, cache, scripts
-from .backends import BACKENDS, backend
+from . import __version__, backends, cache, scripts
 from .demo.measure import environment_for_numpy
-from .errors import BackendUnavailable, UserError
+from .errors import UserError
 from .late import Late
 from .settings import cache_bytes
 
@@ -124,8 +123,9 @@ def shown(options: argparse.Namespace, told: Callable[[scripts.Call, argparse.Na
 
 def targets() -> str:
     """A table: each target's name, and whether it can be used here or what it lacks."""
-    width = max(map(len, BACKENDS))
-    return "\n".join(f"{name:{width}}  {availability(name)}" for name in BACKENDS)
+    found = backends.targets()
+    width = max(map(len, found))
+    return "\n".join(f"{name:{width}}  {availability}" for name, availability in found.items())
 
 
 def cache_stats() -> str:
@@ -146,15 +146,6 @@ def cache_verify() -> str:
 
 
 CACHE_ACTIONS = {"stats": cache_stats, "clear": cache_clear, "verify": cache_verify}
-
-
-def availability(name: str) -> str:
-    """What stands between a target and its use on this machine, if anything."""
-    try:
-        backend(name)
-    except BackendUnavailable as error:
-        return f"not available: {error.what}; {error.fix}"
-    return "available"
 
 
 if __name__ == "__main__":

@@ -397,15 +397,17 @@ def from_dlpack(x: Any, device: Device | str | None = None) -> Array:
 def _on_gpu(x: Any, device: Device | str | None) -> Array:
     """An Array of the memory that another library has on a GPU."""
     wanted = None if device is None else as_device(device)
-    is_near = wanted is not None and isinstance(wanted.driver, SharedDriver)
-    driver = wanted.driver if wanted is not None and is_near else backend("cuda").driver
+    if wanted is None or not isinstance(wanted.driver, SharedDriver):
+        wanted = backend("cuda").get_device()
+    driver = wanted.driver
     assert isinstance(driver, SharedDriver)
     found = exchange.foreign_array(x, driver.lend)
-    ordinal = driver.ordinal_of(address_of(found.layout)) if found.ordinal is None else found.ordinal
+    ordinal = found.ordinal
+    if ordinal is None:
+        ordinal = driver.ordinal_of(address_of(found.layout)) if found.layout.size else wanted.ordinal
     if found.stream is not None:
         driver.follow(ordinal, found.stream)
-    is_here = is_near and wanted is not None and wanted.ordinal == ordinal
-    here = wanted if wanted is not None and is_here else backend("cuda").get_device(ordinal)
+    here = wanted if wanted.ordinal == ordinal else backend("cuda").get_device(ordinal)
     return Array(Storage.borrowed(here, found.layout), found.layout)
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "device_named",
     "fresh_backend",
     "target_in_use",
+    "targets",
     "use",
 ]
 
@@ -126,6 +127,12 @@ def device_named(name: str) -> Device:
     return backend(target).get_device(int(ordinal or 0))
 
 
+def targets() -> dict[str, str]:
+    """What each target of the table can be on this machine: "available", or what is missing and how to get
+    it."""
+    return {name: _availability(name) for name in BACKENDS}
+
+
 TARGET_IN_USE: ContextVar[str | None] = ContextVar("arrayjit_target", default=None)
 """What `use` names here, if anything."""
 
@@ -143,6 +150,14 @@ def use(*, target: str) -> Iterator[None]:
 def target_in_use() -> str | None:
     """The target that `use` names here."""
     return TARGET_IN_USE.get()
+
+
+def _availability(name: str) -> str:
+    try:
+        backend(name)
+    except BackendUnavailable as error:
+        return f"not available: {error.what}; {error.fix}"
+    return "available"
 
 
 def _known(name: str) -> str:

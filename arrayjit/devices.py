@@ -10,7 +10,7 @@ routine.context.to_host(y, result)
 
 from __future__ import annotations
 
-from .backends import Backend, backend, fresh_backend
+from .backends import Backend, backend, fresh_backend, targets
 from .compile import compile, compile_batch
 from .ir.code import Code, Postponed
 from .runtime.context import Context
@@ -40,4 +40,5 @@ __all__ = [
     "device_to_device",
     "fresh_backend",
     "init_from_device",
+    "targets",
 ]

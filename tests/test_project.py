@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hardware import ANYWHERE
 
 import arrayjit
 from arrayjit.__main__ import main
-from arrayjit.backends import BACKENDS
+from arrayjit.backends import BACKENDS, targets
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -102,4 +103,6 @@ def test_targets_lists_every_row_of_the_table(capsys: pytest.CaptureFixture[str]
     assert main(["targets"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(BACKENDS)
-    assert all(line.endswith("  available") for line in lines)
+    assert all(line.endswith("  available") for line in lines if line.split()[0] in ANYWHERE)
+    assert all("  available" in line or "  not available: " in line for line in lines)
+    assert [line.split(maxsplit=1)[1] for line in lines] == list(targets().values())

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import BackendUnavailable, NumberError
+from ...errors import BackendUnavailable, DeviceError, NumberError
 from ...ir.code import Code
 from ...ir.launches import DeviceProgram
 from ...late import Late
 from ..driver import Driver, Memory
 from . import nvrtc
-from .api import Api, Image
+from .api import Api, ApiError, Image
 from .gpu import Gpu, GpuMemory
 from .lane import Lane, lane_in_use
 from .program import GpuExecutable
@@ -84,7 +84,10 @@ class GpuDriver:
         return GpuMemory(self.gpu(ordinal), address, nbytes, owner)
 
     def ordinal_of(self, address: int) -> int:
-        return self.api.ordinal_of(address)
+        try:
+            return self.api.ordinal_of(address)
+        except ApiError as error:
+            raise DeviceError(f"{self.name}: {error}", fix="pass an array that is on a GPU") from error
 
     def lend(self, ordinal: int) -> int:
         return self.gpu(ordinal).lend()
