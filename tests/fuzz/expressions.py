@@ -20,7 +20,7 @@ __all__ = ["expression_programs"]
 
 SIZES = (0, 1, 7, 8, 9, 13, 33, 1000)
 MOST_CELLS = 40_000
-NAMES = tuple(dtype.name for dtype in DTYPES)
+NAMES = tuple(dtype.name for dtype in DTYPES if dtype.numpy.kind in "biuf")
 # Of two zeros NumPy's fmax takes sometimes the first, sometimes the second, by where they stand.
 ANY_ZERO = ("fmax", "fmin")
 # How many roundings a result may be off by, beside the tolerance that the op's row publishes: NumPy's own.

@@ -22,6 +22,12 @@ def test_expressions(program: Written) -> None:
     event(assert_like_numpy(*program.load(), program.approximate))
 
 
+@examples(40)
+@given(expression_programs())
+def test_expressions_through_c(program: Written) -> None:
+    event(assert_like_numpy(*program.load(), program.approximate, ("sync_c",)))
+
+
 @examples(250)
 @given(expression_programs(most=14), st.sampled_from(MACHINES))
 def test_expressions_on_other_machines(program: Written, caps: Caps) -> None:

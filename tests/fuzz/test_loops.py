@@ -29,7 +29,10 @@ MACHINE = {machine.vector_bytes: machine for machine in MACHINES}
 
 @pytest.mark.parametrize(
     ("target", "count", "machine"),
-    [("interp", 1000, None), ("sync_llvm", 600, None), *(("sync_llvm", 150, bytes_) for bytes_ in MACHINE)],
+    [
+        *(("interp", 1000, None), ("sync_llvm", 600, None), ("sync_c", 30, None)),
+        *(("sync_llvm", 150, bytes_) for bytes_ in MACHINE),
+    ],
 )
 def test_loops(target: str, count: int, machine: int | None) -> None:
     """Few programs may be refused; the message counts them by feature."""
