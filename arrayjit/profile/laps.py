@@ -15,7 +15,8 @@ write the same arrays and locals are one, such as a loop over whole vectors and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..frozen import frozen_by_identity
@@ -39,13 +40,14 @@ from ..ir.loops import (
 )
 from ..ir.params import ArrayParam
 from ..ir.tensor import Tensor
-from ..passes.work import work
+from .operations import counted
+from .visits import Visit, visits
 
 __all__ = ["Part", "Timed", "timed"]
 
-ENOUGH = 4000
-"""The work of an iteration that is measured part by part, in additions of one register each: about two
-microseconds of them, a hundredth of which a clock takes."""
+ENOUGH = 20_000
+"""The operations of an iteration that is measured part by part: they take microseconds, of which a clock
+takes a hundredth."""
 
 MOST = 1000
 """Parts of a kernel; what follows them is one more."""
@@ -73,10 +75,11 @@ class Timed:
     parts: tuple[Part, ...]
 
 
-def timed(kernel: Kernel) -> Timed:
-    """The kernel with a clock."""
+def timed(kernel: Kernel, numbers: Mapping[Tensor, int] | None = None) -> Timed:
+    """The kernel with a clock; `numbers` are the values of integer parameters, by which some loops are
+    long."""
     times = Tensor.of("times", (MOST + 2,), I64)
-    clock = _Clock(kernel, times)
+    clock = _Clock(kernel, times, numbers or {})
     body = (Lap(times, 0), *clock.laps(kernel.body))
     passed = given(kernel.params)
     params = (*passed, ArrayParam(times, "update"), *kernel.params[len(passed) :])
@@ -86,9 +89,12 @@ def timed(kernel: Kernel) -> Timed:
 class _Clock:
     """Parts of one kernel, in program order."""
 
-    def __init__(self, kernel: Kernel, times: Tensor) -> None:
+    def __init__(self, kernel: Kernel, times: Tensor, numbers: Mapping[Tensor, int]) -> None:
         self.parts: list[Part] = []
         self._times = times
+        self._kernel = kernel
+        self._numbers = numbers
+        self._counts = _counts(visits(kernel.body, numbers))
         self._private = {
             tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.SCRATCH
         }
@@ -128,11 +134,21 @@ class _Clock:
         """Whether a loop is measured inside: one of several parts that takes long each time."""
         match stmt:
             case For(kind=LoopKind.SEQUENTIAL | LoopKind.PARALLEL, grain=None, body=body):
-                return _is_long(body) and len(self._groups(body)) > 1
+                return self._is_long(body) and len(self._groups(body)) > 1
             case While(test=test, body=body):
-                return _is_long((*test, *body))
+                return self._is_long((*test, *body))
             case _:
                 return False
+
+    def _is_long(self, body: tuple[Stmt, ...]) -> bool:
+        """Whether an iteration takes much longer than a clock, or nobody knows."""
+        work, runs = self._counts
+        times = max((runs[id(stmt)] for stmt in body), default=0.0)
+        if math.isinf(times):
+            work, runs = _counts(visits(body, self._numbers, self._kernel.body))
+            times = max(runs[id(stmt)] for stmt in body)
+        total = sum(work[id(stmt)] for stmt in walk_statements(body))
+        return times > 0 and not total / times < ENOUGH
 
     def _groups(self, body: Sequence[Stmt]) -> list[tuple[Stmt, ...]]:
         """Statements that are measured together: each loop with what stands before it, and with neighbours
@@ -174,7 +190,14 @@ class _Clock:
         return frozenset(found - own)
 
 
-def _is_long(body: Sequence[Stmt]) -> bool:
-    """Whether an iteration takes much longer than a clock, or nobody knows."""
-    found = work(body, frozenset(), {})
-    return found.get((), 0.0) >= ENOUGH or any(found[key] for key in found if key)
+def _counts(seen: Iterable[Visit]) -> tuple[Mapping[int, float], Mapping[int, float]]:
+    """The operations of each statement in all its runs, and these runs, by the statement's identity; where
+    data decides, the middle."""
+    work: dict[int, float] = {}
+    runs: dict[int, float] = {}
+    for visit in seen:
+        name, times = id(visit.stmt), sum(visit.space.runs) / 2
+        amount = sum(count for (kind, _), count in counted(visit).items() if not kind.startswith("bytes"))
+        work[name] = work.get(name, 0.0) + (times * amount if amount else 0.0)
+        runs[name] = max(runs.get(name, 0.0), times)
+    return work, runs

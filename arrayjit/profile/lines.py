@@ -54,7 +54,11 @@ def shares(
         for number in homes.get(one.tensor, ()):
             if one.loc is not None:
                 found[number][one.loc] += one.work  # type: ignore[assignment]
-    return [_normalised(each) for each in found]
+    shared = [_normalised(each) for each in found]
+    for number in reversed(range(len(parts))):
+        if not shared[number]:
+            shared[number] = _of_reader(parts, shared, number)
+    return shared
 
 
 def _assignments(program: Kernel, numbers: Mapping[Tensor, int]) -> list[Written]:
@@ -109,16 +113,32 @@ def _settle(
     reads."""
     if any(isinstance(stmt, (Store, Fill)) for stmt in walk_statements(part.body)):
         return
-    read = {
+    read = _read(part)
+    for one in assignments:
+        if one.tensor not in writers and not one.tensor.shape and one.reads & read:
+            homes[one.tensor] = {number}
+
+
+def _of_reader(
+    parts: Sequence[Part], shared: Sequence[Mapping[Location, float]], number: int
+) -> Mapping[Location, float]:
+    """The lines of the first part that reads what this one prepares, such as a packed factor of a product."""
+    made = {
+        stmt.tensor.storage for stmt in walk_statements(parts[number].body) if isinstance(stmt, (Store, Fill))
+    }
+    readers = (lines for part, lines in zip(parts, shared, strict=True) if lines and _read(part) & made)
+    return next(readers, {})
+
+
+def _read(part: Part) -> set[Tensor]:
+    """The arrays that a part loads from."""
+    return {
         node.tensor.storage
         for stmt in walk_statements(part.body)
         for expr in expressions(stmt)
         for node in walk(expr)
         if isinstance(node, (Load, Gather))
     }
-    for one in assignments:
-        if one.tensor not in writers and not one.tensor.shape and one.reads & read:
-            homes[one.tensor] = {number}
 
 
 def _normalised(work: Counter[Location]) -> Mapping[Location, float]:

@@ -26,8 +26,8 @@ __all__ = ["Measured", "Spread", "measured"]
 LEAST, MOST = 3, 2000
 """Rounds."""
 
-WARM = 3
-"""Calls that compile, and that find the quickest way to what is compiled."""
+WARM = 3, 60
+"""Calls at least, and calls after which short ones go their quickest way."""
 
 CALLS = 0.3
 """Of the time, for whole calls."""
@@ -35,17 +35,18 @@ CALLS = 0.3
 
 @frozen
 class Spread:
-    """Seconds: the median of so many measurements, and the quartiles."""
+    """Seconds: the median of so many measurements, the quartiles, and the least, which is disturbed least."""
 
     median: float
     low: float
     high: float
+    least: float
     count: int
 
     @staticmethod
     def of(seconds: Sequence[float]) -> Spread:
-        low, median, high = (float(one) for one in np.percentile(seconds, (25, 50, 75)))
-        return Spread(median, low, high, len(seconds))
+        least, low, median, high = (float(one) for one in np.percentile(seconds, (0, 25, 50, 75)))
+        return Spread(median, low, high, least, len(seconds))
 
 
 @frozen_by_identity
@@ -78,7 +79,7 @@ def measured(
     leaves = lowered.leaves_of(args, kwargs)
     assert leaves is not None
     trials = Trials(given(build.code.params), Binding(traced.sources, traced.outputs).arrays(leaves))
-    plain, clock = build.load(), timed(build.optimized.kernel)
+    plain, clock = build.load(), timed(build.optimized.kernel, lowered.numbers)
     code = replace(build.backend.target.emit(clock.kernel), threads=build.code.threads, opt=build.code.opt)
     clocked = build.backend.get_device(0).load(code)
     times = np.zeros(clock.times.size, np.int64)
@@ -92,7 +93,7 @@ def measured(
         Spread.of(native),
         tuple(Spread.of(column) for column in rows.T),
         Spread.of(rows.sum(axis=1)),
-        float(np.median(with_clock) / np.median(native)) - 1,
+        float(min(with_clock) / min(native)) - 1,
         _calls(lowered, args, kwargs, call, CALLS * seconds),
         _allocation(lowered),
         _counters(trials, plain),
@@ -136,13 +137,23 @@ def _calls(
     leaves = lowered.leaves_of(args, kwargs)
     if leaves is None or first is None:
         return Refused("whole calls are not measured: copies of the arguments lie otherwise in memory")
-    found: list[float] = []
-    deadline = time.perf_counter() + seconds
-    while len(found) < WARM + LEAST or (time.perf_counter() < deadline and len(found) < MOST):
+
+    def one() -> float:
         for leaf in changed:
             leaves[leaf][...] = first[leaf]
-        found.append(_seconds(lambda: call(*args, **kwargs)))
-    return Spread.of(found[WARM:])
+        return _seconds(lambda: call(*args, **kwargs))
+
+    _repeated(one, *WARM, seconds / 2)
+    return Spread.of(_repeated(one, LEAST, MOST, seconds / 2))
+
+
+def _repeated(measure: Callable[[], float], least: int, most: int, seconds: float) -> list[float]:
+    """Measurements for about so many seconds, within bounds."""
+    found: list[float] = []
+    deadline = time.perf_counter() + seconds
+    while len(found) < least or (time.perf_counter() < deadline and len(found) < most):
+        found.append(measure())
+    return found
 
 
 def _seconds(run: Callable[[], object]) -> float:

@@ -82,14 +82,15 @@ def _chart(found: Profile, limits: Roofline) -> str:
     rates = [p.flops_per_second for p in points]
     up = _Axis([*peaks.values(), limits.levels[-1].rate * 0.05, *rates], HEIGHT - BOTTOM, TOP)
     lines = list(_grid(across, up))
-    for level in limits.levels:
+    for number, level in enumerate(limits.levels):
+        start = max(10**across.low, 10**up.low / level.rate)
         end = max(peaks.values()) / level.rate
-        low = 10**across.low
-        path = f"M {across.at(low):.1f} {up.at(low * level.rate):.1f} L {across.at(end):.1f} "
+        path = f"M {across.at(start):.1f} {up.at(start * level.rate):.1f} L {across.at(end):.1f} "
         lines.append(f'<path d="{path}{up.at(end * level.rate):.1f}" stroke="#444444" fill="none"/>')
+        height = 10 ** (up.low + (0.1 + 0.08 * number) * (up.high - up.low))
+        place = max(height / level.rate, start)
         label = f"{level.name} {rate(level.rate, 'B/s')}"
-        place = max(low, 10**up.low / level.rate) * 1.3
-        lines.append(_label(across.at(place) + 4, up.at(place * level.rate) + 12, label))
+        lines.append(_label(across.at(place) + 6, up.at(place * level.rate) + 4, label))
     for dtype, peak in peaks.items():
         start = across.at(peak / max(level.rate for level in limits.levels))
         y = up.at(peak)

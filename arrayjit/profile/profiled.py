@@ -137,11 +137,11 @@ class Profile:
 
     @property
     def dispatch(self) -> float | None:
-        """Seconds of a call that are neither native code nor the making of results, by the lower quartiles;
-        None where calls were not measured."""
+        """Seconds of a call that are neither native code nor the making of results, by the least of
+        each; None where calls were not measured."""
         if isinstance(self.call, Refused):
             return None
-        return max(0.0, self.call.low - self.native.low - self.allocation.low)
+        return max(0.0, self.call.least - self.native.least - self.allocation.least)
 
     @property
     def flops_per_second(self) -> float:

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from .. import processor
 from ..cache import key_for, recall, remember
 from ..frozen import frozen
 from ..ir.code import Caps
 from ..targets.host import host_caps, host_cpu
-from .machine import Limits, cached_rate, limits
+from .machine import Limits, best_of, cached_rate, limits
 
 __all__ = ["Level", "Roofline", "kept", "roofline"]
 
 _KIND = "roofline"
-_FORMAT = 2
+_FORMAT = 3
 """Another one when something else is measured."""
 
 
@@ -63,12 +63,15 @@ _known: dict[int, Roofline] = {}
 
 def roofline(threads: int = 1, *, again: bool = False) -> Roofline:
     """The machine's, on so many threads: measured in about three seconds, or as it was measured earlier, by
-    this process or another. `again` measures anyway."""
+    this process or another. `again` measures anyway. What one thread reaches, several do too, even if others
+    needed the machine just then."""
     if again or threads not in _known:
         key = _key(threads)
         found = None if again else _recalled(key)
         if found is None:
             found = _measured(threads)
+            if threads > 1:
+                found = _at_least(roofline(1), found)
             remember(_KIND, key, json.dumps(asdict(found)).encode())
         _known[threads] = found
     return _known[threads]
@@ -90,6 +93,13 @@ def _measured(threads: int) -> Roofline:
             levels.append(Level(name, nbytes, cached_rate(threads, at_best // threads)))
     found = limits(threads)
     return Roofline(threads, found, (*levels, Level("memory", 0, max(found.memory, found.read))))
+
+
+def _at_least(one: Roofline, several: Roofline) -> Roofline:
+    """The limits of several threads, none of them below that of one."""
+    rates = {level.name: level.rate for level in one.levels}
+    levels = (replace(each, rate=max(each.rate, rates.get(each.name, 0.0))) for each in several.levels)
+    return Roofline(several.threads, best_of(one.limits, several.limits), tuple(levels))
 
 
 def _caps() -> Caps:

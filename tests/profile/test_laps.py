@@ -83,6 +83,18 @@ def test_a_short_one_is_measured_as_a_whole() -> None:
     assert not any(has_laps(stmt) for stmt in found.kernel.body if isinstance(stmt, For))
 
 
+def test_how_long_a_loop_is_can_depend_on_an_argument() -> None:
+    def sums(x: Any, n: int) -> None:
+        for _ in range(50):
+            x[:n] = np.cumsum(x[:n])[::-1] / 2
+
+    kernel = lowered(sums, spec(N), spec((), np.int64)).build.optimized.kernel
+    n = next(p.tensor for p in kernel.params if isinstance(p, ArrayParam) and p.tensor.label == "n")
+    lengths = [len(timed(kernel, {n: count}).parts) for count in (10, N)]
+    assert lengths[0] == 1
+    assert lengths[1] > 1
+
+
 def test_the_condition_of_a_loop_is_measured_too() -> None:
     def halve(x: Any) -> Any:
         return arrayjit.while_loop(lambda v: np.abs(v).sum() > 1, lambda v: v / 2, x)
@@ -146,6 +158,14 @@ def test_lines_that_were_joined_share_by_their_work() -> None:
     (part,) = lines_of(mixed, spec(N))
     assert part.keys() == {1, 2, 3}
     assert part[1] > part[2] > 0
+
+
+def test_what_is_prepared_for_a_product_is_for_its_line() -> None:
+    def product(a: Any, b: Any) -> Any:
+        return a @ b
+
+    parts = lines_of(product, spec((700, 700)), spec((700, 700)))
+    assert [list(part) for part in parts] == [[1]] * len(parts)
 
 
 def test_a_number_made_of_an_array_belongs_to_its_line() -> None:

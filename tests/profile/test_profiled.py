@@ -99,7 +99,7 @@ def test_a_call_is_native_code_allocation_and_dispatch() -> None:
     found = profile(smooth, np.ones(N))
     assert isinstance(found.call, Spread)
     assert found.dispatch is not None
-    rest = found.call.low - found.native.low - found.allocation.low
+    rest = found.call.least - found.native.least - found.allocation.least
     assert found.dispatch == max(0.0, rest)
 
 

@@ -45,6 +45,19 @@ def test_it_is_measured_once_for_each_number_of_threads(measurements: list[int])
     assert measurements == [1, 2]
 
 
+def test_several_threads_reach_at_least_what_one_does(
+    measurements: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(threads: int) -> Roofline:
+        others = Level("L1", 2000, 150.0), Level("L2", 8000, 40.0), Level("memory", 0, 2.0)
+        return ROOFLINE if threads == 1 else Roofline(2, Limits(16.0, 2.0, 1.0, 1.0, 11.0), others)
+
+    monkeypatch.setattr(rooflines, "_measured", measure)
+    found = roofline(2)
+    assert found.limits == Limits(16.0, 4.0, 9.0, 8.0, 11.0)
+    assert [(level.nbytes, level.rate) for level in found.levels] == [(2000, 150.0), (8000, 50.0), (0, 10.0)]
+
+
 def test_other_processes_find_it_in_a_file(measurements: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     first = roofline(1)
     monkeypatch.setattr(rooflines, "_known", {})
