@@ -158,7 +158,7 @@ class JitFunction(Generic[P, R]):
 
     def profile(self, *args: Any, **kwargs: Any) -> Profile:
         """Where the time of this call goes, for about a second or `seconds=`: each loop nest beside the
-        machine's limits, the user's lines, dispatch and allocation. Runs on copies of what it writes."""
+        machine's limits, the user's lines, what the call itself takes. Runs on copies of what it writes."""
         return self._profile(self._taken_from(kwargs), args, kwargs)
 
     def stats(self) -> Stats:

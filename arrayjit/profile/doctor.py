@@ -40,7 +40,8 @@ SYSTEM = Path("/")
 PACKAGES: Mapping[str, Sequence[str]] = {
     "cuda": ("cuda-python", "nvidia-cuda-nvrtc-cu12"),
     "demo": ("pillow", "rich", "scikit-learn"),
-    "bench": ("numba", "jax", "numexpr", "scipy", "matplotlib", "pytest-benchmark"),
+    "report": ("matplotlib", "rich"),
+    "bench": ("numba", "jax", "numexpr", "scipy", "pytest-benchmark"),
 }
 """Optional packages by the extra that installs them."""
 

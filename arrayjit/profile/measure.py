@@ -14,9 +14,8 @@ from ..errors import CompilerBug
 from ..frozen import frozen, frozen_by_identity
 from ..ir.journal import given
 from ..runtime.procedure import Procedure
-from ..runtime.results import results
 from ..stages import Lowered
-from ..tracer.calls.binding import ArgumentSource, Binding, FreshSource, ScalarSource, maker
+from ..tracer.calls.binding import ArgumentSource, Binding, FreshSource, ScalarSource
 from ..trials import Trials
 from .counters import Refused, counted_while
 from .laps import Timed, timed
@@ -51,18 +50,15 @@ class Spread:
 
 @frozen_by_identity
 class Measured:
-    """`native` is a run of the code on memory that is there, `parts` are the times of the parts of `clock` in
-    code that has it, which takes `overhead` longer, as a fraction. `call` is a whole call, with all that
-    Python does for it; a reason where it cannot be measured. `allocation` makes the memory of the results.
-    `counters` are per run."""
+    """`parts` are the times of the parts of `clock`, on memory that is there, `total` those of all together.
+    Code with the clock takes `overhead` longer, as a fraction. `call` is a whole call, with all that Python
+    does for it; a reason where it cannot be measured. `counters` are per run."""
 
     clock: Timed
-    native: Spread
     parts: tuple[Spread, ...]
     total: Spread
     overhead: float
     call: Union[Spread, Refused]
-    allocation: Spread
     counters: Union[Mapping[str, float], Refused]
 
 
@@ -90,12 +86,10 @@ def measured(
     rows = rows[:, : len(clock.parts)]
     return Measured(
         clock,
-        Spread.of(native),
         tuple(Spread.of(column) for column in rows.T),
         Spread.of(rows.sum(axis=1)),
         float(min(with_clock) / min(native)) - 1,
         _calls(lowered, args, kwargs, call, CALLS * seconds),
-        _allocation(lowered),
         _counters(trials, plain),
     )
 
@@ -160,16 +154,6 @@ def _seconds(run: Callable[[], object]) -> float:
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
-
-
-def _allocation(lowered: Lowered) -> Spread:
-    """Making the memory of the results, as calls do."""
-    sources = [source for source in lowered.traced.sources if isinstance(source, FreshSource)]
-    makers = [maker(source, results().maker) for source in sources]
-    found = []
-    for _ in range(20 * LEAST):
-        found.append(_seconds(lambda: [make(()) for make in makers]))
-    return Spread.of(found)
 
 
 def _counters(trials: Trials, plain: Procedure) -> Union[Mapping[str, float], Refused]:

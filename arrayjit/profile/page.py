@@ -52,11 +52,10 @@ def as_html(found: Profile) -> str:
 
 
 def _bars(found: Profile) -> str:
-    """Dispatch, allocation and each part, as long as they take."""
+    """Dispatch and each part, as long as they take."""
     rows: list[tuple[str, float, str]] = []
     if not isinstance(found.call, Refused):
         rows.append(("dispatch", found.dispatch or 0.0, "#888888"))
-        rows.append(("allocation", found.allocation.median, "#bbbbbb"))
     rows += [(f"part {part.number}", part.seconds.median, _colour(part)) for part in found.parts]
     longest = max(seconds for _, seconds, _ in rows) or 1.0
     lines = [

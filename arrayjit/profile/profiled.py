@@ -88,10 +88,9 @@ class Profile:
     """Where the time of one call goes. Seconds are medians with quartiles.
 
     `parts` are the loop nests of the final kernel, `lines` the user's lines with their shares of it. `native`
-    is the code on memory that is there, `call` all of a call as Python makes it, of which `allocation` makes
-    the results; the rest is `dispatch`. `clock_overhead` is how much longer the code takes with the clock by
-    which the parts were measured, as a fraction. `counters` are the processor's, per run, of the calling
-    thread. What could not be measured is a `Refused` with the reason.
+    is all parts together, on memory that is there, `call` a call as Python makes it; what that takes longer
+    is `dispatch`. `clock_overhead` is how much longer the code takes with the clock by which the parts were
+    measured, as a fraction. `counters` are the processor's, per run, of the calling thread. What could not be measured is a `Refused` with the reason.
     """
 
     name: str
@@ -101,7 +100,6 @@ class Profile:
     vector_bytes: int
     native: Spread
     call: Union[Spread, Refused]
-    allocation: Spread
     clock_overhead: float
     parts: tuple[PartProfile, ...]
     lines: tuple[Line, ...]
@@ -137,11 +135,11 @@ class Profile:
 
     @property
     def dispatch(self) -> float | None:
-        """Seconds of a call that are neither native code nor the making of results, by the least of
-        each; None where calls were not measured."""
+        """Seconds of a call beside the native code: finding it, checking arguments, making memory for results
+        and touching it first. By the least of each; None where calls were not measured."""
         if isinstance(self.call, Refused):
             return None
-        return max(0.0, self.call.least - self.native.least - self.allocation.least)
+        return max(0.0, self.call.least - self.native.least)
 
     @property
     def flops_per_second(self) -> float:
@@ -190,9 +188,8 @@ def profile(
         description(),
         max((part.threads for part in parts), default=1),
         caps.vector_bytes,
-        found.native,
+        found.total,
         found.call,
-        found.allocation,
         found.overhead,
         parts,
         _lines(parts),

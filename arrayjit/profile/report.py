@@ -39,8 +39,8 @@ def _call(found: Profile) -> Sequence[str]:
         rows.append(("a call", "", call.why))
     else:
         rows.append(("a call", duration(call.median), _spread(call)))
-        rows.append(("  dispatch", duration(found.dispatch or 0.0), "finding the code, checking arguments"))
-        rows.append(("  allocation", duration(found.allocation.median), "memory of the results"))
+        words = "finding the code, checking arguments, memory for results"
+        rows.append(("  dispatch", duration(found.dispatch or 0.0), words))
     flops, moved = rate(found.flops_per_second, "FLOP/s"), rate(found.bytes_per_second, "B/s")
     functions = " and elementary functions" if found.cost.functions else ""
     rows.append(("  native code", duration(found.native.median), _spread(found.native)))
