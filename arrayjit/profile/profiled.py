@@ -90,7 +90,8 @@ class Profile:
     `parts` are the loop nests of the final kernel, `lines` the user's lines with their shares of it. `native`
     is all parts together, on memory that is there, `call` a call as Python makes it; what that takes longer
     is `dispatch`. `clock_overhead` is how much longer the code takes with the clock by which the parts were
-    measured, as a fraction. `counters` are the processor's, per run, of the calling thread. What could not be measured is a `Refused` with the reason.
+    measured, as a fraction. `counters` are the processor's, per run, of the calling thread. What could not be
+    measured is a `Refused` with the reason.
     """
 
     name: str
