@@ -105,8 +105,16 @@ class Memory:
         if cell.stride == -1:
             lowest = self._offset(tensor, cell.pointer, 1 - lanes.count)
             return self._reversed(self._read(tensor, lowest, lanes.count))
+        if cell.stride == 2 and _is_one_of_two(tensor, index):
+            return self._read_one_of_two(tensor, cell.pointer, index[-1].offset, lanes.count)
         pointers = self._lane_pointers(tensor, cell, lanes)
         return self._writer.join([self._read(tensor, pointer, 1) for pointer in pointers])
+
+    def _read_one_of_two(self, tensor: Tensor, pointer: str, part: int, lanes: int) -> Value:
+        """Every other cell, out of vectors that have those between as well."""
+        start = self._offset(tensor, pointer, -part)
+        left, right = (self._read(tensor, self._offset(tensor, start, n), lanes) for n in (0, lanes))
+        return self._writer.shuffle(left, range(part, 2 * lanes, 2), right)
 
     def distance(self, load: Load, lanes: Lanes) -> int | None:
         """By how many cells the load moves from lane to lane, where that is known."""
@@ -274,6 +282,13 @@ class Memory:
 
     def _reversed(self, value: Value) -> Value:
         return self._writer.shuffle(value, range(value.lanes - 1, -1, -1))
+
+
+def _is_one_of_two(tensor: Tensor, index: tuple[Affine, ...]) -> bool:
+    """Whether the last axis has two cells, which lie side by side, as the parts of complex numbers do, and it
+    is known which of them this is."""
+    last, stride = tensor.shape[-1:], tensor.element_strides()[-1:]
+    return last == (Affine.of(2),) and stride == (Affine.of(1),) and index[-1].is_constant
 
 
 def _whole_lines(tensor: Tensor, lanes: int) -> int:

@@ -28,6 +28,18 @@ def test_loads_at_every_distance_between_lanes(coefficient):
     np.testing.assert_array_equal(result, first + coefficient * np.arange(30.0))
 
 
+@pytest.mark.parametrize("part", [0, 1])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i2", "?"])
+def test_every_other_cell_is_taken_out_of_neighbours(part, dtype):
+    source = np.random.default_rng(2).integers(0, 2, (32, 2)).astype(dtype)
+    x, i = tensor_like("x", source), Symbol("i")
+    out = Tensor.of("out", (32,), x.dtype)
+    result = np.empty(32, dtype)
+    body = vector(i, 32, put(out, i, value=at(x, i, Affine.of(part))), lanes=8)
+    run([body], [(x, source)], [(out, result)])
+    np.testing.assert_array_equal(result, source[:, part])
+
+
 @pytest.mark.parametrize("coefficient", [1, -1, 2, -3])
 @pytest.mark.parametrize("boolean", [False, True])
 def test_stores_at_every_distance_between_lanes(coefficient, boolean):
