@@ -68,6 +68,10 @@ def times(value: float, _: object = None) -> str:
     return f"{value:g}x"
 
 
+def plain(value: float, _: object = None) -> str:
+    return f"{value:g}"
+
+
 def ratio_axis(axes: Axes, ratios: Iterable[float]) -> None:
     """Of how many times as fast we are; what is left of 1 is lost."""
     found = [ratio for ratio in ratios if ratio > 0] or [1.0]
@@ -186,8 +190,7 @@ def growth(axes: Axes, title: str, rows: Sequence[Row]) -> None:
     axes.set_ylabel("GFLOP/s" if is_dense else "GB/s")
     axes.set_xticks([int(row.size) for row in rows], [f"{int(row.size):,}" for row in rows])
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    logarithmic(axes.yaxis, plain, axes.get_ylim()[1] / axes.get_ylim()[0])
 
 
 def strips(axes: Axes, lines: Sequence[tuple[str, str, Sequence[float]]]) -> None:
@@ -278,7 +281,7 @@ def roofline(roof: Roofline, rows: Sequence[Row]) -> str:
         figure, axes = blank(4.2)
         place = axes[0, 0]
         every = [x for taken in points.values() for x, _ in taken]
-        low, high = min(*every, 0.1) / 1.5, max(*every, 10.0) * 1.5
+        low, high = min(*every, 0.1) / 2, max(*every, 10.0) * 2
         roofs(place, roof, low, high)
         for (suite, taken), peer in zip(
             points.items(), ("numba", "jax", OURS, "torch", "numpy", "cupy"), strict=False
@@ -292,8 +295,7 @@ def roofline(roof: Roofline, rows: Sequence[Row]) -> str:
         place.set_xlabel("floating-point operations for each byte that has to be moved")
         place.set_ylabel("GFLOP/s")
         for axis in (place.xaxis, place.yaxis):
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.set_minor_formatter(NullFormatter())
+            logarithmic(axis, plain, 1e4)
         figure.legend(loc="outside upper center", ncols=len(points))
         return figure
 
@@ -309,4 +311,5 @@ def roofs(axes: Axes, roof: Roofline, low: float, high: float) -> None:
     for level in roof.levels:
         rate, most = level.rate / 1e9, max(peaks.values())
         axes.plot([low, most / rate], [low * rate, most], color=INK, linewidth=0.9, linestyle="--")
-        axes.text(low * 1.1, low * rate * 1.35, f"{level.name}, {rate:.0f} GB/s", fontsize=8, va="bottom")
+    levels = ", ".join(f"{level.name} {level.rate / 1e9:.0f} GB/s" for level in roof.levels)
+    axes.text(0.99, 0.03, f"dashed: {levels}", transform=axes.transAxes, ha="right", fontsize=8)

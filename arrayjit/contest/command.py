@@ -35,7 +35,7 @@ else:
 
 __all__ = ["main"]
 
-QUICK_MINUTES, MINUTES = 1.7, 24.0
+QUICK_MINUTES, MINUTES = 1.5, 24.0
 
 
 def parser() -> ArgumentParser:
