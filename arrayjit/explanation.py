@@ -99,16 +99,19 @@ def explained(build: Build, lines: Sequence[str]) -> Explanation:
     """Everything about one build; `lines` are the user's with what became of their loops and arguments."""
     told: dict[str, list[str]] = {}
     programs: dict[str, Program] = {}
+    inputs: dict[str, Program] = {}
 
     def watch(step: Pass[Any, Any], before: Program, after: Program, caps: Caps) -> None:
-        programs[step.name] = after
+        inputs[step.name], programs[step.name] = before, after
         if step.explained is not None:
             told.setdefault(step.name, []).extend(step.explained(before, after, caps))
 
     optimized = build.rerun(watch)
     joined = programs.get("fuse", optimized.loops)
     assert isinstance(joined, Kernel)
-    assignments = [one for one in statements(build.computation.body) if isinstance(one, Assign)]
+    recorded = inputs.get("inline", optimized.computation)
+    assert isinstance(recorded, Computation)
+    assignments = [one for one in statements(recorded.body) if isinstance(one, Assign)]
     nests = _with_outlines(list(_nests(joined, assignments)), optimized.kernel)
     elsewhere = _elsewhere(assignments, nests, optimized.computation)
     sections = (

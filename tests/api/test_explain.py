@@ -118,6 +118,11 @@ def test_assignments_are_shown_with_the_loops_that_they_became() -> None:
     assert [nest.title(n) for n, nest in enumerate(told.nests, 1)] == ["nest 1", "nest 2"]
 
 
+def test_parts_of_complex_numbers_are_assignments_of_their_own() -> None:
+    told = arrayjit.jit(lambda x: x * x).explain(x10 + 1j)
+    assert re.search(r"assignments? became 1 loop nest\n", told)
+
+
 def test_what_is_in_memory_is_told_with_the_reason() -> None:
     kept = section(arrayjit.jit(stencil, threads=1).explain(x10), "what is in memory")
     assert kept == ["  t: f64[9]: 72 bytes in the stack: loops that could not be joined use it"]
