@@ -24,7 +24,7 @@ HEAD = "def f(x: read[f32, 8], y: write[f32, 8]):\n"
         ("def f(x: merge(1, 0)[f32]):\n    pass", "line 1: a name or None"),
         ("def f(x: merge('y', 'z')[f32]):\n    pass", "line 1: an integer"),
         ("def f(x: merge('y')[f32]):\n    pass", "line 1: a parameter such as"),
-        ("def f(x: read[f16, 8]):\n    pass", "line 1: a dtype"),
+        ("def f(x: read[f24, 8]):\n    pass", "line 1: a dtype"),
         (HEAD + "    while True:\n        pass", "line 2: a condition under which the loop is left"),
         (HEAD + "    y[0] = z[0]", "line 2: a declared tensor"),
         (HEAD + "    y[i] = x[0]", "line 2: a symbol in scope"),
