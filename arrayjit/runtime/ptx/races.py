@@ -160,9 +160,10 @@ class Shadow:
     def _check(
         self, before: Array, stamps: Array, parts: int, clocks: Clocks, what: str, race: type[Race]
     ) -> None:
-        met = np.flatnonzero((_differ(before, stamps) & (before != 0)) | (before & _SEVERAL != 0))
-        if not len(met):
+        suspect = (_differ(before, stamps) & (before != 0)) | (before & _SEVERAL != 0)
+        if not suspect.any():
             return
+        met = np.flatnonzero(suspect)
         bad = met[clocks.unordered(before[met], stamps[met])]
         if len(bad):
             raise Meeting(race, int(bad[0]) // parts, what, int(before[bad[0]]))

@@ -54,7 +54,8 @@ def two_sum(x: Array, y: Array) -> tuple[Array, Array]:
     high = x + y
     part = high - x
     low = (x - (high - part)) + (y - part)
-    return high, np.where(np.isfinite(high), low, _beyond(high, x, y))
+    finite = np.isfinite(high)
+    return high, low if finite.all() else np.where(finite, low, _beyond(high, x, y))
 
 
 def two_product(x: Array, y: Array) -> tuple[Array, Array]:
@@ -240,10 +241,10 @@ def _fused_double(x: Array, y: Array, z: Array, kind: Type, mode: str) -> Array:
 def _is_hard(x: Array, y: Array, product: Array) -> Array:
     """Is a product of finite numbers beyond what its two parts can hold?"""
     size = np.abs(product)
-    big = np.maximum(np.abs(x), np.abs(y)) > 2.0**990
-    beyond = (size < 2.0**-900) | (size > 2.0**1000) | big
-    result: Array = beyond & np.isfinite(x) & np.isfinite(y) & (x != 0) & (y != 0)
-    return result
+    beyond: Array = (size < 2.0**-900) | (size > 2.0**1000) | (np.maximum(np.abs(x), np.abs(y)) > 2.0**990)
+    if beyond.any():
+        beyond &= np.isfinite(x) & np.isfinite(y) & (x != 0) & (y != 0)
+    return beyond
 
 
 def _exactly(
