@@ -195,6 +195,13 @@ def test_constant_memory_cannot_be_stored_to(run_ptx: Run) -> None:
         run_ptx("mov.u64 %rd2, fixed; st.global.u32 [%rd2], 1;", 1, scope=".const .align 4 .b8 fixed[16];")
 
 
+def test_a_branch_beyond_its_table(run_ptx: Run) -> None:
+    body = "cases: .branchtargets one, two; brx.idx %r1, cases; one: exit; two:"
+    run_ptx(body, 2)
+    with pytest.raises(faults.BadAddress, match=r"not below 2(.|\n)*thread \(2, 0, 0\)"):
+        run_ptx(body, 3)
+
+
 def test_a_fault_names_the_thread_the_instruction_and_the_array(run: Run) -> None:
     text = """extern "C" __global__ void k(int* x) {
         if (blockIdx.y == 1 && threadIdx.z == 2) x[1000 + threadIdx.x] = 5;

@@ -103,10 +103,9 @@ class Barriers:
         mixed = np.flatnonzero((high >= 0) & (low != high))
         if len(mixed):
             lane = int(lanes[keys == mixed[0]][0])
-            lines = f"instructions {low[mixed[0]]} and {high[mixed[0]]}"
-            raise DivergentBarrier(
-                f"threads of one block meet at different barriers, {lines} of the kernel", lane=lane
-            )
+            line = {each.position: each.barrier.line for each in waiting}
+            lines = f"lines {line[int(low[mixed[0]])]} and {line[int(high[mixed[0]])]}"
+            raise DivergentBarrier(f"threads of one block meet at different barriers, {lines}", lane=lane)
         if (arrived > wanted).any():
             lane = int(lanes[keys == np.flatnonzero(arrived > wanted)[0]][0])
             raise DivergentBarrier("more threads come to a barrier than it counts", lane=lane)

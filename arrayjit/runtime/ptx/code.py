@@ -49,10 +49,10 @@ class Exit:
 class Barrier:
     """Threads of a block meet. `waits` is False for `bar.arrive`; `vote` combines predicates into `store`."""
 
+    line: int
     number: Reader
     threads: Reader | None
     waits: bool
-    is_aligned: bool
     predicate: Reader | None
     vote: str = ""
     voted: Reader | None = None
@@ -203,12 +203,11 @@ def _barrier(site: Site, predicate: Reader | None) -> Barrier:
     allowed = {"sync", "arrive", "red", "aligned", "cta", "popc", "and", "or", "u32", "pred"}
     if unknown := set(site.instruction.modifiers) - allowed:
         raise site.unknown(", ".join(f".{each}" for each in sorted(unknown)))
-    aligned = site.instruction.opcode == "bar" or site.has("aligned")
     if not site.has("red"):
         threads = site.read(1, "u32") if len(site.operands) > 1 else None
-        return Barrier(site.read(0, "u32"), threads, not site.has("arrive"), aligned, predicate)
+        return Barrier(site.instruction.line, site.read(0, "u32"), threads, not site.has("arrive"), predicate)
     vote = site.choice("popc", "and", "or")
     threads = site.read(2, "u32") if len(site.operands) > 3 else None
     voted = site.read(site.operands[-1], "pred")
     store = site.write(0, TYPES["u32"] if vote == "popc" else TYPES["pred"])
-    return Barrier(site.read(1, "u32"), threads, True, aligned, predicate, vote, voted, store)
+    return Barrier(site.instruction.line, site.read(1, "u32"), threads, True, predicate, vote, voted, store)

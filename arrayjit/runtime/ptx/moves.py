@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .memory import FIRST_ADDRESS
 from .module import Vector, Word
 from .site import Action, Site
-from .spaces import WINDOWS
+from .spaces import WINDOW, WINDOWS
 from .threads import Threads, Use
 from .types import TYPES, Array, unsigned
 
@@ -155,9 +156,9 @@ def is_in_space(site: Site) -> Action:
         bits = site.names.types[operand.name].bits
     read, write = site.read(1, f"u{bits}"), site.write(0, "pred")
     if name == "global":
-        return lambda threads: write(threads, read(threads) >= max(WINDOWS.values()) * 2)
-    window = WINDOWS.get(name, 0) >> 24
-    return lambda threads: write(threads, read(threads).astype(np.uint64) >> np.uint64(24) == window)
+        return lambda threads: write(threads, read(threads) >= FIRST_ADDRESS)
+    window = WINDOWS.get(name, 0) // WINDOW
+    return lambda threads: write(threads, read(threads) // WINDOW == window)
 
 
 def nothing(site: Site) -> Action:

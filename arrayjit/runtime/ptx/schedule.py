@@ -11,7 +11,7 @@ import numpy as np
 from .barriers import Barriers
 from .code import Barrier, Branch, Code, Collective, Exit, Fall, Segment, Switch
 from .copies import unfinished
-from .faults import Fault, InactiveLane, Place, Unending
+from .faults import BadAddress, Fault, InactiveLane, Place, Unending
 from .races import WARP
 from .site import Reader
 from .threads import Threads
@@ -21,7 +21,7 @@ __all__ = ["run"]
 
 
 def run(code: Code, threads: Threads, budget: int) -> None:
-    """Run the threads to their ends. Raises a Fault without its thread's name; see `Fault.located`."""
+    """Run the threads to their ends. Raises a Fault that says where and which thread."""
     _Schedule(code, threads, budget).run()
 
 
@@ -81,7 +81,9 @@ class _Schedule:
                     self.send(target, lanes[chosen == number])
                 if (chosen >= len(targets)).any():
                     lane = int(lanes[chosen >= len(targets)][0])
-                    raise Fault(f"an index of brx is not below {len(targets)}", lane=lane)
+                    raise BadAddress(
+                        f"the index is not below {len(targets)}, the length of the table", lane=lane
+                    )
             case Exit(predicate):
                 taken, left = self.split(predicate, lanes)
                 self.threads.live[taken] = False

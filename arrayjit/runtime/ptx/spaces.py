@@ -24,10 +24,19 @@ from .races import Clocks, Meeting, Shadow
 from .threads import Piece, Space, Threads, Use
 from .types import Array
 
-__all__ = ["WINDOWS", "ArgumentSpace", "GenericSpace", "GlobalSpace", "LocalSpace", "SharedSpace", "words"]
+__all__ = [
+    "WINDOW",
+    "WINDOWS",
+    "ArgumentSpace",
+    "GenericSpace",
+    "GlobalSpace",
+    "LocalSpace",
+    "SharedSpace",
+    "words",
+]
 
-_WINDOW_BITS = 24
-WINDOWS = {"shared": 1 << _WINDOW_BITS, "local": 2 << _WINDOW_BITS, "param": 3 << _WINDOW_BITS}
+WINDOW = 1 << 24
+WINDOWS = {"shared": WINDOW, "local": 2 * WINDOW, "param": 3 * WINDOW}
 """Where the generic addresses of small memories begin. Global addresses are generic as they are."""
 
 
@@ -269,7 +278,7 @@ class GenericSpace:
         return self._split(threads, addresses, nbytes, use)
 
     def _split(self, threads: Threads, addresses: Array, nbytes: int, use: Use) -> Iterator[Piece]:
-        window = np.minimum(addresses >> np.uint64(_WINDOW_BITS), np.uint64(4))
+        window = np.minimum(addresses // np.uint64(WINDOW), np.uint64(4))
         lanes, numbers = threads.lanes, threads.numbers
         for number in np.unique(window):
             name = dict(enumerate(WINDOWS, 1)).get(int(number), "global")

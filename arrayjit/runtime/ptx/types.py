@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...frozen import frozen_by_identity
-from .faults import UnknownInstruction
 
-__all__ = ["TYPES", "Array", "Type", "named", "unsigned"]
+__all__ = ["TYPES", "Array", "Type", "unsigned"]
 
 Array = NDArray[Any]
 
@@ -20,7 +19,7 @@ class Type:
     """A type of values. `kind` is u, s (integers), b (bits), f (floats) or p (predicates).
 
     `dtype` is what operations compute with: a bfloat16 is widened to a float32. `packed` elements share
-    a register. `narrow` is the number of bits of a float's significand, the hidden one included.
+    a register. `significand` is the number of bits of a float's significand, the hidden one included.
     """
 
     name: str
@@ -72,10 +71,3 @@ TYPES = {
 def unsigned(bits: int) -> np.dtype[Any]:
     """The dtype that holds so many bits."""
     return np.dtype(f"u{bits // 8}")
-
-
-def named(name: str) -> Type:
-    """Raises UnknownInstruction."""
-    if name not in TYPES:
-        raise UnknownInstruction(f"type .{name} is not simulated")
-    return TYPES[name]
