@@ -62,6 +62,7 @@ from .threads import explain_threads, threads
 from .tile import tile
 from .unroll import explain_unroll, unroll
 from .vectorise import explain_vectorise, vectorise
+from .widen import widen
 
 __all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Hardware", "Pass"]
 
@@ -192,6 +193,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=CPU,
     ),
     Pass(prefetch, after=("threads",), why="what a row is gone through for does not change any more", on=CPU),
+    Pass(widen, after=("rare",), why="what is seldom needed is not read with the rest", on=GPU),
     Pass(barriers, after=("once",), why="what stays in a register is waited for by no one", on=GPU),
     Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary"),
 )

@@ -89,6 +89,10 @@ class Memory:
             offset = added(self._offset(tensor, index), beyond)
             self._writer.emit(f"{name}({self.pointer(tensor)} + ({offset}));")
 
+    def address(self, tensor: Tensor, index: tuple[Affine, ...]) -> str:
+        """Of the cell at the index."""
+        return f"{self.pointer(tensor)} + {self._offset(tensor, index)}"
+
     def _cell(self, tensor: Tensor, index: tuple[Affine, ...]) -> str:
         return f"{self.pointer(tensor)}[{self._offset(tensor, index)}]"
 

@@ -51,6 +51,7 @@ from .c_body import Body
 from .c_memory import Memory
 from .c_text import Dialect, Operand, Writer
 from .cuda_loops import INT_MOST, block_loop, dealt_body
+from .cuda_wide import wide_loop
 from .failures import raises
 
 __all__ = ["CUDA", "program"]
@@ -184,7 +185,7 @@ class _Function:
                 writer.emit(CUDA.barrier)
         memory = Memory(writer, self.kernel, pointers)
         memory.symbols.update(symbols)
-        self.body(Body(writer, memory, self.kernel, {LoopKind.BLOCK: block_loop}))
+        self.body(Body(writer, memory, self.kernel, {LoopKind.BLOCK: block_loop, LoopKind.VECTOR: wide_loop}))
 
     def memory_of(self, emission: _Emission, storage: Tensor, is_written: bool) -> str:
         """The name of a storage's first cell."""

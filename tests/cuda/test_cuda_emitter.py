@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 import arrayjit
 from arrayjit.backends import BACKENDS
 from arrayjit.errors import SettingError
+from arrayjit.ir.code import Caps, GpuCaps
 from arrayjit.ir.launches import DeviceProgram, Launch, Repeat, RepeatWhile, StatusWord, walk_steps
 from arrayjit.passes.manager import optimize
 from arrayjit.runtime.cuda import nvrtc
+from arrayjit.runtime.cuda.sass import disassembled
 from arrayjit.targets.cuda import ARCHITECTURES, CudaTarget
 
 F32 = np.float32
@@ -123,10 +126,43 @@ def test_an_architecture_without_a_row_is_refused() -> None:
         CudaTarget("cuda", "sm_10")
 
 
-def test_every_stage_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> str:
     row = ("targets.cuda.CudaTarget", "runtime.cuda.driver.SimulatedDriver")
     monkeypatch.setitem(BACKENDS, "cuda-sim", row)
-    lowered = arrayjit.jit(softmax, target="cuda-sim").lower(LARGE)
+    return "cuda-sim"
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_large_arrays_are_read_and_written_by_16_bytes(dtype: str, arch: str) -> None:
+    made = program(lambda x, y: x * 2 + y, LARGE.astype(dtype), LARGE.astype(dtype), arch=arch)
+    instructions = disassembled(nvrtc.compiled(made.source, arch, "program").cubin)
+    assert len(re.findall(r"LDG\.E\.128", instructions)) == 2
+    assert len(re.findall(r"STG\.E\.128", instructions)) == 1
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "?"])
+@pytest.mark.parametrize("size", [64, 67])
+@pytest.mark.parametrize("offset", [0, 1])
+def test_neighbours_are_taken_at_once_wherever_they_lie(
+    dtype: str, size: int, offset: int, simulated: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CudaTarget, "caps", lambda self: Caps(gpu=GpuCaps(busy_threads=8, wide=16)))
+
+    def both(x, y):
+        return x[offset:] & y[offset:] if x.dtype == bool else x[offset:] * y[offset:], x == y
+
+    x = np.arange(size).astype(dtype)
+    y = x[::-1].copy()
+    lowered = arrayjit.jit(both, target=simulated).lower(x, y)
+    assert "load_" in lowered.as_text("cuda")
+    for got, wanted in zip(arrayjit.jit(both, target=simulated)(x, y), both(x, y), strict=True):
+        np.testing.assert_array_equal(got.numpy(), wanted)
+
+
+def test_every_stage_can_be_read(simulated: str) -> None:
+    lowered = arrayjit.jit(softmax, target=simulated).lower(LARGE)
     assert "grid(" in lowered.as_text("optimized")
     assert "__global__" in lowered.as_text("cuda")
     assert ".visible .entry" in lowered.as_text("ptx")
