@@ -107,10 +107,16 @@ class _Clock:
             if apart is not None:
                 out += apart
                 continue
-            number = min(len(self.parts), MOST) + 1
-            self.parts.append(Part(number, group))
-            out += [*group, Lap(self._times, number)]
+            out += [*group, Lap(self._times, self._number(group))]
         return tuple(out)
+
+    def _number(self, group: tuple[Stmt, ...]) -> int:
+        """That of a new part, or of the last one, which has all for which there is no cell."""
+        if len(self.parts) > MOST:
+            last = self.parts.pop()
+            group = (*last.body, *group)
+        self.parts.append(Part(len(self.parts) + 1, group))
+        return len(self.parts)
 
     def _apart(self, group: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
         """A group whose only loop has laps in its body; None for one that is measured as a whole."""

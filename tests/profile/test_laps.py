@@ -67,6 +67,16 @@ def test_whole_vectors_and_what_they_leave_are_one_part() -> None:
     assert laps(clock(lambda x, n: x[:n].sum(), spec(N), spec((), np.int64))) == [0, 1]
 
 
+def test_parts_without_a_cell_of_their_own_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = clock(steps, spec(N), spec((), np.int64))
+    monkeypatch.setattr("arrayjit.profile.laps.MOST", 2)
+    found = clock(steps, spec(N), spec((), np.int64))
+    assert len(whole.parts) > 3
+    assert [part.number for part in found.parts] == [1, 2, 3]
+    assert set(laps(found)) == {0, 1, 2, 3}
+    assert found.times.size == 4
+
+
 def test_a_long_loop_of_the_user_s_is_measured_inside() -> None:
     found = clock(steps, spec(N), spec((), np.int64))
     (loop,) = [stmt for stmt in found.kernel.body if isinstance(stmt, For) and has_laps(stmt)]
