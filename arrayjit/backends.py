@@ -43,6 +43,8 @@ BACKENDS: dict[str, tuple[str, str]] = {
     "sync_llvm": ("targets.llvm.LlvmTarget", "runtime.cpu.CpuDriver"),
     "c": ("targets.c.ParallelCTarget", "runtime.c.ParallelCDriver"),
     "sync_c": ("targets.c.CTarget", "runtime.c.CDriver"),
+    "cuda": ("targets.cuda.CudaTarget", "runtime.cuda.driver.CudaDriver"),
+    "cuda-sim": ("targets.cuda.CudaTarget", "runtime.cuda.driver.SimulatedDriver"),
     "interp": ("targets.interp.InterpTarget", "runtime.interp.InterpDriver"),
 }
 
