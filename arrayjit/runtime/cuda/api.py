@@ -16,7 +16,7 @@ from typing import Protocol
 
 from ...frozen import frozen
 
-__all__ = ["Api", "ApiError", "Dims", "GpuInfo", "Image", "OutOfDeviceMemory", "Packed"]
+__all__ = ["ALL_BITS", "Api", "ApiError", "Dims", "GpuInfo", "Image", "OutOfDeviceMemory", "Packed"]
 
 Dims = tuple[int, int, int]
 """Along x, y and z."""
@@ -66,13 +66,13 @@ class Packed:
 
     def __init__(self, values: Sequence[int]) -> None:
         count = max(len(values), 1)
-        self.values = (ctypes.c_uint64 * count)(*(value & _ALL_BITS for value in values))
+        self.values = (ctypes.c_uint64 * count)(*(value & ALL_BITS for value in values))
         first = ctypes.addressof(self.values)
         self._table = (ctypes.c_void_p * count)(*range(first, first + 8 * count, 8))
         self.address = ctypes.addressof(self._table)
 
 
-_ALL_BITS = (1 << 64) - 1
+ALL_BITS = (1 << 64) - 1
 
 
 class Api(Protocol):

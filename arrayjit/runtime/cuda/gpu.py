@@ -162,11 +162,6 @@ class Gpu:
             while self._left:
                 self._left.popleft()()
 
-    def check(self) -> None:
-        """Raises DeviceError where the device is dead."""
-        if self.error is not None:
-            raise self._dead()
-
     def close(self) -> None:
         """Give all back."""
         self.error = DeviceError(f"{self.name} is closed", fix="get a device anew after reinitialize()")

@@ -86,7 +86,10 @@ class Lane:
 
     def take_event(self) -> int:
         """An event that nobody uses."""
-        return self._idle.pop() if self._idle else self.api.event()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self.api.event()
 
     def give_event(self, event: int) -> None:
         """Nobody uses the event any more; who waits for it on the GPU waits for what it meant."""

@@ -30,7 +30,7 @@ from ...ir.launches import (
     Workspace,
 )
 from ...ir.params import IndexParam
-from .api import Dims, Image, Packed
+from .api import ALL_BITS, Dims, Image, Packed
 from .gpu import Gpu
 from .lane import Lane, lane_in_use
 
@@ -187,7 +187,7 @@ class _Launcher:
                 case Workspace(offset=offset):
                     self._workspaces.append((slot, offset))
                 case Number(value=value) if value.is_constant:
-                    self._packed.values[slot] = value.offset & _ALL_BITS
+                    self._packed.values[slot] = value.offset & ALL_BITS
                 case Number():
                     self._numbers.append((slot, argument))
                 case StatusWord():
@@ -203,15 +203,12 @@ class _Launcher:
         for slot, offset in self._workspaces:
             values[slot] = run.workspace + offset
         for slot, argument in self._numbers:
-            values[slot] = argument.value.evaluate(run.symbols) & _ALL_BITS
+            values[slot] = argument.value.evaluate(run.symbols) & ALL_BITS
         for slot in self._statuses:
             values[slot] = run.status
         run.launches += 1
         run.lane.recent.append(self._name)
         self._launch(self._function, grid, self._block, self._shared_bytes, run.lane.stream, self._packed)
-
-
-_ALL_BITS = (1 << 64) - 1
 
 
 def _holds(run: _Run, condition: Union[Pointer, Workspace]) -> bool:
