@@ -23,11 +23,9 @@ from ..ir.walk import expressions, substitute_statements, walk
 from .access import Ranges, loads
 from .strides import affine_accesses, stride
 from .trips import about
+from .work import UNKNOWN_TRIPS
 
-__all__ = ["UNKNOWN_TRIPS", "Nest", "accumulated", "contiguous", "flat", "nest_of", "width"]
-
-UNKNOWN_TRIPS = 256
-"""How often a loop is taken to run of which nothing is known before."""
+__all__ = ["Nest", "accumulated", "contiguous", "flat", "nest_of", "width"]
 
 
 @frozen

@@ -20,7 +20,7 @@ from .access import Ranges
 from .strides import stride
 from .trips import about
 
-__all__ = ["Work", "as_expression", "is_short", "work"]
+__all__ = ["UNKNOWN_TRIPS", "Work", "as_expression", "is_short", "work"]
 
 Work = Mapping[tuple[Affine, ...], float]
 
