@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import arrayjit
-from arrayjit.backends import BACKENDS
 from arrayjit.errors import SettingError
 from arrayjit.ir.code import Caps, GpuCaps
 from arrayjit.ir.launches import DeviceProgram, Launch, Repeat, RepeatWhile, StatusWord, walk_steps
@@ -126,13 +125,6 @@ def test_an_architecture_without_a_row_is_refused() -> None:
         CudaTarget("cuda", "sm_10")
 
 
-@pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> str:
-    row = ("targets.cuda.CudaTarget", "runtime.cuda.driver.SimulatedDriver")
-    monkeypatch.setitem(BACKENDS, "cuda-sim", row)
-    return "cuda-sim"
-
-
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_large_arrays_are_read_and_written_by_16_bytes(dtype: str, arch: str) -> None:
@@ -146,7 +138,7 @@ def test_large_arrays_are_read_and_written_by_16_bytes(dtype: str, arch: str) ->
 @pytest.mark.parametrize("size", [64, 67])
 @pytest.mark.parametrize("offset", [0, 1])
 def test_neighbours_are_taken_at_once_wherever_they_lie(
-    dtype: str, size: int, offset: int, simulated: str, monkeypatch: pytest.MonkeyPatch
+    dtype: str, size: int, offset: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CudaTarget, "caps", lambda self: Caps(gpu=GpuCaps(busy_threads=8, wide=16)))
 
@@ -155,14 +147,14 @@ def test_neighbours_are_taken_at_once_wherever_they_lie(
 
     x = np.arange(size).astype(dtype)
     y = x[::-1].copy()
-    lowered = arrayjit.jit(both, target=simulated).lower(x, y)
+    lowered = arrayjit.jit(both, target="cuda-sim").lower(x, y)
     assert "load_" in lowered.as_text("cuda")
-    for got, wanted in zip(arrayjit.jit(both, target=simulated)(x, y), both(x, y), strict=True):
+    for got, wanted in zip(arrayjit.jit(both, target="cuda-sim")(x, y), both(x, y), strict=True):
         np.testing.assert_array_equal(got.numpy(), wanted)
 
 
-def test_every_stage_can_be_read(simulated: str) -> None:
-    lowered = arrayjit.jit(softmax, target=simulated).lower(LARGE)
+def test_every_stage_can_be_read() -> None:
+    lowered = arrayjit.jit(softmax, target="cuda-sim").lower(LARGE)
     assert "grid(" in lowered.as_text("optimized")
     assert "__global__" in lowered.as_text("cuda")
     assert ".visible .entry" in lowered.as_text("ptx")

@@ -10,7 +10,6 @@ import pytest
 from kernels import KERNELS, Kernel, difference, results_of
 
 import arrayjit
-from arrayjit.backends import BACKENDS, backend
 from arrayjit.ir.code import Caps, GpuCaps
 from arrayjit.targets.cuda import CudaTarget
 
@@ -38,23 +37,13 @@ def on_host(got: Any, wanted: Any) -> Any:
     return array if isinstance(wanted, np.ndarray) else array[()]
 
 
-@pytest.fixture
-def target(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The simulated GPU, which a mistake of one test leaves unusable to the others."""
-    name = "cuda-sim"
-    row = ("targets.cuda.CudaTarget", "runtime.cuda.driver.SimulatedDriver")
-    monkeypatch.setitem(BACKENDS, name, row)
-    monkeypatch.setenv("ARRAYJIT_CACHE_BYTES", "0")
-    assert backend(name).num_devices() > 1
-    return name
-
-
 @pytest.mark.parametrize(("kernel", "gpu"), CASES)
 def test_a_kernel_does_what_it_does_in_numpy(
-    kernel: Kernel, gpu: GpuCaps, target: str, monkeypatch: pytest.MonkeyPatch
+    kernel: Kernel, gpu: GpuCaps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("ARRAYJIT_CACHE_BYTES", "0")
     monkeypatch.setattr(CudaTarget, "caps", lambda self: Caps(gpu=gpu))
     wanted = results_of(kernel.plain or kernel.function, kernel.arguments("small"))
-    got = results_of(arrayjit.jit(kernel.function, target=target), kernel.arguments("small"))
+    got = results_of(arrayjit.jit(kernel.function, target="cuda-sim"), kernel.arguments("small"))
     got = tuple(on_host(ours, theirs) for ours, theirs in zip(got, wanted, strict=True))
     assert difference(got, wanted) <= kernel.tolerance
