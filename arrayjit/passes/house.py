@@ -77,8 +77,8 @@ class _Housing:
 
     def decide(self, storage: Tensor, uses: Sequence[Use], own: bool) -> None:
         """Where a temporary lives; `own`: every iteration of the grid around it makes it anew."""
-        common = (frame.loop for frame in common_path(use.path for use in uses))
-        grid = next((loop for loop in common if loop is not None and loop.kind is LoopKind.GRID), None)
+        common = [frame.loop for frame in common_path(use.path for use in uses) if frame.loop is not None]
+        grid = next((loop for loop in common if loop.kind is LoopKind.GRID), None)
         if grid is None:
             self.put(storage, PlaceKind.ARENA, "launches hand it to one another")
             return
@@ -87,6 +87,8 @@ class _Housing:
         size = storage.nbytes if fixed else self.gpu.shared_bytes
         if not own and not one:
             self.put(storage, PlaceKind.ARENA, "each iteration of a grid has cells of its own")
+        elif any(loop.kind is LoopKind.BLOCK and loop.trips == 1 for loop in common) and size <= OWN_BYTES:
+            self.put(storage, PlaceKind.STACK, "one thread makes and uses it")
         elif block_threads(grid) == 1 or not _is_shared(grid):
             if size <= OWN_BYTES:
                 self.put(storage, PlaceKind.STACK, "a thread makes and uses it")
