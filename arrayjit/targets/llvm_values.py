@@ -18,6 +18,7 @@ from ..ir.expr import Variable
 from ..ir.expr import constant as as_number
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
+from ..ir.small import converted
 from .llvm_text import Value, Writer, constant, vector_type
 
 __all__ = ["any_lane", "apply", "carried", "cast", "fma", "fold", "from_carried", "identity", "select"]
@@ -139,6 +140,9 @@ def cast(writer: Writer, value: Value, dtype: DType) -> Value:
     """`value.astype(dtype)`."""
     if value.dtype is dtype:
         return value
+    if value.dtype.is_small or dtype.is_small:
+        number: Value = converted(_Expansion(writer), value, dtype)
+        return number
     if dtype is BOOL:
         return _nonzero(writer, value)
     if value.dtype.is_float and dtype.is_integer:

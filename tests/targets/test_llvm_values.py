@@ -56,6 +56,8 @@ def test_cast_is_astype_for_every_value(source, target, lanes):
     with np.errstate(all="ignore"):
         expected = by_element(values, target.numpy)
     result = elementwise(lambda x: Cast(x, target), values, lanes=lanes)
+    if target.is_small:  # of bfloat16 NumPy's assertions do not know what is no number
+        result, expected = result.astype(np.float64), expected.astype(np.float64)
     np.testing.assert_array_equal(result, expected)
     if target.is_float:
         np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
