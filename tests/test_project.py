@@ -62,8 +62,7 @@ def test_the_architecture_names_every_file_of_the_package() -> None:
 
 def test_every_decision_is_numbered_and_fits_a_page() -> None:
     records = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-    numbers = [int(path.name[:3]) for path in records]
-    assert len(set(numbers)) == len(numbers)
+    assert [int(path.name[:3]) for path in records] == list(range(1, len(records) + 1))
     for path in records:
         text = path.read_text()
         assert len(text.splitlines()) <= 60, path.name
