@@ -199,6 +199,18 @@ def an_index_out_of_range_in_an_inner_loop(x: Any, a: Any, k: int) -> Any:
     return (u,)
 
 
+@case(lambda: (np.ones(5), np.arange(25.0).reshape(5, 5)), lambda: (np.ones(2), np.ones((2, 2))))
+def names_of_one_view_after_loops(x: Any, a: Any) -> Any:
+    u, v = x, np.zeros_like(x)
+    for i in range(len(x)):
+        v = a[:, -1 - i] * 0.5
+        u = a[:, i]
+        for _ in range(len(x) - 1, 0, -2):
+            u, v = v, u
+            u = v
+    return (u, v)
+
+
 @case(*((lambda n=n: (np.ones((n, n)), np.zeros(n), np.ones(n), n)) for n in (2, 1, 4, 5)))  # type: ignore[misc]
 def an_index_out_of_range_after_the_only_step(a: Any, x: Any, y: Any, n: int) -> Any:
     for k in range(0, n, 2):

@@ -315,10 +315,13 @@ class Exit:
         for symbol, view in memory.items():
             values[symbol] = self.trace.bind(view.load(()), symbol.lower, symbol.upper)
         names = {name: carry.value(at_end) for name, carry in self.carries.items()}
+        ends: dict[int, Any] = {}
 
         def lasting(leaf: Any) -> Any:
             first = self.alike.get(id(leaf))
-            return substituted(leaf, values) if first is None else self.final(first)
+            if first is not None:
+                return self.final(first)
+            return ends.setdefault(id(leaf), substituted(leaf, values))
 
         return names | {name: map_leaves(value, lasting) for name, value in last.items()}
 
