@@ -12,8 +12,7 @@ import pytest
 from small_programs import N, incremented, vector
 
 from arrayjit import cache
-from arrayjit.__main__ import availability
-from arrayjit.backends import fresh_backend
+from arrayjit.backends import fresh_backend, targets
 from arrayjit.compile import compile, run
 from arrayjit.errors import BackendUnavailable, CompilerBug
 from arrayjit.ir.code import Code
@@ -78,12 +77,11 @@ def test_without_a_compiler_an_error_says_what_to_install(
 
 
 def test_the_list_of_targets_says_what_one_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arrayjit.__main__.backend", fresh_backend)
+    monkeypatch.setattr("arrayjit.backends.backend", fresh_backend)
     monkeypatch.setenv("CC", "nonesuch")
-    assert availability("c").startswith(
-        "not available: there is no C compiler 'nonesuch', which CC names; install"
-    )
-    assert availability("interp") == "available"
+    found = targets()
+    assert found["c"].startswith("not available: there is no C compiler 'nonesuch', which CC names; install")
+    assert found["interp"] == "available"
 
 
 @pytest.mark.parametrize("command", ["false", "true", "gcc --no-such-option"])

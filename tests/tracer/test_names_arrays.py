@@ -170,7 +170,7 @@ def test_an_array_that_becomes_read_only_is_not_written() -> None:
 
 def test_items_that_are_not_used_do_not_matter() -> None:
     u = np.arange(6.0)
-    fields = {"u": u, "names": np.array(["u"]), "spectrum": np.ones(3) * 1j, "v": np.ones(6)}
+    fields = {"u": u, "names": np.array(["u"]), "when": np.ones(6, "M8[s]"), "v": np.ones(6)}
 
     def program(u: np.ndarray) -> Any:
         u += fields["v"]
@@ -178,7 +178,7 @@ def test_items_that_are_not_used_do_not_matter() -> None:
 
     assert_same(arrayjit.jit(program)(u), np.arange(6.0) + 1)
     assert_same(u, np.arange(6.0) + 1)
-    for used in (lambda x: x + fields["spectrum"], lambda x: fields["spectrum"].sum() + x):
+    for used in (lambda x: x + fields["when"], lambda x: fields["when"].max() + x):
         with pytest.raises(arrayjit.DTypeError):
             arrayjit.jit(used)(u)
 

@@ -45,7 +45,7 @@ def python_operator(op: Op, *operands: Any) -> SymbolicArray:
     kinds = [value.weak if type(value) is SymbolicArray else type(value) for value in values]
     result = _result_type(op, kinds, values)
     computed: PythonNumber = result
-    if op.dunder in _COMPARISONS | {"abs"}:
+    if op.dunder in _COMPARISONS or complex in kinds:
         computed = max(kinds, key=list(_DTYPES).index)  # type: ignore[assignment,arg-type]
     dtype = _DTYPES[computed]
     args = tuple(operand_at(value, (), dtype) for value in values)
