@@ -22,6 +22,7 @@ from .tensor import Tensor
 
 __all__ = [
     "CAPACITY",
+    "END",
     "FIELDS",
     "FIRST",
     "NEXT",
@@ -47,6 +48,9 @@ NEXT, FIRST = FIELDS, FIELDS + 1
 
 CAPACITY = 1 << 18
 """Cells of a journal that has a log."""
+
+END = -1
+"""Instead of a statement's number: the record had no room."""
 
 _FIELD = re.compile(r"\{(\d+):(\w+)\}")
 
@@ -84,11 +88,9 @@ def log_of(name: str, logged: Sequence[Logged], cells: np.ndarray) -> Iterator[s
     yield f"{name}:"
     place, end = FIRST, min(numbers[NEXT], CAPACITY)
     head, previous = "", [0]
-    while place < end:
+    while place < end and numbers[place] != END:
         statement = logged[numbers[place]]
         after = place + 2 + statement.rank
-        if after > end:
-            break
         index = numbers[place + 2 : after]
         line = f"  {statement.loc}: {statement.loc.source()}" if statement.loc else "  arguments"
         if line != head or index <= previous:

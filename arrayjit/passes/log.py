@@ -9,11 +9,14 @@
                                                             told[n] = 3
                                                             told[n + 1] = bits(y[i])
                                                             told[n + 2] = i
+                                                        else:
+                                                            if n < 262144:
+                                                                told[n] = -1
                                                         told[16] = n + 3
 
 For small runs: the loops are in order, and nothing is joined with what is looked at. A record is the number
 of a statement, of which `logged` has the rest, the bits of the value and the index of its cell. First come
-the arguments. What has no room is counted and left out.
+the arguments. What has no room is counted and left out; where the first such record would be, the log ends.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from ..ir.code import Caps
 from ..ir.dtype import BOOL, F64, I64
 from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, dtype_of
 from ..ir.index import Affine, Symbol
-from ..ir.journal import CAPACITY, FIRST, NEXT, VALUES, Logged, new_journal
+from ..ir.journal import CAPACITY, END, FIRST, NEXT, VALUES, Logged, new_journal
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute
@@ -104,9 +107,11 @@ class _Logging:
         last = Const(CAPACITY - len(record), I64)
         has_room = Apply(OPS["less_equal"], (Index(Affine.of(place)), last), BOOL)
         told = (self.told(Affine.of(place) + offset, value) for offset, value in enumerate(record))
+        is_inside = Apply(OPS["less"], (Index(Affine.of(place)), Const(CAPACITY, I64)), BOOL)
+        end = Branch(is_inside, (self.told(Affine.of(place), Const(END, I64)),))
         body: tuple[Statement, ...] = (
             Bind(place, Load(self.journal, (Affine.of(NEXT),))),
-            Branch(has_room, tuple(told)),
+            Branch(has_room, tuple(told), (end,)),
             self.told(NEXT, Index(Affine.of(place) + len(record))),
         )
         for symbol, extent in reversed(own):
