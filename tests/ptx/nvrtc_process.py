@@ -26,7 +26,7 @@ def compiled(source: str, architecture: str, options: list[str]) -> tuple[str, s
 
 def text(program: object, size: object, get: object) -> str:
     _, nbytes = size(program)
-    buffer = b" " * nbytes
+    buffer = bytearray(nbytes)
     get(program, buffer)
     return buffer.rstrip(b"\0").decode()
 

@@ -167,9 +167,9 @@ def _text(program: Any, size: Any, get: Any) -> str:
 
 
 def _content(program: Any, size: Any, get: Any) -> bytes:
-    content: bytes = b" " * _checked(size(program))
+    content = bytearray(_checked(size(program)))
     _checked(get(program, content))
-    return content
+    return bytes(content)
 
 
 def _checked(outcome: tuple[Any, ...]) -> Any:
