@@ -92,6 +92,14 @@ def test_an_image_without_machine_code_has_ptx() -> None:
     assert ".entry scale" in image.ptx
 
 
+def test_what_python_shares_is_not_written_to() -> None:
+    """An empty log is one byte, and bytes of length one are objects that all code has in common."""
+    newest = nvrtc.supported()[-1]
+    assert nvrtc.compiled(SOURCE, f"sm_{int(newest[3:]) + 200}", "hand_written").log == ""
+    everything = bytes(range(256))
+    assert all(everything[code : code + 1].hex() == f"{code:02x}" for code in range(256))
+
+
 def test_images_are_kept_for_later_processes() -> None:
     written = cache.counters.written
     first = nvrtc.compiled(SOURCE, "sm_90", "hand_written")
