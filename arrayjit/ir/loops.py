@@ -33,6 +33,10 @@ waking a thread for. It accumulates in no variable of outside and holds no other
   `l + lanes`, ... onto the op's identity; then the partial values of the threads are folded in half
   repeatedly, as those of a `vector` loop, and the result is combined onto the variable. Such a loop ends with
   a barrier.
+
+What a thread of a block keeps from one `block` loop to the next is a tensor whose place is `own`: its first
+axis counts the threads, and is indexed by the symbol of a `block` loop in which thread `l` takes iteration
+`l`, from 0, and no other.
 """
 
 from __future__ import annotations
@@ -225,6 +229,7 @@ class PlaceKind(Enum):
     REGISTER = "register"  # a local variable
     STACK = "stack"  # a small array in the kernel's frame
     SHARED = "shared"  # a GPU block's memory
+    OWN = "own"  # registers of the threads of a GPU block, which the first axis counts
     ARENA = "arena"  # a slice of the routine's workspace
     SCRATCH = "scratch"  # memory of the thread that runs an iteration, which makes it anew
     BUFFER = "buffer"  # the context's buffer: parameters

@@ -19,8 +19,8 @@ loop, and a `Stay` directly in a loop; a vector loop has a power of two of lanes
 each iteration, and accumulates onto a variable with one op without reading it; so does a block loop. A grid
 loop stands in sequential loops only; a block loop stands in a grid loop with one lane, and in no other loop
 whose iterations are independent; block loops of one grid have the same number of lanes, and what it stores is
-stored in them; a `Barrier` stands outside of them. A filled tensor is in C order; once anything is placed,
-every temporary is.
+stored in them; a `Barrier` stands outside of them; what threads own is reached by the number of the thread. A
+filled tensor is in C order; once anything is placed, every temporary is.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ from .loops import (
     Lap,
     LoopKind,
     Place,
+    PlaceKind,
     Prefetch,
     Raise,
     Stay,
@@ -105,7 +106,8 @@ class _Rules:
     `guards` counts the enclosing statements that may never run, `depth` the enclosing loops whose
     iterations are independent; `variables` has the depth at which each variable in scope is defined;
     `shared` is the depth of the loop that threads share; `together`: the threads of a block run the
-    statement, outside of their loops; `host`: in nothing but sequential loops.
+    statement, outside of their loops; `thread` is the number of the thread that does; `host`: in nothing but
+    sequential loops.
     """
 
     program: str
@@ -119,6 +121,7 @@ class _Rules:
     block: _Vector | None = None
     shared: int | None = None
     together: bool = False
+    thread: Symbol | None = None
     host: bool = True
 
     @staticmethod
@@ -215,6 +218,14 @@ class _Rules:
         self.storage(tensor)
         for position in index:
             self.affine(position)
+        if self.is_own(tensor):
+            by_thread = self.thread is not None and index[:1] == (Affine.of(self.thread),)
+            self.require(by_thread and tensor.base is None, f"{tensor} is not reached by the thread's number")
+
+    def is_own(self, tensor: Tensor) -> bool:
+        """Does every thread of a block have cells of its own?"""
+        place = self.placement.get(tensor.storage)
+        return place is not None and place.kind is PlaceKind.OWN
 
     def bounds(self, position: Affine) -> tuple[int, int] | None:
         """The least and the greatest value of an index, if it takes them: symbols other than those of loops
@@ -256,6 +267,7 @@ class _Rules:
                 case Gather(tensor=tensor, index=parts):
                     self.require(len(parts) == tensor.rank, f"{tensor} is gathered with {len(parts)} indices")
                     self.storage(tensor)
+                    self.require(not self.is_own(tensor), f"{tensor} is gathered, and is the threads' own")
                     for part in parts:
                         self.same(dtype_of(part), I64, f"an index of {tensor}")
                 case Local(variable=variable):
@@ -522,9 +534,10 @@ def _check_loop(loop: For, rules: _Rules) -> None:
     elif loop.kind is LoopKind.BLOCK:
         rules.require(together, f"block loop {hint} does not stand in a grid loop")
         rules.block, rules.together = _Vector(loop.symbol, rules.depth - 1), False
+        rules.thread = loop.symbol if _numbers_threads(loop) else None
         _check_body(loop.body, rules, True)
         _check_accumulated(rules.block, "block", rules)
-        rules.block = None
+        rules.block = rules.thread = None
     elif loop.kind is LoopKind.GRID:
         rules.require(host, f"grid loop {hint} does not stand in sequential loops only")
         rules.together = _has_blocks(loop, rules)
@@ -543,6 +556,11 @@ def _check_accumulated(lanes: _Vector, kind: str, rules: _Rules) -> None:
     for variable in lanes.accumulated:
         unread = variable not in lanes.read
         rules.require(unread, f"variable {variable.hint} is accumulated and read in one {kind} loop")
+
+
+def _numbers_threads(loop: For) -> bool:
+    """Whether each iteration of a block loop is that of the thread of its number."""
+    return loop.lo == Affine.of(0) and loop.step == 1 and loop.trips is not None and loop.trips <= loop.lanes
 
 
 def _has_blocks(grid: For, rules: _Rules) -> bool:

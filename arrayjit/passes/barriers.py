@@ -30,12 +30,15 @@ from .trips import enter
 
 __all__ = ["barriers"]
 
+PRIVATE = (PlaceKind.STACK, PlaceKind.OWN)
+"""Where no thread finds what another has stored."""
+
 
 def barriers(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with the barriers that its blocks need."""
     if caps.gpu is None:
         return kernel
-    private = {tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.STACK}
+    private = {tensor for tensor, place in kernel.placement.items() if place.kind in PRIVATE}
     body = _grids(kernel.body, frozenset(private))
     return kernel if body is kernel.body else replace(kernel, body=body)
 

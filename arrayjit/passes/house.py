@@ -7,7 +7,8 @@
         for j in block(0, 1000, lanes=256):
             y[i, j] = divide(t[j], s)
 
-What one iteration of one thread makes and uses is its own. What the threads of a block hand to one another is
+What one iteration of one thread makes and uses is its own, and so is what a thread finds at its number, the
+first index, and nowhere else. What the threads of a block hand to one another is
 shared memory while there is room. A temporary that every block needs for itself, too large for that, gets an
 axis more, and is in the arena, as is all that launches hand to one another.
 """
@@ -89,6 +90,8 @@ class _Housing:
             self.put(storage, PlaceKind.ARENA, "each iteration of a grid has cells of its own")
         elif any(loop.kind is LoopKind.BLOCK and loop.trips == 1 for loop in common) and size <= OWN_BYTES:
             self.put(storage, PlaceKind.STACK, "one thread makes and uses it")
+        elif _is_by_thread(storage, uses) and size <= OWN_BYTES * storage.shape[0].offset:
+            self.put(storage, PlaceKind.OWN, "each thread makes and uses what has its number")
         elif block_threads(grid) == 1 or not _is_shared(grid):
             if size <= OWN_BYTES:
                 self.put(storage, PlaceKind.STACK, "a thread makes and uses it")
@@ -140,6 +143,19 @@ class _Housing:
                 return Gather(wider.tensor, (Index(wider.row), *computed))
             case _:
                 return expr
+
+
+def _is_by_thread(storage: Tensor, uses: Sequence[Use]) -> bool:
+    """Does every thread of a block reach only the cells at its own number?"""
+    for use in uses:
+        threads = [frame.loop for frame in use.path if frame.loop and frame.loop.kind is LoopKind.BLOCK]
+        if use.tensor is not storage or not use.index or len(threads) != 1:
+            return False
+        (loop,) = threads
+        numbered = loop.lo == Affine.of(0) and loop.step == 1 and (loop.trips or loop.lanes + 1) <= loop.lanes
+        if not numbered or use.index[0] != Affine.of(loop.symbol):
+            return False
+    return storage.shape[0].is_constant
 
 
 def _is_shared(grid: For) -> bool:

@@ -100,7 +100,10 @@ class Memory:
         """The elements from the tensor's first cell to the one at the index."""
         fixed = Affine.of(0)
         offset: Operand = 0
-        for position, step in zip(index, tensor.element_strides(), strict=True):
+        strides = tensor.element_strides()
+        if self.is_own(tensor):
+            index, strides = index[1:], strides[1:]
+        for position, step in zip(index, strides, strict=True):
             if step.is_constant:
                 fixed = fixed + position * step.offset
             elif position.is_constant:
@@ -108,6 +111,16 @@ class Memory:
             else:
                 offset = added(offset, multiplied(self.affine(position), self.affine(step)))
         return added(offset, self.affine(fixed))
+
+    def is_own(self, tensor: Tensor) -> bool:
+        """Has each thread of a block cells of its own?"""
+        place = self._kernel.placement.get(tensor.storage)
+        return place is not None and place.kind is PlaceKind.OWN
+
+    def is_shared(self, tensor: Tensor) -> bool:
+        """Do the threads of a block share the memory?"""
+        place = self._kernel.placement.get(tensor.storage)
+        return place is not None and place.kind is PlaceKind.SHARED
 
     def _read(self, tensor: Tensor, cell: str) -> Value:
         """A byte is true that is not zero."""

@@ -15,7 +15,7 @@ from .c_body import Body
 from .c_text import Value, Writer, added, multiplied
 from .c_values import apply, identity
 
-__all__ = ["bind", "block_loop", "count_type"]
+__all__ = ["bind", "block_loop", "count_type", "unrolled_loop"]
 
 WARP = 32
 
@@ -87,6 +87,21 @@ def bind(body: Body, stmt: Stmt) -> None:
             body.memory.symbols[stmt.symbol] = name
         case _:
             body.statement(stmt)
+
+
+def unrolled_loop(body: Body, loop: For) -> None:
+    """A loop that NVRTC is to write out: so what a thread owns is at constant indices, in registers."""
+    if loop.trips is None:
+        body.counted(loop, body.inside)
+        return
+    writer = body.writer
+    lo, hi = body.memory.affine(loop.lo), body.memory.affine(loop.hi)
+    with writer.scope():
+        name = body.memory.symbols[loop.symbol] = writer.fresh(loop.symbol.hint)
+        writer.emit("#pragma unroll")
+        sign = "<" if loop.step > 0 else ">"
+        with writer.block(f"for (int {name} = {lo}; {name} {sign} {hi}; {name} += {loop.step})"):
+            body.inside(loop.body, leaves=True)
 
 
 def _folded(writer: Writer, op: Op, part: Value, threads: int) -> Value:

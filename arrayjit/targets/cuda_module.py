@@ -9,7 +9,7 @@ is the IR's: the source must be compiled without contraction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import CompilerBug, Location
@@ -47,10 +47,10 @@ from ..ir.loops import (
 from ..ir.params import ArrayParam
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, walk
-from .c_body import Body
+from .c_body import Body, LoopPrinter
 from .c_memory import Memory
 from .c_text import Dialect, Operand, Writer
-from .cuda_loops import INT_MOST, block_loop, dealt_body
+from .cuda_loops import INT_MOST, block_loop, dealt_body, unrolled_loop
 from .cuda_wide import wide_loop
 from .failures import raises
 
@@ -84,6 +84,16 @@ CUDA = Dialect(
     barrier="__syncthreads();",
     prefetch="",
 )
+
+
+_LOOPS: Mapping[LoopKind, LoopPrinter] = {
+    LoopKind.BLOCK: block_loop,
+    LoopKind.VECTOR: wide_loop,
+    LoopKind.UNROLLED: unrolled_loop,
+}
+
+_OF_A_BLOCK = {PlaceKind.SHARED: "__shared__ __align__(16) ", PlaceKind.STACK: "", PlaceKind.OWN: ""}
+"""How memory is declared that the host does not know."""
 
 
 def program(kernel: Kernel, arch: str) -> DeviceProgram:
@@ -185,16 +195,16 @@ class _Function:
                 writer.emit(CUDA.barrier)
         memory = Memory(writer, self.kernel, pointers)
         memory.symbols.update(symbols)
-        self.body(Body(writer, memory, self.kernel, {LoopKind.BLOCK: block_loop, LoopKind.VECTOR: wide_loop}))
+        self.body(Body(writer, memory, self.kernel, _LOOPS))
 
     def memory_of(self, emission: _Emission, storage: Tensor, is_written: bool) -> str:
         """The name of a storage's first cell."""
         name = self.writer.fresh(storage.label)
         kind = CUDA.types[storage.dtype]
         place = self.kernel.placement.get(storage)
-        if place is not None and place.kind in (PlaceKind.SHARED, PlaceKind.STACK):
-            where = "__shared__ " if place.kind is PlaceKind.SHARED else ""
-            self.writer.frame.append(f"{where}{kind} {name}[{max(storage.size, 1)}];")
+        if place is not None and place.kind in _OF_A_BLOCK:
+            size = storage.size // storage.shape[0].constant if place.kind is PlaceKind.OWN else storage.size
+            self.writer.frame.append(f"{_OF_A_BLOCK[place.kind]}{kind} {name}[{max(size, 1)}];")
             return name
         self.arguments.append(emission.address(storage))
         # A compiler may move what is read by a restrict pointer over a barrier, behind which

@@ -8,7 +8,7 @@
     ...
     store_f32x4(y + 4 * w, y1);
 
-Memory that is not aligned for that is read and written cell by cell.
+Memory that is not aligned for that is read and written cell by cell; what a thread owns is no memory.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..ir.loops import Define, For, Stmt, Store, Update
 from ..ir.tensor import Tensor
 from ..ir.walk import rewrite_expressions, transform
 from .c_body import Body
+from .c_memory import Memory
 from .c_text import Value, Writer
 
 __all__ = ["wide_loop"]
@@ -51,16 +52,24 @@ Cell = tuple[Tensor, tuple[Affine, ...]]
 
 def wide_loop(body: Body, loop: For) -> None:
     """All iterations of a vector loop of as many as it has lanes."""
-    wide = _Wide(loop)
+    wide = _Wide(loop, body.memory)
     stmts = tuple(wide.statement(stmt) for stmt in loop.body)
     writer, memory = body.writer, body.memory
     memory.symbols[loop.symbol] = memory.affine(loop.lo)
+
+    def is_aligned(tensor: Tensor, index: tuple[Affine, ...]) -> bool:
+        return memory.is_shared(tensor) and _starts_a_vector(tensor.linear(index), loop)
+
     with writer.scope():
         names: dict[Variable, str] = {}
         for variable, (tensor, index) in wide.read.items():
             kind = _kind(body, tensor.dtype, loop.lanes)
             names[variable] = writer.fresh(tensor.label)
-            writer.emit(f"const {kind} {names[variable]} = load_{kind}({memory.address(tensor, index)});")
+            address = memory.address(tensor, index)
+            if is_aligned(tensor, index):
+                writer.emit(f"const {kind} {names[variable]} = *(const {kind} *)({address});")
+            else:
+                writer.emit(f"const {kind} {names[variable]} = load_{kind}({address});")
         for variable, (tensor, _) in wide.written.items():
             names[variable] = writer.fresh(tensor.label)
             writer.emit(f"{_kind(body, tensor.dtype, loop.lanes)} {names[variable]};")
@@ -73,7 +82,14 @@ def wide_loop(body: Body, loop: For) -> None:
         memory.symbols[loop.symbol] = loop.lo.constant
         for variable, (tensor, index) in wide.written.items():
             kind = _kind(body, tensor.dtype, loop.lanes)
-            writer.emit(f"store_{kind}({memory.address(tensor, index)}, {names[variable]});")
+            how = "put" if is_aligned(tensor, index) else "store"
+            writer.emit(f"{how}_{kind}({memory.address(tensor, index)}, {names[variable]});")
+
+
+def _starts_a_vector(place: Affine, loop: For) -> bool:
+    """Is the place of the first lane, of cells that start at a whole vector, that of a vector?"""
+    parts = [place.offset + loop.lo.constant, *(c for c, symbol in place.terms if symbol is not loop.symbol)]
+    return all(part % loop.lanes == 0 for part in parts)
 
 
 def _lane(name: str, lane: int, dtype: DType, is_read: bool) -> Value:
@@ -86,17 +102,18 @@ class _Wide:
     """The cells that the statements of a loop reach for sure, with a variable in place of each: `read` before
     them, `written` after."""
 
-    def __init__(self, loop: For) -> None:
+    def __init__(self, loop: For, memory: Memory) -> None:
         self.read: dict[Variable, Cell] = {}
         self.written: dict[Variable, Cell] = {}
         self._symbol: Symbol = loop.symbol
+        self._memory = memory
         self._known: dict[Cell, Variable] = {}
 
     def statement(self, stmt: Stmt) -> Stmt:
         if not isinstance(stmt, (Define, Update, Store)):
             return stmt
         stmt = rewrite_expressions(stmt, lambda expr: transform(expr, self._node))
-        if not isinstance(stmt, Store):
+        if not isinstance(stmt, Store) or self._memory.is_own(stmt.tensor):
             return stmt
         variable = Variable(stmt.tensor.label, stmt.tensor.dtype)
         self.written[variable] = (stmt.tensor, stmt.index)
@@ -112,7 +129,9 @@ class _Wide:
         return Local(self._known[cell])
 
     def _is_along(self, load: Load) -> bool:
-        """Do the lanes lie side by side?"""
+        """Do the lanes lie side by side in memory?"""
+        if self._memory.is_own(load.tensor):
+            return False
         try:
             place = load.tensor.linear(load.index)
         except ValueError:
@@ -138,6 +157,10 @@ def _kind(body: Body, dtype: DType, lanes: int) -> str:
             f"{name} load_{name}(const {kind} *__restrict__ from) {{\n"
             f"    if ({aligned.format('from')}) return *(const {name} *)from;\n"
             f"    return {name}{{{{{cells}}}}};\n}}",
+        )
+        writer.helper(
+            f"put_{name}",
+            f"void put_{name}({kind} *to, {name} x) {{ *({vector} *)to = {vector}{{{values}}}; }}",
         )
         # Without the empty line of assembly the compiler joins the two ways to store, cell by cell.
         writer.helper(

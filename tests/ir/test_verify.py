@@ -20,6 +20,7 @@ from arrayjit.ir.verify import verify_computation, verify_kernel
 
 HEAD = "def f(x: read[f32, 8], y: write[f32, 8], m: read[bool, 8], k: read[i64, 8]):\n"
 KERNEL_HEAD = HEAD.replace("):", ") -> kernel:")
+OWN = "t: temporary[f32, 8, 2] = place('own', 0, 'its number')\n"
 ZERO = Affine.of(0)
 
 
@@ -162,6 +163,26 @@ BROKEN = {
     "a barrier inside a vector loop": (
         loop("vector(0, 8, lanes=4)", "barrier()"),
         "a Barrier stands inside a vector loop",
+    ),
+    "what threads own, all together": (
+        OWN + loop("grid(0, 1)", "for j in block(0, 8, lanes=8):", "    y[j] = t[0, 0]"),
+        "t: f32[8, 2] is not reached by the thread's number",
+    ),
+    "what threads own, in another thread": (
+        OWN + loop("grid(0, 1)", "for j in block(0, 8, lanes=8):", "    t[-j + 7, 0] = x[j]"),
+        "t: f32[8, 2] is not reached by the thread's number",
+    ),
+    "what threads own, by turns": (
+        OWN + loop("grid(0, 1)", "for j in block(0, 8, lanes=4):", "    t[j, 0] = x[j]"),
+        "t: f32[8, 2] is not reached by the thread's number",
+    ),
+    "what threads own, outside of their loops": (
+        OWN + loop("grid(0, 8, lanes=8)", "t[i, 0] = x[i]"),
+        "t: f32[8, 2] is not reached by the thread's number",
+    ),
+    "what threads own, by a computed number": (
+        OWN + loop("grid(0, 1)", "for j in block(0, 8, lanes=8):", "    y[j] = t.at(k[j], i64(0))"),
+        "t: f32[8, 2] is gathered, and is the threads' own",
     ),
     "a clock inside a vector loop": (
         loop("vector(0, 8, lanes=4)", "lap(k, 0)"),
