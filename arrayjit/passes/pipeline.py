@@ -63,6 +63,7 @@ from .tile import tile
 from .unroll import explain_unroll, unroll
 from .vectorise import explain_vectorise, vectorise
 from .widen import widen
+from .wrap import wrap
 
 __all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Hardware", "Pass"]
 
@@ -136,7 +137,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     ),
     Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
     Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
-    Pass(expand, after=("place",), why="definitions are written over variables, not over array cells"),
+    Pass(wrap, after=("place",), why="what indices are divided by is a definition of many steps later"),
+    Pass(expand, after=("wrap",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(
         order,

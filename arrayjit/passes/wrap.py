@@ -1,0 +1,90 @@
+"""wrap: an index that goes round an axis once at most is compared with its end instead of divided by it.
+
+    for i in sequential(0, 50):                         for i in sequential(0, 50):
+        n = remainder(index(i + 1), index(50))  ->          n = where(less(index(i + 1), 50), index(i + 1),
+        y[i] = x[n]                                                   index(i - 49))
+                                                            y[i] = x[n]
+
+Neighbours on a ring, `(i + 1) % n` and `(i - 1) % n`, are what this is for: a division takes some twenty
+instructions, with those that give the remainder the sign of the divisor. The range of the index follows from
+the loops around; where it is wider than two laps, the division stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir.code import Caps
+from ..ir.dtype import BOOL, I64
+from ..ir.expr import Apply, Const, Expr, Index
+from ..ir.index import Affine, Symbol
+from ..ir.loops import For, Kernel, Stmt
+from ..ir.ops import OPS, Op
+from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
+from .access import Range, Ranges
+from .trips import enter
+
+__all__ = ["wrap"]
+
+REMAINDER, LAPS = OPS["remainder"], OPS["floor_divide"]
+ZERO = Affine.of(0)
+
+
+def wrap(kernel: Kernel, caps: Caps) -> Kernel:
+    """Every such remainder or quotient of an index a choice."""
+    ranges: dict[Symbol, Range] = {}
+
+    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return kept(body, [statement(stmt) for stmt in body])
+
+    def statement(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For):
+            enter(stmt, ranges)
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, lambda node: _wrapped(node, ranges)))
+        return rewrite_bodies(stmt, visit)
+
+    body = visit(kernel.body)
+    return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+def _wrapped(node: Expr, ranges: Ranges) -> Expr:
+    match node:
+        case Apply(op=op, args=(Index(value=value), divisor)) if op in (REMAINDER, LAPS):
+            length = _length(divisor, ranges)
+            return node if length is None else _in_laps(op, value, length, ranges) or node
+        case _:
+            return node
+
+
+def _length(divisor: Expr, ranges: Ranges) -> Affine | None:
+    """What an index is divided by, if that is one as well, and positive."""
+    match divisor:
+        case Index(value=length):
+            known = length.bounds(ranges)
+        case Const(value=int(number)) if divisor.dtype is I64:
+            length, known = Affine.of(number), (number, number)
+        case _:
+            return None
+    return length if known is not None and known[0] > 0 else None
+
+
+def _in_laps(op: Op, value: Affine, length: Affine, ranges: Ranges) -> Expr | None:
+    """The remainder or the quotient, if the index is not before the last lap, nor after the next."""
+
+    def below(one: Affine, other: Affine) -> bool:
+        gap = (one - other).bounds(ranges)
+        return gap is not None and gap[1] < 0
+
+    def in_lap(lap: int) -> Index:
+        return Index(value - length * lap if op is REMAINDER else Affine.of(lap))
+
+    def either(end: Affine, lap: int) -> Expr:
+        """This lap before `end`, the one after it from there on."""
+        is_before = Apply(OPS["less"], (Index(value), Index(end)), BOOL)
+        return Apply(OPS["where"], (is_before, in_lap(lap), in_lap(lap + 1)), I64)
+
+    if not (below(length * -1 - 1, value) and below(value, length * 2)):
+        return None
+    if below(Affine.of(-1), value):
+        return in_lap(0) if below(value, length) else either(length, 0)
+    return either(ZERO, -1) if below(value, length) else None
