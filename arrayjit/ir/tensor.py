@@ -12,7 +12,10 @@ from ..frozen import frozen, frozen_by_identity
 from .dtype import DType
 from .index import Affine, Extent, affine, row_major_strides
 
-__all__ = ["Tensor", "Wish"]
+__all__ = ["GROUPS", "Tensor", "Wish"]
+
+GROUPS = (2, 3, 4)
+"""So many neighbours in memory may be a group, of which vectors of each part are read and written at once."""
 
 
 @frozen
@@ -86,6 +89,15 @@ class Tensor:
         for position, stride in zip(index, self.element_strides(), strict=True):
             total = total + (position * stride.offset if stride.is_constant else stride * position.constant)
         return total
+
+    def part_of(self, index: tuple[Affine, ...], count: int) -> int | None:
+        """Which part of a group the cell at `index` is, where the last axis consists of groups of `count`
+        neighbours; None where that is not known."""
+        if not self.shape or self.element_strides()[-1] != Affine.of(1):
+            return None
+        extent, position = self.shape[-1], index[-1]
+        whole = (*(factor for factor, _ in (*extent.terms, *position.terms)), extent.offset)
+        return None if any(number % count for number in whole) else position.offset % count
 
     def __repr__(self) -> str:
         extents = ", ".join(str(extent) for extent in self.shape)

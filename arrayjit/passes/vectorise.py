@@ -54,7 +54,7 @@ from ..ir.loops import (
     walk_statements,
 )
 from ..ir.ops import OPS, Op
-from ..ir.tensor import Tensor
+from ..ir.tensor import GROUPS, Tensor
 from ..ir.walk import children, expressions, kept, rewrite_bodies, walk
 from .access import Range, Ranges, loads
 from .accounts import seen_loops
@@ -388,7 +388,7 @@ class _Tally:
         step = 0 if self.symbol is None else stride(tensor, index, self.symbol)
         if step == 0:
             self.once += times
-        elif step in (1, -1):
+        elif step in (1, -1) or (step in GROUPS and tensor.part_of(index, step) is not None):
             self._registers(tensor.dtype, times)
         else:
             is_near = step is not None and abs(step) < LINE

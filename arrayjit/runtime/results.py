@@ -23,7 +23,7 @@ from .host import HostMemory
 
 __all__ = ["LARGE", "Results", "results"]
 
-LARGE = 1 << 20
+LARGE = 1 << 22
 """Bytes from which on an array has a block. What is smaller, the C library keeps anyway."""
 
 IDLE = 1 << 29

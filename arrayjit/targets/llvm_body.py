@@ -6,7 +6,7 @@ is printed twice, for whole vectors and for the scalar remainder.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -39,13 +39,14 @@ from ..ir.loops import (
     walk_statements,
 )
 from ..ir.ops import Op
-from ..ir.tensor import Tensor
 from ..ir.walk import children
 from .bodies import accumulation, changes, fills_lanes, nodes, updated
 from .failures import raises
 from .llvm_chunks import Chunk, call_chunk, cut
+from .llvm_interleaved import lanes_of, side_by_side
 from .llvm_loops import (
     Exit,
+    filling,
     in_units,
     is_short,
     least,
@@ -81,11 +82,12 @@ class Body:
         self._status = {id(stmt): number for number, stmt in enumerate(raises(kernel), 1)}
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
-        for part in cut(body) if self._lanes.count == 1 else body:
-            if isinstance(part, tuple):
-                self._chunk(part)
-            else:
-                self._statement(part)
+        if self._lanes.count > 1:
+            for stmt in side_by_side(body, self._lanes):
+                self._store_groups(stmt) if isinstance(stmt, tuple) else self._statement(stmt)
+            return
+        for part in cut(body):
+            self._chunk(part) if isinstance(part, tuple) else self._statement(part)
 
     def _statement(self, stmt: Stmt) -> None:
         match stmt:
@@ -112,6 +114,11 @@ class Body:
                 self._aside(stmt)
             case _:
                 assert_never(stmt)
+
+    def _store_groups(self, stores: Sequence[Store]) -> None:
+        """Stores to neighbours in one."""
+        first, parts = stores[0], [self._value(store.value) for store in stores]
+        self._memory.store_groups(first.tensor, first.index, parts, self._lanes)
 
     def _aside(self, stmt: Prefetch | Lap | Comment | Barrier) -> None:
         """A statement that changes nothing of the program's."""
@@ -425,7 +432,7 @@ class Body:
         if by_lane:
             for variable, op in accums.items():
                 self._values[variable] = self._writer.widen(identity(op, variable.dtype), lanes)
-        self._lanes = Lanes(loop.symbol, loop.step, lanes)
+        self._lanes = lanes_of(loop, lanes)
         self._accumulating = frozenset(changed)
         self._in_order = frozenset() if by_lane else self._accumulating
         body = partial(self.statements, loop.body)
@@ -481,7 +488,7 @@ class Body:
 
     def _lanes_of(self, loop: For) -> None:
         """One vector of the loop, from its symbol's value on."""
-        self._lanes = Lanes(loop.symbol, loop.step, loop.lanes)
+        self._lanes = lanes_of(loop, loop.lanes)
         self.statements(loop.body)
         self._lanes = Lanes()
 
@@ -586,11 +593,7 @@ class Body:
         cells: Operand = 1
         for extent in fill.tensor.shape:
             cells = self._writer.multiply(cells, self._memory.affine(extent))
-        count, cell = Symbol("cells"), Symbol("cell")
+        count, value = Symbol("cells"), Variable("value", fill.tensor.dtype)
         self._memory.symbols[count] = cells
-        flat = Tensor(fill.tensor.label, (Affine.of(count),), fill.tensor.dtype, base=fill.tensor)
-        value = Variable("value", fill.tensor.dtype)
         self._define(value, self._value(fill.value))
-        store = Store(flat, (Affine.of(cell),), Local(value), fill.loc)
-        lanes = 64 // fill.tensor.dtype.itemsize
-        self._vector(For(cell, Affine.of(0), Affine.of(count), (store,), LoopKind.VECTOR, lanes=lanes))
+        self._vector(filling(fill, Affine.of(count), Local(value)))

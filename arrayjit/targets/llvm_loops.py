@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..ir.expr import Variable
-from ..ir.loops import For, LoopKind, Stmt, Store, walk_statements
+from ..ir.expr import Local, Variable
+from ..ir.index import Affine, Symbol
+from ..ir.loops import Fill, For, LoopKind, Stmt, Store, walk_statements
+from ..ir.tensor import Tensor
 from .bodies import updated
-from .llvm_memory import Memory
+from .llvm_memory import LINE_BYTES, Memory
 from .llvm_text import Operand, Value, Writer
 
 __all__ = [
     "Exit",
+    "filling",
     "in_units",
     "is_short",
     "least",
@@ -38,6 +41,14 @@ class Exit:
 def numbers(loop: For) -> range:
     """The iterations of an unrolled loop."""
     return range(loop.lo.constant, loop.hi.constant, loop.step)
+
+
+def filling(fill: Fill, cells: Affine, value: Local) -> For:
+    """The vector loop that gives the value to so many cells."""
+    cell, lanes = Symbol("cell"), LINE_BYTES // fill.tensor.dtype.itemsize
+    flat = Tensor(fill.tensor.label, (cells,), fill.tensor.dtype, base=fill.tensor)
+    store = Store(flat, (Affine.of(cell),), value, fill.loc)
+    return For(cell, Affine.of(0), cells, (store,), LoopKind.VECTOR, lanes=lanes)
 
 
 def is_short(branch: tuple[Stmt, ...]) -> bool:

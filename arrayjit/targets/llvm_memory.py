@@ -6,7 +6,7 @@ vector, one reversed vector, or a scalar per lane.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..errors import CompilerBug
 from ..frozen import frozen
@@ -14,7 +14,7 @@ from ..ir.dtype import BOOL, I64
 from ..ir.expr import Load
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Kernel, PlaceKind
-from ..ir.tensor import Tensor
+from ..ir.tensor import GROUPS, Tensor
 from .llvm_clock import LAP
 from .llvm_text import Operand, Value, Writer, vector_type
 
@@ -25,15 +25,25 @@ LINE_BYTES = 64
 
 @frozen
 class Lanes:
-    """The vector loop being printed: lane `l` has `symbol` greater by `l * step`. One lane: none."""
+    """The vector loop being printed: lane `l` has `symbol` greater by `l * step`. One lane: none. With
+    `by_halves`, the lanes are in another order, for memory that is read and written in pairs: parts of its
+    first half and of its second one take turns."""
 
     symbol: Symbol | None = None
     step: int = 1
     count: int = 1
+    by_halves: bool = False
 
     def stride(self, value: Affine) -> int:
         """How much the expression grows from lane to lane."""
         return 0 if self.symbol is None else value.coefficient(self.symbol) * self.step
+
+    def step_in(self, tensor: Tensor, index: tuple[Affine, ...]) -> int | None:
+        """From how many cells further each lane takes its own, where that is known."""
+        steps = [(self.stride(at), unit) for at, unit in zip(index, tensor.element_strides(), strict=True)]
+        if any(step and not unit.is_constant for step, unit in steps):
+            return None
+        return sum(step * unit.offset for step, unit in steps if step)
 
 
 @frozen
@@ -105,21 +115,14 @@ class Memory:
         if cell.stride == -1:
             lowest = self._offset(tensor, cell.pointer, 1 - lanes.count)
             return self._reversed(self._read(tensor, lowest, lanes.count))
-        if cell.stride == 2 and _is_one_of_two(tensor, index):
-            return self._read_one_of_two(tensor, cell.pointer, index[-1].offset, lanes.count)
+        if cell.stride in GROUPS:
+            part = tensor.part_of(index, cell.stride)
+            if part is not None:
+                start = self._offset(tensor, cell.pointer, -part)
+                groups = self._read(tensor, start, cell.stride * lanes.count)
+                return self._writer.part_of_groups(groups, cell.stride, part, lanes.by_halves)
         pointers = self._lane_pointers(tensor, cell, lanes)
         return self._writer.join([self._read(tensor, pointer, 1) for pointer in pointers])
-
-    def _read_one_of_two(self, tensor: Tensor, pointer: str, part: int, lanes: int) -> Value:
-        """Every other cell, out of vectors that have those between as well."""
-        start = self._offset(tensor, pointer, -part)
-        left, right = (self._read(tensor, self._offset(tensor, start, n), lanes) for n in (0, lanes))
-        return self._writer.shuffle(left, range(part, 2 * lanes, 2), right)
-
-    def distance(self, load: Load, lanes: Lanes) -> int | None:
-        """By how many cells the load moves from lane to lane, where that is known."""
-        stride = self._cell(load.tensor, load.index, lanes).stride
-        return stride if isinstance(stride, int) else None
 
     def rows(self, load: Load, lanes: Lanes, count: int) -> list[Value]:
         """For each lane its cell and those that follow it, `count` of them."""
@@ -160,6 +163,21 @@ class Memory:
         else:
             for lane, pointer in enumerate(self._lane_pointers(tensor, cell, lanes)):
                 self._write(tensor, pointer, self._writer.lane(value, lane))
+
+    def store_groups(
+        self,
+        tensor: Tensor,
+        index: tuple[Affine, ...],
+        parts: Sequence[Value],
+        lanes: Lanes,
+        bypass: bool = False,
+    ) -> None:
+        """Write for each lane a group of neighbours, the first of them at the index; groups follow one
+        another."""
+        pointer = self._cell(tensor, index, lanes).pointer
+        wide = [self._writer.widen(part, lanes.count) for part in parts]
+        groups = self._writer.groups(wide, lanes.by_halves)
+        self._write(tensor, pointer, groups, bypass)
 
     def prefetch(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes) -> None:
         """Have the lines of the lanes' cells, which are neighbours, brought near."""
@@ -282,13 +300,6 @@ class Memory:
 
     def _reversed(self, value: Value) -> Value:
         return self._writer.shuffle(value, range(value.lanes - 1, -1, -1))
-
-
-def _is_one_of_two(tensor: Tensor, index: tuple[Affine, ...]) -> bool:
-    """Whether the last axis has two cells, which lie side by side, as the parts of complex numbers do, and it
-    is known which of them this is."""
-    last, stride = tensor.shape[-1:], tensor.element_strides()[-1:]
-    return last == (Affine.of(2),) and stride == (Affine.of(1),) and index[-1].is_constant
 
 
 def _whole_lines(tensor: Tensor, lanes: int) -> int:

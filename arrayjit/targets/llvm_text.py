@@ -19,13 +19,16 @@ import numpy as np
 from ..frozen import frozen
 from ..ir.dtype import BOOL, I64, DType
 
-__all__ = ["ALWAYS", "Operand", "Value", "Writer", "constant", "vector_type"]
+__all__ = ["ALWAYS", "PART", "Operand", "Value", "Writer", "constant", "vector_type"]
 
 # Instruction selection takes quadratic time in the memory accesses of a block. Blocks are cut after this many
 # stores, by a branch that is always taken; only an argument of the function keeps LLVM from knowing that.
 STORES_PER_BLOCK = 32
 ALWAYS = "%always"
 SELDOM = '!1 = !{!"branch_weights", i32 1, i32 2000}'
+
+PART = 16
+"""Bytes within which all CPUs can interleave two vectors; larger vectors consist of such parts."""
 
 _NAME = re.compile(r"%[\w.]+")
 
@@ -281,3 +284,37 @@ class Writer:
                 for pair in ((parts[n], both, parts[n + 1]) for n in range(0, len(parts), 2))
             ]
         return parts[0]
+
+    def groups(self, vectors: Sequence[Value], by_halves: bool = False) -> Value:
+        """The lanes of two, three or four vectors in turn."""
+        count, lanes = len(vectors), vectors[0].lanes
+        if count == 4:
+            return self.groups([self.groups(vectors[::2]), self.groups(vectors[1::2])])
+        numbers = _by_halves(lanes, vectors[0].dtype) if by_halves else range(lanes)
+        order = [
+            vector * lanes + lane
+            for lane in sorted(range(lanes), key=numbers.__getitem__)
+            for vector in range(count)
+        ]
+        first, second, *third = vectors
+        if not third:
+            return self.shuffle(first, order, second)
+        return self.shuffle(self.concatenated((first, second)), order, self.concatenated((*third, *third)))
+
+    def part_of_groups(self, groups: Value, count: int, part: int, by_halves: bool = False) -> Value:
+        """Of so many vectors whose lanes take turns, one."""
+        lanes = groups.lanes // count
+        numbers = _by_halves(lanes, groups.dtype) if by_halves else range(lanes)
+        return self.shuffle(groups, [count * number + part for number in numbers])
+
+
+def _by_halves(lanes: int, dtype: DType) -> Sequence[int]:
+    """Of which pair each lane is, where parts of memory of the first half of the pairs and of the second half
+    take turns."""
+    pairs = PART // dtype.itemsize // 2
+    return [
+        start + half + pair
+        for start in range(0, lanes // 2, pairs)
+        for half in (0, lanes // 2)
+        for pair in range(pairs)
+    ]

@@ -15,12 +15,9 @@ from ..ir.loops import For, Store, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, walk
 from .llvm_memory import Lanes, Memory
-from .llvm_text import Value, Writer
+from .llvm_text import PART, Value, Writer
 
 __all__ = ["transposed_loads"]
-
-PART = 16
-"""Bytes within which all CPUs can interleave two vectors; larger vectors consist of such parts."""
 
 
 def transposed_loads(writer: Writer, memory: Memory, loop: For, lanes: Lanes) -> dict[int, Sequence[Value]]:
@@ -33,8 +30,8 @@ def transposed_loads(writer: Writer, memory: Memory, loop: For, lanes: Lanes) ->
     columns = Lanes(loop.symbol, 1, count)
     for load in _loads(loop):
         part = PART // load.tensor.dtype.itemsize
-        across = memory.distance(load, lanes) not in (0, 1, -1, None)
-        if count >= part > 1 and across and memory.distance(load, columns) == 1:
+        across = lanes.step_in(load.tensor, load.index) not in (0, 1, -1, None)
+        if count >= part > 1 and across and columns.step_in(load.tensor, load.index) == 1:
             values: list[Value] = []
             for memory.symbols[loop.symbol] in range(first, first + count, part):
                 values += _columns(writer, memory.rows(load, lanes, part))

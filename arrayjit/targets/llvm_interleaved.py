@@ -1,0 +1,129 @@
+"""Vectors that take turns in memory, as the parts of complex numbers do, or the colours of pixels.
+
+for i in vector(0, 8, lanes=8):          ; two vectors are interleaved in registers and
+    y[i, 0] = add(a[i], b[i])      ->    ; stored as one, where the last of them stood
+    y[i, 1] = subtract(a[i], b[i])
+
+Where a loop reads and writes nothing but pairs, its lanes need not be in the order of memory, and each vector
+of pairs is taken apart and put together again by one instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Union
+
+from ..ir.expr import Expr, Gather, Index, Load, Local, Variable
+from ..ir.index import Affine
+from ..ir.loops import Comment, Define, For, LoopKind, Stmt, Store, Update
+from ..ir.tensor import GROUPS, Tensor
+from ..ir.walk import expressions, walk
+from .bodies import changes, nodes
+from .llvm_memory import Lanes
+from .llvm_text import PART
+
+__all__ = ["lanes_of", "side_by_side"]
+
+Together = tuple[Store, ...]
+"""Stores to the neighbours of a group, in the order of memory."""
+
+Cells = tuple[Tensor, tuple[Affine, ...], int]
+"""A group: where it starts in the first lane, and how many cells it has."""
+
+
+def lanes_of(loop: For, count: int) -> Lanes:
+    """So many lanes of a vector loop."""
+    lanes = Lanes(loop.symbol, loop.step, count)
+    return replace(lanes, by_halves=True) if _has_only_pairs(loop, lanes) else lanes
+
+
+def _has_only_pairs(loop: For, lanes: Lanes) -> bool:
+    """Whether a loop does the same in any order of its lanes, and finds all of them in pairs."""
+    plain = all(isinstance(stmt, (Define, Update, Store, Comment)) for stmt in loop.body)
+    if loop.kind is not LoopKind.VECTOR or not plain or changes(loop.body):
+        return False
+    cells = [(store.tensor, store.index) for store in loop.body if isinstance(store, Store)]
+    if len(cells) != 2 * len(_groups(loop.body, lanes)):
+        return False
+    for node in nodes(loop.body):
+        match node:
+            case Load(tensor=tensor, index=index) if lanes.step_in(tensor, index) != 0:
+                cells.append((tensor, index))
+            case Index(value=value) if lanes.stride(value) != 0:
+                return False
+            case _:
+                pass
+    if any(lanes.step_in(*cell) != 2 or cell[0].part_of(cell[1], 2) is None for cell in cells):
+        return False
+    sizes = {tensor.dtype.itemsize for tensor, _ in cells}
+    return any(sizes == {size} and lanes.count % (PART // size) == 0 for size in (4, 8))
+
+
+def side_by_side(body: Sequence[Stmt], lanes: Lanes) -> Iterator[Union[Stmt, Together]]:
+    """A body whose stores to neighbours are done together, where the last of them stood. Their values are
+    those of where each stood."""
+    found = {id(store): group for group in _groups(body, lanes) for store in group}
+    values: dict[int, Variable] = {}
+    for stmt in body:
+        group = found.get(id(stmt))
+        if group is None or not isinstance(stmt, Store):
+            yield stmt
+            continue
+        values[id(stmt)] = variable = Variable(stmt.tensor.label, stmt.tensor.dtype)
+        yield Define(variable, stmt.value)
+        if all(id(store) in values for store in group):
+            yield tuple(_of_local(store, values[id(store)]) for store in group)
+
+
+def _of_local(store: Store, variable: Variable) -> Store:
+    return Store(store.tensor, store.index, Local(variable), store.loc, store.bypass)
+
+
+def _groups(body: Sequence[Stmt], lanes: Lanes) -> list[Together]:
+    """The stores that may be done together: nothing between them depends on what the first ones wrote."""
+    found: list[Together] = []
+    waiting: dict[Cells, dict[int, Store]] = {}
+    for stmt in body:
+        if not isinstance(stmt, (Define, Update, Comment, Store)):
+            waiting.clear()
+        for node in (node for expr in expressions(stmt) for node in walk(expr)) if waiting else ():
+            waiting = {at: stores for at, stores in waiting.items() if not _may_read(node, at, stores)}
+        if not isinstance(stmt, Store):
+            continue
+        at, part = _place(stmt, lanes)
+        stores = waiting.pop(at, {}) if at else {}
+        waiting = {
+            other: held for other, held in waiting.items() if other[0].storage is not stmt.tensor.storage
+        }
+        if at is None or part in stores:
+            continue
+        stores[part] = stmt
+        if len(stores) == at[2]:
+            found.append(tuple(store for _, store in sorted(stores.items())))
+        else:
+            waiting[at] = stores
+    return found
+
+
+def _place(store: Store, lanes: Lanes) -> tuple[Cells | None, int]:
+    """The group that a store writes to, and which part of it, if lanes are groups apart."""
+    tensor, index = store.tensor, store.index
+    count = lanes.step_in(tensor, index)
+    part = tensor.part_of(index, count) if count in GROUPS else None
+    if count is None or part is None:
+        return None, 0
+    return (tensor, (*index[:-1], index[-1] - part), count), part
+
+
+def _may_read(node: Expr, at: Cells, stores: Mapping[int, Store]) -> bool:
+    """Whether an expression reads what may be waiting to be stored, in any lane."""
+    tensor, _, count = at
+    match node:
+        case Load(tensor=other, index=index) if other is tensor:
+            part = tensor.part_of(index, count)
+            return part is None or part in stores
+        case Load(tensor=other) | Gather(tensor=other):
+            return other.storage is tensor.storage
+        case _:
+            return False
