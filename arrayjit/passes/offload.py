@@ -200,9 +200,10 @@ class _Offloading:
             and any(isinstance(stmt, Update) and stmt.contract for stmt in walk_statements(nest.body))
         ):
             return False
+        repeated = tuple(stmt for stmt in nest.body if isinstance(stmt, For))
         inner = [stmt.symbol for stmt in walk_statements(nest.body) if isinstance(stmt, For)]
-        far = max(contiguous(nest.body, loop.symbol) for loop in nest.loops)
-        return sum(contiguous(nest.body, symbol) for symbol in inner) >= far
+        far = max(contiguous(repeated, loop.symbol) for loop in nest.loops)
+        return sum(contiguous(repeated, symbol) for symbol in inner) >= far
 
     def threads(self, loop: For, points: int) -> For:
         lanes = THREADS if points >= THREADS * self.gpu.processors else self.gpu.warp * 2

@@ -34,6 +34,7 @@ from .house import house
 from .inline import explain_inline, inline
 from .invert import invert
 from .jam import jam
+from .keep import keep
 from .lag import lag
 from .lifetimes import lifetimes
 from .log import log
@@ -150,7 +151,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(along, after=("lag",), why="what follows a nest row by row is no longer in the way", on=CPU),
     Pass(collapse, after=("along",), why="a nest that joins another keeps its rows"),
     Pass(offload, after=("collapse",), why="short rows would leave most threads idle", on=GPU),
-    Pass(house, after=("offload",), why="who shares a temporary follows from who runs what", on=GPU),
+    Pass(keep, after=("offload",), why="which threads take a row is settled by then", on=GPU),
+    Pass(house, after=("keep",), why="who shares a temporary follows from who runs what", on=GPU),
     Pass(contract, after=("order",), why="which loop runs along the result is settled by then", on=CPU),
     Pass(abreast, after=("contract",), why="what is a product is no longer a triangle of sums", on=CPU),
     Pass(pack, after=("order",), why="which loop runs over the columns is settled by then", on=CPU),

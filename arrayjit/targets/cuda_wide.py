@@ -17,11 +17,14 @@ from ..ir.dtype import BOOL, DType
 from ..ir.expr import Expr, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Stmt, Store, Update
+from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import rewrite_expressions, transform
+from .bodies import accumulation, changes
 from .c_body import Body
 from .c_memory import Memory
 from .c_text import Value, Writer
+from .c_values import apply, identity
 
 __all__ = ["wide_loop"]
 
@@ -73,17 +76,37 @@ def wide_loop(body: Body, loop: For) -> None:
         for variable, (tensor, _) in wide.written.items():
             names[variable] = writer.fresh(tensor.label)
             writer.emit(f"{_kind(body, tensor.dtype, loop.lanes)} {names[variable]};")
+        sums = {
+            variable: (accumulation(variable, loop.body), body.values[variable])
+            for variable in changes(loop.body)
+        }
+        parts: dict[Variable, list[Value]] = {variable: [] for variable in sums}
         for lane, number in enumerate(range(loop.lo.constant, loop.hi.constant)):
             memory.symbols[loop.symbol] = number
+            for variable, (op, _) in sums.items():
+                body.define(variable, identity(writer, op, variable.dtype))
+                parts[variable].append(body.values[variable])
             for variable, name in names.items():
                 body.values[variable] = _lane(name, lane, variable.dtype, variable in wide.read)
             with writer.block():
                 body.inside(stmts)
+        for variable, (op, old) in sums.items():
+            total = _folded(writer, op, parts[variable])
+            writer.emit(f"{old.text} = {apply(writer, op, (old, total), variable.dtype).text};")
+            body.values[variable] = old
         memory.symbols[loop.symbol] = loop.lo.constant
         for variable, (tensor, index) in wide.written.items():
             kind = _kind(body, tensor.dtype, loop.lanes)
             how = "put" if is_aligned(tensor, index) else "store"
             writer.emit(f"{how}_{kind}({memory.address(tensor, index)}, {names[variable]});")
+
+
+def _folded(writer: Writer, op: Op, parts: list[Value]) -> Value:
+    """The values of all lanes as one: in halves, the upper one onto the lower one."""
+    while len(parts) > 1:
+        halves = zip(parts[: len(parts) // 2], parts[len(parts) // 2 :], strict=True)
+        parts = [writer.let(apply(writer, op, pair, pair[0].dtype)) for pair in halves]
+    return parts[0]
 
 
 def _starts_a_vector(place: Affine, loop: For) -> bool:

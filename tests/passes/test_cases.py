@@ -38,6 +38,7 @@ MACHINES = {
     "contract": Caps(vector_bytes=16, l1_bytes=512, l2_bytes=512),
     "house": Caps(gpu=GpuCaps(shared_bytes=9 * 1024)),
     "inline": Caps(l2_bytes=1024),
+    "keep": Caps(gpu=GpuCaps()),
     "lag": Caps(l1_bytes=256, stack_bytes=64),
     "offload": Caps(gpu=GpuCaps(processors=4, busy_threads=512, wide=256, wide_again=512)),
     "prefetch": Caps(l1_bytes=4096, l2_bytes=32 * 1024),
@@ -46,7 +47,7 @@ MACHINES = {
 }
 """The passes whose cases need other hardware."""
 
-ROUNDS = {"vectorise", "cascade", "offload", "reals"}
+ROUNDS = {"vectorise", "cascade", "offload", "keep", "reals"}
 """Passes that add floats in another (documented) order, or multiply complex numbers as NumPy does on some
 processors only: equal up to rounding."""
 
