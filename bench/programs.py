@@ -15,10 +15,11 @@ from scipy.special import erf
 
 from arrayjit.contest.tasks import Arguments, Choice, Task
 
-__all__ = ["matmul", "memory", "vector"]
+__all__ = ["TOLERANCE", "matmul", "memory", "vector"]
 
 BOTH = ("float32", "float64")
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
+"""Of results that are rounded otherwise in a few places, also sums in lanes, pairs or blocks."""
 
 
 def product(a, b):
@@ -90,9 +91,10 @@ def copy_of(x):
     return x.copy()
 
 
-SHAPES = {str(n): (n, n, n) for n in (32, 128, 512, 1024)} | {"32x4096x1024": (32, 4096, 1024)}
+SQUARES = (32, 64, 128, 256, 512, 1024, 2048)
+SHAPES = {str(n): (n, n, n) for n in SQUARES} | {"32x4096x1024": (32, 4096, 1024)}
 """Rows, what is summed over, columns."""
-LAYERS = ("512", "32x4096x1024")
+LAYERS = ("128", "256", "512", "32x4096x1024")
 BATCHED = {"64x64x64x64": (64, 64, 64, 64)}
 
 
@@ -163,8 +165,8 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Any], Callable[..., tuple[Any, ...]]
     "black_scholes": (black_scholes, options),
 }
 QUICK = ("exp", "softmax")
-SCALING = ("exp", "gelu", "softmax")
-"""These are measured on arrays of several sizes."""
+LENGTHS = {"float32": ("10000", "1000000", "10000000"), "float64": ("10000", "1000000")}
+"""Arrays that the nearest caches hold, the last cache, or memory alone."""
 
 
 def vector(choice: Choice) -> Iterator[Task]:
@@ -173,8 +175,7 @@ def vector(choice: Choice) -> Iterator[Task]:
         if choice.quick and name not in QUICK:
             continue
         for dtype in choice.dtypes or (("float32",) if choice.quick else BOTH):
-            is_large = choice.quick or dtype == "float64" or name not in SCALING
-            for size in choice.sizes or (("1000000",) if is_large else ("10000", "1000000", "10000000")):
+            for size in choice.sizes or (("1000000",) if choice.quick else LENGTHS[dtype]):
                 # Black and Scholes take the difference of numbers a thousand times as large.
                 tolerance = TOLERANCE[dtype] * (10 if name == "black_scholes" else 1)
                 drawn = partial(cast, make, int(size), dtype)

@@ -266,7 +266,9 @@ def middle(values: Sequence[float]) -> float:
 def roofline(roof: Roofline, rows: Sequence[Row]) -> str:
     """Operations per second against operations per byte: our rows under the limits of the machine."""
     shown = [
-        row for row in rows if row.flops and row.moved and OURS in row.times and not row.times[OURS].error
+        row
+        for row in rows
+        if any(row.flops.values()) and row.moved and OURS in row.times and not row.times[OURS].error
     ]
     points = {
         suite: [

@@ -35,7 +35,7 @@ else:
 
 __all__ = ["main"]
 
-QUICK_MINUTES, MINUTES = 1.5, 24.0
+QUICK_MINUTES, MINUTES = 1.75, 24.0
 
 
 def parser() -> ArgumentParser:
@@ -113,7 +113,7 @@ def planned(chosen: Namespace) -> Plan:
         peers=tuple(chosen.peers or (row.name for row in peers if not (row.slow and chosen.quick))),
         quick=chosen.quick,
         folder=chosen.suites,
-        effort=Effort(0.05, 5) if chosen.quick else Effort(),
+        effort=Effort(0.05, 5, 2) if chosen.quick else Effort(),
     )
     known(chosen.only, list(dict.fromkeys(name for _, name, *_ in replace(plan, only=()).rows())), "row")
     return plan

@@ -30,6 +30,10 @@ class Journal:
         self.current: tuple[Key, str] | None = None
         self._read = 0
 
+    def has(self, key: Key) -> bool:
+        """Whether a row was measured, or cannot be."""
+        return key in self.rows or "" in self.failed.get(key, {})
+
     def append(self, **entry: Any) -> None:
         with self.path.open("a") as file:
             file.write(

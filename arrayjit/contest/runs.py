@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,8 @@ __all__ = ["JOURNAL", "Run"]
 JOURNAL = "journal.jsonl"
 GLANCE = 0.5
 """Seconds between looks at the journal: more often would take time of a core from what is measured."""
+PACE = 0.95
+"""Of the time that there is, a process plans with so much."""
 
 
 @frozen_by_identity
@@ -38,22 +41,26 @@ class Run:
 
     def results(self, minutes: float) -> Results:
         """Measure what of the plan the journal in the folder has not, as far as there is time; each number of
-        threads has its share of it. Raises UserError where nothing can be measured."""
+        threads has its share of it, by its rows. Raises UserError where nothing can be measured."""
         journal = Journal(self.folder / JOURNAL)
         journal.follow()
         if names := misleading():
             journal.append(remark=f"without {' and '.join(names)}, which would slow NumPy's products down")
-        described, begin = machine(), time.monotonic()
-        for turn, threads in enumerate(self.plan.threads, 1):
-            end = begin + 60 * minutes * turn / len(self.plan.threads)
+        described, latest = machine(), time.monotonic() + 60 * minutes
+        left = Counter(key[4] for key in self.plan.rows() if not journal.has(key))
+        for threads in self.plan.threads:
+            now = time.monotonic()
+            end = now + (latest - now) * left[threads] / (left.total() or 1)
             while time.monotonic() < end and self._ended_early(threads, journal, end):
                 pass
+            del left[threads]
         journal.follow()
         return results(self.plan, journal, described)
 
     def _ended_early(self, threads: int, journal: Journal, end: float) -> bool:
         """Measure in one process; whether it has ended before all rows were there."""
-        words = [json.dumps(self.plan.as_json()), str(threads), str(journal.path)]
+        seconds = PACE * (end - time.monotonic())
+        words = [json.dumps(self.plan.as_json()), str(threads), str(journal.path), str(seconds)]
         log = self.folder / "log.txt"
         with log.open("a") as output:
             child = subprocess.Popen(

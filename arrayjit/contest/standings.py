@@ -69,11 +69,16 @@ def columns(results: Results, rows: Sequence[Row]) -> list[tuple[str, Callable[[
     if any(time.first == time.first for time in ours):
         found.append(("first call", lambda row: seconds(row.times.get(OURS, Time()).first)))
     found.append((OURS, lambda row: seconds(row.times.get(OURS, Time()).median)))
-    found.append(("±", lambda row: percent(row.times.get(OURS, Time()).spread)))
+    found.append(("±, samples", lambda row: spread(row.times.get(OURS, Time()))))
     if any(results.reached(row) for row in rows):
         found.append(("of the limit", lambda row: percent(results.reached(row) or math.nan)))
     found.append(("ratio to best", lambda row: f"{ratio:.2f}" if (ratio := row.ratio(row.best)) else ""))
     return found + [(peer, partial(against, peer=peer)) for peer in peers(rows)]
+
+
+def spread(time: Time) -> str:
+    """How far apart the samples are, and how many there are."""
+    return ", ".join(filter(None, (percent(time.spread), f"{time.samples or ''}")))
 
 
 def percent(fraction: float) -> str:

@@ -59,11 +59,13 @@ class Entry:
 
     `place` makes arguments of the compiler's own from NumPy's, untimed. A `pure` entry does not write to its
     arguments, but returns what has become of those that the task writes to, after what else it returns.
+    One that adds the numbers of an array one after another, `in_order`, may differ by what that costs.
     """
 
     start: Callable[..., Callable[..., Any]]
     place: Callable[[Arguments], Arguments] = copy.deepcopy
     pure: bool = False
+    in_order: bool = False
 
 
 Peer = Callable[[Task, tuple[int, ...]], "Entry | None"]

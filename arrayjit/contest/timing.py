@@ -31,7 +31,7 @@ WARMING = 5e-3
 """After the pause calls go untimed so long: threads wake, and cores are half as fast for the first two
 milliseconds after they have had nothing to do."""
 PATIENCE = 4
-"""Entries that take so many times what they may are sampled three times only."""
+"""Entries that take so many times what they may are sampled the fewest times that do."""
 
 Sampler = Callable[[int], float]
 """Takes a sample: the seconds of one of so many calls."""
@@ -39,10 +39,12 @@ Sampler = Callable[[int], float]
 
 @frozen
 class Effort:
-    """How long an entry is timed: so many samples at least, and what else fits into so many seconds."""
+    """How long an entry is timed: so many samples at least, and what else fits into so many seconds; but the
+    fewest if its calls take much longer than that, or time is short."""
 
     seconds: float = 0.2
     samples: int = 7
+    fewest: int = 3
 
 
 def held(
@@ -52,10 +54,12 @@ def held(
     now: Clock,
     effort: Effort,
     begun: Callable[[str], None] = lambda peer: None,
+    until: float = math.inf,
 ) -> Row:
     """Start every entry, compare what it returns with NumPy, and time those that agree.
 
-    `begun` is told the name of each peer before it is started, and "" before all are timed."""
+    `begun` is told the name of each peer before it is started, and "" before all are timed. By `until`, as
+    `time.perf_counter` has it, the row should be there."""
     arguments = task.make()
     wanted, written = reference(task, arguments)
     times: dict[str, Time] = {}
@@ -72,7 +76,7 @@ def held(
                 writes = bool(written) and not task.idempotent
                 samplers[name] = sampler(arguments, entry, call, writes, now, warming)
     begun("")
-    for name, samples in in_turn(samplers, effort, pause).items():
+    for name, samples in in_turn(samplers, effort, pause, until).items():
         times[name] = timed(times[name], samples)
     return Row(*task.key, threads, times)
 
@@ -113,7 +117,9 @@ def positional(arguments: Arguments) -> dict[str, Any]:
     return {f"a{k}": argument for k, argument in enumerate(arguments)}
 
 
-def in_turn(samplers: Mapping[str, Sampler], effort: Effort, pause: float = 0.0) -> dict[str, list[float]]:
+def in_turn(
+    samplers: Mapping[str, Sampler], effort: Effort, pause: float = 0.0, until: float = math.inf
+) -> dict[str, list[float]]:
     """Samples of each, taken in turn, every time beginning with another one; after a pause each, some at
     once."""
     names = list(samplers)
@@ -121,11 +127,13 @@ def in_turn(samplers: Mapping[str, Sampler], effort: Effort, pause: float = 0.0)
     samples: dict[str, list[float]] = {name: [] for name in names}
     together = TOGETHER if pause else 1
     begin, room = time.perf_counter(), effort.seconds * len(names)
-    for turn in range(math.ceil(MOST_SAMPLES / together)):
-        over = (time.perf_counter() - begin) / room if room else 0.0
-        if (turn * together >= effort.samples and over > 1) or (turn * together >= 3 and over > PATIENCE):
+    for turn in range(math.ceil(MOST_SAMPLES / together) if names else 0):
+        now = time.perf_counter()
+        is_short = now > min(until, begin + PATIENCE * room)
+        enough = effort.fewest if is_short else effort.samples
+        if turn * together >= enough and now > min(until, begin + room):
             break
-        shift = turn % max(1, len(names))
+        shift = turn % len(names)
         for name in names[shift:] + names[:shift]:
             time.sleep(pause)
             samples[name] += [samplers[name](calls[name]) for _ in range(together)]

@@ -1,13 +1,15 @@
 """Measures rows on some number of threads, and writes each to the journal: `python -m arrayjit.contest.worker
-PLAN THREADS JOURNAL`.
+PLAN THREADS JOURNAL SECONDS`.
 
-It goes on where the journal ends. What has ended an earlier process is not tried again.
+It goes on where the journal ends. What has ended an earlier process is not tried again. Each row has its
+share of the seconds that are left when it begins.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -23,29 +25,43 @@ from .work import with_work
 
 __all__ = ["main"]
 
+QUICK = (
+    "a quick run: few rows and samples, and the machine's limits as they were measured before; a ratio near "
+    "1 may be on the other side of it in a longer run"
+)
 
-def main(plan: Plan, threads: int, journal: Journal) -> None:
+
+def main(plan: Plan, threads: int, journal: Journal, seconds: float) -> None:
+    end = time.perf_counter() + seconds
     journal.follow()
     peers, reasons = installed(listed(plan.folder), plan.peers)
     slow = [row.name for row in listed(plan.folder) if row.slow and plan.quick and row.name not in plan.peers]
     for remark in (
         *reasons,
         *(f"without {name}, which takes long to compile: --peers has it" for name in slow),
+        *([QUICK] if plan.quick else []),
     ):
         journal.append(remark=remark)
     tasks = plan.tasks(threads)
     if threads not in journal.rooflines and any(suite.threaded for suite, _ in tasks):
-        journal.append(roofline=asdict(roofline(threads, again=True)))
-    for suite, task in tasks:
-        key = (*task.key, threads)
-        if key not in journal.rows and "" not in journal.failed.get(key, {}):
-            measure(suite, task, peers, threads, plan.effort, journal)
+        journal.append(roofline=asdict(roofline(threads, again=not plan.quick)))
+    left = [(suite, task) for suite, task in tasks if not journal.has((*task.key, threads))]
+    for number, (suite, task) in enumerate(left):
+        now = time.perf_counter()
+        until = now + (end - now) / (len(left) - number)
+        measure(suite, task, peers, threads, plan.effort, journal, until)
 
 
 def measure(
-    suite: Suite, task: Task, peers: Mapping[str, Peer], threads: int, effort: Effort, journal: Journal
+    suite: Suite,
+    task: Task,
+    peers: Mapping[str, Peer],
+    threads: int,
+    effort: Effort,
+    journal: Journal,
+    until: float,
 ) -> None:
-    """One row, without those that have ended a process in it."""
+    """One row, without those that have ended a process in it, by then if it can be."""
     key = (*task.key, threads)
     failed = journal.failed.get(key, {})
     sound = {name: peer for name, peer in peers.items() if name not in failed}
@@ -57,6 +73,7 @@ def measure(
             suite.clock(threads),
             effort,
             lambda peer: journal.append(begun=key, peer=peer),
+            until,
         )
     except Exception as error:  # NumPy's own program, or drawing its arguments
         journal.append(failed=key, peer="", error=f"{type(error).__name__}: {error}")
@@ -68,4 +85,9 @@ def measure(
 
 
 if __name__ == "__main__":
-    main(Plan.from_json(json.loads(sys.argv[1])), int(sys.argv[2]), Journal(Path(sys.argv[3])))
+    main(
+        Plan.from_json(json.loads(sys.argv[1])),
+        int(sys.argv[2]),
+        Journal(Path(sys.argv[3])),
+        float(sys.argv[4]),
+    )

@@ -98,6 +98,13 @@ def test_names_inside_drawings_are_not_shared() -> None:
     assert len(names) == len(set(names)) > 3
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_computes_nothing_is_no_point_under_the_roofline() -> None:
+    moving = replace(row("copy", arrayjit=0.1), flops={"float32": 0})
+    assert charts.roofline(roof(1), [moving]) == ""
+    assert charts.roofline(roof(1), [moving, *ROWS]) == charts.roofline(roof(1), ROWS)
+
+
 def test_what_has_nothing_to_show_has_no_drawing() -> None:
     alone = Results(SOME.machine, {}, [row("alone", arrayjit=1.0)])
     assert charts.overview(alone) == charts.threads(alone) == charts.ratios("vector", alone.rows) == ""
@@ -107,7 +114,7 @@ def test_what_has_nothing_to_show_has_no_drawing() -> None:
 def test_the_markdown_has_losses_first_and_every_number() -> None:
     page = markdown(SOME)
     assert "Losses: lost 100 f32 (0.50, numpy)." in page
-    assert "| lost 100 f32 | 1.2 s | 200 ms | 10% | 5% | 0.50 | 100 ms (0.50) |  |" in page
+    assert "| lost 100 f32 | 1.2 s | 200 ms | 10%, 7 | 5% | 0.50 | 100 ms (0.50) |  |" in page
     assert "- failed 100 f32, 1 thread, jax: differs by 1e+00" in page
 
 

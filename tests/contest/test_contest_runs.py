@@ -134,6 +134,15 @@ def test_rows_that_there_is_no_time_for_are_told(folder: Path) -> None:
     assert len(Results.from_json((folder / "short" / "results.json").read_text()).left) == 3
 
 
+def test_a_quick_run_says_what_is_less_exact_about_it(folder: Path) -> None:
+    quick = bench(folder, "--quick", "--peers", "arrayjit", "--output", "quick")
+    assert "a quick run: few rows and samples" in quick.stdout
+    results = Results.from_json((folder / "quick" / "results.json").read_text())
+    assert [row.name for row in results.rows] == ["first", "second", "third"]
+    assert results.left == []
+    assert any("a quick run" in remark for remark in results.remarks)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

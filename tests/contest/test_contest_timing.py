@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arrayjit.contest.checking import difference, verdict
+from arrayjit.contest.checking import added_in_order, difference, verdict
 from arrayjit.contest.results import Row
 from arrayjit.contest.tasks import OURS, Entry, Peer, Task
 from arrayjit.contest.timing import Effort, held, in_turn, sampler
@@ -132,6 +132,16 @@ def test_who_takes_long_is_sampled_three_times(monkeypatch: pytest.MonkeyPatch) 
     assert {len(taken) for taken in samples.values()} == {3}
 
 
+@pytest.mark.parametrize(("until", "count"), [(15.0, 3), (75.0, 7), (1e9, 41)])
+def test_a_row_that_is_late_is_sampled_as_few_times_as_do(
+    until: float, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter(range(0, 10_000, 10))
+    monkeypatch.setattr("arrayjit.contest.timing.time.perf_counter", lambda: next(now))
+    samples = in_turn(slow_samplers([], "ab"), ENDLESS, until=until)
+    assert {len(taken) for taken in samples.values()} == {count}
+
+
 def test_before_its_samples_the_threads_of_others_have_time_to_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[Any] = []
     monkeypatch.setattr("arrayjit.contest.timing.time.sleep", happened.append)
@@ -150,6 +160,32 @@ def test_calls_go_untimed_until_threads_are_awake(writes: bool) -> None:
     begin = perf_counter()
     assert sample(1) > 0
     assert begins[-1] > begin + 0.01
+
+
+def test_who_adds_in_order_may_be_off_by_what_that_costs() -> None:
+    numbers = np.random.default_rng(0).random(1 << 22, np.float32)
+    total = Task("vector", "sum", "", "float32", np.sum, lambda: (numbers,), 2e-5)
+    by_4e5, by_4e3 = (peer(lambda x, off=off: x.sum() * np.float32(1 + off)) for off in (4e-5, 4e-3))
+    assert verdict(total, by_4e5) == "differs by 4e-05, more than 2e-05"
+    for call, words in ((by_4e5, ""), (by_4e3, "differs by 4e-03, more than 1e-04")):
+        in_order = call(total, ()).start()
+        assert verdict(total, peer(in_order, in_order=True)) == words
+
+
+def test_numbers_added_in_order_are_as_far_off_as_that_lets_them() -> None:
+    numbers = np.random.default_rng(0).random(1 << 22, np.float32)
+    in_order, exact = np.cumsum(numbers)[-1], numbers.sum(dtype=np.float64)
+    allowed = added_in_order(numbers.size, numbers.dtype)
+    assert allowed / 100 < abs(in_order - exact) / exact < allowed
+    assert abs(numbers.sum() - exact) / exact < allowed / 100
+
+
+def test_results_are_compared_wherever_they_differ() -> None:
+    wanted = np.ones(3 << 16)
+    for place in (0, 1 << 16, (3 << 16) - 1):
+        got = wanted.copy()
+        got[place] = 1.25
+        assert difference((got,), (wanted,)) == 0.25
 
 
 def test_a_difference_is_a_fraction_of_the_largest_number() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -42,6 +43,6 @@ def anew(peer: Peer) -> Peer:
         def start(*arguments: Any) -> Callable[..., Any]:
             return lambda *arguments: made.start(*arguments)(*arguments)
 
-        return Entry(start, made.place, made.pure)
+        return replace(made, start=start)
 
     return entry
