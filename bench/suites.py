@@ -22,7 +22,7 @@ __all__ = ["SUITES", "kernels"]
 FLOATING = 1e-7
 """Compilers that use fused multiply-adds round otherwise than NumPy, also where arrayjit must not, and some
 kernels are chaotic."""
-QUICK = ("cholesky", "jacobi_2d", "mandelbrot", "layer_norm")
+QUICK = ("cholesky", "jacobi_2d", "layer_norm", "black_scholes")
 
 
 def kernels(choice: Choice) -> Iterator[Task]:

@@ -15,13 +15,13 @@ from .checking import reference, tried
 from .results import Row, Time
 from .tasks import Arguments, Clock, Entry, Peer, Task
 
-__all__ = ["Effort", "held", "in_turn"]
+__all__ = ["Effort", "calls_for", "held", "in_turn", "sampler"]
 
 MOST_SAMPLES = 41
 SAMPLE_SECONDS = 2e-3
 """Calls that take less are made several times for a sample."""
-LONG = 0.1
-"""Who takes so long for a call is not asked how long another one takes."""
+LONG, LOOKS = 0.02, 3
+"""Who takes so long for a call is not asked how long others take, which else is asked so many times."""
 PAUSE = 0.15
 """Before the samples on several threads: those of the entry before look for work so long, OpenBLAS's for 0.11
 seconds, on cores that the next one needs."""
@@ -127,11 +127,12 @@ def in_turn(
     samples: dict[str, list[float]] = {name: [] for name in names}
     together = TOGETHER if pause else 1
     begin, room = time.perf_counter(), effort.seconds * len(names)
+    late = max(until, begin + room / 4)  # samples of short calls take no time
     for turn in range(math.ceil(MOST_SAMPLES / together) if names else 0):
         now = time.perf_counter()
-        is_short = now > min(until, begin + PATIENCE * room)
+        is_short = now > min(late, begin + PATIENCE * room)
         enough = effort.fewest if is_short else effort.samples
-        if turn * together >= enough and now > min(until, begin + room):
+        if turn * together >= enough and now > min(late, begin + room):
             break
         shift = turn % len(names)
         for name in names[shift:] + names[:shift]:
@@ -141,7 +142,9 @@ def in_turn(
 
 
 def calls_for(sample: Sampler) -> int:
-    once = sample(1)
-    if once > LONG:
-        return 1
-    return max(1, round(SAMPLE_SECONDS / max(min(once, sample(1)), 1e-7)))
+    """How many calls a sample is of. What they take is asked several times: the first ones take longer."""
+    seconds, calls = sample(1), 1
+    for _ in range(LOOKS if seconds < LONG else 0):
+        seconds = min(seconds, sample(calls))
+        calls = max(1, round(SAMPLE_SECONDS / max(seconds, 1e-8)))
+    return calls

@@ -12,9 +12,9 @@ import pytest
 from arrayjit.contest.checking import added_in_order, difference, verdict
 from arrayjit.contest.results import Row
 from arrayjit.contest.tasks import OURS, Entry, Peer, Task
-from arrayjit.contest.timing import Effort, held, in_turn, sampler
+from arrayjit.contest.timing import Effort, calls_for, held, in_turn, sampler
 
-LITTLE, ENDLESS = Effort(0.01, 7), Effort(1e6, 7)
+LITTLE, ENDLESS = Effort(0.05, 7), Effort(1e6, 7)
 
 
 def task(function: Callable[..., Any], *arguments: Any, **rest: Any) -> Task:
@@ -132,14 +132,20 @@ def test_who_takes_long_is_sampled_three_times(monkeypatch: pytest.MonkeyPatch) 
     assert {len(taken) for taken in samples.values()} == {3}
 
 
-@pytest.mark.parametrize(("until", "count"), [(15.0, 3), (75.0, 7), (1e9, 41)])
+@pytest.mark.parametrize(("until", "count"), [(5.0, 3), (75.0, 7), (1e9, 8)])
 def test_a_row_that_is_late_is_sampled_as_few_times_as_do(
     until: float, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = iter(range(0, 10_000, 10))
     monkeypatch.setattr("arrayjit.contest.timing.time.perf_counter", lambda: next(now))
-    samples = in_turn(slow_samplers([], "ab"), ENDLESS, until=until)
+    samples = in_turn(slow_samplers([], "ab"), Effort(40.0, 7), until=until)
     assert {len(taken) for taken in samples.values()} == {count}
+
+
+def test_a_sample_is_of_as_many_calls_as_later_ones_take() -> None:
+    seconds = iter([1e-2, 1e-3, 1e-6, 1e-6])
+    assert calls_for(lambda calls: next(seconds)) == 2000
+    assert calls_for(lambda calls: 1.0) == 1
 
 
 def test_before_its_samples_the_threads_of_others_have_time_to_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
