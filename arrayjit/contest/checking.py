@@ -17,6 +17,8 @@ from .tasks import Arguments, Clock, Entry, Peer, Task
 __all__ = ["added_in_order", "difference", "reference", "tried", "verdict"]
 
 Array = npt.NDArray[Any]
+CERTAINTY = 8
+"""A sum of a hundred million numbers is further off than that with a probability of 3e-6."""
 BLOCK = 1 << 16
 """So many numbers are compared at once: what that takes stays in the caches."""
 
@@ -83,12 +85,12 @@ def rounding(arguments: Arguments) -> float:
 def added_in_order(count: int, dtype: np.dtype[Any]) -> float:
     """By what fraction a sum of so many positive numbers may be off, if one after another is added to it.
 
-    Each addition rounds by a unit roundoff at most, up or down: together about the square root of their
-    number times as much (Higham and Mary, "A new approach to probabilistic rounding error analysis", SIAM
-    Journal on Scientific Computing 41 (5), 2019). The bound of the worst case, their number times as much,
-    would let anything pass as the sum of 2**24 numbers of float32.
+    Each addition rounds by a unit roundoff at most, up or down: together by `CERTAINTY` times the square root
+    of their number times as much, if they round independently (Higham and Mary, "A new approach to
+    probabilistic rounding error analysis", SIAM Journal on Scientific Computing 41 (5), 2019). The bound of
+    the worst case, their number times as much, would let anything pass as the sum of 2**24 float32.
     """
-    return math.sqrt(count) * float(np.finfo(dtype).eps) / 2
+    return CERTAINTY * math.sqrt(count) * float(np.finfo(dtype).eps) / 2
 
 
 def refused(*arguments: Any) -> Any:
