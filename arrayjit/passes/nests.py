@@ -10,22 +10,36 @@ iteration of the inner one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..frozen import frozen
 from ..ir.dtype import I64
 from ..ir.expr import Apply, Const, Index, Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Bind, Define, Fill, For, If, LoopKind, Stmt, Store, Update, While, walk_statements
+from ..ir.loops import (
+    Bind,
+    Define,
+    Fill,
+    For,
+    If,
+    LoopKind,
+    Place,
+    Stmt,
+    Store,
+    Update,
+    While,
+    walk_statements,
+)
 from ..ir.ops import OPS
+from ..ir.tensor import Tensor
 from ..ir.walk import expressions, substitute_statements, walk
 from .access import Ranges, loads
 from .strides import affine_accesses, stride
 from .trips import about
 from .work import UNKNOWN_TRIPS
 
-__all__ = ["Nest", "accumulated", "contiguous", "flat", "nest_of", "width"]
+__all__ = ["Grids", "Nest", "accumulated", "contiguous", "flat", "nest_of", "width"]
 
 
 @frozen
@@ -41,6 +55,15 @@ class Nest:
         for loop in self.loops:
             total *= _about(loop, ranges)
         return total
+
+
+@frozen
+class Grids:
+    """Launches that do what a nest does, where lives what they need for it, and why it is done so."""
+
+    loops: tuple[For, ...]
+    placement: Mapping[Tensor, Place]
+    reason: str
 
 
 def nest_of(loop: For) -> Nest:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from ..frozen import frozen
 from ..ir.code import Caps, GpuCaps
 from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, constant
+from ..ir.expr import Apply, Const, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol, SymbolKind, affine
 from ..ir.loops import (
     Barrier,
@@ -51,6 +51,7 @@ from ..ir.tensor import Tensor
 from ..ir.walk import expressions, walk
 from .access import Range, given
 from .blockwise import FEW, block_of, threads_for
+from .columns import by_columns, identity, limits
 from .copies import copy_body
 from .crossing import cross
 from .nests import Nest, accumulated, contiguous, flat, nest_of, width
@@ -58,6 +59,7 @@ from .parallel import carriers
 from .private import is_private
 from .trips import enter
 from .uses import counts
+from .windows import by_windows
 
 __all__ = ["offload"]
 
@@ -184,6 +186,12 @@ class _Offloading:
         points = nest.points(self.ranges)
         for tensor in own:
             self.placement[tensor] = Place(PlaceKind.SCRATCH, "each iteration makes and uses its own")
+        known = not own and all(map(self.is_known, nest.loops))
+        grids = (by_columns(nest, self.gpu, self.ranges) or by_windows(nest, self.gpu)) if known else None
+        if grids is not None:
+            self.placement |= grids.placement
+            self.note(f"loop {loop.symbol.hint}: {grids.reason}")
+            return _Wide(launches=grids.loops)
         if self.by_blocks(nest, points, parts, own):
             return _Wide(launches=(self.blocks(flat(nest), threads_for(parts, self.gpu)),))
         self.note(f"loop {loop.symbol.hint}: a thread for each of {points} iterations")
@@ -241,9 +249,9 @@ class _Offloading:
         extent = whole.hi - whole.lo
         count = self.parts(extent)
         part = Symbol("p", lower=0, upper=count)
-        first, last, limits = _limits(whole, part, count)
+        first, last, numbers = limits(whole, part, count)
         partials = {update.variable: Variable(update.variable.hint, update.variable.dtype) for update in sums}
-        identities = {update.variable: _identity(update) for update in sums}
+        identities = {update.variable: identity(update) for update in sums}
         tensors = {
             variable: Tensor(f"{variable.hint}s", affine((count,)), variable.dtype) for variable in partials
         }
@@ -252,7 +260,7 @@ class _Offloading:
         adding = replace(whole, lo=first, hi=last, body=body, kind=LoopKind.BLOCK, lanes=THREADS)
         ends = [Store(tensors[v], affine((part,)), Local(partials[v])) for v in partials]
         keeping = For(Symbol("t", lower=0, upper=1), ZERO, ONE, tuple(ends), LoopKind.BLOCK, lanes=THREADS)
-        making = For(part, ZERO, Affine.of(count), (*limits, *starts, adding, keeping), LoopKind.GRID)
+        making = For(part, ZERO, Affine.of(count), (*numbers, *starts, adding, keeping), LoopKind.GRID)
         again = Symbol("p", lower=0, upper=count)
         accums = {update.variable: update.accum for update in sums}
         rest = [Update(v, Load(tensors[v], affine((again,))), accums[v]) for v in partials]
@@ -346,26 +354,3 @@ def _postponed(narrow: list[Stmt], wide: _Wide) -> list[Stmt]:
             break
         later.insert(0, narrow.pop())
     return later
-
-
-def _limits(whole: For, part: Symbol, count: int) -> tuple[Affine, Affine, list[Stmt]]:
-    """From where to where part number `part` of `count` goes, after what computes it."""
-    extent = whole.hi - whole.lo
-    first, last = Symbol("first"), Symbol("last")
-    size: Expr
-    if extent.is_constant:
-        each = -(-extent.offset // count)
-        start: Expr = Index(Affine.of(part) * each)
-        size = Const(each, I64)
-    else:
-        size = Apply(OPS["raw_divide"], (Index(extent + (count - 1)), Const(count, I64)), I64)
-        start = Apply(OPS["multiply"], (Index(Affine.of(part)), size), I64)
-    end = Apply(OPS["add"], (Index(Affine.of(first)), size), I64)
-    lesser = Apply(OPS["where"], (Apply(OPS["less"], (end, Index(extent)), BOOL), end, Index(extent)), I64)
-    return whole.lo + first, whole.lo + last, [Bind(first, start), Bind(last, lesser)]
-
-
-def _identity(update: Update) -> Const:
-    assert update.accum is not None
-    assert update.accum.identity is not None
-    return constant(update.accum.identity(update.variable.dtype), update.variable.dtype)
