@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from ..frozen import frozen
 from ..ir.code import GpuCaps
@@ -46,8 +47,8 @@ from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, rewrite_expressions, transform, walk
 from .copies import copy_body
-from .nests import Grids, Nest, contiguous, flat
-from .strides import stride
+from .nests import Grids, Nest, flat
+from .strides import affine_accesses, stride
 
 __all__ = ["by_windows"]
 
@@ -87,7 +88,7 @@ def by_windows(nest: Nest, gpu: GpuCaps) -> Grids | None:
         return None
     if not all(isinstance(stmt, (Define, Update, Store, If, Comment)) for stmt in nest.body):
         return None
-    columns = max(nest.loops, key=lambda loop: contiguous(nest.body, loop.symbol))
+    columns = max(nest.loops, key=lambda loop: _near(nest.body, loop.symbol))
     cutting = _transposed(nest, columns) or _stencil(nest, columns)
     if cutting is None or nest.points({}) < cutting.cells * gpu.processors:
         return None
@@ -158,6 +159,15 @@ def _loads(body: Sequence[Stmt]) -> dict[Load, None]:
     written = {stmt.tensor.storage for stmt in walk_statements(tuple(body)) if isinstance(stmt, Store)}
     nodes = (node for stmt in body for expr in expressions(stmt) for node in walk(expr))
     return {node: None for node in nodes if isinstance(node, Load) and node.tensor.storage not in written}
+
+
+def _near(body: tuple[Stmt, ...], symbol: Symbol) -> int:
+    """How many accesses move by a few cells when the symbol grows by one; a store counts four times."""
+    return sum(
+        1 + 3 * is_store
+        for tensor, index, is_store in affine_accesses(body)
+        if 1 <= abs(stride(tensor, index, symbol) or 0) <= NEAR
+    )
 
 
 def _power(count: int) -> int:
@@ -372,23 +382,43 @@ class _Blocks:
         self, extents: Mapping[_Axis, int], numbers: Mapping[Symbol, Symbol], body: tuple[Stmt, ...]
     ) -> For:
         """Statements for all cells that exist among so many along each axis, which the threads share."""
-        inside = [
-            Apply(
-                OPS["less"],
-                (
-                    Index(self.starts[axis.loop.symbol] + numbers[axis.loop.symbol]),
-                    Index(axis.loop.hi + (extent - axis.size)),
-                ),
-                BOOL,
-            )
-            for axis, extent in extents.items()
-            if not axis.is_whole
-        ]
-        for condition in inside:
-            body = (If(condition, body),)
+        thread, threads = Symbol("e", lower=0, upper=self.threads), Affine.of(self.threads)
         loops = tuple(
             For(numbers[axis.loop.symbol], ZERO, Affine.of(extent), (), LoopKind.PARALLEL)
             for axis, extent in extents.items()
         )
-        threads = min(THREADS, self.cutting.cells)
-        return replace(flat(Nest(loops, body)), kind=LoopKind.BLOCK, lanes=threads)
+        inside = _turns(flat(Nest(loops, body)), thread, self.threads, LoopKind.UNROLLED)
+        cut = [axis for axis in extents if not axis.is_whole]
+        if cut:
+            some = copy_body(body, {}, {})
+            for axis in cut:
+                start, end = self.starts[axis.loop.symbol], axis.loop.hi + (extents[axis] - axis.size)
+                some = (If(_less(start + numbers[axis.loop.symbol], end), some),)
+            ends = (_less(self.starts[axis.loop.symbol] + (axis.size - 1), axis.loop.hi) for axis in cut)
+            whole = reduce(lambda one, other: Apply(OPS["logical_and"], (one, other), BOOL), ends)
+            others = _turns(flat(Nest(loops, some)), thread, self.threads, LoopKind.SEQUENTIAL)
+            inside = (If(whole, inside, others),)
+        return For(thread, ZERO, threads, inside, LoopKind.BLOCK, lanes=self.threads)
+
+    @property
+    def threads(self) -> int:
+        return min(THREADS, self.cutting.cells)
+
+
+def _less(one: Affine, other: Affine) -> Expr:
+    return Apply(OPS["less"], (Index(one), Index(other)), BOOL)
+
+
+def _turns(cells: For, thread: Symbol, threads: int, kind: LoopKind) -> tuple[Stmt, ...]:
+    """The cells that a thread takes. Those of an unrolled loop it waits for together."""
+    turns, rest = divmod(cells.trips or 0, threads)
+    turn = Symbol("n")
+    number = Affine.of(turn) * threads + thread
+    out: list[Stmt] = []
+    if turns:
+        body = copy_body(cells.body, {cells.symbol: number}, {})
+        out.append(For(turn, ZERO, Affine.of(turns), body, kind))
+    if rest:
+        last = copy_body(cells.body, {cells.symbol: turns * threads + Affine.of(thread)}, {})
+        out.append(If(_less(Affine.of(thread), Affine.of(rest)), last))
+    return tuple(out)

@@ -67,12 +67,12 @@ def _dealt(body: Body, loop: For) -> None:
                 dealt_body(body, loop.body)
 
 
-def dealt_body(body: Body, stmts: tuple[Stmt, ...]) -> None:
-    """What one thread does of an iteration."""
+def dealt_body(body: Body, stmts: tuple[Stmt, ...], *, leaves: bool = False) -> None:
+    """What one thread does of an iteration, in a loop that `break` leaves or not."""
     rest = list(stmts)
     while rest and isinstance(rest[0], Bind):
         bind(body, rest.pop(0))
-    body.inside(tuple(rest), leaves=False)
+    body.inside(tuple(rest), leaves=leaves)
 
 
 def bind(body: Body, stmt: Stmt) -> None:
@@ -101,7 +101,7 @@ def unrolled_loop(body: Body, loop: For) -> None:
         writer.emit("#pragma unroll")
         sign = "<" if loop.step > 0 else ">"
         with writer.block(f"for (int {name} = {lo}; {name} {sign} {hi}; {name} += {loop.step})"):
-            body.inside(loop.body, leaves=True)
+            dealt_body(body, loop.body, leaves=True)
 
 
 def _folded(writer: Writer, op: Op, part: Value, threads: int) -> Value:
