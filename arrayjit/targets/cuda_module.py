@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 
 from ..errors import CompilerBug, Location
 from ..ir.dtype import BOOL, DTYPES, F32, F64
@@ -92,8 +93,11 @@ _LOOPS: Mapping[LoopKind, LoopPrinter] = {
     LoopKind.UNROLLED: unrolled_loop,
 }
 
-_OF_A_BLOCK = {PlaceKind.SHARED: "__shared__ __align__(16) ", PlaceKind.STACK: "", PlaceKind.OWN: ""}
-"""How memory is declared that the host does not know."""
+SHARED_ALIGNMENT = 16
+"""Of arrays that threads share, in bytes: they are read and written so many at once."""
+
+_OF_A_BLOCK = (PlaceKind.SHARED, PlaceKind.STACK, PlaceKind.OWN)
+"""Memory that the host does not know."""
 
 
 def program(kernel: Kernel, arch: str) -> DeviceProgram:
@@ -204,7 +208,11 @@ class _Function:
         place = self.kernel.placement.get(storage)
         if place is not None and place.kind in _OF_A_BLOCK:
             size = storage.size // storage.shape[0].constant if place.kind is PlaceKind.OWN else storage.size
-            self.writer.frame.append(f"{_OF_A_BLOCK[place.kind]}{kind} {name}[{max(size, 1)}];")
+            where = ""
+            if place.kind is PlaceKind.SHARED:
+                # A compiler that knows of an alignment may read past an end that is not aligned so.
+                where = f"__shared__ __align__({gcd(SHARED_ALIGNMENT, storage.nbytes)}) "
+            self.writer.frame.append(f"{where}{kind} {name}[{max(size, 1)}];")
             return name
         self.arguments.append(emission.address(storage))
         # A compiler may move what is read by a restrict pointer over a barrier, behind which

@@ -168,9 +168,7 @@ def made(function: Callable[..., Any], arch: str, *arguments: Any) -> Image:
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize(("function", "count"), [(lambda x: x + x.T, 4), (five_points, 4)])
-def test_a_thread_waits_for_its_cells_together(
-    function: Callable[..., Any], count: int, arch: str
-) -> None:
+def test_a_thread_waits_for_its_cells_together(function: Callable[..., Any], count: int, arch: str) -> None:
     """It loads several of them before it stores the first in shared memory."""
     compiled = made(function, arch, np.ones((1001, 1001), np.float32))
     assert all(
