@@ -1,4 +1,4 @@
-"""Boxes in two columns, joined by curves, as SVG; and pages that need no other file."""
+"""Boxes in two columns, joined by curves, as SVG."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 
 from .frozen import frozen
 
-__all__ = ["Box", "drawn", "page"]
+__all__ = ["Box", "drawn"]
 
 LINE, GAP, PAD, MARGIN, ALLEY = 16, 10, 8, 20, 120
 LETTER = 7.3
@@ -46,7 +46,7 @@ def drawn(left: Sequence[Box], right: Sequence[Box]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="monospace" font-size="12">',
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        f'<rect class="ground" width="{width}" height="{height}" fill="#ffffff"/>',
     ]
     for box, top in zip(left, tops[0], strict=True):
         for number in box.nests:
@@ -57,16 +57,6 @@ def drawn(left: Sequence[Box], right: Sequence[Box]) -> str:
         for box, top in zip(column, starts, strict=True):
             parts.extend(_drawn(box, edge, top, span))
     return "\n".join((*parts, "</svg>", ""))
-
-
-def page(title: str, drawing: str, text: str) -> str:
-    """A page of HTML with a drawing and a text."""
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
-        "<style>body { font-family: sans-serif; margin: 2em } .wide { overflow-x: auto }</style></head>\n"
-        f'<body><h1>{escape(title)}</h1>\n<div class="wide">{drawing}</div>\n'
-        f'<pre class="wide">{escape(text)}</pre></body></html>\n'
-    )
 
 
 def _width(column: Sequence[Box]) -> int:

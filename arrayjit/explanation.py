@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from .compile import Build
-from .drawing import Box, drawn, page
+from .drawing import Box, drawn
 from .errors import UnsupportedError
 from .frozen import frozen_by_identity
 from .ir.assign import Assign, Computation, statements
@@ -18,6 +19,7 @@ from .ir.index import Affine
 from .ir.loops import Fill, For, If, Kernel, LoopKind, PlaceKind, Stmt, Store, While, walk_statements
 from .ir.tensor import Tensor
 from .ir.walk import walk
+from .pages import page
 from .passes.accounts import locations, nests_of
 from .passes.manager import Program
 from .passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, Pass
@@ -64,7 +66,9 @@ class Explanation(str):
 
     def html(self) -> str:
         """A page with the drawing and the text, which needs no other file."""
-        return page(f"{self.name}, as arrayjit compiles it", self.svg(), self)
+        title = f"{self.name}, as arrayjit compiles it"
+        drawing, text = f'<div class="wide">{self.svg()}</div>', f'<pre class="wide">{escape(self)}</pre>'
+        return page(title, f"<h1>{escape(title)}</h1>\n{drawing}\n{text}")
 
     def save(self, file: str | Path) -> None:
         """Write a `.svg`, a `.html` or a `.txt`. Raises UnsupportedError for another ending, OSError where

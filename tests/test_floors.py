@@ -41,6 +41,7 @@ FLOORS = (
         "value_log",
         "scripts",
         "drawing",
+        "pages",
         "api",
         "contest",
         "eager",

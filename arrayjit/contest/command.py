@@ -85,10 +85,10 @@ def main(arguments: list[str]) -> int:
 def of_suites(chosen: Namespace) -> int:
     """Measure suites, and write the report."""
     plan, folder = planned(chosen), chosen.output or Path("bench-results")
-    total = started(folder, plan, chosen.resume)
+    begun(folder, JOURNAL, chosen.resume)
     minutes = chosen.minutes or (QUICK_MINUTES if plan.quick else MINUTES)
     console = tables.console()
-    with tables.Watcher(console, total) as watcher:
+    with tables.Watcher(console, len(plan.rows())) as watcher:
         results = Run(plan, folder, chosen.patience, watcher).results(minutes)
     tables.printed(console, results)
     for name in ("results.json", "results.md", "report.html"):
@@ -125,17 +125,16 @@ def known(wanted: list[str], names: list[str], what: str) -> None:
             raise UserError(f"there is no {what} {name!r}", fix=f"choose among {', '.join(names)}")
 
 
-def started(folder: Path, plan: Plan, is_resumed: bool) -> int:
-    """Make the folder ready; how many rows there are. Raises UserError where it cannot be written."""
+def begun(folder: Path, file: str, is_resumed: bool = False) -> None:
+    """Make the folder ready, and that file in it. Raises UserError where it cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / JOURNAL).open("a" if is_resumed else "w"):
+        with (folder / file).open("a" if is_resumed else "w"):
             pass
     except OSError as error:
         raise UserError(
             f"cannot write to {folder}: {error.strerror}", fix="choose another --output"
         ) from error
-    return len(plan.rows())
 
 
 def of_function(chosen: Namespace, arguments: list[str]) -> int:
@@ -147,6 +146,8 @@ def of_function(chosen: Namespace, arguments: list[str]) -> int:
             print(f"without {' and '.join(names)}, which would slow NumPy's products down", flush=True)
         command = [sys.executable, "-m", "arrayjit", "bench", *arguments]
         return subprocess.run(command, env=environment(threads), check=False).returncode
+    if chosen.output:
+        begun(chosen.output, "report.html")
     try:
         call = scripts.call_of(name, chosen.arg)
         program = partial(unwrap(call.function), **call.kwargs) if call.kwargs else call.function

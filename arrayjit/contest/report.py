@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import UserError
 from ..late import Late
+from ..pages import page
 from .requirements import need
 from .results import Results, Row
 from .standings import BEST, columns, groups, losses, means, of, ordered, peers, summary
@@ -20,8 +21,6 @@ else:
     charts = Late("arrayjit.contest.charts")
 
 __all__ = ["html", "markdown", "write"]
-
-STYLE = Path(__file__).with_name("report.css")
 
 METHOD = (
     "Every entry is compared with NumPy before it is timed; what differs is reported and left out. Those "
@@ -89,26 +88,9 @@ def left(results: Results) -> list[str]:
     return [f"{len(results.left)} rows were not measured, for want of time."] if results.left else []
 
 
-PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>arrayjit beside its peers</title>
-<meta name="viewport" content="width=device-width">
-<style>
-{style}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
-
-
 def html(results: Results) -> str:
     """The page."""
-    return PAGE.format(style=STYLE.read_text(), body="\n".join(filter(None, body(results))))
+    return page("arrayjit beside its peers", "\n".join(filter(None, body(results))))
 
 
 def body(results: Results) -> Iterator[str]:

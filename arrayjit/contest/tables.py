@@ -19,7 +19,7 @@ from .tasks import OURS
 
 __all__ = ["Watcher", "compared", "console", "printed", "text"]
 
-WIDTH = 160
+WIDTH = 180
 """Where nobody looks at once."""
 
 
@@ -93,7 +93,7 @@ def table(results: Results, title: str, rows: Sequence[Row]) -> Table:
     made.add_column("", no_wrap=True)
     shown = columns(results, rows)
     for heading, _ in shown:
-        made.add_column(heading, justify="right", no_wrap=True)
+        made.add_column(heading, justify="right")
     for row in ordered(rows):
         made.add_row(row.title, *(cell(row) for _, cell in shown), style="red" if losses([row]) else "")
     return made

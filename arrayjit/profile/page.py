@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from ..pages import page
 from .counters import Refused
 from .profiled import PartProfile, Profile
 from .report import as_text, duration, part_rows, rate
@@ -22,21 +23,12 @@ WIDTH, BAR, ROW = 720, 320, 22
 LEFT, RIGHT, TOP, BOTTOM, HEIGHT = 60, 20, 20, 40, 360
 """The edges of the roofline's axes."""
 
-STYLE = """
-body { font-family: sans-serif; margin: 2em; max-width: 60em }
-table { border-collapse: collapse } td, th { padding: 2px 8px; text-align: right }
-td:first-child, th:first-child, td.source { text-align: left }
-td.source { font-family: monospace; white-space: pre } .wide { overflow-x: auto }
-.share { background: linear-gradient(to right, #4477aa55 var(--share), transparent var(--share)) }
-"""
-
 
 def as_html(found: Profile) -> str:
     """The whole page."""
-    title = escape(f"{found.name} for {found.target}")
+    title = f"{found.name} for {found.target}"
     parts = [
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
-        f"<style>{STYLE}</style></head>\n<body><h1>{title}</h1><p>{escape(found.machine)}</p>",
+        f'<h1>{escape(title)}</h1><p class="quiet">{escape(found.machine)}</p>',
         "<h2>Where the time of a call goes</h2>",
         _bars(found),
         f"<h2>Parts</h2>{_table(part_rows(found))}",
@@ -46,9 +38,9 @@ def as_html(found: Profile) -> str:
     parts += [
         "<h2>Lines</h2>",
         "".join(_lines(found)),
-        f'<h2>As text</h2><pre class="wide">{escape(as_text(found))}</pre></body></html>\n',
+        f'<h2>As text</h2><pre class="wide">{escape(as_text(found))}</pre>',
     ]
-    return "\n".join(parts)
+    return page(title, "\n".join(parts))
 
 
 def _bars(found: Profile) -> str:
@@ -81,27 +73,24 @@ def _chart(found: Profile, limits: Roofline) -> str:
     rates = [p.flops_per_second for p in points]
     up = _Axis([*peaks.values(), limits.levels[-1].rate * 0.05, *rates], HEIGHT - BOTTOM, TOP)
     lines = list(_grid(across, up))
-    for number, level in enumerate(limits.levels):
+    for level in limits.levels:
         start = max(10**across.low, 10**up.low / level.rate)
         end = max(peaks.values()) / level.rate
         path = f"M {across.at(start):.1f} {up.at(start * level.rate):.1f} L {across.at(end):.1f} "
-        lines.append(f'<path d="{path}{up.at(end * level.rate):.1f}" stroke="#444444" fill="none"/>')
-        height = 10 ** (up.low + (0.1 + 0.08 * number) * (up.high - up.low))
-        place = max(height / level.rate, start)
-        label = f"{level.name} {rate(level.rate, 'B/s')}"
-        lines.append(_label(across.at(place) + 6, up.at(place * level.rate) + 4, label))
+        lines.append(f'<path d="{path}{up.at(end * level.rate):.1f}" stroke="var(--quiet)" fill="none"/>')
     for dtype, peak in peaks.items():
         start = across.at(peak / max(level.rate for level in limits.levels))
         y = up.at(peak)
-        lines.append(f'<path d="M {start:.1f} {y:.1f} L {WIDTH - RIGHT} {y:.1f}" stroke="#444444"/>')
+        lines.append(f'<path d="M {start:.1f} {y:.1f} L {WIDTH - RIGHT} {y:.1f}" stroke="var(--quiet)"/>')
         lines.append(_label(WIDTH - 170, y - 4, f"{dtype} {rate(peak, 'FLOP/s')}"))
     for part in points:
         x, y = across.at(part.intensity), up.at(part.flops_per_second)
         lines.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{_colour(part)}"/>')
         lines.append(_label(x + 8, y + 4, f"part {part.number}"))
     lines.append(_label(WIDTH / 2 - 60, HEIGHT - 6, "operations per byte"))
-    words = f"<p>The limits of {limits.threads} thread{'s' if limits.threads > 1 else ''}.</p>"
-    return _svg(WIDTH, HEIGHT, lines) + words
+    levels = ", ".join(f"{level.name} {rate(level.rate, 'B/s')}" for level in limits.levels)
+    words = f"The limits of {limits.threads} thread{'s' * (limits.threads > 1)}; those that slope: {levels}."
+    return f'{_svg(WIDTH, HEIGHT, lines)}<p class="quiet">{words}</p>'
 
 
 class _Axis:
@@ -121,11 +110,11 @@ class _Axis:
 def _grid(across: _Axis, up: _Axis) -> Iterator[str]:
     for power in range(across.low, across.high + 1):
         x = across.at(10.0**power)
-        yield f'<path d="M {x:.1f} {TOP} L {x:.1f} {HEIGHT - BOTTOM}" stroke="#dddddd"/>'
+        yield f'<path d="M {x:.1f} {TOP} L {x:.1f} {HEIGHT - BOTTOM}" stroke="var(--line)"/>'
         yield _label(x - 10, HEIGHT - BOTTOM + 14, f"{10.0**power:g}")
     for power in range(up.low, up.high + 1):
         y = up.at(10.0**power)
-        yield f'<path d="M {LEFT} {y:.1f} L {WIDTH - RIGHT} {y:.1f}" stroke="#dddddd"/>'
+        yield f'<path d="M {LEFT} {y:.1f} L {WIDTH - RIGHT} {y:.1f}" stroke="var(--line)"/>'
         yield _label(2, y + 4, rate(10.0**power, "F/s"))
 
 
@@ -134,7 +123,7 @@ def _label(x: float, y: float, text: str) -> str:
 
 
 def _svg(width: int, height: int, lines: Sequence[str]) -> str:
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
     return head + 'font-family="sans-serif" font-size="12">' + "\n".join(lines) + "</svg>"
 
 

@@ -134,3 +134,10 @@ def test_a_function_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     done = bench(tmp_path, "script.py:nothing")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+def test_where_no_page_can_be_written_nothing_is_measured(tmp_path: Path) -> None:
+    done = bench(tmp_path, "script.py:norm", "--output", "script.py/page")
+    assert done.returncode == 2
+    assert "cannot write to script.py/page" in done.stderr
+    assert "times numpy" not in done.stdout
