@@ -97,7 +97,7 @@ class _Block:
                 first = self.body(body)
                 after, self.done = self.done, before
                 second = self.body(orelse)
-                self.done = [*after, *self.done]
+                self.done = _either(after, self.done)
                 if first is not body or second is not orelse:
                     stmt = replace(stmt, body=first, orelse=second)
             case _:
@@ -117,7 +117,7 @@ class _Block:
         if any(self.meet(earlier, deed) for earlier in self.done):
             out.append(Barrier())
             self.done.clear()
-        self.done.append(deed)
+        self.done = _either(self.done, [deed])
 
     def repeated(self, loop: For | While, own: tuple[Symbol, ...]) -> For | While:
         """A loop that all threads take together: an iteration also follows the one before."""
@@ -126,13 +126,13 @@ class _Block:
         before = list(self.done)
         after: list[_Deed] = []
         while True:
-            self.done = [*before, *after]
+            self.done = _either(before, after)
             new = self.once(loop)
             left = [_widened(deed, changing) for deed in self.done]
             if new is loop and all(deed in after for deed in left):
-                self.done = [*before, *left]
+                self.done = _either(before, left)
                 return loop
-            loop, after = new, left if new is not loop else [*after, *left]
+            loop, after = new, left if new is not loop else _either(after, left)
 
     def once(self, loop: For | While) -> For | While:
         """One iteration."""
@@ -174,6 +174,11 @@ class _Block:
                 everywhere = {loop.symbol: self.ranges.get(loop.symbol)}
                 first, second = first.without(everywhere), second.without(everywhere)
         return distances(first, second, (), self.ranges) is not None
+
+
+def _either(some: list[_Deed], others: list[_Deed]) -> list[_Deed]:
+    """What is in one list or the other, once: conditions and loops meet the same deeds on every way."""
+    return [*some, *(deed for deed in others if deed not in some)]
 
 
 def _same_iterations(one: For, other: For) -> bool:

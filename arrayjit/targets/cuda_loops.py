@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from ..ir.dtype import DType
 from ..ir.expr import Apply, Const, Index
-from ..ir.loops import Bind, For, Stmt
+from ..ir.loops import Bind, For, LoopKind, Stmt, walk_statements
 from ..ir.ops import Op
 from .bodies import accumulation, changes
 from .c_body import Body
 from .c_text import Value, Writer, added, multiplied
 from .c_values import apply, identity
 
-__all__ = ["bind", "block_loop", "count_type", "unrolled_loop"]
+__all__ = ["COUNTED", "bind", "block_loop", "count_type", "counted_loop", "unrolled_loop"]
 
 WARP = 32
 
@@ -23,6 +23,12 @@ PARTS = "PARTS"
 """The memory of a block in which its threads form sums: a number for each, and the sum."""
 
 INT_MOST = 2**31 - 1
+
+COUNTED = (LoopKind.SEQUENTIAL, LoopKind.PARALLEL)
+"""Loops that a thread takes iteration by iteration."""
+
+SHORT = 16
+"""Iterations of a loop that may be written out."""
 
 
 def count_type(most: int | None) -> str:
@@ -87,6 +93,15 @@ def bind(body: Body, stmt: Stmt) -> None:
             body.memory.symbols[stmt.symbol] = name
         case _:
             body.statement(stmt)
+
+
+def counted_loop(body: Body, loop: For) -> None:
+    """One iteration after the other. A loop around long ones is not written out: registers would run out."""
+    is_around = any(
+        isinstance(stmt, For) and stmt.kind in COUNTED and (stmt.trips is None or stmt.trips > SHORT)
+        for stmt in walk_statements(loop.body)
+    )
+    body.counted(loop, body.inside, "#pragma unroll 1" if is_around else "")
 
 
 def unrolled_loop(body: Body, loop: For) -> None:

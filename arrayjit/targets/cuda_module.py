@@ -51,7 +51,7 @@ from ..ir.walk import expressions, walk
 from .c_body import Body, LoopPrinter
 from .c_memory import Memory
 from .c_text import Dialect, Operand, Writer
-from .cuda_loops import INT_MOST, block_loop, dealt_body, unrolled_loop
+from .cuda_loops import COUNTED, INT_MOST, block_loop, counted_loop, dealt_body, unrolled_loop
 from .cuda_wide import wide_loop
 from .failures import raises
 
@@ -90,6 +90,7 @@ CUDA = Dialect(
 _LOOPS: Mapping[LoopKind, LoopPrinter] = {
     LoopKind.BLOCK: block_loop,
     LoopKind.VECTOR: wide_loop,
+    **dict.fromkeys(COUNTED, counted_loop),
     LoopKind.UNROLLED: unrolled_loop,
 }
 
@@ -155,10 +156,14 @@ class _Emission:
         if function.loc is not None:
             self.functions.append(f"// at {function.loc}")
         threads = function.threads
-        head = f'extern "C" __global__ void __launch_bounds__({threads}) {name}({", ".join(function.heads)})'
-        self.functions += function.writer.function(head)
         count = grid.hi - grid.lo
         each = grid.step * grid.lanes
+        # A block that is alone has a processor's registers to itself, which NVRTC takes only where told.
+        is_alone = count.is_constant and count.offset <= each
+        bounds = f"__launch_bounds__({threads}{', 1' if is_alone else ''})"
+        self.functions += function.writer.function(
+            f'extern "C" __global__ void {bounds} {name}({", ".join(function.heads)})'
+        )
         return Launch(name, (Blocks(count, each),), (threads,), tuple(function.arguments), loc=function.loc)
 
 

@@ -28,26 +28,18 @@ from .c_values import apply, identity
 
 __all__ = ["wide_loop"]
 
-_VECTORS = dict(
-    zip(
-        ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64"),
-        (
-            "uchar",
-            "char",
-            "short",
-            "int",
-            "longlong",
-            "uchar",
-            "ushort",
-            "uint",
-            "ulonglong",
-            "ushort",
-            "float",
-            "double",
-        ),
-        strict=True,
-    )
-)
+_VECTORS = {
+    "int8_t": "char",
+    "uint8_t": "uchar",
+    "int16_t": "short",
+    "uint16_t": "ushort",
+    "int32_t": "int",
+    "uint32_t": "uint",
+    "int64_t": "longlong",
+    "uint64_t": "ulonglong",
+    "float": "float",
+    "double": "double",
+}
 """What CUDA calls short vectors of a type, whose length follows: the compiler writes these at once."""
 
 Cell = tuple[Tensor, tuple[Affine, ...]]
@@ -61,7 +53,9 @@ def wide_loop(body: Body, loop: For) -> None:
     memory.symbols[loop.symbol] = memory.affine(loop.lo)
 
     def is_aligned(tensor: Tensor, index: tuple[Affine, ...]) -> bool:
-        return memory.is_shared(tensor) and _starts_a_vector(tensor.linear(index), loop)
+        if not memory.is_shared(tensor) or tensor.storage.nbytes % (loop.lanes * tensor.dtype.itemsize):
+            return False
+        return _starts_a_vector(tensor.linear(index), loop)
 
     with writer.scope():
         names: dict[Variable, str] = {}
@@ -171,7 +165,7 @@ def _kind(body: Body, dtype: DType, lanes: int) -> str:
         size = dtype.itemsize * lanes
         cells = ", ".join(f"from[{lane}]" for lane in range(lanes))
         values = ", ".join(f"x.lanes[{lane}]" for lane in range(lanes))
-        vector = f"{_VECTORS[dtype.short]}{lanes}"
+        vector = f"{_VECTORS[kind]}{lanes}"
         stores = " ".join(f"to[{lane}] = x.lanes[{lane}];" for lane in range(lanes))
         aligned = f"((uint64_t){{}} & {size - 1}) == 0"
         writer.prelude[name] = f"struct __align__({size}) {name} {{ {kind} lanes[{lanes}]; }};"

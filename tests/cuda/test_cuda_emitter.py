@@ -12,6 +12,7 @@ import pytest
 import arrayjit
 from arrayjit.errors import SettingError
 from arrayjit.ir.code import Caps, GpuCaps
+from arrayjit.ir.dtype import DTYPES, DType
 from arrayjit.ir.launches import DeviceProgram, Launch, Repeat, RepeatWhile, StatusWord, walk_steps
 from arrayjit.passes.manager import optimize
 from arrayjit.runtime.cuda import nvrtc
@@ -126,12 +127,15 @@ def test_an_architecture_without_a_row_is_refused() -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_large_arrays_are_read_and_written_by_16_bytes(dtype: str, arch: str) -> None:
-    made = program(lambda x, y: x * 2 + y, LARGE.astype(dtype), LARGE.astype(dtype), arch=arch)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_large_arrays_are_read_and_written_by_16_bytes(dtype: DType, arch: str) -> None:
+    """Four cells, if these are less."""
+    x = np.ones((512, 1024), dtype.numpy)
+    made = program(lambda x, y: np.where(x > y, y, x), x, x.copy(), arch=arch)
     instructions = disassembled(nvrtc.compiled(made.source, arch, "program").cubin)
-    assert len(re.findall(r"LDG\.E\.128", instructions)) == 2
-    assert len(re.findall(r"STG\.E\.128", instructions)) == 1
+    width = {1: r"(?= )", 2: r"\.64", 4: r"\.128", 8: r"\.128"}[dtype.itemsize]
+    assert len(re.findall(rf"LDG\.E(?:\.CONSTANT)?{width}", instructions)) == 2
+    assert len(re.findall(rf"STG\.E{width}", instructions)) == 1
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "?"])
