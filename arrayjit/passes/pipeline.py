@@ -57,6 +57,7 @@ from .share import share
 from .simplify import simplify
 from .skew import skew
 from .spell import spell
+from .straight import straight
 from .stream import stream
 from .tails import tails
 from .threads import explain_threads, threads
@@ -173,6 +174,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         explained=explain_vectorise,
         on=CPU,
     ),
+    Pass(straight, after=("vectorise",), why="both forms of a loop add up by the same lanes", on=CPU),
     Pass(skew, after=("vectorise",), why="a table that goes in vectors needs no other way", on=CPU),
     Pass(
         carry, after=("skew",), why="what goes in lockstep hands nothing on, and rows hand on to one another"
@@ -181,7 +183,9 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(
         once, after=("settle",), why="what stays in a register is still stored and read back around the loop"
     ),
-    Pass(cascade, after=("vectorise",), why="its trees are built per lane", on=CPU),
+    Pass(
+        cascade, after=("straight",), why="its trees are built per lane, and in both forms of a loop", on=CPU
+    ),
     Pass(jam, after=("cascade",), why="rows are interleaved around vector loops", on=CPU),
     Pass(stream, after=("jam",), why="what rows of a product share is read once already", on=CPU),
     Pass(bypass, after=("stream",), why="a row is as long as it will be", on=CPU),
@@ -216,6 +220,7 @@ OPTIONAL = frozenset(
         abreast,
         pack,
         tile,
+        straight,
         jam,
         stream,
         bypass,
