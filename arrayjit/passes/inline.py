@@ -7,10 +7,11 @@ A producer may be inlined if it is the only write of its temporary, covers it or
 the reader goes over, is no reduction, and nothing that it reads is written between it and the reader. It *is*
 inlined if it is almost free (constants, ranges, a cell read elsewhere), or if its reader needs cells that a
 common loop cannot give it (shifted, transposed) and the value is cheap, compared with what storing it costs,
-or not computed more often than before. Readers in step with the producer are left to `fuse`, and a copy that
-some reader needs is read by all. Products take expressions only if they read each cell once, as those with a
-vector do. Wishes go before all that: a temporary that is to be virtual is inlined or refused, one that is to
-be local stays.
+or not computed more often than before. Readers in step with the producer are left to `fuse`, unless an earlier
+one computes neighbours of their cells and the temporary is large: then none needs it. A copy that some reader
+needs is read by all. Products take expressions only if they read each cell once, as those with a vector do.
+Wishes go before all that: a temporary that is to be virtual is inlined or refused, one that is to be local
+stays.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ class _Producer:
 @dataclass(slots=True)
 class _Inlining:
     """Readers are numbered in program order; `ends` is the last number in each loop; `stored` says why an
-    assignment is no producer."""
+    assignment is no producer; `shifted` are large temporaries of which a reader computes neighbours
+    itself."""
 
     given: frozenset[Tensor]
     cache: int
@@ -130,6 +132,7 @@ class _Inlining:
     producers: dict[Tensor, _Producer] = field(default_factory=dict)
     stored: dict[Tensor, str] = field(default_factory=dict)
     inlined: set[Tensor] = field(default_factory=set)
+    shifted: set[Tensor] = field(default_factory=set)
 
     def run(self, computation: Computation) -> Body:
         """The statements with what is inlined in them."""
@@ -320,10 +323,14 @@ class _Inlining:
         is_free = isinstance(producer.value, Load) if not own else cost <= CHEAP_COST
         if is_free and not any(_depends(index, own) for _, index in reads):
             return True
-        if all(_in_step(producer, index, order) for index in indices):
+        if producer.tensor not in self.shifted and all(_in_step(producer, index, order) for index in indices):
             return False
         most = (FAR_COST, FAR_LOADS) if far else (CHEAP_COST, CHEAP_LOADS)
-        return once or (cost <= most[0] and len(reads) <= most[1])
+        if not once and (cost > most[0] or len(reads) > most[1]):
+            return False
+        if far and any(position.terms and position.offset for index in indices for position in index):
+            self.shifted.add(producer.tensor)
+        return True
 
     def remaining(self, body: Body) -> Iterator[Statement]:
         """The statements without those that made what nobody reads any more."""
