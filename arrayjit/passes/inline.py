@@ -7,11 +7,11 @@ A producer may be inlined if it is the only write of its temporary, covers it or
 the reader goes over, is no reduction, and nothing that it reads is written between it and the reader. It *is*
 inlined if it is almost free (constants, ranges, a cell read elsewhere), or if its reader needs cells that a
 common loop cannot give it (shifted, transposed) and the value is cheap, compared with what storing it costs,
-or not computed more often than before. Readers in step with the producer are left to `fuse`, unless an earlier
-one computes neighbours of their cells and the temporary is large: then none needs it. A copy that some reader
-needs is read by all. Products take expressions only if they read each cell once, as those with a vector do.
-Wishes go before all that: a temporary that is to be virtual is inlined or refused, one that is to be local
-stays.
+or not computed more often than before. Readers in step with the producer are left to `fuse`, unless one
+before them computes the neighbours of their cells and the temporary is large: then nobody needs it. A copy
+that some reader needs is read by all. Products take expressions only if they read each cell once, as those
+with a vector do. Wishes go before all that: a temporary that is to be virtual is inlined or refused, one that
+is to be local stays.
 """
 
 from __future__ import annotations

@@ -289,6 +289,33 @@ def test_mistakes_raise_as_in_numpy(program: Program, places: Any, words: str) -
     assert_raises_like_numpy(program, words, ROW, np.array(places))
 
 
+LONG = np.arange(200) * 7 % 90
+
+
+@pytest.mark.parametrize("target", ["sync_llvm", "sync_c", "interp"])
+@pytest.mark.parametrize(
+    "places",
+    [LONG, -LONG - 1, np.where(LONG == 14, -14, LONG), np.where(LONG == 14, 89, LONG)],
+    ids=["from the start", "from the end", "one from the end", "the last"],
+)
+def test_a_sum_is_the_same_from_whichever_end_its_cells_are_counted(target: str, places: Any) -> None:
+    cells, weights = np.random.default_rng(0).random((2, 200))
+    cells = cells[:90]
+
+    @arrayjit.jit(target=target)
+    def weighted(cells: Any, places: Any, weights: Any) -> Any:
+        return (weights * cells[places]).sum()
+
+    assert weighted(cells, places, weights) == weighted(cells, places % 90, weights)
+
+
+@pytest.mark.parametrize("place", [90, -91, 2**63 - 1, -(2**63), 2**62, -(2**62)])
+def test_one_position_far_outside_raises(place: int) -> None:
+    places = np.where(LONG == 14, place, LONG)
+    with pytest.raises(IndexError, match="index is out of bounds for axis 0 with size 90"):
+        arrayjit.jit(lambda a, p: 2 * a[p])(np.zeros(90), places)
+
+
 def test_nothing_is_written_where_one_position_is_wrong() -> None:
     a = np.zeros(3)
     with pytest.raises(IndexError):
