@@ -16,8 +16,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -26,9 +24,12 @@ from .late import Late
 from .settings import cache_bytes, cache_folder
 
 if TYPE_CHECKING:
+    import hashlib
     import logging
+    import pathlib
     import tempfile
 else:
+    hashlib, pathlib = Late("hashlib"), Late("pathlib")
     logging, tempfile = Late("logging"), Late("tempfile")
 
 __all__ = ["Contents", "clear", "contents", "counters", "key_for", "recall", "remember", "verify"]
@@ -65,14 +66,14 @@ _unseen_bytes = _EVERY  # written since this process last looked
 class Contents:
     """How many entries there are of each kind, and their bytes."""
 
-    folder: Path
+    folder: pathlib.Path
     entries: dict[str, int]
     nbytes: int
 
 
 def key_for(*parts: object) -> str:
     """The same for the same parts, in any process."""
-    return sha256("\0".join(map(str, parts)).encode()).hexdigest()
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
 
 
 def recall(kind: str, key: str) -> bytes | None:
@@ -142,17 +143,17 @@ def verify() -> tuple[int, int]:
     return good, bad
 
 
-def _checksum(place: Path, content: bytes) -> bytes:
-    return sha256(f"{place.parent.name}/{place.name}\n".encode() + content).hexdigest().encode()
+def _checksum(place: pathlib.Path, content: bytes) -> bytes:
+    return hashlib.sha256(f"{place.parent.name}/{place.name}\n".encode() + content).hexdigest().encode()
 
 
-def _content(place: Path, found: bytes) -> bytes | None:
+def _content(place: pathlib.Path, found: bytes) -> bytes | None:
     """What is behind the first line; None if that does not say so."""
     head, _, content = found.partition(b"\n")
     return content if head == _HEAD + _checksum(place, content) else None
 
 
-def _removed(place: Path) -> bool:
+def _removed(place: pathlib.Path) -> bool:
     """Whether a file could be removed: it may be another user's."""
     try:
         place.unlink(missing_ok=True)
@@ -161,7 +162,7 @@ def _removed(place: Path) -> bool:
     return True
 
 
-def _write(place: Path, content: bytes) -> None:
+def _write(place: pathlib.Path, content: bytes) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=place.parent, prefix=_PARTIAL)
     try:
@@ -171,11 +172,11 @@ def _write(place: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(name, place)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        pathlib.Path(name).unlink(missing_ok=True)
         raise
 
 
-def _entries(*, partial: bool = False) -> Iterator[tuple[Path, os.stat_result]]:
+def _entries(*, partial: bool = False) -> Iterator[tuple[pathlib.Path, os.stat_result]]:
     """Every entry, with its size and the time of its last use; with `partial`, incomplete files too."""
     try:
         kinds = [entry.path for entry in os.scandir(cache_folder()) if entry.is_dir()]
@@ -186,7 +187,7 @@ def _entries(*, partial: bool = False) -> Iterator[tuple[Path, os.stat_result]]:
             for file in files:
                 if partial or not file.name.startswith(_PARTIAL):
                     with suppress(OSError):
-                        yield Path(file.path), file.stat()
+                        yield pathlib.Path(file.path), file.stat()
 
 
 def _make_room(nbytes: int) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -29,11 +28,14 @@ from .timeline import RECORDER, note
 from .tracer.calls.convention import Convention
 
 if TYPE_CHECKING:
+    import pathlib
+
     from .ir import assign, text
     from .ir.assign import Computation
     from .ir.loops import Kernel
     from .passes import manager, work
 else:
+    pathlib = Late("pathlib")
     assign, text = Late("arrayjit.ir.assign"), Late("arrayjit.ir.text")
     manager, work = Late("arrayjit.passes.manager"), Late("arrayjit.passes.work")
 
@@ -304,7 +306,7 @@ def _dump_into(folder: str, name: str) -> manager.Dump:
     that cannot be written."""
     order = count()
     try:
-        build_folder = _new_folder(Path(folder), re.sub(r"\W+", "_", name) or "program")
+        build_folder = _new_folder(pathlib.Path(folder), re.sub(r"\W+", "_", name) or "program")
     except OSError as error:
         raise SettingError(
             f"ARRAYJIT_DUMP is {folder!r}, where nothing can be written: {error.strerror}",
@@ -319,7 +321,7 @@ def _dump_into(folder: str, name: str) -> manager.Dump:
     return dump
 
 
-def _new_folder(parent: Path, name: str) -> Path:
+def _new_folder(parent: pathlib.Path, name: str) -> pathlib.Path:
     """The first folder `name-0`, `name-1`, ... that was not there."""
     parent.mkdir(parents=True, exist_ok=True)
     number = 0

@@ -11,7 +11,6 @@ errors. Only code that is text is kept.
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import sys
@@ -36,10 +35,12 @@ from .tracer.record.resident import layout_of
 from .tracer.record.tree import statics
 
 if TYPE_CHECKING:
+    import json
+
     from .ir import text
     from .ir.assign import Computation
 else:
-    text = Late("arrayjit.ir.text")
+    json, text = Late("json"), Late("arrayjit.ir.text")
 
 __all__ = ["Call", "code_key", "recall_code", "remember_code"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import SettingError
@@ -13,9 +12,11 @@ from .frozen import frozen
 from .late import Late
 
 if TYPE_CHECKING:
+    import pathlib
+
     import platformdirs
 else:
-    platformdirs = Late("platformdirs")
+    pathlib, platformdirs = Late("pathlib"), Late("platformdirs")
 
 __all__ = [
     "CHECKS",
@@ -41,11 +42,11 @@ def default_target() -> str:
     return os.environ.get("ARRAYJIT_TARGET") or "llvm"
 
 
-def cache_folder() -> Path:
+def cache_folder() -> pathlib.Path:
     """`ARRAYJIT_CACHE_DIR`: where what was learnt is kept for later processes; by default where the system
     keeps the caches of a user's programs."""
     wish = os.environ.get("ARRAYJIT_CACHE_DIR")
-    return Path(wish) if wish else platformdirs.user_cache_path("arrayjit")
+    return pathlib.Path(wish) if wish else platformdirs.user_cache_path("arrayjit")
 
 
 def cache_bytes() -> int:
@@ -132,10 +133,10 @@ def _cores() -> int:
     """The cores that the process may run on, or fewer if control groups grant it less than their time."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, min([cores, *map(int, _quotas(Path("/")))]))
+    return max(1, min([cores, *map(int, _quotas(pathlib.Path("/")))]))
 
 
-def _quotas(root: Path) -> Iterator[float]:
+def _quotas(root: pathlib.Path) -> Iterator[float]:
     """How many cores' worth of time each control group around this process gets, where that is limited."""
     memberships = root / "proc/self/cgroup"
     for line in memberships.read_text().splitlines() if memberships.exists() else ():
@@ -149,7 +150,7 @@ def _quotas(root: Path) -> Iterator[float]:
                     yield from _quota(folder, is_second)
 
 
-def _quota(folder: Path, is_second: bool) -> Iterator[float]:
+def _quota(folder: pathlib.Path, is_second: bool) -> Iterator[float]:
     """The limit of one group, which each version of control groups tells in its own way."""
     names = ("cpu.max",) if is_second else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
     files = [folder / name for name in names]

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import processor
@@ -21,8 +20,11 @@ from ..timeline import note
 from .objects import Image, ObjectFile, can_load, load
 
 if TYPE_CHECKING:
+    import pathlib
+
     from . import compiler
 else:
+    pathlib = Late("pathlib")
     compiler = Late("arrayjit.runtime.compiler")
 
 __all__ = ["loaded", "process_address"]
@@ -71,7 +73,7 @@ def loaded(
 def _tell_perf(image: Image) -> None:
     """Add the functions to the file in which `perf` looks for code that was made by the process."""
     lines = (f"{start:x} {size:x} {name}\n" for name, start, size in image.functions)
-    with Path("/tmp", f"perf-{os.getpid()}.map").open("a", encoding="utf-8") as stream:
+    with pathlib.Path("/tmp", f"perf-{os.getpid()}.map").open("a", encoding="utf-8") as stream:
         stream.writelines(lines)
 
 
@@ -91,6 +93,6 @@ def _compiler_identity() -> tuple[object, ...]:
     spec = find_spec("llvmlite")
     if spec is None or not spec.submodule_search_locations:
         raise BackendUnavailable("compiled code needs the package llvmlite", fix="pip install llvmlite")
-    library = max(Path(spec.submodule_search_locations[0], "binding").glob("*llvmlite.*"))
+    library = max(pathlib.Path(spec.submodule_search_locations[0], "binding").glob("*llvmlite.*"))
     status = library.stat()
     return library.name, status.st_size, status.st_mtime_ns

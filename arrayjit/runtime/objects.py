@@ -11,15 +11,21 @@ with the `Image`. The format is that of the System V ABI, chapter 4, and its sup
 from __future__ import annotations
 
 import ctypes
-import json
 import mmap
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from struct import Struct
+from typing import TYPE_CHECKING
 
 from ..errors import CompilerBug
 from ..frozen import frozen
+from ..late import Late
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = Late("json")
 
 __all__ = ["Image", "ObjectFile", "can_load", "found", "load"]
 

@@ -129,6 +129,24 @@ def test_an_import_brings_nothing_that_only_traces_need():
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
+def test_an_import_brings_few_modules():
+    """Of our own, and of Python's those that NumPy has not brought already."""
+    code = (
+        "import sys, numpy\n"
+        "before = set(sys.modules)\n"
+        "import arrayjit\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], check=True, env=environment, capture_output=True, text=True
+    )
+    ours = [name for name in ran.stdout.split() if name.startswith("arrayjit")]
+    others = [name for name in ran.stdout.split() if not name.startswith("arrayjit")]
+    assert len(ours) <= 60, ours
+    assert len(others) <= 20, others
+
+
 def run_told(folder, program=TOLD, helper=HELPER, **environment):
     file = folder / "program.py"
     file.write_text(program)
