@@ -52,8 +52,8 @@ class Assign:
     written. `loops` pairs each symbol with its extent; the symbol runs from 0.
 
     `contract` (matmul and its kin: `accum` is add, `value` is a float or complex multiply) accumulates
-    with fused multiply-add: the product is not rounded before it is added. Of complex numbers, the four
-    products of their parts are accumulated so, each by itself.
+    with fused multiply-add: the product is not rounded before it is added. Of complex numbers, the products
+    of their parts are accumulated so, those that make up one part of the sum in any order.
     """
 
     loops: tuple[tuple[Symbol, Affine], ...]

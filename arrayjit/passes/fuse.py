@@ -376,15 +376,16 @@ class _Schedule:
     def joined_alone(self, nest: _Nest) -> bool:
         """Join a nest without the single stores that moved up to it, if it has nothing to do with them: they
         follow."""
-        stores = nest.prelude
-        if not stores or not all(isinstance(stmt, Store) for stmt in stores):
+        stores = [stmt for stmt in nest.prelude if isinstance(stmt, Store)]
+        others: list[Stmt] = [stmt for stmt in nest.prelude if isinstance(stmt, Define)]
+        if not stores or len(stores) + len(others) < len(nest.prelude):
             return False
-        before, after = nest.before, nest.effects
+        before, after = effects(stores, self.ranges), nest.effects
         if not before.writes.keys().isdisjoint(after.reads | after.writes):
             return False
         if not before.reads.keys().isdisjoint(after.writes) or not before.uses.isdisjoint(after.updates):
             return False
-        if not self.joined(replace(nest, prelude=[], before=Effects())):
+        if not self.joined(replace(nest, prelude=others, before=effects(others, self.ranges))):
             return False
         for stmt in stores:
             self.add(_nest([], stmt, self.ranges, self.streams, nest.numbers))
@@ -412,9 +413,11 @@ class _Schedule:
 
     def joined_depth(self, target: _Nest, nest: _Nest, names: Mapping[Symbol, Affine]) -> int:
         """How many loops the two nests can have in common; 0 when they must or should stay apart."""
-        if nest.contracts or target.effects.leaves or not names:
+        if target.effects.leaves or not names:
             return 0
-        if target.contracts and nest.effects.updates:
+        if (nest.contracts or (target.contracts and nest.effects.updates)) and not self.share_matrix(
+            target, nest, names
+        ):
             return 0
         if len(target.streams | nest.streams) > max(MAX_STREAMS, len(target.streams)):
             return 0
@@ -437,6 +440,15 @@ class _Schedule:
                     if whole:
                         return 0
         return 0
+
+    def share_matrix(self, target: _Nest, nest: _Nest, names: Mapping[Symbol, Affine]) -> bool:
+        """Whether both are sums of products with the same numbers, each of which both need in one iteration:
+        those of a matrix and two vectors."""
+        if not (target.contracts and nest.contracts and len(target.band) == len(nest.band) == len(names)):
+            return False
+        inside, aligned = _ranges_inside(target.band, self.ranges), [loop.symbol for loop in target.band]
+        theirs = replace(nest.view(len(names), self.ranges), names=names)
+        return _share_reads(target.view(len(names), self.ranges), theirs, aligned, inside)
 
     def refusal(self, position: int, nest: _Nest) -> str:
         """Why a nest stays apart from an earlier one, of which it reads something."""

@@ -70,8 +70,9 @@ def _rows_of_sums(rows: Stmt, caps: Caps) -> Sequence[Stmt] | None:
     if not all(isinstance(stmt, (Define, For, Update, Store)) for stmt in rows.body):
         return None
     held = -(-MAX_BYTES // caps.vector_bytes)
-    at_once = min(MAX_ROWS, caps.registers // 2 // held)
-    if rows.trips is not None and rows.trips < at_once:
+    sums = sum(isinstance(stmt, Define) for stmt in rows.body)
+    at_once = min(MAX_ROWS, caps.registers * 3 // 4 // (held * sums))
+    if at_once < 2 or (rows.trips is not None and rows.trips < at_once):
         return None
     binds, body = _at_once(rows, rows.body, at_once, LoopKind.PARALLEL)
     return [*binds, *body]

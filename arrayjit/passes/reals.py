@@ -6,8 +6,9 @@
 
 A parameter is the caller's memory, in which the two parts of a number are neighbours: they are one more axis.
 A temporary is two tensors. Where one part is needed to compute the other one and is overwritten first, it
-goes through a temporary, since an assignment reads everything before it writes. A product of matrices is four
-of reals. What cannot be accumulated part by part, such as products, is taken in order, in a loop.
+goes through a temporary, since an assignment reads everything before it writes. A product of matrices is one
+of reals (`real_products`), one of vectors is four. What cannot be accumulated part by part, such as products,
+is taken in order, in a loop.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from ..ir.resolve import resolve
 from ..ir.tensor import Tensor
 from ..ir.terms import Term
 from ..ir.walk import children, rebuild, substitute_assignments, walk
+from .real_products import Matrix, real_product
 
 __all__ = ["reals"]
 
@@ -114,6 +116,17 @@ class _Splitting:
             base = self._with_parts(storage) if given else self._part(storage, part)
             self._flat[key] = Tensor(base.label, (cells * (2 if given else 1),), base.dtype, base=base)
         return self._flat[key]
+
+    def given(self, factor: Expr) -> Matrix | None:
+        """A factor that is an array of the caller's, or its conjugate."""
+        match factor:
+            case Apply(op=op, args=(arg,)) if op is OPS["conjugate"]:
+                found = self.given(arg)
+                return found and replace(found, is_conjugate=not found.is_conjugate)
+            case Load(tensor=tensor, index=index) if tensor.storage in self._given:
+                return Matrix(*self.cell(tensor, index, REAL))
+            case _:
+                return None
 
     def cell(self, tensor: Tensor, index: tuple[Affine, ...], part: int) -> tuple[Tensor, tuple[Affine, ...]]:
         """Where a part of a complex tensor's cell is."""
@@ -269,18 +282,35 @@ class _Splitting:
             yield Assign(kept, into, real.index, Load(held, real.index), loc=real.loc)
 
     def _contracted(self, assign: Assign) -> Iterator[Assign]:
-        """Sums of products of the parts, then their difference and their sum."""
+        """Sums of products, with a matrix as it lies in memory if one factor is such."""
         assert isinstance(assign.value, Apply)
-        left, right = (self.pair(factor) for factor in assign.value.args)
+        left, right = assign.value.args
+        for factor, other in ((left, right), (right, left)):
+            matrix = self.given(factor)
+            product = None if matrix is None else real_product(assign, matrix, factor, other, self.pair)
+            if product is not None:
+                yield from product.statements
+                yield from self._added(assign, product.parts)
+                return
+        yield from self._in_four(assign, left, right)
+
+    def _in_four(self, assign: Assign, *factors: Expr) -> Iterator[Assign]:
+        """Sums of products of the parts, then their difference and their sum."""
         dtype, into = assign.into.dtype.part, assign.into
         sums: list[Expr] = []
-        for one, other in ((REAL, REAL), (IMAGINARY, IMAGINARY), (REAL, IMAGINARY), (IMAGINARY, REAL)):
+        signs = [_sign(factor) for factor in factors]
+        left, right = (self.pair(factor) for factor, _ in signs)
+        for one, other in ((REAL, REAL), (REAL, IMAGINARY), (IMAGINARY, IMAGINARY), (IMAGINARY, REAL)):
             total = Tensor(f"{into.label}_sum", into.shape, dtype)
             product = Apply(OPS["multiply"], (left[one], right[other]), dtype)
             start = constant(0.0, dtype)
             yield replace(assign, into=total, value=product, initial=start)
             sums.append(Load(total, assign.index))
-        values = [_apply("subtract", sums[0], sums[1]), _apply("add", sums[2], sums[3])]
+        yield from self._added(assign, _parts_of_product(sums, *(sign for _, sign in signs)))
+
+    def _added(self, assign: Assign, parts: Pair) -> Iterator[Assign]:
+        """The parts of a product added to what the cells start from."""
+        values, into = list(parts), assign.into
         loops = _kept(assign.loops, assign.index)
         start_of = Load(into, assign.index) if assign.initial is None else assign.initial
         starts = self.pair(start_of)
@@ -305,6 +335,32 @@ class _Splitting:
             if all(symbol is not other for other, _ in kept):
                 steps = [Loop(symbol, Affine.of(0), extent, 1, tuple(steps), assign.loc)]
         yield from steps
+
+
+def _sign(factor: Expr) -> tuple[Expr, int]:
+    """A factor, or what it is the conjugate of; and the sign with which its imaginary part counts."""
+    match factor:
+        case Apply(op=op, args=(arg,)) if op is OPS["conjugate"]:
+            inner, sign = _sign(arg)
+            return inner, -sign
+        case _:
+            return factor, 1
+
+
+def _parts_of_product(sums: Sequence[Expr], left: int, right: int) -> Pair:
+    """The parts of a sum of products, by the sums of real by real parts, real by imaginary, imaginary by
+    imaginary, and imaginary by real parts, of factors whose imaginary parts have signs."""
+    rr, ri, ii, ir = sums
+    real = _apply("subtract" if left == right else "add", rr, ii)
+    match left, right:
+        case 1, 1:
+            return real, _apply("add", ri, ir)
+        case 1, -1:
+            return real, _apply("subtract", ir, ri)
+        case -1, 1:
+            return real, _apply("subtract", ri, ir)
+        case _:
+            return real, _apply("negative", _apply("add", ri, ir))
 
 
 def _renewed(assign: Assign) -> Assign:

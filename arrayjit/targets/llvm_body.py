@@ -432,7 +432,7 @@ class Body:
         if by_lane:
             for variable, op in accums.items():
                 self._values[variable] = self._writer.widen(identity(op, variable.dtype), lanes)
-        self._lanes = lanes_of(loop, lanes)
+        self._lanes = within = lanes_of(loop, lanes)
         self._accumulating = frozenset(changed)
         self._in_order = frozenset() if by_lane else self._accumulating
         body = partial(self.statements, loop.body)
@@ -441,7 +441,7 @@ class Body:
         self._accumulating = self._in_order = frozenset()
         if by_lane:
             for variable, op in accums.items():
-                folded = fold(self._writer, op, self._values[variable])
+                folded = fold(self._writer, op, self._values[variable], within.numbers)
                 self._values[variable] = apply(self._writer, op, (totals[variable], folded), variable.dtype)
 
     def _past_caches(self, loop: For, lo: Operand, hi: Operand) -> None:

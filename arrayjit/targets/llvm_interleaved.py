@@ -4,8 +4,8 @@ for i in vector(0, 8, lanes=8):          ; two vectors are interleaved in regist
     y[i, 0] = add(a[i], b[i])      ->    ; stored as one, where the last of them stood
     y[i, 1] = subtract(a[i], b[i])
 
-Where a loop reads and writes nothing but pairs, its lanes need not be in the order of memory, and each vector
-of pairs is taken apart and put together again by one instruction.
+Where a loop reads and writes nothing but pairs, its lanes are in another order than memory: each vector of
+pairs is then taken apart and put together again by one instruction.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Union
 
-from ..ir.expr import Expr, Gather, Index, Load, Local, Variable
+from ..ir.expr import Expr, Gather, Load, Local, Variable
 from ..ir.index import Affine
-from ..ir.loops import Comment, Define, For, LoopKind, Stmt, Store, Update
+from ..ir.loops import Comment, Define, For, LoopKind, Stmt, Store, Update, walk_statements
 from ..ir.tensor import GROUPS, Tensor
 from ..ir.walk import expressions, walk
 from .bodies import changes, nodes
@@ -33,31 +33,44 @@ Cells = tuple[Tensor, tuple[Affine, ...], int]
 
 
 def lanes_of(loop: For, count: int) -> Lanes:
-    """So many lanes of a vector loop."""
+    """So many lanes of a vector loop, in an order in which all that it reads and writes is found easily."""
     lanes = Lanes(loop.symbol, loop.step, count)
-    return replace(lanes, by_halves=True) if _has_only_pairs(loop, lanes) else lanes
+    size = _size_of_pairs(loop, lanes)
+    return (
+        replace(lanes, numbers=_by_halves(count, size))
+        if size in (4, 8) and count % (PART // size) == 0
+        else lanes
+    )
 
 
-def _has_only_pairs(loop: For, lanes: Lanes) -> bool:
-    """Whether a loop does the same in any order of its lanes, and finds all of them in pairs."""
-    plain = all(isinstance(stmt, (Define, Update, Store, Comment)) for stmt in loop.body)
-    if loop.kind is not LoopKind.VECTOR or not plain or changes(loop.body):
-        return False
-    cells = [(store.tensor, store.index) for store in loop.body if isinstance(store, Store)]
-    if len(cells) != 2 * len(_groups(loop.body, lanes)):
-        return False
-    for node in nodes(loop.body):
-        match node:
-            case Load(tensor=tensor, index=index) if lanes.step_in(tensor, index) != 0:
-                cells.append((tensor, index))
-            case Index(value=value) if lanes.stride(value) != 0:
-                return False
-            case _:
-                pass
+def _by_halves(lanes: int, size: int) -> tuple[int, ...]:
+    """Of which pair each lane is, where parts of memory of the first half of the pairs and of the second half
+    take turns. `size` is that of a number."""
+    pairs = PART // size // 2
+    starts = range(0, lanes // 2, pairs)
+    return tuple(start + half + pair for start in starts for half in (0, lanes // 2) for pair in range(pairs))
+
+
+def _size_of_pairs(loop: For, lanes: Lanes) -> int | None:
+    """The bytes of each number, if a loop has all its lanes in pairs of one kind, and may have them in any
+    order: what it adds up it does by lanes."""
+    inside = list(walk_statements(loop.body))
+    inner = [stmt for stmt in inside if isinstance(stmt, For)]
+    if loop.kind is not LoopKind.VECTOR or (changes(loop.body) and lanes.count != loop.lanes):
+        return None
+    if not all(isinstance(stmt, (Define, Update, Store, Comment, For)) for stmt in inside):
+        return None
+    if any(stmt.kind is LoopKind.UNROLLED for stmt in inner):
+        return None
+    cells = [(stmt.tensor, stmt.index) for stmt in inside if isinstance(stmt, Store)]
+    if len(cells) != 2 * sum(len(_groups(stmt.body, lanes)) for stmt in (loop, *inner)):
+        return None
+    loads = (node for node in nodes(loop.body) if isinstance(node, Load))
+    cells += ((node.tensor, node.index) for node in loads if lanes.step_in(node.tensor, node.index) != 0)
     if any(lanes.step_in(*cell) != 2 or cell[0].part_of(cell[1], 2) is None for cell in cells):
-        return False
+        return None
     sizes = {tensor.dtype.itemsize for tensor, _ in cells}
-    return any(sizes == {size} and lanes.count % (PART // size) == 0 for size in (4, 8))
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def side_by_side(body: Sequence[Stmt], lanes: Lanes) -> Iterator[Union[Stmt, Together]]:

@@ -26,13 +26,12 @@ LINE_BYTES = 64
 @frozen
 class Lanes:
     """The vector loop being printed: lane `l` has `symbol` greater by `l * step`. One lane: none. With
-    `by_halves`, the lanes are in another order, for memory that is read and written in pairs: parts of its
-    first half and of its second one take turns."""
+    `numbers`, those are what the lanes count as instead."""
 
     symbol: Symbol | None = None
     step: int = 1
     count: int = 1
-    by_halves: bool = False
+    numbers: tuple[int, ...] = ()
 
     def stride(self, value: Affine) -> int:
         """How much the expression grows from lane to lane."""
@@ -101,7 +100,7 @@ class Memory:
         stride = lanes.stride(value)
         if stride == 0:
             return first
-        steps = ", ".join(f"i64 {lane * stride}" for lane in range(lanes.count))
+        steps = ", ".join(f"i64 {lane * stride}" for lane in lanes.numbers or range(lanes.count))
         wide = self._writer.widen(first, lanes.count)
         return Value(self._writer.pure(f"add {wide}, <{steps}>"), I64, lanes.count)
 
@@ -120,7 +119,7 @@ class Memory:
             if part is not None:
                 start = self._offset(tensor, cell.pointer, -part)
                 groups = self._read(tensor, start, cell.stride * lanes.count)
-                return self._writer.part_of_groups(groups, cell.stride, part, lanes.by_halves)
+                return self._writer.part_of_groups(groups, cell.stride, part, lanes.numbers)
         pointers = self._lane_pointers(tensor, cell, lanes)
         return self._writer.join([self._read(tensor, pointer, 1) for pointer in pointers])
 
@@ -176,7 +175,7 @@ class Memory:
         another."""
         pointer = self._cell(tensor, index, lanes).pointer
         wide = [self._writer.widen(part, lanes.count) for part in parts]
-        groups = self._writer.groups(wide, lanes.by_halves)
+        groups = self._writer.groups(wide, lanes.numbers)
         self._write(tensor, pointer, groups, bypass)
 
     def prefetch(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes) -> None:

@@ -285,36 +285,19 @@ class Writer:
             ]
         return parts[0]
 
-    def groups(self, vectors: Sequence[Value], by_halves: bool = False) -> Value:
-        """The lanes of two, three or four vectors in turn."""
+    def groups(self, vectors: Sequence[Value], numbers: Sequence[int] = ()) -> Value:
+        """The lanes of two, three or four vectors in turn, by their numbers if they have others."""
         count, lanes = len(vectors), vectors[0].lanes
         if count == 4:
             return self.groups([self.groups(vectors[::2]), self.groups(vectors[1::2])])
-        numbers = _by_halves(lanes, vectors[0].dtype) if by_halves else range(lanes)
-        order = [
-            vector * lanes + lane
-            for lane in sorted(range(lanes), key=numbers.__getitem__)
-            for vector in range(count)
-        ]
+        in_order = sorted(range(lanes), key=numbers.__getitem__) if numbers else range(lanes)
+        order = [vector * lanes + lane for lane in in_order for vector in range(count)]
         first, second, *third = vectors
         if not third:
             return self.shuffle(first, order, second)
         return self.shuffle(self.concatenated((first, second)), order, self.concatenated((*third, *third)))
 
-    def part_of_groups(self, groups: Value, count: int, part: int, by_halves: bool = False) -> Value:
+    def part_of_groups(self, groups: Value, count: int, part: int, numbers: Sequence[int] = ()) -> Value:
         """Of so many vectors whose lanes take turns, one."""
-        lanes = groups.lanes // count
-        numbers = _by_halves(lanes, groups.dtype) if by_halves else range(lanes)
+        numbers = numbers or range(groups.lanes // count)
         return self.shuffle(groups, [count * number + part for number in numbers])
-
-
-def _by_halves(lanes: int, dtype: DType) -> Sequence[int]:
-    """Of which pair each lane is, where parts of memory of the first half of the pairs and of the second half
-    take turns."""
-    pairs = PART // dtype.itemsize // 2
-    return [
-        start + half + pair
-        for start in range(0, lanes // 2, pairs)
-        for half in (0, lanes // 2)
-        for pair in range(pairs)
-    ]

@@ -8,7 +8,7 @@ negative beyond int32; the scalar's result is taken.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -74,8 +74,11 @@ def identity(op: Op, dtype: DType) -> Value:
     return constant(op.identity(dtype), dtype)
 
 
-def fold(writer: Writer, op: Op, value: Value) -> Value:
-    """The lanes combined into one: lane `l` with lane `l + width / 2`, until one is left."""
+def fold(writer: Writer, op: Op, value: Value, numbers: Sequence[int] = ()) -> Value:
+    """The lanes combined into one: lane `l` with lane `l + width / 2`, until one is left. They may have other
+    `numbers` than those of their order."""
+    if numbers:
+        value = writer.shuffle(value, sorted(range(value.lanes), key=numbers.__getitem__))
     while value.lanes > 2:
         half = value.lanes // 2
         low = writer.shuffle(value, range(half))
