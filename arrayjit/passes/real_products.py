@@ -59,9 +59,11 @@ def real_product(
     assign: Assign, matrix: Matrix, factor: Expr, other: Expr, pair: Callable[[Expr], Pair]
 ) -> RealProduct | None:
     """The sums of products of a matrix, which is the one factor, with the other factor. None where the matrix
-    has no rows of its own, and where the result does not lie along the columns of the other one. `pair` gives
-    the parts of an expression."""
+    has no rows of its own, where the result does not lie along the columns of the other one, and where it is
+    not known how large a copy of that is. `pair` gives the parts of an expression."""
     mine, theirs = _symbols(factor), _symbols(other)
+    if not all(extent.is_constant for symbol, extent in assign.loops if symbol in theirs):
+        return None
     cells = {symbol for position in assign.index for symbol in position.symbols}
     rows, columns = (mine - theirs) & cells, (theirs - mine) & cells
     if not rows or (columns and not columns & set(assign.index[-1].symbols)):

@@ -112,6 +112,18 @@ def test_infinities_and_nans_are_those_of_the_terms(name):
     np.testing.assert_array_equal(actual.imag, expected.imag)
 
 
+def test_products_of_parts_whose_length_a_loop_decides():
+    def program(a, x):
+        y = np.zeros_like(x)
+        for i in range(1, len(x)):
+            y[i] = a[i, :i] @ x[:i]
+            y[:i] += a[:i, :i] @ x[:i] + x[i:] @ a[i:, :i]
+        return y
+
+    args = numbers(9, 9), numbers(9)
+    np.testing.assert_array_equal(arrayjit.jit(program)(*args), program(*args))
+
+
 def test_a_loop_of_products_with_one_matrix():
     def powers(a, x, steps):
         for _ in range(steps):
