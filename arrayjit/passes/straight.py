@@ -31,7 +31,7 @@ from functools import reduce
 from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Expr, Index, Load, Local, Variable
+from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, Fill, For, If, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ..ir.ops import OPS
@@ -60,10 +60,26 @@ def straight(kernel: Kernel, caps: Caps) -> Kernel:
 
 @frozen
 class _Positions:
-    """What one element of an array of positions is, and the loops over all of them, outermost first."""
+    """What one element of an array of positions is, as an int64, and the loops over all of them, outermost
+    first."""
 
     loops: tuple[For, ...]
-    value: Load
+    value: Load | Cast
+
+    @staticmethod
+    def of(value: Expr, loops: tuple[For, ...]) -> _Positions | None:
+        """None where the value is no element of an array."""
+        match value:
+            case Load() | Cast(arg=Load()):
+                return _Positions(loops, value)
+            case _:
+                return None
+
+    @property
+    def load(self) -> Load:
+        load = self.value.arg if isinstance(self.value, Cast) else self.value
+        assert isinstance(load, Load)
+        return load
 
     def are(self, other: _Positions) -> bool:
         """Are they the same positions, whatever the loops call them?"""
@@ -80,7 +96,7 @@ class _Positions:
 
     def _own(self) -> list[For]:
         """The loops that lead from one position to another."""
-        return [loop for loop in self.loops if any(at.coefficient(loop.symbol) for at in self.value.index)]
+        return [loop for loop in self.loops if any(at.coefficient(loop.symbol) for at in self.load.index)]
 
 
 @frozen
@@ -101,10 +117,10 @@ class _Check:
             loops.append(loop)
             body = loop.body
         match body:
-            case (Define(variable=one, value=Load() as value), Update(accum=accum, value=Apply() as test)):
-                last = _last(test, one)
-                if accum is OPS["logical_and"] and last is not None:
-                    return _Check(nest, _Positions(tuple(loops), value), last, Variable("signs", I64))
+            case (Define(variable=one, value=value), Update(accum=accum, value=Apply() as test)):
+                positions, last = _Positions.of(value, tuple(loops)), _last(test, one)
+                if accum is OPS["logical_and"] and positions is not None and last is not None:
+                    return _Check(nest, positions, last, Variable("signs", I64))
         return None
 
     def statements(self) -> tuple[Stmt, ...]:
@@ -150,7 +166,7 @@ def _chosen(body: tuple[Stmt, ...], notes: list[str]) -> tuple[Stmt, ...]:
     new: list[tuple[Stmt, ...]] = []
     for stmt in body:
         written = _written(stmt)
-        checks = [check for check in checks if check.positions.value.tensor.storage not in written]
+        checks = [check for check in checks if check.positions.load.tensor.storage not in written]
         form: tuple[Stmt, ...] = (stmt,)
         if isinstance(stmt, For) and checks and weight(stmt.body) <= HEAVY:
             straightened = _Straightened(checks)
@@ -196,8 +212,8 @@ class _Straightened:
         self.known: dict[Variable, _Check] = {}
 
     def statement(self, stmt: Stmt, loops: tuple[For, ...]) -> Stmt:
-        if isinstance(stmt, Define) and isinstance(stmt.value, Load):
-            positions = _Positions(loops, stmt.value)
+        positions = _Positions.of(stmt.value, loops) if isinstance(stmt, Define) else None
+        if isinstance(stmt, Define) and positions is not None:
             found = next((check for check in self.checks if check.positions.are(positions)), None)
             if found is not None:
                 self.known[stmt.variable] = found

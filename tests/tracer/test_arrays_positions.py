@@ -295,8 +295,11 @@ LONG = np.arange(200) * 7 % 90
 @pytest.mark.parametrize("target", ["sync_llvm", "sync_c", "interp"])
 @pytest.mark.parametrize(
     "places",
-    [LONG, -LONG - 1, np.where(LONG == 14, -14, LONG), np.where(LONG == 14, 89, LONG)],
-    ids=["from the start", "from the end", "one from the end", "the last"],
+    [
+        *(LONG, -LONG - 1, np.where(LONG == 14, -14, LONG), np.where(LONG == 14, 89, LONG)),
+        *(LONG.astype("i4"), -LONG.astype("i4") - 1),
+    ],
+    ids=["from the start", "from the end", "one from the end", "the last", "32 bits", "32 bits from the end"],
 )
 def test_a_sum_is_the_same_from_whichever_end_its_cells_are_counted(target: str, places: Any) -> None:
     cells, weights = np.random.default_rng(0).random((2, 200))
