@@ -26,7 +26,7 @@ from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, elementwise, operand_at
 from ..values.extents import ZERO, is_at_least, numbers, product, require_at_least
 from ..values.integer import number, python_int
-from .operands import deliver, is_true, reduced_axes, refuse, require_real, result_of, shape_of
+from .operands import deliver, is_true, reduced_axes, refuse, result_of, shape_of
 from .reductions import accumulate_over
 from .reshaping import ravel
 from .shaping import insert_axes
@@ -60,7 +60,6 @@ def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, ke
     """The least position where the array equals its extreme, or is NaN if any cell is."""
     axes = reduced_axes(None if axis is None else operator.index(axis), array.ndim)
     name = "argmax" if operation is op("maximum") else "argmin"
-    require_real(array, f"np.{name}")
     words = f"attempt to get {name} of an empty sequence"
     extents = [array.cells.shape[one] for one in axes]
     if not all(require_at_least(extent, 1, "ValueError", words) for extent in extents):
@@ -169,6 +168,6 @@ def _position_if_found(
 ) -> Expr:
     wanted = operand_at(value, at, value.element_type)
     hit: Expr = Apply(op("equal"), (found, wanted), BOOL)
-    if value.element_type.is_float:
+    if value.element_type.is_float or value.element_type.is_complex:
         hit = Apply(op("logical_or"), (hit, Apply(op("isnan"), (found,), BOOL)), BOOL)
     return Apply(op("where"), (hit, Cast(Index(position), I32), Const(otherwise, I32)), I32)
