@@ -368,7 +368,9 @@ def _meet(one: Span, other: Span, found: dict[Symbol, Distance], ranges: Ranges)
     if mine != theirs:
         gap = gap - _only(one.base, mine) + _only(other.base, theirs)
     if not gap.is_constant:
-        return True
+        factors = (*mine.values(), *theirs.values(), *(coefficient for coefficient, _ in gap.terms))
+        apart = gap.offset + one.low - other.high
+        return one.low != one.high or other.low != other.high or apart % math.gcd(*factors) == 0
     low = gap.offset + one.low - other.high
     high = gap.offset + one.high - other.low
     if mine != theirs:

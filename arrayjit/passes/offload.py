@@ -54,6 +54,7 @@ from .blockwise import FEW, block_of, threads_for
 from .columns import by_columns, identity, limits
 from .copies import copy_body
 from .crossing import cross
+from .gemm import tiled
 from .nests import Nest, accumulated, contiguous, flat, nest_of, width
 from .parallel import carriers
 from .private import is_private
@@ -179,6 +180,9 @@ class _Offloading:
 
     def grid(self, loop: For, own: frozenset[Tensor]) -> _Wide | None:
         """A loop of independent iterations: a thread for each, or a block."""
+        product = None if own else self.product(loop)
+        if product is not None:
+            return product
         nest = nest_of(loop) if not own else Nest((loop,), loop.body)
         if any(tensor.base is not None for tensor in own) or loop.step != 1:
             return None
@@ -196,6 +200,16 @@ class _Offloading:
             return _Wide(launches=(self.blocks(flat(nest), threads_for(parts, self.gpu)),))
         self.note(f"loop {loop.symbol.hint}: a thread for each of {points} iterations")
         return _Wide(launches=(self.threads(flat(nest), points),))
+
+    def product(self, loop: For) -> _Wide | None:
+        """A product in tiles, a block for each, if that pays."""
+        found = tiled(loop, self.gpu, self.ranges)
+        if found is None or not self.is_known(found.loop):
+            return None
+        for tensor in found.temporaries:
+            self.placement[tensor] = Place(PlaceKind.SCRATCH, "each iteration makes and uses its own")
+        self.note(found.reason)
+        return _Wide(launches=(replace(found.loop, kind=LoopKind.GRID),))
 
     def by_blocks(self, nest: Nest, points: int, parts: int, own: frozenset[Tensor]) -> bool:
         """Shall a block run an iteration of the nest, and not a thread?"""

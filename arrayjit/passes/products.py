@@ -258,7 +258,8 @@ def _sum(loop: For, started: Mapping[Variable, Expr]) -> Sum | None:
     for stmt in before:
         if isinstance(stmt, Define):
             known[stmt.variable] = _put_in(stmt.value, known)
-    variable, value = update.variable, _put_in(_added(update), known)
+    update = replace(update, value=_put_in(update.value, known))
+    variable, value = update.variable, _added(update)
     if not isinstance(value, Apply) or value.op.name != "multiply" or variable not in started:
         return None
     if value.dtype is not variable.dtype:

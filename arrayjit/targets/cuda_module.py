@@ -87,6 +87,12 @@ CUDA = Dialect(
 )
 
 
+BUSY_THREADS = 512
+"""So many threads keep a processor busy; each may have 128 of its registers."""
+
+OWN_BYTES = 384
+"""What a thread may own of these, which leaves 32 for what it computes with."""
+
 _LOOPS: Mapping[LoopKind, LoopPrinter] = {
     LoopKind.BLOCK: block_loop,
     LoopKind.VECTOR: wide_loop,
@@ -160,7 +166,8 @@ class _Emission:
         each = grid.step * grid.lanes
         # A block that is alone has a processor's registers to itself, which NVRTC takes only where told.
         is_alone = count.is_constant and count.offset <= each
-        bounds = f"__launch_bounds__({threads}{', 1' if is_alone else ''})"
+        together = 1 if is_alone else BUSY_THREADS // threads if function.shares_a_processor else None
+        bounds = f"__launch_bounds__({threads}{f', {together}' if together else ''})"
         self.functions += function.writer.function(
             f'extern "C" __global__ void {bounds} {name}({", ".join(function.heads)})'
         )
@@ -176,6 +183,7 @@ class _Function:
         self.writer = Writer(CUDA, beside=emission.writer)
         self.heads: list[str] = []
         self.arguments: list[Argument] = []
+        self.own_bytes = 0
         inside = list(walk_statements(grid.body))
         blocks = [stmt.lanes for stmt in inside if isinstance(stmt, For) and stmt.kind is LoopKind.BLOCK]
         self.threads = max(blocks, default=grid.lanes)
@@ -184,6 +192,12 @@ class _Function:
         self.loc: Location | None = locs[0] if locs else None
         with self.writer.scope():
             self.print(emission, inside)
+
+    @property
+    def shares_a_processor(self) -> bool:
+        """Is what a thread owns so much that NVRTC might let too few of them share a processor, and so little
+        that it need not?"""
+        return 0 < self.own_bytes <= OWN_BYTES and self.threads <= BUSY_THREADS
 
     def print(self, emission: _Emission, inside: Sequence[Stmt]) -> None:
         writer = self.writer
@@ -212,7 +226,10 @@ class _Function:
         kind = CUDA.types[storage.dtype]
         place = self.kernel.placement.get(storage)
         if place is not None and place.kind in _OF_A_BLOCK:
-            size = storage.size // storage.shape[0].constant if place.kind is PlaceKind.OWN else storage.size
+            size = storage.size
+            if place.kind is PlaceKind.OWN:
+                size //= storage.shape[0].constant
+                self.own_bytes += size * storage.dtype.itemsize
             where = ""
             if place.kind is PlaceKind.SHARED:
                 # A compiler that knows of an alignment may read past an end that is not aligned so.

@@ -57,7 +57,7 @@ def wide_loop(body: Body, loop: For) -> None:
             return False
         return _starts_a_vector(tensor.linear(index), loop)
 
-    with writer.scope():
+    with writer.block():
         names: dict[Variable, str] = {}
         for variable, (tensor, index) in wide.read.items():
             kind = _kind(body, tensor.dtype, loop.lanes)
