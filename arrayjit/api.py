@@ -17,7 +17,7 @@ import numpy as np
 
 from .backends import TARGET_IN_USE, backend, target_in_use, use
 from .compilations import MANY, call_site, forbidden, is_forbidden, log, report, warn_of_many
-from .compile import Build, build, kept_call, recalled
+from .compile import Build, Emitted, build, kept_call, recalled
 from .entry.callable import native
 from .entry.entries import Entry
 from .errors import CompilerBug, DeviceMismatch, NumberError, UnknownTarget, UserError
@@ -33,6 +33,7 @@ from .stages import Linked, Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
 from .timeline import RECORDER, note
 from .tracer.calls.binding import Binding, ScalarSource
+from .tracer.calls.convention import Convention
 from .tracer.calls.names import parameters_of, static_arguments
 from .tracer.calls.signature import Key, Spec, key_of
 from .tracer.record.current import CURRENT_TRACE, tracing, user_location
@@ -299,19 +300,18 @@ class JitFunction(Generic[P, R]):
         kwargs: dict[str, Any],
     ) -> Linked:
         """A variant for a call: what an earlier process kept of it, or made now."""
-        call = self._kept_call(chosen, signature, leaves)
+        device = _device_of(leaves, chosen[0])
+        target = chosen[0] if device is None else device.driver.name
+        call = self._kept_call((target, chosen[1]), signature, leaves)
         if call is not None:
-            found = recalled(call, leaves, chosen[0], threads=chosen[1], opt=self._opt)
+            found = recalled(call, leaves, target, threads=chosen[1], opt=self._opt)
             if found is not None:
-                return Variant(*found)
+                return _linked(*found, device)
         traced, build, device = self._built(chosen, args, kwargs, leaves)
         if self._tune is not None:
             binding = Binding(traced.sources, traced.outputs)
             build = tuning.tuned(build, self._tune, binding.arrays(leaves) if device is None else None)
-        if device is not None:
-            made: Linked = placed.Placed(traced, build, device)
-            return made
-        variant = Variant(traced, build)
+        variant = _linked(traced, build, device)
         if call is not None:
             call.remember(traced, build.code, build.key, leaves)
         return variant
@@ -323,8 +323,10 @@ class JitFunction(Generic[P, R]):
             return None
         if Settings.from_environment().watches:
             return None
-        if _device_of(leaves, target) is not None:
-            return None
+        if any(isinstance(leaf, Resident) for leaf in leaves):
+            if placed.donated_among(leaves):
+                return None
+            signature = tuple(map(_named_place, signature))
         static = tuple(sorted(self._static.positions)), tuple(sorted(self._static.names))
         return kept_call(self._function, (signature, static, self._unchecked), target, threads)
 
@@ -479,6 +481,23 @@ def _device_of(arrays: Sequence[Any], target: str) -> Device | None:
         return device
     first = backend(target).get_device(0)
     return None if first.driver.is_host else first
+
+
+def _named_place(part: Any) -> Any:
+    """A part of a signature as any process would tell it: places of Arrays by the names of their devices."""
+    match part:
+        case (Device(name=name), bool()):
+            return name
+        case _:
+            return part
+
+
+def _linked(convention: Convention, emitted: Emitted, device: Device | None) -> Linked:
+    """What calls run: on a device's arrays, or on NumPy's."""
+    made: Linked = (
+        Variant(convention, emitted) if device is None else placed.Placed(convention, emitted, device)
+    )
+    return made
 
 
 def _integers(traced: Traced, leaves: Sequence[Any]) -> dict[Tensor, int]:

@@ -6,11 +6,12 @@ of a computation.
 
 Each key has also what the passes may know of the machine, the CPU that was asked for, and the package itself,
 so that another version finds nothing. The text of a computation includes the user's lines, which stand in its
-errors. Only code that is text is kept.
+errors. Only code that is text is kept, and programs for GPUs.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import sys
@@ -23,7 +24,8 @@ import numpy as np
 
 from .cache import key_for, recall, remember
 from .ir.code import Caps, Code, Failure, Schedule
-from .ir.params import Param
+from .ir.index import Symbol
+from .ir.params import IndexParam, Param
 from .late import Late
 from .settings import cache_bytes
 from .tracer.calls.binding import CapturedSource
@@ -37,10 +39,12 @@ from .tracer.record.tree import statics
 if TYPE_CHECKING:
     import json
 
-    from .ir import text
+    from .ir import launches, text
     from .ir.assign import Computation
+    from .ir.launches import DeviceProgram
 else:
     json, text = Late("json"), Late("arrayjit.ir.text")
+    launches = Late("arrayjit.ir.launches")
 
 __all__ = ["Call", "code_key", "recall_code", "remember_code"]
 
@@ -70,15 +74,45 @@ def recall_code(key: str, params: tuple[Param, ...]) -> Code | None:
     facts = json.loads(head)
     failures = tuple(Failure(**failure) for failure in facts.pop("failures"))
     needs = tuple(facts.pop("needs"))
-    return Code(payload=payload.decode(), params=params, failures=failures, needs=needs, **facts)
+    known = payload.decode() if facts.pop("is_text") else _unpacked(payload, params)
+    return Code(payload=known, params=params, failures=failures, needs=needs, **facts)
 
 
 def remember_code(key: str, params: tuple[Param, ...], code: Code) -> None:
-    """Keep code for later processes, if it is text."""
-    if isinstance(code.payload, str) and code.params == params:
+    """Keep code for later processes, if it is of a kind that they can read."""
+    if _is_kept(code) and code.params == params:
         facts = asdict(replace(code, payload=None, params=(), prior=frozenset()))
         kept = {name: facts[name] for name in facts.keys() - _BESIDE}
-        remember(_CODE, key, json.dumps(kept).encode() + b"\n" + code.payload.encode())
+        kept["is_text"] = isinstance(code.payload, str)
+        payload = code.payload.encode() if isinstance(code.payload, str) else _packed(code.payload, params)
+        remember(_CODE, key, json.dumps(kept).encode() + b"\n" + payload)
+
+
+def _is_kept(code: Code) -> bool:
+    """Whether later processes can read the payload."""
+    return isinstance(code.payload, str) or isinstance(code.payload, launches.DeviceProgram)
+
+
+def _packed(program: DeviceProgram, params: tuple[Param, ...]) -> bytes:
+    """A program, in which symbols of the parameters are told by their places."""
+    places = {symbol: number for number, symbol in enumerate(_symbols(params))}
+    packed = io.BytesIO()
+    pickler = pickle.Pickler(packed)
+    pickler.persistent_id = lambda part: places.get(part) if isinstance(part, Symbol) else None  # type: ignore[method-assign]
+    pickler.dump(program)
+    return packed.getvalue()
+
+
+def _unpacked(packed: bytes, params: tuple[Param, ...]) -> DeviceProgram:
+    """The program, for these parameters."""
+    unpickler = pickle.Unpickler(io.BytesIO(packed))
+    unpickler.persistent_load = _symbols(params).__getitem__  # type: ignore[method-assign]
+    program: DeviceProgram = unpickler.load()
+    return program
+
+
+def _symbols(params: tuple[Param, ...]) -> list[Symbol]:
+    return [param.symbol for param in params if isinstance(param, IndexParam)]
 
 
 class Call:
@@ -133,10 +167,12 @@ class Call:
 
 
 def _is_plain(traced: Convention, code: Code) -> bool:
-    """Whether the code is text, and a copy of all that belongs to calls is as good as what the trace met. The
+    """Whether the code is kept, and a copy of all that belongs to calls is as good as what the trace met. The
     arrays are its own, such as `np.arange(9)`: a function that has another one outside of its arguments has
     no fingerprint."""
-    if not isinstance(code.payload, str) or any(type(part) not in _PLAIN for part in statics(traced.results)):
+    if not _is_kept(code) or any(
+        type(part) not in _PLAIN for part in statics(traced.results)
+    ):
         return False
     return all(
         type(source.array) is np.ndarray
