@@ -20,7 +20,7 @@ from .compilations import MANY, call_site, forbidden, is_forbidden, log, report,
 from .compile import Build, Emitted, build, kept_call, recalled
 from .entry.callable import native
 from .entry.entries import Entry
-from .errors import CompilerBug, DeviceMismatch, NumberError, UnknownTarget, UserError
+from .errors import BackendUnavailable, CompilerBug, DeviceMismatch, NumberError, UnknownTarget, UserError
 from .ir.code import DEFAULT_OPT
 from .ir.journal import VALUES
 from .ir.params import ArrayParam
@@ -150,7 +150,8 @@ class JitFunction(Generic[P, R]):
         return Chosen(self, Options(target, threads))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """Trace, optimise and emit for these arguments (arrays, or `spec(shape, dtype)`) without running."""
+        """Trace, optimise and emit for these arguments (arrays, or `spec(shape, dtype)`) without running; for
+        target "cuda" also where there is no GPU."""
         return self._lower(self._taken_from(kwargs), args, kwargs)
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
@@ -359,7 +360,10 @@ class JitFunction(Generic[P, R]):
         traced = replace(traced, computation=replace(traced.computation, checks=checks))
         seconds = {"trace": time.perf_counter() - start}
         target, threads = chosen
-        device = _device_of([*leaves, *traced.captured], target)
+        try:
+            device = _device_of([*leaves, *traced.captured], target)
+        except BackendUnavailable:
+            device = None  # `build` decides whether code can be shown all the same
         if device is not None:
             target = device.driver.name
             traced = donation.with_donated(traced, placed.donated_among(leaves))

@@ -32,6 +32,7 @@ __all__ = [
     "backend",
     "device_named",
     "fresh_backend",
+    "lowering_backend",
     "target_in_use",
     "targets",
     "use",
@@ -47,6 +48,10 @@ BACKENDS: dict[str, tuple[str, str]] = {
     "cuda-sim": ("targets.cuda.CudaTarget", "runtime.cuda.driver.SimulatedDriver"),
     "interp": ("targets.interp.InterpTarget", "runtime.interp.InterpDriver"),
 }
+
+_LOWERING = {"cuda": "runtime.cuda.driver.LoweringDriver"}
+"""Drivers in place of those that find no hardware: they show code, which needs none. They are made with the
+name and the reason."""
 
 
 @frozen
@@ -91,6 +96,20 @@ def backend(name: str) -> Backend:
     the table, BackendUnavailable when a package it needs is missing."""
     with _loading:
         return _backend(_known(name))
+
+
+def lowering_backend(name: str) -> Backend:
+    """As `backend`; where hardware is missing that code can be made without, one that has no devices: whoever
+    asks for them is told what `backend` raises."""
+    try:
+        return backend(name)
+    except BackendUnavailable as error:
+        name, reason = _known(name), error
+        if name not in _LOWERING:
+            raise
+    emitter, _ = _classes(name)
+    driver = _load(_LOWERING[name])
+    return Backend(name, emitter(name), Machine(lambda: driver(name, reason)))
 
 
 def fresh_backend(name: str, *, memory_limit: int | None = None, **options: int | str) -> Backend:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .backends import Backend, backend
+from .backends import Backend, backend, lowering_backend
 from .errors import CompilerBug, SettingError, UnsupportedError, UserError
 from .frozen import frozen_by_identity
 from .ir.code import DEFAULT_OPT, DEFAULT_SCHEDULE, Caps, Code, Postponed, Schedule
@@ -141,9 +141,9 @@ def build(
     schedule: Schedule = DEFAULT_SCHEDULE,
     opt: int = DEFAULT_OPT,
 ) -> Build:
-    """Run the passes and the emitter, for at most so many threads. Raises UnknownTarget, BackendUnavailable,
-    CompilerBug."""
-    chosen = backend(target)
+    """Run the passes and the emitter, for at most so many threads; a GPU need not be there. Raises
+    UnknownTarget, BackendUnavailable, CompilerBug."""
+    chosen = lowering_backend(target)
     settings = settings or Settings.from_environment()
     caps = _caps(chosen, threads)
     start = time.perf_counter()

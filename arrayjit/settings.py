@@ -31,6 +31,7 @@ __all__ = [
     "default_target",
     "entry_wanted",
     "environment",
+    "gpu_wanted",
     "num_threads",
     "perf_map_wanted",
     "variables",
@@ -110,6 +111,12 @@ def cpu_wanted() -> str:
     """`ARRAYJIT_CPU`: the kind of CPU that code is made for, a row of the table in `targets/host`; "" is this
     one. A target asks when it is first used."""
     return os.environ.get("ARRAYJIT_CPU", "")
+
+
+def gpu_wanted() -> str:
+    """`ARRAYJIT_GPU`: the architecture of GPUs that code is planned for, a row of the table in `targets/cuda`,
+    and that `cuda-sim` simulates; "" is the default. A target asks when it is first used."""
+    return os.environ.get("ARRAYJIT_GPU", "")
 
 
 def c_compiler_wanted() -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import SettingError
 from ..ir.code import Caps, Code, GpuCaps
 from ..late import Late
+from ..settings import gpu_wanted
 
 if TYPE_CHECKING:
     from ..ir.loops import Kernel
@@ -29,17 +30,18 @@ DEFAULT_ARCHITECTURE = "sm_90"
 
 
 class CudaTarget:
-    """Emits CUDA C, planned for `arch`, a row of the table. Raises SettingError for one that is in no row."""
+    """Emits CUDA C, planned for `arch`, a row of the table; by default for what `ARRAYJIT_GPU` names. Raises
+    SettingError for one that is in no row."""
 
     def __init__(self, name: str, arch: str = "") -> None:
-        if arch and arch not in ARCHITECTURES:
+        arch = arch or gpu_wanted() or DEFAULT_ARCHITECTURE
+        if arch not in ARCHITECTURES:
             known = ", ".join(ARCHITECTURES)
             raise SettingError(
                 f"target {name!r} knows no architecture {arch!r}", fix=f"choose one of {known}"
             )
         self.name = name
-        self.arch = arch or DEFAULT_ARCHITECTURE
-        self.cpu = arch
+        self.arch = self.cpu = arch
         self.language = "cuda"
 
     def caps(self) -> Caps:

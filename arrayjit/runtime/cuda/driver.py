@@ -13,6 +13,7 @@ from ...errors import BackendUnavailable, DeviceError, NumberError
 from ...ir.code import Code
 from ...ir.launches import DeviceProgram
 from ...late import Late
+from ...settings import gpu_wanted
 from ..driver import Driver, Memory
 from . import nvrtc
 from .api import Api, ApiError, Image
@@ -28,7 +29,7 @@ else:
     sim = Late("arrayjit.runtime.cuda.sim")
 bindings: Any = Late("arrayjit.runtime.cuda.bindings")  # which imports CUDA's
 
-__all__ = ["CudaDriver", "GpuDriver", "SimulatedDriver"]
+__all__ = ["CudaDriver", "GpuDriver", "LoweringDriver", "SimulatedDriver"]
 
 
 class GpuDriver:
@@ -180,17 +181,42 @@ class CudaDriver(GpuDriver):
         return _DLPACK_CUDA, ordinal
 
 
+class LoweringDriver(GpuDriver):
+    """For no GPU at all: it shows what NVRTC makes for the architecture that a program was planned for.
+    Whatever needs a GPU raises the reason why there is none."""
+
+    def __init__(self, name: str, reason: BackendUnavailable) -> None:
+        no_api: Any = _Missing(reason)
+        super().__init__(name, lambda: no_api)
+
+    def _image(self, code: Code, ordinal: int) -> Image:
+        program: DeviceProgram = code.payload
+        return nvrtc.compiled(program.source, program.arch, code.name)
+
+
+class _Missing:
+    """An Api that has no operations."""
+
+    def __init__(self, reason: BackendUnavailable) -> None:
+        self._reason = reason
+
+    def __getattr__(self, name: str) -> Any:
+        reason = self._reason
+        raise BackendUnavailable(reason.what, details=reason.details, fix=reason.fix)
+
+
 class SimulatedDriver(GpuDriver):
-    """So many GPUs of an architecture, on the host: kernels are compiled as for real ones, and interpreted,
-    which finds mistakes in them and in the order of work. It is slow. `seed` chooses one of the orders in
-    which work that is not ordered may be done, `memory_bytes` is what each GPU has."""
+    """So many GPUs of an architecture, by default that of `ARRAYJIT_GPU`, on the host: kernels are compiled
+    as for real ones, and interpreted, which finds mistakes in them and in the order of work. It is slow. `seed`
+    chooses one of the orders in which work that is not ordered may be done, `memory_bytes` is what each GPU
+    has."""
 
     def __init__(
-        self, name: str, devices: int = 2, arch: str = "sm_90", seed: int = 0, memory_bytes: int = 1 << 32
+        self, name: str, devices: int = 2, arch: str = "", seed: int = 0, memory_bytes: int = 1 << 32
     ) -> None:
         if devices < 1:
             raise NumberError(f"target {name!r} cannot have {devices} devices", fix="ask for 1 or more")
-        checked = nvrtc.checked_arch(arch)
+        checked = nvrtc.checked_arch(arch or gpu_wanted() or "sm_90")
         super().__init__(
             name, lambda: sim.SimulatedApi(devices, checked, seed, memory_bytes, sim.interpreted)
         )
