@@ -90,7 +90,7 @@ def remember_code(key: str, params: tuple[Param, ...], code: Code) -> None:
 
 def _is_kept(code: Code) -> bool:
     """Whether later processes can read the payload."""
-    return isinstance(code.payload, str) or isinstance(code.payload, launches.DeviceProgram)
+    return isinstance(code.payload, (str, launches.DeviceProgram))
 
 
 def _packed(program: DeviceProgram, params: tuple[Param, ...]) -> bytes:
@@ -170,9 +170,7 @@ def _is_plain(traced: Convention, code: Code) -> bool:
     """Whether the code is kept, and a copy of all that belongs to calls is as good as what the trace met. The
     arrays are its own, such as `np.arange(9)`: a function that has another one outside of its arguments has
     no fingerprint."""
-    if not _is_kept(code) or any(
-        type(part) not in _PLAIN for part in statics(traced.results)
-    ):
+    if not _is_kept(code) or any(type(part) not in _PLAIN for part in statics(traced.results)):
         return False
     return all(
         type(source.array) is np.ndarray

@@ -207,9 +207,9 @@ class _Missing:
 
 class SimulatedDriver(GpuDriver):
     """So many GPUs of an architecture, by default that of `ARRAYJIT_GPU`, on the host: kernels are compiled
-    as for real ones, and interpreted, which finds mistakes in them and in the order of work. It is slow. `seed`
-    chooses one of the orders in which work that is not ordered may be done, `memory_bytes` is what each GPU
-    has."""
+    as for real ones, and interpreted, which finds mistakes in them and in the order of work. It is slow.
+    `seed` chooses one of the orders in which work that is not ordered may be done, `memory_bytes` is what
+    each GPU has."""
 
     def __init__(
         self, name: str, devices: int = 2, arch: str = "", seed: int = 0, memory_bytes: int = 1 << 32
