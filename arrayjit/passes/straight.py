@@ -1,11 +1,11 @@
 """straight: where no position counts from the end, positions are taken as they are.
 
     ok = True                                   signs = 0
-    for i in vector(0, 80):                   for i in vector(0, 80):
+    for i in vector(0, 80):                     for i in vector(0, 80):
         t = n[i]                                    t = n[i]
         ok = and(ok, t >= -9 and t < 9)             signs = or(signs, or(t, 8 - t))
     raise_(not ok, 'IndexError', ...)           ok = True
-    for i in vector(0, 80):                   if signs < 0:
+    for i in vector(0, 80):                     if signs < 0:
         t = n[i]                                    (the loop of before)
         y[i] = x.at(where(t < 0, t + 9, t)) ->  raise_(not ok, 'IndexError', ...)
                                                 if signs < 0:
