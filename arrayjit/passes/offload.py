@@ -20,7 +20,7 @@ cells.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..frozen import frozen
@@ -69,6 +69,9 @@ THREADS = 256
 
 ROW = 32
 """So many independent parts are worth a block."""
+
+AT_ONCE = 4
+"""Neighbours that a thread may read at once."""
 
 CHAIN = 64
 """A thread adds about so many terms of a long sum, or fewer."""
@@ -259,31 +262,61 @@ class _Offloading:
     def sum(self, loop: For, sums: Sequence[Update] | None) -> _Wide:
         """A long sum, formed by many blocks, each of which adds up a part."""
         assert sums
+        rows = self.rows(loop, sums)
+        if rows is not None:
+            return rows
         whole = flat(nest_of(loop))
-        extent = whole.hi - whole.lo
-        count = self.parts(extent)
-        part = Symbol("p", lower=0, upper=count)
-        first, last, numbers = limits(whole, part, count)
         partials = {update.variable: Variable(update.variable.hint, update.variable.dtype) for update in sums}
         identities = {update.variable: identity(update) for update in sums}
+        parts = _parts_of(whole, self.parts(whole.hi - whole.lo), partials)
+        count = parts.count
         tensors = {
             variable: Tensor(f"{variable.hint}s", affine((count,)), variable.dtype) for variable in partials
         }
         starts = [Define(partials[variable], identities[variable]) for variable in partials]
-        body = copy_body(whole.body, {}, partials)
-        adding = replace(whole, lo=first, hi=last, body=body, kind=LoopKind.BLOCK, lanes=THREADS)
-        ends = [Store(tensors[v], affine((part,)), Local(partials[v])) for v in partials]
+        ends = [Store(tensors[v], affine((parts.symbol,)), Local(partials[v])) for v in partials]
         keeping = For(Symbol("t", lower=0, upper=1), ZERO, ONE, tuple(ends), LoopKind.BLOCK, lanes=THREADS)
-        making = For(part, ZERO, Affine.of(count), (*numbers, *starts, adding, keeping), LoopKind.GRID)
+        body = (*parts.limits, *starts, parts.loop, keeping)
+        making = For(parts.symbol, ZERO, Affine.of(count), body, LoopKind.GRID)
         again = Symbol("p", lower=0, upper=count)
         accums = {update.variable: update.accum for update in sums}
-        rest = [Update(v, Load(tensors[v], affine((again,))), accums[v]) for v in partials]
+        total = [Update(v, Load(tensors[v], affine((again,))), accums[v]) for v in partials]
         for tensor in tensors.values():
             self.placement[tensor] = Place(PlaceKind.ARENA, "blocks form parts of a sum")
         self.note(f"loop {loop.symbol.hint}: {count} blocks form parts of a sum")
-        return _Wide(
-            launches=(making,), after=(For(again, ZERO, Affine.of(count), tuple(rest), LoopKind.PARALLEL),)
+        adding = For(again, ZERO, Affine.of(count), tuple(total), LoopKind.PARALLEL)
+        return _Wide(launches=(making,), after=(adding, *parts.rest))
+
+    def rows(self, loop: For, sums: Sequence[Update]) -> _Wide | None:
+        """A sum over rows along which memory lies: what is added for each is formed by a block."""
+        if loop.trips is None or not all(any(stmt is update for stmt in loop.body) for update in sums):
+            return None
+        repeated = tuple(stmt for stmt in loop.body if isinstance(stmt, For))
+        inner = [stmt.symbol for stmt in walk_statements(repeated) if isinstance(stmt, For)]
+        near = sum(contiguous(repeated, symbol) for symbol in inner)
+        if width(loop.body, self.ranges) < ROW or near <= contiguous(repeated, loop.symbol):
+            return None
+        row = loop.symbol - loop.lo
+        tensors = {
+            id(one): Tensor(one.variable.hint, affine((loop.trips,)), one.variable.dtype) for one in sums
+        }
+        body = tuple(
+            Store(tensors[id(stmt)], (row,), stmt.value)
+            if isinstance(stmt, Update) and id(stmt) in tensors
+            else stmt
+            for stmt in loop.body
         )
+        for tensor in tensors.values():
+            self.placement[tensor] = Place(PlaceKind.ARENA, "rows are added up when all are there")
+        making = self.grid(replace(loop, body=body), frozenset())
+        assert making is not None, "the iterations of a sum have no memory of their own"
+        again = Symbol(loop.symbol.hint, lower=0, upper=loop.trips)
+        terms = [Update(one.variable, Load(tensors[id(one)], affine((again,))), one.accum) for one in sums]
+        adding = For(again, ZERO, Affine.of(loop.trips), tuple(terms), LoopKind.PARALLEL)
+        if loop.trips < self.wide:
+            return _Wide(launches=making.launches, after=(adding,))
+        total = self.sum(adding, terms)
+        return replace(total, launches=(*making.launches, *total.launches))
 
     def parts(self, extent: Affine) -> int:
         """How many parts a sum has."""
@@ -353,6 +386,38 @@ class _Offloading:
         cell = Tensor(name, (), BOOL)
         self.placement[cell] = Place(PlaceKind.ARENA, "the host reads it")
         return cell
+
+
+@frozen
+class _Parts:
+    """A long loop in `count` parts: part number `symbol` is a `loop` of a block, within `limits` that it
+    computes; the `rest` is left."""
+
+    symbol: Symbol
+    count: int
+    limits: tuple[Stmt, ...]
+    loop: For
+    rest: tuple[Stmt, ...] = ()
+
+
+def _parts_of(whole: For, count: int, variables: Mapping[Variable, Variable]) -> _Parts:
+    """About so many parts, with other variables; all of one size, a multiple of what threads read at once,
+    if the extent is known."""
+    extent = whole.hi - whole.lo
+    if not extent.is_constant:
+        part = Symbol("p", lower=0, upper=count)
+        first, last, numbers = limits(whole, part, count)
+        body = copy_body(whole.body, {}, variables)
+        loop = replace(whole, lo=first, hi=last, body=body, kind=LoopKind.BLOCK, lanes=THREADS)
+        return _Parts(part, count, tuple(numbers), loop)
+    size = max(extent.offset // count // AT_ONCE * AT_ONCE, 1)
+    count, left = divmod(extent.offset, size)
+    part, number = Symbol("p", lower=0, upper=count), Symbol(whole.symbol.hint)
+    place = whole.lo + Affine.of(part) * size + number
+    body = copy_body(whole.body, {whole.symbol: place}, variables)
+    loop = For(number, ZERO, Affine.of(size), body, LoopKind.BLOCK, lanes=THREADS)
+    rest = (replace(whole, lo=whole.hi - left),) if left else ()
+    return _Parts(part, count, (), loop, rest)
 
 
 def _postponed(narrow: list[Stmt], wide: _Wide) -> list[Stmt]:
