@@ -82,7 +82,8 @@ def keep(kernel: Kernel, caps: Caps) -> Kernel:
             return stmt
         own: dict[Cell, Tensor] = {}
         for tensor, index in plan.own:
-            placement.pop(tensor, None)
+            if tensor in scratch:
+                placement.pop(tensor, None)
             own[tensor, index] = Tensor(tensor.label, affine((plan.threads, plan.cells)), tensor.dtype)
         placement.update((tensor, Place(PlaceKind.SCRATCH, "a row")) for tensor in own.values())
         notes.append(f"keep: loop {stmt.symbol.hint}: {plan}")
