@@ -289,7 +289,8 @@ class _Offloading:
 
     def rows(self, loop: For, sums: Sequence[Update]) -> _Wide | None:
         """A sum over rows along which memory lies: what is added for each is formed by a block."""
-        if loop.trips is None or not all(any(stmt is update for stmt in loop.body) for update in sums):
+        outside = all(any(stmt is update for stmt in loop.body) for update in sums)
+        if loop.trips is None or not outside or any(update.contract for update in sums):
             return None
         repeated = tuple(stmt for stmt in loop.body if isinstance(stmt, For))
         inner = [stmt.symbol for stmt in walk_statements(repeated) if isinstance(stmt, For)]

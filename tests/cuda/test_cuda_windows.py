@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 import arrayjit
+import arrayjit.devices
+from arrayjit.errors import DeviceError
 from arrayjit.ir.code import Caps, GpuCaps
+from arrayjit.passes import manager
 from arrayjit.passes.manager import optimize
 from arrayjit.runtime.cuda import nvrtc
 from arrayjit.runtime.cuda.api import Image
@@ -127,6 +130,25 @@ def test_steps_in_place() -> None:
     wanted = relaxed(drawn(40, 71), 3)
     got = arrayjit.jit(relaxed, target="cuda-sim")(drawn(40, 71), 3)
     np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [(transposed, (64, 64)), (five_points, (34, 66)), (lambda x: x.sum(axis=0), (64, 40))],
+)
+def test_a_missing_barrier_is_found(
+    function: Callable[..., Any], shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between what brings a window, or forms parts of sums, and what reads them."""
+    rows = tuple(row for row in manager.ON_LOOPS if row.name != "barriers")
+    monkeypatch.setattr(manager, "ON_LOOPS", rows)
+    monkeypatch.setenv("ARRAYJIT_CACHE_BYTES", "0")
+    backend = arrayjit.devices.fresh_backend("cuda-sim")
+    x = arrayjit.asarray(drawn(*shape), device=backend.get_device(0))
+    with pytest.raises(DeviceError, match=r"nothing orders the two|which no thread has written"):
+        arrayjit.jit(function, target="cuda-sim")(x).numpy()
+    backend.machine.unsafe_cleanup()
 
 
 @pytest.fixture
