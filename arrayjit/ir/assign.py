@@ -54,6 +54,9 @@ class Assign:
     `contract` (matmul and its kin: `accum` is add, `value` is a float or complex multiply) accumulates
     with fused multiply-add: the product is not rounded before it is added. Of complex numbers, the products
     of their parts are accumulated so, those that make up one part of the sum in any order.
+
+    With `regroup`, where `value` applies an associative op to the cell that the iteration before made and
+    another value, a scan: GPUs may group these applications otherwise, in a documented order.
     """
 
     loops: tuple[tuple[Symbol, Affine], ...]
@@ -64,6 +67,7 @@ class Assign:
     initial: Expr | None = None
     contract: bool = False
     loc: Location | None = field(default=None, compare=False)
+    regroup: bool = False
 
 
 @final

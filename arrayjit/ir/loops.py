@@ -114,13 +114,15 @@ class For:
 @frozen
 class Store:
     """`tensor[index] = value`. With `bypass`, in a vector loop and there in unrolled loops at most, the lanes
-    are neighbours, and no cache shall keep the value: iterations may be repeated to write whole lines."""
+    are neighbours, and no cache shall keep the value: iterations may be repeated to write whole lines. With
+    `regroup`, as in an `Assign`."""
 
     tensor: Tensor
     index: tuple[Affine, ...]
     value: Expr
     loc: Location | None = field(default=None, compare=False)
     bypass: bool = False
+    regroup: bool = False
 
 
 @frozen

@@ -233,6 +233,8 @@ class _Reader:
                 start = self.expr(initial[0]) if initial else None
                 contract = _is_fused(keywords)
                 return Assign(loops, into, index, self.expr(reduced), _op(accum), start, contract)
+            case ast.Call(func=ast.Name(id="regroup"), args=[scanned], keywords=[]):
+                return Assign(loops, into, index, self.expr(scanned), regroup=True)
             case _:
                 return Assign(loops, into, index, self.expr(value))
 
@@ -269,6 +271,8 @@ class _Reader:
         match value:
             case ast.Call(func=ast.Name(id="bypass"), args=[stored], keywords=[]):
                 return Store(tensor, index, self.expr(stored), bypass=True)
+            case ast.Call(func=ast.Name(id="regroup"), args=[scanned], keywords=[]):
+                return replace(self.store(cell, scanned), regroup=True)
             case _:
                 return Store(tensor, index, self.expr(value))
 

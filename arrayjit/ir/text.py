@@ -88,7 +88,8 @@ _RESERVED = {
     "arena",
     *("sequential", "parallel", "vector", "unrolled", "grid", "block", "fill", "cast", "reduce", "fused"),
     *("virtual", "local", "stay", "prefetch"),
-    *("check", "raise_", "barrier", "bypass", "comment", "note", "range", "flat", "strides", "inf", "nan"),
+    *("check", "raise_", "barrier", "bypass", "regroup", "comment", "note"),
+    *("range", "flat", "strides", "inf", "nan"),
     *SHORT_NAMES,
     *OPS,
 }  # fmt: skip
@@ -310,6 +311,8 @@ def _assign(assign: Assign, names: _Names) -> Iterator[str]:
         initial = f", {_expr(assign.initial, names)}" if assign.initial is not None else ""
         fused = ", fused=True" if assign.contract else ""
         value = f"reduce({assign.accum.name}, {value}{initial}{fused})"
+    if assign.regroup:
+        value = f"regroup({value})"
     indent = _INDENT if assign.loops else ""
     yield f"{indent}{_cell(assign.into, assign.index, names)} = {value}{names.at(assign.loc)}"
 
@@ -351,8 +354,9 @@ def _line(
     names: _Names,
 ) -> str:
     match stmt:
-        case Store(tensor=tensor, index=index, value=value, loc=loc, bypass=bypass):
-            text = f"bypass({_expr(value, names)})" if bypass else _expr(value, names)
+        case Store(tensor=tensor, index=index, value=value, loc=loc):
+            text = f"bypass({_expr(value, names)})" if stmt.bypass else _expr(value, names)
+            text = f"regroup({text})" if stmt.regroup else text
             return f"{_cell(tensor, index, names)} = {text}{names.at(loc)}"
         case Fill(tensor=tensor, value=value, loc=loc):
             return f"fill({names.of(tensor)}, {_expr(value, names)}){names.at(loc)}"

@@ -47,9 +47,8 @@ from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, tr
 from .access import loads
 from .blockwise import MOST_THREADS
 from .copies import copy_body
-from .strides import affine_accesses, stride
+from .strides import affine_accesses, neighbours, stride
 from .uses import counts
-from .widen import MOST
 
 __all__ = ["keep"]
 
@@ -289,24 +288,14 @@ def _shared_out(row: _Row, own: tuple[Cell, ...], gpu: GpuCaps) -> _Plan:
 
 def _wide(row: _Row, own: tuple[Cell, ...], gpu: GpuCaps) -> int:
     """How many neighbours a thread can read and write at once."""
-    wide, sizes = MOST, [1]
     registers = {tensor.storage for tensor, _ in own}
     for phase in row.phases:
         if not _is_plain(phase.body):
             return 1
         if not all(_reads_first(phase, storage) for storage in _written((phase,)) - registers):
             return 1
-        for tensor, index, is_store in affine_accesses((phase,)):
-            step = stride(tensor, index, row.along)
-            if step == 0 and not is_store:
-                continue
-            if step != 1:
-                return 1
-            sizes.append(tensor.dtype.itemsize)
-            rest = tensor.linear(index) - row.along
-            while wide > 1 and any(part % wide for part in (rest.offset, *(c for c, _ in rest.terms))):
-                wide //= 2
-    wide = min(wide, gpu.access_bytes // max(sizes))
+    cells = ((tensor, index) for phase in row.phases for tensor, index, _ in affine_accesses((phase,)))
+    wide = neighbours(cells, row.along, gpu.access_bytes)
     while row.extent % wide or (wide > 1 and row.extent < wide * gpu.warp):
         wide //= 2
     return wide

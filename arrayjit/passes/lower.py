@@ -299,7 +299,7 @@ def _nested(loops: Loops, body: tuple[Stmt, ...], kind: LoopKind = LoopKind.PARA
 
 
 def _store(stmt: Assign, value: Expr) -> tuple[Stmt, ...]:
-    return (Store(stmt.into, stmt.index, value, stmt.loc),)
+    return (Store(stmt.into, stmt.index, value, stmt.loc, regroup=stmt.regroup),)
 
 
 def _check(check: Check) -> Iterator[Stmt]:

@@ -86,7 +86,7 @@ def offload(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel as grids, and the loops of the host around them."""
     if caps.gpu is None or not kernel.body:
         return kernel
-    if any(isinstance(stmt, For) and stmt.kind is LoopKind.GRID for stmt in walk_statements(kernel.body)):
+    if all(isinstance(stmt, For) and stmt.kind is LoopKind.GRID for stmt in kernel.body):
         return kernel
     plan = _Offloading(caps.gpu, given(kernel.params), counts(kernel.body), caps.gpu.wide)
     body, cells = cross(plan.body(kernel.body))
@@ -148,6 +148,8 @@ class _Offloading:
     def widely(self, stmt: Stmt) -> _Wide | None:
         """The statement as launches of its own, if it is wide enough."""
         match stmt:
+            case For(kind=LoopKind.GRID):
+                return _Wide(launches=(stmt,))
             case For():
                 enter(stmt, self.ranges)
                 sums = accumulated(stmt)

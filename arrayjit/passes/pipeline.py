@@ -52,6 +52,7 @@ from .rare import rare
 from .reals import reals
 from .reroll import reroll
 from .same import same
+from .scan import scan
 from .settle import settle
 from .share import share
 from .simplify import simplify
@@ -140,6 +141,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
     Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
     Pass(wrap, after=("place",), why="what indices are divided by is a definition of many steps later"),
+    Pass(scan, after=("parallel",), why="rows that are independent are seen to be so", on=GPU),
     Pass(expand, after=("wrap",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(

@@ -19,7 +19,7 @@ from dataclasses import replace
 from ..ir.code import Caps
 from ..ir.dtype import BOOL
 from ..ir.expr import Apply, Cast, Const, Expr, Local, Variable, dtype_of
-from ..ir.loops import Define, For, If, Kernel, Raise, Stmt, Update, While, walk_statements
+from ..ir.loops import Define, For, If, Kernel, LoopKind, Raise, Stmt, Update, While, walk_statements
 from ..ir.ops import OPS
 from ..ir.walk import (
     kept,
@@ -32,6 +32,9 @@ from .prune import prune
 from .rules import multiply_bit, simpler
 
 __all__ = ["simplify"]
+
+_SHARED_OUT = (LoopKind.GRID, LoopKind.BLOCK)
+"""Loops that say who runs what: they stay, even around one iteration."""
 
 
 def simplify(kernel: Kernel, caps: Caps) -> Kernel:
@@ -88,7 +91,7 @@ class _Rewrite:
         match stmt:
             case For(trips=0):
                 return ()
-            case For(symbol=symbol, lo=lo, body=body, trips=1):
+            case For(symbol=symbol, lo=lo, body=body, trips=1, kind=kind) if kind not in _SHARED_OUT:
                 return self.body(substitute_statements(body, {symbol: lo}))
             case If(condition=Const(value=taken), body=body, orelse=orelse):
                 return self.body(body if taken else orelse)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..ir.expr import Load
 from ..ir.index import Affine, Symbol
@@ -10,7 +10,7 @@ from ..ir.loops import For, LoopKind, Stmt, Store, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, walk
 
-__all__ = ["LINE", "affine_accesses", "parallel_nest", "stride"]
+__all__ = ["LINE", "NEIGHBOURS", "affine_accesses", "neighbours", "parallel_nest", "stride"]
 
 LINE = 16
 """A step of this many elements or more finds another cache line each time."""
@@ -36,6 +36,26 @@ def stride(tensor: Tensor, index: tuple[Affine, ...], symbol: Symbol) -> int | N
 
 def _constant(value: Affine) -> int | None:
     return value.offset if value.is_constant else None
+
+
+NEIGHBOURS = 4
+"""What a thread of a GPU takes at once: more take registers that few programs have left."""
+
+
+def neighbours(cells: Iterable[tuple[Tensor, tuple[Affine, ...]]], along: Symbol, most: int) -> int:
+    """How many cells a thread can reach at once, of at most so many bytes, in all places: they lie side by
+    side when `along` grows, or are one, and begin where whole vectors do if their memory does."""
+    wide, size = NEIGHBOURS, 1
+    for tensor, index in cells:
+        step = stride(tensor, index, along)
+        if step not in (0, 1):
+            return 1
+        if step == 1:
+            size = max(size, tensor.dtype.itemsize)
+            rest = tensor.linear(index) - along
+            while any(part % wide for part in (rest.offset, *(c for c, _ in rest.terms))):
+                wide //= 2
+    return min(wide, most // size)
 
 
 def affine_accesses(body: tuple[Stmt, ...]) -> Iterator[tuple[Tensor, tuple[Affine, ...], bool]]:

@@ -21,12 +21,9 @@ from ..ir.ops import OPS
 from ..ir.walk import expressions, kept, rewrite_bodies, substitute_statements
 from .access import loads
 from .copies import copy_body
-from .strides import stride
+from .strides import NEIGHBOURS, stride
 
 __all__ = ["widen"]
-
-MOST = 4
-"""Neighbours of a thread: more take registers that few programs have left."""
 
 
 def widen(kernel: Kernel, caps: Caps) -> Kernel:
@@ -85,4 +82,4 @@ def _lanes(grid: For, gpu: GpuCaps) -> int:
         elif not isinstance(stmt, (Define, Update, If)) or any(isinstance(i, Store) for i in inside):
             return 1
     widest = max(store.tensor.dtype.itemsize for store in stores)
-    return min(MOST, gpu.access_bytes // widest)
+    return min(NEIGHBOURS, gpu.access_bytes // widest)

@@ -42,12 +42,13 @@ MACHINES = {
     "lag": Caps(l1_bytes=256, stack_bytes=64),
     "offload": Caps(gpu=GpuCaps(processors=4, busy_threads=512, wide=256, wide_again=512)),
     "prefetch": Caps(l1_bytes=4096, l2_bytes=32 * 1024),
+    "scan": Caps(gpu=GpuCaps()),
     "widen": Caps(gpu=GpuCaps(busy_threads=8)),
     "threads": Caps(threads=4, thread_work=64),
 }
 """The passes whose cases need other hardware."""
 
-ROUNDS = {"vectorise", "cascade", "offload", "keep", "reals"}
+ROUNDS = {"vectorise", "cascade", "offload", "keep", "scan", "reals"}
 """Passes that add floats in another (documented) order, or multiply complex numbers as NumPy does on some
 processors only: equal up to rounding."""
 

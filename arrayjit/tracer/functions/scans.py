@@ -159,6 +159,7 @@ def _scan_row(operation: Op, array: SymbolicArray, whole: View, outer: tuple[Aff
         trace.store(
             slab(here),
             lambda position: Apply(operation, (before.load(position), cell(position, here)), kind),
+            regroup=operation.associative,
         )
 
 

@@ -483,8 +483,10 @@ class Trace:
         accum: Op | None = None,
         initial: Expr | None = None,
         contract: bool = False,
+        regroup: bool = False,
     ) -> None:
-        """Write every cell of a view: `target[p] = body(p)`; reductions as in `compute`."""
+        """Write every cell of a view: `target[p] = body(p)`; reductions as in `compute`. With `regroup`, a
+        step of a scan, as in `Assign`."""
         if Affine.of(0) in target.shape:
             return
         order = target.axis_order()
@@ -495,7 +497,8 @@ class Trace:
         )
         index = target.at(position[: target.rank])
         value = body(position)
-        self.emit(Assign(loops, target.tensor, index, value, accum, initial, contract, user_location()))
+        loc = user_location()
+        self.emit(Assign(loops, target.tensor, index, value, accum, initial, contract, loc, regroup))
 
     def check(self, shape: Sequence[Extent], condition: Body, exception: str, message: str) -> None:
         """Leave with `exception` at run time unless `condition` holds for every position in `shape`. Of an
