@@ -1,4 +1,4 @@
-"""Scans on a GPU: many threads accumulate together, with NumPy's results; user's loops keep their order."""
+"""Scans on a GPU: many threads accumulate together, with the results of NumPy; loops of the user keep their order."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_floats_are_summed_within_numpy_s_error(dtype: str) -> None:
         assert (np.abs(got - np.cumsum(x, dtype="f8")) <= bound).all()
 
 
-def test_nothing_but_infinities_and_nans_is_that_everywhere() -> None:
+def test_infinities_and_nans_spread_as_in_numpy() -> None:
     x = np.ones(3000, np.float32)
     x[1000], x[2500] = np.inf, np.nan
     for function in (np.cumsum, np.maximum.accumulate):
@@ -81,7 +81,7 @@ def test_a_long_array_is_taken_by_many_blocks(monkeypatch: pytest.MonkeyPatch) -
         np.testing.assert_array_equal(got, np.cumsum(x))
 
 
-def test_the_bits_are_the_same_in_every_run_and_on_the_reference() -> None:
+def test_the_bits_are_the_same_in_every_run() -> None:
     x = drawn(5003, "f4")
     function = arrayjit.jit(lambda x: np.cumsum(x), target="cuda-sim")
     np.testing.assert_array_equal(function(x).numpy(), function(x).numpy())
