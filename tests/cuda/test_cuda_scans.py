@@ -1,4 +1,4 @@
-"""Scans on a GPU: many threads accumulate together, with the results of NumPy; loops of the user keep their order."""
+"""Scans on a GPU: many threads accumulate together, with NumPy's results; loops keep their order."""
 
 from __future__ import annotations
 
