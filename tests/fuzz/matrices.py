@@ -15,8 +15,8 @@ from written import INDENT, Draw, Writer, Written
 
 __all__ = ["matrix_programs"]
 
-LARGEST = {"f4": 2.0**16, "f8": 2.0**30}
-DTYPES = ("i8", "i8", "i4", "f8", "f8", "f4")
+LARGEST = {"f4": 2.0**16, "f8": 2.0**30, "c8": 2.0**14, "c16": 2.0**28}
+DTYPES = ("i8", "i8", "i4", "f8", "f8", "f4", "c16", "c8")
 SIZES = (5, 6, 7, 3, 4, 9, 2, 17, 1, 12)
 LAYOUTS = ("{0}", "{0}", "{0}", "np.asfortranarray({0})", "{0}.T", "{0}[::-1]", "{0}[:, ::-1]")
 HEADS = (
@@ -75,7 +75,8 @@ class _Writer(Writer):
     def begin(self) -> None:
         n, dtype, shift = self.choose(*SIZES), self.choose(*DTYPES), self.integer(0, 4)
         self.dtype = dtype
-        numbers = "np.resize(np.array([{0}, -1, 1, 0, 2, 1, -2]), {1}).astype({2!r})"
+        few = "{0}, -1 + 1j, 1, 2j, 2, 1 - 2j, -2" if dtype[0] == "c" else "{0}, -1, 1, 0, 2, 1, -2"
+        numbers = f"np.resize(np.array([{few}]), {{1}}).astype({{2!r}})"
         self.argument("A", self.choose(*LAYOUTS).format(numbers.format(shift, (n, n), dtype)))
         second = self.choose(*LAYOUTS).format(numbers.format(1 - shift, (n, n), dtype))
         self.argument("B", self.choose(second, second, second, "A", "A.T"))
@@ -85,7 +86,7 @@ class _Writer(Writer):
         self.argument("n", str(n))
         self.argument("m", str(self.integer(0, 3)))
         self.line("s = x[0]")
-        self.assigns = ASSIGNS if dtype[0] == "f" else ASSIGNS + ASSIGNS_TO_INTEGERS
+        self.assigns = ASSIGNS if dtype[0] in "fc" else ASSIGNS + ASSIGNS_TO_INTEGERS
 
     def loops(self) -> None:
         """A loop over `k`, with what it does in each step; all of it a few times, now and then."""
