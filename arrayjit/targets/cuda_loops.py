@@ -10,6 +10,7 @@ from ..ir.dtype import DType
 from ..ir.expr import Apply, Const, Index
 from ..ir.loops import Bind, For, LoopKind, Stmt, walk_statements
 from ..ir.ops import Op
+from ..ir.tensor import Tensor
 from .bodies import accumulation, changes
 from .c_body import Body
 from .c_text import Value, Writer, added, multiplied
@@ -31,9 +32,20 @@ SHORT = 16
 """Iterations of a loop that may be written out."""
 
 
-def count_type(most: int | None) -> str:
-    """The type of numbers that are not negative, and at most `most`."""
-    return "int" if most is not None and most <= INT_MOST else "int64_t"
+def count_type(body: Body, most: int | None) -> str:
+    """The type of numbers that are not negative, and at most `most`; their multiples, which count cells of
+    arrays, have to fit as well."""
+    farthest = max(map(_reach, body.memory.params), default=0)
+    return "int" if most is not None and max(most, farthest) <= INT_MOST else "int64_t"
+
+
+def _reach(storage: Tensor) -> int:
+    """How far the last cell lies from the first; 0 if extents are known only at run time, as numbers of 64
+    bits."""
+    if not all(extent.is_constant for extent in storage.shape):
+        return 0
+    sides = zip(storage.shape, storage.element_strides(), strict=True)
+    return sum(extent.offset * abs(stride.offset) for extent, stride in sides if stride.is_constant)
 
 
 def block_loop(body: Body, loop: For) -> None:
@@ -58,7 +70,7 @@ def _dealt(body: Body, loop: For) -> None:
     writer, memory = body.writer, body.memory
     lo, hi = memory.affine(loop.lo), memory.affine(loop.hi)
     known = isinstance(lo, int) and isinstance(hi, int)
-    kind = count_type(max(int(hi), 0) + loop.lanes * loop.step if known else None)
+    kind = count_type(body, max(int(hi), 0) + loop.lanes * loop.step if known else None)
     with writer.scope():
         name = memory.symbols[loop.symbol] = writer.fresh(loop.symbol.hint)
         first = added(lo, multiplied("(int)threadIdx.x", loop.step))
@@ -89,7 +101,7 @@ def bind(body: Body, stmt: Stmt) -> None:
             most = stmt.symbol.upper
             quotient = f"({body.memory.affine(dividend)}) / {divisor}"
             name = body.writer.fresh(stmt.symbol.hint)
-            body.writer.emit(f"const {count_type(most)} {name} = {quotient};")
+            body.writer.emit(f"const {count_type(body, most)} {name} = {quotient};")
             body.memory.symbols[stmt.symbol] = name
         case _:
             body.statement(stmt)
@@ -115,7 +127,8 @@ def unrolled_loop(body: Body, loop: For) -> None:
         name = body.memory.symbols[loop.symbol] = writer.fresh(loop.symbol.hint)
         writer.emit("#pragma unroll")
         sign = "<" if loop.step > 0 else ">"
-        with writer.block(f"for (int {name} = {lo}; {name} {sign} {hi}; {name} += {loop.step})"):
+        kind = count_type(body, max(abs(int(lo)), abs(int(hi))))
+        with writer.block(f"for ({kind} {name} = {lo}; {name} {sign} {hi}; {name} += {loop.step})"):
             dealt_body(body, loop.body, leaves=True)
 
 

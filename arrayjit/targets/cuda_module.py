@@ -51,7 +51,7 @@ from ..ir.walk import expressions, walk
 from .c_body import Body, LoopPrinter
 from .c_memory import Memory
 from .c_text import Dialect, Operand, Writer
-from .cuda_loops import COUNTED, INT_MOST, block_loop, counted_loop, dealt_body, unrolled_loop
+from .cuda_loops import COUNTED, block_loop, count_type, counted_loop, dealt_body, unrolled_loop
 from .cuda_wide import wide_loop
 from .failures import raises
 
@@ -246,8 +246,7 @@ class _Function:
     def body(self, body: Body) -> None:
         grid, writer, memory = self.grid, self.writer, body.memory
         lo, hi = memory.affine(grid.lo), memory.affine(grid.hi)
-        small = isinstance(hi, int) and hi + grid.lanes * grid.step <= INT_MOST
-        kind = "int" if small else "int64_t"
+        kind = count_type(body, hi + grid.lanes * grid.step if isinstance(hi, int) else None)
         name = writer.fresh(grid.symbol.hint)
         number = "blockIdx.x" if grid.lanes == 1 else f"blockIdx.x * {grid.lanes} + threadIdx.x"
         if kind == "int64_t" and grid.lanes > 1:

@@ -92,6 +92,14 @@ def test_the_user_s_line_is_named() -> None:
     assert "test_cuda_emitter.py" in program(softmax, LARGE).source
 
 
+@pytest.mark.parametrize(("rows", "kind"), [(1 << 14, "int"), (1 << 16, "int64_t")])
+def test_cells_beyond_32_bits_are_counted_by_64(rows: int, kind: str) -> None:
+    x, w = arrayjit.spec((rows, 1 << 16), "f4"), arrayjit.spec((1 << 16, 128), "f4")
+    for made in (program(lambda x, w: x @ w, x, w), program(lambda x: x + 1, x)):
+        counts = set(re.findall(r"const (\w+) \w+ = .*(?:blockIdx|threadIdx)", made.source))
+        assert counts == {kind}
+
+
 def test_a_loop_around_grids_is_the_host_s() -> None:
     def steps(x):
         for _ in range(9):
