@@ -24,7 +24,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ..ir.code import Caps
-from ..ir.expr import Load
+from ..ir.expr import Load, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ..ir.tensor import Tensor
@@ -65,13 +65,13 @@ def _rows_of_sums(rows: Stmt, caps: Caps) -> Sequence[Stmt] | None:
     if not isinstance(rows, For) or rows.kind is not LoopKind.PARALLEL or rows.step != 1:
         return None
     vectors = [stmt for stmt in rows.body if isinstance(stmt, For)]
-    if len(vectors) != 1 or not _sums_products(vectors[0], rows.symbol):
+    sums = {stmt.variable for stmt in rows.body if isinstance(stmt, Define)}
+    if len(vectors) != 1 or not _sums_products(vectors[0], rows.symbol, sums):
         return None
     if not all(isinstance(stmt, (Define, For, Update, Store)) for stmt in rows.body):
         return None
     held = -(-MAX_BYTES // caps.vector_bytes)
-    sums = sum(isinstance(stmt, Define) for stmt in rows.body)
-    at_once = min(MAX_ROWS, caps.registers * 3 // 4 // (held * sums))
+    at_once = min(MAX_ROWS, caps.registers * 3 // 4 // (held * len(sums)))
     if at_once < 2 or (rows.trips is not None and rows.trips < at_once):
         return None
     binds, body = _at_once(rows, rows.body, at_once, LoopKind.PARALLEL)
@@ -96,8 +96,8 @@ def _at_once(
     return binds, (main, For(row, start, rows.hi, one, kind))
 
 
-def _sums_products(vector: For, row: Symbol) -> bool:
-    """Is this a short loop over vectors that adds up products, and does nothing else?"""
+def _sums_products(vector: For, row: Symbol, sums: Collection[Variable]) -> bool:
+    """Is this a short loop over vectors that adds products to sums of the row, and does nothing else?"""
     inside = list(walk_statements(vector.body))
     loops = [vector, *(stmt for stmt in inside if isinstance(stmt, For))]
     return (
@@ -107,7 +107,7 @@ def _sums_products(vector: For, row: Symbol) -> bool:
         and any(isinstance(stmt, Update) and stmt.contract for stmt in inside)
         and not any(row in (*loop.lo.symbols, *loop.hi.symbols) for loop in loops)
         and all(
-            vector.lanes * stmt.variable.dtype.itemsize <= MAX_BYTES
+            stmt.variable in sums and vector.lanes * stmt.variable.dtype.itemsize <= MAX_BYTES
             for stmt in inside
             if isinstance(stmt, Update)
         )
