@@ -22,7 +22,8 @@ class GpuCaps:
     so many of them that run together. `processors` run blocks side by side; with `busy_threads` all of them
     are busy, whatever these wait for. A thread reads or writes `access_bytes` at once. So many independent
     iterations are worth a grid: `wide`, or `wide_again` where it is launched again and again, since a launch
-    takes about as long as one block takes for these."""
+    takes about as long as one block takes for these. `tensor_cores` multiply matrices of small floats, and
+    copies go on by themselves."""
 
     warp: int = 32
     block_threads: int = 1024
@@ -32,6 +33,7 @@ class GpuCaps:
     access_bytes: int = 16
     wide: int = 2048
     wide_again: int = 16 * 1024
+    tensor_cores: bool = False
 
 
 @frozen

@@ -25,6 +25,7 @@ from .index import Affine, Symbol
 from .loops import (
     Barrier,
     Comment,
+    Copy,
     Define,
     Fill,
     For,
@@ -32,6 +33,7 @@ from .loops import (
     Kernel,
     Lap,
     LoopKind,
+    Multiply,
     Prefetch,
     Raise,
     Stay,
@@ -41,6 +43,7 @@ from .loops import (
     walk_statements,
 )
 from .loops import While as WhileStmt
+from .matrices import multiplied
 from .memory import Memory
 from .ops import Op, op
 from .tensor import Tensor
@@ -97,9 +100,9 @@ def _independent(loop: For) -> bool:
     if loop.kind in (LoopKind.GRID, LoopKind.BLOCK):  # numbers made of an iteration's tell it from others
         own.update(stmt.symbol for stmt in loop.body if isinstance(stmt, Bind))
     for stmt in inside:
-        if isinstance(stmt, Fill):
+        if isinstance(stmt, (Fill, Multiply)):
             return False
-        if isinstance(stmt, Store) and not any(symbol in own for p in stmt.index for symbol in p.symbols):
+        if isinstance(stmt, (Store, Copy)) and not any(s in own for p in stmt.index for s in p.symbols):
             return False
     updates = _outer_updates(loop)
     if not updates:
@@ -170,11 +173,8 @@ class _Interpreter:
                 self._update(stmt, frame)
             case Bind():
                 self._bind(stmt, frame)
-            case Store(tensor=tensor, index=index, value=value):
-                cells = [frame.affine(position) for position in index]
-                self._memory.store(tensor, cells, self.value(value, frame))
-            case Fill(tensor=tensor, value=value):
-                self._memory.fill(tensor, self.value(value, frame))
+            case Store() | Fill() | Copy() | Multiply():
+                self._write(stmt, frame)
             case If(condition=condition, body=body, orelse=orelse):
                 self._branch(self.value(condition, frame), body, orelse, frame)
             case Raise(condition=condition):
@@ -193,6 +193,33 @@ class _Interpreter:
         """A statement that changes nothing of the program's."""
         if isinstance(stmt, Lap):
             self._memory.lap(stmt.times, stmt.number)
+
+    def _write(self, stmt: Store | Fill | Copy | Multiply, frame: Frame) -> None:
+        match stmt:
+            case Store(tensor=tensor, index=index, value=value):
+                cells = [frame.affine(position) for position in index]
+                self._memory.store(tensor, cells, self.value(value, frame))
+            case Fill(tensor=tensor, value=value):
+                self._memory.fill(tensor, self.value(value, frame))
+            case Copy():
+                self._copy(stmt, frame)
+            case Multiply(total=total, left=left, right=right, stage=stage):
+                factors = (self._memory.cells(factor).array[frame.affine(stage)] for factor in (left, right))
+                sums = self._memory.cells(total).array
+                sums[...] = multiplied(stmt, sums, *factors)
+
+    def _copy(self, copy: Copy, frame: Frame) -> None:
+        """At once, as far as the program can tell."""
+        count = spread(self.value(copy.count, frame), frame.lanes)
+        into, source = _cell(frame, copy.index), _cell(frame, copy.at)
+        for cell in range(copy.cells):
+            exist = np.flatnonzero(count > cell)
+            values = np.zeros(frame.lanes, copy.into.dtype.numpy)
+            if exist.size:
+                *before, last = (position[exist] for position in source)
+                values[exist] = self._memory.load(copy.source, [*before, last + cell])
+            *before, last = into
+            self._memory.store(copy.into, [*before, last + cell], values)
 
     def _update(self, update: Update, frame: Frame) -> None:
         variable, value, accum = update.variable, update.value, update.accum

@@ -59,6 +59,7 @@ __all__ = [
     "Barrier",
     "Bind",
     "Comment",
+    "Copy",
     "Define",
     "Fill",
     "For",
@@ -66,6 +67,7 @@ __all__ = [
     "Kernel",
     "Lap",
     "LoopKind",
+    "Multiply",
     "Place",
     "PlaceKind",
     "Prefetch",
@@ -77,6 +79,7 @@ __all__ = [
     "While",
     "bypasses",
     "walk_statements",
+    "written",
 ]
 
 
@@ -213,7 +216,60 @@ class Lap:
 
 @frozen
 class Barrier:
-    """The threads of a block wait for one another; each then sees what the others have stored."""
+    """The threads of a block wait for one another; each then sees what the others have stored. With
+    `pending`, each waits before that for its own copies, but for those of the last so many block loops that
+    copy."""
+
+    pending: int | None = None
+
+
+@frozen
+class Copy:
+    """`into[index] = source[at]`, and so for `cells` neighbours along both last axes, of which the first
+    `count` exist: the others become 0, and are not read. It stands in a block loop, and is done at any time
+    until a Barrier waits for it."""
+
+    into: Tensor
+    index: tuple[Affine, ...]
+    source: Tensor
+    at: tuple[Affine, ...]
+    cells: int
+    count: Expr
+
+
+@frozen
+class Multiply:
+    """The warps of a block add a product of two matrices of small floats to float32 sums that they own.
+
+    `warps` of them, each of 32 threads, stand in rows and columns. `total[t, m, n, r, c]` is the sum that
+    thread `t` keeps, lane `4 * g + q` of the warp in row `i` and column `j`, for row
+    `16 * (M * i + m) + 8 * r + g` and column `8 * (N * j + n) + 2 * q + c`, where `total` has `M` and `N`
+    along its middle axes: tensor cores leave it so. `left[stage]` is rows by depth and `right[stage]` depth
+    by columns, or the other way round where `turned` says so. Of other statements only Copy reaches them.
+
+    16 products at a time, which are exact, are added to a sum, in order of the depth; how these are added up
+    and rounded to float32 is the hardware's. (The interpreter rounds once.)"""
+
+    total: Tensor
+    left: Tensor
+    right: Tensor
+    stage: Affine
+    turned: tuple[bool, bool]
+    warps: tuple[int, int]
+
+    @property
+    def factors(self) -> tuple[tuple[Tensor, tuple[Affine, ...]], ...]:
+        """Both, each with the index of its first cell."""
+        first = (self.stage, Affine.of(0), Affine.of(0))
+        return (self.left, first), (self.right, first)
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """Rows, columns and depth."""
+        _, left_first, left_last = (extent.constant for extent in self.left.shape)
+        _, right_first, right_last = (extent.constant for extent in self.right.shape)
+        rows, depth = (left_last, left_first) if self.turned[0] else (left_first, left_last)
+        return rows, right_first if self.turned[1] else right_last, depth
 
 
 @frozen
@@ -221,7 +277,24 @@ class Comment:
     text: str
 
 
-Stmt = Union[For, Store, Fill, Define, Update, Bind, If, While, Raise, Stay, Prefetch, Lap, Barrier, Comment]
+Stmt = Union[
+    For,
+    Store,
+    Fill,
+    Define,
+    Update,
+    Bind,
+    If,
+    While,
+    Raise,
+    Stay,
+    Copy,
+    Multiply,
+    Prefetch,
+    Lap,
+    Barrier,
+    Comment,
+]
 
 
 class PlaceKind(Enum):
@@ -274,6 +347,15 @@ class Kernel:
 def bypasses(body: tuple[Stmt, ...]) -> bool:
     """Whether a body stores past the caches."""
     return any(isinstance(stmt, Store) and stmt.bypass for stmt in walk_statements(body))
+
+
+def written(stmt: Stmt) -> Tensor | None:
+    """The storage that a statement itself writes to."""
+    match stmt:
+        case Store(tensor=tensor) | Fill(tensor=tensor) | Copy(into=tensor) | Multiply(total=tensor):
+            return tensor.storage
+        case _:
+            return None
 
 
 def walk_statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

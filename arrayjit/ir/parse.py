@@ -33,6 +33,7 @@ from .index import Affine, Symbol, SymbolKind
 from .loops import (
     Barrier,
     Comment,
+    Copy,
     Define,
     Fill,
     For,
@@ -40,6 +41,7 @@ from .loops import (
     Kernel,
     Lap,
     LoopKind,
+    Multiply,
     Place,
     PlaceKind,
     Prefetch,
@@ -339,10 +341,31 @@ class _Reader:
                 return Lap(self.tensor_named(times), number)
             case "barrier", []:
                 return Barrier()
+            case "barrier", [pending]:
+                return Barrier(_integer(pending))
+            case "copy", [ast.Subscript() as cell, ast.Subscript() as source, cells, count]:
+                return Copy(*self.cell(cell), *self.cell(source), _integer(cells), self.expr(count))
+            case "multiply_matrices", [ast.Name() as total, ast.Name() as left, ast.Name() as right, *how]:
+                return self.multiply(node, (total, left, right), how)
             case "comment", [text]:
                 return Comment(_text(text))
             case _:
                 _refuse(node, "a statement")
+
+    def multiply(
+        self, node: ast.stmt, names: tuple[ast.Name, ast.Name, ast.Name], how: list[ast.expr]
+    ) -> Multiply:
+        total, left, right = (self.tensor_named(name) for name in names)
+        match how:
+            case [
+                stage,
+                ast.Tuple(elts=[ast.Constant(value=bool(first)), ast.Constant(value=bool(second))]),
+                ast.Tuple(elts=[rows, columns]),
+            ]:
+                warps = _integer(rows), _integer(columns)
+                return Multiply(total, left, right, self.affine(stage), (first, second), warps)
+            case _:
+                _refuse(node, "a stage, which factors are turned, and the rows and columns of warps")
 
     def expr(self, node: ast.expr) -> Expr:
         match node:

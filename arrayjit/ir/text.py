@@ -61,12 +61,14 @@ from .index import Affine, Symbol, SymbolKind
 from .loops import (
     Barrier,
     Comment,
+    Copy,
     Define,
     Fill,
     For,
     If,
     Kernel,
     Lap,
+    Multiply,
     Place,
     Prefetch,
     Raise,
@@ -90,6 +92,7 @@ _RESERVED = {
     *("virtual", "local", "stay", "prefetch"),
     *("check", "raise_", "barrier", "bypass", "regroup", "comment", "note"),
     *("range", "flat", "strides", "inf", "nan"),
+    *("copy", "multiply_matrices"),
     *SHORT_NAMES,
     *OPS,
 }  # fmt: skip
@@ -350,7 +353,19 @@ def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
 
 
 def _line(
-    stmt: Store | Fill | Define | Update | Bind | Raise | Stay | Prefetch | Lap | Barrier | Comment,
+    stmt: Store
+    | Fill
+    | Define
+    | Update
+    | Bind
+    | Raise
+    | Stay
+    | Copy
+    | Multiply
+    | Prefetch
+    | Lap
+    | Barrier
+    | Comment,
     names: _Names,
 ) -> str:
     match stmt:
@@ -373,6 +388,12 @@ def _line(
             return f"raise_({_expr(condition, names)}, {exception!r}, {message!r}){names.at(loc)}"
         case Stay(condition=condition):
             return f"stay({_expr(condition, names)})"
+        case Copy(into=into, index=index, source=source, at=at, cells=cells, count=count):
+            first, second = _cell(into, index, names), _cell(source, at, names)
+            return f"copy({first}, {second}, {cells}, {_expr(count, names)})"
+        case Multiply(total=total, left=left, right=right, stage=stage, turned=turned, warps=warps):
+            tensors = ", ".join(names.of(tensor) for tensor in (total, left, right))
+            return f"multiply_matrices({tensors}, {names.affine(stage)}, {turned}, {warps})"
         case Prefetch() | Lap() | Barrier() | Comment():
             return _aside(stmt, names)
         case _:
@@ -386,8 +407,8 @@ def _aside(stmt: Prefetch | Lap | Barrier | Comment, names: _Names) -> str:
             return f"prefetch({_cell(tensor, index, names)})"
         case Lap(times=times, number=number):
             return f"lap({names.of(times)}, {number})"
-        case Barrier():
-            return "barrier()"
+        case Barrier(pending=pending):
+            return f"barrier({'' if pending is None else pending})"
         case Comment(text=text):
             return f"comment({text!r})"
 
@@ -440,6 +461,13 @@ def _computation_tensors(computation: Computation) -> Iterator[Tensor]:
 def _kernel_tensors(kernel: Kernel) -> Iterator[Tensor]:
     for stmt in walk_statements(kernel.body):
         yield from _loaded(expressions(stmt))
-        if isinstance(stmt, (Store, Fill)):
-            yield stmt.tensor
+        match stmt:
+            case Store(tensor=tensor) | Fill(tensor=tensor):
+                yield tensor
+            case Copy(into=into, source=source):
+                yield from (into, source)
+            case Multiply(total=total, left=left, right=right):
+                yield from (total, left, right)
+            case _:
+                pass
     yield from kernel.placement

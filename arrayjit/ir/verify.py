@@ -20,7 +20,8 @@ each iteration, and accumulates onto a variable with one op without reading it; 
 loop stands in sequential loops only; a block loop stands in a grid loop with one lane, and in no other loop
 whose iterations are independent; block loops of one grid have the same number of lanes, and what it stores is
 stored in them; a `Barrier` stands outside of them; what threads own is reached by the number of the thread. A
-filled tensor is in C order; once anything is placed, every temporary is.
+filled tensor is in C order; once anything is placed, every temporary is. Tensors for tensor cores fit one
+another, and are reached by nothing else but copies.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from .index import Affine, Symbol, SymbolKind
 from .loops import (
     Barrier,
     Comment,
+    Copy,
     Define,
     Fill,
     For,
@@ -58,6 +60,7 @@ from .loops import (
     Kernel,
     Lap,
     LoopKind,
+    Multiply,
     Place,
     PlaceKind,
     Prefetch,
@@ -67,9 +70,9 @@ from .loops import (
     Store,
     Update,
     bypasses,
-    walk_statements,
 )
 from .loops import While as WhileStmt
+from .matrices import block_sizes, factors, misfit, tile_ends
 from .ops import OPS, Op
 from .resolve import resolve
 from .tensor import Tensor
@@ -85,7 +88,9 @@ def verify_computation(computation: Computation) -> None:
 
 def verify_kernel(kernel: Kernel) -> None:
     """Raises InvalidProgram for the first broken rule."""
-    _check_body(kernel.body, _Rules.of(kernel.name, kernel.params, kernel.placement))
+    rules = _Rules.of(kernel.name, kernel.params, kernel.placement)
+    rules.factors = factors(kernel.body)
+    _check_body(kernel.body, rules)
 
 
 @dataclass(slots=True)
@@ -107,7 +112,7 @@ class _Rules:
     iterations are independent; `variables` has the depth at which each variable in scope is defined;
     `shared` is the depth of the loop that threads share; `together`: the threads of a block run the
     statement, outside of their loops; `thread` is the number of the thread that does; `host`: in nothing but
-    sequential loops.
+    sequential loops; `factors` are the tensors that tensor cores read.
     """
 
     program: str
@@ -123,6 +128,7 @@ class _Rules:
     together: bool = False
     thread: Symbol | None = None
     host: bool = True
+    factors: frozenset[Tensor] = frozenset()
 
     @staticmethod
     def of(name: str, params: Sequence[Param], placement: Mapping[Tensor, Place]) -> _Rules:
@@ -203,6 +209,11 @@ class _Rules:
             self.require(known, f"symbol {symbol.hint} is used outside its loop")
 
     def cell(self, tensor: Tensor, index: Sequence[Affine]) -> None:
+        self.require(tensor not in self.factors, f"{tensor} is for tensor cores, and reached by its cells")
+        self.inside(tensor, index)
+
+    def inside(self, tensor: Tensor, index: Sequence[Affine]) -> None:
+        """The cell is one of the tensor's."""
         self.indexed(tensor, index)
         strided = tensor.base is not None and tensor.storage.strides is not None
         for position, extent in zip(index, tensor.shape, strict=True):
@@ -436,11 +447,26 @@ def _checked_body(body: Iterable[Stmt], rules: _Rules, in_loop: bool = False) ->
             case Raise(condition=condition) | Stay(condition=condition):
                 rules.same(rules.expression(condition), BOOL, "a condition")
                 _check_exit(stmt, rules, in_loop)
+            case Copy() | Multiply():
+                _check_tiles(stmt, rules)
             case Prefetch() | Lap() | Barrier() | Comment():
                 _check_aside(stmt, rules)
             case _:
                 assert_never(stmt)
     return names
+
+
+def _check_tiles(stmt: Copy | Multiply, rules: _Rules) -> None:
+    here = rules.block is not None if isinstance(stmt, Copy) else rules.together
+    rules.require(here, f"a {type(stmt).__name__} stands where it is not for its threads to run it")
+    wrong = misfit(stmt, rules.placement)
+    rules.require(wrong is None, str(wrong))
+    for tile, index in tile_ends(stmt):
+        rules.require(tile in rules.factors, f"{tile} is copied into, and no tensor core reads it")
+        rules.inside(tile, index)
+    if isinstance(stmt, Copy):
+        rules.same(rules.expression(stmt.count), I64, f"how many cells of {stmt.source} exist")
+        rules.indexed(stmt.source, stmt.at)
 
 
 def _check_exit(stmt: Raise | Stay, rules: _Rules, in_loop: bool) -> None:
@@ -565,8 +591,7 @@ def _numbers_threads(loop: For) -> bool:
 
 def _has_blocks(grid: For, rules: _Rules) -> bool:
     """Whether the threads of a block take iterations of a grid together."""
-    inside = walk_statements(grid.body)
-    sizes = {stmt.lanes for stmt in inside if isinstance(stmt, For) and stmt.kind is LoopKind.BLOCK}
+    sizes = block_sizes(grid.body)
     rules.require(len(sizes) <= 1, f"block loops in grid loop {grid.symbol.hint} have several sizes")
     alone = not sizes or grid.lanes == 1
     rules.require(alone, f"grid loop {grid.symbol.hint} has {grid.lanes} lanes and block loops")

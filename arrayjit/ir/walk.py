@@ -17,11 +17,13 @@ from .loops import (
     Barrier,
     Bind,
     Comment,
+    Copy,
     Define,
     Fill,
     For,
     If,
     Lap,
+    Multiply,
     Prefetch,
     Raise,
     Stay,
@@ -134,7 +136,9 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             | Stay(condition=condition)
         ):
             return (condition,)
-        case For() | Prefetch() | Lap() | Barrier() | Comment():
+        case Copy(count=count):
+            return (count,)
+        case For() | Multiply() | Prefetch() | Lap() | Barrier() | Comment():
             return ()
 
 
@@ -162,7 +166,10 @@ def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
         ):
             new = rule(condition)
             return stmt if new is condition else replace(stmt, condition=new)
-        case For() | Prefetch() | Lap() | Barrier() | Comment():
+        case Copy(count=count):
+            new = rule(count)
+            return stmt if new is count else replace(stmt, count=new)
+        case For() | Multiply() | Prefetch() | Lap() | Barrier() | Comment():
             return stmt
 
 
@@ -199,6 +206,11 @@ def substitute_statements(body: tuple[Stmt, ...], values: Mapping[Symbol, Affine
         match stmt:
             case Store(index=index) | Prefetch(index=index):
                 return replace(stmt, index=tuple(position.substitute(values) for position in index))
+            case Copy(index=index, at=at):
+                index = tuple(position.substitute(values) for position in index)
+                return replace(stmt, index=index, at=tuple(position.substitute(values) for position in at))
+            case Multiply(stage=stage):
+                return replace(stmt, stage=stage.substitute(values))
             case For(lo=lo, hi=hi, grain=grain):
                 grain = grain and grain.substitute(values)
                 bounded = replace(stmt, lo=lo.substitute(values), hi=hi.substitute(values), grain=grain)

@@ -23,11 +23,13 @@ from ..ir.loops import (
     Barrier,
     Bind,
     Comment,
+    Copy,
     Define,
     Fill,
     For,
     If,
     Lap,
+    Multiply,
     Prefetch,
     Raise,
     Stay,
@@ -201,6 +203,10 @@ def mentioned(body: Iterable[Stmt]) -> Iterator[Symbol]:
         match stmt:
             case Store(index=index):
                 yield from _symbols(index)
+            case Copy(index=index, at=at):
+                yield from _symbols((*index, *at))
+            case Multiply(stage=stage):
+                yield from _symbols((stage,))
             case For(lo=lo, hi=hi):
                 yield from _symbols((lo, hi))
             case _:
@@ -265,6 +271,13 @@ def effects(body: Iterable[Stmt], ranges: Ranges) -> Effects:
                 _touch(found.writes, region(tensor, index, inner))
             case Fill(tensor=tensor):
                 _touch(found.writes, region(tensor, None, inner))
+            case Copy(into=into, index=index, source=source, at=at, cells=cells):
+                _touch(found.writes, _neighbours(region(into, index, inner), cells))
+                _touch(found.reads, _neighbours(region(source, at, inner), cells))
+            case Multiply(total=total):
+                for tensor, index in stmt.factors:
+                    _touch(found.reads, _matrix(region(tensor, index, inner)))
+                _touch(found.writes, region(total, None, inner))
             case Define(variable=variable):
                 local.add(variable)
             case Update(variable=variable):
@@ -276,6 +289,18 @@ def effects(body: Iterable[Stmt], ranges: Ranges) -> Effects:
     found.uses -= local
     found.updates -= local
     return found
+
+
+def _neighbours(first: Region, cells: int) -> Region:
+    """So many cells along the last axis."""
+    *before, last = first.spans
+    wider = last and Span(last.base, last.low, last.high + cells - 1)
+    return Region(first.tensor, (*before, wider))
+
+
+def _matrix(first: Region) -> Region:
+    """All cells along the two last axes."""
+    return Region(first.tensor, (*first.spans[:-2], None, None))
 
 
 def _ranges_inside(body: Iterable[Stmt], ranges: Ranges) -> dict[Symbol, Range | None]:

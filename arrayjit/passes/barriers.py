@@ -20,7 +20,19 @@ from dataclasses import dataclass, field, replace
 from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Barrier, Bind, For, If, Kernel, LoopKind, PlaceKind, Stmt, While, walk_statements
+from ..ir.loops import (
+    Barrier,
+    Bind,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    Multiply,
+    PlaceKind,
+    Stmt,
+    While,
+    walk_statements,
+)
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies
 from .access import Effects, Range, Region, distances, effects, loads, region
@@ -91,6 +103,8 @@ class _Block:
                 stmt = self.repeated(stmt, (stmt.symbol,))
             case While():
                 stmt = self.repeated(stmt, ())
+            case Multiply():
+                self.deed(_Deed(effects((stmt,), self.ranges), None), out)
             case If(body=body, orelse=orelse):
                 self.reads(stmt, out)
                 before = list(self.done)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..ir.expr import Expr, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Bind, Define, For, LoopKind, Stmt, Store, Update, While
+from ..ir.loops import Bind, Copy, Define, For, LoopKind, Multiply, Stmt, Store, Update, While
 from ..ir.walk import rewrite_bodies, rewrite_expressions, substitute_statements, transform
 
 __all__ = ["Copying", "copy_body", "in_turn", "interleaved", "unless_once"]
@@ -75,6 +75,10 @@ class Copying:
                 return replace(stmt, variable=self.variables.get(variable, variable))
             case Store(index=index):
                 return replace(stmt, index=self._index(index))
+            case Copy(index=index, at=at):
+                return replace(stmt, index=self._index(index), at=self._index(at))
+            case Multiply(stage=stage):
+                return replace(stmt, stage=stage.substitute(self.symbols))
             case Bind(symbol=symbol):
                 bound = Symbol(symbol.hint, symbol.kind, symbol.lower, symbol.upper)
                 self.symbols[symbol] = Affine.of(bound)

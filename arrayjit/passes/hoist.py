@@ -22,17 +22,16 @@ from ..ir.index import Affine, Symbol
 from ..ir.loops import (
     Bind,
     Define,
-    Fill,
     For,
     If,
     Kernel,
     LoopKind,
     Raise,
     Stmt,
-    Store,
     Update,
     While,
     walk_statements,
+    written,
 )
 from ..ir.tensor import Tensor
 from ..ir.walk import children, kept, rebuild, rewrite_bodies, rewrite_expressions
@@ -61,7 +60,7 @@ class _Frame:
     @staticmethod
     def around(body: tuple[Stmt, ...], runs: bool, branches: int) -> _Frame:
         inside = list(walk_statements(body))
-        stores = {stmt.tensor.storage for stmt in inside if isinstance(stmt, (Store, Fill))}
+        stores = {tensor for tensor in map(written, inside) if tensor is not None}
         updates = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
         leaves = any(isinstance(stmt, Raise) for stmt in inside)
         return _Frame(stores, updates, runs and not leaves, branches)

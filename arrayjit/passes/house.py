@@ -43,8 +43,9 @@ def house(kernel: Kernel, caps: Caps) -> Kernel:
         return kernel
     housing = _Housing(caps.gpu)
     for storage, uses in uses_of_temporaries(kernel).items():
-        own = kernel.placement[storage].kind is PlaceKind.SCRATCH
-        housing.decide(storage, uses, own)
+        kind = kernel.placement[storage].kind
+        if kind not in (PlaceKind.SHARED, PlaceKind.OWN):
+            housing.decide(storage, uses, kind is PlaceKind.SCRATCH)
     placement = {**kernel.placement, **housing.placement}
     body = housing.body(kernel.body) if housing.wider else kernel.body
     for storage, wider in housing.wider.items():

@@ -86,12 +86,27 @@ def offload(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel as grids, and the loops of the host around them."""
     if caps.gpu is None or not kernel.body:
         return kernel
-    if all(isinstance(stmt, For) and stmt.kind is LoopKind.GRID for stmt in kernel.body):
+    if _is_offloaded(kernel.body):
         return kernel
     plan = _Offloading(caps.gpu, given(kernel.params), counts(kernel.body), caps.gpu.wide)
     body, cells = cross(plan.body(kernel.body))
     placement = {**kernel.placement, **plan.placement, **cells}
     return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *plan.notes))
+
+
+def _is_offloaded(body: tuple[Stmt, ...]) -> bool:
+    """Is all of it launches, and the host's loops around them?"""
+    return all(
+        isinstance(stmt, Comment)
+        or (isinstance(stmt, For) and (stmt.kind is LoopKind.GRID or _is_offloaded(stmt.body)))
+        or (isinstance(stmt, While) and _is_offloaded((*stmt.test, *stmt.body)))
+        for stmt in body
+    )
+
+
+def _launches(body: tuple[Stmt, ...]) -> bool:
+    """Does a body hold a grid?"""
+    return any(isinstance(stmt, For) and stmt.kind is LoopKind.GRID for stmt in walk_statements(body))
 
 
 @frozen
@@ -150,6 +165,9 @@ class _Offloading:
         match stmt:
             case For(kind=LoopKind.GRID):
                 return _Wide(launches=(stmt,))
+            case For() if _launches(stmt.body):
+                enter(stmt, self.ranges)
+                return self.loop(stmt)
             case For():
                 enter(stmt, self.ranges)
                 sums = accumulated(stmt)
@@ -339,7 +357,8 @@ class _Offloading:
 
     def is_worth(self, body: Iterable[Stmt]) -> bool:
         """Is a body that runs again and again wide enough for grids?"""
-        return width(body, self.ranges) >= max(self.wide, self.gpu.wide_again)
+        held = tuple(body)
+        return _launches(held) or width(held, self.ranges) >= max(self.wide, self.gpu.wide_again)
 
     def loop(self, loop: For) -> _Wide | None:
         """A loop in order."""

@@ -21,7 +21,22 @@ from dataclasses import dataclass, field, replace
 from ..ir.code import Caps
 from ..ir.expr import Const, Expr, Load, Local, Variable, dtype_of
 from ..ir.index import Affine
-from ..ir.loops import Define, Fill, For, If, Kernel, Raise, Stay, Stmt, Store, Update, While, walk_statements
+from ..ir.loops import (
+    Copy,
+    Define,
+    Fill,
+    For,
+    If,
+    Kernel,
+    Multiply,
+    Raise,
+    Stay,
+    Stmt,
+    Store,
+    Update,
+    While,
+    walk_statements,
+)
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
 from .access import loads
@@ -91,6 +106,11 @@ class _Passage:
     def reads(self, stmt: Stmt) -> None:
         """Stores to what a statement reads are needed; all are if it may leave."""
         read = {tensor.storage for expr in expressions(stmt) for tensor, _ in loads(expr)}
+        match stmt:
+            case Copy(source=tensor) | Multiply(total=tensor):
+                read.add(tensor.storage)
+            case _:
+                pass
         if isinstance(stmt, (Raise, Stay)):
             self.last.clear()
         for cell in [cell for cell in self.last if cell[0].storage in read]:
@@ -99,7 +119,7 @@ class _Passage:
     def changes(self, stmt: Stmt) -> None:
         """Forget the values of cells that a statement may write, and those in a variable that it sets."""
         match stmt:
-            case Store(tensor=tensor) | Fill(tensor=tensor):
+            case Store(tensor=tensor) | Fill(tensor=tensor) | Copy(into=tensor) | Multiply(total=tensor):
                 gone = [cell for cell in self.values if cell[0].storage is tensor.storage]
             case Update(variable=variable):
                 gone = [cell for cell, value in self.values.items() if value == Local(variable)]

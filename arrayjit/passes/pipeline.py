@@ -27,6 +27,7 @@ from .check import check
 from .collapse import collapse
 from .contract import contract
 from .expand import expand
+from .fragments import fragments
 from .fuse import explain_fuse, fuse
 from .guess import guess
 from .hoist import hoist
@@ -140,6 +141,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     ),
     Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
     Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
+    Pass(
+        fragments,
+        after=("parallel",),
+        why="which nests are independent is known by then, and small floats are still small floats",
+        on=GPU,
+    ),
     Pass(wrap, after=("place",), why="what indices are divided by is a definition of many steps later"),
     Pass(scan, after=("parallel",), why="rows that are independent are seen to be so", on=GPU),
     Pass(expand, after=("wrap",), why="definitions are written over variables, not over array cells"),
@@ -214,6 +221,7 @@ OPTIONAL = frozenset(
         inline,
         pieces,
         fuse,
+        fragments,
         order,
         lag,
         along,

@@ -17,7 +17,7 @@ from typing import Union
 from ..ir.code import Caps
 from ..ir.expr import Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Bind, Define, Fill, For, If, Kernel, Stmt, Store, Update, While
+from ..ir.loops import Bind, Copy, Define, Fill, For, If, Kernel, Multiply, Stmt, Store, Update, While
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .access import given
@@ -77,8 +77,17 @@ def _made(stmt: Stmt) -> Value | None:
 
 
 def _needed(stmt: Stmt) -> Iterator[Value]:
-    if isinstance(stmt, Store):
-        yield from _symbols(stmt.index)
+    match stmt:
+        case Store(index=index):
+            yield from _symbols(index)
+        case Copy(index=index, source=source, at=at):
+            yield source.storage
+            yield from _symbols((*index, *at))
+        case Multiply(total=total, stage=stage):
+            yield total.storage
+            yield from _symbols((stage,))
+        case _:
+            pass
     for expr in expressions(stmt):
         yield from _read(expr)
 

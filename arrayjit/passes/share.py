@@ -23,7 +23,7 @@ from typing import Union
 
 from ..ir.code import Caps
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
-from ..ir.loops import Define, Fill, For, If, Kernel, Stmt, Store, Update, While
+from ..ir.loops import Copy, Define, Fill, For, If, Kernel, Multiply, Stmt, Store, Update, While
 from ..ir.tensor import Tensor
 from ..ir.walk import children, expressions, rebuild, rewrite_bodies, rewrite_expressions
 
@@ -81,7 +81,7 @@ class _Numbering:
         found: set[Mutable] = set()
         for stmt in body:
             match stmt:
-                case Store(tensor=tensor) | Fill(tensor=tensor):
+                case Store(tensor=tensor) | Fill(tensor=tensor) | Copy(into=tensor) | Multiply(total=tensor):
                     found.add(tensor.storage)
                 case Update(variable=variable):
                     found.add(variable)
@@ -144,7 +144,7 @@ class _Numbering:
                 self._touch({tensor.storage})
                 if not isinstance(self.values[roots[0]].expr, Local):
                     self._learn(("load", tensor, index, self._versions[tensor.storage]), roots[0])
-            case Fill(tensor=tensor):
+            case Fill(tensor=tensor) | Copy(into=tensor) | Multiply(total=tensor):
                 self._touch({tensor.storage})
             case For(body=body):
                 self._touch(self._changed[id(stmt)])

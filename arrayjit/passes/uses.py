@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ..frozen import frozen_by_identity
 from ..ir.index import Affine
-from ..ir.loops import Fill, For, If, Kernel, Stmt, Store, While, walk_statements
+from ..ir.loops import Copy, Fill, For, If, Kernel, Multiply, Stmt, Store, While, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions
 from .access import given, loads
@@ -60,6 +60,13 @@ class _Collection:
                     self.add(Use(tensor, index, path, stmt, at, True))
                 case Fill(tensor=tensor):
                     self.add(Use(tensor, None, path, stmt, at, True))
+                case Copy(into=into, source=source):
+                    self.add(Use(source, None, path, stmt, at, False))
+                    self.add(Use(into, None, path, stmt, at, True))
+                case Multiply(total=total, left=left, right=right):
+                    for factor in (left, right):
+                        self.add(Use(factor, None, path, stmt, at, False))
+                    self.add(Use(total, None, path, stmt, at, True))
                 case For(body=inner):
                     self.inside(Frame(stmt, at), inner, path)
                 case If(body=inner, orelse=other):
@@ -128,8 +135,15 @@ def counts(body: Iterable[Stmt]) -> Counter[Tensor]:
     """How often each storage is used."""
     found: Counter[Tensor] = Counter()
     for stmt in walk_statements(tuple(body)):
-        if isinstance(stmt, (Store, Fill)):
-            found[stmt.tensor.storage] += 1
+        match stmt:
+            case Store(tensor=tensor) | Fill(tensor=tensor):
+                found[tensor.storage] += 1
+            case Copy(into=into, source=source):
+                found.update((into.storage, source.storage))
+            case Multiply(total=total, left=left, right=right):
+                found.update((total.storage, left.storage, right.storage))
+            case _:
+                pass
         for expr in expressions(stmt):
             found.update(tensor.storage for tensor, _ in loads(expr))
     return found

@@ -37,6 +37,7 @@ from ..ir.loops import (
     Barrier,
     Bind,
     Comment,
+    Copy,
     Define,
     Fill,
     For,
@@ -44,6 +45,7 @@ from ..ir.loops import (
     Kernel,
     Lap,
     LoopKind,
+    Multiply,
     Prefetch,
     Raise,
     Stay,
@@ -299,7 +301,7 @@ def _obstacle(stmt: Stmt, symbol: Symbol) -> str:
             return "what it does depends on a condition"
         case Raise():
             return "it may end with an exception"
-        case Fill() | Stay() | Prefetch() | Lap() | Barrier():
+        case Fill() | Stay() | Copy() | Multiply() | Prefetch() | Lap() | Barrier():
             return "it has a statement that is for whole loops"
     assert_never(stmt)
 

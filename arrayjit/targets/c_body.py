@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from typing import Protocol
+from typing import Protocol, Union
 
 from typing_extensions import assert_never
 
@@ -20,6 +20,7 @@ from ..ir.loops import (
     Barrier,
     Bind,
     Comment,
+    Copy,
     Define,
     Fill,
     For,
@@ -27,6 +28,7 @@ from ..ir.loops import (
     Kernel,
     Lap,
     LoopKind,
+    Multiply,
     Prefetch,
     Raise,
     Stay,
@@ -44,7 +46,7 @@ from .c_text import Operand, Value, Writer, constant, multiplied
 from .c_values import apply, cast, fma
 from .failures import raises
 
-__all__ = ["Body", "Inside", "LoopPrinter"]
+__all__ = ["Body", "Inside", "LoopPrinter", "TensorCores"]
 
 LONG = 90
 """Characters of an expression that is cut in two."""
@@ -57,13 +59,14 @@ class Inside(Protocol):
 
 
 LoopPrinter = Callable[["Body", For], None]
+TensorCores = Callable[["Body", Union[Copy, Multiply, Barrier]], None]
 
 
 class Body:
     """Prints the statements of one Kernel. Symbols and parameters are bound by the caller.
 
     `loops` print the loops of the kinds which are not printed as plain ones, `share` those that threads may
-    share.
+    share; `tensor_cores` what is for these.
 
     `values` has the text of each local. A local of `arrays` has been declared already, with a cell for each
     lane of a vector loop. `leaves_loop` says whether `break` leaves the loop that the statement stands in.
@@ -76,6 +79,7 @@ class Body:
         kernel: Kernel,
         loops: Mapping[LoopKind, LoopPrinter],
         share: LoopPrinter | None = None,
+        tensor_cores: TensorCores | None = None,
     ) -> None:
         self.writer = writer
         self.memory = memory
@@ -84,6 +88,7 @@ class Body:
         self.arrays: set[Variable] = set()
         self._loops = loops
         self._share = share
+        self._tensor_cores = tensor_cores
         self._mutable = updated(kernel.body)
         self.leaves_loop = False
         self._loc: Location | None = None
@@ -134,6 +139,8 @@ class Body:
                 self._way_out(stmt)
             case Fill():
                 self._fill(stmt)
+            case Copy() | Multiply():
+                self._by_tensor_cores(stmt)
             case Prefetch() | Lap() | Comment() | Barrier():
                 self._aside(stmt)
             case _:
@@ -151,8 +158,15 @@ class Body:
                 self.writer.emit(f"{function}({self.memory.pointer(times)}, {number});")
             case Comment(text=text):
                 self.writer.comment(text)
-            case Barrier():
+            case Barrier(pending=None):
                 self.writer.emit(self.writer.dialect.barrier)
+            case Barrier():
+                self._by_tensor_cores(stmt)
+
+    def _by_tensor_cores(self, stmt: Copy | Multiply | Barrier) -> None:
+        if self._tensor_cores is None:
+            raise CompilerBug(f"{self.writer.dialect.name} knows no tensor cores", stage="targets/c")
+        self._tensor_cores(self, stmt)
 
     def _way_out(self, stmt: Raise | Stay) -> None:
         """Out of the function, or out of the loop, if it is printed as one."""

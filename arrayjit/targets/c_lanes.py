@@ -18,12 +18,14 @@ from ..ir.loops import (
     Barrier,
     Bind,
     Comment,
+    Copy,
     Define,
     Fill,
     For,
     If,
     Lap,
     LoopKind,
+    Multiply,
     Prefetch,
     Raise,
     Stay,
@@ -55,6 +57,8 @@ def in_region(stmt: Stmt) -> bool:
         case Define() | Update() | Store() | Comment():
             return True
         case For() | While() | If() | Bind() | Stay() | Raise() | Fill() | Prefetch() | Lap() | Barrier():
+            return False
+        case Copy() | Multiply():
             return False
 
 

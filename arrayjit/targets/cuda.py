@@ -20,9 +20,9 @@ else:
 __all__ = ["ARCHITECTURES", "DEFAULT_ARCHITECTURE", "CudaTarget"]
 
 ARCHITECTURES: Mapping[str, GpuCaps] = {
-    "sm_80": GpuCaps(processors=108),
-    "sm_90": GpuCaps(processors=132),
-    "sm_100": GpuCaps(processors=148),
+    "sm_80": GpuCaps(processors=108, tensor_cores=True),
+    "sm_90": GpuCaps(processors=132, tensor_cores=True),
+    "sm_100": GpuCaps(processors=148, tensor_cores=True),
 }
 """By name: A100, H100 and H200, B200 (NVIDIA's tuning guides)."""
 

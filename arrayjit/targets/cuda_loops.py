@@ -15,6 +15,7 @@ from .bodies import accumulation, changes
 from .c_body import Body
 from .c_text import Value, Writer, added, multiplied
 from .c_values import apply, identity
+from .cuda_matrices import commits
 
 __all__ = ["COUNTED", "bind", "block_loop", "count_type", "counted_loop", "unrolled_loop"]
 
@@ -60,6 +61,8 @@ def block_loop(body: Body, loop: For) -> None:
         writer.emit(f"{writer.dialect.type(variable.dtype)} {part} = {start};")
         body.values[variable] = Value(part, variable.dtype)
     _dealt(body, loop)
+    if commits(loop):
+        writer.emit('asm volatile("cp.async.commit_group;");')
     for variable, old in sums.items():
         total = _folded(writer, ops[variable], body.values[variable], loop.lanes)
         writer.emit(f"{old.text} = {apply(writer, ops[variable], (old, total), variable.dtype).text};")

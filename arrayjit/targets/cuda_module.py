@@ -9,13 +9,13 @@ is the IR's: the source must be compiled without contraction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
 from ..errors import CompilerBug, Location
 from ..ir.dtype import BOOL, DTYPES, F32, F64
-from ..ir.expr import Gather, Index, Load
+from ..ir.expr import Expr, Gather, Index, Load
 from ..ir.index import Affine, Symbol
 from ..ir.launches import (
     Argument,
@@ -33,10 +33,12 @@ from ..ir.launches import (
 from ..ir.loops import (
     Bind,
     Comment,
+    Copy,
     Fill,
     For,
     Kernel,
     LoopKind,
+    Multiply,
     PlaceKind,
     Prefetch,
     Raise,
@@ -44,6 +46,7 @@ from ..ir.loops import (
     Store,
     While,
     walk_statements,
+    written,
 )
 from ..ir.params import ArrayParam
 from ..ir.tensor import Tensor
@@ -52,6 +55,7 @@ from .c_body import Body, LoopPrinter
 from .c_memory import Memory
 from .c_text import Dialect, Operand, Writer
 from .cuda_loops import COUNTED, block_loop, count_type, counted_loop, dealt_body, unrolled_loop
+from .cuda_matrices import tensor_cores
 from .cuda_wide import wide_loop
 from .failures import raises
 
@@ -188,6 +192,7 @@ class _Function:
         blocks = [stmt.lanes for stmt in inside if isinstance(stmt, For) and stmt.kind is LoopKind.BLOCK]
         self.threads = max(blocks, default=grid.lanes)
         self.is_shared = bool(blocks)
+        self.has_matrices = any(isinstance(stmt, Multiply) for stmt in inside)
         locs = [stmt.loc for stmt in inside if isinstance(stmt, (Store, Raise)) and stmt.loc is not None]
         self.loc: Location | None = locs[0] if locs else None
         with self.writer.scope():
@@ -196,15 +201,16 @@ class _Function:
     @property
     def shares_a_processor(self) -> bool:
         """Is what a thread owns so much that NVRTC might let too few of them share a processor, and so little
-        that it need not?"""
-        return 0 < self.own_bytes <= OWN_BYTES and self.threads <= BUSY_THREADS
+        that it need not? What tensor cores multiply is in registers as well."""
+        few = 0 < self.own_bytes <= OWN_BYTES and not self.has_matrices
+        return few and self.threads <= BUSY_THREADS
 
     def print(self, emission: _Emission, inside: Sequence[Stmt]) -> None:
         writer = self.writer
         pointers: dict[Tensor, str] = {}
-        written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, (Store, Fill))}
+        changed = set(map(written, inside))
         for storage in _storages(inside):
-            pointers[storage] = self.memory_of(emission, storage, storage in written)
+            pointers[storage] = self.memory_of(emission, storage, storage in changed)
         symbols: dict[Symbol, Operand] = {}
         for symbol in _outer_symbols(self.grid, inside):
             symbols[symbol] = name = writer.fresh(symbol.hint)
@@ -218,7 +224,7 @@ class _Function:
                 writer.emit(CUDA.barrier)
         memory = Memory(writer, self.kernel, pointers)
         memory.symbols.update(symbols)
-        self.body(Body(writer, memory, self.kernel, _LOOPS))
+        self.body(Body(writer, memory, self.kernel, _LOOPS, tensor_cores=tensor_cores))
 
     def memory_of(self, emission: _Emission, storage: Tensor, is_written: bool) -> str:
         """The name of a storage's first cell."""
@@ -269,8 +275,15 @@ def _storages(body: Sequence[Stmt]) -> list[Tensor]:
             for node in walk(expr):
                 if isinstance(node, (Load, Gather)):
                     found[node.tensor.storage] = None
-        if isinstance(stmt, (Store, Fill)):
-            found[stmt.tensor.storage] = None
+        match stmt:
+            case Store(tensor=tensor) | Fill(tensor=tensor):
+                found[tensor.storage] = None
+            case Copy(into=into, source=source):
+                found.update({into.storage: None, source.storage: None})
+            case Multiply(total=total, left=left, right=right):
+                found.update({total: None, left: None, right: None})
+            case _:
+                pass
     return list(found)
 
 
@@ -285,19 +298,14 @@ def _outer_symbols(grid: For, body: Sequence[Stmt]) -> list[Symbol]:
     note(grid.lo, grid.hi)
     for stmt in body:
         for expr in expressions(stmt):
-            for node in walk(expr):
-                match node:
-                    case Load(tensor=tensor, index=index):
-                        note(*index, *_strides(tensor))
-                    case Gather(tensor=tensor):
-                        note(*_strides(tensor))
-                    case Index(value=value):
-                        note(value)
-                    case _:
-                        pass
+            note(*_numbers(expr))
         match stmt:
             case Store(tensor=tensor, index=index) | Prefetch(tensor=tensor, index=index):
                 note(*index, *_strides(tensor))
+            case Copy(index=index, source=source, at=at):
+                note(*index, *at, *_strides(source))
+            case Multiply(stage=stage):
+                note(stage)
             case Fill(tensor=tensor):
                 note(*tensor.shape)
             case For(lo=lo, hi=hi):
@@ -305,6 +313,20 @@ def _outer_symbols(grid: For, body: Sequence[Stmt]) -> list[Symbol]:
             case _:
                 pass
     return list(found)
+
+
+def _numbers(expr: Expr) -> Iterator[Affine]:
+    """What an expression computes of symbols."""
+    for node in walk(expr):
+        match node:
+            case Load(tensor=tensor, index=index):
+                yield from (*index, *_strides(tensor))
+            case Gather(tensor=tensor):
+                yield from _strides(tensor)
+            case Index(value=value):
+                yield value
+            case _:
+                pass
 
 
 def _strides(tensor: Tensor) -> tuple[Affine, ...]:

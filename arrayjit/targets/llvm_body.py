@@ -21,6 +21,7 @@ from ..ir.loops import (
     Barrier,
     Bind,
     Comment,
+    Copy,
     Define,
     Fill,
     For,
@@ -28,6 +29,7 @@ from ..ir.loops import (
     Kernel,
     Lap,
     LoopKind,
+    Multiply,
     Prefetch,
     Raise,
     Stay,
@@ -110,18 +112,16 @@ class Body:
                 self._way_out(stmt)
             case Fill():
                 self._fill(stmt)
-            case Prefetch() | Lap() | Comment() | Barrier():
-                self._aside(stmt)
             case _:
-                assert_never(stmt)
+                self._aside(stmt)
 
     def _store_groups(self, stores: Sequence[Store]) -> None:
         """Stores to neighbours in one."""
         first, parts = stores[0], [self._value(store.value) for store in stores]
         self._memory.store_groups(first.tensor, first.index, parts, self._lanes)
 
-    def _aside(self, stmt: Prefetch | Lap | Comment | Barrier) -> None:
-        """A statement that changes nothing of the program's."""
+    def _aside(self, stmt: Prefetch | Lap | Comment | Barrier | Copy | Multiply) -> None:
+        """A statement that changes nothing of the program's, or is for GPUs."""
         match stmt:
             case Prefetch(tensor=tensor, index=index):
                 self._memory.prefetch(tensor, index, self._lanes)
@@ -129,8 +129,8 @@ class Body:
                 self._memory.lap(times, number)
             case Comment(text=text):
                 self._writer.emit("; " + " ".join(text.split()))
-            case Barrier():
-                raise CompilerBug("a barrier on a target without threads", stage="targets/llvm")
+            case Barrier() | Copy() | Multiply():
+                raise CompilerBug(f"a {type(stmt).__name__} on a CPU", stage="targets/llvm")
 
     # Expressions
 

@@ -21,6 +21,13 @@ from arrayjit.ir.verify import verify_computation, verify_kernel
 HEAD = "def f(x: read[f32, 8], y: write[f32, 8], m: read[bool, 8], k: read[i64, 8]):\n"
 KERNEL_HEAD = HEAD.replace("):", ") -> kernel:")
 OWN = "t: temporary[f32, 8, 2] = place('own', 0, 'its number')\n"
+TILES = (
+    "s: temporary[f32, 32, 1, 2, 2, 2] = place('own', 0, 'fragments')\n"
+    "a: temporary[f16, 2, 16, 16] = place('shared', 0, 'slices')\n"
+    "b: temporary[f16, 2, 16, 16] = place('shared', 0, 'slices')\n"
+    "c: temporary[f16, 2, 16, 16] = place('arena', 0, 'a matrix')\n"
+)
+PRODUCT = "s, a, b, 0, (False, False), (1, 1)"
 ZERO = Affine.of(0)
 
 
@@ -163,6 +170,65 @@ BROKEN = {
     "a barrier inside a vector loop": (
         loop("vector(0, 8, lanes=4)", "barrier()"),
         "a Barrier stands inside a vector loop",
+    ),
+    "a tile that is read by its cells": (
+        TILES + loop("grid(0, 1)", f"multiply_matrices({PRODUCT})", "t: f16 = a[0, 0, 0]"),
+        "a: f16[2, 16, 16] is for tensor cores, and reached by its cells",
+    ),
+    "matrices multiplied by each thread": (
+        TILES + loop("grid(0, 1)", "for j in block(0, 32, lanes=32):", f"    multiply_matrices({PRODUCT})"),
+        "a Multiply stands where it is not for its threads to run it",
+    ),
+    "matrices multiplied by other threads than a block has": (
+        TILES
+        + loop(
+            "grid(0, 1)", f"multiply_matrices({PRODUCT})", "for j in block(0, 8, lanes=8):", "    y[j] = x[j]"
+        ),
+        "block loops in grid loop i have several sizes",
+    ),
+    "a stage too far": (
+        TILES + loop("grid(0, 1)", "multiply_matrices(s, a, b, 2, (False, False), (1, 1))"),
+        "a: f16[2, 16, 16] is indexed from 2 to 2",
+    ),
+    "sums that do not fit the warps": (
+        TILES + loop("grid(0, 1)", "multiply_matrices(s, a, b, 0, (False, False), (1, 2))"),
+        "a: f16[2, 16, 16] and b: f16[2, 16, 16] are no whole tiles of 1 by 2 warps",
+    ),
+    "sums of another layout": (
+        TILES + loop("grid(0, 1)", "multiply_matrices(a, s, b, 0, (False, False), (1, 1))"),
+        "s: f32[32, 1, 2, 2, 2] is no stages of matrices of small floats",
+    ),
+    "copies into what tensor cores do not read": (
+        TILES
+        + loop(
+            "grid(0, 1)", "for j in block(0, 2, lanes=32):", "    copy(c[0, 0, 8*j], a[0, 0, 0], 8, i64(8))"
+        ),
+        "c: f16[2, 16, 16] is copied into, and no tensor core reads it",
+    ),
+    "copies of another dtype": (
+        TILES
+        + loop(
+            "grid(0, 1)",
+            "for j in block(0, 2, lanes=32):",
+            "    copy(a[0, 0, 8*j], x[0], 8, i64(8))",
+            f"multiply_matrices({PRODUCT})",
+        ),
+        "x: f32[8] is copied into a: f16[2, 16, 16]",
+    ),
+    "copies beyond a row": (
+        TILES
+        + loop(
+            "grid(0, 1)",
+            "for j in block(0, 3, lanes=32):",
+            "    copy(a[0, 0, 8*j], c[0, 0, 0], 8, i64(8))",
+            f"multiply_matrices({PRODUCT})",
+        ),
+        "a: f16[2, 16, 16] is indexed from 0 to 16",
+    ),
+    "copies by all threads": (
+        TILES
+        + loop("grid(0, 1)", "copy(a[0, 0, 0], c[0, 0, 0], 8, i64(8))", f"multiply_matrices({PRODUCT})"),
+        "a Copy stands where it is not for its threads to run it",
     ),
     "what threads own, all together": (
         OWN + loop("grid(0, 1)", "for j in block(0, 8, lanes=8):", "    y[j] = t[0, 0]"),

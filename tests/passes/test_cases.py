@@ -36,6 +36,7 @@ MACHINES = {
     "barriers": Caps(gpu=GpuCaps()),
     "bypass": Caps(l3_bytes=4096),
     "contract": Caps(vector_bytes=16, l1_bytes=512, l2_bytes=512),
+    "fragments": Caps(gpu=GpuCaps(processors=4, tensor_cores=True)),
     "house": Caps(gpu=GpuCaps(shared_bytes=9 * 1024)),
     "inline": Caps(l2_bytes=1024),
     "keep": Caps(gpu=GpuCaps()),
@@ -48,7 +49,7 @@ MACHINES = {
 }
 """The passes whose cases need other hardware."""
 
-ROUNDS = {"vectorise", "cascade", "offload", "keep", "scan", "reals"}
+ROUNDS = {"fragments", "vectorise", "cascade", "offload", "keep", "scan", "reals"}
 """Passes that add floats in another (documented) order, or multiply complex numbers as NumPy does on some
 processors only: equal up to rounding."""
 

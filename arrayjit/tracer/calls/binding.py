@@ -331,7 +331,9 @@ def array_at(
         "strides": strides,
         "typestr": dtype.str,
     }
-    return np.asarray(_Memory(owner, interface))
+    array = np.asarray(_Memory(owner, interface))
+    # The interface has no word for bfloat16.
+    return array if array.dtype == dtype else array.view(dtype)
 
 
 def _flat_memory(source: OverlapSource, leaves: Sequence[Any]) -> np.ndarray:

@@ -1,0 +1,103 @@
+"""What tensor cores compute: the meaning of `Multiply`, in NumPy, and whether its tensors fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from .dtype import F32
+from .frame import Array
+from .index import Affine, affine
+from .loops import Copy, For, LoopKind, Multiply, Place, PlaceKind, Stmt, walk_statements
+from .tensor import Tensor
+
+__all__ = ["block_sizes", "factors", "misfit", "multiplied", "tile_ends"]
+
+WARP = 32
+
+DEPTH = 16
+"""Products that are added to a sum at once."""
+
+
+def multiplied(product: Multiply, sums: Array, left: Array, right: Array) -> Array:
+    """The sums of the threads, and the product of two matrices added to them. The sums are put in rows and
+    columns for that, and back."""
+    left, right = (
+        factor.T if turned else factor for factor, turned in zip((left, right), product.turned, strict=True)
+    )
+    down, across = sums.shape[1:3]
+    by_place = sums.reshape(*product.warps, 8, 4, down, across, 2, 2).transpose(0, 4, 6, 2, 1, 5, 3, 7)
+    total = by_place.reshape(len(left), right.shape[1])
+    for k in range(0, len(right), DEPTH):
+        products = left[:, k : k + DEPTH].astype(np.float64) @ right[k : k + DEPTH].astype(np.float64)
+        total = (total + products).astype(sums.dtype)
+    result: Array = total.reshape(by_place.shape).transpose(0, 4, 3, 6, 1, 5, 2, 7).reshape(sums.shape)
+    return result
+
+
+def factors(body: tuple[Stmt, ...]) -> frozenset[Tensor]:
+    """The tensors that tensor cores read."""
+    products = (stmt for stmt in walk_statements(body) if isinstance(stmt, Multiply))
+    return frozenset(factor for product in products for factor in (product.left, product.right))
+
+
+def block_sizes(body: tuple[Stmt, ...]) -> set[int]:
+    """How many threads a grid's body says that a block has."""
+    sizes: set[int] = set()
+    for stmt in walk_statements(body):
+        match stmt:
+            case For(kind=LoopKind.BLOCK, lanes=lanes):
+                sizes.add(lanes)
+            case Multiply(warps=(down, across)):
+                sizes.add(WARP * down * across)
+            case _:
+                pass
+    return sizes
+
+
+def tile_ends(stmt: Copy | Multiply) -> Iterator[tuple[Tensor, tuple[Affine, ...]]]:
+    """Cells at the ends of what a statement reaches of tensors for tensor cores."""
+    match stmt:
+        case Copy(into=into, index=(*before, last), cells=cells):
+            yield from ((into, (*before, position)) for position in (last, last + (cells - 1)))
+        case Multiply():
+            yield from stmt.factors
+
+
+def misfit(stmt: Copy | Multiply, placement: Mapping[Tensor, Place]) -> str | None:
+    """What is wrong with the tensors of a statement, if anything is."""
+    match stmt:
+        case Copy(into=into, source=source):
+            if source.dtype is not into.dtype:
+                return f"{source} is copied into {into}"
+            along = source.element_strides()[-1:] == (Affine.of(1),)
+            return None if along else f"{source} is copied, and its last axis is not along memory"
+        case Multiply():
+            wrong = _mismatch(stmt)
+            places = {stmt.total: PlaceKind.OWN, stmt.left: PlaceKind.SHARED, stmt.right: PlaceKind.SHARED}
+            for tensor, kind in places.items():
+                if placement and placement[tensor].kind is not kind:
+                    wrong = wrong or f"{tensor} is not {kind.value}"
+            return wrong
+
+
+def _mismatch(product: Multiply) -> str | None:
+    """What does not fit in the shapes and the dtypes of a product."""
+    total, left, right = product.total, product.left, product.right
+    for factor in (left, right):
+        fixed = factor.rank == 3 and all(extent.is_constant for extent in factor.shape)
+        if not fixed or not factor.dtype.is_small:
+            return f"{factor} is no stages of matrices of small floats"
+    if left.dtype is not right.dtype or total.dtype is not F32:
+        return f"{left} and {right} are added to {total}"
+    rows, columns, depth = product.extents
+    down, across = product.warps
+    tile = rows // (16 * down), columns // (8 * across)
+    if (16 * down * tile[0], 8 * across * tile[1]) != (rows, columns) or tile[1] % 2 or depth % DEPTH:
+        return f"{left} and {right} are no whole tiles of {down} by {across} warps"
+    if right.shape[2 if product.turned[1] else 1] != Affine.of(depth):
+        return f"{left} and {right} differ in their depths"
+    if total.shape != affine((WARP * down * across, *tile, 2, 2)):
+        return f"{total} is not what {down} by {across} warps keep of {rows} by {columns} sums"
+    return None
