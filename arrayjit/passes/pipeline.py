@@ -18,7 +18,6 @@ from ..ir.code import Caps
 from ..ir.loops import Kernel
 from .abreast import abreast
 from .along import along
-from .barriers import barriers
 from .batch import batch
 from .bypass import bypass
 from .carry import carry
@@ -27,20 +26,23 @@ from .check import check
 from .collapse import collapse
 from .contract import contract
 from .expand import expand
-from .fragments import fragments
 from .fuse import explain_fuse, fuse
+from .gpu.barriers import barriers
+from .gpu.fragments import fragments
+from .gpu.house import house
+from .gpu.keep import keep
+from .gpu.offload import offload
+from .gpu.scan import scan
+from .gpu.widen import widen
 from .guess import guess
 from .hoist import hoist
-from .house import house
 from .inline import explain_inline, inline
 from .invert import invert
 from .jam import jam
-from .keep import keep
 from .lag import lag
 from .lifetimes import lifetimes
 from .log import log
 from .lower import lower
-from .offload import offload
 from .once import once
 from .order import order
 from .pack import pack
@@ -53,7 +55,6 @@ from .rare import rare
 from .reals import reals
 from .reroll import reroll
 from .same import same
-from .scan import scan
 from .settle import settle
 from .share import share
 from .simplify import simplify
@@ -66,7 +67,6 @@ from .threads import explain_threads, threads
 from .tile import tile
 from .unroll import explain_unroll, unroll
 from .vectorise import explain_vectorise, vectorise
-from .widen import widen
 from .wrap import wrap
 
 __all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Hardware", "Pass"]

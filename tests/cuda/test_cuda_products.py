@@ -19,8 +19,8 @@ from arrayjit.ir.code import Caps, Code, GpuCaps
 from arrayjit.ir.launches import DeviceProgram
 from arrayjit.ir.loops import Kernel
 from arrayjit.passes import gemm
+from arrayjit.passes.gpu.slices import Tile
 from arrayjit.passes.manager import optimize
-from arrayjit.passes.slices import Tile
 from arrayjit.runtime.cuda import nvrtc
 from arrayjit.runtime.cuda.driver import SimulatedDriver
 from arrayjit.runtime.cuda.sass import disassembled

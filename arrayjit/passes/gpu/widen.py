@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir.code import Caps, GpuCaps
-from ..ir.dtype import BOOL
-from ..ir.expr import Apply, Index
-from ..ir.index import Affine, Symbol
-from ..ir.loops import Bind, Define, For, If, Kernel, LoopKind, Stmt, Store, Update, While, walk_statements
-from ..ir.ops import OPS
-from ..ir.walk import expressions, kept, rewrite_bodies, substitute_statements
-from .access import loads
-from .copies import copy_body
-from .strides import NEIGHBOURS, stride
+from ...ir.code import Caps, GpuCaps
+from ...ir.dtype import BOOL
+from ...ir.expr import Apply, Index
+from ...ir.index import Affine, Symbol
+from ...ir.loops import Bind, Define, For, If, Kernel, LoopKind, Stmt, Store, Update, While, walk_statements
+from ...ir.ops import OPS
+from ...ir.walk import expressions, kept, rewrite_bodies, substitute_statements
+from ..access import loads
+from ..copies import copy_body
+from ..strides import NEIGHBOURS, stride
 
 __all__ = ["widen"]
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ..frozen import frozen
-from ..ir.code import Caps
-from ..ir.index import Affine, Symbol
-from ..ir.loops import (
+from ...frozen import frozen
+from ...ir.code import Caps
+from ...ir.index import Affine, Symbol
+from ...ir.loops import (
     Barrier,
     Bind,
     For,
@@ -33,12 +33,12 @@ from ..ir.loops import (
     While,
     walk_statements,
 )
-from ..ir.tensor import Tensor
-from ..ir.walk import expressions, kept, rewrite_bodies
-from .access import Effects, Range, Region, distances, effects, loads, region
+from ...ir.tensor import Tensor
+from ...ir.walk import expressions, kept, rewrite_bodies
+from ..access import Effects, Range, Region, distances, effects, loads, region
+from ..trips import enter
 from .crossing import block_threads
 from .nests import accumulated
-from .trips import enter
 
 __all__ = ["barriers"]
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ..frozen import frozen
-from ..ir.dtype import I64
-from ..ir.expr import Apply, Const, Index, Local, Variable
-from ..ir.index import Affine, Symbol
-from ..ir.loops import (
+from ...frozen import frozen
+from ...ir.dtype import I64
+from ...ir.expr import Apply, Const, Index, Local, Variable
+from ...ir.index import Affine, Symbol
+from ...ir.loops import (
     Bind,
     Define,
     Fill,
@@ -31,13 +31,13 @@ from ..ir.loops import (
     While,
     walk_statements,
 )
-from ..ir.ops import OPS
-from ..ir.tensor import Tensor
-from ..ir.walk import expressions, substitute_statements, walk
-from .access import Ranges, loads
-from .strides import affine_accesses, stride
-from .trips import about
-from .work import UNKNOWN_TRIPS
+from ...ir.ops import OPS
+from ...ir.tensor import Tensor
+from ...ir.walk import expressions, substitute_statements, walk
+from ..access import Ranges, loads
+from ..strides import affine_accesses, stride
+from ..trips import about
+from ..work import UNKNOWN_TRIPS
 
 __all__ = ["Grids", "Nest", "accumulated", "contiguous", "flat", "nest_of", "width"]
 

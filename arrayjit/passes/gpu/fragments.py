@@ -22,12 +22,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..frozen import frozen
-from ..ir.code import Caps, GpuCaps
-from ..ir.dtype import BOOL, F32, I64
-from ..ir.expr import Apply, Cast, Const, Expr, Index, Load
-from ..ir.index import Affine, Symbol, affine
-from ..ir.loops import (
+from ...frozen import frozen
+from ...ir.code import Caps, GpuCaps
+from ...ir.dtype import BOOL, F32, I64
+from ...ir.expr import Apply, Cast, Const, Expr, Index, Load
+from ...ir.index import Affine, Symbol, affine
+from ...ir.loops import (
     Barrier,
     Bind,
     Copy,
@@ -42,11 +42,11 @@ from ..ir.loops import (
     Stmt,
     Store,
 )
-from ..ir.ops import OPS
-from ..ir.tensor import Tensor
-from ..ir.walk import kept, substitute_statements
+from ...ir.ops import OPS
+from ...ir.tensor import Tensor
+from ...ir.walk import kept, substitute_statements
+from ..products import Product, product_of
 from .nests import flat, nest_of
-from .products import Product, product_of
 
 __all__ = ["fragments"]
 

@@ -18,15 +18,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..frozen import frozen
-from ..ir.code import Caps, GpuCaps
-from ..ir.expr import Expr, Gather, Index, Load
-from ..ir.index import Affine
-from ..ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
-from ..ir.tensor import Tensor
-from ..ir.walk import rewrite_bodies, rewrite_expressions, transform
+from ...frozen import frozen
+from ...ir.code import Caps, GpuCaps
+from ...ir.expr import Expr, Gather, Index, Load
+from ...ir.index import Affine
+from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
+from ...ir.tensor import Tensor
+from ...ir.walk import rewrite_bodies, rewrite_expressions, transform
+from ..uses import Use, common_path, uses_of_temporaries
 from .crossing import block_threads
-from .uses import Use, common_path, uses_of_temporaries
 
 __all__ = ["house"]
 

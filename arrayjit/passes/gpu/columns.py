@@ -22,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..frozen import frozen
-from ..ir.code import GpuCaps
-from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, constant
-from ..ir.index import Affine, Symbol, affine
-from ..ir.loops import (
+from ...frozen import frozen
+from ...ir.code import GpuCaps
+from ...ir.dtype import BOOL, I64
+from ...ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, constant
+from ...ir.index import Affine, Symbol, affine
+from ...ir.loops import (
     Bind,
     Define,
     For,
@@ -40,13 +40,13 @@ from ..ir.loops import (
     Update,
     walk_statements,
 )
-from ..ir.ops import OPS, Op
-from ..ir.tensor import Tensor
-from ..ir.walk import expressions, walk
-from .access import Ranges, effects
-from .copies import Copying, copy_body
+from ...ir.ops import OPS, Op
+from ...ir.tensor import Tensor
+from ...ir.walk import expressions, walk
+from ..access import Ranges, effects
+from ..copies import Copying, copy_body
+from ..strides import affine_accesses, stride
 from .nests import Grids, Nest, accumulated, flat, nest_of
-from .strides import affine_accesses, stride
 
 __all__ = ["by_columns", "identity", "limits"]
 

@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ..ir.code import GpuCaps
-from ..ir.index import Affine, Symbol
-from ..ir.loops import Fill, For, LoopKind, Raise, Stmt, Store, While, walk_statements
-from ..ir.walk import rewrite_bodies
-from .access import Range
+from ...ir.code import GpuCaps
+from ...ir.index import Affine, Symbol
+from ...ir.loops import Fill, For, LoopKind, Raise, Stmt, Store, While, walk_statements
+from ...ir.walk import rewrite_bodies
+from ..access import Range
+from ..trips import enter
 from .nests import accumulated, flat, nest_of, width
-from .trips import enter
 
 __all__ = ["block_of", "threads_for"]
 

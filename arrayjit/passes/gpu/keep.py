@@ -21,12 +21,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
-from ..frozen import frozen
-from ..ir.code import Caps, GpuCaps
-from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Expr, Index, Load
-from ..ir.index import Affine, Symbol, affine
-from ..ir.loops import (
+from ...frozen import frozen
+from ...ir.code import Caps, GpuCaps
+from ...ir.dtype import BOOL, I64
+from ...ir.expr import Apply, Const, Expr, Index, Load
+from ...ir.index import Affine, Symbol, affine
+from ...ir.loops import (
     Bind,
     Define,
     Fill,
@@ -41,14 +41,14 @@ from ..ir.loops import (
     Update,
     walk_statements,
 )
-from ..ir.ops import OPS
-from ..ir.tensor import Tensor
-from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
-from .access import loads
+from ...ir.ops import OPS
+from ...ir.tensor import Tensor
+from ...ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
+from ..access import loads
+from ..copies import copy_body
+from ..strides import affine_accesses, neighbours, stride
+from ..uses import counts
 from .blockwise import MOST_THREADS
-from .copies import copy_body
-from .strides import affine_accesses, neighbours, stride
-from .uses import counts
 
 __all__ = ["keep"]
 

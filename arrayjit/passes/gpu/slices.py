@@ -12,18 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ..frozen import frozen
-from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Expr, Index, Load, constant
-from ..ir.index import Affine, Symbol, affine
-from ..ir.loops import Bind, For, If, LoopKind, Stmt, Store
-from ..ir.ops import OPS
-from ..ir.tensor import Tensor
-from ..ir.walk import substitute, substitute_statements
-from .access import loads
-from .copies import unless_once
-from .products import Sum
-from .strides import stride
+from ...frozen import frozen
+from ...ir.dtype import BOOL, I64
+from ...ir.expr import Apply, Const, Expr, Index, Load, constant
+from ...ir.index import Affine, Symbol, affine
+from ...ir.loops import Bind, For, If, LoopKind, Stmt, Store
+from ...ir.ops import OPS
+from ...ir.tensor import Tensor
+from ...ir.walk import substitute, substitute_statements
+from ..access import loads
+from ..copies import unless_once
+from ..products import Sum
+from ..strides import stride
 
 __all__ = [
     "BUFFERS",

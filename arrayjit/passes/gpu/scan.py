@@ -22,19 +22,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..errors import Location
-from ..frozen import frozen
-from ..ir.code import Caps, GpuCaps
-from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, constant
-from ..ir.index import Affine, Symbol, affine
-from ..ir.loops import Define, For, If, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
-from ..ir.ops import OPS, Op
-from ..ir.tensor import Tensor
-from ..ir.walk import kept, substitute, substitute_statements, walk
-from .access import loads
+from ...errors import Location
+from ...frozen import frozen
+from ...ir.code import Caps, GpuCaps
+from ...ir.dtype import BOOL, I64
+from ...ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, constant
+from ...ir.index import Affine, Symbol, affine
+from ...ir.loops import Define, For, If, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
+from ...ir.ops import OPS, Op
+from ...ir.tensor import Tensor
+from ...ir.walk import kept, substitute, substitute_statements, walk
+from ..access import loads
+from ..strides import neighbours, parallel_nest
 from .nests import Nest, flat
-from .strides import neighbours, parallel_nest
 
 __all__ = ["scan"]
 

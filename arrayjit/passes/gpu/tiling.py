@@ -23,20 +23,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ..frozen import frozen
-from ..ir.dtype import I64
-from ..ir.expr import Apply, Const, Expr, Index, Load, constant
-from ..ir.index import Affine, Symbol, affine
-from ..ir.loops import Bind, Define, For, If, LoopKind, Stmt, Store
-from ..ir.ops import OPS
-from ..ir.tensor import Tensor
-from ..ir.walk import expressions, substitute
-from .access import loads
-from .copies import Copying, unless_once
+from ...frozen import frozen
+from ...ir.dtype import I64
+from ...ir.expr import Apply, Const, Expr, Index, Load, constant
+from ...ir.index import Affine, Symbol, affine
+from ...ir.loops import Bind, Define, For, If, LoopKind, Stmt, Store
+from ...ir.ops import OPS
+from ...ir.tensor import Tensor
+from ...ir.walk import expressions, substitute
+from ..access import loads
+from ..copies import Copying, unless_once
+from ..products import Product, Sum
+from ..strides import stride
 from .nests import Nest, flat
-from .products import Product, Sum
 from .slices import BUFFERS, MOST_LANES, WARP, Factor, Numbers, Tile, all_of, block, less, unrolled
-from .strides import stride
 
 __all__ = ["in_tiles"]
 

@@ -23,12 +23,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..frozen import frozen
-from ..ir.code import Caps, GpuCaps
-from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Index, Load, Local, Variable
-from ..ir.index import Affine, Symbol, SymbolKind, affine
-from ..ir.loops import (
+from ...frozen import frozen
+from ...ir.code import Caps, GpuCaps
+from ...ir.dtype import BOOL, I64
+from ...ir.expr import Apply, Const, Index, Load, Local, Variable
+from ...ir.index import Affine, Symbol, SymbolKind, affine
+from ...ir.loops import (
     Barrier,
     Bind,
     Comment,
@@ -46,20 +46,20 @@ from ..ir.loops import (
     While,
     walk_statements,
 )
-from ..ir.ops import OPS
-from ..ir.tensor import Tensor
-from ..ir.walk import expressions, walk
-from .access import Range, given
+from ...ir.ops import OPS
+from ...ir.tensor import Tensor
+from ...ir.walk import expressions, walk
+from ..access import Range, given
+from ..copies import copy_body
+from ..parallel import carriers
+from ..private import is_private
+from ..trips import enter
+from ..uses import counts
 from .blockwise import FEW, block_of, threads_for
 from .columns import by_columns, identity, limits
-from .copies import copy_body
 from .crossing import cross
 from .gemm import tiled
 from .nests import Nest, accumulated, contiguous, flat, nest_of, width
-from .parallel import carriers
-from .private import is_private
-from .trips import enter
-from .uses import counts
 from .windows import by_windows
 
 __all__ = ["offload"]

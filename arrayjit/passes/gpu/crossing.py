@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Union
 
-from ..ir.dtype import I64
-from ..ir.expr import Expr, Index, Load, Local, Variable
-from ..ir.index import Affine, Symbol
-from ..ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Store, Update, walk_statements
-from ..ir.tensor import Tensor
-from ..ir.walk import expressions, rewrite_bodies, walk
-from .access import mentioned
-from .copies import Copying
+from ...ir.dtype import I64
+from ...ir.expr import Expr, Index, Load, Local, Variable
+from ...ir.index import Affine, Symbol
+from ...ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Store, Update, walk_statements
+from ...ir.tensor import Tensor
+from ...ir.walk import expressions, rewrite_bodies, walk
+from ..access import mentioned
+from ..copies import Copying
 
 __all__ = ["block_threads", "cross"]
 

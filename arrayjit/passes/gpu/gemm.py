@@ -7,16 +7,16 @@ multiplications take, or at least as long as memory takes to answer; blocks on o
 
 from __future__ import annotations
 
-from ..frozen import frozen
-from ..ir.code import GpuCaps
-from ..ir.loops import For
-from ..ir.tensor import Tensor
-from .access import Ranges
-from .products import Product, product_of
+from ...frozen import frozen
+from ...ir.code import GpuCaps
+from ...ir.loops import For
+from ...ir.tensor import Tensor
+from ..access import Ranges
+from ..products import Product, product_of
+from ..trips import about
+from ..work import UNKNOWN_TRIPS
 from .slices import Tile
 from .tiling import in_tiles
-from .trips import about
-from .work import UNKNOWN_TRIPS
 
 __all__ = ["Tiled", "tiled"]
 

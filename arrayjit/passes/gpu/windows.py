@@ -25,12 +25,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from ..frozen import frozen
-from ..ir.code import GpuCaps
-from ..ir.dtype import BOOL
-from ..ir.expr import Apply, Expr, Index, Load
-from ..ir.index import Affine, Symbol, affine
-from ..ir.loops import (
+from ...frozen import frozen
+from ...ir.code import GpuCaps
+from ...ir.dtype import BOOL
+from ...ir.expr import Apply, Expr, Index, Load
+from ...ir.index import Affine, Symbol, affine
+from ...ir.loops import (
     Comment,
     Define,
     For,
@@ -43,12 +43,12 @@ from ..ir.loops import (
     Update,
     walk_statements,
 )
-from ..ir.ops import OPS
-from ..ir.tensor import Tensor
-from ..ir.walk import expressions, rewrite_expressions, transform, walk
-from .copies import copy_body
+from ...ir.ops import OPS
+from ...ir.tensor import Tensor
+from ...ir.walk import expressions, rewrite_expressions, transform, walk
+from ..copies import copy_body
+from ..strides import affine_accesses, stride
 from .nests import Grids, Nest, flat
-from .strides import affine_accesses, stride
 
 __all__ = ["by_windows"]
 

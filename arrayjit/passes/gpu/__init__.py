@@ -1,0 +1,1 @@
+"""Passes for GPUs: a program as launches of many threads (decision 27)."""
