@@ -13,6 +13,7 @@ import pytest
 
 import arrayjit
 from arrayjit.errors import IndexOutOfRange, IntegerOverflow
+from arrayjit.runtime.results import LARGE
 
 pytestmark = pytest.mark.filterwarnings("ignore::arrayjit.RecompilationWarning")
 
@@ -295,7 +296,7 @@ def test_what_stays_with_python(through_python):
         (lambda v: v[1:], (x,)),
         (lambda v: v.T, (x.reshape(2, 3),)),
         (lambda v: v[v > 2], (x,)),
-        (lambda v: v + 1, (np.zeros(1 << 18),)),
+        (lambda v: v + 1, (np.zeros(LARGE // 8),)),
         (lambda v: v + 1, (np.frombuffer(bytearray(49), "u1")[1:].view("f8"),)),
         (lambda p: p.x + p.y, (Point(x, x + 1),)),
         (lambda d: d["a"], (OrderedDict(a=x),)),

@@ -451,7 +451,7 @@ def test_what_the_passes_must_never_ask_for_is_a_bug_of_ours():
         "inside another": [vector(i, 64, vector(j, 8, put(x, i, value=at(x, j))))],
         "differs from lane to lane": [vector(i, 64, loop(j, i, put(x, i, value=at(x, j))))],
         "the number bound to j": [vector(i, 64, Bind(j, Cast(at(x, i), I64)), put(x, i, value=at(x, j)))],
-        "barrier": [Barrier()],
+        "a Barrier on a CPU": [Barrier()],
         "a grid loop": [loop(i, 64, put(x, i, value=at(x, i)), kind=LoopKind.GRID)],
         "has no memory": [put(f64("lost", 4), 0, value=Const(1.0, F64))],
     }
