@@ -100,14 +100,16 @@ def _sums_products(vector: For, row: Symbol, sums: Collection[Variable]) -> bool
     """Is this a short loop over vectors that adds products to sums of the row, and does nothing else?"""
     inside = list(walk_statements(vector.body))
     loops = [vector, *(stmt for stmt in inside if isinstance(stmt, For))]
+    own = {*sums, *(stmt.variable for stmt in inside if isinstance(stmt, Define))}
     return (
         vector.kind is LoopKind.VECTOR
+        and len(sums) > 0
         and len(inside) <= MAX_STATEMENTS
         and all(isinstance(stmt, (For, Define, Update)) for stmt in inside)
         and any(isinstance(stmt, Update) and stmt.contract for stmt in inside)
         and not any(row in (*loop.lo.symbols, *loop.hi.symbols) for loop in loops)
         and all(
-            stmt.variable in sums and vector.lanes * stmt.variable.dtype.itemsize <= MAX_BYTES
+            stmt.variable in own and vector.lanes * stmt.variable.dtype.itemsize <= MAX_BYTES
             for stmt in inside
             if isinstance(stmt, Update)
         )
