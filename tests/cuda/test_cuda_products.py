@@ -18,7 +18,7 @@ from arrayjit.errors import DeviceError
 from arrayjit.ir.code import Caps, Code, GpuCaps
 from arrayjit.ir.launches import DeviceProgram
 from arrayjit.ir.loops import Kernel
-from arrayjit.passes import gemm
+from arrayjit.passes.gpu import gemm
 from arrayjit.passes.gpu.slices import Tile
 from arrayjit.passes.manager import optimize
 from arrayjit.runtime.cuda import nvrtc

@@ -11,7 +11,7 @@ from test_cuda_emitter import program
 
 import arrayjit
 from arrayjit.ir.launches import walk_steps
-from arrayjit.passes import scan
+from arrayjit.passes.gpu import scan
 from arrayjit.runtime.cuda import nvrtc
 from arrayjit.targets.cuda import ARCHITECTURES
 
