@@ -17,7 +17,7 @@ from arrayjit.ir.loops import Update
 from arrayjit.ir.text import print_kernel
 from arrayjit.passes import manager
 from arrayjit.passes.manager import optimize
-from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, Pass
+from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, Hardware, Pass
 
 TABLE: tuple[Pass, ...] = (*ON_ASSIGNMENTS, LOWERING, *ON_LOOPS)
 
@@ -46,7 +46,8 @@ def test_each_row_comes_after_what_it_needs_and_says_why(position):
     row = TABLE[position]
     assert set(row.after) <= {earlier.name for earlier in TABLE[:position]}
     assert row.why or row is LOWERING
-    assert row.run.__module__ == f"arrayjit.passes.{row.name}"
+    room = "arrayjit.passes.gpu" if row.on == (Hardware.GPU,) else "arrayjit.passes"
+    assert row.run.__module__ == f"{room}.{row.name}"
 
 
 def test_names_are_unique():
