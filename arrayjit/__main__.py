@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,7 +26,19 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the process's exit status."""
+    """Run one command; the process's exit status, 1 where nobody reads on, as in `| head`."""
+    try:
+        status = run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes once more at the end, which must not fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+def run(arguments: list[str] | None) -> int:
+    """Run one command; its exit status."""
     parser = argparse.ArgumentParser(prog="python -m arrayjit", description="A compiler of NumPy programs.")
     parser.add_argument("--version", action="version", version=f"arrayjit {__version__}")
     commands = parser.add_subparsers(dest="command", title="commands")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -96,6 +97,20 @@ def test_an_unknown_option_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit, match="2"):
         main(["targets", "--fast"])
     assert "unrecognized arguments: --fast" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "arrayjit", "targets"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_targets_lists_every_row_of_the_table(capsys: pytest.CaptureFixture[str]) -> None:
