@@ -4,9 +4,9 @@ of a computation.
     call            its fingerprint                -> how code is called for it, and the key of that code
     computation     its text                       -> code
 
-Each key has also what the passes may know of the machine, the CPU that was asked for, and the package itself,
-so that another version finds nothing. The text of a computation includes the user's lines, which stand in its
-errors. Only code that is text is kept, and programs for GPUs.
+Each key has also what the passes may know of the machine, the CPU that was asked for, whether a debugger is
+to know lines, and the package itself, so that another version finds nothing. The text of a computation
+includes the user's lines, which stand in its errors. Only code that is text is kept, and programs for GPUs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .ir.code import Caps, Code, Failure, Schedule
 from .ir.index import Symbol
 from .ir.params import IndexParam, Param
 from .late import Late
-from .settings import cache_bytes
+from .settings import cache_bytes, debugger_wanted
 from .tracer.calls.binding import CapturedSource
 from .tracer.calls.convention import Convention
 from .tracer.calls.fingerprint import Fingerprint, fingerprint_of
@@ -62,7 +62,7 @@ _MOST_BYTES = 1 << 20
 def code_key(computation: Computation, target: str, cpu: str, caps: Caps, schedule: Schedule) -> str:
     """What the code depends on; `cpu` is the one that the target was asked to emit for."""
     printed = text.print_computation(computation, locations=True)
-    return key_for(printed, target, cpu, caps, schedule, _package_identity())
+    return key_for(printed, target, cpu, caps, schedule, debugger_wanted(), _package_identity())
 
 
 def recall_code(key: str, params: tuple[Param, ...]) -> Code | None:
@@ -133,7 +133,7 @@ class Call:
         fingerprint = fingerprint_of(function, signature) if cache_bytes() else None
         if fingerprint is None:
             return None
-        versions = sys.version, np.__version__, _package_identity()
+        versions = sys.version, np.__version__, debugger_wanted(), _package_identity()
         return Call(fingerprint, key_for(fingerprint.text, *others, *versions))
 
     def recall(self, leaves: Sequence[Any]) -> tuple[Convention, tuple[Param, ...], str] | None:

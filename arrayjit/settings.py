@@ -28,6 +28,7 @@ __all__ = [
     "checks_wanted",
     "compilations_shown",
     "cpu_wanted",
+    "debugger_wanted",
     "default_target",
     "entry_wanted",
     "environment",
@@ -94,6 +95,11 @@ def entry_wanted() -> str:
 def perf_map_wanted() -> bool:
     """`ARRAYJIT_PERF_MAP=1`: the profiler `perf` is told the names of compiled functions."""
     return os.environ.get("ARRAYJIT_PERF_MAP", "") not in ("", "0")
+
+
+def debugger_wanted() -> bool:
+    """`ARRAYJIT_GDB=1`: the debugger `gdb` is told the names and the lines of compiled functions."""
+    return os.environ.get("ARRAYJIT_GDB", "") not in ("", "0")
 
 
 def variables() -> Mapping[str, str]:

@@ -201,8 +201,9 @@ print(pathlib.Path("/tmp", f"perf-{os.getpid()}.map").read_text())
 """
 
 
-def test_perf_is_told_the_names_of_compiled_functions() -> None:
-    environment = {**os.environ, "ARRAYJIT_PERF_MAP": "1"}
+@pytest.mark.parametrize("debugger", ["0", "1"])
+def test_perf_is_told_the_names_of_compiled_functions(debugger: str) -> None:
+    environment = {**os.environ, "ARRAYJIT_PERF_MAP": "1", "ARRAYJIT_GDB": debugger}
     command = [sys.executable, "-c", PERF]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     lines = [line.split(" ") for line in ran.stdout.split("\n") if line]

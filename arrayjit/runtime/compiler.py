@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 
 from ..errors import CompilerBug
 from ..ir.code import DEFAULT_OPT
-from .objects import Image, ObjectFile, found
+from .objects import Image, ObjectFile, found, placed
 
 __all__ = ["Compiler", "compiler", "engine_image"]
 
@@ -78,9 +78,10 @@ class Compiler:
         return module, machine
 
 
-def engine_image(file: ObjectFile, resolve: Callable[[str], int]) -> Image:
-    """Code loaded by LLVM; `resolve` gives the address of what the file does not define. Raises CompilerBug
-    where that is 0, to which LLVM would link without a word."""
+def engine_image(file: ObjectFile, resolve: Callable[[str], int], *, listed: bool = False) -> Image:
+    """Code loaded by LLVM; `resolve` gives the address of what the file does not define. With `listed` the
+    image says which functions it has. Raises CompilerBug for an address that is 0, to which LLVM would link
+    without a word."""
     compiler()
     for name in file.needs:
         llvm.add_symbol(name, found(name, resolve))
@@ -88,7 +89,8 @@ def engine_image(file: ObjectFile, resolve: Callable[[str], int]) -> Image:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(file.content))
     engine.finalize_object()
-    return Image({name: engine.get_function_address(name) for name in file.functions}, engine)
+    addresses = {name: engine.get_function_address(name) for name in file.functions}
+    return Image(addresses, engine, tuple(placed(file, addresses)) if listed else ())
 
 
 @cache

@@ -1,9 +1,12 @@
-"""From IR text to functions in memory, by way of the cache: LLVM is loaded only for what is not there."""
+"""From IR text to functions in memory, by way of the cache: LLVM is loaded only for what is not there, or if
+gdb is to know the functions: LLVM's own loader tells it of all that comes and goes."""
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
+import sys
 import time
 from collections.abc import Callable
 from functools import cache
@@ -15,7 +18,7 @@ from ..cache import key_for, recall, remember
 from ..errors import BackendUnavailable
 from ..ir.code import DEFAULT_OPT
 from ..late import Late
-from ..settings import perf_map_wanted
+from ..settings import debugger_wanted, perf_map_wanted
 from ..timeline import note
 from .objects import Image, ObjectFile, can_load, load
 
@@ -31,6 +34,9 @@ __all__ = ["loaded", "process_address"]
 
 _KIND = "machine"
 _FORMAT = 1
+
+_REGISTER = b"__jit_debug_register_code\0"
+"""Where gdb has a breakpoint, as its manual says under "JIT Compilation Interface"."""
 
 
 def loaded(
@@ -59,8 +65,11 @@ def loaded(
     def address(needed: str) -> int:
         return resolve(needed) or process_address(needed)
 
-    is_listed = perf_map_wanted()
-    image = load(file, address, listed=is_listed) if can_load() else compiler.engine_image(file, address)
+    is_listed, is_told = perf_map_wanted() and sys.platform == "linux", debugger_wanted()
+    if is_told:
+        _require_debugger_symbols()
+    loader = load if can_load() and not is_told else compiler.engine_image
+    image = loader(file, address, listed=is_listed)
     if is_listed:
         _tell_perf(image)
     note("link", "compile", ready)
@@ -90,9 +99,26 @@ def process_address(name: str) -> int:
 @cache
 def _compiler_identity() -> tuple[object, ...]:
     """Another one for another LLVM; it is not loaded for that."""
+    library = _compiler_library()
+    status = library.stat()
+    return library.name, status.st_size, status.st_mtime_ns
+
+
+def _compiler_library() -> pathlib.Path:
     spec = find_spec("llvmlite")
     if spec is None or not spec.submodule_search_locations:
         raise BackendUnavailable("compiled code needs the package llvmlite", fix="pip install llvmlite")
-    library = max(pathlib.Path(spec.submodule_search_locations[0], "binding").glob("*llvmlite.*"))
-    status = library.stat()
-    return library.name, status.st_size, status.st_mtime_ns
+    return max(pathlib.Path(spec.submodule_search_locations[0], "binding").glob("*llvmlite.*"))
+
+
+@cache
+def _require_debugger_symbols() -> None:
+    """Raises BackendUnavailable where gdb would never learn of what LLVM loads: it looks for symbols of
+    LLVM's, which a library may have been stripped of."""
+    with _compiler_library().open("rb") as library:
+        has_symbols = mmap.mmap(library.fileno(), 0, access=mmap.ACCESS_READ).rfind(_REGISTER) >= 0
+    if sys.platform != "linux" or not has_symbols:
+        raise BackendUnavailable(
+            "gdb cannot be told of compiled functions by this build of llvmlite",
+            fix="unset ARRAYJIT_GDB, or use the llvmlite that pip installs on Linux",
+        )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 else:
     json = Late("json")
 
-__all__ = ["Image", "ObjectFile", "can_load", "found", "load"]
+__all__ = ["Image", "ObjectFile", "can_load", "found", "load", "placed"]
 
 _SECTION = Struct("<IIQQQQIIQQ")
 _SYMBOL = Struct("<IBBHQQ")
@@ -118,8 +118,18 @@ def load(file: ObjectFile, resolve: Callable[[str], int], *, listed: bool = Fals
             _relocate(content, section, memory, places[section.target], base, symbols)
     for start, size, protection in ranges:
         _protect(base + start, size, protection)
-    functions = tuple(_functions(content, sections, addresses)) if listed else ()
-    return Image({name: exported[name] for name in file.functions}, memory, functions)
+    public = {name: exported[name] for name in file.functions}
+    return Image(public, memory, tuple(placed(file, public)) if listed else ())
+
+
+def placed(file: ObjectFile, addresses: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+    """Every function of a file, with its address and size, given the addresses of those that others may
+    call."""
+    defined = list(_defined(file.content, list(_sections(file.content))))
+    starts = {section: addresses[name] - value for name, section, value, _ in defined if name in addresses}
+    for name, section, value, size in defined:
+        if section in starts:
+            yield name, starts[section] + value, size
 
 
 def _sections(content: bytes) -> Iterator[_Section]:
@@ -179,16 +189,15 @@ def _symbols(
     return values, exported
 
 
-def _functions(
-    content: bytes, sections: list[_Section], addresses: dict[int, int]
-) -> Iterator[tuple[str, int, int]]:
-    """Every function, also those that only others of the file call."""
+def _defined(content: bytes, sections: list[_Section]) -> Iterator[tuple[str, int, int, int]]:
+    """Every function, also those that only others of the file call: its name, section, place there and
+    size."""
     table = next(section for section in sections if section.kind == _SYMBOLS)
     names = sections[table.link].start
     for place in range(table.start, table.start + table.size, _SYMBOL.size):
         name_at, info, _, section, value, size = _SYMBOL.unpack_from(content, place)
-        if info & 15 == _FUNCTION and section in addresses:
-            yield _name(content, names + name_at), addresses[section] + value, size
+        if info & 15 == _FUNCTION and section:
+            yield _name(content, names + name_at), section, value, size
 
 
 def _name(content: bytes, start: int) -> str:

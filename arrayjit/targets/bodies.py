@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import CompilerBug
+from ..errors import CompilerBug, Location
 from ..ir.expr import Expr, Variable
-from ..ir.loops import Define, For, Stmt, Update, walk_statements
+from ..ir.loops import Define, Fill, For, Raise, Stmt, Store, Update, walk_statements
 from ..ir.ops import Op
 from ..ir.walk import expressions, walk
 
-__all__ = ["accumulation", "changes", "fills_lanes", "nodes", "updated"]
+__all__ = ["accumulation", "changes", "fills_lanes", "nodes", "place", "updated"]
 
 
 def updated(body: tuple[Stmt, ...]) -> dict[Variable, None]:
@@ -27,6 +27,11 @@ def changes(body: tuple[Stmt, ...]) -> tuple[Variable, ...]:
 def nodes(body: tuple[Stmt, ...]) -> Iterator[Expr]:
     """Every node of every expression in a body."""
     return (node for stmt in walk_statements(body) for expr in expressions(stmt) for node in walk(expr))
+
+
+def place(stmt: Stmt) -> Location | None:
+    """The user's line that a statement stands for, if it is one that has any."""
+    return stmt.loc if isinstance(stmt, (Store, Fill, Raise)) else None
 
 
 def accumulation(variable: Variable, body: tuple[Stmt, ...]) -> Op:

@@ -40,7 +40,7 @@ from ..ir.loops import (
 )
 from ..ir.tensor import Tensor
 from ..ir.walk import children
-from .bodies import updated
+from .bodies import place, updated
 from .c_memory import Memory
 from .c_text import Operand, Value, Writer, constant, multiplied
 from .c_values import apply, cast, fma
@@ -180,11 +180,7 @@ class Body:
         """Name the user's line above what comes of it."""
         if not isinstance(stmt, (For, While, If, Store, Fill, Raise)):
             return
-        found = {
-            inner.loc
-            for inner in walk_statements((stmt,))
-            if isinstance(inner, (Store, Fill, Raise)) and inner.loc is not None
-        }
+        found = {place(inner) for inner in walk_statements((stmt,))} - {None}
         if len(found) == 1 and found != {self._loc}:
             (self._loc,) = found
             self.writer.comment(str(self._loc))

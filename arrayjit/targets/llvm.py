@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.code import Caps, Code
 from ..late import Late
-from ..settings import cpu_wanted, num_threads
+from ..settings import cpu_wanted, debugger_wanted, num_threads
 from .host import Cpu, cpu_named, host_caps, host_cpu
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class LlvmTarget:
     def emit(self, kernel: Kernel) -> Code:
         means = failures.failures_of(kernel)
         code = Code(self.name, kernel.name, None, kernel.params, kernel.arena_bytes, means)
-        text = llvm_module.module(kernel, code.symbol, self._attributes)
+        text = llvm_module.module(kernel, code.symbol, self._attributes, has_lines=debugger_wanted())
         return replace(code, payload=text, needs=self._cpu.features)
 
 

@@ -92,28 +92,29 @@ class Body:
             self._chunk(part) if isinstance(part, tuple) else self._statement(part)
 
     def _statement(self, stmt: Stmt) -> None:
-        match stmt:
-            case Store(tensor=tensor, index=index, value=value):
-                bypass, edge = (self._bypassing, self._edge) if stmt.bypass else (False, "")
-                self._memory.store(tensor, index, self._value(value), self._lanes, bypass, edge)
-            case Define(variable=variable, value=value):
-                self._define(variable, self._value(value))
-            case Update():
-                self._update(stmt)
-            case Bind(symbol=symbol, value=value):
-                self._bind(symbol, self._value(value))
-            case For():
-                self._for(stmt)
-            case While():
-                self._while(stmt)
-            case If():
-                self._if(stmt)
-            case Raise() | Stay():
-                self._way_out(stmt)
-            case Fill():
-                self._fill(stmt)
-            case _:
-                self._aside(stmt)
+        with self._writer.origin.at(stmt):
+            match stmt:
+                case Store(tensor=tensor, index=index, value=value):
+                    bypass, edge = (self._bypassing, self._edge) if stmt.bypass else (False, "")
+                    self._memory.store(tensor, index, self._value(value), self._lanes, bypass, edge)
+                case Define(variable=variable, value=value):
+                    self._define(variable, self._value(value))
+                case Update():
+                    self._update(stmt)
+                case Bind(symbol=symbol, value=value):
+                    self._bind(symbol, self._value(value))
+                case For():
+                    self._for(stmt)
+                case While():
+                    self._while(stmt)
+                case If():
+                    self._if(stmt)
+                case Raise() | Stay():
+                    self._way_out(stmt)
+                case Fill():
+                    self._fill(stmt)
+                case _:
+                    self._aside(stmt)
 
     def _store_groups(self, stores: Sequence[Store]) -> None:
         """Stores to neighbours in one."""
@@ -303,9 +304,8 @@ class Body:
             ends.append((writer.block, {variable: self._values[variable] for variable in changed}))
             writer.jump(join)
         writer.start(join)
-        for variable, old in before.items():
-            incoming = ", ".join(f"[ {after[variable].text}, %{block} ]" for block, after in ends)
-            self._values[variable] = replace(old, text=writer.let(f"phi {old.type} {incoming}"))
+        for variable in changed:
+            self._values[variable] = writer.phi({block: after[variable] for block, after in ends})
 
     # Loops
 
@@ -554,10 +554,8 @@ class Body:
         writer.start(exit.label)
         if exit.values:
             ends = {**exit.values, last: [self._values[variable] for variable in exit.changed]}
-            for variable, values in zip(exit.changed, zip(*ends.values(), strict=True), strict=True):
-                incoming = ", ".join(f"[ {v.text}, %{block} ]" for v, block in zip(values, ends, strict=True))
-                text = writer.let(f"phi {values[0].type} {incoming}")
-                self._values[variable] = replace(values[0], text=text)
+            for variable, *values in zip(exit.changed, *ends.values(), strict=True):
+                self._values[variable] = writer.phi(dict(zip(ends, values, strict=True)))
 
     def _while(self, loop: While) -> None:
         """Test and body by turns. What the test leaves in the locals is what follows finds."""

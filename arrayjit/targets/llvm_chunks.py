@@ -129,7 +129,8 @@ def call_chunk(writer: Writer, chunk: Writer, visible: Mapping[str, str], failin
     ]
     leave = "ret i32 0" if failing else "ret void"
     writer.functions += chunk.function(name, heads, leave, "noinline #0")
-    writer.lines += chunk.call(name, [f"{kind} {value}" for value, kind in captured.items()], status)
+    for line in chunk.call(name, [f"{kind} {value}" for value, kind in captured.items()], status):
+        writer.emit(line.strip())
     if failing:
         fail, on = writer.fresh("fail"), writer.fresh("on")
         writer.branch(writer.let(f"icmp ne i32 {status}, 0"), fail, on)

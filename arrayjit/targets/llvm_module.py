@@ -14,6 +14,7 @@ from ..ir.index import Symbol
 from ..ir.loops import Kernel
 from ..ir.tensor import Tensor
 from .llvm_body import Body
+from .llvm_lines import lines_of
 from .llvm_memory import Memory
 from .llvm_parallel import SHARE
 from .llvm_text import Operand, Writer
@@ -21,8 +22,9 @@ from .llvm_text import Operand, Writer
 __all__ = ["module"]
 
 
-def module(kernel: Kernel, symbol: str, attributes: str) -> str:
-    """The text of a module: the function `symbol`, with these attributes."""
+def module(kernel: Kernel, symbol: str, attributes: str, *, has_lines: bool = False) -> str:
+    """The text of a module: the function `symbol`, with these attributes, and with the user's lines if a
+    debugger is to know them."""
     pointers: dict[Tensor, str] = {}
     symbols: dict[Symbol, Operand] = {}
     heads, arguments, unpacking = [], [], []
@@ -41,6 +43,8 @@ def module(kernel: Kernel, symbol: str, attributes: str) -> str:
                 heads.append(f"i64 %s{number}")
                 arguments.append(f"i64 %s{number}")
     writer = Writer()
+    if has_lines:
+        writer.origin = lines_of(kernel, writer.declarations)
     memory = Memory(writer, kernel, pointers)
     memory.symbols.update(symbols)
     if kernel.scratch_bytes:

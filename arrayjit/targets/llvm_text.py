@@ -18,6 +18,7 @@ import numpy as np
 
 from ..frozen import frozen
 from ..ir.dtype import BOOL, I64, DType
+from .llvm_lines import Lines
 
 __all__ = ["ALWAYS", "PART", "Operand", "Value", "Writer", "constant", "vector_type"]
 
@@ -81,7 +82,7 @@ class Writer:
     `frame` is the start of the entry block (stack arrays, slices of the workspace); `block` is the label
     of the block being written. A function that `is_cut` needs an argument `ALWAYS` and a block `never`. What
     is written `beside` another function is of the same module: `functions` and `declarations` are what it
-    calls, and no name is given twice.
+    calls, and no name is given twice. `origin` are the user's lines.
     """
 
     def __init__(self, beside: Writer | None = None) -> None:
@@ -89,6 +90,7 @@ class Writer:
         self.lines: list[str] = []
         self.functions: list[str] = beside.functions if beside else []
         self.declarations: dict[str, None] = beside.declarations if beside else {}
+        self.origin: Lines = beside.origin.part() if beside else Lines()
         self.block = "entry"
         self.is_cut = False
         self.bypasses = False
@@ -101,7 +103,7 @@ class Writer:
         always, never = ([f"i1 {ALWAYS}"], ["never:", f"  {leave}"]) if self.is_cut else ([], [])
         heads, result = ", ".join((*arguments, *always)), leave.split()[1]
         return [
-            f'define internal {result} @"{name}"({heads}) {attributes} {{',
+            f'define internal {result} @"{name}"({heads}) {attributes}{self.origin.declared(name)} {{',
             "entry:",
             *self.frame,
             *self.lines,
@@ -129,7 +131,7 @@ class Writer:
         return f"{hint}{next(self._names)}"
 
     def emit(self, line: str) -> None:
-        self.lines.append("  " + line)
+        self.lines.append(f"  {line}{self.origin.suffix}")
 
     def reserve(self) -> int:
         """The number of a line that is filled in later through `fill`."""
@@ -142,8 +144,14 @@ class Writer:
     def let(self, instruction: str) -> str:
         """The name of the instruction's result."""
         name = "%" + self.fresh()
-        self.lines.append(f"  {name} = {instruction}")
+        self.emit(f"{name} = {instruction}")
         return name
+
+    def phi(self, values: Mapping[str, Value]) -> Value:
+        """The value of the block that this one is reached from."""
+        incoming = ", ".join(f"[ {value.text}, %{block} ]" for block, value in values.items())
+        first = next(iter(values.values()))
+        return Value(self.let(f"phi {first.type} {incoming}"), first.dtype, first.lanes)
 
     def pure(self, instruction: str) -> str:
         """As `let`, for an instruction that gives the same result wherever it stands: printed once."""
