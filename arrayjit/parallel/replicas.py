@@ -163,7 +163,7 @@ class _Reduction:
         program = merge_program(self.results)
         for into, out_of in pairs(len(contexts)):
             context, source = self.contexts[into], self.contexts[out_of]
-            is_near = context.device.driver.is_host and source.device.driver.is_host
+            is_near = context.device.reaches(source.device)
             for slot, tensor in enumerate(self.results):
                 use = MergeUse.STREAMING if is_near else MergeUse.COPY
                 transfer = _transfer(tensor, context, source, use, slot)

@@ -61,10 +61,16 @@ class Device:
         return self.driver.static_properties(self.ordinal)
 
     def reaches(self, other: Device) -> bool:
-        """Whether code on this device can use the other's memory: on one hardware, and on hosts."""
-        if self.driver.is_host and other.driver.is_host:
-            return True
-        return self.driver is other.driver and self.ordinal == other.ordinal
+        """Whether code on this device can use the other's memory: on hosts, on one hardware, and on GPUs that
+        have peer access, which `enable_access` asks for."""
+        if self.driver is other.driver:
+            return self.ordinal == other.ordinal or self.driver.reaches(self.ordinal, other.ordinal)
+        return self.driver.is_host and other.driver.is_host
+
+    def enable_access(self, other: Device) -> None:
+        """Let code on this device use the memory of the other, which it reaches."""
+        if self.driver is other.driver and self.ordinal != other.ordinal:
+            self.driver.enable_access(self.ordinal, other.ordinal)
 
     def new_stream(self) -> Stream:
         """Another queue of work. `stream` is the device's first, which work is on by default."""

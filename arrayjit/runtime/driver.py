@@ -117,6 +117,12 @@ class Driver(Protocol):
         """The address of the threads that help kernels on the device, at most so many with the one that
         calls; 0 for none."""
 
+    def reaches(self, ordinal: int, other: int) -> bool:
+        """Whether code on the device can be given access to memory of another of the driver's."""
+
+    def enable_access(self, ordinal: int, other: int) -> None:
+        """From now on code on the device can use all memory of the other, which it reaches."""
+
     def dlpack_device(self, ordinal: int) -> tuple[int, int] | None:
         """How DLPack names the device to other libraries; None where they cannot use its memory."""
 

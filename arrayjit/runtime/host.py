@@ -85,6 +85,12 @@ class HostDriver:
     def threads(self, ordinal: int, most: int | None = None) -> int:
         return 0
 
+    def reaches(self, ordinal: int, other: int) -> bool:
+        return True
+
+    def enable_access(self, ordinal: int, other: int) -> None:
+        return None
+
     def dlpack_device(self, ordinal: int) -> tuple[int, int]:
         return 1, 0
 

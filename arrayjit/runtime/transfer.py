@@ -39,11 +39,13 @@ def device_to_device(
             f"{tensor.label} is a constant of {dst.device.name}, which cannot be written",
             fix="transfer into a merge buffer, or init_from_device into a context without it",
         )
-    if into is MergeUse.STREAMING and not dst.device.reaches(src.device):
-        raise LinkError(
-            f"{dst.device.name} does not reach the memory of {src.device.name}",
-            fix="transfer with MergeUse.COPY",
-        )
+    if into is MergeUse.STREAMING:
+        if not dst.device.reaches(src.device):
+            raise LinkError(
+                f"{dst.device.name} does not reach the memory of {src.device.name}",
+                fix="transfer with MergeUse.COPY",
+            )
+        dst.device.enable_access(src.device)
     arrow = f"{tensor.label}: {src.stream.name} -> {dst.stream.name}"
     transfer = _Transfer(tensor, src, origin, dst, target, into, slot)
     is_merge = into is not MergeUse.NO

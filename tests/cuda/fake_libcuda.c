@@ -13,7 +13,7 @@
 
 typedef int Status;
 typedef unsigned long long Address;
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, BAD_CONTEXT = 201, BAD_HANDLE = 400, NOT_FOUND = 500, BAD_ACCESS = 700 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, BAD_CONTEXT = 201, NO_PEER = 217, OPEN_ALREADY = 704, BAD_HANDLE = 400, NOT_FOUND = 500, BAD_ACCESS = 700 };
 enum { DEVICES = 2, MOST = 4096, MOST_BYTES = 64 << 20 };
 
 static int setting(const char *name, int otherwise) {
@@ -24,6 +24,8 @@ static int setting(const char *name, int otherwise) {
 static __thread int current = -1;
 static Status failed[DEVICES];
 static size_t in_use[DEVICES];
+// May kernels of the first device use memory of the second: by their contexts, by the second's pool?
+static int is_open[DEVICES][DEVICES], is_pool_open[DEVICES][DEVICES];
 static struct { Address start; size_t size; int device; } blocks[MOST];
 static intptr_t next_handle = 1;
 
@@ -44,7 +46,8 @@ static int owner(Address at, size_t size) {
   return -1;
 }
 static Status inside(int device, Address at, size_t size) {
-  if (owner(at, size) == device) return OK;
+  int other = owner(at, size);
+  if (other == device || (other >= 0 && is_open[device][other] && is_pool_open[device][other])) return OK;
   return failed[device] = BAD_ACCESS;
 }
 
@@ -63,6 +66,25 @@ Status cuCtxSetCurrent(void *context) { current = (int)((intptr_t)context - 100)
 Status cuCtxSynchronize(void) { return current < 0 ? BAD_CONTEXT : failed[current]; }
 Status cuDeviceGetDefaultMemPool(void **pool, int device) { *pool = (void *)(intptr_t)(device + 200); return OK; }
 Status cuMemPoolSetAttribute(void *pool, int kind, void *value) { return kind == 4 && *(uint64_t *)value == ~0ull ? OK : INVALID; }
+
+typedef struct { int type, id, flags; } Access;
+Status cuDeviceCanAccessPeer(int *can, int device, int other) {
+  *can = device != other && setting("FAKE_CUDA_PEERS", 1);
+  return OK;
+}
+Status cuCtxEnablePeerAccess(void *context, unsigned flags) {
+  int other = (int)((intptr_t)context - 100);
+  if (current < 0 || other == current || !setting("FAKE_CUDA_PEERS", 1)) return NO_PEER;
+  if (is_open[current][other]) return OPEN_ALREADY;
+  is_open[current][other] = 1;
+  return flags ? INVALID : OK;
+}
+Status cuMemPoolSetAccess(void *pool, const Access *access, size_t count) {
+  int owner = (int)((intptr_t)pool - 200);
+  if (count != 1 || access->type != 1 || access->flags != 3 || access->id == owner) return INVALID;
+  is_pool_open[access->id][owner] = 1;
+  return OK;
+}
 
 Status cuMemAllocAsync(Address *address, size_t size, void *stream) {
   Status status = here(stream);
@@ -94,6 +116,7 @@ Status cuDevicePrimaryCtxRelease(int device) {
   for (int i = 0; i < MOST; i++)
     if (blocks[i].start && blocks[i].device == device) free((void *)blocks[i].start), blocks[i].start = 0;
   in_use[device] = failed[device] = 0;
+  for (int i = 0; i < DEVICES; i++) is_open[i][device] = is_open[device][i] = 0;
   return OK;
 }
 Status cuPointerGetAttribute(void *value, int kind, Address address) {
@@ -194,6 +217,7 @@ static Status run(const Node *node) {
     for (long long i = 0; i < v[1] && i < (long long)node->grid * node->block; i++) x[i] *= 2;
   } else if (!strcmp(node->name, "add")) {
     double *x = (double *)v[0], *y = (double *)v[1];
+    if (inside(current, v[0], 8 * v[2]) || inside(current, v[1], 8 * v[2])) return OK;
     for (long long i = 0; i < v[2] && i < (long long)node->grid * node->block; i++) y[i] += x[i];
   } else if (!strcmp(node->name, "check")) {
     double *x = (double *)v[0];

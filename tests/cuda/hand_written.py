@@ -93,6 +93,13 @@ def added(target: str) -> Code:
     return code(target, "added", params, launch("add", SIZE, Pointer(0), Pointer(1), number(SIZE)))
 
 
+def joined(target: str) -> Code:
+    """`x += y`, where `y` is in merge buffer 0."""
+    merged = Tensor.of("merged", (SIZE,), F64)
+    params = ArrayParam(merged, "merge", y), ArrayParam(x, "update")
+    return code(target, "joined", params, launch("add", SIZE, Pointer(0), Pointer(1), number(SIZE)))
+
+
 def summed(target: str) -> Code:
     """`for i in range(1, n, 2): x[0] += i + 10`"""
     i = Symbol("i")

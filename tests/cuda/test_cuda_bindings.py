@@ -42,6 +42,15 @@ def test_the_cases_of_devices_pass(library: str) -> None:
     assert "error" not in output.splitlines()[-1]
 
 
+def test_the_cases_of_devices_pass_without_peer_access(library: str) -> None:
+    cases = "tests/cuda/test_cuda_device.py"
+    output = run(
+        library, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", cases, FAKE_CUDA_PEERS="0"
+    )
+    assert " passed" in output.splitlines()[-1], output
+    assert "failed" not in output.splitlines()[-1]
+
+
 CONNECT = """
 import ctypes, os
 ctypes.CDLL(os.environ["FAKE_LIBCUDA"], mode=ctypes.RTLD_GLOBAL)

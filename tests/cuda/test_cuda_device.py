@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hand_written import SIZE, n, x, y
 
-from arrayjit.errors import DeviceError, OutOfMemory
+from arrayjit.errors import DeviceError, LinkError, OutOfMemory
 from arrayjit.runtime.context import Context
 from arrayjit.runtime.cuda.lane import CHUNK
 from arrayjit.runtime.device import Device
@@ -151,24 +151,39 @@ def test_devices_copy_from_one_another(ones: Context, target: str, other: Device
     assert (values(ones) == 4).all()
 
 
-@pytest.mark.parametrize("use", [MergeUse.COPY])
+@pytest.mark.parametrize("use", [MergeUse.COPY, MergeUse.STREAMING])
 def test_merge_buffers_bring_values_from_another_device(
     ones: Context, target: str, other: Device, use: MergeUse
 ) -> None:
     far = Context(other).init_from_host(y, np.full(SIZE, 5.0))
+    if use is MergeUse.STREAMING and not ones.device.reaches(other):
+        with pytest.raises(LinkError, match=f"{ones.device.name} does not reach the memory of {other.name}"):
+            device_to_device(y, dst=ones, src=far, into=use)
+        return
     bring = device_to_device(y, dst=ones, src=far, into=use)
     assert bring is not None
-    merged = programs.x.of("merged", (SIZE,), x.dtype)
-    code = programs.code(
-        target,
-        "joined",
-        (programs.ArrayParam(merged, "merge", y), programs.ArrayParam(x, "update")),
-        programs.launch("add", SIZE, programs.Pointer(0), programs.Pointer(1), programs.number(SIZE)),
-    )
-    join = bring.context.link(code)
+    join = bring.context.link(programs.joined(target))
     bring.schedule()
     join.schedule()
     assert (values(ones) == 6).all()
+    assert bool(ones.device.memory_by_purpose()[Purpose.MERGE]) == (use is MergeUse.COPY)
+
+
+def test_a_stream_of_another_device_reads_what_its_producer_made_last(
+    ones: Context, target: str, other: Device
+) -> None:
+    far = Context(other).init_from_host(y, np.ones(SIZE)).init_from_host(x, np.ones(SIZE))
+    use = MergeUse.STREAMING if ones.device.reaches(other) else MergeUse.COPY
+    bring = device_to_device(y, dst=ones, src=far, into=use)
+    assert bring is not None
+    join = bring.context.link(programs.joined(target))
+    add = far.link(programs.added(target))
+    for _ in range(4):
+        add.schedule()
+        bring.schedule()
+        join.schedule()
+    assert (values(ones) == 1 + 2 + 3 + 4 + 5).all()
+    assert (values(far, y) == 5).all()
 
 
 def test_an_array_may_change_once_it_is_given(root: Context) -> None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import ctypes
+import gc
+from collections.abc import Collection, Sequence
 
 import hand_written as programs
 import numpy as np
 import pytest
 from hand_written import SIZE, n, x, y
 
-from arrayjit.errors import DeviceError
+from arrayjit.errors import DeviceError, LinkError
 from arrayjit.runtime.context import Context
-from arrayjit.runtime.cuda.api import Api
+from arrayjit.runtime.cuda.api import Api, ApiError
 from arrayjit.runtime.cuda.driver import SimulatedDriver
 from arrayjit.runtime.cuda.gpu import Gpu
 from arrayjit.runtime.cuda.lane import Lane
 from arrayjit.runtime.cuda.sim import SimulatedApi
 from arrayjit.runtime.device import Machine
-from arrayjit.runtime.transfer import init_from_device
+from arrayjit.runtime.merge import MergeUse
+from arrayjit.runtime.stream import Buffer, Event, Stream
+from arrayjit.runtime.transfer import device_to_device, init_from_device
 
 SEEDS = range(6)
 
@@ -99,6 +103,113 @@ def test_memory_that_is_given_back_too_early_is_found(monkeypatch) -> None:
     assert all(passing_memory(seed) for seed in SEEDS)
     monkeypatch.setattr(Gpu, "clear", forgotten_clear)
     assert not all(passing_memory(seed) for seed in SEEDS)
+
+
+def streamed(seed: int) -> bool:
+    """Is what one device makes what another reads in its memory, each time, while the one goes on?"""
+    machine = make(seed)
+    near, far = machine.devices()
+    here = Context(near, near.new_stream()).init_from_host(x, np.zeros(SIZE))
+    there = Context(far, far.new_stream()).init_from_host(y, np.ones(SIZE)).init_from_host(x, np.ones(SIZE))
+    bring = device_to_device(y, dst=here, src=there, into=MergeUse.STREAMING)
+    assert bring is not None
+    join = bring.context.link(programs.joined("cuda-sim"))
+    add = there.link(programs.added("cuda-sim"))
+    found = np.empty(SIZE)
+    try:
+        for _ in range(5):
+            add.schedule()
+            bring.schedule()
+            join.schedule()
+        add.schedule()
+        here.to_host(x, found)
+        near.await_()
+    except DeviceError:
+        return False
+    return bool((found == 2 + 3 + 4 + 5 + 6).all())
+
+
+def test_what_another_device_reads_is_neither_read_too_early_nor_written_too_early() -> None:
+    assert all(streamed(seed) for seed in SEEDS)
+
+
+def forgotten_writer(self: Stream, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> Collection[Event]:
+    """What a task reads and the code of another device writes is not waited for."""
+    return [event for event in needed(self, (), writes) if event.queue is not self.queue]
+
+
+def forgotten_reader(self: Buffer, event: Event) -> None:
+    """Who writes next does not wait for who reads now."""
+
+
+needed = Stream._needed
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "mutant"),
+    [
+        (SimulatedApi, "wait", forgotten_wait),
+        (Stream, "_needed", forgotten_writer),
+        (Buffer, "read_at", forgotten_reader),
+    ],
+    ids=["waits of GPUs", "a reader's wait for the writer", "a writer's wait for the reader"],
+)
+def test_a_forgotten_wait_between_devices_that_stream_is_found(monkeypatch, owner, name, mutant) -> None:
+    monkeypatch.setattr(owner, name, mutant)
+    assert not all(streamed(seed) for seed in SEEDS)
+
+
+def streamed_from_passing_memory(seed: int) -> bool:
+    """Contexts of one device are gone while another device still reads what was in them."""
+    machine = make(seed)
+    near, far = machine.devices()
+    here = Context(near).init_from_host(x, np.zeros(SIZE))
+    found = np.empty(SIZE)
+    try:
+        for value in range(6):
+            there = Context(far, far.new_stream()).init_from_host(y, np.full(SIZE, float(value)))
+            bring = device_to_device(y, dst=here, src=there, into=MergeUse.STREAMING)
+            assert bring is not None
+            bring.schedule()
+            bring.context.link(programs.joined("cuda-sim")).schedule()
+            del there, bring
+            gc.collect()
+        here.to_host(x, found)
+        near.await_()
+    except DeviceError:
+        return False
+    return bool((found == 15).all())
+
+
+def test_memory_that_another_device_still_reads_is_not_given_back(monkeypatch) -> None:
+    assert all(streamed_from_passing_memory(seed) for seed in SEEDS)
+    monkeypatch.setattr(Gpu, "clear", forgotten_clear)
+    assert not all(streamed_from_passing_memory(seed) for seed in SEEDS)
+
+
+def test_devices_without_peer_access_do_not_stream() -> None:
+    machine = Machine(lambda: SimulatedDriver("cuda-sim", memory_bytes=1 << 24, peer_access=False))
+    near, far = machine.devices()
+    here, there = (Context(device).init_from_host(x, np.ones(SIZE)) for device in (near, far))
+    with pytest.raises(LinkError, match="cuda-sim:0 does not reach the memory of cuda-sim:1") as raised:
+        device_to_device(x, dst=here, src=there, into=MergeUse.STREAMING)
+    assert "transfer with MergeUse.COPY" in str(raised.value)
+    with pytest.raises(ApiError, match="CUDA_ERROR_PEER_ACCESS_UNSUPPORTED"):
+        machine.driver.api.enable_peer_access(0, 1)
+
+
+def test_access_is_given_to_those_devices_alone_that_asked_for_it() -> None:
+    machine = make(0)
+    near, far = machine.devices()
+    here, there = (Context(device).init_from_host(x, np.ones(SIZE)) for device in (near, far))
+    device_to_device(x, dst=here, src=there, into=MergeUse.STREAMING)
+    for device, context in ((near, there), (far, here)):
+        procedure = device.load(programs.doubled("cuda-sim"))
+        address = context.buffers[x].address
+        device.stream.submit(lambda one=procedure, at=address: one.launch([at]), "doubled")
+    near.await_()
+    with pytest.raises(DeviceError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
+        far.await_()
 
 
 def test_host_memory_is_looked_at_when_the_copy_is_done() -> None:

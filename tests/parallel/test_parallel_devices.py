@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arrayjit.devices import Device, Purpose
+from arrayjit.devices import Device, Purpose, fresh_backend
 from arrayjit.parallel import data_parallel, devices
 from arrayjit.runtime.cpu import CpuDriver
 from arrayjit.runtime.device import Machine
@@ -116,6 +116,9 @@ class CountingDriver(CpuDriver):
     def num_devices(self) -> int:
         return COUNT
 
+    def reaches(self, ordinal: int, other: int) -> bool:
+        return self.is_host
+
     def upload(self, memory: Any, offset: int, array: np.ndarray) -> None:
         self.moved["up"] += array.nbytes
         super().upload(memory, offset, array)
@@ -167,6 +170,22 @@ def test_merge_buffers_are_kept_from_call_to_call() -> None:
         used.append([device.memory_by_purpose()[Purpose.MERGE] for device in machine.devices()])
     into_three = weights.nbytes + 8
     assert used == [[into_three, 0, into_three, 0]] * 3
+
+
+@pytest.mark.parametrize("peer_access", [True, False])
+def test_gpus_read_the_results_of_others_in_place_where_they_reach_them(peer_access: bool) -> None:
+    backend = fresh_backend("cuda-sim", devices=2, peer_access=peer_access)
+    group = backend.machine.devices()
+    losses, end = trained(group, steps=2)
+    wanted, wanted_end = trained(devices(2, "sync_llvm"), steps=2)
+    np.testing.assert_allclose(losses, wanted, rtol=1e-13)
+    np.testing.assert_allclose(end, wanted_end, rtol=1e-13)
+    train = data_parallel(slopes, group, update=descend)
+    model = train.replicate(weights)
+    train(model, x, y)
+    assert bool(group[0].memory_by_purpose()[Purpose.MERGE]) != peer_access
+    del model
+    backend.machine.unsafe_cleanup()
 
 
 def test_devices_of_different_targets_work_together() -> None:

@@ -337,6 +337,12 @@ class LazyDriver:
     def threads(self, ordinal: int, most: int | None = None) -> int:
         return 0
 
+    def reaches(self, ordinal: int, other: int) -> bool:
+        return True
+
+    def enable_access(self, ordinal: int, other: int) -> None:
+        return None
+
     def allocate(self, ordinal: int, nbytes: int) -> _Slab:
         number = next(self._numbers)
         slab = self._slabs[number] = _Slab(number, nbytes)

@@ -89,6 +89,12 @@ class Api(Protocol):
     def release(self, ordinal: int) -> None:
         """Give back all that the device holds; all its handles are invalid."""
 
+    def can_access_peer(self, ordinal: int, other: int) -> bool:
+        """Whether kernels of a device can be given access to the memory of another."""
+
+    def enable_peer_access(self, ordinal: int, other: int) -> None:
+        """Give kernels of a device access to all memory of another, also to what is allocated later."""
+
     def ordinal_of(self, address: int) -> int:
         """The device that has this memory."""
 

@@ -25,6 +25,7 @@ _STICKY = frozenset((214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719,
 _NO_MEMORY = 2
 _NOT_READY = 600
 _NO_DEVICE = 100
+_ALREADY_ENABLED = 704
 _DEFAULT_SHARED_BYTES = 48 * 1024
 
 
@@ -105,6 +106,24 @@ class CudaApi:
             if self._contexts.pop(ordinal, None) is not None:
                 self._thread = local()
                 _check(cuda.cuDevicePrimaryCtxRelease(_checked(cuda.cuDeviceGet(ordinal))))
+
+    def can_access_peer(self, ordinal: int, other: int) -> bool:
+        device, peer = (_checked(cuda.cuDeviceGet(each)) for each in (ordinal, other))
+        return bool(_checked(cuda.cuDeviceCanAccessPeer(device, peer)))
+
+    def enable_peer_access(self, ordinal: int, other: int) -> None:
+        self.use(other)
+        self.use(ordinal)
+        outcome = cuda.cuCtxEnablePeerAccess(self._contexts[other], 0)
+        if int(outcome[0]) != _ALREADY_ENABLED:
+            _check(outcome)
+        # Pools have an access of their own, which that of contexts does not give.
+        access = cuda.CUmemAccessDesc()
+        access.location.type = cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        access.location.id = ordinal
+        access.flags = cuda.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        pool = _checked(cuda.cuDeviceGetDefaultMemPool(_checked(cuda.cuDeviceGet(other))))
+        _check(cuda.cuMemPoolSetAccess(pool, [access], 1))
 
     def ordinal_of(self, address: int) -> int:
         kind = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL

@@ -78,6 +78,13 @@ class GpuDriver:
     def threads(self, ordinal: int, most: int | None = None) -> int:
         return 0
 
+    def reaches(self, ordinal: int, other: int) -> bool:
+        return self.api.can_access_peer(ordinal, other)
+
+    def enable_access(self, ordinal: int, other: int) -> None:
+        with self.gpu(other).asked(), self.gpu(ordinal).asked():
+            self.api.enable_peer_access(ordinal, other)
+
     def dlpack_device(self, ordinal: int) -> tuple[int, int] | None:
         return None
 
@@ -209,16 +216,23 @@ class SimulatedDriver(GpuDriver):
     """So many GPUs of an architecture, by default that of `ARRAYJIT_GPU`, on the host: kernels are compiled
     as for real ones, and interpreted, which finds mistakes in them and in the order of work. It is slow.
     `seed` chooses one of the orders in which work that is not ordered may be done, `memory_bytes` is what
-    each GPU has."""
+    each GPU has, `peer_access` whether each can use the memory of the others."""
 
     def __init__(
-        self, name: str, devices: int = 2, arch: str = "", seed: int = 0, memory_bytes: int = 1 << 32
+        self,
+        name: str,
+        devices: int = 2,
+        arch: str = "",
+        seed: int = 0,
+        memory_bytes: int = 1 << 32,
+        peer_access: bool = True,
     ) -> None:
         if devices < 1:
             raise NumberError(f"target {name!r} cannot have {devices} devices", fix="ask for 1 or more")
         checked = nvrtc.checked_arch(arch or gpu_wanted() or "sm_90")
         super().__init__(
-            name, lambda: sim.SimulatedApi(devices, checked, seed, memory_bytes, sim.interpreted)
+            name,
+            lambda: sim.SimulatedApi(devices, checked, seed, memory_bytes, sim.interpreted, peer_access),
         )
 
 

@@ -178,6 +178,7 @@ class Gpu:
             lane.look()
             event = lane.mark()
             if event:
+                self.api.use(self.ordinal)
                 self.api.wait(self.home.stream, event)
             elif lane.is_left:
                 self._lanes.discard(lane)

@@ -159,8 +159,17 @@ class SimulatedApi:
     """The functions of `Api`, whose docstrings say what they do. `load` makes the kernels of an Image, for
     the memory of a device."""
 
-    def __init__(self, devices: int, arch: str, seed: int, memory_bytes: int, load: Loader) -> None:
+    def __init__(
+        self,
+        devices: int,
+        arch: str,
+        seed: int,
+        memory_bytes: int,
+        load: Loader,
+        peer_access: bool = True,
+    ) -> None:
         self._arch = arch
+        self._peer_access = peer_access
         self._load = load
         self._memory_bytes = memory_bytes
         self._random = Random(seed)
@@ -192,6 +201,16 @@ class SimulatedApi:
         with self._lock:
             self._streams = [stream for stream in self._streams if stream.device is not device]
             self._devices[ordinal] = _Device(ordinal, GlobalMemory((ordinal + 1) * _SPACE))
+            for other in self._devices:
+                other.memory.peers.discard(device.memory)
+
+    def can_access_peer(self, ordinal: int, other: int) -> bool:
+        return self._peer_access and ordinal != other
+
+    def enable_peer_access(self, ordinal: int, other: int) -> None:
+        if not self.can_access_peer(ordinal, other):
+            raise ApiError("CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", f"of device {ordinal} to device {other}")
+        self._devices[ordinal].memory.peers.add(self._devices[other].memory)
 
     def ordinal_of(self, address: int) -> int:
         ordinal = address // _SPACE - 1

@@ -47,7 +47,8 @@ class Allocation:
 class GlobalMemory:
     """The memory of one device. Not for several threads at once.
 
-    Several devices may share an address space: give each another `first` address.
+    Several devices may share an address space: give each another `first` address. What is in memory of the
+    `peers` can be reached through this one, too.
     """
 
     def __init__(self, first: int = FIRST_ADDRESS) -> None:
@@ -57,6 +58,7 @@ class GlobalMemory:
         self._starts: list[int] = []
         self._allocations: list[Allocation] = []
         self._released: deque[tuple[int, int, str]] = deque(maxlen=_REMEMBERED)
+        self.peers: set[GlobalMemory] = set()
 
     def allocate(self, nbytes: int, name: str = "", *, is_constant: bool = False) -> int:
         """The address of fresh, poisoned bytes, a multiple of 256. `name` appears in faults."""
@@ -86,20 +88,26 @@ class GlobalMemory:
 
     def find(self, low: int, high: int) -> Allocation | None:
         """The allocation that holds all bytes from `low` up to `high`, exclusively."""
-        at = bisect_right(self._starts, low) - 1
-        if at < 0:
-            return None
-        found = self._allocations[at]
-        return found if high <= found.start + found.nbytes else None
+        for memory in (self, *self.peers):
+            found = memory._before(low)
+            if found is not None and high <= found.start + found.nbytes:
+                return found
+        return None
 
     def refusal(self, address: int, nbytes: int, done: str, lane: int | None = None) -> Fault:
         """Why `nbytes` at an address may not be `done`."""
         what = f"{nbytes} bytes at {address:#x} cannot be {done}"
-        for start, size, name in self._released:
+        reached = (self, *self.peers)
+        for start, size, name in (released for memory in reached for released in memory._released):
             if start <= address < start + size:
                 return UseAfterFree(f"{what}: {name} was released", lane=lane)
-        at = bisect_right(self._starts, address) - 1
-        if at < 0:
+        before = [found for memory in reached if (found := memory._before(address)) is not None]
+        if not before:
             return BadAddress(f"{what}: no allocation is there", lane=lane)
-        before = self._allocations[at]
-        return BadAddress(f"{what}: that is byte {address - before.start} of {before}", lane=lane)
+        nearest = max(before, key=lambda found: found.start)
+        return BadAddress(f"{what}: that is byte {address - nearest.start} of {nearest}", lane=lane)
+
+    def _before(self, address: int) -> Allocation | None:
+        """The last allocation of this memory's own that begins at an address or before it."""
+        at = bisect_right(self._starts, address) - 1
+        return self._allocations[at] if at >= 0 else None
