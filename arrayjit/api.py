@@ -303,9 +303,9 @@ class JitFunction(Generic[P, R]):
         """A variant for a call: what an earlier process kept of it, or made now."""
         device = _device_of(leaves, chosen[0])
         target = chosen[0] if device is None else device.driver.name
-        call = self._kept_call((target, chosen[1]), signature, leaves)
+        call = self._kept_call((target, chosen[1]), signature, leaves, device)
         if call is not None:
-            found = recalled(call, leaves, target, threads=chosen[1], opt=self._opt)
+            found = recalled(call, leaves, target, threads=chosen[1], opt=self._opt, device=device)
             if found is not None:
                 return _linked(*found, device)
         traced, build, device = self._built(chosen, args, kwargs, leaves)
@@ -317,7 +317,9 @@ class JitFunction(Generic[P, R]):
             call.remember(traced, build.code, build.key, leaves)
         return variant
 
-    def _kept_call(self, chosen: Choice, signature: Key, leaves: Sequence[Any]) -> Call | None:
+    def _kept_call(
+        self, chosen: Choice, signature: Key, leaves: Sequence[Any], device: Device | None
+    ) -> Call | None:
         """A call as other processes may know it; None where nothing of it is kept."""
         target, threads = chosen
         if self._tune is not None or self._check or RECORDER.values is not None:
@@ -329,7 +331,7 @@ class JitFunction(Generic[P, R]):
                 return None
             signature = tuple(map(_named_place, signature))
         static = tuple(sorted(self._static.positions)), tuple(sorted(self._static.names))
-        return kept_call(self._function, (signature, static, self._unchecked), target, threads)
+        return kept_call(self._function, (signature, static, self._unchecked), target, threads, device)
 
     def _keep(self, choice: Choice, key: Key, variant: Linked, described: Description) -> None:
         """Keep a variant in place of one of that name, and of others where there is no room."""
@@ -367,7 +369,7 @@ class JitFunction(Generic[P, R]):
         if device is not None:
             target = device.driver.name
             traced = donation.with_donated(traced, placed.donated_among(leaves))
-        built = build(traced.computation, target, settings, threads=threads, opt=self._opt)
+        built = build(traced.computation, target, settings, threads=threads, opt=self._opt, device=device)
         return traced, replace(built, seconds={**seconds, **built.seconds}), device
 
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from threading import Lock
@@ -56,7 +57,8 @@ name and the reason."""
 
 @frozen
 class Backend:
-    """A target that emits code, and the machine that runs it: all devices of one driver."""
+    """A target that emits code, and the machine that runs it: all devices of one driver. Code is planned for
+    the first of them, and that of `fitted(device)` for another."""
 
     name: str
     target: Target
@@ -73,6 +75,12 @@ class Backend:
     def get_device(self, ordinal: int = 0) -> Device:
         """The device, always the same object. Raises BackendUnavailable when there is none."""
         return self.machine.get_device(ordinal)
+
+    def fitted(self, device: Device) -> Backend:
+        """The backend with code that is planned for a device of its target: GPUs of a machine may differ.
+        Raises BackendUnavailable for a device that is too old."""
+        target = self.target.fitted(device.static_properties)
+        return self if target is self.target else replace(self, target=target)
 
     def init(self, device: Device | None = None, stream: Stream | None = None) -> Context:
         """A context without tensors, by default on the first device's first stream."""
@@ -116,8 +124,9 @@ def fresh_backend(name: str, *, memory_limit: int | None = None, **options: int 
     """A backend that shares nothing with any other.
 
     `memory_limit` bounds the bytes in use on each device. `options` are those of the emitter and of the
-    driver: `cpu`, for all but "interp", is the CPU that code is made for, as `ARRAYJIT_CPU`; `devices`, for
-    "llvm" and "c", is how many devices share the host's cores. Raises what `backend` raises, UnsupportedError
+    driver: `cpu`, for "llvm" and "c", is the CPU that code is made for, as `ARRAYJIT_CPU`, `plan_for`, for
+    GPUs, the architecture that loops are planned for whatever is there; `devices`, for "llvm" and "c", is how
+    many devices share the host's cores. Raises what `backend` raises, UnsupportedError
     for another option, NumberError for a number that makes no sense, SettingError for an unknown CPU.
     """
     name = _known(name)
@@ -136,7 +145,7 @@ def fresh_backend(name: str, *, memory_limit: int | None = None, **options: int 
         raise NumberError(f"target {name!r} cannot have {memory_limit} bytes", fix="give 0 or more")
     target = emitter(name, **{option: options[option] for option in emitting if option in options})
     given = {option: options[option] for option in driving if option in options}
-    return Backend(name, target, Machine(lambda: driver(name, **given), memory_limit))
+    return _planned(name, target, Machine(lambda: driver(name, **given), memory_limit))
 
 
 def device_named(name: str) -> Device:
@@ -190,7 +199,13 @@ def _known(name: str) -> str:
 @cache
 def _backend(name: str) -> Backend:
     emitter, driver = _classes(name)
-    return Backend(name, emitter(name), Machine(lambda: driver(name)))
+    return _planned(name, emitter(name), Machine(lambda: driver(name)))
+
+
+def _planned(name: str, target: Target, machine: Machine) -> Backend:
+    """A backend for the first device of its machine."""
+    driver = machine.driver
+    return Backend(name, target if driver.is_host else target.fitted(driver.static_properties(0)), machine)
 
 
 def _classes(name: str) -> tuple[Any, Any]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .ir.assign import Computation
     from .ir.loops import Kernel
     from .passes import manager, work
+    from .runtime.device import Device
 else:
     pathlib = Late("pathlib")
     assign, text = Late("arrayjit.ir.assign"), Late("arrayjit.ir.text")
@@ -140,10 +141,11 @@ def build(
     threads: int | None = None,
     schedule: Schedule = DEFAULT_SCHEDULE,
     opt: int = DEFAULT_OPT,
+    device: Device | None = None,
 ) -> Build:
-    """Run the passes and the emitter, for at most so many threads; a GPU need not be there. Raises
-    UnknownTarget, BackendUnavailable, CompilerBug."""
-    chosen = lowering_backend(target)
+    """Run the passes and the emitter, for at most so many threads and for a device, by default the first; a
+    GPU need not be there. Raises UnknownTarget, BackendUnavailable, CompilerBug."""
+    chosen = lowering_backend(target) if device is None else _backend_of(target, device)
     settings = settings or Settings.from_environment()
     caps = _caps(chosen, threads)
     start = time.perf_counter()
@@ -171,15 +173,23 @@ def build(
     return Build(chosen, code, seconds, key, computation, lambda: optimized, rerun)
 
 
-def kept_call(function: Callable[..., Any], key: Hashable, target: str, threads: int | None) -> Call | None:
+def kept_call(
+    function: Callable[..., Any], key: Hashable, target: str, threads: int | None, device: Device | None
+) -> Call | None:
     """A call as other processes may know it; `key` is all that its trace depends on beside the function. None
     for one that cannot be told from others."""
-    chosen = backend(target)
+    chosen = _backend_of(target, device)
     return Call.of(function, key, chosen.name, chosen.target.cpu, _caps(chosen, threads))
 
 
 def recalled(
-    call: Call, leaves: Sequence[Any], target: str, *, threads: int | None = None, opt: int = DEFAULT_OPT
+    call: Call,
+    leaves: Sequence[Any],
+    target: str,
+    *,
+    threads: int | None = None,
+    opt: int = DEFAULT_OPT,
+    device: Device | None = None,
 ) -> tuple[Convention, Emitted] | None:
     """What an earlier process made of a call, which then needs neither tracing nor passes; None if there is
     none."""
@@ -192,13 +202,15 @@ def recalled(
     if code is None:
         return None
     code = replace(code, threads=threads, opt=opt)
-    return convention, Emitted(backend(target), code, {"recall call": time.perf_counter() - start}, key)
+    chosen = _backend_of(target, device)
+    return convention, Emitted(chosen, code, {"recall call": time.perf_counter() - start}, key)
 
 
 def compile(
     backend: Backend, program: Program | Computation, *, name: str | None = None, shared: bool = False
 ) -> Code | Postponed:
-    """Code to be linked into contexts of the backend's devices.
+    """Code to be linked into contexts of the backend's devices, planned for the first; give
+    `backend.fitted(device)` for another.
 
     `name` replaces the computation's. With `shared` the code is emitted now, once for all links; otherwise
     when it is linked, if it ever is. Mistakes in the program are raised now in either case.
@@ -256,6 +268,11 @@ def run(
     ]
     symbols = [param.symbol for param in procedure.params if not isinstance(param, ArrayParam)]
     procedure.launch(pointers, [bindings[symbol] for symbol in symbols])
+
+
+def _backend_of(target: str, device: Device | None) -> Backend:
+    """The backend that plans for a device, by default for the target's first."""
+    return backend(target) if device is None else backend(target).fitted(device)
 
 
 def _caps(backend: Backend, threads: int | None = None) -> Caps:

@@ -120,8 +120,9 @@ def cpu_wanted() -> str:
 
 
 def gpu_wanted() -> str:
-    """`ARRAYJIT_GPU`: the architecture of GPUs that code is planned for, a row of the table in
-    `targets/cuda`, and that `cuda-sim` simulates; "" is the default. A target asks when it is first used."""
+    """`ARRAYJIT_GPU`: the architecture of GPUs that code is planned for where there is none, a row of the
+    table in `ir/gpus`, and that `cuda-sim` simulates; "" is the default. A target asks when it is first
+    used."""
     return os.environ.get("ARRAYJIT_GPU", "")
 
 

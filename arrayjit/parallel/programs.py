@@ -18,12 +18,13 @@ from ..compile import compile
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..frozen import frozen, frozen_by_identity
 from ..ir.assign import ArrayParam, Assign, Computation
-from ..ir.code import Code
+from ..ir.code import Caps, Code
 from ..ir.dtype import BOOL, F64, I64, real_from_numpy
 from ..ir.expr import Apply, Cast, Expr, Load, constant, dtype_of
 from ..ir.index import Affine, Symbol, affine
 from ..ir.ops import op
 from ..ir.tensor import Tensor
+from ..runtime.device import Device
 from ..tracer.calls.binding import (
     ArgumentOutput,
     ArgumentSource,
@@ -110,19 +111,21 @@ class Program:
     layout: Layout = Layout(Static(None), ())
     captured: tuple[tuple[Tensor, np.ndarray], ...] = ()
     traced: Traced | None = None
-    _codes: dict[str, Code] = field(default_factory=dict)
+    _codes: dict[tuple[str, str, Caps], Code] = field(default_factory=dict)
 
     def is_valid(self) -> bool:
         """Whether the names outside the function that the trace baked in are bound as they were."""
         return self.traced is None or guards_hold(self.traced.guards)
 
-    def code(self, target: str) -> Code:
-        """The program emitted for a target, once."""
-        code = self._codes.get(target)
+    def code(self, device: Device) -> Code:
+        """The program emitted for a device, once for all that are alike."""
+        chosen = backend(device.driver.name).fitted(device)
+        kind = chosen.name, chosen.target.cpu, chosen.target.caps()
+        code = self._codes.get(kind)
         if code is None:
-            made = compile(backend(target), self.computation, shared=True)
+            made = compile(chosen, self.computation, shared=True)
             assert isinstance(made, Code)
-            code = self._codes[target] = made
+            code = self._codes[kind] = made
         return code
 
 

@@ -169,7 +169,7 @@ class _Reduction:
                 transfer = _transfer(tensor, context, source, use, slot)
                 self._merges.append(transfer)
                 context = transfer.context
-            self._merges.append(context.link(program.code(context.device.driver.name)))
+            self._merges.append(context.link(program.code(context.device)))
         self._linked: dict[tuple[int, Program], Routine[Context]] = {}
 
     def step(self, number: int, shard: Shard, parameters: Sequence[Tensor]) -> None:
@@ -201,7 +201,7 @@ class _Reduction:
         if routine is None:
             context = self.contexts[number]
             buffers = {theirs: context.buffers[tensor] for theirs, tensor in ours.items()}
-            routine = context.child(buffers).link(program.code(context.device.driver.name))
+            routine = context.child(buffers).link(program.code(context.device))
             self._linked[number, program] = routine
         return routine
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,9 @@ class CTarget:
 
     def caps(self) -> Caps:
         return host_caps(self._cpu)
+
+    def fitted(self, properties: Mapping[str, str | int]) -> CTarget:
+        return self
 
     def emit(self, kernel: Kernel) -> Code:
         means = failures.failures_of(kernel)

@@ -1,13 +1,13 @@
-"""The target that emits CUDA C: what GPUs can do, by architecture, and a Kernel as a program
-(`cuda_module`)."""
+"""The target that emits CUDA C: a Kernel as a program (`cuda_module`), planned for one model of GPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..errors import SettingError
-from ..ir.code import Caps, Code, GpuCaps
+from ..errors import BackendUnavailable, SettingError
+from ..ir.code import Caps, Code
+from ..ir.gpus import ARCHITECTURES, OLDEST, TENSOR_CORES, GpuModel, compute_capability
 from ..late import Late
 from ..settings import gpu_wanted
 
@@ -19,35 +19,47 @@ else:
 
 __all__ = ["ARCHITECTURES", "DEFAULT_ARCHITECTURE", "CudaTarget"]
 
-ARCHITECTURES: Mapping[str, GpuCaps] = {
-    "sm_80": GpuCaps(processors=108, tensor_cores=True),
-    "sm_90": GpuCaps(processors=132, tensor_cores=True),
-    "sm_100": GpuCaps(processors=148, tensor_cores=True),
-}
-"""By name: A100, H100 and H200, B200 (NVIDIA's tuning guides)."""
-
 DEFAULT_ARCHITECTURE = "sm_90"
 
 
 class CudaTarget:
-    """Emits CUDA C, planned for `arch`, a row of the table; by default for what `ARRAYJIT_GPU` names. Raises
-    SettingError for one that is in no row."""
+    """Emits CUDA C, planned for the architecture `plan_for`, a row of the table, or for a `model`. If neither
+    is given, that is the GPU that it is `fitted` to; until then, what `ARRAYJIT_GPU` names. Raises
+    SettingError for an architecture that is in no row."""
 
-    def __init__(self, name: str, arch: str = "") -> None:
-        arch = arch or gpu_wanted() or DEFAULT_ARCHITECTURE
-        if arch not in ARCHITECTURES:
-            known = ", ".join(ARCHITECTURES)
-            raise SettingError(
-                f"target {name!r} knows no architecture {arch!r}", fix=f"choose one of {known}"
-            )
+    language = "cuda"
+
+    def __init__(self, name: str, plan_for: str = "", *, model: GpuModel | None = None) -> None:
         self.name = name
-        self.arch = self.cpu = arch
-        self.language = "cuda"
+        self.model = model or _row(name, plan_for or gpu_wanted() or DEFAULT_ARCHITECTURE)
+        self.cpu = self.model.arch
+        self._is_chosen = bool(plan_for)
 
     def caps(self) -> Caps:
-        return Caps(gpu=ARCHITECTURES[self.arch])
+        return self.model.caps()
+
+    def fitted(self, properties: Mapping[str, str | int]) -> CudaTarget:
+        arch = str(properties["arch"])
+        if compute_capability(arch) < OLDEST:
+            raise BackendUnavailable(
+                f"{properties['gpu']} is of architecture {arch}, older than sm_{OLDEST}",
+                fix="use another target, such as llvm, or hide the GPU by CUDA_VISIBLE_DEVICES",
+            )
+        processors, shared_bytes, l2_bytes = (
+            int(properties[name]) for name in ("multiprocessors", "shared_bytes", "l2_bytes")
+        )
+        model = GpuModel(arch, processors, shared_bytes, l2_bytes)
+        return self if self._is_chosen or model == self.model else CudaTarget(self.name, model=model)
 
     def emit(self, kernel: Kernel) -> Code:
         means = failures.failures_of(kernel)
-        payload = cuda_module.program(kernel, self.arch)
-        return Code(self.name, kernel.name, payload, kernel.params, kernel.arena_bytes, means)
+        payload = cuda_module.program(kernel, self.model.arch)
+        needs = (TENSOR_CORES,) if cuda_module.has_tensor_cores(kernel) else ()
+        return Code(self.name, kernel.name, payload, kernel.params, kernel.arena_bytes, means, needs=needs)
+
+
+def _row(name: str, arch: str) -> GpuModel:
+    if arch not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise SettingError(f"target {name!r} knows no architecture {arch!r}", fix=f"choose one of {known}")
+    return ARCHITECTURES[arch]

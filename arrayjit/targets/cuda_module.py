@@ -59,7 +59,7 @@ from .cuda_matrices import tensor_cores
 from .cuda_wide import wide_loop
 from .failures import raises
 
-__all__ = ["CUDA", "program"]
+__all__ = ["CUDA", "has_tensor_cores", "program"]
 
 _HEAD = """\
 #pragma nv_diag_suppress 177
@@ -109,6 +109,11 @@ SHARED_ALIGNMENT = 16
 
 _OF_A_BLOCK = (PlaceKind.SHARED, PlaceKind.STACK, PlaceKind.OWN)
 """Memory that the host does not know."""
+
+
+def has_tensor_cores(kernel: Kernel) -> bool:
+    """Whether tensor cores form some of its products."""
+    return any(isinstance(stmt, Multiply) for stmt in walk_statements(kernel.body))
 
 
 def program(kernel: Kernel, arch: str) -> DeviceProgram:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..ir.code import Caps, Code
 from ..ir.loops import Kernel
 from .failures import failures_of
@@ -20,6 +22,9 @@ class InterpTarget:
 
     def caps(self) -> Caps:
         return Caps()
+
+    def fitted(self, properties: Mapping[str, str | int]) -> InterpTarget:
+        return self
 
     def emit(self, kernel: Kernel) -> Code:
         return Code(self.name, kernel.name, kernel, kernel.params, kernel.arena_bytes, failures_of(kernel))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,9 @@ class LlvmTarget:
 
     def caps(self) -> Caps:
         return host_caps(self._cpu)
+
+    def fitted(self, properties: Mapping[str, str | int]) -> LlvmTarget:
+        return self
 
     def emit(self, kernel: Kernel) -> Code:
         means = failures.failures_of(kernel)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from ..ir.code import Caps, Code
@@ -22,5 +23,9 @@ class Target(Protocol):
 
     def caps(self) -> Caps:
         """What the hardware that the code is for can do."""
+
+    def fitted(self, properties: Mapping[str, str | int]) -> Target:
+        """The emitter that plans for a device with these static properties, unless it was told what to plan
+        for. Raises BackendUnavailable for a device that its code cannot run on."""
 
     def emit(self, kernel: Kernel) -> Code: ...

@@ -58,7 +58,7 @@ Status cuDeviceGet(int *device, int ordinal) { *device = ordinal; return ordinal
 Status cuDeviceGetName(char *name, int size, int device) { snprintf(name, size, "fake GPU %d", device); return OK; }
 Status cuDeviceTotalMem(size_t *size, int device) { *size = MOST_BYTES; return OK; }
 Status cuDeviceGetAttribute(int *value, int kind, int device) {
-  *value = kind == 75 ? 9 : kind == 76 ? 0 : kind == 16 ? 132 : kind == 97 ? 232448 : -1;
+  *value = kind == 75 ? 9 : kind == 76 ? 0 : kind == 16 ? 132 : kind == 97 ? 232448 : kind == 38 ? 50 << 20 : -1;
   return OK;
 }
 Status cuDevicePrimaryCtxRetain(void **context, int device) { *context = (void *)(intptr_t)(device + 100); return OK; }

@@ -76,7 +76,7 @@ def test_properties_are_the_drivers(library: str) -> None:
     program = CONNECT + "api = connected(); print(api.device_count(), api.info(1))"
     assert run(library, "-c", program).strip() == (
         "2 GpuInfo(name='fake GPU 1', arch='sm_90', version=(12, 4), multiprocessors=132, "
-        "memory_bytes=67108864, shared_bytes=232448)"
+        "memory_bytes=67108864, shared_bytes=232448, l2_bytes=52428800)"
     )
 
 

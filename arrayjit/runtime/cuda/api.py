@@ -38,7 +38,8 @@ class OutOfDeviceMemory(ApiError, MemoryError):
 @frozen
 class GpuInfo:
     """What is known of a device. `arch` is such as "sm_90"; sizes are in bytes; `shared_bytes` is what a
-    block may have at most; `version` is the driver's, such as (12, 9)."""
+    block may have at most; `l2_bytes` are cached for all multiprocessors; `version` is the driver's, such as
+    (12, 9)."""
 
     name: str
     arch: str
@@ -46,6 +47,7 @@ class GpuInfo:
     multiprocessors: int
     memory_bytes: int
     shared_bytes: int
+    l2_bytes: int
 
 
 @frozen

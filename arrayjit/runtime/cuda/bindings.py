@@ -84,6 +84,7 @@ class CudaApi:
             multiprocessors=attribute("MULTIPROCESSOR_COUNT"),
             memory_bytes=int(_checked(cuda.cuDeviceTotalMem(device))),
             shared_bytes=attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+            l2_bytes=attribute("L2_CACHE_SIZE"),
         )
 
     def use(self, ordinal: int) -> None:

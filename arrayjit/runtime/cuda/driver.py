@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import BackendUnavailable, DeviceError, NumberError
 from ...ir.code import Code
+from ...ir.gpus import compute_capability
 from ...ir.launches import DeviceProgram
 from ...late import Late
 from ...settings import gpu_wanted
@@ -64,6 +65,7 @@ class GpuDriver:
             "multiprocessors": info.multiprocessors,
             "memory_bytes": info.memory_bytes,
             "shared_bytes": info.shared_bytes,
+            "l2_bytes": info.l2_bytes,
             "ordinal": ordinal,
         }
 
@@ -144,7 +146,8 @@ class GpuDriver:
 
     def load(self, code: Code, ordinal: int = 0) -> GpuExecutable:
         """Kernels for the device's architecture. Raises BackendUnavailable where NVRTC is missing or does not
-        know it, CompilerBug for a source that it rejects."""
+        know it, and for code that needs a newer one, CompilerBug for a source that it rejects."""
+        _require(code, f"{self.name}:{ordinal}", self.api.info(ordinal).arch)
         start = time.perf_counter()
         image = self._image(code, ordinal)
         seconds = {"nvrtc": time.perf_counter() - start}
@@ -213,10 +216,11 @@ class _Missing:
 
 
 class SimulatedDriver(GpuDriver):
-    """So many GPUs of an architecture, by default that of `ARRAYJIT_GPU`, on the host: kernels are compiled
-    as for real ones, and interpreted, which finds mistakes in them and in the order of work. It is slow.
-    `seed` chooses one of the orders in which work that is not ordered may be done, `memory_bytes` is what
-    each GPU has, `peer_access` whether each can use the memory of the others."""
+    """So many GPUs on the host, of an architecture or, separated by commas, of several in turn; by default of
+    that of `ARRAYJIT_GPU`. Kernels are compiled as for real ones, and interpreted, which finds mistakes in
+    them and in the order of work. It is slow. `seed` chooses one of the orders in which work that is not
+    ordered may be done, `memory_bytes` is what each GPU has, `peer_access` whether each can use the memory
+    of the others."""
 
     def __init__(
         self,
@@ -229,14 +233,24 @@ class SimulatedDriver(GpuDriver):
     ) -> None:
         if devices < 1:
             raise NumberError(f"target {name!r} cannot have {devices} devices", fix="ask for 1 or more")
-        checked = nvrtc.checked_arch(arch or gpu_wanted() or "sm_90")
+        archs = [nvrtc.checked_arch(each) for each in (arch or gpu_wanted() or "sm_90").split(",")]
         super().__init__(
             name,
-            lambda: sim.SimulatedApi(devices, checked, seed, memory_bytes, sim.interpreted, peer_access),
+            lambda: sim.SimulatedApi(devices, archs, seed, memory_bytes, sim.interpreted, peer_access),
         )
 
 
 _DLPACK_CUDA = 2
+
+
+def _require(code: Code, device: str, arch: str) -> None:
+    """Raise for code that needs a newer architecture."""
+    for needed in code.needs:
+        if compute_capability(arch) < compute_capability(needed):
+            raise BackendUnavailable(
+                f"{code.name!r} is compiled for GPUs of {needed} and later; {device} is of {arch}",
+                fix="compile it for that device: compile(backend.fitted(device), ...)",
+            )
 
 
 def _owner(memory: Memory) -> Gpu:

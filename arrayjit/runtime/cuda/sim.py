@@ -23,6 +23,7 @@ from typing import Any, Union
 import numpy as np
 
 from ...errors import CompilerBug
+from ...ir.gpus import ARCHITECTURES, GpuModel
 from ..ptx.faults import BadAddress, Fault
 from ..ptx.launch import Loaded
 from ..ptx.memory import POISON, GlobalMemory
@@ -35,11 +36,8 @@ __all__ = ["Kernel", "Loader", "SimulatedApi", "interpreted"]
 _SPACE = 1 << 40
 """Addresses of each device."""
 
-_SHARED_BYTES = {"sm_80": 166_912, "sm_86": 101_376, "sm_89": 101_376, "sm_90": 232_448}
-_LEAST_SHARED_BYTES = 101_376
-"""What a block may have, by architecture."""
-
-_MULTIPROCESSORS = 4
+_SMALL = GpuModel("sm_86", processors=84, shared_bytes=101_376, l2_bytes=6 << 20)
+"""What architectures have that are in no row of the table."""
 
 _MOST_THREADS = 1024
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
@@ -156,19 +154,20 @@ class _Module:
 
 
 class SimulatedApi:
-    """The functions of `Api`, whose docstrings say what they do. `load` makes the kernels of an Image, for
-    the memory of a device."""
+    """The functions of `Api`, whose docstrings say what they do. Devices have the architectures in turn, and
+    access to the memory of one another with `peer_access`. `load` makes the kernels of an Image, for the
+    memory of a device."""
 
     def __init__(
         self,
         devices: int,
-        arch: str,
+        archs: Sequence[str],
         seed: int,
         memory_bytes: int,
         load: Loader,
         peer_access: bool = True,
     ) -> None:
-        self._arch = arch
+        self._archs = tuple(archs)
         self._peer_access = peer_access
         self._load = load
         self._memory_bytes = memory_bytes
@@ -184,13 +183,16 @@ class SimulatedApi:
         return len(self._devices)
 
     def info(self, ordinal: int) -> GpuInfo:
+        arch = self._archs[ordinal % len(self._archs)]
+        model = ARCHITECTURES.get(arch, _SMALL)
         return GpuInfo(
-            name=f"simulated {self._arch}",
-            arch=self._arch,
+            name=f"simulated {arch}",
+            arch=arch,
             version=nvrtc.version(),
-            multiprocessors=_MULTIPROCESSORS,
+            multiprocessors=model.processors,
             memory_bytes=self._memory_bytes,
-            shared_bytes=_SHARED_BYTES.get(self._arch, _LEAST_SHARED_BYTES),
+            shared_bytes=model.shared_bytes,
+            l2_bytes=model.l2_bytes,
         )
 
     def use(self, ordinal: int) -> None:
