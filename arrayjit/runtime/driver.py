@@ -70,6 +70,10 @@ class Queue(Protocol):
     def done(self) -> int:
         """How many tasks are over, done or dropped."""
 
+    @property
+    def recorded_as(self) -> object:
+        """What a recording knows its tasks by."""
+
     def put(self, task: Task, label: str) -> None:
         """Add a task. Calls of `put` and `wait_for` come one at a time. Raises what stopped an earlier task;
         then the queue has forgotten what it was told to wait for since its latest task."""

@@ -78,6 +78,10 @@ class HostQueue(ABC):
         self._is_closed = False
         self._lock = threading.Lock()
 
+    @property
+    def recorded_as(self) -> object:
+        return self
+
     def put(self, task: Task, label: str) -> None:
         if self._is_closed:
             raise DeviceError(f"{self.name} is closed", fix="get a device anew after reinitialize()")

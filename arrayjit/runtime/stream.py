@@ -156,7 +156,8 @@ class Stream:
             event = Event(queue, self.submitted, self._clock)
             if RECORDER.timeline is not None:
                 for other in needed:
-                    RECORDER.timeline.waits(queue, event.number, other.queue, other.number)
+                    source = other.queue.recorded_as, other.number
+                    RECORDER.timeline.waits((queue.recorded_as, event.number), source)
             for buffer in reads:
                 buffer.read_at(event)
             for buffer in writes:

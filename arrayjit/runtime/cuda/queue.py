@@ -41,6 +41,10 @@ class GpuQueue:
                 return issued  # whoever waits is told
         return issued if lane.finished >= lane.issued else min(issued, lane.finished)
 
+    @property
+    def recorded_as(self) -> object:
+        return self._issuing
+
     def put(self, task: Task, label: str) -> None:
         self._issuing.put(partial(self._issue, task), label)
 
