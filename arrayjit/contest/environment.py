@@ -21,13 +21,15 @@ THREAD_VARIABLES = (
 """Where the peers read how many threads they may use; the last is JAX's."""
 MISLEADING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "NVPL_BLAS_DEBUG_CPU_TYPE")
 """They make BLAS libraries choose kernels for another machine than this one."""
+SLOWING = ("PYTHONDONTWRITEBYTECODE",)
+"""It has every process compile again what it imports, where first calls do: a second of it."""
 COMPARED = ("arrayjit", "numpy", "llvmlite", "numba", "jax", "torch", "numexpr", "scipy", "cupy")
 """The packages whose versions matter."""
 
 
 def environment(threads: int) -> dict[str, str]:
     """Of the process that measures with so many threads, and compiles itself what it calls first."""
-    kept = {name: value for name, value in os.environ.items() if name not in MISLEADING}
+    kept = {name: value for name, value in os.environ.items() if name not in (*MISLEADING, *SLOWING)}
     compiling = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "ARRAYJIT_CACHE_BYTES": "0"}
     return kept | dict.fromkeys(THREAD_VARIABLES, str(threads)) | compiling
 

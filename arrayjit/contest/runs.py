@@ -3,6 +3,7 @@ run."""
 
 from __future__ import annotations
 
+import compileall
 import json
 import signal
 import subprocess
@@ -25,6 +26,7 @@ __all__ = ["JOURNAL", "Run"]
 JOURNAL = "journal.jsonl"
 GLANCE = 0.5
 """Seconds between looks at the journal: more often would take time of a core from what is measured."""
+PACKAGE = Path(__file__).parents[1]
 PACE = 0.95
 """Of the time that there is, a process plans with so much."""
 
@@ -42,6 +44,8 @@ class Run:
     def results(self, minutes: float) -> Results:
         """Measure what of the plan the journal in the folder has not, as far as there is time; each number of
         threads has its share of it, by its rows. Raises UserError where nothing can be measured."""
+        # As installers do: else the first of all first calls would.
+        compileall.compile_dir(PACKAGE, quiet=2)
         journal = Journal(self.folder / JOURNAL)
         journal.follow()
         if names := misleading():

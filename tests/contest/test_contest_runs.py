@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from arrayjit.contest.environment import environment
 from arrayjit.contest.journal import Journal
 from arrayjit.contest.results import Results, Row
 
@@ -118,6 +120,15 @@ def test_variables_that_mislead_numpy_are_dropped_and_that_is_said(ran: Any, fol
     words = re.compile(r"without .*OPENBLAS_CORETYPE.*, which would slow NumPy's products down")
     assert words.search(ran.stdout)
     assert words.search((folder / "bench-results" / "report.html").read_text().replace("&#x27;", "'"))
+
+
+def test_first_calls_do_not_compile_our_own_modules(
+    ran: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modules = (ROOT / "arrayjit").rglob("*.py")
+    assert all(Path(importlib.util.cache_from_source(str(module))).exists() for module in modules)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert "PYTHONDONTWRITEBYTECODE" not in environment(1)
 
 
 def test_what_is_there_is_not_measured_again(ran: Any, folder: Path) -> None:
