@@ -12,6 +12,16 @@ find the row in a cache: the hardware sees no further than what is asked for. So
 asks for the next row, line by line, which comes while it computes. That is done for arrays larger than the
 second cache, in rows of which the first cache holds two. A loop that does little with a line is over before
 the next one is there, and short rows need no help: the processor is ahead of itself by as much.
+
+    for i in sequential(0, 4000):                   for i in sequential(0, 4000):
+        s = 0.0                                         prefetch(x[i + 1, 0])
+        for j in vector(0, i, lanes=8):       ->        prefetch(x[i + 1, 8])  ...
+            s = reduce(add, s, x[i, j] * y[j])          s = 0.0
+        y[i] = divide(s, x[i, i])                       for j in vector(0, i, lanes=8):  ...
+
+Where rows are left before their end, as those of a triangle are, the hardware does not see where the next one
+begins, and where they must be taken in order the processor is not ahead of itself: so the first lines of the
+next row are asked for with the row before.
 """
 
 from __future__ import annotations
@@ -47,6 +57,8 @@ LINES = 16
 """Cache lines in a row, at least."""
 BUSY = 4.0
 """The work for each line that is asked for, in additions of one register each, at least."""
+BEGINNING = 8
+"""Cache lines after which the hardware has seen where a row goes."""
 
 
 def prefetch(kernel: Kernel, caps: Caps) -> Kernel:
@@ -83,7 +95,7 @@ class _Ahead:
         if not isinstance(stmt, For):
             return rewrite_bodies(stmt, self.body)
         enter(stmt, self.ranges)
-        return self.rows(stmt) or rewrite_bodies(stmt, self.body)
+        return self.rows(stmt) or self.beginnings(stmt) or rewrite_bodies(stmt, self.body)
 
     def rows(self, loop: For) -> For | None:
         """The loop with what its next iteration reads brought near, if it goes through rows several times."""
@@ -101,6 +113,26 @@ class _Ahead:
         names = ", ".join(dict.fromkeys(row.tensor.label for row in rows))
         self.notes.append(f"prefetch: while {busiest.symbol.hint} goes on, the next of {names} is fetched")
         return replace(loop, body=tuple(asking if stmt is busiest else stmt for stmt in loop.body))
+
+    def beginnings(self, loop: For) -> For | None:
+        """The loop with the first lines of the rows that its next iteration reads brought near, if it goes
+        along rows to an end that is not theirs."""
+        first = next((stmt for stmt in loop.body if isinstance(stmt, For)), None)
+        if first is None or first.hi.is_constant or loop.kind is not LoopKind.SEQUENTIAL:
+            return None
+        asked: list[Stmt] = []
+        for row in self.rows_read(first, loop):
+            cells = row.tensor.shape[-1]
+            places = (_along(cells, stmt, first.symbol) for stmt in first.body if not isinstance(stmt, For))
+            along = next((place for place in places if place is not None), None)
+            line = self.caps.line_bytes // row.tensor.dtype.itemsize
+            if along is not None and cells.constant >= LINES * line:
+                start = along.substitute({first.symbol: first.lo})
+                start = start.substitute({loop.symbol: Affine.of(loop.symbol) + loop.step})
+                ask = (Prefetch(row.tensor, (*row.place, start + line * k)) for k in range(BEGINNING))
+                asked.extend(ask)
+                self.notes.append(f"prefetch: the beginning of the next row of {row.tensor.label} is fetched")
+        return replace(loop, body=(*asked, *loop.body)) if asked else None
 
     def work(self, loop: For) -> float:
         """What is known of it."""
