@@ -56,7 +56,7 @@ class Assign:
     of their parts are accumulated so, those that make up one part of the sum in any order.
 
     With `regroup`, where `value` applies an associative op to the cell that the iteration before made and
-    another value, a scan: GPUs may group these applications otherwise, in a documented order.
+    another value, a scan: passes may group these applications otherwise, in a documented order.
     """
 
     loops: tuple[tuple[Symbol, Affine], ...]

@@ -55,6 +55,7 @@ from .rare import rare
 from .reals import reals
 from .reroll import reroll
 from .same import same
+from .segments import segments
 from .settle import settle
 from .share import share
 from .simplify import simplify
@@ -149,6 +150,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     ),
     Pass(wrap, after=("place",), why="what indices are divided by is a definition of many steps later"),
     Pass(scan, after=("parallel",), why="rows that are independent are seen to be so", on=GPU),
+    Pass(segments, after=("parallel",), why="what is shared by threads already has no need of them", on=CPU),
     Pass(expand, after=("wrap",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(

@@ -44,12 +44,13 @@ MACHINES = {
     "offload": Caps(gpu=GpuCaps(processors=4, busy_threads=512, wide=256, wide_again=512)),
     "prefetch": Caps(l1_bytes=4096, l2_bytes=32 * 1024),
     "scan": Caps(gpu=GpuCaps()),
+    "segments": Caps(threads=4),
     "widen": Caps(gpu=GpuCaps(busy_threads=8)),
     "threads": Caps(threads=4, thread_work=64),
 }
 """The passes whose cases need other hardware."""
 
-ROUNDS = {"fragments", "vectorise", "cascade", "offload", "keep", "scan", "reals"}
+ROUNDS = {"fragments", "vectorise", "cascade", "offload", "keep", "scan", "segments", "reals"}
 """Passes that add floats in another (documented) order, or multiply complex numbers as NumPy does on some
 processors only: equal up to rounding."""
 

@@ -358,6 +358,27 @@ def test_what_has_the_same_bits_in_any_parts(pools, reduce, numbers):
     assert shared.calls != []
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_long_scans_have_the_same_bits_for_any_number_of_threads(pools, dtype):
+    def program(x, y):
+        y[:] = np.cumsum(x)
+
+    x = np.random.default_rng(5).normal(size=70_003).astype(dtype)
+    computation = trace_function(program, (x, np.empty_like(x)), {}).computation
+    found, shared = set(), Shuffled()
+    for caps in (Caps(), Caps(threads=2, thread_work=1), Caps(threads=4, thread_work=1)):
+        kernel = optimize(computation, caps, verify=True).kernel
+        workspace, y = np.empty(kernel.arena_bytes + 64, np.uint8), np.empty_like(x)
+        place = workspace.ctypes.data
+        addresses = (0, shared.address, *(pool.address for pool in pools))
+        for loaded, pool in itertools.product(executables(kernel), addresses):
+            y[:] = 0
+            loaded.launch([x.ctypes.data, y.ctypes.data], [], place + -place % 64, pool)
+            found.add(y.tobytes())
+    assert len(found) == 1
+    assert shared.calls != []
+
+
 def test_the_target_of_all_cores_has_a_pool_for_each_device(monkeypatch):
     monkeypatch.setenv("ARRAYJIT_NUM_THREADS", "4")
     assert ParallelLlvmTarget("llvm").caps().threads == 4

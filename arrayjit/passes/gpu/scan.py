@@ -22,17 +22,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ...errors import Location
 from ...frozen import frozen
 from ...ir.code import Caps, GpuCaps
 from ...ir.dtype import BOOL, I64
-from ...ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, constant
+from ...ir.expr import Apply, Const, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol, affine
 from ...ir.loops import Define, For, If, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
-from ...ir.ops import OPS, Op
+from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, substitute, substitute_statements, walk
-from ..access import loads
+from ..accumulations import Accumulation, accumulation
 from ..strides import neighbours, parallel_nest
 from .nests import Nest, flat
 
@@ -48,12 +47,6 @@ SHORT = 256
 
 LONG = 64
 """An array of so many tiles or more is worth several blocks."""
-
-EXACT = (
-    *("maximum", "minimum", "fmax", "fmin"),
-    *("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"),
-)
-"""The ops that give floats the same bits in any order."""
 
 ZERO, ONE = Affine.of(0), Affine.of(1)
 
@@ -91,16 +84,11 @@ def scan(kernel: Kernel, caps: Caps) -> Kernel:
 
 @frozen
 class _Scan:
-    """`into[index] = accum(the one before, value)` for every `along` from 0, in an iteration of `nest`."""
+    """An accumulation of `extent` cells, from 0 on, in an iteration of `nest`."""
 
     nest: tuple[For, ...]
-    along: Symbol
     extent: int
-    into: Tensor
-    index: tuple[Affine, ...]
-    value: Expr
-    accum: Op
-    loc: Location | None
+    steps: Accumulation
 
 
 def _alone(first: Stmt | None, loop: Stmt) -> _Scan | None:
@@ -117,29 +105,16 @@ def _row(stmt: Stmt) -> _Scan | None:
 
 def _scan_of(nest: tuple[For, ...], first: Stmt | None, loop: Stmt, exact: bool = False) -> _Scan | None:
     """What a store and a loop over the cells after it come to; `exact` where the order will stay."""
-    if (
-        not isinstance(first, Store)
-        or not isinstance(loop, For)
-        or not _in_order(loop)
-        or len(loop.body) != 1
-    ):
+    if not isinstance(first, Store) or not isinstance(loop, For) or not loop.trips or loop.lo != ONE:
         return None
-    (store,) = loop.body
-    if not isinstance(store, Store) or not loop.trips or store.tensor is not first.tensor:
+    steps = accumulation(loop)
+    if steps is None or first.tensor is not steps.into or not (exact or steps.is_free):
         return None
-    before = tuple(position.substitute({loop.symbol: loop.symbol - 1}) for position in store.index)
-    start = tuple(position.substitute({loop.symbol: ZERO}) for position in store.index)
-    match store.value:
-        case Apply(op=op, args=(Load(tensor=tensor, index=index), value)):
-            known = tensor is store.tensor and index == before and first.index == start
-        case _:
-            return None
-    alike = known and first.value == substitute(value, {loop.symbol: ZERO}) and op.associative
-    free = exact or not tensor.dtype.is_inexact or op.name in EXACT or store.regroup
-    own = any(one.storage is tensor.storage for one, _ in loads(value))
-    if not alike or not free or own or op.identity is None or tensor.dtype.is_complex:
+    start = {loop.symbol: ZERO}
+    alike = first.value == substitute(steps.value, start)
+    if not alike or first.index != tuple(position.substitute(start) for position in steps.index):
         return None
-    return _Scan(nest, loop.symbol, loop.trips + 1, tensor, store.index, value, op, store.loc)
+    return _Scan(nest, loop.trips + 1, steps)
 
 
 def _in_order(loop: For) -> bool:
@@ -188,7 +163,7 @@ class _Scanning:
 
     def cells(self, scan: _Scan) -> int:
         """How many a thread takes."""
-        return VECTORS * self.gpu.access_bytes // scan.into.dtype.itemsize
+        return VECTORS * self.gpu.access_bytes // scan.steps.into.dtype.itemsize
 
     def tiles(self, scan: _Scan, carry: Variable, lo: Affine, extent: int) -> tuple[Stmt, ...]:
         """So many cells from `lo` on, as far as there are, after what is in `carry`."""
@@ -198,52 +173,55 @@ class _Scanning:
         return _Tiles(scan, self.wide(scan), cells, threads, self.placement).all(carry, lo, extent)
 
     def note(self, scan: _Scan, text: str) -> None:
-        self.notes.append(f"scan: {scan.into.label}: {text}")
+        self.notes.append(f"scan: {scan.steps.into.label}: {text}")
 
     def wide(self, scan: _Scan) -> int:
         """How many cells a thread can read and write at once."""
-        cells = [(node.tensor, node.index) for node in walk(scan.value) if isinstance(node, Load)]
-        return neighbours([*cells, (scan.into, scan.index)], scan.along, self.gpu.access_bytes)
+        cells = [(node.tensor, node.index) for node in walk(scan.steps.value) if isinstance(node, Load)]
+        return neighbours(
+            [*cells, (scan.steps.into, scan.steps.index)], scan.steps.along, self.gpu.access_bytes
+        )
 
     def rows(self, scan: _Scan) -> For:
         """A block for each row."""
-        carry = Variable("carry", scan.into.dtype)
-        body = (Define(carry, _identity(scan)), *self.tiles(scan, carry, ZERO, scan.extent))
+        carry = Variable("carry", scan.steps.into.dtype)
+        body = (Define(carry, scan.steps.identity), *self.tiles(scan, carry, ZERO, scan.extent))
         rows = flat(Nest(scan.nest, body)) if scan.nest else _once(body)
         return replace(rows, kind=LoopKind.GRID)
 
     def parts(self, scan: _Scan, each: int, count: int) -> list[Stmt]:
         """A block for each part, which has `each` cells."""
-        dtype, wide = scan.into.dtype, self.wide(scan)
+        dtype, wide = scan.steps.into.dtype, self.wide(scan)
         sums, ahead = (Tensor(name, affine((count - 1,)), dtype) for name in ("sums", "ahead"))
         for tensor in (sums, ahead):
             self.placement[tensor] = Place(PlaceKind.ARENA, "blocks accumulate parts")
         part, number, lane = Symbol("p", lower=0, upper=count - 1), Symbol("j"), Symbol("v")
         total = Variable("total", dtype)
         place = part * each + number * wide + lane
-        adding: Stmt = Update(total, substitute(scan.value, {scan.along: place}), scan.accum)
+        adding: Stmt = Update(
+            total, substitute(scan.steps.value, {scan.steps.along: place}), scan.steps.accum
+        )
         if wide > 1:
             adding = For(lane, ZERO, Affine.of(wide), (adding,), LoopKind.VECTOR, lanes=wide)
         else:
             adding = For(lane, ZERO, ONE, (adding,))
         vectors = Affine.of(each // wide)
         making = (
-            Define(total, _identity(scan)),
+            Define(total, scan.steps.identity),
             For(number, ZERO, vectors, (adding,), LoopKind.BLOCK, lanes=THREADS),
             _by_one((Store(sums, (Affine.of(part),), Local(total)),)),
         )
         first = For(part, ZERO, Affine.of(count - 1), making, LoopKind.GRID)
         along = Symbol("p")
         value = Load(sums, (Affine.of(along),))
-        over = replace(
-            scan, along=along, extent=count - 1, into=ahead, index=(Affine.of(along),), value=value
-        )
+        steps = replace(scan.steps, along=along, into=ahead, index=(Affine.of(along),), value=value)
+        over = replace(scan, extent=count - 1, steps=steps)
         block = Symbol("p", lower=0, upper=count)
         carry = Variable("carry", dtype)
         tiles = self.tiles(scan, carry, block * each, each)
         comes = Apply(OPS["greater"], (Index(Affine.of(block)), Const(0, I64)), BOOL)
         before = If(comes, (Update(carry, Load(ahead, (block - 1,))),))
-        body = (Define(carry, _identity(scan)), before, *tiles)
+        body = (Define(carry, scan.steps.identity), before, *tiles)
         last = For(block, ZERO, Affine.of(count), body, LoopKind.GRID)
         return [first, self.rows(over), last]
 
@@ -267,7 +245,7 @@ class _Tiles:
         return (For(number, ZERO, Affine.of(count), self.tile(carry, lo + number * tile, hi)),)
 
     def tensor(self, name: str, *shape: int) -> Tensor:
-        made = Tensor(name, affine(shape), self.scan.into.dtype)
+        made = Tensor(name, affine(shape), self.scan.steps.into.dtype)
         self.placement[made] = Place(PlaceKind.SCRATCH, "threads accumulate together")
         return made
 
@@ -281,7 +259,7 @@ class _Tiles:
             parts, others, distance = others, parts, 2 * distance
         out.append(self.end(own, parts, carry, first, hi))
         total = Load(parts, affine((self.threads - 1,)))
-        return (*out, Update(carry, Apply(self.scan.accum, (Local(carry), total), own.dtype)))
+        return (*out, Update(carry, Apply(self.scan.steps.accum, (Local(carry), total), own.dtype)))
 
     def begin(self, own: Tensor, parts: Tensor, first: Affine, hi: Affine | None) -> For:
         """Each thread reads its cells and accumulates them."""
@@ -290,17 +268,19 @@ class _Tiles:
         def read(place: Affine, number: Affine) -> tuple[Stmt, ...]:
             return (
                 Store(
-                    own, (Affine.of(thread), number), substitute(self.scan.value, {self.scan.along: place})
+                    own,
+                    (Affine.of(thread), number),
+                    substitute(self.scan.steps.value, {self.scan.steps.along: place}),
                 ),
             )
 
         def none(number: Affine) -> tuple[Stmt, ...]:
-            return (Store(own, (Affine.of(thread), number), _identity(self.scan)),)
+            return (Store(own, (Affine.of(thread), number), self.scan.steps.identity),)
 
         number = Symbol("q", lower=1, upper=self.cells)
         cell = Load(own, (Affine.of(thread), Affine.of(number)))
         add = (
-            Update(sofar, Apply(self.scan.accum, (Local(sofar), cell), own.dtype)),
+            Update(sofar, Apply(self.scan.steps.accum, (Local(sofar), cell), own.dtype)),
             Store(own, cell.index, Local(sofar)),
         )
         body = (
@@ -315,7 +295,7 @@ class _Tiles:
         """Each thread takes in the sum of the one so far before it."""
         thread = Symbol("t", lower=0, upper=self.threads)
         here, there = (Load(parts, (position,)) for position in (Affine.of(thread), thread - distance))
-        total = Apply(self.scan.accum, (there, here), parts.dtype)
+        total = Apply(self.scan.steps.accum, (there, here), parts.dtype)
         has = Apply(OPS["greater_equal"], (Index(Affine.of(thread)), Const(distance, I64)), BOOL)
         store, plain = (Store(others, (Affine.of(thread),), value) for value in (total, here))
         return self.block(thread, (If(has, (store,), (plain,)),))
@@ -323,14 +303,21 @@ class _Tiles:
     def end(self, own: Tensor, parts: Tensor, carry: Variable, first: Affine, hi: Affine | None) -> For:
         """Each thread writes its cells, with all that comes before them."""
         thread, ahead = Symbol("t", lower=0, upper=self.threads), Variable("ahead", own.dtype)
-        others = Apply(self.scan.accum, (Local(carry), Load(parts, (thread - 1,))), own.dtype)
+        others = Apply(self.scan.steps.accum, (Local(carry), Load(parts, (thread - 1,))), own.dtype)
         has = Apply(OPS["greater"], (Index(Affine.of(thread)), Const(0, I64)), BOOL)
         scan = self.scan
 
         def write(place: Affine, number: Affine) -> tuple[Stmt, ...]:
-            index = tuple(position.substitute({scan.along: place}) for position in scan.index)
+            index = tuple(position.substitute({scan.steps.along: place}) for position in scan.steps.index)
             cell = Load(own, (Affine.of(thread), number))
-            return (Store(scan.into, index, Apply(scan.accum, (Local(ahead), cell), own.dtype), scan.loc),)
+            return (
+                Store(
+                    scan.steps.into,
+                    index,
+                    Apply(scan.steps.accum, (Local(ahead), cell), own.dtype),
+                    scan.steps.loc,
+                ),
+            )
 
         body = (
             Define(ahead, Local(carry)),
@@ -359,11 +346,6 @@ class _Tiles:
 
     def block(self, thread: Symbol, body: tuple[Stmt, ...]) -> For:
         return For(thread, ZERO, Affine.of(self.threads), body, LoopKind.BLOCK, lanes=self.threads)
-
-
-def _identity(scan: _Scan) -> Const:
-    assert scan.accum.identity is not None
-    return constant(scan.accum.identity(scan.into.dtype), scan.into.dtype)
 
 
 def _by_one(body: tuple[Stmt, ...]) -> For:
