@@ -20,7 +20,15 @@ from .compilations import MANY, call_site, forbidden, is_forbidden, log, report,
 from .compile import Build, Emitted, build, kept_call, recalled
 from .entry.callable import native
 from .entry.entries import Entry
-from .errors import BackendUnavailable, CompilerBug, DeviceMismatch, NumberError, UnknownTarget, UserError
+from .errors import (
+    BackendUnavailable,
+    CompilerBug,
+    DeviceMismatch,
+    NumberError,
+    SettingError,
+    UnknownTarget,
+    UserError,
+)
 from .ir.code import DEFAULT_OPT
 from .ir.journal import VALUES
 from .ir.params import ArrayParam
@@ -70,6 +78,7 @@ class Options(NamedTuple):
 
     target: str | None = None
     threads: int | None = None
+    fast: str | None = None
 
 
 _UNSAID = Options()
@@ -79,8 +88,8 @@ class JitFunction(Generic[P, R]):
     """A NumPy function that runs as native code, compiled once per signature, target and number of threads;
     the latest 1,000 of them are kept, as far as the text of their code is 64 MiB at most.
 
-    Call it as the function it was made from. `target=` and `threads=` in a call are for that call; where
-    the function has a parameter of that name, use `f.on("interp")(...)` and `f.on(threads=1)(...)`.
+    Call it as the function it was made from. `target=`, `threads=` and `fast=` in a call are for that call;
+    where the function has a parameter of that name, use `f.on("interp")(...)` and `f.on(threads=1)(...)`.
     """
 
     def __init__(
@@ -95,6 +104,7 @@ class JitFunction(Generic[P, R]):
     ) -> None:
         functools.update_wrapper(self, function)
         _check_threads(options.threads)
+        _check_fast(options.fast)
         _check_seconds(tune)
         _check_opt(opt)
         self._function = function
@@ -145,9 +155,11 @@ class JitFunction(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<jitted {self._name}>"
 
-    def on(self, target: str | None = None, *, threads: int | None = None) -> Chosen[P, R]:
+    def on(
+        self, target: str | None = None, *, threads: int | None = None, fast: str | None = None
+    ) -> Chosen[P, R]:
         """This function with options, whatever the function's own parameters are called."""
-        return Chosen(self, Options(target, threads))
+        return Chosen(self, Options(target, threads, fast))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Trace, optimise and emit for these arguments (arrays, or `spec(shape, dtype)`) without running; for
@@ -238,14 +250,16 @@ class JitFunction(Generic[P, R]):
 
     def _chosen(self, options: Options) -> Choice:
         """The target of a call: the call's, else the context's, else the decorator's, else the setting's. The
-        threads that may share its loops: the call's, else the decorator's, else all of the device's."""
+        threads that may share its loops: the call's, else the decorator's, else all of the device's. What may
+        change bits: as the call says, else the decorator."""
         target = options.target or target_in_use() or self._options.target or default_target()
         if not isinstance(target, str):
             raise UnknownTarget(f"a target is named by a string, not by {target!r}", loc=user_location())
-        if options.threads is None:
-            return target, self._options.threads
-        _check_threads(options.threads)
-        return target, options.threads
+        threads = self._options.threads if options.threads is None else options.threads
+        fast = self._options.fast if options.fast is None else options.fast
+        _check_threads(threads)
+        _check_fast(fast)
+        return Choice(target, threads, fast or "")
 
     def _with_baked(self, signature: Key, leaves: Sequence[Any]) -> Key:
         """The key of a call: its signature and the numbers that are compiled in."""
@@ -284,7 +298,7 @@ class JitFunction(Generic[P, R]):
             reason = rebound or explain_miss(described, known)
             milliseconds = (time.perf_counter() - start) * 1e3
             phases = {**variant.emitted.seconds, **variant.procedure.executable.seconds}
-            miss = Miss(reason, chosen[0], milliseconds, call_site(), self._name, phases)
+            miss = Miss(reason, chosen.target, milliseconds, call_site(), self._name, phases)
             self._reasons.append(miss)
             log(miss)
             self._keep(chosen, key, variant, described)
@@ -301,11 +315,11 @@ class JitFunction(Generic[P, R]):
         kwargs: dict[str, Any],
     ) -> Linked:
         """A variant for a call: what an earlier process kept of it, or made now."""
-        device = _device_of(leaves, chosen[0])
-        target = chosen[0] if device is None else device.driver.name
-        call = self._kept_call((target, chosen[1]), signature, leaves, device)
+        device = _device_of(leaves, chosen.target)
+        target = chosen.target if device is None else device.driver.name
+        call = self._kept_call(chosen._replace(target=target), signature, leaves, device)
         if call is not None:
-            found = recalled(call, leaves, target, threads=chosen[1], opt=self._opt, device=device)
+            found = recalled(call, leaves, target, threads=chosen.threads, opt=self._opt, device=device)
             if found is not None:
                 return _linked(*found, device)
         traced, build, device = self._built(chosen, args, kwargs, leaves)
@@ -321,7 +335,6 @@ class JitFunction(Generic[P, R]):
         self, chosen: Choice, signature: Key, leaves: Sequence[Any], device: Device | None
     ) -> Call | None:
         """A call as other processes may know it; None where nothing of it is kept."""
-        target, threads = chosen
         if self._tune is not None or self._check or RECORDER.values is not None:
             return None
         if Settings.from_environment().watches:
@@ -331,7 +344,7 @@ class JitFunction(Generic[P, R]):
                 return None
             signature = tuple(map(_named_place, signature))
         static = tuple(sorted(self._static.positions)), tuple(sorted(self._static.names))
-        return kept_call(self._function, (signature, static, self._unchecked), target, threads, device)
+        return kept_call(self._function, (signature, static, self._unchecked), *chosen, device)
 
     def _keep(self, choice: Choice, key: Key, variant: Linked, described: Description) -> None:
         """Keep a variant in place of one of that name, and of others where there is no room."""
@@ -361,7 +374,7 @@ class JitFunction(Generic[P, R]):
         checks = self._check if RECORDER.values is None else (*self._check, VALUES)
         traced = replace(traced, computation=replace(traced.computation, checks=checks))
         seconds = {"trace": time.perf_counter() - start}
-        target, threads = chosen
+        target, threads, fast = chosen
         try:
             device = _device_of([*leaves, *traced.captured], target)
         except BackendUnavailable:
@@ -369,7 +382,9 @@ class JitFunction(Generic[P, R]):
         if device is not None:
             target = device.driver.name
             traced = donation.with_donated(traced, placed.donated_among(leaves))
-        built = build(traced.computation, target, settings, threads=threads, opt=self._opt, device=device)
+        built = build(
+            traced.computation, target, settings, threads=threads, fast=fast, opt=self._opt, device=device
+        )
         return traced, replace(built, seconds={**seconds, **built.seconds}), device
 
 
@@ -407,6 +422,7 @@ def jit(
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
     check: str | Iterable[str] | None = None,
+    fast: str | None = None,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -420,6 +436,7 @@ def jit(
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
     check: str | Iterable[str] | None = None,
+    fast: str | None = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
     function: Callable[..., Any] | None = None,
@@ -432,6 +449,7 @@ def jit(
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
     check: str | Iterable[str] | None = None,
+    fast: str | None = None,
 ) -> Any:
     """Compile a NumPy function; usable as `@jit` and as `@jit(target=..., static_argnames=...)`.
 
@@ -446,14 +464,15 @@ def jit(
     slower code, 3 runs LLVM's own passes too, which seldom helps. Results are the same bits. `check` names
     what calls look for and stop at, at the user's line with index and value: "nan" (the first that is
     computed from numbers), "bounds" (indices that plain code takes to be right, also with `unchecked`),
-    "overflow" (of integers); by default what `ARRAYJIT_CHECK` names.
+    "overflow" (of integers); by default what `ARRAYJIT_CHECK` names. `fast="atomics"` lets the threads of a
+    GPU scatter floats in any order, which gives other last bits in every run; other targets keep the order.
 
     Raises StaticArgumentError for a name that is no parameter, SettingError for a check that is none. Calls
     raise what NumPy would raise, as subclasses that name the user's line, and UnsupportedError for what
     arrayjit does not trace.
     """
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-    options = Options(target, threads)
+    options = Options(target, threads, fast)
     checks = checks_wanted() if check is None else checks_in(check, "check")
     made = _wanted()
     if function is None:
@@ -529,6 +548,12 @@ def _check_threads(threads: int | None) -> None:
     """Raise NumberError for a number of threads that is none."""
     if threads is not None and (type(threads) is not int or threads < 1):
         raise NumberError(f"threads is {threads!r}", fix="give 1, 2, 3, ..., or leave it out for all of them")
+
+
+def _check_fast(fast: str | None) -> None:
+    """Raise SettingError for what names nothing that may change bits."""
+    if fast not in (None, "", "atomics"):
+        raise SettingError(f"fast is {fast!r}", fix='give "atomics", or leave it out')
 
 
 def _check_opt(opt: int) -> None:

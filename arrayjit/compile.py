@@ -139,15 +139,16 @@ def build(
     settings: Settings | None = None,
     *,
     threads: int | None = None,
+    fast: str = "",
     schedule: Schedule = DEFAULT_SCHEDULE,
     opt: int = DEFAULT_OPT,
     device: Device | None = None,
 ) -> Build:
     """Run the passes and the emitter, for at most so many threads and for a device, by default the first; a
-    GPU need not be there. Raises UnknownTarget, BackendUnavailable, CompilerBug."""
+    GPU need not be there. `fast` is that of Caps. Raises UnknownTarget, BackendUnavailable, CompilerBug."""
     chosen = lowering_backend(target) if device is None else _backend_of(target, device)
     settings = settings or Settings.from_environment()
-    caps = _caps(chosen, threads)
+    caps = _caps(chosen, threads, fast)
     start = time.perf_counter()
     key = ""
 
@@ -174,12 +175,17 @@ def build(
 
 
 def kept_call(
-    function: Callable[..., Any], key: Hashable, target: str, threads: int | None, device: Device | None
+    function: Callable[..., Any],
+    key: Hashable,
+    target: str,
+    threads: int | None,
+    fast: str,
+    device: Device | None,
 ) -> Call | None:
     """A call as other processes may know it; `key` is all that its trace depends on beside the function. None
     for one that cannot be told from others."""
     chosen = _backend_of(target, device)
-    return Call.of(function, key, chosen.name, chosen.target.cpu, _caps(chosen, threads))
+    return Call.of(function, key, chosen.name, chosen.target.cpu, _caps(chosen, threads, fast))
 
 
 def recalled(
@@ -275,9 +281,11 @@ def _backend_of(target: str, device: Device | None) -> Backend:
     return backend(target) if device is None else backend(target).fitted(device)
 
 
-def _caps(backend: Backend, threads: int | None = None) -> Caps:
-    """What passes may know of the hardware, with so many threads at most."""
+def _caps(backend: Backend, threads: int | None = None, fast: str = "") -> Caps:
+    """What passes may know of the hardware, with so many threads at most; `fast` is for GPUs."""
     caps = backend.target.caps()
+    if fast and caps.gpu is not None:
+        caps = replace(caps, fast=fast)
     return caps if threads is None else replace(caps, threads=min(threads, caps.threads))
 
 

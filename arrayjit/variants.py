@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import Union
+from typing import NamedTuple
 
 from .stages import Linked
 from .stats import Description, describe_names, explain_miss
@@ -13,8 +13,15 @@ from .tracer.calls.signature import Key
 
 __all__ = ["Choice", "Known", "Variants"]
 
-Choice = tuple[str, Union[int, None]]
-"""What code is compiled for: a target, and how many threads share its loops, None for all."""
+
+class Choice(NamedTuple):
+    """What code is compiled for: a target, how many threads share its loops, None for all, and what may
+    change bits."""
+
+    target: str
+    threads: int | None = None
+    fast: str = ""
+
 
 MOST = 1000
 MOST_BYTES = 64 << 20

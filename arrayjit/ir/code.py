@@ -41,7 +41,8 @@ class Caps:
     """What the hardware can do, as far as passes care. Sizes are in bytes; `registers` are those that hold a
     vector; the last cache, `l3_bytes`, is for all cores. More than one thread means that loops may be shared;
     `thread_work` is what is worth waking a thread for, in additions of one register each: about 10
-    microseconds of them. With `gpu`, the code is for that one."""
+    microseconds of them. With `gpu`, the code is for that one, and `fast` says what may change bits there:
+    "atomics", that floats are accumulated in memory in any order."""
 
     vector_bytes: int = 32
     registers: int = 16
@@ -54,6 +55,7 @@ class Caps:
     threads: int = 1
     thread_work: int = 20_000
     gpu: GpuCaps | None = None
+    fast: str = ""
 
 
 @frozen

@@ -102,6 +102,8 @@ def _independent(loop: For) -> bool:
     for stmt in inside:
         if isinstance(stmt, (Fill, Multiply)):
             return False
+        if isinstance(stmt, Store) and stmt.accum is not None:
+            continue
         if isinstance(stmt, (Store, Copy)) and not any(s in own for p in stmt.index for s in p.symbols):
             return False
     updates = _outer_updates(loop)
@@ -196,9 +198,12 @@ class _Interpreter:
 
     def _write(self, stmt: Store | Fill | Copy | Multiply, frame: Frame) -> None:
         match stmt:
-            case Store(tensor=tensor, index=index, value=value):
+            case Store(tensor=tensor, index=index, value=value, accum=None):
                 cells = [frame.affine(position) for position in index]
                 self._memory.store(tensor, cells, self.value(value, frame))
+            case Store(tensor=tensor, index=index, value=value, accum=Op() as accum):
+                added = spread(self.value(value, frame), frame.lanes)
+                self._combine(tensor, _cell(frame, index), accum.ref, (added,))
             case Fill(tensor=tensor, value=value):
                 self._memory.fill(tensor, self.value(value, frame))
             case Copy():
@@ -387,13 +392,17 @@ class _Interpreter:
             start = spread(self.value(assign.initial, cells), cells.lanes)
             self._memory.store(assign.into, _cell(cells, assign.index), start)
         if points.lanes:
-            index = _cell(points, assign.index)
-            shape = self._memory.cells(assign.into).array.shape
-            _, first, positions = np.unique(_row_major(index, shape), return_index=True, return_inverse=True)
-            reached = [position[first] for position in index]
-            held = self._memory.load(assign.into, reached)
-            result = accumulate(step, held, positions.reshape(-1), operands)
-            self._memory.store(assign.into, reached, result)
+            self._combine(assign.into, _cell(points, assign.index), step, operands)
+
+    def _combine(
+        self, tensor: Tensor, index: Sequence[NDArray[np.int64]], step: Step, operands: Sequence[Array]
+    ) -> None:
+        """Combine operands onto the cells that iterations reach; those that share one follow in order."""
+        shape = self._memory.cells(tensor).array.shape
+        _, first, positions = np.unique(_row_major(index, shape), return_index=True, return_inverse=True)
+        reached = [position[first] for position in index]
+        held = self._memory.load(tensor, reached)
+        self._memory.store(tensor, reached, accumulate(step, held, positions.reshape(-1), operands))
 
 
 def _accumulator(update: Update) -> Op:

@@ -9,7 +9,7 @@ Loop kinds say what may be assumed, never what a target must do:
 
 - `sequential`: iterations in order.
 - `parallel`: iterations are independent (no iteration reads or writes what another writes, apart from
-  an `Update` with `accum`); any order gives the same result.
+  an `Update` or a `Store` with `accum`); any order gives the same result, up to rounding.
 - `vector`: as `parallel`, taken `lanes` at a time. An `Update` with `accum` of a variable defined
   outside the loop has **one documented meaning**, so that every target and width gives the same bits:
   `lanes` partial values start from the op's identity, lane `l` combines iterations `l, l + lanes, ...` of
@@ -118,7 +118,10 @@ class For:
 class Store:
     """`tensor[index] = value`. With `bypass`, in a vector loop and there in unrolled loops at most, the lanes
     are neighbours, and no cache shall keep the value: iterations may be repeated to write whole lines. With
-    `regroup`, as in an `Assign`."""
+    `regroup`, as in an `Assign`.
+
+    With `accum`, `tensor[index] = accum(tensor[index], value)`, and nothing comes between: independent
+    iterations may do so to one cell, by one op, in any order. Never inside a vector loop."""
 
     tensor: Tensor
     index: tuple[Affine, ...]
@@ -126,6 +129,7 @@ class Store:
     loc: Location | None = field(default=None, compare=False)
     bypass: bool = False
     regroup: bool = False
+    accum: Op | None = None
 
 
 @frozen

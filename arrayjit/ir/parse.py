@@ -275,6 +275,10 @@ class _Reader:
                 return Store(tensor, index, self.expr(stored), bypass=True)
             case ast.Call(func=ast.Name(id="regroup"), args=[scanned], keywords=[]):
                 return replace(self.store(cell, scanned), regroup=True)
+            case ast.Call(func=ast.Name(id="reduce"), args=[accum, held, combined], keywords=[]):
+                if not isinstance(held, ast.Subscript) or self.cell(held) != (tensor, index):
+                    _refuse(held, "the cell itself")
+                return replace(self.store(cell, combined), accum=_op(accum))
             case _:
                 return Store(tensor, index, self.expr(value))
 

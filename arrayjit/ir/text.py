@@ -7,7 +7,8 @@ program's meaning is left out: notes on decisions and, unless asked for, locatio
             y[i] = add[f32](t, y[i])
 
 An op is followed by the dtype of its result. A variable is defined with its dtype and updated without;
-`acc = reduce(add, acc, x[i])` combines (`fused=True`: by fused multiply-add). `x.at(t)` is a computed index,
+`acc = reduce(add, acc, x[i])` combines (`fused=True`: by fused multiply-add), as does
+`y[n] = reduce(add, y[n], x[i])`. `x.at(t)` is a computed index,
 `index(i + 1)` an affine one as a number. Temporaries are declared first (`t: temporary[f32, 64]`, with
 `place(...)` once placed; `virtual` and `local` are said of those that somebody has a wish for). An assignment
 of the high-level IR is a store under `for ... in each(extents)`:
@@ -369,10 +370,12 @@ def _line(
     names: _Names,
 ) -> str:
     match stmt:
-        case Store(tensor=tensor, index=index, value=value, loc=loc):
+        case Store(tensor=tensor, index=index, value=value, accum=accum, loc=loc):
+            cell = _cell(tensor, index, names)
             text = f"bypass({_expr(value, names)})" if stmt.bypass else _expr(value, names)
             text = f"regroup({text})" if stmt.regroup else text
-            return f"{_cell(tensor, index, names)} = {text}{names.at(loc)}"
+            text = text if accum is None else f"reduce({accum.name}, {cell}, {text})"
+            return f"{cell} = {text}{names.at(loc)}"
         case Fill(tensor=tensor, value=value, loc=loc):
             return f"fill({names.of(tensor)}, {_expr(value, names)}){names.at(loc)}"
         case Define(variable=variable, value=value):

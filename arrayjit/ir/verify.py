@@ -13,15 +13,15 @@ For both IRs:
 - the flat form of a tensor has one axis and the tensor's dtype, its real form one more axis, of two parts.
 
 For a Computation: without `accum`, every loop symbol of an assignment occurs in its index.
-For a Kernel: a variable is defined once, before its use, in an enclosing body; an iteration of a parallel
-or vector loop changes an outer variable only by accumulating; no `Raise` or `Barrier` stands inside a vector
-loop, and a `Stay` directly in a loop; a vector loop has a power of two of lanes, stores to another cell in
-each iteration, and accumulates onto a variable with one op without reading it; so does a block loop. A grid
-loop stands in sequential loops only; a block loop stands in a grid loop with one lane, and in no other loop
-whose iterations are independent; block loops of one grid have the same number of lanes, and what it stores is
-stored in them; a `Barrier` stands outside of them; what threads own is reached by the number of the thread. A
-filled tensor is in C order; once anything is placed, every temporary is. Tensors for tensor cores fit one
-another, and are reached by nothing else but copies.
+For a Kernel: a variable is defined once, before its use, in an enclosing body; an iteration of a parallel or
+vector loop changes an outer variable only by accumulating; no `Raise`, `Barrier` or `Store` with `accum`
+stands inside a vector loop, and a `Stay` directly in a loop; a vector loop has a power of two of lanes,
+stores to another cell in each iteration, and accumulates onto a variable with one op without reading it; so
+does a block loop. A grid loop stands in sequential loops only; a block loop stands in a grid loop with one
+lane, and in no other loop whose iterations are independent; block loops of one grid have the same number of
+lanes, and what it stores is stored in them; a `Barrier` stands outside of them; what threads own is reached
+by the number of the thread. A filled tensor is in C order; once anything is placed, every temporary is.
+Tensors for tensor cores fit one another, and are reached by nothing else but copies.
 """
 
 from __future__ import annotations
@@ -495,8 +495,7 @@ def _check_aside(stmt: Prefetch | Lap | Barrier | Comment, rules: _Rules) -> Non
 
 
 def _check_write(stmt: Store | Fill, rules: _Rules) -> None:
-    tensor = stmt.tensor
-    dtype = rules.expression(stmt.value)
+    tensor, dtype = stmt.tensor, rules.expression(stmt.value)
     rules.written(tensor)
     rules.require(not rules.together, f"{tensor} is stored by all threads of a block")
     if isinstance(stmt, Store):
@@ -504,7 +503,10 @@ def _check_write(stmt: Store | Fill, rules: _Rules) -> None:
         rules.cell(tensor, stmt.index)
         lanes = rules.vector is not None
         rules.require(lanes or not stmt.bypass, f"{tensor} is stored past the caches by single cells")
+        if stmt.accum is not None:
+            rules.accumulates(stmt.accum, stmt.value, False)
         if rules.vector is not None:
+            rules.require(stmt.accum is None, f"{tensor} is accumulated into inside a vector loop")
             symbol = rules.vector.symbol
             moves = any(position.coefficient(symbol) for position in stmt.index)
             rules.require(moves, f"vector loop {symbol.hint} stores to the same cell of {tensor} again")

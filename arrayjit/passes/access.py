@@ -264,8 +264,7 @@ def effects(body: Iterable[Stmt], ranges: Ranges) -> Effects:
     inner = _ranges_inside(inside, ranges)
     local: set[Variable] = set()
     for stmt in inside:
-        for expr in expressions(stmt):
-            _collect_reads(expr, inner, found)
+        _collect_reads(stmt, inner, found)
         match stmt:
             case Store(tensor=tensor, index=index):
                 _touch(found.writes, region(tensor, index, inner))
@@ -321,8 +320,10 @@ def _ranges_inside(body: Iterable[Stmt], ranges: Ranges) -> dict[Symbol, Range |
     return inner
 
 
-def _collect_reads(expr: Expr, inner: Mapping[Symbol, Range | None], found: Effects) -> None:
-    for node in walk(expr):
+def _collect_reads(stmt: Stmt, inner: Mapping[Symbol, Range | None], found: Effects) -> None:
+    if isinstance(stmt, Store) and stmt.accum is not None:
+        _touch(found.reads, region(stmt.tensor, stmt.index, inner))
+    for node in (node for expr in expressions(stmt) for node in walk(expr)):
         match node:
             case Load(tensor=tensor, index=index):
                 _touch(found.reads, region(tensor, index, inner))

@@ -21,7 +21,7 @@ from ..ir.walk import expressions, walk
 from .access import Ranges, Region, distances, exists, loads, region
 from .cells import Cells
 
-__all__ = ["in_lockstep", "lockstep"]
+__all__ = ["added", "in_lockstep", "lockstep"]
 
 MAX_ACCESSES = 32
 """Accesses of a body that are compared with one another; a body with more is not looked at."""
@@ -53,16 +53,16 @@ def lockstep(loop: For, ranges: Ranges) -> tuple[Sequence[Stmt], For, Sequence[S
     for at, stmt in enumerate(loop.body):
         match stmt:
             case Store(tensor=tensor, index=index, value=value) if (
-                added := _added(Load(tensor, index), value)
+                found := added(Load(tensor, index), value)
             ) and _is_one_cell(Load(tensor, index), loop, cells, ranges):
                 total = Variable(tensor.label, tensor.dtype)
                 before.append(Define(total, Load(tensor, index)))
                 after.append(Store(tensor, index, Local(total)))
-                totals[at] = Update(total, *added)
+                totals[at] = Update(total, *found)
             case Update(variable=variable, value=value, accum=None) if variable not in own and (
-                added := _added(Local(variable), value)
+                found := added(Local(variable), value)
             ):
-                totals[at] = Update(variable, *added)
+                totals[at] = Update(variable, *found)
             case _:
                 rest.append(stmt)
     body = tuple(totals.get(at, stmt) for at, stmt in enumerate(loop.body))
@@ -108,7 +108,7 @@ def _is_one_cell(cell: Load, loop: For, cells: Cells, ranges: Ranges) -> bool:
     return all(sum(cells.meet(cell, *access) for access in found) == 1 for found in (reads, writes))
 
 
-def _added(place: Expr, value: Expr) -> tuple[Expr, Op] | None:
+def added(place: Expr, value: Expr) -> tuple[Expr, Op] | None:
     """What is accumulated where this is put to a place, and how."""
     match value:
         case Apply(op=op, args=(first, second)) if op.identity is not None:

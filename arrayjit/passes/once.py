@@ -37,6 +37,7 @@ from ..ir.loops import (
     While,
     walk_statements,
 )
+from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
 from .access import loads
@@ -82,7 +83,7 @@ class _Passage:
             self.reads(inner)
         for inner in walk_statements((stmt,)):
             self.changes(inner)
-        if isinstance(stmt, Store):
+        if isinstance(stmt, Store) and stmt.accum is None:
             cell = stmt.tensor, stmt.index
             if cell in self.last:
                 self.out[self.last[cell]] = None
@@ -107,7 +108,7 @@ class _Passage:
         """Stores to what a statement reads are needed; all are if it may leave."""
         read = {tensor.storage for expr in expressions(stmt) for tensor, _ in loads(expr)}
         match stmt:
-            case Copy(source=tensor) | Multiply(total=tensor):
+            case Copy(source=tensor) | Multiply(total=tensor) | Store(tensor=tensor, accum=Op()):
                 read.add(tensor.storage)
             case _:
                 pass

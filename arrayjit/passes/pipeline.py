@@ -27,6 +27,7 @@ from .collapse import collapse
 from .contract import contract
 from .expand import expand
 from .fuse import explain_fuse, fuse
+from .gpu.atomics import atomics
 from .gpu.barriers import barriers
 from .gpu.fragments import fragments
 from .gpu.house import house
@@ -151,6 +152,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(wrap, after=("place",), why="what indices are divided by is a definition of many steps later"),
     Pass(scan, after=("parallel",), why="rows that are independent are seen to be so", on=GPU),
     Pass(segments, after=("parallel",), why="what is shared by threads already has no need of them", on=CPU),
+    Pass(
+        atomics,
+        after=("scan",),
+        why="what still is in order then is so for what it finds in memory alone",
+        on=GPU,
+    ),
     Pass(expand, after=("wrap",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(

@@ -140,11 +140,11 @@ class _Numbering:
                     self._definitions[variable] = roots[0]
             case Define(variable=variable) | Update(variable=variable):
                 self._touch({variable})
-            case Store(tensor=tensor, index=index):
+            case Store(tensor=tensor, index=index, accum=None):
                 self._touch({tensor.storage})
                 if not isinstance(self.values[roots[0]].expr, Local):
                     self._learn(("load", tensor, index, self._versions[tensor.storage]), roots[0])
-            case Fill(tensor=tensor) | Copy(into=tensor) | Multiply(total=tensor):
+            case Store(tensor=tensor) | Fill(tensor=tensor) | Copy(into=tensor) | Multiply(total=tensor):
                 self._touch({tensor.storage})
             case For(body=body):
                 self._touch(self._changed[id(stmt)])

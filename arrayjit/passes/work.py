@@ -101,8 +101,9 @@ def _cost(stmt: Stmt, vector: For | None) -> float:
     """The work of a statement without what is nested in it, for one lane."""
     cost = sum(_node_cost(node, vector) for expr in expressions(stmt) for node in walk(expr))
     match stmt:
-        case Store(tensor=tensor, index=index):
-            return cost + _access_cost(tensor, index, vector)
+        case Store(tensor=tensor, index=index, accum=accum):
+            accesses = 1 if accum is None else 2
+            return cost + accesses * _access_cost(tensor, index, vector) + (accum.cost if accum else 0.0)
         case Fill(tensor=tensor) if all(extent.is_constant for extent in tensor.shape):
             return cost + tensor.nbytes / REGISTER_BYTES
         case _:

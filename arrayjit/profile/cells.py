@@ -70,7 +70,9 @@ def accesses(visit: Visit) -> Iterable[Access]:
                 case _:
                     pass
     match stmt:
-        case Store(tensor=tensor, index=index):
+        case Store(tensor=tensor, index=index, accum=accum):
+            if accum is not None:
+                yield Access(tensor, index, space, False)
             yield Access(tensor, index, space, True)
         case Fill(tensor=tensor):
             yield Access(tensor, None, space, True)

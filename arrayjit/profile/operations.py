@@ -75,24 +75,27 @@ def counted(visit: Visit) -> Counter[Kind]:
     stmt, found = visit.stmt, Counter[Kind]()
     if isinstance(stmt, Update) and visit.lanes:
         assert stmt.accum is not None
-        return Counter({kind: count * visit.lanes for kind, count in _accumulated(stmt.accum, stmt).items()})
+        once = _accumulated(stmt.accum, stmt.variable.dtype)
+        return Counter({kind: count * visit.lanes for kind, count in once.items()})
     for expr in expressions(stmt):
         for node in _nodes(expr):
             found.update(_node(node))
     match stmt:
-        case Store(tensor=tensor):
+        case Store(tensor=tensor, accum=accum):
             found.update({("stores", ""): 1, ("bytes_stored", ""): tensor.dtype.itemsize})
+            if accum is not None:
+                found.update({("loads", ""): 1, ("bytes_loaded", ""): tensor.dtype.itemsize})
+                found.update(_accumulated(accum, tensor.dtype))
         case Fill(tensor=tensor) if all(extent.is_constant for extent in tensor.shape):
             found.update({("stores", ""): tensor.size, ("bytes_stored", ""): tensor.nbytes})
-        case Update(accum=Op() as accum):
-            found.update(_accumulated(accum, stmt))
+        case Update(variable=variable, accum=Op() as accum):
+            found.update(_accumulated(accum, variable.dtype))
         case _:
             pass
     return found
 
 
-def _accumulated(accum: Op, update: Update) -> Counter[Kind]:
-    dtype = update.variable.dtype
+def _accumulated(accum: Op, dtype: DType) -> Counter[Kind]:
     return Counter({_kind(accum, (dtype, dtype), dtype): FLOPS.get(accum.name, 1)})
 
 

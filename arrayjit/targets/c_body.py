@@ -46,7 +46,7 @@ from .c_text import Operand, Value, Writer, constant, multiplied
 from .c_values import apply, cast, fma
 from .failures import raises
 
-__all__ = ["Body", "Inside", "LoopPrinter", "TensorCores"]
+__all__ = ["Accumulation", "Body", "Inside", "LoopPrinter", "TensorCores"]
 
 LONG = 90
 """Characters of an expression that is cut in two."""
@@ -60,13 +60,14 @@ class Inside(Protocol):
 
 LoopPrinter = Callable[["Body", For], None]
 TensorCores = Callable[["Body", Union[Copy, Multiply, Barrier]], None]
+Accumulation = Callable[["Body", Store], None]
 
 
 class Body:
     """Prints the statements of one Kernel. Symbols and parameters are bound by the caller.
 
     `loops` print the loops of the kinds which are not printed as plain ones, `share` those that threads may
-    share; `tensor_cores` what is for these.
+    share; `tensor_cores` what is for these, and `accumulate` the stores that combine.
 
     `values` has the text of each local. A local of `arrays` has been declared already, with a cell for each
     lane of a vector loop. `leaves_loop` says whether `break` leaves the loop that the statement stands in.
@@ -80,6 +81,7 @@ class Body:
         loops: Mapping[LoopKind, LoopPrinter],
         share: LoopPrinter | None = None,
         tensor_cores: TensorCores | None = None,
+        accumulate: Accumulation | None = None,
     ) -> None:
         self.writer = writer
         self.memory = memory
@@ -89,6 +91,7 @@ class Body:
         self._loops = loops
         self._share = share
         self._tensor_cores = tensor_cores
+        self._accumulate = accumulate
         self._mutable = updated(kernel.body)
         self.leaves_loop = False
         self._loc: Location | None = None
@@ -121,8 +124,8 @@ class Body:
     def statement(self, stmt: Stmt) -> None:
         self._locate(stmt)
         match stmt:
-            case Store(tensor=tensor, index=index, value=value):
-                self.memory.store(tensor, index, self.value(value))
+            case Store():
+                self._store(stmt)
             case Define(variable=variable, value=value):
                 self.define(variable, self.value(value))
             case Update():
@@ -145,6 +148,14 @@ class Body:
                 self._aside(stmt)
             case _:
                 assert_never(stmt)
+
+    def _store(self, store: Store) -> None:
+        if store.accum is None:
+            self.memory.store(store.tensor, store.index, self.value(store.value))
+        elif self._accumulate is None:
+            raise CompilerBug(f"{self.writer.dialect.name} has no stores that combine", stage="targets/c")
+        else:
+            self._accumulate(self, store)
 
     def _aside(self, stmt: Prefetch | Lap | Comment | Barrier) -> None:
         """A statement that changes nothing of the program's."""

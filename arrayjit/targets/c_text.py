@@ -33,6 +33,8 @@ typeid typename union unsigned using virtual void volatile wchar_t while xor xor
 
 ceil ceilf copysign copysignf fabs fabsf floor floorf fma fmaf fmod fmodf rint rintf sqrt sqrtf trunc truncf
 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t popcount main
+atomicAdd atomicAnd atomicCAS atomicMax atomicMin atomicOr atomicXor
+
 arena c context loop_part pool pool_run scratch share table
 """
 """What stands for something else in some language of the family, or in text of ours. Macros are written in

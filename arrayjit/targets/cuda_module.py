@@ -54,6 +54,7 @@ from ..ir.walk import expressions, walk
 from .c_body import Body, LoopPrinter
 from .c_memory import Memory
 from .c_text import Dialect, Operand, Writer
+from .cuda_atomics import accumulate
 from .cuda_loops import COUNTED, block_loop, count_type, counted_loop, dealt_body, unrolled_loop
 from .cuda_matrices import tensor_cores
 from .cuda_wide import wide_loop
@@ -229,7 +230,8 @@ class _Function:
                 writer.emit(CUDA.barrier)
         memory = Memory(writer, self.kernel, pointers)
         memory.symbols.update(symbols)
-        self.body(Body(writer, memory, self.kernel, _LOOPS, tensor_cores=tensor_cores))
+        body = Body(writer, memory, self.kernel, _LOOPS, tensor_cores=tensor_cores, accumulate=accumulate)
+        self.body(body)
 
     def memory_of(self, emission: _Emission, storage: Tensor, is_written: bool) -> str:
         """The name of a storage's first cell."""

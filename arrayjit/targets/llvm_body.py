@@ -94,7 +94,7 @@ class Body:
     def _statement(self, stmt: Stmt) -> None:
         with self._writer.origin.at(stmt):
             match stmt:
-                case Store(tensor=tensor, index=index, value=value):
+                case Store(tensor=tensor, index=index, value=value, accum=None):
                     bypass, edge = (self._bypassing, self._edge) if stmt.bypass else (False, "")
                     self._memory.store(tensor, index, self._value(value), self._lanes, bypass, edge)
                 case Define(variable=variable, value=value):
@@ -121,7 +121,7 @@ class Body:
         first, parts = stores[0], [self._value(store.value) for store in stores]
         self._memory.store_groups(first.tensor, first.index, parts, self._lanes)
 
-    def _aside(self, stmt: Prefetch | Lap | Comment | Barrier | Copy | Multiply) -> None:
+    def _aside(self, stmt: Prefetch | Lap | Comment | Barrier | Copy | Multiply | Store) -> None:
         """A statement that changes nothing of the program's, or is for GPUs."""
         match stmt:
             case Prefetch(tensor=tensor, index=index):
@@ -130,7 +130,7 @@ class Body:
                 self._memory.lap(times, number)
             case Comment(text=text):
                 self._writer.emit("; " + " ".join(text.split()))
-            case Barrier() | Copy() | Multiply():
+            case Barrier() | Copy() | Multiply() | Store():
                 raise CompilerBug(f"a {type(stmt).__name__} on a CPU", stage="targets/llvm")
 
     # Expressions

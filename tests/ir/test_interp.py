@@ -228,6 +228,22 @@ def f(x: read[f32, 7, 1000], y: write[f32, 7]):
     np.testing.assert_array_equal(y, np.add.accumulate(x, axis=1)[:, -1])
 
 
+def test_stores_that_combine_may_reach_one_cell() -> None:
+    program = kernel("""
+def f(p: read[i64, 3000], x: read[f32, 3000], y: update[f32, 7, 2]):
+    for i in parallel(0, 3000):
+        n: index[0, 7] = p[i]
+        y[n, 1] = reduce(add, y[n, 1], x[i])
+        y[3, 0] = reduce(maximum, y[3, 0], x[i])
+""")
+    p, x, y = np.random.default_rng(0).integers(0, 7, 3000), floats(3000), floats(7, 2)
+    wanted = y.copy()
+    np.add.at(wanted[:, 1], p, x)
+    wanted[3, 0] = max(wanted[3, 0], x.max())
+    execute(program, p, x, y)
+    np.testing.assert_array_equal(y, wanted)
+
+
 def test_two_sums_onto_one_variable_alternate() -> None:
     program = kernel("""
 def f(x: read[f32, 50], y: write[f32]):

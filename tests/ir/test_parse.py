@@ -44,6 +44,7 @@ HEAD = "def f(x: read[f32, 8], y: write[f32, 8]):\n"
         (HEAD + "    explode(x)\n    barrier()", "line 2: a statement"),
         (HEAD + "    check(x[0], 1, 2)", "line 2: a string"),
         (HEAD + "    a: f32 = x[0]\n    a = reduce(add, x, x[1])", "line 3: a defined variable"),
+        (HEAD + "    a: f32 = x[0]\n    x[0] = reduce(add, x[1], a)", "line 3: the cell itself"),
         (HEAD + "    a: f32 = x[0]\n    a = reduce(add, a, x[1], fused=False)", "line 3: `fused=True`"),
         (HEAD + "    for i in vector(0, 8, width=4):\n        pass", "line 2: no other keyword"),
         (HEAD + "    y[0] = sqrt[f32](x[0], where=1)", "line 2: an expression without keywords"),

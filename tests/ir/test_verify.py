@@ -59,6 +59,11 @@ BROKEN = {
         "y: f32[8] is indexed from 2 to 8",
     ),
     "a stored value of another dtype": ("y[0] = f64(1.0)", "the value stored in y: f32[8] is f64, f32 is"),
+    "an op that combines no values": ("y[0] = reduce(divide, y[0], x[0])", "divide cannot accumulate"),
+    "a store that combines in lanes": (
+        loop("vector(0, 8, lanes=4)", "y[i] = reduce(add, y[i], x[i])"),
+        "y: f32[8] is accumulated into inside a vector loop",
+    ),
     "a filling value of another dtype": ("fill(y, i32(1))", "the value that fills y: f32[8] is i32, f32 is"),
     "a variable of another dtype": ("t: f64 = x[0]", "the value of variable t is f32, f64 is needed"),
     "an updating value of another dtype": (

@@ -304,7 +304,8 @@ def _wide(row: _Row, own: tuple[Cell, ...], gpu: GpuCaps) -> int:
 def _is_plain(body: tuple[Stmt, ...]) -> bool:
     """Nothing but scalars, some of them on conditions, and stores."""
     return all(
-        isinstance(stmt, (Define, Update, Store))
+        isinstance(stmt, (Define, Update))
+        or (isinstance(stmt, Store) and stmt.accum is None)
         or (
             isinstance(stmt, If)
             and not stmt.orelse

@@ -64,7 +64,8 @@ def _lanes(grid: For, gpu: GpuCaps) -> int:
     """How many neighbours a thread may take; 1 where it must not take several."""
     stores = [stmt for stmt in grid.body if isinstance(stmt, Store)]
     nested = [stmt for stmt in walk_statements(grid.body) if isinstance(stmt, (For, While, Bind))]
-    if grid.lanes == 1 or grid.step != 1 or nested or not stores:
+    accumulates = any(store.accum is not None for store in stores)
+    if grid.lanes == 1 or grid.step != 1 or nested or not stores or accumulates:
         return 1
     if any(stride(store.tensor, store.index, grid.symbol) != 1 for store in stores):
         return 1
