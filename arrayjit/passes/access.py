@@ -60,6 +60,7 @@ __all__ = [
     "loads",
     "loop_range",
     "mentioned",
+    "reads",
     "region",
 ]
 
@@ -186,6 +187,14 @@ def loads(expr: Expr) -> Iterator[tuple[Tensor, tuple[Affine, ...] | None]]:
             yield node.tensor, node.index
         elif type(node) is Gather:
             yield node.tensor, None
+
+
+def reads(stmt: Stmt) -> Iterator[tuple[Tensor, tuple[Affine, ...] | None]]:
+    """What the expressions of a statement read, and the cell that it combines with."""
+    for expr in expressions(stmt):
+        yield from loads(expr)
+    if isinstance(stmt, Store) and stmt.accum is not None:
+        yield stmt.tensor, stmt.index
 
 
 def mentioned(body: Iterable[Stmt]) -> Iterator[Symbol]:

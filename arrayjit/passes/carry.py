@@ -104,7 +104,7 @@ def _handed(loop: For, cells: Cells, exists: Callable[[Load], bool]) -> Iterator
     stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
     read = _first_reads(loop.body)
     for position, stmt in enumerate(loop.body):
-        if not isinstance(stmt, Store) or not cells.is_known(stmt.index):
+        if not isinstance(stmt, Store) or stmt.accum is not None or not cells.is_known(stmt.index):
             continue
         earlier = [_moved(stmt, {loop.symbol: loop.symbol - n * loop.step}) for n in (1, 2)]
         if earlier[0].index == stmt.index:

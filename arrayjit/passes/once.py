@@ -37,10 +37,9 @@ from ..ir.loops import (
     While,
     walk_statements,
 )
-from ..ir.ops import Op
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
-from .access import loads
+from .access import reads
 
 __all__ = ["once"]
 
@@ -106,9 +105,9 @@ class _Passage:
 
     def reads(self, stmt: Stmt) -> None:
         """Stores to what a statement reads are needed; all are if it may leave."""
-        read = {tensor.storage for expr in expressions(stmt) for tensor, _ in loads(expr)}
+        read = {tensor.storage for tensor, _ in reads(stmt)}
         match stmt:
-            case Copy(source=tensor) | Multiply(total=tensor) | Store(tensor=tensor, accum=Op()):
+            case Copy(source=tensor) | Multiply(total=tensor):
                 read.add(tensor.storage)
             case _:
                 pass

@@ -22,8 +22,7 @@ from ..frozen import frozen
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Fill, For, If, Stmt, Store, While
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions
-from .access import loads
+from .access import reads
 
 __all__ = ["is_private"]
 
@@ -136,10 +135,9 @@ class _Walk:
             boxes.append(box)
 
     def reads(self, stmt: Stmt) -> None:
-        for expr in expressions(stmt):
-            for tensor, index in loads(expr):
-                if tensor.storage is self.tensor and not (tensor is self.tensor and self.is_known(index)):
-                    raise _Foreign
+        for tensor, index in reads(stmt):
+            if tensor.storage is self.tensor and not (tensor is self.tensor and self.is_known(index)):
+                raise _Foreign
 
     def is_known(self, index: Sequence[Affine] | None) -> bool:
         """Are the cells at an index, or all if it is known only at run time, written by now?"""

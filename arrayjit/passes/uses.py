@@ -10,8 +10,7 @@ from ..frozen import frozen_by_identity
 from ..ir.index import Affine
 from ..ir.loops import Copy, Fill, For, If, Kernel, Multiply, Stmt, Store, While, walk_statements
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions
-from .access import given, loads
+from .access import given, reads
 
 __all__ = ["Frame", "Path", "Use", "common_path", "counts", "makes_anew", "uses_of_temporaries"]
 
@@ -82,9 +81,8 @@ class _Collection:
                     pass
 
     def reads(self, stmt: Stmt, path: Path, at: int) -> None:
-        for expr in expressions(stmt):
-            for tensor, index in loads(expr):
-                self.add(Use(tensor, index, path, stmt, at, False))
+        for tensor, index in reads(stmt):
+            self.add(Use(tensor, index, path, stmt, at, False))
 
     def inside(self, frame: Frame, body: tuple[Stmt, ...], path: Path) -> None:
         self.body(body, (*path, frame))
@@ -144,6 +142,5 @@ def counts(body: Iterable[Stmt]) -> Counter[Tensor]:
                 found.update((total.storage, left.storage, right.storage))
             case _:
                 pass
-        for expr in expressions(stmt):
-            found.update(tensor.storage for tensor, _ in loads(expr))
+        found.update(tensor.storage for tensor, _ in reads(stmt))
     return found
