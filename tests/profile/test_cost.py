@@ -166,6 +166,19 @@ def test_lanes_that_are_combined_count() -> None:
     assert lanes > 1
 
 
+def test_stores_that_combine_count_as_a_load_an_addition_and_a_store() -> None:
+    def scattered(a: Any, p: Any, v: Any) -> None:
+        np.add.at(a, p, v)
+
+    arrays = spec(100), spec(64, np.int64), spec(64)
+    jitted = arrayjit.jit(scattered, target="cuda", unchecked=True)
+    atomic = jitted.lower(*arrays, fast="atomics").cost().executed
+    in_order = jitted.lower(*arrays).cost().executed
+    assert atomic.flops == {"float64": Amount(64, 64)}
+    assert (atomic.loads, atomic.stores) == (in_order.loads, in_order.stores)
+    assert (atomic.bytes_loaded, atomic.bytes_stored) == (in_order.bytes_loaded, in_order.bytes_stored)
+
+
 def test_an_integer_argument_counts_as_what_it_is() -> None:
     def smooth(x: Any, n: int) -> None:
         for _ in range(n):
