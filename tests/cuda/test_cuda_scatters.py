@@ -187,21 +187,45 @@ def test_complex_numbers_are_added_by_their_parts() -> None:
     np.testing.assert_allclose(got, function(a.copy(), p, v[:, 0]), rtol=1e-12)
 
 
-def test_what_stays_in_order_says_why() -> None:
-    def assigned(a, p, v):
-        a[p] = v
-        return a
+def assigned(a, p, v):
+    a[p] = v
+    return a
 
+
+@pytest.mark.parametrize("dtype", ["i1", "?", "f4", "i8", "f8"])
+@pytest.mark.parametrize("count", [20, 300, MANY])
+def test_the_last_of_repeated_positions_counts(dtype: str, count: int) -> None:
+    a, p, v = drawn(dtype, count)
+    v = (np.arange(count) % 101).astype(dtype)
+    assert "the last iteration to reach a cell writes it" in notes(assigned, a, p, v)
+    np.testing.assert_array_equal(result(assigned, a.copy(), p, v), assigned(a.copy(), p, v), strict=True)
+
+
+def test_rows_are_assigned_to_repeated_positions() -> None:
+    p = np.random.default_rng(0).integers(-20, 20, 130)
+    for width in (3, 64):
+        a, v = np.zeros((20, width)), np.arange(130.0 * width).reshape(130, width)
+        assert "the last iteration" in notes(assigned, a, p, v)
+        np.testing.assert_array_equal(result(assigned, a.copy(), p, v), assigned(a.copy(), p, v))
+
+
+def test_what_stays_in_order_says_why() -> None:
     def divided(a, p, v):
         np.divide.at(a, p, v)
         return a
 
+    def both(a, p, q):
+        for i in range(300):
+            a[p[i]] = a[q[i]]
+        return a
+
     a, p, v = drawn("f8", 300)
-    for function in (assigned, divided):
-        assert "do not combine" in notes(function, a, p, v, fast="atomics")
-        np.testing.assert_array_equal(
-            result(function, a.copy(), p, v, fast="atomics"), function(a.copy(), p, v)
-        )
+    assert "do not combine" in notes(divided, a, p, v, fast="atomics")
+    np.testing.assert_array_equal(result(divided, a.copy(), p, v, fast="atomics"), divided(a.copy(), p, v))
+    q = p[::-1].copy()
+    told = str(arrayjit.jit(both, target="cuda", unchecked=True).explain(a, p, q))
+    assert "loop i is in order" in told or "loop k is in order" in told
+    np.testing.assert_array_equal(result(both, a.copy(), p, q), both(a.copy(), p, q))
 
 
 def test_a_call_may_ask_for_it_and_each_has_code_of_its_own() -> None:
@@ -257,6 +281,11 @@ def test_a_missing_barrier_around_copies_is_found(barrier: int, monkeypatch: pyt
     last = pieces_of(r"__syncthreads\(\);", added, *arguments) - 2
     with pytest.raises(DeviceError, match=r"nothing orders the two|which no thread has written"):
         run_with(monkeypatch, (r"__syncthreads\(\);", "", last + barrier), added, *arguments)
+
+
+def test_an_assignment_by_all_who_reach_a_cell_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DeviceError, match=r"at the same time|nothing orders the two"):
+        run_with(monkeypatch, (r"if \(latest\[.*\)", "if (true)", 0), assigned, *drawn("i4", 300))
 
 
 @pytest.mark.parametrize(

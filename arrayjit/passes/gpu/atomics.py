@@ -7,7 +7,9 @@
 Which cell an iteration reaches is known only when it runs, and others may reach the same one. So the order of
 iterations is left open where it does not change a bit: integers and bools, by ops that are associative and
 commutative. Where `fast` says "atomics", that goes for floats too, whose last bits then are others in every
-run. All else stays in order, and a note says why.
+run. Where positions are assigned to, the last iteration that reaches a cell counts: all tell their number to
+the cell of another array, the greatest remains, and only that one writes. All else stays in order, and a note
+says why.
 
 Hardware combines 32 or 64 bits. Smaller cells are combined in a copy of wider ones, small floats in float32.
 A small array that is reached often would have all threads wait for one another: the threads of each block
@@ -22,14 +24,15 @@ from dataclasses import dataclass, field, replace
 
 from ...frozen import frozen
 from ...ir.code import Caps, GpuCaps
-from ...ir.dtype import BOOL, F32, I32, DType, Kind, named
-from ...ir.expr import Apply, Cast, Const, Expr, Load, Local, Variable, constant, dtype_of
+from ...ir.dtype import BOOL, F32, I32, I64, DType, Kind, named
+from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable, constant, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Bind,
     Comment,
     Define,
     For,
+    If,
     Kernel,
     LoopKind,
     Place,
@@ -44,7 +47,8 @@ from ...ir.loops import (
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, kept, rewrite_bodies, walk
-from ..access import Range, loads
+from ..access import Range, loads, reads
+from ..copies import copy_body
 from ..lockstep import added
 from ..parallel import carriers
 from ..trips import enter
@@ -110,8 +114,7 @@ class _Scatter:
     @property
     def stores(self) -> list[Store]:
         """Those that combine."""
-        inside = walk_statements(self.loop.body)
-        return [stmt for stmt in inside if isinstance(stmt, Store) and stmt.accum is not None]
+        return [store for store in _stores(self.loop.body) if store.accum is not None]
 
 
 def _targets(loop: For) -> set[Tensor]:
@@ -123,6 +126,29 @@ def _targets(loop: For) -> set[Tensor]:
         for stmt in inside
         if isinstance(stmt, Store) and any(s in bound for position in stmt.index for s in position.symbols)
     }
+
+
+def _stores(body: tuple[Stmt, ...]) -> list[Store]:
+    return [stmt for stmt in walk_statements(body) if isinstance(stmt, Store)]
+
+
+def _assigns(loop: For, targets: Set[Tensor]) -> bool:
+    """Does an iteration nothing but to store a value in each of the targets, or in independent cells of it,
+    and read none?"""
+    inside = list(walk_statements(loop.body))
+    read = {tensor.storage for stmt in inside for tensor, _ in reads(stmt)}
+    stored = [store.tensor.storage for store in _stores(loop.body)]
+    plain = all(
+        isinstance(stmt, (Define, Bind, Comment, Store))
+        or (isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL)
+        for stmt in inside
+    )
+    return (
+        plain
+        and loop.step == 1
+        and len(stored) == len(targets) == len(set(stored))
+        and read.isdisjoint(stored)
+    )
 
 
 def _require(holds: bool, otherwise: str) -> None:
@@ -234,6 +260,8 @@ class _Scattering:
         if targets and width((replace(stmt, kind=LoopKind.PARALLEL),), self.ranges) >= FEW:
             names = ", ".join(sorted(tensor.label for tensor in targets))
             try:
+                if _assigns(stmt, targets):
+                    return self.assignment(stmt, names)
                 return self.scatter(stmt, targets)
             except _InOrder as reason:
                 self.notes.append(f"{names}: loop {stmt.symbol.hint} is in order: {reason}")
@@ -255,8 +283,8 @@ class _Scattering:
         combining = _Combining(targets, _uses(inside), self.free)
         found = _Scatter(replace(loop, body=combining.body(loop.body)), combining.ops)
         for stmt in walk_statements(found.loop.body):
-            reads = {tensor.storage for expr in expressions(stmt) for tensor, _ in loads(expr)}
-            _require(targets.isdisjoint(reads), "it reads what it changes")
+            read = {tensor.storage for expr in expressions(stmt) for tensor, _ in loads(expr)}
+            _require(targets.isdisjoint(read), "it reads what it changes")
             combines = isinstance(stmt, Store) and stmt.accum is not None
             _require(combines or written(stmt) not in targets, "it overwrites what it changes")
         disturbed = carriers(found.loop, self.ranges)
@@ -283,6 +311,40 @@ class _Scattering:
         changed = statement(loop)
         assert isinstance(changed, For)
         return changed
+
+    # the last one counts
+
+    def assignment(self, loop: For, names: str) -> list[Stmt]:
+        """A loop that assigns to its targets, of which each cell is written by the last to reach it."""
+        latest: dict[Tensor, Tensor] = {}
+        before: list[Stmt] = []
+        dtype = I32 if loop.trips is not None and loop.trips < 1 << 31 else I64
+        for store in _stores(loop.body):
+            fits = self.alone and self.is_worth_a_copy(store.tensor, loop)
+            _require(fits, "where positions repeat, the last one counts, and there is no room to note which")
+            latest[store.tensor] = tensor = Tensor("latest", store.tensor.shape, dtype)
+            self.placement[tensor] = Place(PlaceKind.ARENA, "which iteration is the last to reach a cell")
+            before.append(_stored(tensor, Const(-1, dtype)))
+        number = Cast(Index(loop.symbol - loop.lo), dtype) if dtype is I32 else Index(loop.symbol - loop.lo)
+
+        def told(store: Store) -> Stmt:
+            return replace(store, tensor=latest[store.tensor], value=number, accum=OPS["maximum"])
+
+        def written_by_last(store: Store) -> Stmt:
+            cell = Load(latest[store.tensor], store.index)
+            return If(Apply(OPS["equal"], (cell, number), BOOL), (store,))
+
+        self.notes.append(f"{names}: loop {loop.symbol.hint}: the last iteration to reach a cell writes it")
+        (telling,) = copy_body((_stores_as(loop, told),), {}, {})
+        assert isinstance(telling, For)
+        ops = dict.fromkeys(latest.values(), OPS["maximum"])
+        telling = replace(telling, kind=LoopKind.PARALLEL)
+        writing = replace(_stores_as(loop, written_by_last), kind=LoopKind.PARALLEL)
+        return [*before, *self.shared_out(_Scatter(telling, ops)), writing]
+
+    def is_worth_a_copy(self, tensor: Tensor, loop: For) -> bool:
+        """Is a tensor known to be small enough for something to be made for each of its cells?"""
+        return _is_known(tensor) and tensor.size <= CELLS * width((loop,), self.ranges)
 
     # cells that are too small
 
@@ -311,12 +373,10 @@ class _Scattering:
 
     def can_copy(self, tensor: Tensor, scatter: _Scatter) -> bool:
         """Is a tensor known to be small enough for a copy, and all that the scatter reaches there?"""
-        if not self.alone or tensor.base is not None or not _is_known(tensor):
-            return False
         whole = all(
             store.tensor is tensor for store in scatter.stores if store.tensor.storage is tensor.storage
         )
-        return whole and tensor.size <= CELLS * width((scatter.loop,), self.ranges)
+        return self.alone and whole and tensor.base is None and self.is_worth_a_copy(tensor, scatter.loop)
 
     # small arrays
 
@@ -339,7 +399,9 @@ class _Scattering:
         copies = {tensor: Tensor(tensor.label, tensor.shape, tensor.dtype) for tensor in tensors}
         part = Symbol("p", lower=0, upper=count)
         first, last, numbers = limits(scatter.loop, part, count)
-        own = _stores_as(scatter.loop, lambda store: replace(store, tensor=copies[store.tensor]))
+        own = _stores_as(
+            scatter.loop, lambda store: replace(store, tensor=copies.get(store.tensor, store.tensor))
+        )
         taking = replace(own, lo=first, hi=last, kind=LoopKind.BLOCK, lanes=THREADS)
         starts, ends = list[Stmt](), list[Stmt]()
         for tensor, copy in copies.items():
@@ -379,11 +441,11 @@ def _fit(tensors: Iterable[Tensor]) -> bool:
     return cells <= EACH * THREADS and nbytes <= PRIVATE_BYTES
 
 
-def _stores_as(loop: For, rule: Callable[[Store], Store]) -> For:
-    """The loop with other stores where it combines."""
+def _stores_as(loop: For, rule: Callable[[Store], Stmt]) -> For:
+    """The loop with something else for its stores."""
 
     def statement(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Store) and stmt.accum is not None:
+        if isinstance(stmt, Store):
             return rule(stmt)
         return rewrite_bodies(stmt, lambda body: tuple(map(statement, body)))
 
