@@ -117,11 +117,14 @@ class Repeat:
 @frozen
 class RepeatWhile:
     """Run `test`; if the byte at `condition` is then not 0, run `body` and start again. It also ends once the
-    status is not 0. The host waits for each test."""
+    status is not 0. The host waits for each test, but where the loop `is_guarded`: then its kernels do
+    nothing while the byte is 0, so it is set before the first test, and the host need not look at it each
+    time."""
 
     test: tuple[Step, ...]
     condition: Pointer | Workspace
     body: tuple[Step, ...]
+    is_guarded: bool = False
 
 
 Step = Union[Launch, Repeat, RepeatWhile]

@@ -5,7 +5,8 @@
 
 Statements are numbered outer before inner, in program order. A temporary is alive from the first to the
 last statement that uses it, as the innermost body around all its uses sees them; but throughout the
-outermost loop if a value may pass from one iteration to another.
+outermost loop if a value may pass from one iteration to another, and on GPUs if it is the condition of a
+loop, which all kernels of that may look at.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ir.code import Caps
-from ..ir.loops import Kernel, LoopKind, Place, PlaceKind
+from ..ir.expr import Load
+from ..ir.loops import Kernel, LoopKind, Place, PlaceKind, While, walk_statements
+from ..ir.tensor import Tensor
 from .uses import Path, Use, common_path, makes_anew, uses_of_temporaries
 
 __all__ = ["ALIGNMENT", "lifetimes"]
@@ -31,8 +34,13 @@ def lifetimes(kernel: Kernel, caps: Caps) -> Kernel:
     if not any(place.kind in kinds for place in kernel.placement.values()):
         return kernel
     uses = uses_of_temporaries(kernel)
+    conditions = _conditions(kernel) if caps.gpu else frozenset()
     placement = {tensor: place for tensor, place in kernel.placement.items() if tensor in uses}
-    alive = {tensor: _life(uses[tensor], place) for tensor, place in placement.items() if place.kind in kinds}
+    alive = {
+        tensor: _life(uses[tensor], place, tensor in conditions)
+        for tensor, place in placement.items()
+        if place.kind in kinds
+    }
     layouts = {kind: _Layout() for kind in kinds}
     for tensor, life in sorted(alive.items(), key=lambda item: item[1][0]):
         layout = layouts[placement[tensor].kind]
@@ -45,9 +53,15 @@ def lifetimes(kernel: Kernel, caps: Caps) -> Kernel:
     return replace(kernel, placement=placement, arena_bytes=size, notes=(*kernel.notes, note))
 
 
-def _life(uses: Sequence[Use], place: Place) -> Life:
+def _conditions(kernel: Kernel) -> frozenset[Tensor]:
+    """Cells that decide whether loops of the host go on: all kernels of these may look at them."""
+    loops = (stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, While))
+    return frozenset(loop.condition.tensor for loop in loops if isinstance(loop.condition, Load))
+
+
+def _life(uses: Sequence[Use], place: Place, is_condition: bool) -> Life:
     common = common_path(use.path for use in uses)
-    if common and not _restarts(uses, common, place):
+    if common and (is_condition or not _restarts(uses, common, place)):
         return common[0].first, common[0].last
     first, last = _seen_from(uses[0], common), _seen_from(uses[-1], common)
     return first[0], last[1]

@@ -57,6 +57,7 @@ from .c_text import Dialect, Operand, Writer
 from .cuda_atomics import accumulate
 from .cuda_loops import COUNTED, block_loop, count_type, counted_loop, dealt_body, unrolled_loop
 from .cuda_matrices import tensor_cores
+from .cuda_rounds import is_branch, is_guarded
 from .cuda_wide import wide_loop
 from .failures import raises
 
@@ -135,24 +136,34 @@ class _Emission:
     functions: list[str] = field(default_factory=list)
     count: int = 0
 
-    def steps(self, body: tuple[Stmt, ...]) -> tuple[Step, ...]:
-        """What the host does."""
+    def steps(self, body: tuple[Stmt, ...], guards: tuple[Tensor, ...] = ()) -> tuple[Step, ...]:
+        """What the host does. Kernels do nothing unless all `guards` hold."""
         found: list[Step] = []
         for stmt in body:
             match stmt:
                 case For(kind=LoopKind.GRID):
-                    found.append(self.launch(stmt))
+                    found.append(self.launch(stmt, guards))
                 case For(symbol=symbol, lo=lo, hi=hi, step=step):
-                    found.append(Repeat(symbol, lo, hi, self.steps(stmt.body), step))
-                case While(test=test, condition=Load(tensor=cell), body=inner):
-                    where = self.address(cell)
-                    assert isinstance(where, (Pointer, Workspace))
-                    found.append(RepeatWhile(self.steps(test), where, self.steps(inner)))
+                    found.append(Repeat(symbol, lo, hi, self.steps(stmt.body, guards), step))
+                case While(condition=Load(tensor=cell)):
+                    found.extend(self.repeated(stmt, cell, guards))
                 case Comment():
                     pass
                 case _:
                     raise CompilerBug(f"the host cannot run a {type(stmt).__name__}", stage="targets/cuda")
         return tuple(found)
+
+    def repeated(self, loop: While, cell: Tensor, guards: tuple[Tensor, ...]) -> tuple[Step, ...]:
+        """A loop that ends once a cell is false."""
+        guarded = is_guarded(loop, self.kernel.placement)
+        if guarded:
+            guards = (*guards, cell)
+        body = self.steps(loop.body, guards)
+        if is_branch(loop, self.kernel.placement):
+            return body
+        where = self.address(cell)
+        assert isinstance(where, (Pointer, Workspace))
+        return (RepeatWhile(self.steps(loop.test, guards), where, body, is_guarded=guarded),)
 
     def address(self, storage: Tensor) -> Argument:
         """Where a storage begins."""
@@ -164,11 +175,11 @@ class _Emission:
             raise CompilerBug(f"{storage} is not in memory that all blocks see", stage="targets/cuda")
         return Workspace(place.offset)
 
-    def launch(self, grid: For) -> Launch:
+    def launch(self, grid: For, guards: tuple[Tensor, ...]) -> Launch:
         """A grid as a function of its own."""
         number, self.count = self.count, self.count + 1
         name = self.writer.fresh(f"{self.kernel.name}_{number}", lasting=True)
-        function = _Function(self, grid)
+        function = _Function(self, grid, guards)
         if function.loc is not None:
             self.functions.append(f"// at {function.loc}")
         threads = function.threads
@@ -187,9 +198,10 @@ class _Emission:
 class _Function:
     """The function of a grid: its `heads` declare what it gets as `arguments`."""
 
-    def __init__(self, emission: _Emission, grid: For) -> None:
+    def __init__(self, emission: _Emission, grid: For, guards: tuple[Tensor, ...]) -> None:
         self.kernel = emission.kernel
         self.grid = grid
+        self.guards = guards
         self.writer = Writer(CUDA, beside=emission.writer)
         self.heads: list[str] = []
         self.arguments: list[Argument] = []
@@ -222,6 +234,10 @@ class _Function:
             symbols[symbol] = name = writer.fresh(symbol.hint)
             self.heads.append(f"int64_t {name}")
             self.arguments.append(Number(Affine.of(symbol)))
+        for guard in self.guards:
+            self.look(emission, guard, pointers)
+        if self.threads > 1 and not changed.isdisjoint(self.guards):
+            writer.emit(CUDA.barrier)
         if emission.may_fail:
             self.heads.append("uint64_t *status")
             self.arguments.append(StatusWord())
@@ -232,6 +248,15 @@ class _Function:
         memory.symbols.update(symbols)
         body = Body(writer, memory, self.kernel, _LOOPS, tensor_cores=tensor_cores, accumulate=accumulate)
         self.body(body)
+
+    def look(self, emission: _Emission, guard: Tensor, pointers: Mapping[Tensor, str]) -> None:
+        """Leave where a guard does not hold."""
+        name = pointers.get(guard)
+        if name is None:
+            name = self.writer.fresh(guard.label)
+            self.heads.append(f"const uint8_t *{name}")
+            self.arguments.append(emission.address(guard))
+        self.writer.emit(f"if (!*{name}) return;")
 
     def memory_of(self, emission: _Emission, storage: Tensor, is_written: bool) -> str:
         """The name of a storage's first cell."""

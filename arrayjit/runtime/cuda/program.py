@@ -43,6 +43,11 @@ _LONGEST = 4096
 """Launches in a graph."""
 
 
+_AHEAD = 128
+"""Launches of a loop that may follow one another before the host looks whether it goes on. A loop has as many
+in vain as it had in earnest, at most: rounds grow by factors of two."""
+
+
 @dataclass(slots=True)
 class _Run:
     """One run of a plan."""
@@ -144,20 +149,31 @@ class GpuExecutable:
                             act(run)
 
                 return repeat
-            case RepeatWhile(test=test, condition=condition, body=body):
-                tests = tuple(self._made(inner) for inner in test)
-                bodies = tuple(self._made(inner) for inner in body)
+            case RepeatWhile():
+                return self._repeating(step)
 
-                def repeat_while(run: _Run) -> None:
-                    while True:
-                        for act in tests:
-                            act(run)
-                        if not _holds(run, condition):
-                            return
-                        for act in bodies:
-                            act(run)
+    def _repeating(self, loop: RepeatWhile) -> Act:
+        """What runs a loop that the device ends: guarded ones in rounds, between which the host looks at the
+        condition."""
+        tests = tuple(self._made(inner) for inner in loop.test)
+        acts = (*(self._made(inner) for inner in loop.body), *tests)
 
-                return repeat_while
+        def repeat_while(run: _Run) -> None:
+            if loop.is_guarded and tests:
+                self._gpu.api.memset(_address(run, loop.condition), 1, 1, run.lane.stream)
+            for act in tests:
+                act(run)
+            at_once = 1
+            while _holds(run, loop.condition):
+                before = run.launches
+                for _ in range(at_once):
+                    for act in acts:
+                        act(run)
+                if loop.is_guarded:
+                    launches = max(1, (run.launches - before) // at_once)
+                    at_once = max(1, min(2 * at_once, _AHEAD // launches))
+
+        return repeat_while
 
 
 class _Launcher:
@@ -211,13 +227,14 @@ class _Launcher:
         self._launch(self._function, grid, self._block, self._shared_bytes, run.lane.stream, self._packed)
 
 
+def _address(run: _Run, place: Union[Pointer, Workspace]) -> int:
+    return run.pointers[place.number] if isinstance(place, Pointer) else run.workspace + place.offset
+
+
 def _holds(run: _Run, condition: Union[Pointer, Workspace]) -> bool:
     """Whether the byte that a test wrote is not 0, once it is there, and nothing has failed."""
-    address = (
-        run.pointers[condition.number] if isinstance(condition, Pointer) else run.workspace + condition.offset
-    )
     byte = np.empty(1, np.uint8)
-    run.lane.download(byte, address)
+    run.lane.download(byte, _address(run, condition))
     return bool(byte[0]) and not (run.status and run.lane.status())
 
 
