@@ -10,8 +10,8 @@ common loop cannot give it (shifted, transposed) and the value is cheap, compare
 or not computed more often than before. Readers in step with the producer are left to `fuse`, unless one
 before them computes the neighbours of their cells and the temporary is large: then nobody needs it. A copy
 that some reader needs is read by all. Products take expressions only if they read each cell once, as those
-with a vector do. Wishes go before all that: a temporary that is to be virtual is inlined or refused, one that
-is to be local stays.
+with a vector do; of a vector that several products read, parts of a conjugate and the like. Wishes go before
+all that: a temporary that is to be virtual is inlined or refused, one that is to be local stays.
 """
 
 from __future__ import annotations
@@ -51,6 +51,9 @@ CHEAP_COST = 4.0
 CHEAP_LOADS = 3
 MAX_NODES = 48
 """Nodes of an expression after inlining."""
+
+LIGHT_COST = 1.0
+"""What takes no longer than to read it back may be computed by each product that reads it."""
 
 FAR_COST = 16.0
 FAR_LOADS = 10
@@ -311,10 +314,10 @@ class _Inlining:
         indices = [index for index in _indices(stmt, producer.tensor) if index is not None]
         grown = sum(_size(expr) for expr in expressions(stmt)) + len(indices) * (_size(producer.value) - 1)
         order = _loop_order(stmt)
-        single = len(self.readers[producer.tensor]) == 1 and len(set(indices)) == 1
-        once = single and not is_repeated and _is_permutation(indices[0], order)
+        each_once = len(set(indices)) == 1 and not is_repeated and _is_permutation(indices[0], order)
+        once = each_once and len(self.readers[producer.tensor]) == 1
         if isinstance(stmt, Assign) and stmt.contract:
-            return once and grown <= MAX_NODES
+            return (once or (each_once and _is_light(producer))) and grown <= MAX_NODES
         far = _bytes(producer.tensor) > self.cache
         if grown > (FAR_NODES if far else MAX_NODES):
             return False
@@ -365,6 +368,12 @@ def _broken_wish(tensor: Tensor, reason: str, stmt: Reader) -> UnsupportedError:
         details=(tensor.wish.why,) if tensor.wish.why else (),
         fix="let it be local or materialized, or undecided",
     )
+
+
+def _is_light(producer: _Producer) -> bool:
+    """Is it, of a vector, a cell or one simple operation on it, such as a part of a conjugate?"""
+    is_vector = sum(symbol is not None for symbol in producer.axes) == 1
+    return is_vector and _cost(producer.value) <= LIGHT_COST and len(list(loads(producer.value))) == 1
 
 
 def _axes(stmt: Assign) -> tuple[Symbol | None, ...] | None:

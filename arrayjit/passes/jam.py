@@ -39,6 +39,9 @@ __all__ = ["jam"]
 
 MAX_LANES = 64
 MAX_STATEMENTS = 16
+MAX_PARTS = 32
+"""Statements that form the sums of a row in parts: two of a complex row of 10,000 numbers take 23."""
+
 MAX_ROWS = 4
 """How many rows of a matrix-vector product are computed at once."""
 
@@ -104,7 +107,7 @@ def _sums_products(vector: For, row: Symbol, sums: Collection[Variable]) -> bool
     return (
         vector.kind is LoopKind.VECTOR
         and len(sums) > 0
-        and len(inside) <= MAX_STATEMENTS
+        and len(inside) <= MAX_PARTS
         and all(isinstance(stmt, (For, Define, Update)) for stmt in inside)
         and any(isinstance(stmt, Update) and stmt.contract for stmt in inside)
         and not any(row in (*loop.lo.symbols, *loop.hi.symbols) for loop in loops)
