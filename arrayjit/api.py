@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from . import tuning
     from .explanation import Explanation
     from .ir.tensor import Tensor
+    from .profile.gpu.profiled import GpuProfile
     from .profile.profiled import Profile
     from .tracer.calls import donation
     from .tracer.calls import function as functions
@@ -62,6 +63,7 @@ else:
     donation = Late("arrayjit.tracer.calls.donation")
     functions = Late("arrayjit.tracer.calls.function")
 profiled: Any = Late("arrayjit.profile.profiled")  # which imports `stages`
+gpu_profiled: Any = Late("arrayjit.profile.gpu.profiled")
 placed: Any = Late("arrayjit.placed")  # which imports this file, by way of `eager`
 
 __all__ = ["JitFunction", "jit", "spec", "use"]
@@ -170,9 +172,10 @@ class JitFunction(Generic[P, R]):
         """What the compiler decides for these arguments, and why; see `Lowered.explain`."""
         return self.lower(*args, **kwargs).explain()
 
-    def profile(self, *args: Any, **kwargs: Any) -> Profile:
-        """Where the time of this call goes, for about a second or `seconds=`: each loop nest beside the
-        machine's limits, the user's lines, what the call itself takes. Runs on copies of what it writes."""
+    def profile(self, *args: Any, **kwargs: Any) -> Profile | GpuProfile:
+        """Where the time of this call goes, for about a second or `seconds=`: each loop nest, on a GPU each
+        kernel, beside the machine's limits, the user's lines, what the call itself takes. Runs on copies of
+        what it writes."""
         return self._profile(self._taken_from(kwargs), args, kwargs)
 
     def stats(self) -> Stats:
@@ -238,12 +241,15 @@ class JitFunction(Generic[P, R]):
 
         return Lowered(traced, built, leaves_of, device, _integers(traced, given))
 
-    def _profile(self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Profile:
+    def _profile(
+        self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Profile | GpuProfile:
         seconds = 1.0 if "seconds" in parameters_of(self._function) else kwargs.pop("seconds", 1.0)
         lowered = self._lower(options, args, kwargs)
         call = self if options == _UNSAID else Chosen(self, options)
+        profiling = profiled if lowered.build.backend.driver.is_host else gpu_profiled
         try:
-            found: Profile = profiled.profile(lowered, args, kwargs, call, seconds)
+            found: Profile | GpuProfile = profiling.profile(lowered, args, kwargs, call, seconds)
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
         return found
@@ -405,7 +411,7 @@ class Chosen(Generic[P, R]):
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
         return self._jitted._lower(self._options, args, kwargs)
 
-    def profile(self, *args: Any, **kwargs: Any) -> Profile:
+    def profile(self, *args: Any, **kwargs: Any) -> Profile | GpuProfile:
         """As `JitFunction.profile`."""
         return self._jitted._profile(self._options, args, kwargs)
 

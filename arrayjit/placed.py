@@ -47,7 +47,7 @@ from .tracer.record.guards import guards_hold
 from .tracer.record.resident import layout_of
 from .tracer.record.tree import unflatten
 
-__all__ = ["Placed", "device_among", "donated_among"]
+__all__ = ["Operand", "Placed", "device_among", "donated_among"]
 
 
 def device_among(leaves: Sequence[Any]) -> Device | None:
@@ -69,7 +69,7 @@ def donated_among(leaves: Sequence[Any]) -> frozenset[int]:
 
 
 @frozen
-class _Operand:
+class Operand:
     """A parameter in a call: `layout` is where code finds it. Memory of the device has its `storage`; a NumPy
     array of the user's is `host`."""
 
@@ -91,8 +91,8 @@ class _Operand:
         return self.layout if self.host is None else self.host
 
 
-Finder = Callable[[Sequence[Any], Sequence[Any]], _Operand]
-Giver = Callable[[Sequence[Any], Sequence[_Operand], Sequence[Any]], Any]
+Finder = Callable[[Sequence[Any], Sequence[Any]], Operand]
+Giver = Callable[[Sequence[Any], Sequence[Operand], Sequence[Any]], Any]
 
 
 class Placed:
@@ -129,20 +129,29 @@ class Placed:
         """Run on the leaves of a call's arguments. What was donated is gone, even if it raises."""
         needed = [array.storage.values for array in (*leaves, *self._captured) if isinstance(array, Array)]
         leaves = _without_donated(leaves)
-        layouts = [layout_of(leaf) for leaf in leaves]
-        storages = [leaf.storage if isinstance(leaf, Array) else None for leaf in leaves]
-        if self._captured:
-            refuse_hidden_overlap(self.convention.sources, layouts)
-        operands = [find(layouts, storages) for find in self._finders]
-        self._run(operands, leaves, needed)
+        pairs = self.operands(leaves)
+        operands = [operand for operand, _ in pairs]
+        self._run(pairs, leaves, needed)
         results: list[Any] = []
         for give in self._givers:
             results.append(give(leaves, operands, results))
         return unflatten(self.convention.results, results)
 
-    def _run(self, operands: Sequence[_Operand], leaves: Sequence[Any], needed: Sequence[Values]) -> None:
+    def operands(self, leaves: Sequence[Any]) -> list[tuple[Operand, bool]]:
+        """What each parameter of a call is, and whether it is written. NumPy arrays are uploaded, results
+        have new memory."""
+        layouts = [layout_of(leaf) for leaf in leaves]
+        storages = [leaf.storage if isinstance(leaf, Array) else None for leaf in leaves]
+        if self._captured:
+            refuse_hidden_overlap(self.convention.sources, layouts)
+        operands = (find(layouts, storages) for find in self._finders)
+        return list(zip(operands, self._written, strict=True))
+
+    def _run(
+        self, pairs: Sequence[tuple[Operand, bool]], leaves: Sequence[Any], needed: Sequence[Values]
+    ) -> None:
         """Submit the call, and wait for it where it works on NumPy arrays."""
-        pairs = list(zip(operands, self._written, strict=True))
+        operands = [operand for operand, _ in pairs]
         users = [operand for operand in operands if operand.host is not None]
         made = [o.storage.values for o in operands if o.storage and o.storage.values not in needed]
         reads = [array.storage.buffer for array in (*leaves, *self._captured) if isinstance(array, Array)]
@@ -163,11 +172,11 @@ class Placed:
                 event.sync()
         finally:
             if users:
-                self._bring_back(operands, leaves)
+                self._bring_back(pairs, leaves)
 
-    def _bring_back(self, operands: Sequence[_Operand], leaves: Sequence[Any]) -> None:
+    def _bring_back(self, pairs: Sequence[tuple[Operand, bool]], leaves: Sequence[Any]) -> None:
         """Give NumPy arrays what was written into what stood for them."""
-        for operand, written, source in zip(operands, self._written, self.convention.sources, strict=True):
+        for (operand, written), source in zip(pairs, self.convention.sources, strict=True):
             if not written or operand.host is None:
                 continue
             if operand.storage is not None:
@@ -186,7 +195,7 @@ class Placed:
                 number = maker(source)
                 return lambda layouts, storages: replace(self._from_host(number(layouts)), host=None)
             case CapturedSource(array=Array() as array):
-                return lambda layouts, storages: _Operand(array.layout, array.storage)
+                return lambda layouts, storages: Operand(array.layout, array.storage)
             case CapturedSource():
                 captured = maker(source)
                 return lambda layouts, storages: self._from_host(captured(layouts))
@@ -195,23 +204,23 @@ class Placed:
                 return lambda layouts, storages: (
                     self._from_host(find(layouts))
                     if storages[leaf] is None
-                    else _Operand(find(layouts), storages[leaf])
+                    else Operand(find(layouts), storages[leaf])
                 )
 
-    def _made(self, nbytes: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Operand:
+    def _made(self, nbytes: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Operand:
         storage = Storage.new(self.device, nbytes, Values(are_computed=False))
-        return _Operand(array_at(storage.buffer.address, shape, dtype), storage)
+        return Operand(array_at(storage.buffer.address, shape, dtype), storage)
 
-    def _from_host(self, host: np.ndarray) -> _Operand:
+    def _from_host(self, host: np.ndarray) -> Operand:
         """A NumPy array where code can use it: itself, or its memory uploaded as it is."""
         device = self.device
         if device.driver.is_host:
-            return _Operand(host, None, host)
+            return Operand(host, None, host)
         low, high = bounds(host)
         storage = Storage.new(device, high - low)
         device.upload(storage.buffer, array_at(low, (high - low,), np.dtype(np.uint8), owner=host))
         start = storage.buffer.address + address_of(host) - low
-        return _Operand(array_at(start, host.shape, host.dtype, host.strides), storage, host)
+        return Operand(array_at(start, host.shape, host.dtype, host.strides), storage, host)
 
 
 def _giver(output: Output, sources: Sequence[Source]) -> Giver:
@@ -240,7 +249,7 @@ def _giver(output: Output, sources: Sequence[Source]) -> Giver:
             return lambda leaves, operands, results: plain(leaves, (), results)
 
 
-def _sized(operand: _Operand, extents: Sequence[int | Counted], operands: Sequence[_Operand]) -> Array:
+def _sized(operand: Operand, extents: Sequence[int | Counted], operands: Sequence[Operand]) -> Array:
     """An array that holds no more memory than it shows."""
     ends = (operands[e.param].number() if isinstance(e, Counted) else e for e in extents)
     part = operand.shown(operand.layout[tuple(map(slice, ends))])

@@ -3,7 +3,8 @@
 Two kernels are counted. The *program* is the one right after lowering, without what nothing needs: what the
 user's lines ask for, the same on every machine. *Executed* is the final one: elementary functions as the
 arithmetic of their definitions, and what passes add (iterations that are repeated to fill vectors, sums that
-are combined) or save (what is shared or moved out of loops).
+are combined) or save (what is shared or moved out of loops). For a GPU it is the program again, with the
+arithmetic of elementary functions: how iterations are dealt out to threads is too much to count.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from collections.abc import Mapping, Sequence
 from ..compile import Build
 from ..frozen import frozen
 from ..ir.code import Caps
-from ..ir.loops import Kernel, PlaceKind
+from ..ir.loops import Kernel, PlaceKind, Stmt
 from ..ir.params import ArrayParam
 from ..ir.tensor import Tensor
 from ..passes.prune import prune
 from .amounts import NONE, Amount
 from .cells import Access, accesses, distinct
 from .columns import columns
-from .operations import Operations, operations
+from .operations import Operations, arithmetic, operations
 from .visits import Visit, visits
 
-__all__ = ["Cost", "Traffic", "cost", "traffic"]
+__all__ = ["Cost", "Traffic", "cost", "moved", "touched", "traffic"]
 
 
 @frozen
@@ -95,7 +96,7 @@ def cost(build: Build, numbers: Mapping[Tensor, int] | None = None) -> Cost:
         program.name,
         build.backend.name,
         operations(seen),
-        operations(visits(kernel.body, numbers)),
+        arithmetic(seen) if build.backend.target.caps().gpu else operations(visits(kernel.body, numbers)),
         traffic(program, seen),
         kernel.arena_bytes,
         kernel.scratch_bytes,
@@ -105,23 +106,54 @@ def cost(build: Build, numbers: Mapping[Tensor, int] | None = None) -> Cost:
 
 def traffic(kernel: Kernel, seen: Sequence[Visit], extra: Sequence[Tensor] = ()) -> tuple[Traffic, ...]:
     """What the visited statements read and write of the kernel's parameters and of other arrays."""
+    nbytes = touched(seen)
+    given = [param for param in kernel.params if isinstance(param, ArrayParam)]
+    made = {param.tensor for param in given if param.access == "write"}
+
+    rows = (
+        Traffic(
+            tensor.label,
+            NONE if tensor in made else nbytes.get((tensor, False), NONE),
+            nbytes.get((tensor, True), NONE),
+        )
+        for tensor in (*(param.tensor for param in given), *extra)
+    )
+    return tuple(row for row in rows if row.read.high or row.written.high)
+
+
+def touched(seen: Sequence[Visit]) -> Mapping[tuple[Tensor, bool], Amount]:
+    """The bytes of each array that the visited statements load, and of each that they store to (True), each
+    once."""
     touching: dict[tuple[Tensor, bool], list[Access]] = {}
     for visit in seen:
         for access in accesses(visit):
             touching.setdefault((access.tensor.storage, access.is_store), []).append(access)
-    given = [param for param in kernel.params if isinstance(param, ArrayParam)]
-    made = {param.tensor for param in given if param.access == "write"}
+    found: dict[tuple[Tensor, bool], Amount] = {}
+    for key, together in touching.items():
+        cells, itemsize = distinct(together), key[0].dtype.itemsize
+        found[key] = Amount(cells.low * itemsize, cells.high * itemsize)
+    return found
 
-    def nbytes(tensor: Tensor, is_store: bool) -> Amount:
-        found = touching.get((tensor, is_store), ())
-        if not found or (tensor in made and not is_store):
-            return NONE
-        cells = distinct(found)
-        return Amount(cells.low * tensor.dtype.itemsize, cells.high * tensor.dtype.itemsize)
 
-    tensors = [*(param.tensor for param in given), *extra]
-    rows = (Traffic(tensor.label, nbytes(tensor, False), nbytes(tensor, True)) for tensor in tensors)
-    return tuple(row for row in rows if row.read.high or row.written.high)
+def moved(
+    kernel: Kernel, body: tuple[Stmt, ...], seen: Sequence[Visit], runs: float, without: Sequence[Tensor] = ()
+) -> tuple[int, int]:
+    """The bytes that a part of a kernel, of which these are all visits, reads and writes in a call, and those
+    that it goes through in one of its runs. In a loop of the user's it touches the same memory in each run,
+    or other memory. Arrays of `without` do not count."""
+    arena = [tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.ARENA]
+    uncounted = {tensor.label for tensor in without}
+
+    def bytes_of(visited: Sequence[Visit]) -> tuple[int, int]:
+        rows = [row for row in traffic(kernel, visited, arena) if row.label not in uncounted]
+        touched = sum(row.read.low + row.written.low for row in rows)
+        return touched, sum(max(row.read.low, row.written.low) for row in rows)
+
+    total, footprint = bytes_of(seen)
+    if runs > 1:
+        again, at_once = bytes_of(list(visits(body, {}, kernel.body)))
+        return max(total, int(again * runs)), at_once or int(footprint / runs)
+    return total, footprint
 
 
 def _stack_bytes(kernel: Kernel) -> int:

@@ -9,69 +9,124 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from ..errors import Location
-from ..frozen import frozen_by_identity
+from ..frozen import frozen, frozen_by_identity
 from ..ir.expr import Gather, Load
-from ..ir.loops import Fill, Kernel, Store, walk_statements
+from ..ir.loops import Copy, Fill, Kernel, Store, walk_statements
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, walk
 from .cells import accesses
 from .laps import Part
+from .measure import Spread
 from .operations import counted
 from .visits import Visit, visits
 
-__all__ = ["shares"]
+__all__ = ["Line", "Share", "Written", "assigned", "by_time", "loaded", "shares", "stored"]
+
+
+@frozen
+class Line:
+    """A line of the user's and its share of the time of a part, or of the whole call."""
+
+    loc: Location
+    share: float
+
+    @property
+    def source(self) -> str:
+        return self.loc.source()
+
+
+class Share(Protocol):
+    """A part that was measured, and the lines that it is for."""
+
+    @property
+    def seconds(self) -> Spread: ...
+
+    @property
+    def lines(self) -> tuple[Line, ...]: ...
+
+
+def by_time(parts: Iterable[Share]) -> tuple[Line, ...]:
+    """All lines with their shares of the time of all parts, the greatest first."""
+    seconds: dict[Location, float] = {}
+    total = 0.0
+    for part in parts:
+        total += part.seconds.median
+        for line in part.lines:
+            seconds[line.loc] = seconds.get(line.loc, 0.0) + line.share * part.seconds.median
+    ordered = sorted(seconds.items(), key=lambda pair: -pair[1])
+    return tuple(Line(loc, time / total) for loc, time in ordered) if total else ()
 
 
 @frozen_by_identity
 class Written:
-    """An assignment of the program: where it stands, what it writes and reads, and its work in additions."""
+    """An assignment of the program: where it stands, what it writes and reads, its work in additions, and the
+    statements that do it."""
 
     loc: Location | None
     tensor: Tensor
     reads: frozenset[Tensor]
     work: float
+    visits: tuple[Visit, ...]
 
 
-def shares(
+def shares(assigned: Sequence[Sequence[Written]]) -> list[Mapping[Location, float]]:
+    """For each part, by what it is for, the lines with their shares of its work, the greatest first."""
+    found: list[Mapping[Location, float]] = []
+    for written in assigned:
+        work: Counter[Location] = Counter()
+        for one in written:
+            if one.loc is not None:
+                work[one.loc] += one.work  # type: ignore[assignment]
+        found.append(_normalised(work))
+    return found
+
+
+def assigned(
     program: Kernel, numbers: Mapping[Tensor, int], parts: Sequence[Part]
-) -> list[Mapping[Location, float]]:
-    """For each part the lines that it is for, with their shares of its work, the greatest first."""
+) -> list[Sequence[Written]]:
+    """For each part the assignments that it is for. One that prepares something is for what its reader is
+    for."""
     assignments = _assignments(program, numbers)
     writers: dict[Tensor, set[int]] = {}
     for number, part in enumerate(parts):
-        for stmt in walk_statements(part.body):
-            if isinstance(stmt, (Store, Fill)):
-                writers.setdefault(stmt.tensor.storage, set()).add(number)
+        for tensor in stored(part):
+            writers.setdefault(tensor, set()).add(number)
     homes = _homes(assignments, writers)
     for number, part in enumerate(parts):
         _settle(assignments, writers, homes, number, part)
-    found: list[Counter[Location]] = [Counter() for _ in parts]
+    found: list[list[Written]] = [[] for _ in parts]
     for one in assignments:
         for number in homes.get(one.tensor, ()):
-            if one.loc is not None:
-                found[number][one.loc] += one.work  # type: ignore[assignment]
-    shared = [_normalised(each) for each in found]
+            found[number].append(one)
+    shared: list[Sequence[Written]] = list(found)
     for number in reversed(range(len(parts))):
-        if not shared[number]:
+        if not _is_told(shared[number]):
             shared[number] = _of_reader(parts, shared, number)
     return shared
+
+
+def _is_told(written: Sequence[Written]) -> bool:
+    """Whether any of it is at a line, and does something."""
+    return any(one.loc is not None and one.work for one in written)
 
 
 def _assignments(program: Kernel, numbers: Mapping[Tensor, int]) -> list[Written]:
     """What the program says, store by store; what is computed before a store is for that."""
     found: list[Written] = []
-    work, reads = 0.0, set[Tensor]()
+    work, reads, made = 0.0, set[Tensor](), list[Visit]()
     for visit in visits(program.body, numbers):
         work += _work(visit)
         reads.update(access.tensor.storage for access in accesses(visit) if not access.is_store)
+        made.append(visit)
         stmt = visit.stmt
         if isinstance(stmt, (Store, Fill)):
-            found.append(Written(stmt.loc, stmt.tensor.storage, frozenset(reads), work))
-            work, reads = 0.0, set()
+            found.append(Written(stmt.loc, stmt.tensor.storage, frozenset(reads), work, tuple(made)))
+            work, reads, made = 0.0, set(), []
     return found
 
 
@@ -111,34 +166,40 @@ def _settle(
 ) -> None:
     """A part that writes no array makes single numbers: it is for the lines that make them out of what it
     reads."""
-    if any(isinstance(stmt, (Store, Fill)) for stmt in walk_statements(part.body)):
+    if stored(part):
         return
-    read = _read(part)
+    read = loaded(part)
     for one in assignments:
         if one.tensor not in writers and not one.tensor.shape and one.reads & read:
             homes[one.tensor] = {number}
 
 
-def _of_reader(
-    parts: Sequence[Part], shared: Sequence[Mapping[Location, float]], number: int
-) -> Mapping[Location, float]:
-    """The lines of the first part that reads what this one prepares, such as a packed factor of a product."""
-    made = {
-        stmt.tensor.storage for stmt in walk_statements(parts[number].body) if isinstance(stmt, (Store, Fill))
-    }
-    readers = (lines for part, lines in zip(parts, shared, strict=True) if lines and _read(part) & made)
-    return next(readers, {})
+def _of_reader(parts: Sequence[Part], shared: Sequence[Sequence[Written]], number: int) -> Sequence[Written]:
+    """What the first part is for that reads what this one prepares, such as a packed factor of a product."""
+    made = stored(parts[number])
+    readers = (
+        written
+        for part, written in zip(parts, shared, strict=True)
+        if _is_told(written) and loaded(part) & made
+    )
+    return next(readers, ())
 
 
-def _read(part: Part) -> set[Tensor]:
+def stored(part: Part) -> set[Tensor]:
+    """The arrays that a part stores to."""
+    return {stmt.tensor.storage for stmt in walk_statements(part.body) if isinstance(stmt, (Store, Fill))}
+
+
+def loaded(part: Part) -> set[Tensor]:
     """The arrays that a part loads from."""
-    return {
+    found = {
         node.tensor.storage
         for stmt in walk_statements(part.body)
         for expr in expressions(stmt)
         for node in walk(expr)
         if isinstance(node, (Load, Gather))
     }
+    return found | {stmt.source.storage for stmt in walk_statements(part.body) if isinstance(stmt, Copy)}
 
 
 def _normalised(work: Counter[Location]) -> Mapping[Location, float]:

@@ -20,7 +20,7 @@ from ..trials import Trials
 from .counters import Refused, counted_while
 from .laps import Timed, timed
 
-__all__ = ["Measured", "Spread", "measured"]
+__all__ = ["CALLS", "LEAST", "MOST", "Measured", "Spread", "measured", "whole_calls"]
 
 LEAST, MOST = 3, 2000
 """Rounds."""
@@ -89,7 +89,7 @@ def measured(
         tuple(Spread.of(column) for column in rows.T),
         Spread.of(rows.sum(axis=1)),
         float(min(with_clock) / min(native)) - 1,
-        _calls(lowered, args, kwargs, call, CALLS * seconds),
+        whole_calls(lowered, args, kwargs, call, CALLS * seconds),
         _counters(trials, plain),
     )
 
@@ -109,15 +109,16 @@ def _rounds(
     return native, with_clock, np.array(rows)
 
 
-def _calls(
+def whole_calls(
     lowered: Lowered,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     call: Callable[..., Any],
     seconds: float,
+    wait: Callable[[], None] = lambda: None,
 ) -> Union[Spread, Refused]:
-    """Whole calls. One that writes its arguments is made on copies, if copies of all arguments are arguments
-    of the same kind."""
+    """Whole calls, until `wait` returns. One that writes its arguments is made on copies, if copies of all
+    arguments are arguments of the same kind."""
     changed = []
     for source in lowered.traced.sources:
         if isinstance(source, (FreshSource, ScalarSource)) or not source.written:
@@ -135,7 +136,13 @@ def _calls(
     def one() -> float:
         for leaf in changed:
             leaves[leaf][...] = first[leaf]
-        return _seconds(lambda: call(*args, **kwargs))
+        wait()
+
+        def called() -> None:
+            call(*args, **kwargs)
+            wait()
+
+        return _seconds(called)
 
     _repeated(one, *WARM, seconds / 2)
     return Spread.of(_repeated(one, LEAST, MOST, seconds / 2))

@@ -2,50 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
 
 from ..errors import Location, NumberError, UnsupportedError
 from ..frozen import frozen
 from ..ir.code import Caps
-from ..ir.loops import For, Kernel, Lap, LoopKind, PlaceKind, walk_statements
+from ..ir.loops import For, Kernel, Lap, LoopKind, walk_statements
 from ..ir.tensor import Tensor
 from ..late import Late
 from ..passes.prune import prune
 from ..stages import Lowered
 from ..tracer.calls.signature import Spec
-from ..tracer.record.resident import Resident
 from .amounts import Number
-from .cost import Cost, cost, traffic
+from .cost import Cost, cost, moved
 from .counters import Refused
 from .laps import Part
-from .lines import shares
+from .lines import Line, assigned, by_time, shares
 from .machine import description
 from .measure import Measured, Spread, measured
 from .operations import operations
 from .roofline import Roofline, roofline
+from .saving import as_json, save
 from .visits import Visit, visits
 
 report: Any = Late("arrayjit.profile.report")  # which imports this file, as does `page`
 page: Any = Late("arrayjit.profile.page")
 
-__all__ = ["Line", "PartProfile", "Profile", "profile"]
+__all__ = ["PartProfile", "Profile", "profile", "required"]
 
 COMPILED = ("llvm", "sync_llvm", "c", "sync_c")
 """Targets whose code the machine's limits are limits of."""
-
-
-@frozen
-class Line:
-    """A line of the user's and its share of the time of a part, or of the whole call."""
-
-    loc: Location
-    share: float
-
-    @property
-    def source(self) -> str:
-        return self.loc.source()
 
 
 @frozen
@@ -115,24 +103,19 @@ class Profile:
 
     def as_json(self) -> str:
         """All of it. An amount is a number, or bounds as [low, high]."""
-        text: str = report.as_json(self)
-        return text
+        return as_json(self)
 
     def save(self, file: str | Path) -> None:
         """Write a `.html` page that needs no other file, a `.json` or a `.txt`. Raises UnsupportedError for
         another ending, OSError where the file cannot be written."""
-        makers: Mapping[str, Callable[[], str]] = {
-            ".html": lambda: page.as_html(self),
-            ".json": lambda: f"{self.as_json()}\n",
-            ".txt": lambda: f"{self}\n",
-        }
-        make = makers.get(Path(file).suffix.lower())
-        if make is None:
-            raise UnsupportedError(
-                f"a profile is no {Path(file).suffix or 'file without an ending'}",
-                fix=f"name a file that ends in {', '.join(makers)}",
-            )
-        Path(file).write_text(make(), encoding="utf-8")
+        save(
+            file,
+            {
+                ".html": lambda: page.as_html(self),
+                ".json": lambda: f"{self.as_json()}\n",
+                ".txt": lambda: f"{self}\n",
+            },
+        )
 
     @property
     def dispatch(self) -> float | None:
@@ -170,14 +153,19 @@ def profile(
     """Profile a call of lowered code with these arguments, for about so many seconds, beside those in which
     the machine's limits are measured for the first time. Raises UnsupportedError for what runs elsewhere than
     on the host, NumberError for arguments without values, and what the call raises."""
-    _require(lowered, args, kwargs, seconds)
+    required(lowered, args, kwargs, seconds)
+    if lowered.device is not None:
+        raise UnsupportedError(
+            f"a call for {lowered.build.backend.name!r} on arrays of a device is not profiled",
+            fix="profile it on NumPy arrays",
+        )
     build, numbers = lowered.build, lowered.numbers
     found = measured(lowered, args, kwargs, call, seconds)
     program = prune(build.optimized.loops, Caps())
     caps = build.backend.target.caps()
     threads = min(caps.threads, build.code.threads or caps.threads)
     seen = _by_part(found.clock.kernel, numbers)
-    lines = shares(program, numbers, found.clock.parts)
+    lines = shares(assigned(program, numbers, found.clock.parts))
     parts = tuple(
         _part(found, part, seen.get(part.number, []), line_shares, threads, build.backend.name)
         for part, line_shares in zip(found.clock.parts, lines, strict=True)
@@ -193,23 +181,19 @@ def profile(
         found.call,
         found.overhead,
         parts,
-        _lines(parts),
+        by_time(parts),
         cost(build, numbers),
         found.counters,
         tuple(roofline(number) for number in used),
     )
 
 
-def _require(lowered: Lowered, args: Sequence[Any], kwargs: Mapping[str, Any], seconds: float) -> None:
+def required(lowered: Lowered, args: Sequence[Any], kwargs: Mapping[str, Any], seconds: float) -> None:
+    """Raises NumberError for arguments that cannot be measured with, and for seconds that are none."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
         raise NumberError(f"seconds is {seconds!r}", fix="give seconds to measure for, such as 1.0")
-    if lowered.device is not None or not lowered.build.backend.driver.is_host:
-        raise UnsupportedError(
-            f"a call for {lowered.build.backend.name!r} on arrays of a device is not profiled",
-            fix="profile it on NumPy arrays, for a target of the host, such as llvm",
-        )
     leaves = lowered.leaves_of(tuple(args), kwargs) or ()
-    if any(isinstance(leaf, (Spec, Resident)) for leaf in leaves):
+    if any(isinstance(leaf, Spec) for leaf in leaves):
         raise NumberError(
             "an argument is a shape and a dtype only, and a profile runs the code",
             fix="give arrays, or ask f.lower(...).cost() for what needs none",
@@ -242,7 +226,7 @@ def _part(
     helped = threads if any(loop.grain is not None for loop in loops) else 1
     runs = max((visit.space.runs[0] for visit in seen if isinstance(visit.stmt, Lap)), default=1.0)
     flops = {name: amount.low for name, amount in operations(seen).flops.items()}
-    nbytes, footprint = _moved(kernel, part, seen, found.clock.times, runs)
+    nbytes, footprint = moved(kernel, part.body, seen, runs, (found.clock.times,))
     bound, fraction = "", None
     if target in COMPILED and seconds.median > 0:
         limits = roofline(helped)
@@ -262,32 +246,3 @@ def _part(
         max((loop.lanes for loop in loops if loop.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP)), default=1),
         tuple(Line(loc, share) for loc, share in lines.items()),
     )
-
-
-def _moved(kernel: Kernel, part: Part, seen: Sequence[Visit], times: Tensor, runs: float) -> tuple[int, int]:
-    """The bytes that a part reads and writes in a call, and those that it goes through in one run. In a loop
-    of the user's it touches the same memory in each run, or other memory."""
-    arena = [tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.ARENA]
-
-    def bytes_of(visited: Sequence[Visit]) -> tuple[int, int]:
-        rows = [row for row in traffic(kernel, visited, arena) if row.label != times.label]
-        moved = sum(row.read.low + row.written.low for row in rows)
-        return moved, sum(max(row.read.low, row.written.low) for row in rows)
-
-    moved, footprint = bytes_of(seen)
-    if runs > 1:
-        again, at_once = bytes_of(list(visits(part.body, {}, kernel.body)))
-        return max(moved, int(again * runs)), at_once or int(footprint / runs)
-    return moved, footprint
-
-
-def _lines(parts: Iterable[PartProfile]) -> tuple[Line, ...]:
-    """All lines with their shares of the time of all parts, the greatest first."""
-    seconds: dict[Location, float] = {}
-    total = 0.0
-    for part in parts:
-        total += part.seconds.median
-        for line in part.lines:
-            seconds[line.loc] = seconds.get(line.loc, 0.0) + line.share * part.seconds.median
-    ordered = sorted(seconds.items(), key=lambda pair: -pair[1])
-    return tuple(Line(loc, time / total) for loc, time in ordered) if total else ()

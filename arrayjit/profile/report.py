@@ -1,19 +1,16 @@
-"""A profile as text and as JSON."""
+"""A profile as text."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from .amounts import Amount
 from .columns import columns
 from .counters import Refused
+from .lines import Line
 from .measure import Spread
-from .profiled import PartProfile, Profile
+from .profiled import Profile
 
-__all__ = ["as_json", "as_text", "duration", "part_rows", "rate"]
+__all__ = ["aligned", "as_text", "duration", "line_rows", "part_rows", "rate", "spread", "title"]
 
 MOST_LINES = 20
 """Of the user's, in a text."""
@@ -25,7 +22,7 @@ def as_text(found: Profile) -> str:
         [f"{found.name} for {found.target} on {found.machine}"],
         list(_call(found)),
         columns(part_rows(found)),
-        list(_lines(found)),
+        line_rows(found.lines),
         list(_counters(found)),
         list(_notes(found)),
     ]
@@ -33,18 +30,23 @@ def as_text(found: Profile) -> str:
 
 
 def _call(found: Profile) -> Sequence[str]:
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[str, str, str]] = []
     call = found.call
     if isinstance(call, Refused):
         rows.append(("a call", "", call.why))
     else:
-        rows.append(("a call", duration(call.median), _spread(call)))
+        rows.append(("a call", duration(call.median), spread(call)))
         words = "finding the code, checking arguments, memory for results"
         rows.append(("  dispatch", duration(found.dispatch or 0.0), words))
     flops, moved = rate(found.flops_per_second, "FLOP/s"), rate(found.bytes_per_second, "B/s")
     functions = " and elementary functions" if found.cost.functions else ""
-    rows.append(("  native code", duration(found.native.median), _spread(found.native)))
+    rows.append(("  native code", duration(found.native.median), spread(found.native)))
     rows.append(("", "", f"{flops}{functions}, {moved} of arguments and results"))
+    return aligned(rows)
+
+
+def aligned(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    """What is timed, its time, and words on it."""
     width = max(len(row[0]) for row in rows)
     middle = max(len(row[1]) for row in rows)
     return [f"{name.ljust(width)}  {time.rjust(middle)}  {words}".rstrip() for name, time, words in rows]
@@ -70,7 +72,7 @@ def part_rows(found: Profile) -> list[tuple[str, ...]]:
     for part in found.parts:
         rows.append(
             (
-                _title(part),
+                title(part.number, part.lines, "loops"),
                 duration(part.seconds.median),
                 f"{part.seconds.median / total:.0%}" if total else "",
                 f"{part.runs:,.0f}",
@@ -86,14 +88,15 @@ def part_rows(found: Profile) -> list[tuple[str, ...]]:
     return rows
 
 
-def _title(part: PartProfile) -> str:
+def title(number: int, lines: Sequence[Line], otherwise: str) -> str:
     """A part by its number and the lines that most of it is for."""
-    numbers = sorted({line.loc.line for line in part.lines if line.share >= 0.1})
-    return f"{part.number}: " + ("line " + ", ".join(map(str, numbers)) if numbers else "loops")
+    numbers = sorted({line.loc.line for line in lines if line.share >= 0.1})
+    return f"{number}: " + ("line " + ", ".join(map(str, numbers)) if numbers else otherwise)
 
 
-def _lines(found: Profile) -> Sequence[str]:
-    rows = [(f"{line.share:.0%}".rjust(4), str(line.loc), line.source) for line in found.lines[:MOST_LINES]]
+def line_rows(lines: Sequence[Line]) -> list[str]:
+    """The user's lines with their shares, under a heading."""
+    rows = [(f"{line.share:.0%}".rjust(4), str(line.loc), line.source) for line in lines[:MOST_LINES]]
     if not rows:
         return []
     width = max(len(row[1]) for row in rows)
@@ -123,7 +126,8 @@ def _notes(found: Profile) -> Sequence[str]:
     return notes
 
 
-def _spread(seconds: Spread) -> str:
+def spread(seconds: Spread) -> str:
+    """The quartiles in words."""
     return f"{duration(seconds.low)} to {duration(seconds.high)} in half of {seconds.count} runs"
 
 
@@ -141,34 +145,3 @@ def rate(value: float, unit: str) -> str:
         if value >= scale:
             return f"{value / scale:.3g} {prefix}{unit}"
     return f"{value:.3g} {unit}"
-
-
-def as_json(found: Profile) -> str:
-    """All of it; an Amount is a number or, within bounds, [low, high], where no high one is null."""
-    return json.dumps(_plain(found), indent=1)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case Amount():
-            return value.low if value.is_exact else [value.low, _plain(value.high)]
-        case float() if not math.isfinite(value):
-            return None
-        case Refused(why=why):
-            return {"refused": why}
-        case Mapping():
-            return {str(key): _plain(one) for key, one in value.items()}
-        case tuple() | list():
-            return [_plain(one) for one in value]
-        case None | bool() | int() | float() | str():
-            return value
-        case _:
-            fields = {name: _plain(getattr(value, name)) for name in _names(value)}
-            return fields
-
-
-def _names(value: Any) -> list[str]:
-    """The fields and the properties of a row of data."""
-    kind = type(value)
-    fields = list(kind.__dataclass_fields__)
-    return [*fields, *(name for name, one in vars(kind).items() if isinstance(one, property))]

@@ -10,8 +10,10 @@ import pytest
 from hand_written import SIZE, n, x, y
 
 from arrayjit.errors import DeviceError, LinkError, OutOfMemory
+from arrayjit.profile.gpu.submitted import submitted, timed_launches
 from arrayjit.runtime.context import Context
 from arrayjit.runtime.cuda.lane import CHUNK
+from arrayjit.runtime.cuda.program import GpuExecutable
 from arrayjit.runtime.device import Device
 from arrayjit.runtime.memory import Purpose
 from arrayjit.runtime.merge import MergeUse
@@ -283,3 +285,24 @@ def test_what_one_device_did_wrong_ends_that_device_alone(ones: Context, target:
             use()
     elsewhere.link(programs.doubled(target)).schedule()
     assert (values(elsewhere) == 2).all()
+
+
+def test_launches_are_timed_one_by_one(device: Device, target: str) -> None:
+    procedure = device.load(programs.doubled(target, 2))
+    buffer = device.alloc_buffer(8 * SIZE, Purpose.ARRAY)
+    for _ in range(3):
+        procedure.launch([buffer.address])  # from the third on it is a graph
+    launches = submitted(
+        device, lambda lane: timed_launches(lane, lambda: procedure.launch([buffer.address])), "timed"
+    )
+    assert [launch.number for launch in launches] == [0, 1]
+    assert all(launch.grid == (4, 1, 1) and launch.seconds > 0 for launch in launches)
+
+
+def test_kernels_tell_what_they_take(device: Device, target: str) -> None:
+    executable = device.load(programs.doubled(target)).executable
+    assert isinstance(executable, GpuExecutable)
+    (kernel,) = executable.kernels
+    assert (kernel.name, kernel.threads, kernel.spilled_bytes) == ("scale", (256, 1, 1), 0)
+    assert 0 < kernel.resources.registers < 64
+    assert kernel.shared_bytes == kernel.resources.shared_bytes

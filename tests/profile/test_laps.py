@@ -18,7 +18,7 @@ from arrayjit.ir.text import print_kernel
 from arrayjit.ir.verify import verify_kernel
 from arrayjit.passes.prune import prune
 from arrayjit.profile.laps import Timed, timed
-from arrayjit.profile.lines import shares
+from arrayjit.profile.lines import assigned, shares
 from arrayjit.stages import Lowered
 
 N = 100_000
@@ -148,7 +148,7 @@ def lines_of(function: Callable[..., Any], *args: Any) -> list[dict[int, float]]
     found = timed(built.build.optimized.kernel)
     program = prune(built.build.optimized.loops, Caps())
     first = function.__code__.co_firstlineno
-    parts = shares(program, built.numbers, found.parts)
+    parts = shares(assigned(program, built.numbers, found.parts))
     return [{loc.line - first: share for loc, share in part.items()} for part in parts]
 
 

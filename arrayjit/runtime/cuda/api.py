@@ -16,7 +16,17 @@ from typing import Protocol
 
 from ...frozen import frozen
 
-__all__ = ["ALL_BITS", "Api", "ApiError", "Dims", "GpuInfo", "Image", "OutOfDeviceMemory", "Packed"]
+__all__ = [
+    "ALL_BITS",
+    "Api",
+    "ApiError",
+    "Dims",
+    "GpuInfo",
+    "Image",
+    "OutOfDeviceMemory",
+    "Packed",
+    "Resources",
+]
 
 Dims = tuple[int, int, int]
 """Along x, y and z."""
@@ -48,6 +58,16 @@ class GpuInfo:
     memory_bytes: int
     shared_bytes: int
     l2_bytes: int
+
+
+@frozen
+class Resources:
+    """What a loaded kernel takes: `registers` of each thread, `local_bytes` of memory of each thread's own,
+    and `shared_bytes` of a block beside what a launch adds."""
+
+    registers: int
+    local_bytes: int
+    shared_bytes: int
 
 
 @frozen
@@ -161,6 +181,9 @@ class Api(Protocol):
 
     def function(self, module: int, name: str, shared_bytes: int) -> int:
         """A kernel of a module, which may be launched with so much dynamic shared memory."""
+
+    def resources(self, function: int) -> Resources:
+        """What a kernel takes."""
 
     def launch(
         self, function: int, grid: Dims, block: Dims, shared_bytes: int, stream: int, arguments: Packed

@@ -12,7 +12,7 @@ from typing import Any
 from cuda.bindings import driver as cuda
 
 from ...errors import BackendUnavailable
-from .api import ApiError, Dims, GpuInfo, Image, OutOfDeviceMemory, Packed
+from .api import ApiError, Dims, GpuInfo, Image, OutOfDeviceMemory, Packed, Resources
 
 __all__ = ["OLDEST", "CudaApi", "connected"]
 
@@ -210,6 +210,19 @@ class CudaApi:
             limit = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             _check(cuda.cuFuncSetAttribute(function, limit, shared_bytes))
         return int(function)
+
+    def resources(self, function: int) -> Resources:
+        kinds = cuda.CUfunction_attribute
+
+        def attribute(name: str) -> int:
+            kind = getattr(kinds, f"CU_FUNC_ATTRIBUTE_{name}")
+            return int(_checked(cuda.cuFuncGetAttribute(kind, function)))
+
+        return Resources(
+            registers=attribute("NUM_REGS"),
+            local_bytes=attribute("LOCAL_SIZE_BYTES"),
+            shared_bytes=attribute("SHARED_SIZE_BYTES"),
+        )
 
     def launch(
         self, function: int, grid: Dims, block: Dims, shared_bytes: int, stream: int, arguments: Packed

@@ -34,9 +34,10 @@ __all__ = ["CudaDriver", "GpuDriver", "LoweringDriver", "SimulatedDriver"]
 
 
 class GpuDriver:
-    """What both have: the devices of an Api."""
+    """What both have: the devices of an Api. What is simulated says nothing about time."""
 
     is_host = False
+    is_simulated = False
 
     def __init__(self, name: str, make: Callable[[], Api]) -> None:
         self.name = name
@@ -221,6 +222,8 @@ class SimulatedDriver(GpuDriver):
     them and in the order of work. It is slow. `seed` chooses one of the orders in which work that is not
     ordered may be done, `memory_bytes` is what each GPU has, `peer_access` whether each can use the memory
     of the others."""
+
+    is_simulated = True
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from threading import Lock, RLock, local
 import numpy as np
 
 from .api import Api
+from .clock import LaunchClock
 
 __all__ = ["CHUNK", "Lane", "lane_in_use", "stay_on"]
 
@@ -29,7 +30,8 @@ class Lane:
     """A stream, by its handle. One thread at a time issues work, with `lock` held.
 
     The work is numbered, by who issues it: `issued` is the last, and what is up to `finished` is known to be
-    over. `recent` has names of kernels that were launched and may not have finished, the newest last.
+    over. `recent` has names of kernels that were launched and may not have finished, the newest last. While
+    there is a `clock`, it measures every launch.
     """
 
     def __init__(self, api: Api, ordinal: int, stream: int) -> None:
@@ -40,6 +42,7 @@ class Lane:
         self.recent: deque[str] = deque(maxlen=_RECENT)
         self.issued = self.finished = 0
         self.is_left = False
+        self.clock: LaunchClock | None = None
         self._marks: deque[tuple[int, int]] = deque()  # numbers, and the events behind that work
         self._idle: list[int] = []
         self._marking = Lock()

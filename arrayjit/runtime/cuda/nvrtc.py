@@ -20,6 +20,7 @@ from .api import Image
 __all__ = [
     "INSTALL",
     "OPTIONS",
+    "UNKNOWN",
     "Usage",
     "checked_arch",
     "choose",
@@ -45,12 +46,17 @@ _compiling = Lock()
 
 @frozen
 class Usage:
-    """What a thread of a kernel takes: registers, and bytes that were moved out of them for want of
-    others."""
+    """What a thread of a kernel takes: registers, and bytes that were moved out of them for want of others;
+    and the bytes that the threads of a block share."""
 
     registers: int
     spilled_bytes: int
     stack_bytes: int
+    shared_bytes: int
+
+
+UNKNOWN = Usage(0, 0, 0, 0)
+"""Of a kernel on which no assembler has reported."""
 
 
 def compiled(source: str, arch: str, name: str, seconds: dict[str, float] | None = None) -> Image:
@@ -126,11 +132,11 @@ def usage(log: str) -> dict[str, Usage]:
     for report in re.split(r"Compiling entry function '", log)[1:]:
         name = report.partition("'")[0]
         registers = re.search(r"Used (\d+) registers", report)
-        stack, stores, loads = (
+        stack, stores, loads, shared = (
             int(match[1]) if (match := re.search(rf"(\d+) bytes {what}", report)) else 0
-            for what in ("stack frame", "spill stores", "spill loads")
+            for what in ("stack frame", "spill stores", "spill loads", "smem")
         )
-        found[name] = Usage(int(registers[1]) if registers else 0, stores + loads, stack)
+        found[name] = Usage(int(registers[1]) if registers else 0, stores + loads, stack, shared)
     return found
 
 

@@ -1,7 +1,8 @@
 """A DeviceProgram on a GPU: its kernels loaded, and its plan ready to run.
 
 Arguments are packed once; what changes from launch to launch is written over. A plan of several launches that
-runs again with the same addresses and numbers is captured as a graph, which is then launched as one.
+runs again with the same addresses and numbers is captured as a graph, which is then launched as one. Where
+launches are measured, they are launched one by one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Union
 
 import numpy as np
 
-from ...errors import CompilerBug
+from ...errors import CompilerBug, Location
+from ...frozen import frozen
 from ...ir.code import Code
 from ...ir.index import Symbol
 from ...ir.launches import (
@@ -30,11 +32,12 @@ from ...ir.launches import (
     Workspace,
 )
 from ...ir.params import IndexParam
-from .api import ALL_BITS, Dims, Image, Packed
+from .api import ALL_BITS, Dims, Image, Packed, Resources
 from .gpu import Gpu
 from .lane import Lane, lane_in_use
+from .nvrtc import Usage, usage
 
-__all__ = ["GpuExecutable"]
+__all__ = ["GpuExecutable", "LoadedKernel"]
 
 _GRAPHS = 8
 """Of each executable that are kept, for the addresses that were used last."""
@@ -63,8 +66,22 @@ class _Run:
 Act = Callable[[_Run], None]
 
 
+@frozen
+class LoadedKernel:
+    """What a launch of a plan runs: blocks of so many threads, and what these take, of which `spilled_bytes`
+    were moved out of a thread's registers (None where no assembler has told); `loc` is the user's line.
+    `shared_bytes` are all of a block."""
+
+    name: str
+    threads: Dims
+    shared_bytes: int
+    resources: Resources
+    spilled_bytes: int | None
+    loc: Location | None
+
+
 class GpuExecutable:
-    """Loaded kernels; they stay loaded as long as the object lives."""
+    """Loaded kernels, in the order of the plan's launches; they stay loaded as long as the object lives."""
 
     def __init__(self, gpu: Gpu, code: Code, image: Image, seconds: Mapping[str, float]) -> None:
         program: DeviceProgram = code.payload
@@ -77,10 +94,18 @@ class GpuExecutable:
         self._is_constant = _is_constant(program.plan)
         self._writing = Lock()  # of the packed arguments
         self._graphs: OrderedDict[tuple[object, ...], int] = OrderedDict()  # 0 for what has run once
+        self._launchers: list[_Launcher] = []
         with gpu.asked():
             self._module = gpu.api.load(image)
             weakref.finalize(self, gpu.leave_module, self._module).atexit = False
             self._plan = tuple(self._made(step) for step in program.plan)
+
+    @property
+    def kernels(self) -> tuple[LoadedKernel, ...]:
+        """What each launch of the plan runs; the numbers of a LaunchClock count them from 0."""
+        reports = usage(self.image.log)
+        with self._gpu.asked():
+            return tuple(launcher.loaded(reports) for launcher in self._launchers)
 
     def launch(self, pointers: Sequence[int], bindings: Sequence[int], workspace: int, pool: int = 0) -> int:
         """Run the plan on the lane that this thread is on. Waits only for programs that may fail."""
@@ -96,11 +121,11 @@ class GpuExecutable:
         if status:
             self._gpu.api.memset(status, 0, 8, lane.stream)
         key = (status, workspace, *pointers, *bindings)
-        graph = self._graphs.get(key) if self._is_constant else None
+        graph = self._graphs.get(key) if self._is_constant and lane.clock is None else None
         with self._writing:
             if graph is None:
                 self._play(run)
-                if self._is_constant and 1 < run.launches <= _LONGEST:
+                if self._is_constant and lane.clock is None and 1 < run.launches <= _LONGEST:
                     self._keep(key, 0)
             else:
                 graph = graph or self._captured(run)
@@ -137,7 +162,9 @@ class GpuExecutable:
         """What does a step of the plan."""
         match step:
             case Launch():
-                return _Launcher(self._gpu, self._module, self._name, step)
+                launcher = _Launcher(self._gpu, self._module, self._name, step, len(self._launchers))
+                self._launchers.append(launcher)
+                return launcher
             case Repeat(symbol=symbol, lo=lo, hi=hi, step=stride, body=body):
                 acts = tuple(self._made(inner) for inner in body)
 
@@ -177,11 +204,14 @@ class GpuExecutable:
 
 
 class _Launcher:
-    """A step that launches a kernel."""
+    """A step that launches a kernel; `number` is its place among those of the plan."""
 
-    def __init__(self, gpu: Gpu, module: int, program: str, step: Launch) -> None:
+    def __init__(self, gpu: Gpu, module: int, program: str, step: Launch, number: int) -> None:
         if not 1 <= len(step.grid) <= 3 or not 1 <= len(step.threads) <= 3:
             raise CompilerBug(f"kernel {step.kernel!r} has a grid of {len(step.grid)} axes", stage="emitter")
+        self.number = number
+        self._step = step
+        self._api = gpu.api
         self._launch = gpu.api.launch
         self._function = gpu.api.function(module, step.kernel, step.shared_bytes)
         self._block = _three(step.threads)
@@ -223,8 +253,26 @@ class _Launcher:
         for slot in self._statuses:
             values[slot] = run.status
         run.launches += 1
-        run.lane.recent.append(self._name)
-        self._launch(self._function, grid, self._block, self._shared_bytes, run.lane.stream, self._packed)
+        lane = run.lane
+        lane.recent.append(self._name)
+        if lane.clock is not None:
+            lane.clock.start(self.number, grid)
+        self._launch(self._function, grid, self._block, self._shared_bytes, lane.stream, self._packed)
+        if lane.clock is not None:
+            lane.clock.stop()
+
+    def loaded(self, reports: Mapping[str, Usage]) -> LoadedKernel:
+        """What it launches, of which the assembler reported so."""
+        step, resources = self._step, self._api.resources(self._function)
+        report = reports.get(step.kernel)
+        return LoadedKernel(
+            step.kernel,
+            self._block,
+            resources.shared_bytes + self._shared_bytes,
+            resources,
+            None if report is None else report.spilled_bytes,
+            step.loc,
+        )
 
 
 def _address(run: _Run, place: Union[Pointer, Workspace]) -> int:

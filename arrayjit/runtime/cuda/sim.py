@@ -29,7 +29,7 @@ from ..ptx.launch import Loaded
 from ..ptx.memory import POISON, GlobalMemory
 from ..ptx.parse import parse
 from . import nvrtc
-from .api import ApiError, Dims, GpuInfo, Image, OutOfDeviceMemory, Packed
+from .api import ApiError, Dims, GpuInfo, Image, OutOfDeviceMemory, Packed, Resources
 
 __all__ = ["Kernel", "Loader", "SimulatedApi", "interpreted"]
 
@@ -142,14 +142,16 @@ class _Kernel:
     device: _Device
     name: str
     run: Kernel
+    resources: Resources
 
 
 @dataclass(eq=False)
 class _Module:
-    """Kernels by name, and the handles of those that were asked for."""
+    """Kernels by name, what the assembler said of them, and the handles of those that were asked for."""
 
     device: _Device
     kernels: Mapping[str, Kernel]
+    usage: Mapping[str, nvrtc.Usage]
     functions: list[int] = field(default_factory=list)
 
 
@@ -338,7 +340,7 @@ class SimulatedApi:
         device = self._device()
         with self._lock:
             device.check()
-            return self._handle(_Module(device, self._load(image, device.memory)))
+            return self._handle(_Module(device, self._load(image, device.memory), nvrtc.usage(image.log)))
 
     def unload(self, module: int) -> None:
         for function in self._handles.pop(module).functions:
@@ -351,9 +353,15 @@ class SimulatedApi:
             raise ApiError("CUDA_ERROR_NOT_FOUND", f"named symbol not found: {name}")
         if shared_bytes > self.info(device.ordinal).shared_bytes:
             raise ApiError("CUDA_ERROR_INVALID_VALUE", f"{shared_bytes} bytes of shared memory for {name}")
-        function = self._handle(_Kernel(device, name, found.kernels[name]))
+        used = found.usage.get(name, nvrtc.UNKNOWN)
+        resources = Resources(used.registers, used.stack_bytes, used.shared_bytes)
+        function = self._handle(_Kernel(device, name, found.kernels[name], resources))
         found.functions.append(function)
         return function
+
+    def resources(self, function: int) -> Resources:
+        kernel: _Kernel = self._handles[function]
+        return kernel.resources
 
     def launch(
         self, function: int, grid: Dims, block: Dims, shared_bytes: int, stream: int, arguments: Packed
