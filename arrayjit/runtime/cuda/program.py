@@ -196,7 +196,7 @@ class GpuExecutable:
                 for _ in range(at_once):
                     for act in acts:
                         act(run)
-                if loop.is_guarded:
+                if loop.is_guarded and run.lane.clock is None:  # what is timed is launched in earnest only
                     launches = max(1, (run.launches - before) // at_once)
                     at_once = max(1, min(2 * at_once, _AHEAD // launches))
 
