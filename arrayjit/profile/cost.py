@@ -21,7 +21,7 @@ from ..passes.prune import prune
 from .amounts import NONE, Amount
 from .cells import Access, accesses, distinct
 from .columns import columns
-from .operations import Operations, arithmetic, operations
+from .operations import Operations, operations
 from .visits import Visit, visits
 
 __all__ = ["Cost", "Traffic", "cost", "moved", "touched", "traffic"]
@@ -91,12 +91,13 @@ def cost(build: Build, numbers: Mapping[Tensor, int] | None = None) -> Cost:
     """The cost of a call; `numbers` are the values of its parameters that are integers of no dimensions."""
     numbers = numbers or {}
     program, kernel = prune(build.optimized.loops, Caps()), build.optimized.kernel
+    is_gpu = build.backend.target.caps().gpu is not None
     seen = list(visits(program.body, numbers))
     return Cost(
         program.name,
         build.backend.name,
         operations(seen),
-        arithmetic(seen) if build.backend.target.caps().gpu else operations(visits(kernel.body, numbers)),
+        operations(seen, written_out=True) if is_gpu else operations(visits(kernel.body, numbers)),
         traffic(program, seen),
         kernel.arena_bytes,
         kernel.scratch_bytes,

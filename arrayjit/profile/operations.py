@@ -10,7 +10,7 @@ and bits of integers are `integer`. The arithmetic of indices is not counted: it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..frozen import frozen
 from ..ir.dtype import DType
@@ -22,7 +22,7 @@ from ..ir.walk import children, expressions
 from .amounts import NONE, Amount
 from .visits import Visit
 
-__all__ = ["Operations", "arithmetic", "counted", "operations"]
+__all__ = ["Operations", "counted", "operations"]
 
 FLOPS = {"add": 1, "subtract": 1, "multiply": 1, "divide": 1, "sqrt": 1, "fma": 2}
 
@@ -50,20 +50,15 @@ class Operations:
         return sum(self.flops.values(), NONE)
 
 
-def arithmetic(visits: Iterable[Visit]) -> Operations:
-    """As `operations`, with elementary functions as the arithmetic of their definitions."""
-    return operations(visits, _WRITTEN_OUT)
-
-
-def operations(visits: Iterable[Visit], counts: Counting | None = None) -> Operations:
-    """What the statements do in all their runs."""
-    counts = counts or _AS_WRITTEN
+def operations(visits: Iterable[Visit], written_out: bool = False) -> Operations:
+    """What the statements do in all their runs; elementary functions as the arithmetic of their definitions
+    where they are to be `written_out`."""
     low: Counter[Kind] = Counter()
     high: dict[Kind, float] = {}
     for visit in visits:
         least, most = visit.space.runs
         if most:
-            for kind, count in counted(visit, counts).items():
+            for kind, count in counted(visit, written_out).items():
                 low[kind] += int(count * least)
                 high[kind] = high.get(kind, 0) + count * most
     amounts = {kind: Amount.of(low[kind], most) for kind, most in high.items()}
@@ -76,9 +71,8 @@ def operations(visits: Iterable[Visit], counts: Counting | None = None) -> Opera
     return Operations(group("flops"), group("functions"), *rest)
 
 
-def counted(visit: Visit, counts: Counting | None = None) -> Counter[Kind]:
+def counted(visit: Visit, written_out: bool = False) -> Counter[Kind]:
     """What one run of a statement does, without the statements in it."""
-    counts = counts or _AS_WRITTEN
     stmt, found = visit.stmt, Counter[Kind]()
     if isinstance(stmt, Update) and visit.lanes:
         assert stmt.accum is not None
@@ -86,7 +80,7 @@ def counted(visit: Visit, counts: Counting | None = None) -> Counter[Kind]:
         return Counter({kind: count * visit.lanes for kind, count in once.items()})
     for expr in expressions(stmt):
         for node in _nodes(expr):
-            found.update(_node(node, counts))
+            found.update(_node(node, written_out))
     match stmt:
         case Store(tensor=tensor, accum=accum):
             found.update({("stores", ""): 1, ("bytes_stored", ""): tensor.dtype.itemsize})
@@ -118,12 +112,12 @@ def _nodes(expr: Expr) -> Iterable[Expr]:
     return seen.values()
 
 
-def _node(node: Expr, counts: Counting) -> Counter[Kind]:
+def _node(node: Expr, written_out: bool) -> Counter[Kind]:
     match node:
         case Apply(args=args) if all(isinstance(arg, (Index, Const)) for arg in args):
             return Counter()
         case Apply(op=op, args=args, dtype=dtype):
-            definition = _Definition(counts)
+            definition = _Definition(written_out)
             definition.apply(op, args, dtype)
             return definition.found
         case Load(tensor=tensor) | Gather(tensor=tensor):
@@ -137,14 +131,14 @@ def _node(node: Expr, counts: Counting) -> Counter[Kind]:
 class _Definition:
     """A `Builder` that counts what definitions are made of."""
 
-    def __init__(self, counts: Counting) -> None:
+    def __init__(self, written_out: bool) -> None:
         self.found: Counter[Kind] = Counter()
-        self._counts = counts
+        self._written_out = written_out
 
     def apply(self, op: Op, args: Sequence[Expr], dtype: DType) -> Expr:
         """The result of an op, which counts as itself or as its definition."""
         kinds = [dtype_of(arg) for arg in args]
-        definition = None if self._counts(op, kinds) else op.definition(kinds)
+        definition = op.definition(kinds) if self._written_out or not _is_function(op, kinds) else None
         if definition is None:
             self.found[_kind(op, kinds, dtype)] += FLOPS.get(op.name, 1)
         else:
@@ -173,17 +167,6 @@ class _Definition:
 
 def _is_function(op: Op, args: Sequence[DType]) -> bool:
     return any(op.ulp) and args[0].is_float
-
-
-def _never(op: Op, args: Sequence[DType]) -> bool:
-    return False
-
-
-Counting = Callable[[Op, Sequence[DType]], bool]
-"""Whether an op of these dtypes counts as itself, though it is defined by others."""
-
-_AS_WRITTEN: Counting = _is_function
-_WRITTEN_OUT: Counting = _never
 
 
 def _kind(op: Op, args: Sequence[DType], result: DType) -> Kind:

@@ -4,7 +4,8 @@ It is counted on the program as lowered, where that takes milliseconds, by the a
 for (`lines`): how the final kernel deals iterations out to threads changes where they run, not what they do.
 A launch moves the arrays that it loads and stores itself, each cell once, and with them what passes have put
 between launches. The arithmetic of an assignment is done where what it is computed from is loaded: by the
-launch that stores the array, or else by those that prepare for it, or else by those that use it.
+launch that stores the array; else, if it accumulates, by those that prepare for others, or by those that do
+the arithmetic of what uses it.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ...frozen import frozen
 from ...ir.index import Symbol
-from ...ir.loops import For, Kernel, LoopKind, Multiply, PlaceKind, Stmt, While, walk_statements
+from ...ir.loops import For, Kernel, LoopKind, Multiply, PlaceKind, Stmt, Update, While, walk_statements
 from ...ir.params import ArrayParam
 from ...ir.tensor import Tensor
 from ..amounts import NONE, Number
 from ..cost import touched
 from ..laps import Part
 from ..lines import Written, loaded, stored
-from ..operations import arithmetic
+from ..operations import operations
 from ..visits import Visit, visits
 
 __all__ = ["Work", "grids", "works"]
@@ -87,11 +88,8 @@ class _Counted:
         self._moving = {id(visit.stmt) for one in written for visit in one.visits}
         params = {param.tensor for param in kernel.params if isinstance(param, ArrayParam)}
         known = params | {one.tensor for one in written}.union(*(one.reads for one in written))
-        between = [
-            tensor
-            for tensor in (*self._reads, *self._stores)
-            if tensor not in known and kernel.placement[tensor].kind is PlaceKind.ARENA
-        ]
+        arena = {tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.ARENA}
+        between = [tensor for tensor in (*self._reads, *self._stores) if tensor in arena - known]
         self._between = sum(tensor.nbytes for tensor in between)
 
     def of_all(self) -> Work:
@@ -103,7 +101,8 @@ class _Counted:
         return self._counted(list(visits(body, {}, self._program.body)))
 
     def _counted(self, seen: Sequence[Visit]) -> Work:
-        flops = arithmetic(visit for visit in seen if id(visit.stmt) in self._computing).flops
+        computing = (visit for visit in seen if id(visit.stmt) in self._computing)
+        flops = operations(computing, written_out=True).flops
         nbytes = touched([visit for visit in seen if id(visit.stmt) in self._moving])
         moved = sum(nbytes.get((tensor, False), NONE).low for tensor in self._reads)
         moved += sum(nbytes.get((tensor, True), NONE).low for tensor in self._stores)
@@ -123,18 +122,34 @@ def _computed(
     everything = {id(one): one for written in assigned for one in written}
     sources = _sources(everything.values(), set().union(*map(stored, parts)))
     made = {one.tensor for one in everything.values()}
-    found: dict[int, list[Written]] = {part.number: [] for part in parts}
-    for one in everything.values():
-        near = [
-            part
+    preparing = {part.number for part in parts if not stored(part) & made}
+    known: dict[int, set[int]] = {}
+
+    def places(one: Written) -> set[int]:
+        if id(one) in known:
+            return known[id(one)]
+        near = {
+            part.number
             for part, written in zip(parts, assigned, strict=True)
             if one in written and (not sources[id(one)] or sources[id(one)] & loaded(part))
-        ]
-        storing = [part for part in near if one.tensor in stored(part)]
-        preparing = [part for part in near if not stored(part) & made]
-        for part in storing or preparing or near:
-            found[part.number].append(one)
-    return found
+        }
+        known[id(one)] = near  # while its users are asked, one of which may be itself
+        storing = {part.number for part in parts if one.tensor in stored(part)}
+        if storing & near:
+            wanted = storing
+        elif _accumulates(one):
+            wanted = preparing
+        else:
+            users = (places(user) for user in everything.values() if one.tensor in user.reads)
+            wanted = set().union(*users)
+        known[id(one)] = near & wanted or near
+        return known[id(one)]
+
+    return {part.number: [one for one in everything.values() if part.number in places(one)] for part in parts}
+
+
+def _accumulates(one: Written) -> bool:
+    return any(isinstance(visit.stmt, Update) and visit.stmt.accum is not None for visit in one.visits)
 
 
 def _sources(assignments: Collection[Written], made: set[Tensor]) -> Mapping[int, set[Tensor]]:
