@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import mmap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Union
+from typing import Any, TypeVar, Union
 
 import numpy as np
 
@@ -14,13 +15,16 @@ from ..errors import CompilerBug
 from ..frozen import frozen, frozen_by_identity
 from ..ir.journal import given
 from ..runtime.procedure import Procedure
+from ..runtime.results import results
 from ..stages import Lowered
-from ..tracer.calls.binding import ArgumentSource, Binding, FreshSource, ScalarSource
+from ..tracer.calls.binding import ArgumentSource, Binding, FreshSource, ScalarSource, maker
 from ..trials import Trials
 from .counters import Refused, counted_while
 from .laps import Timed, timed
 
 __all__ = ["CALLS", "LEAST", "MOST", "Measured", "Spread", "measured", "whole_calls"]
+
+Value = TypeVar("Value")
 
 LEAST, MOST = 3, 2000
 """Rounds."""
@@ -28,8 +32,8 @@ LEAST, MOST = 3, 2000
 WARM = 3, 60
 """Calls at least, and calls after which short ones go their quickest way."""
 
-CALLS = 0.3
-"""Of the time, for whole calls."""
+CALLS, ALLOCATIONS = 0.3, 0.1
+"""Of the time, for whole calls, and for making memory for results."""
 
 
 @frozen
@@ -51,13 +55,15 @@ class Spread:
 @frozen_by_identity
 class Measured:
     """`parts` are the times of the parts of `clock`, on memory that is there, `total` those of all together.
-    Code with the clock takes `overhead` longer, as a fraction. `call` is a whole call, with all that Python
-    does for it; a reason where it cannot be measured. `counters` are per run."""
+    Code with the clock takes `overhead` longer, as a fraction. `allocation` are the seconds that memory for
+    results takes to be made and touched first. `call` is a whole call, with all that Python does for it; a
+    reason where it cannot be measured. `counters` are per run."""
 
     clock: Timed
     parts: tuple[Spread, ...]
     total: Spread
     overhead: float
+    allocation: float
     call: Union[Spread, Refused]
     counters: Union[Mapping[str, float], Refused]
 
@@ -81,14 +87,16 @@ def measured(
     times = np.zeros(clock.times.size, np.int64)
     if trials.outcome(clocked, times.ctypes.data) != trials.outcome(plain):
         raise CompilerBug("code with a clock computes something else", stage="profile")
-    deadline = time.perf_counter() + (1 - CALLS) * seconds
+    deadline = time.perf_counter() + (1 - CALLS - ALLOCATIONS) * seconds
     native, with_clock, rows = _rounds(trials, plain, clocked, times, deadline)
     rows = rows[:, : len(clock.parts)]
+    fresh = [source for source in traced.sources if isinstance(source, FreshSource)]
     return Measured(
         clock,
         tuple(Spread.of(column) for column in rows.T),
         Spread.of(rows.sum(axis=1)),
         float(min(with_clock) / min(native)) - 1,
+        _allocation(fresh, ALLOCATIONS * seconds) if fresh else 0.0,
         whole_calls(lowered, args, kwargs, call, CALLS * seconds),
         _counters(trials, plain),
     )
@@ -107,6 +115,35 @@ def _rounds(
         with_clock.append(_seconds(trials.ready(clocked, times.ctypes.data)))
         rows.append(times[1:] * 1e-9)
     return native, with_clock, np.array(rows)
+
+
+def _allocation(sources: Sequence[FreshSource], seconds: float) -> float:
+    """How much longer it takes to make arrays for results and to touch each of their pages, than to touch
+    those of arrays that are there and to make others of one cell."""
+    allocator = results().maker
+    makers = [maker(source, allocator) for source in sources]
+    cells = [maker(replace(source, shape=(1,) * len(source.shape)), allocator) for source in sources]
+    kept = [make(()) for make in makers]
+
+    def again() -> None:
+        for make, array in zip(cells, kept, strict=True):
+            make(())
+            _touch(array)
+
+    def anew() -> None:
+        for make in makers:
+            _touch(make(()))
+
+    def pair() -> tuple[float, float]:
+        return _seconds(again), _seconds(anew)
+
+    before, after = np.median(_repeated(pair, LEAST, MOST, seconds), axis=0)
+    return max(0.0, float(after - before))
+
+
+def _touch(array: np.ndarray) -> None:
+    """Write into each page of an array without gaps."""
+    array.ravel("K").view(np.uint8)[:: mmap.PAGESIZE] = 0
 
 
 def whole_calls(
@@ -148,9 +185,9 @@ def whole_calls(
     return Spread.of(_repeated(one, LEAST, MOST, seconds / 2))
 
 
-def _repeated(measure: Callable[[], float], least: int, most: int, seconds: float) -> list[float]:
+def _repeated(measure: Callable[[], Value], least: int, most: int, seconds: float) -> list[Value]:
     """Measurements for about so many seconds, within bounds."""
-    found: list[float] = []
+    found: list[Value] = []
     deadline = time.perf_counter() + seconds
     while len(found) < least or (time.perf_counter() < deadline and len(found) < most):
         found.append(measure())

@@ -34,10 +34,11 @@ def as_html(found: Profile) -> str:
 
 
 def _times(found: Profile) -> str:
-    """Dispatch and each part."""
+    """Dispatch, allocation and each part."""
     rows: list[tuple[str, float, str]] = []
     if not isinstance(found.call, Refused):
         rows.append(("dispatch", found.dispatch or 0.0, "#888888"))
+    rows.append(("allocation", found.allocation, "#bbbbbb"))
     return bars(
         [*rows, *((f"part {part.number}", part.seconds.median, colour(part.number)) for part in found.parts)]
     )

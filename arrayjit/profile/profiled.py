@@ -76,10 +76,11 @@ class Profile:
     """Where the time of one call goes. Seconds are medians with quartiles.
 
     `parts` are the loop nests of the final kernel, `lines` the user's lines with their shares of it. `native`
-    is all parts together, on memory that is there, `call` a call as Python makes it; what that takes longer
-    is `dispatch`. `clock_overhead` is how much longer the code takes with the clock by which the parts were
-    measured, as a fraction. `counters` are the processor's, per run, of the calling thread. What could not be
-    measured is a `Refused` with the reason.
+    is all parts together, on memory that is there, `allocation` what it takes to make memory for results and
+    to touch it first. `call` is a call as Python makes it; what is left of that is `dispatch`.
+    `clock_overhead` is how much longer the code takes with the clock by which the parts were measured, as a
+    fraction. `counters` are the processor's, per run, of the calling thread. What could not be measured is a
+    `Refused` with the reason.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Profile:
     threads: int
     vector_bytes: int
     native: Spread
+    allocation: float
     call: Union[Spread, Refused]
     clock_overhead: float
     parts: tuple[PartProfile, ...]
@@ -119,11 +121,11 @@ class Profile:
 
     @property
     def dispatch(self) -> float | None:
-        """Seconds of a call beside the native code: finding it, checking arguments, making memory for results
-        and touching it first. By the least of each; None where calls were not measured."""
+        """Seconds of a call beside the native code and memory for results: finding the code, checking
+        arguments. By the least of each; None where calls were not measured."""
         if isinstance(self.call, Refused):
             return None
-        return max(0.0, self.call.least - self.native.least)
+        return max(0.0, self.call.least - self.native.least - self.allocation)
 
     @property
     def flops_per_second(self) -> float:
@@ -178,6 +180,7 @@ def profile(
         max((part.threads for part in parts), default=1),
         caps.vector_bytes,
         found.total,
+        found.allocation,
         found.call,
         found.overhead,
         parts,

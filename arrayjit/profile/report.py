@@ -36,8 +36,9 @@ def _call(found: Profile) -> Sequence[str]:
         rows.append(("a call", "", call.why))
     else:
         rows.append(("a call", duration(call.median), spread(call)))
-        words = "finding the code, checking arguments, memory for results"
+        words = "all else: finding the code, checking arguments"
         rows.append(("  dispatch", duration(found.dispatch or 0.0), words))
+    rows.append(("  allocation", duration(found.allocation), "memory for results, made and touched first"))
     flops, moved = rate(found.flops_per_second, "FLOP/s"), rate(found.bytes_per_second, "B/s")
     functions = " and elementary functions" if found.cost.functions else ""
     rows.append(("  native code", duration(found.native.median), spread(found.native)))

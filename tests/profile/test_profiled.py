@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ import pytest
 
 import arrayjit
 from arrayjit.errors import IndexOutOfRange, NumberError, UnsupportedError
-from arrayjit.profile import profiled
+from arrayjit.profile import measure, profiled
 from arrayjit.profile.counters import Refused
 from arrayjit.profile.machine import Limits
 from arrayjit.profile.measure import Spread
 from arrayjit.profile.profiled import Profile
 from arrayjit.profile.report import duration, rate
 from arrayjit.profile.roofline import Level, Roofline
+from arrayjit.runtime.results import Results
 
 N = 20_000
 SECONDS = 0.05
@@ -100,8 +102,22 @@ def test_what_a_call_takes_beside_native_code_is_dispatch() -> None:
     found = profile(smooth, np.ones(N))
     assert isinstance(found.call, Spread)
     assert found.dispatch is not None
-    assert found.dispatch == max(0.0, found.call.least - found.native.least)
+    assert found.dispatch == max(0.0, found.call.least - found.native.least - found.allocation)
     assert found.native.median == pytest.approx(sum(part.seconds.median for part in found.parts))
+
+
+def test_memory_for_results_is_measured_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(Results):
+        def maker(self, shape: tuple[int, ...], *args: Any) -> Callable[[], np.ndarray]:
+            make = super().maker(shape, *args)
+            return lambda: (time.sleep(0.02 if shape[0] > 1 else 0), make())[1]
+
+    def shift(x: Any) -> None:
+        x += 1
+
+    monkeypatch.setattr(measure, "results", Slow)
+    assert profile(smooth, np.ones(N)).allocation > 0.01
+    assert profile(shift, np.ones(N)).allocation == 0
 
 
 def test_memory_that_is_met_by_other_ways_is_not_written_by_whole_calls() -> None:
@@ -133,7 +149,7 @@ def test_a_parameter_called_seconds_is_the_function_s() -> None:
 
 def test_as_text_it_has_the_call_the_parts_and_the_lines() -> None:
     text = str(profile(steps, np.ones(N), 4))
-    for words in ("a call", "dispatch", "native code", "GFLOP/s", "y = np.cumsum(x)", "clock"):
+    for words in ("a call", "dispatch", "allocation", "native code", "GFLOP/s", "y = np.cumsum(x)", "clock"):
         assert words in text
 
 
@@ -146,6 +162,7 @@ def test_as_json_it_says_the_same() -> None:
     assert read["lines"][0]["source"] == found.lines[0].source
     assert read["cost"]["flops"] == int(found.cost.flops)
     assert read["dispatch"] == found.dispatch
+    assert read["allocation"] == found.allocation
 
 
 def test_bounds_are_two_numbers_in_json() -> None:
