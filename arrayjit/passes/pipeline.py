@@ -28,6 +28,7 @@ from .contract import contract
 from .expand import expand
 from .fuse import explain_fuse, fuse
 from .gpu.atomics import atomics
+from .gpu.attend import attend
 from .gpu.barriers import barriers
 from .gpu.fragments import fragments
 from .gpu.house import house
@@ -144,8 +145,14 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
     Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
     Pass(
-        fragments,
+        attend,
         after=("parallel",),
+        why="a product that is a grid by itself hands its result to other launches",
+        on=GPU,
+    ),
+    Pass(
+        fragments,
+        after=("attend",),
         why="which nests are independent is known by then, and small floats are still small floats",
         on=GPU,
     ),
@@ -230,6 +237,7 @@ OPTIONAL = frozenset(
         inline,
         pieces,
         fuse,
+        attend,
         fragments,
         order,
         lag,

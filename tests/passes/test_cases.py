@@ -34,6 +34,7 @@ PASSES = {row.name: row.run for row in (*ON_ASSIGNMENTS, LOWERING, *ON_LOOPS)}
 MACHINES = {
     "along": Caps(l2_bytes=1024),
     "atomics": Caps(gpu=GpuCaps(processors=4)),
+    "attend": Caps(gpu=GpuCaps(processors=1)),
     "barriers": Caps(gpu=GpuCaps()),
     "bypass": Caps(l3_bytes=4096),
     "contract": Caps(vector_bytes=16, l1_bytes=512, l2_bytes=512),
@@ -51,7 +52,7 @@ MACHINES = {
 }
 """The passes whose cases need other hardware."""
 
-ROUNDS = {"fragments", "vectorise", "cascade", "offload", "keep", "scan", "segments", "reals"}
+ROUNDS = {"attend", "fragments", "vectorise", "cascade", "offload", "keep", "scan", "segments", "reals"}
 """Passes that add floats in another (documented) order, or multiply complex numbers as NumPy does on some
 processors only: equal up to rounding."""
 

@@ -144,7 +144,7 @@ class _Block:
             new = self.once(loop)
             left = [_widened(deed, changing) for deed in self.done]
             if new is loop and all(deed in after for deed in left):
-                self.done = _either(before, left)
+                self.done = left if isinstance(loop, For) and loop.trips else _either(before, left)
                 return loop
             loop, after = new, left if new is not loop else _either(after, left)
 

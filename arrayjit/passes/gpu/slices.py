@@ -114,7 +114,8 @@ class _Spot:
 class Factor:
     """A factor of the products of a tile, and how a slice of it comes to the memory of a block, `lanes` cells
     at once: over what threads have `held`, to one of the buffers of `slices`. Its cells belong to the
-    iterations of `side` from number `first` on; `across`: in memory they lie along the terms."""
+    iterations of `side` from number `first` on; `across`: in memory they lie along the terms. Of `together`
+    terms, that are gone through before anything else is done, some may not exist."""
 
     total: Sum
     value: Expr
@@ -122,6 +123,7 @@ class Factor:
     first: Affine
     size: int
     tile: Tile
+    together: int
     lanes: int
     across: bool
     held: Tensor
@@ -129,7 +131,14 @@ class Factor:
 
     @staticmethod
     def of(
-        total: Sum, value: Expr, side: For, first: Affine, size: int, tile: Tile, access_bytes: int
+        total: Sum,
+        value: Expr,
+        side: For,
+        first: Affine,
+        size: int,
+        tile: Tile,
+        access_bytes: int,
+        together: int,
     ) -> Factor:
         """One factor of a sum."""
         across = _lies_along(value, total.terms[-1].symbol) and not _lies_along(value, side.symbol)
@@ -141,7 +150,7 @@ class Factor:
         width = size + max(1, access_bytes // dtype.itemsize)
         held = Tensor(f"{side.symbol.hint}_held", affine((tile.threads, each, lanes)), dtype)
         slices = Tensor(f"{side.symbol.hint}_slices", affine((BUFFERS, tile.depth, width)), dtype)
-        return Factor(total, value, side, first, size, tile, lanes, across, held, slices)
+        return Factor(total, value, side, first, size, tile, together, lanes, across, held, slices)
 
     def spot(self, thread: Symbol) -> _Spot:
         """What a thread brings. Where memory lies along the terms, a warp takes few of each of 16 rows, whose
@@ -164,7 +173,7 @@ class Factor:
         guards = []
         if self.count % self.size:
             guards.append(less(self.first + first, self.count))
-        if self.total.depth % self.tile.depth:
+        if self.total.depth % self.together:
             guards.append(less(start + at, self.total.depth))
         along, term = spot.cell(number, lane, self.across)
         cell = (Affine.of(thread), Affine.of(number), Affine.of(lane))

@@ -38,7 +38,7 @@ from ..strides import stride
 from .nests import Nest, flat
 from .slices import BUFFERS, MOST_LANES, WARP, Factor, Numbers, Tile, all_of, block, less, unrolled
 
-__all__ = ["in_tiles"]
+__all__ = ["Corner", "Own", "Slicing", "Sums", "Tiling", "in_tiles", "tiles_of"]
 
 WARP_ROWS, WARP_COLUMNS = 4, 8
 """How the threads of a warp lie over rows and columns: what they read of a term is in few banks."""
@@ -56,15 +56,44 @@ def in_tiles(product: Product, tile: Tile, access_bytes: int) -> tuple[For, tupl
     the extents of two loops around it are not known."""
     if sum(loop.trips is None for loop in product.around) > 1:
         return None
-    tiling = _Tiling(product, tile, access_bytes)
-    loops = (*product.around, tiling.row_tiles, tiling.column_tiles)
-    return replace(flat(Nest(loops, tuple(tiling.body()))), lanes=1), tiling.temporaries
+    row_tiles, column_tiles = tiles_of(product.rows, tile.rows), tiles_of(product.columns, tile.columns)
+    row, column = Affine.of(row_tiles.symbol) * tile.rows, Affine.of(column_tiles.symbol) * tile.columns
+    tiling = Tiling(product, tile, access_bytes, row, column)
+    slicing = Slicing(tiling.sums, (tiling.left(), tiling.right()), tiling.total.depth)
+    body = (tiling.begin(), *slicing.body(), tiling.end())
+    loops = (*product.around, row_tiles, column_tiles)
+    temporaries = (*tiling.sums.temporaries, *slicing.temporaries)
+    return replace(flat(Nest(loops, body)), lanes=1), temporaries
 
 
 @frozen
-class _Sums:
+class _Source:
+    """Where a factor's terms lie in the memory of a block: at `tensor[*before, first + term, ...]`."""
+
+    tensor: Tensor
+    before: tuple[Affine, ...]
+    first: Affine = ZERO
+
+    def load(self, term: Symbol, place: Affine) -> Load:
+        """A term, for a place along rows or columns."""
+        return Load(self.tensor, (*self.before, self.first + term, place))
+
+
+@frozen
+class Corner:
+    """The row and the column of a thread's first sum within a tile, and which of those threads it is that
+    have sums of the same rows; `binds` tell these numbers."""
+
+    binds: tuple[Stmt, ...]
+    row: Affine
+    column: Affine
+    number: Affine
+
+
+@frozen
+class Sums:
     """The sums of a tile, and what threads do with a slice: each forms `high` x `wide` sums, whose rows and
-    columns are neighbours by `lanes`. `mine` and `theirs` are what it has read of a term."""
+    columns are neighbours by `lanes`. `left` and `right` are what it has read of a term."""
 
     total: Sum
     tile: Tile
@@ -74,10 +103,10 @@ class _Sums:
     right: Tensor
 
     @staticmethod
-    def of(total: Sum, tile: Tile, access_bytes: int) -> _Sums:
+    def of(total: Sum, tile: Tile, access_bytes: int) -> Sums:
         dtype = total.variable.dtype
         lanes = min(MOST_LANES, access_bytes // dtype.itemsize, tile.high, tile.wide)
-        return _Sums(
+        return Sums(
             total,
             tile,
             lanes,
@@ -86,8 +115,8 @@ class _Sums:
             Tensor("right", affine((tile.threads, tile.wide)), dtype),
         )
 
-    def corner(self, thread: Symbol) -> tuple[tuple[Stmt, ...], Affine, Affine]:
-        """The row and the column of a thread's first sum within the tile, after what tells them."""
+    def corner(self, thread: Symbol) -> Corner:
+        """Where a thread's first sum is within the tile."""
         numbers = Numbers()
         across = self.tile.columns // (WARP_COLUMNS * self.tile.wide)
         warp, lane = numbers.split(Affine.of(thread), self.tile.threads, WARP)
@@ -95,21 +124,26 @@ class _Sums:
         high, wide = numbers.split(lane, WARP, WARP_COLUMNS)
         row = down * (WARP_ROWS * self.tile.high) + high * self.lanes
         column = right * (WARP_COLUMNS * self.tile.wide) + wide * self.lanes
-        return tuple(numbers.binds), row, column
+        return Corner(tuple(numbers.binds), row, column, right * WARP_COLUMNS + wide)
 
-    def term(self, thread: Symbol, row: Affine, column: Affine, cell: tuple[Affine, Affine],
-             slices: tuple[Tensor, Tensor]) -> tuple[Stmt, ...]:  # fmt: skip
-        """One more term of all sums of a thread: that of `cell`, a buffer and a place in it."""
+    @property
+    def temporaries(self) -> tuple[Tensor, ...]:
+        """What threads keep."""
+        return (self.sums, self.left, self.right)
+
+    def term(self, thread: Symbol, corner: Corner, term: Symbol,
+             sources: tuple[_Source, _Source]) -> tuple[Stmt, ...]:  # fmt: skip
+        """One more term of all sums of a thread."""
         own = Affine.of(thread)
         out: list[Stmt] = []
         for tensor, source, start, count, apart in (
-            (self.left, slices[0], row, self.tile.high, WARP_ROWS),
-            (self.right, slices[1], column, self.tile.wide, WARP_COLUMNS),
+            (self.left, sources[0], corner.row, self.tile.high, WARP_ROWS),
+            (self.right, sources[1], corner.column, self.tile.wide, WARP_COLUMNS),
         ):
             group, lane = Symbol("g"), Symbol("l")
             place = Affine.of(group) * self.lanes + lane
             far = start + Affine.of(group) * (self.lanes * apart) + lane
-            read: Stmt = Store(tensor, (own, place), Load(source, (*cell, far)))
+            read: Stmt = Store(tensor, (own, place), source.load(term, far))
             read = For(lane, ZERO, Affine.of(self.lanes), (read,), LoopKind.VECTOR, lanes=self.lanes)
             out.extend(unless_once(unrolled(group, count // self.lanes, (read,))))
         r, c = Symbol("r"), Symbol("c")
@@ -118,15 +152,27 @@ class _Sums:
         store = Store(self.sums, sums, _plus(self.total, Load(self.sums, sums), left, right))
         return (*out, unrolled(r, self.tile.high, (unrolled(c, self.tile.wide, (store,)),)))
 
-    def multiply(self, buffer: Affine, terms: int, slices: tuple[Tensor, Tensor]) -> For:
+    def rows(self, inside: Cell) -> For:
+        """What each thread does for its rows: `inside` gets the place of what it keeps for one, the row
+        within the tile, and the number of the thread among those that share it."""
+
+        def body(thread: Symbol) -> tuple[Stmt, ...]:
+            corner, group, part = self.corner(thread), Symbol("g"), Symbol("r")
+            row = corner.row + Affine.of(group) * (self.lanes * WARP_ROWS) + part
+            own = (Affine.of(thread), Affine.of(group) * self.lanes + part)
+            loop = unrolled(part, self.lanes, inside(own, row, corner.number))
+            return (*corner.binds, *unless_once(unrolled(group, self.tile.high // self.lanes, (loop,))))
+
+        return block(self.tile.threads, body)
+
+    def multiply(self, terms: int, sources: tuple[_Source, _Source]) -> For:
         """All sums, with the terms of a slice added."""
 
         def inside(thread: Symbol) -> tuple[Stmt, ...]:
-            binds, row, column = self.corner(thread)
-            term = Symbol("k")
-            body = self.term(thread, row, column, (buffer, Affine.of(term)), slices)
+            corner, term = self.corner(thread), Symbol("k")
+            body = self.term(thread, corner, term, sources)
             kind = LoopKind.UNROLLED if terms == self.tile.depth else LoopKind.SEQUENTIAL
-            return (*binds, *unless_once(For(term, ZERO, Affine.of(terms), body, kind)))
+            return (*corner.binds, *unless_once(For(term, ZERO, Affine.of(terms), body, kind)))
 
         return block(self.tile.threads, inside)
 
@@ -139,36 +185,26 @@ def _plus(total: Sum, sofar: Expr, left: Expr, right: Expr) -> Expr:
     return Apply(OPS["add"], (sofar, Apply(OPS["multiply"], (left, right), dtype)), dtype)
 
 
-class _Tiling:
-    """One product, whose tile of a block has number `row_tiles.symbol` along rows, and so on."""
+@frozen
+class Slicing:
+    """How the terms of a tile's sums, so many from `first` on, are gone through: slices of those factors that
+    are `brought`; the left one lies in the memory of the block, all terms of it, if that is `there`."""
 
-    def __init__(self, product: Product, tile: Tile, access_bytes: int) -> None:
-        (self.total,) = product.sums
-        self.product = product
-        self.tile = tile
-        self.row_tiles = _tiles(product.rows, tile.rows)
-        self.column_tiles = _tiles(product.columns, tile.columns)
-        self.row = Affine.of(self.row_tiles.symbol) * tile.rows
-        self.column = Affine.of(self.column_tiles.symbol) * tile.columns
-        total = self.total
-        self.left = Factor.of(total, total.left, product.rows, self.row, tile.rows, tile, access_bytes)
-        self.right = Factor.of(
-            total, total.right, product.columns, self.column, tile.columns, tile, access_bytes
-        )
-        self.sums = _Sums.of(total, tile, access_bytes)
+    sums: Sums
+    brought: tuple[Factor, ...]
+    count: int
+    first: Affine = ZERO
+    there: Tensor | None = None
 
     @property
     def temporaries(self) -> tuple[Tensor, ...]:
-        """What the threads of a block need for a tile."""
-        sums = (self.sums.sums, self.sums.left, self.sums.right)
-        return (*sums, self.left.held, self.left.slices, self.right.held, self.right.slices)
+        """What slices go through."""
+        return tuple(tensor for factor in self.brought for tensor in (factor.held, factor.slices))
 
     def body(self) -> Iterator[Stmt]:
-        """What a block does for a tile."""
-        depth = self.tile.depth
-        full, rest = divmod(self.total.depth, depth)
-        slices = (self.left.slices, self.right.slices)
-        yield self.begin()
+        """What a block does."""
+        depth = self.sums.tile.depth
+        full, rest = divmod(self.count, depth)
         yield self.bring(ZERO)
         yield self.put(ZERO)
         if full:
@@ -179,28 +215,73 @@ class _Tiling:
             inside = (
                 halved,
                 *self.unless_last(turn, self.bring((turn + 1) * depth)),
-                self.sums.multiply(buffer, depth, slices),
+                self.sums.multiply(depth, self.sources(turn, buffer)),
                 *self.unless_last(turn, self.put(1 - buffer)),
             )
             yield For(number, ZERO, Affine.of(full), inside)
         if rest:
-            yield self.sums.multiply(Affine.of(full % BUFFERS), rest, slices)
-        yield self.end()
+            sources = self.sources(Affine.of(full), Affine.of(full % BUFFERS))
+            yield self.sums.multiply(rest, sources)
+
+    def sources(self, turn: Affine, buffer: Affine) -> tuple[_Source, _Source]:
+        """Where the slice of a number lies, which is in a buffer."""
+        right = _Source(self.brought[-1].slices, (buffer,))
+        if self.there is not None:
+            return _Source(self.there, (), turn * self.sums.tile.depth), right
+        return _Source(self.brought[0].slices, (buffer,)), right
 
     def unless_last(self, turn: Affine, stmt: Stmt) -> tuple[Stmt, ...]:
         """A statement for the slice after the one of number `turn`, if there is one."""
-        full, rest = divmod(self.total.depth, self.tile.depth)
+        full, rest = divmod(self.count, self.sums.tile.depth)
         if rest:
             return (stmt,)
         return (If(less(turn, full - 1), (stmt,)),) if full > 1 else ()
 
     def bring(self, start: Affine) -> For:
-        factors = (self.left, self.right)
-        return block(self.tile.threads, lambda t: tuple(s for f in factors for s in f.bring(t, start)))
+        start = self.first + start
+        return block(
+            self.sums.tile.threads, lambda t: tuple(s for f in self.brought for s in f.bring(t, start))
+        )
 
     def put(self, buffer: Affine) -> For:
-        factors = (self.left, self.right)
-        return block(self.tile.threads, lambda t: tuple(s for f in factors for s in f.put(t, buffer)))
+        return block(
+            self.sums.tile.threads, lambda t: tuple(s for f in self.brought for s in f.put(t, buffer))
+        )
+
+
+class Tiling:
+    """One product of one sum, and a tile of it, whose first row and column have the numbers `row` and
+    `column`."""
+
+    def __init__(self, product: Product, tile: Tile, access_bytes: int, row: Affine, column: Affine) -> None:
+        (self.total,) = product.sums
+        self.product = product
+        self.tile = tile
+        self.access_bytes = access_bytes
+        self.row = row
+        self.column = column
+        self.sums = Sums.of(self.total, tile, access_bytes)
+
+    def left(self) -> Factor:
+        """The factor that varies by row."""
+        total, rows, size = self.total, self.product.rows, self.tile.rows
+        return Factor.of(
+            total, total.left, rows, self.row, size, self.tile, self.access_bytes, self.tile.depth
+        )
+
+    def right(self, together: int = 0) -> Factor:
+        """The factor that varies by column, whose terms are gone through by so many, or slice by slice."""
+        total, columns, size = self.total, self.product.columns, self.tile.columns
+        return Factor.of(
+            total,
+            total.right,
+            columns,
+            self.column,
+            size,
+            self.tile,
+            self.access_bytes,
+            together or self.tile.depth,
+        )
 
     def begin(self) -> For:
         """The sums, as they start."""
@@ -212,7 +293,7 @@ class _Tiling:
 
         if not isinstance(start, Const):
             zero = constant(0, sums.dtype)
-            return self.cells(cell, 1, lambda own: (Store(sums, own, zero),))
+            return self.cells(cell, 1, lambda own, _row, _column: (Store(sums, own, zero),))
 
         def inside(thread: Symbol) -> tuple[Stmt, ...]:
             r, c = Symbol("r"), Symbol("c")
@@ -224,19 +305,19 @@ class _Tiling:
 
     def end(self) -> For:
         """What is done with the sums."""
-        product, total = self.product, self.total
+        return self.cells(self.done, self.lanes_of_epilogue())
 
-        def cell(own: Own, row: Affine, column: Affine) -> tuple[Stmt, ...]:
-            epilogue = tuple(
-                replace(stmt, value=Load(self.sums.sums, own))
-                if isinstance(stmt, Define) and stmt.variable is total.variable
-                else stmt
-                for stmt in product.epilogue
-            )
-            values = {product.rows.symbol: row, product.columns.symbol: column}
-            return Copying(values, {}).body(epilogue)
-
-        return self.cells(cell, self.lanes_of_epilogue())
+    def done(self, own: Own, row: Affine, column: Affine) -> tuple[Stmt, ...]:
+        """What is done with a sum."""
+        product = self.product
+        epilogue = tuple(
+            replace(stmt, value=Load(self.sums.sums, own))
+            if isinstance(stmt, Define) and stmt.variable is self.total.variable
+            else stmt
+            for stmt in product.epilogue
+        )
+        values = {product.rows.symbol: row, product.columns.symbol: column}
+        return Copying(values, {}).body(epilogue)
 
     def lanes_of_epilogue(self) -> int:
         """How many neighbours of a row a thread may store at once."""
@@ -251,42 +332,43 @@ class _Tiling:
                 written.add(stmt.tensor.storage)
         return 1 if (columns.trips or 0) % self.sums.lanes else self.sums.lanes
 
-    def cells(self, cell: Cell, lanes: int, other: Callable[[Own], tuple[Stmt, ...]] | None = None) -> For:
+    def cells(self, cell: Cell, lanes: int, other: Cell | None = None) -> For:
         """What is done for each of a thread's sums, by `lanes` neighbours: `cell` if it is one of the
         product's, else `other`."""
         tile, unit = self.tile, self.sums.lanes
         rows, columns = self.product.rows, self.product.columns
 
         def inside(thread: Symbol) -> tuple[Stmt, ...]:
-            binds, top, left = self.sums.corner(thread)
+            corner = self.sums.corner(thread)
             r, g, group, part, lane = Symbol("r"), Symbol("g"), Symbol("c"), Symbol("p"), Symbol("l")
-            down = top + Affine.of(g) * (unit * WARP_ROWS) + r
+            down = corner.row + Affine.of(g) * (unit * WARP_ROWS) + r
             place = Affine.of(part) * lanes + lane
-            right = left + Affine.of(group) * (unit * WARP_COLUMNS) + place
+            right = corner.column + Affine.of(group) * (unit * WARP_COLUMNS) + place
             own = (Affine.of(thread), Affine.of(g) * unit + r, Affine.of(group) * unit + place)
-            body = cell(own, rows.lo + self.row + down, columns.lo + self.column + right)
+            at = own, rows.lo + self.row + down, columns.lo + self.column + right
+            body = cell(*at)
             kind = LoopKind.VECTOR if lanes > 1 else LoopKind.UNROLLED
             body = unless_once(For(lane, ZERO, Affine.of(lanes), body, kind, lanes=lanes))
             guards = []
             if (rows.trips or 0) % tile.rows:
                 guards.append(less(self.row + down, rows.trips or 0))
             if (columns.trips or 0) % tile.columns:
-                first = left + Affine.of(group) * (unit * WARP_COLUMNS) + Affine.of(part) * lanes
+                first = corner.column + Affine.of(group) * (unit * WARP_COLUMNS) + Affine.of(part) * lanes
                 guards.append(less(self.column + first, columns.trips or 0))
             if guards:
-                otherwise = other(own) if other else ()
+                otherwise = other(*at) if other else ()
                 if otherwise:
                     otherwise = unless_once(For(lane, ZERO, Affine.of(lanes), otherwise, LoopKind.UNROLLED))
                 body = (If(all_of(guards), body, Copying({}, {}).body(otherwise)),)
             for symbol, count in ((part, unit // lanes), (group, tile.wide // unit), (r, unit),
                                   (g, tile.high // unit)):  # fmt: skip
                 body = unless_once(unrolled(symbol, count, body))
-            return (*binds, *body)
+            return (*corner.binds, *body)
 
         return block(tile.threads, inside)
 
 
-def _tiles(side: For, size: int) -> For:
+def tiles_of(side: For, size: int) -> For:
     """The loop over the tiles of a side."""
     count = -(-(side.trips or 0) // size)
     symbol = Symbol(f"{side.symbol.hint}_tile", lower=0, upper=count)

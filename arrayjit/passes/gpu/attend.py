@@ -1,0 +1,173 @@
+"""attend: a product whose rows are weighed and multiplied again, as attention does, stays within the blocks.
+
+    for i in parallel(0, 512):                      for g in grid(0, 8):
+        for j in parallel(0, 512):                      for c in sequential(0, 8):
+            ... s[i, j] = ...                               ...         a tile of scores and its weights
+    for i in parallel(0, 512):              ->              ...         are made and used here
+        ... p[i, j] = divide(e[j], a)                   for t in block(0, 256, lanes=256):
+    for i in parallel(0, 512):                              y[64*g + ..., ...] = ...
+        for d in parallel(0, 64):
+            ... y[i, d] = ...
+
+`weights` says which programs that are, `attention` what a block does. What stands between the three is done
+before; it must not change what they read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ...frozen import frozen
+from ...ir.code import Caps, GpuCaps
+from ...ir.dtype import F32, F64
+from ...ir.expr import Const, Variable
+from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Update, walk_statements
+from ...ir.tensor import Tensor
+from ...ir.walk import kept, rewrite_bodies
+from ..access import effects
+from ..uses import counts
+from .attention import RESULTS, Tiles, attending
+from .weights import Weighing, scored
+
+__all__ = ["attend"]
+
+ROWS = (64, 32)
+"""Of a tile: more read the factors less often, fewer keep more processors busy."""
+
+RESERVED_BYTES = 8 * 1024
+"""Of shared memory, for what threads form sums in."""
+
+
+def attend(kernel: Kernel, caps: Caps) -> Kernel:
+    """The kernel with scores that no launch hands on."""
+    gpu = caps.gpu
+    if gpu is None:
+        return kernel
+    temporaries = frozenset(tensor for tensor in kernel.placement if tensor.storage is tensor)
+    constants, uses = _constants(kernel.body), counts(kernel.body)
+    placement = dict(kernel.placement)
+    notes = list(kernel.notes)
+
+    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        joined: dict[int, Stmt | None] = {}
+        for number, stmt in enumerate(body):
+            if id(stmt) in joined or not isinstance(stmt, For):
+                continue
+            if stmt.kind is LoopKind.SEQUENTIAL:
+                joined[id(stmt)] = rewrite_bodies(stmt, visit)
+                continue
+            found = _found(body[number:], temporaries, constants)
+            grid = join(found) if found is not None and found.is_all(uses) else None
+            if found is not None and grid is not None:
+                joined |= dict.fromkeys(map(id, found.statements)) | {id(found.statements[-1]): grid}
+        new = [joined.get(id(stmt), stmt) for stmt in body]
+        return kept(body, [stmt for stmt in new if stmt is not None])
+
+    def join(found: _Found) -> For | None:
+        name = found.weighing.stored.tensor.label
+        tiles = _chosen(found.weighing, gpu)
+        if isinstance(tiles, str):
+            notes.append(f"attend: {name} goes through memory: {tiles}")
+            return None
+        grid, places = attending(found.weighing, tiles, gpu.access_bytes)
+        for tensor in found.tensors:
+            placement.pop(tensor, None)
+        placement.update(places)
+        scores = tiles.scores
+        notes.append(f"attend: {name} stays in blocks of {scores.threads} threads, {scores.rows} rows each")
+        return grid
+
+    body = visit(kernel.body)
+    if body is kernel.body:
+        return kernel if len(notes) == len(kernel.notes) else replace(kernel, notes=tuple(notes))
+    return replace(kernel, body=body, placement=placement, notes=tuple(notes))
+
+
+@frozen
+class _Found:
+    """The statements that a weighing is, with the temporaries that these have."""
+
+    weighing: Weighing
+    statements: tuple[Stmt, ...]
+    tensors: frozenset[Tensor]
+
+    def is_all(self, uses: Counter[Tensor]) -> bool:
+        """Does nothing else need what will no longer be there?"""
+        here = counts(self.statements)
+        return all(here[tensor] == uses[tensor] for tensor in self.tensors)
+
+
+def _constants(body: tuple[Stmt, ...]) -> dict[Variable, Const]:
+    """The variables that have one known value."""
+    inside = list(walk_statements(body))
+    updated = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+    return {
+        stmt.variable: stmt.value
+        for stmt in inside
+        if isinstance(stmt, Define) and isinstance(stmt.value, Const) and stmt.variable not in updated
+    }
+
+
+def _found(
+    body: Sequence[Stmt], temporaries: frozenset[Tensor], constants: Mapping[Variable, Const]
+) -> _Found | None:
+    """What starts with the first statement of a body."""
+    first, *others = body
+    rows = scored(first, temporaries, constants)
+    if rows is None:
+        return None
+    mine, between = [first], list[Stmt]()
+    for stmt in others:
+        if not rows.reads(stmt):
+            between.append(stmt)
+            continue
+        weighing = rows.result(stmt)
+        if weighing is not None:
+            mine.append(stmt)
+            found = _Found(weighing, tuple(mine), frozenset(rows.cells))
+            return found if _may_join(found, between) else None
+        if not rows.takes(stmt):
+            return None
+        mine.append(stmt)
+    return None
+
+
+def _may_join(found: _Found, between: Sequence[Stmt]) -> bool:
+    """May all be done where the last statement is, row by row?"""
+    *others, last = found.statements
+    reads, result, changes = effects(others, {}), effects((last,), {}), effects(between, {})
+    return not (
+        reads.reads.keys() & (changes.writes.keys() | result.writes.keys())
+        or reads.uses & changes.updates
+        or (reads.writes.keys() - found.tensors)
+        or reads.updates
+        or reads.leaves
+    )
+
+
+def _chosen(weighing: Weighing, gpu: GpuCaps) -> Tiles | str:
+    """The tiles that keep the processors busy; or why there are none."""
+    scores, result = weighing.scores, weighing.result
+    dtype, columns = weighing.stored.tensor.dtype, result.columns.trips or 0
+    sums = {scores.sums[0].variable.dtype, result.sums[0].variable.dtype}
+    if dtype not in (F32, F64) or sums != {dtype}:
+        return f"scores are {dtype.name}"
+    most = RESULTS[-1].columns
+    if columns > most:
+        return f"a block has no room for {columns} columns of the result, but for {most}"
+    around = math.prod(loop.trips or 0 for loop in scores.around)
+    room = gpu.shared_bytes - RESERVED_BYTES
+    fitting = [
+        tiles
+        for tiles in (Tiles.of(rows, columns) for rows in ROWS)
+        if tiles.shared_bytes(dtype.itemsize, gpu.access_bytes) <= room
+    ]
+    if not fitting:
+        return f"tiles of {dtype.name} do not fit into the memory of a block"
+    for tiles in fitting:
+        if around * -(-(scores.rows.trips or 0) // tiles.scores.rows) >= gpu.processors:
+            return tiles
+    return f"there are too few rows for {gpu.processors} processors"
