@@ -260,6 +260,7 @@ def test_integers_that_overflow(
         (lambda x: x.sum(), np.array([2**62, 2**62, -(2**62)])),
         (lambda x: np.sort(x)[::-1], np.array([5, 2**63 - 1, -(2**63)])),
         (lambda x: np.argsort(x), np.array([3.0, 1.0, NAN])),
+        (lambda x: np.searchsorted(np.arange(5.0), x), np.array([NAN, 2.5, 1e300])),
         (lambda x: x[np.array([-1, 0])], np.arange(4)),
     ],
 )

@@ -17,7 +17,7 @@ from ..indices.indexing import getitem
 from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, cast, convert, elementwise, operand_at
+from ..values.elementwise import as_array, convert, elementwise, operand_at
 from ..values.extents import as_expr, most
 from ..values.integer import number, python_int
 from .joining import stack
@@ -94,7 +94,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symb
     (extent,) = array.cells.shape
     highest = most(extent)
     count = number(extent, array.record, "the length of a sorted array") if highest is None else highest
-    position = elementwise(op("multiply"), cast(values, I64), 0)
+    trace = current_trace()
+    position = SymbolicArray(trace.compute(values.cells.shape, I64, lambda _: _ZERO, label="position"), trace)
     for power in reversed(range(count.bit_length())):
         position = _advanced(array, values, position, 1 << power, side)
     return SymbolicArray(position.cells, position.record, is_scalar=not values.ndim)
