@@ -1,5 +1,5 @@
-"""GPUs for tests: simulated ones, which do work in several orders, and with `-m gpu` those of the machine, or
-of the library that FAKE_LIBCUDA names."""
+"""GPUs for tests: simulated ones of two architectures, each of which does work in another order, and with
+`-m gpu` those of the machine, or of the library that FAKE_LIBCUDA names."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from arrayjit.runtime.context import Context
 from arrayjit.runtime.cuda.driver import CudaDriver, GpuDriver, SimulatedDriver
 from arrayjit.runtime.device import Device, Machine
 
-SEEDS = (0, 1)
-GPUS = [*(f"sim-{seed}" for seed in SEEDS), pytest.param("gpu", marks=pytest.mark.gpu)]
+SIMULATED = ("sm_80", "sm_90")
+GPUS = [*SIMULATED, pytest.param("gpu", marks=pytest.mark.gpu)]
 
 Make = Callable[[], GpuDriver]
 
 
 @pytest.fixture(params=GPUS)
 def make_driver(request: pytest.FixtureRequest) -> Make:
-    kind, _, seed = str(request.param).partition("-")
-    if kind == "sim":
-        return lambda: SimulatedDriver("cuda-sim", seed=int(seed), memory_bytes=64 << 20)
+    if request.param in SIMULATED:
+        arch, seed = request.param, SIMULATED.index(request.param)
+        return lambda: SimulatedDriver("cuda-sim", arch=arch, seed=seed, memory_bytes=64 << 20)
     if "FAKE_LIBCUDA" in os.environ:
         ctypes.CDLL(os.environ["FAKE_LIBCUDA"], mode=ctypes.RTLD_GLOBAL)
     return lambda: CudaDriver("cuda")

@@ -13,9 +13,12 @@ from arrayjit.devices import Backend, Context, Device, fresh_backend
 Fresh = Callable[..., Backend]
 
 
-@pytest.fixture(params=TARGETS)
-def target(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
+@pytest.fixture(params=[*TARGETS, "cuda-sim:sm_80"])
+def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Simulated GPUs are of the architecture that is named, by default sm_90."""
+    name, _, architecture = str(request.param).partition(":")
+    if architecture:
+        monkeypatch.setenv("ARRAYJIT_GPU", architecture)
     return name
 
 

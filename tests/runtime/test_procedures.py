@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hardware import HOSTS
+from hardware import HOSTS, TARGETS
 from small_programs import N, cells, code, incremented, stamped, summed, vector
 
 import arrayjit
@@ -23,6 +23,7 @@ from arrayjit.ir.tensor import Tensor
 from arrayjit.passes.manager import Optimized
 
 
+@pytest.mark.parametrize("target", TARGETS)
 def test_LL_11_CS_9_a_computation_becomes_loops_then_better_loops_then_code(target):
     built = build(summed(vector("out"), vector("x")), target)
     assert isinstance(built.optimized, Optimized)
