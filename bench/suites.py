@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from calls import calls
 from compiling import compiling
+from gpu import on_gpu
 from kernels import KERNELS
 from programs import matmul, memory, vector
 from reductions import reductions
@@ -53,6 +54,12 @@ SUITES = {
         Suite("memory", "Programs that do little but move arrays of so many megabytes.", memory),
         Suite("calls", "Calls on arrays of 16 numbers: what calling itself costs.", calls, threaded=False),
         Suite("compile", "First calls of functions in a process that has compiled before.", compiling, False),
+        Suite(
+            "gpu",
+            "Arrays in a GPU's memory, until the GPU is done.",
+            on_gpu,
+            targets=("cuda", "cuda-sim"),
+        ),
         Suite(
             "startup",
             "Whole processes, in processor time: an import, a first call, one whose code was kept.",

@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from ..profile.roofline import Roofline
 from .results import Results, Row
-from .standings import BEST, groups, means, of, peers, seconds
+from .standings import BEST, groups, means, peers, seconds, where
 from .tasks import OURS
 
 __all__ = ["COLOURS", "compiling", "overview", "ratios", "roofline", "sizes", "threads"]
@@ -109,7 +109,8 @@ def dots(axes: Axes, lines: Sequence[tuple[str, Mapping[str, float]]], names: Se
 
 def overview(results: Results) -> str:
     """The geometric means of each suite, for each peer."""
-    lines = [(f"{suite}, {of(count)}", means(rows)) for (suite, count), rows in groups(results).items()]
+    found = groups(results).items()
+    lines = [(f"{suite}, {where(results, count)}", means(rows)) for (suite, count), rows in found]
     lines = [(title, found) for title, found in lines if found]
     names = [*peers(results.rows), BEST]
 

@@ -59,17 +59,17 @@ def tried(
     now: Clock,
 ) -> tuple[Time, Callable[..., Any]]:
     """The first call: its time, or what is wrong with it; and what is called from then on."""
-    placed = entry.place(arguments)
-    begin = now()
     try:
+        placed = entry.place(arguments)
+        begin = now()
         call = entry.start(*placed)
         returned = call(*placed)
     except Exception as refusal:
         lines = str(refusal).strip().splitlines()
         return Time(error=f"{type(refusal).__name__}: {lines[0] if lines else ''}"), refused
     first = now() - begin
-    after = () if entry.pure else (np.asarray(placed[k]) for k in written)
-    apart = distance([*leaves(returned), *after], wanted)
+    after = () if entry.pure else (entry.fetch(placed[k]) for k in written)
+    apart = distance([*leaves(returned, entry.fetch), *after], wanted)
     allowed = max(task.tolerance, rounding(arguments) if entry.in_order else 0.0)
     if apart <= allowed:
         return Time(first, difference=apart), call
@@ -97,15 +97,15 @@ def refused(*arguments: Any) -> Any:
     raise AssertionError("an entry that has failed is not called again")
 
 
-def leaves(returned: Any) -> Iterator[Array]:
+def leaves(returned: Any, fetch: Callable[[Any], Array] = np.array) -> Iterator[Array]:
     """The arrays and numbers that a call returns, copied, since a next call may use their memory."""
     if isinstance(returned, Mapping):
         returned = tuple(returned.values())
     if isinstance(returned, (tuple, list)):
         for part in returned:
-            yield from leaves(part)
+            yield from leaves(part, fetch)
     elif returned is not None:
-        yield np.array(returned)
+        yield fetch(returned)
 
 
 def distance(got: list[Array], wanted: list[Array]) -> float:

@@ -27,8 +27,9 @@ from .tasks import OURS
 from .timing import Effort
 
 if TYPE_CHECKING:
-    from . import function, report, tables
+    from . import function, gpu, report, tables
 else:
+    gpu = Late("arrayjit.contest.gpu")
     function = Late("arrayjit.contest.function")
     report = Late("arrayjit.contest.report")
     tables = Late("arrayjit.contest.tables")
@@ -49,6 +50,7 @@ def parser() -> ArgumentParser:
     add("--threads", type=int, nargs="+", metavar="N", help="by default 1, and one for each core")
     add("--size", nargs="+", default=[], help="of the arrays, as the suites call them")
     add("--dtype", nargs="+", default=[], choices=["float32", "float64"])
+    add("--target", default="", metavar="NAME", help="a GPU: cuda, or cuda-sim, which simulates one")
     add("--only", nargs="+", default=[], metavar="NAME", help="these rows")
     add("--peers", nargs="+", default=[], metavar="NAME", help="these columns")
     add("--arg", action="append", default=[], metavar="EXPRESSION", help="an argument of the function")
@@ -99,23 +101,37 @@ def of_suites(chosen: Namespace) -> int:
 
 
 def planned(chosen: Namespace) -> Plan:
-    """Raises UserError for names that nothing has."""
-    table, peers = suites(chosen.suites), listed(chosen.suites)
+    """Raises UserError for names that nothing has, BackendUnavailable for a target that is not here."""
+    table, target = suites(chosen.suites), chosen.target
     known(chosen.what, list(table), "suite")
+    peers = [row for row in listed(chosen.suites) if target in row.targets]
     known(chosen.peers, [row.name for row in peers], "peer")
-    cores = num_threads()
+    here = [suite.name for suite in table.values() if target in suite.targets]
+    if not here or not set(chosen.what) <= set(here):
+        choices = sorted({name for suite in table.values() for name in suite.targets if name})
+        raise UserError(
+            f"--target {target!r} has {'other suites: ' + ', '.join(here) if here else 'no suites'}",
+            fix=f"targets with suites are {', '.join(choices)}, and without --target the processor",
+        )
+    if target and chosen.threads:
+        raise UserError("a GPU has no --threads", fix="leave it out")
     plan = Plan(
-        suites=tuple(chosen.what or table),
-        threads=tuple(dict.fromkeys(chosen.threads or (1, cores))),
+        suites=tuple(chosen.what or here),
+        threads=(1,) if target else tuple(dict.fromkeys(chosen.threads or (1, num_threads()))),
         dtypes=tuple(chosen.dtype),
         sizes=tuple(chosen.size),
         only=tuple(chosen.only),
         peers=tuple(chosen.peers or (row.name for row in peers if not (row.slow and chosen.quick))),
         quick=chosen.quick,
         folder=chosen.suites,
+        target=target,
+        tiny=bool(target) and gpu.driver(target).is_simulated,
         effort=Effort(0.05, 5, 2) if chosen.quick else Effort(),
     )
-    known(chosen.only, list(dict.fromkeys(name for _, name, *_ in replace(plan, only=()).rows())), "row")
+    rows = replace(plan, only=()).rows()
+    if not rows:
+        raise UserError("there are no such rows", fix="name a --size and a --dtype that the suites have")
+    known(chosen.only, list(dict.fromkeys(name for _, name, *_ in rows)), "row")
     return plan
 
 
@@ -140,6 +156,11 @@ def begun(folder: Path, file: str, is_resumed: bool = False) -> None:
 def of_function(chosen: Namespace, arguments: list[str]) -> int:
     """Measure a function of a script's, in a process whose environment is made for it."""
     (name,) = chosen.what
+    if chosen.target:
+        raise UserError(
+            "functions are timed on the processor",
+            fix="measure it on a GPU: FUNCTION.profile(..., target='cuda')",
+        )
     threads = chosen.threads[0] if chosen.threads else num_threads()
     if not is_ready(threads):
         if names := misleading():

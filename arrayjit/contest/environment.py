@@ -31,6 +31,7 @@ def environment(threads: int) -> dict[str, str]:
     """Of the process that measures with so many threads, and compiles itself what it calls first."""
     kept = {name: value for name, value in os.environ.items() if name not in (*MISLEADING, *SLOWING)}
     compiling = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "ARRAYJIT_CACHE_BYTES": "0"}
+    compiling |= {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # else JAX takes most of a GPU's memory
     return kept | dict.fromkeys(THREAD_VARIABLES, str(threads)) | compiling
 
 

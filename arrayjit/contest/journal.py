@@ -3,7 +3,7 @@
 {"begun": [suite, name, size, dtype, threads], "peer": name}     this is being measured
 {"row": {...}}                                                   a row is complete
 {"failed": [...], "peer": name, "error": words}                  a process ended in it
-{"roofline": {...}}   {"remark": words}
+{"roofline": {...}}   {"gpu": {...}}   {"remark": words}
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..profile.roofline import Roofline
+from .gpu import Gpu
 from .results import Key, Row, roofline_from_json
 
 __all__ = ["Journal"]
@@ -26,6 +27,7 @@ class Journal:
         self.rows: dict[Key, Row] = {}
         self.failed: dict[Key, dict[str, str]] = {}
         self.rooflines: dict[int, Roofline] = {}
+        self.gpu: Gpu | None = None
         self.remarks: dict[str, None] = {}
         self.current: tuple[Key, str] | None = None
         self._read = 0
@@ -68,6 +70,8 @@ class Journal:
             case {"roofline": read}:
                 measured = roofline_from_json(read)
                 self.rooflines[measured.threads] = measured
+            case {"gpu": read}:
+                self.gpu = Gpu.from_json(read)
             case {"remark": words}:
                 self.remarks[words] = None
             case _:

@@ -15,7 +15,8 @@ __all__ = ["Listed", "installed"]
 @frozen_by_identity
 class Listed:
     """A row: the column's name, the package that it needs, the module and the name of its `Peer`. `missing`
-    says what else it needs and does not find. Who is `slow` to compile is left out where time is short."""
+    says what else it needs and does not find. Who is `slow` to compile is left out where time is short.
+    `targets` are where it computes: "" is the processor."""
 
     name: str
     package: str
@@ -23,13 +24,17 @@ class Listed:
     entry: str = "entry"
     missing: Callable[[], str] = lambda: ""
     slow: bool = False
+    targets: tuple[str, ...] = ("",)
 
 
-def installed(rows: Sequence[Listed], wanted: Sequence[str] = ()) -> tuple[dict[str, Peer], list[str]]:
-    """The peers by name, and for each that is not here the reason. Only those `wanted`, if any are named."""
+def installed(
+    rows: Sequence[Listed], wanted: Sequence[str] = (), target: str = ""
+) -> tuple[dict[str, Peer], list[str]]:
+    """The peers of a target by name, and for each that is not here the reason. Only those `wanted`, if any
+    are named."""
     found, reasons = {}, []
     for row in rows:
-        if wanted and row.name not in wanted:
+        if target not in row.targets or (wanted and row.name not in wanted):
             continue
         reason = row.missing() if find_spec(row.package) else f"{row.package} is not installed"
         if reason:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,8 @@ def _table(folder: str, module: str, name: str) -> Any:
 @frozen
 class Plan:
     """What is wanted: these suites, on these numbers of threads; of them these dtypes, sizes, rows and
-    peers, or all where none are named; each entry timed for so many seconds and samples."""
+    peers, or all where none are named; each entry timed for so many seconds and samples. With a `target`
+    everything is computed there, tasks are `tiny` where that is simulated."""
 
     suites: tuple[str, ...]
     threads: tuple[int, ...]
@@ -59,17 +60,22 @@ class Plan:
     quick: bool = False
     effort: Effort = Effort()
     folder: str = FOLDER
+    target: str = ""
+    tiny: bool = False
 
     def tasks(self, threads: int) -> list[tuple[Suite, Task]]:
         """In the order in which they are measured: every suite from its beginning to its end, all at the
         same pace, so that each has its share of the rows if the time is short."""
-        table, choice = suites(self.folder), Choice(self.dtypes, self.sizes, self.quick)
+        table, choice = suites(self.folder), Choice(self.dtypes, self.sizes, self.quick, self.tiny)
         placed: list[tuple[float, Suite, Task]] = []
         for suite in map(table.__getitem__, self.suites):
             if threads > 1 and not suite.threaded:
                 continue
             tasks = [task for task in suite.tasks(choice) if not self.only or task.name in self.only]
-            placed += [((k + 0.5) / len(tasks), suite, task) for k, task in enumerate(tasks)]
+            placed += [
+                ((k + 0.5) / len(tasks), suite, replace(task, target=self.target))
+                for k, task in enumerate(tasks)
+            ]
         return [(suite, task) for _, suite, task in sorted(placed, key=lambda each: each[0])]
 
     def rows(self) -> list[Key]:

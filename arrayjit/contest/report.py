@@ -13,7 +13,7 @@ from ..late import Late
 from ..pages import page
 from .requirements import need
 from .results import Results, Row
-from .standings import BEST, columns, groups, losses, means, of, ordered, peers, summary
+from .standings import BEST, ceilings, columns, groups, losses, means, of, ordered, peers, summary, where
 
 if TYPE_CHECKING:
     from . import charts
@@ -30,6 +30,10 @@ METHOD = (
     "A ratio is how many times as fast arrayjit is: below 1 it has lost. Its first call compiles. "
     "The limit is what the machine's arithmetic and memory allow for the operations that our own code does "
     "and the bytes that have to be moved."
+)
+ON_GPU = (
+    "On a GPU, arguments and results lie in its memory, and a call is measured by the time that passes until "
+    "the GPU is done. Operations are those that the program asks for."
 )
 
 
@@ -58,17 +62,17 @@ def markdown(results: Results) -> str:
     lines = [
         "# Benchmarks",
         "",
-        f"{METHOD}",
+        f"{METHOD} {ON_GPU}" if results.gpu else METHOD,
         "",
         *(f"- {name}: {value}" for name, value in results.machine.items()),
     ]
-    lines += [f"- {remark}" for remark in results.remarks]
+    lines += [f"- {remark}" for remark in (*ceilings(results), *results.remarks)]
     for (suite, threads), rows in groups(results).items():
         lost = [f"{row.title} ({row.ratio(row.best):.2f}, {row.best})" for row in losses(rows)]
         shown = columns(results, rows)
         lines += [
             "",
-            f"## {suite}, {of(threads)}",
+            f"## {suite}, {where(results, threads)}",
             "",
             f"{summary(rows)}.",
             "",
@@ -107,7 +111,7 @@ def body(results: Results) -> Iterator[str]:
     yield section("Losses, the worst first", losses_table(lost)) if lost else ""
     yield section("What is wrong", failures(results)) if results.errors or results.left else ""
     for (suite, threads), rows in groups(results).items():
-        name = f"{suite}, {of(threads)}"
+        name = f"{suite}, {where(results, threads)}"
         yield section(name, charts.ratios(name, rows), charts.sizes(name, rows), folded(results, rows))
     yield section("More threads", charts.threads(results))
     yield section("Compiling", charts.compiling(results))
@@ -115,9 +119,18 @@ def body(results: Results) -> Iterator[str]:
         rows = [row for row in results.rows if row.threads == threads]
         yield section(f"The roofline of {of(threads)}", charts.roofline(roof, rows))
     yield section(
-        "The machine", listed([*machine.items(), *(("remark", remark) for remark in results.remarks)])
+        "The machine",
+        listed(
+            [
+                *machine.items(),
+                *(("ceiling", words) for words in ceilings(results)),
+                *(("remark", remark) for remark in results.remarks),
+            ]
+        ),
     )
-    yield section("How this was measured", f"<p>{escape(METHOD)}</p>")
+    yield section(
+        "How this was measured", f"<p>{escape(f'{METHOD} {ON_GPU}' if results.gpu else METHOD)}</p>"
+    )
 
 
 def section(title: str, *parts: str) -> str:
@@ -130,7 +143,9 @@ def means_table(results: Results) -> str:
     for (suite, threads), taken in groups(results).items():
         found = means(taken)
         ratios = (ratio(found.get(name)) for name in names)
-        rows.append([f"{suite}, {of(threads)}", str(len(taken)), *ratios, str(len(losses(taken)))])
+        rows.append(
+            [escape(f"{suite}, {where(results, threads)}"), str(len(taken)), *ratios, str(len(losses(taken)))]
+        )
     return tabled(["", "rows", *names, "lost"], rows)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from ..frozen import frozen
 from ..profile.machine import Limits
 from ..profile.roofline import Level, Roofline
+from .gpu import Gpu
 from .tasks import OURS
 
 __all__ = ["Key", "Results", "Row", "Time", "roofline_from_json"]
@@ -70,6 +71,11 @@ class Row:
         return " ".join(filter(None, (self.name, self.size, self.dtype.replace("float", "f"))))
 
     @property
+    def operations(self) -> int:
+        """The floating-point operations of a call, of all dtypes."""
+        return sum(self.flops.values())
+
+    @property
     def best(self) -> str:
         """The fastest of the others, "" if there is none."""
         others = {peer: time.median for peer, time in self.times.items() if peer != OURS and not time.error}
@@ -99,13 +105,15 @@ class Row:
 @frozen
 class Results:
     """A run: the machine in words by what they are about, its rooflines by the number of threads, remarks on
-    how it was made, the rows, and the keys of those that there was no time for."""
+    how it was made, the rows, the keys of those that there was no time for, and the GPU that all were
+    measured on, if it was one."""
 
     machine: Mapping[str, str]
     rooflines: Mapping[int, Roofline]
     rows: Sequence[Row]
     remarks: Sequence[str] = ()
     left: Sequence[Key] = ()
+    gpu: Gpu | None = None
 
     @property
     def errors(self) -> list[tuple[Row, str, str]]:
@@ -117,7 +125,8 @@ class Results:
     def reached(self, row: Row) -> float | None:
         """What fraction of the speed that the machine's limits allow we have reached in a row, where its
         work is known."""
-        ours, roof = row.times.get(OURS, Time()), self.rooflines.get(row.threads)
+        ours = row.times.get(OURS, Time())
+        roof = self.gpu.roofline if self.gpu else self.rooflines.get(row.threads)
         if roof is None or not (row.flops or row.moved) or math.isnan(ours.median):
             return None
         return roof.seconds(row.flops, row.moved, row.moved) / ours.median
@@ -129,6 +138,7 @@ class Results:
             "rooflines": [asdict(roof) for roof in self.rooflines.values()],
             "remarks": self.remarks,
             "left": self.left,
+            "gpu": self.gpu and asdict(self.gpu),
             "rows": [row.as_json() for row in self.rows],
         }
         return json.dumps(whole, indent=1)
@@ -139,7 +149,8 @@ class Results:
         rooflines = {roof["threads"]: roofline_from_json(roof) for roof in read["rooflines"]}
         left = [(suite, name, size, dtype, threads) for suite, name, size, dtype, threads in read["left"]]
         rows = [Row.from_json(row) for row in read["rows"]]
-        return Results(read["machine"], rooflines, rows, read["remarks"], left)
+        gpu = Gpu.from_json(read["gpu"]) if read.get("gpu") else None
+        return Results(read["machine"], rooflines, rows, read["remarks"], left, gpu)
 
 
 def roofline_from_json(read: Mapping[str, Any]) -> Roofline:

@@ -48,6 +48,7 @@ class Run:
         compileall.compile_dir(PACKAGE, quiet=2)
         journal = Journal(self.folder / JOURNAL)
         journal.follow()
+        self._check(journal)
         if names := misleading():
             journal.append(remark=f"without {' and '.join(names)}, which would slow NumPy's products down")
         described, latest = machine(), time.monotonic() + 60 * minutes
@@ -60,6 +61,15 @@ class Run:
             del left[threads]
         journal.follow()
         return results(self.plan, journal, described)
+
+    def _check(self, journal: Journal) -> None:
+        """Raises UserError if what the journal has was measured somewhere else."""
+        target = journal.gpu.target if journal.gpu else ""
+        if journal.rows and target != self.plan.target:
+            raise UserError(
+                f"the run in {self.folder} is one on {target or 'the processor'}",
+                fix=f"resume it {f'with --target {target}' if target else 'without --target'}",
+            )
 
     def _ended_early(self, threads: int, journal: Journal, end: float) -> bool:
         """Measure in one process; whether it has ended before all rows were there."""
@@ -116,4 +126,6 @@ def results(plan: Plan, journal: Journal, described: dict[str, str]) -> Results:
         if key in journal.rows or key in lost
     ]
     left = [key for key in keys if key not in journal.rows and key not in lost]
-    return Results(described, journal.rooflines, rows, tuple(journal.remarks), left)
+    gpu = journal.gpu
+    described = described | ({"GPU": f"{gpu.name}, target {gpu.target}"} if gpu else {})
+    return Results(described, journal.rooflines, rows, tuple(journal.remarks), left, gpu)

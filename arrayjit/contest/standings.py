@@ -10,7 +10,20 @@ from functools import partial
 from .results import Results, Row, Time
 from .tasks import OURS
 
-__all__ = ["BEST", "columns", "groups", "losses", "means", "of", "ordered", "peers", "seconds", "summary"]
+__all__ = [
+    "BEST",
+    "ceilings",
+    "columns",
+    "groups",
+    "losses",
+    "means",
+    "of",
+    "ordered",
+    "peers",
+    "seconds",
+    "summary",
+    "where",
+]
 
 BEST = "the best of them"
 
@@ -70,6 +83,11 @@ def columns(results: Results, rows: Sequence[Row]) -> list[tuple[str, Callable[[
         found.append(("first call", lambda row: seconds(row.times.get(OURS, Time()).first)))
     found.append((OURS, lambda row: seconds(row.times.get(OURS, Time()).median)))
     found.append(("±, samples", lambda row: spread(row.times.get(OURS, Time()))))
+    if results.gpu and results.gpu.roofline:
+        found.append(("GB/s", lambda row: rate(row.moved / row.times.get(OURS, Time()).median / 1e9)))
+        found.append(
+            ("TFLOP/s", lambda row: rate(row.operations / row.times.get(OURS, Time()).median / 1e12))
+        )
     if any(results.reached(row) for row in rows):
         found.append(("of the limit", lambda row: percent(results.reached(row) or math.nan)))
     found.append(("ratio to best", lambda row: f"{ratio:.2f}" if (ratio := row.ratio(row.best)) else ""))
@@ -81,12 +99,41 @@ def spread(time: Time) -> str:
     return ", ".join(filter(None, (percent(time.spread), f"{time.samples or ''}")))
 
 
+def rate(value: float) -> str:
+    """With three digits."""
+    return f"{float(f'{value:.3g}'):,.12g}" if value > 0 else ""
+
+
+def ceilings(results: Results) -> list[str]:
+    """What bounds the rows of a GPU: the fastest copy and products by a library in this run, and the limits
+    that our own kernels have reached in it."""
+    if results.gpu is None or results.gpu.roofline is None:
+        return []
+    limits = results.gpu.roofline.limits
+    found = []
+    for row in results.rows:
+        if row.name in ("copy", "matmul") and row.best:
+            seconds = row.times[row.best].median
+            amount = f"{rate(row.moved / seconds / 1e9)} GB/s"
+            if row.name == "matmul":
+                amount = f"{rate(row.operations / seconds / 1e12)} TFLOP/s"
+            found.append(f"{row.title} by {row.best}: {amount}")
+    peaks = ", ".join(f"{name} {rate(peak / 1e12)}" for name, peak in results.gpu.roofline.peaks.items())
+    ours = f"copy {rate(limits.copy / 1e9)} GB/s; TFLOP/s: {peaks}"
+    return [*found, f"by arrayjit's own kernels, timed by events: {ours}"]
+
+
 def percent(fraction: float) -> str:
     return "" if math.isnan(fraction) else f"{fraction:.0%}"
 
 
 def of(threads: int) -> str:
     return f"{threads} thread{'s' * (threads > 1)}"
+
+
+def where(results: Results, threads: int) -> str:
+    """What a group of rows was measured on."""
+    return results.gpu.name if results.gpu else of(threads)
 
 
 def seconds(value: float) -> str:

@@ -14,7 +14,7 @@ from rich.table import Table
 from .journal import Journal
 from .results import Results, Row, Time
 from .saved import Change
-from .standings import columns, groups, losses, of, ordered, peers, seconds, summary
+from .standings import ceilings, columns, groups, losses, of, ordered, peers, seconds, summary, where
 from .tasks import OURS
 
 __all__ = ["Watcher", "compared", "console", "printed", "text"]
@@ -76,7 +76,9 @@ def told(row: Row) -> str:
 def printed(console: Console, results: Results) -> None:
     """A table for each suite and number of threads, then what is wrong and what is missing."""
     for (suite, threads), rows in groups(results).items():
-        console.print(table(results, f"{suite} on {of(threads)}", rows))
+        console.print(table(results, f"{suite} on {where(results, threads)}", rows))
+    for words in ceilings(results):
+        console.print(words, markup=False)
     for row, peer, error in results.errors:
         console.print(
             f"{row.suite}, {row.title}, {of(row.threads)}, {peer}: {error}", style="red", markup=False

@@ -6,6 +6,8 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from ..frozen import frozen, frozen_by_identity
 from ..profile.machine import clock
 
@@ -33,7 +35,8 @@ class Task:
 
     `program` is the one that arrayjit compiles, where it had to be changed for that. A result may differ
     from NumPy's by `tolerance`, a fraction of its largest number. What an `idempotent` program has written
-    may be its arguments again. Only `peers` have an entry, if they are named.
+    may be its arguments again. Only `peers` have an entry, if they are named. With a `target` everything is
+    computed there, on arguments in its memory, else by the processor.
     """
 
     suite: str
@@ -46,6 +49,7 @@ class Task:
     program: Callable[..., Any] | None = None
     idempotent: bool = False
     peers: tuple[str, ...] = ()
+    target: str = ""
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -60,12 +64,14 @@ class Entry:
     `place` makes arguments of the compiler's own from NumPy's, untimed. A `pure` entry does not write to its
     arguments, but returns what has become of those that the task writes to, after what else it returns.
     One that adds the numbers of an array one after another, `in_order`, may differ by what that costs.
+    `fetch` makes an array of NumPy's own of each array and number that the entry has returned or written.
     """
 
     start: Callable[..., Callable[..., Any]]
     place: Callable[[Arguments], Arguments] = copy.deepcopy
     pure: bool = False
     in_order: bool = False
+    fetch: Callable[[Any], Any] = np.array
 
 
 Peer = Callable[[Task, tuple[int, ...]], "Entry | None"]
@@ -74,21 +80,24 @@ Peer = Callable[[Task, tuple[int, ...]], "Entry | None"]
 
 @frozen
 class Choice:
-    """Which tasks of a suite: the dtypes and sizes that are named, or the suite's own; `quick` for a few."""
+    """Which tasks of a suite: the dtypes and sizes that are named, or the suite's own; `quick` for a few, and
+    `tiny` ones for a target that is simulated."""
 
     dtypes: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ()
     quick: bool = False
+    tiny: bool = False
 
 
 @frozen_by_identity
 class Suite:
     """Many tasks: `what` says what is timed, in a sentence. `clock` is for so many threads. Suites about
     something else than loops are not `threaded`: they are timed on one thread, and what their loops do is
-    not counted."""
+    not counted. `targets` are where they can be timed: "" is the processor."""
 
     name: str
     what: str
     tasks: Callable[[Choice], Iterator[Task]]
     threaded: bool = True
     clock: Callable[[int], Clock] = clock
+    targets: tuple[str, ...] = ("",)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..api import JitFunction, jit
+from ..profile.gpu.work import factors
 from .results import Row
 from .tasks import Task
 
@@ -19,7 +20,15 @@ def jitted(task: Task) -> JitFunction[..., Any]:
 
 
 def with_work(row: Row, task: Task) -> Row:
-    """The task's row with what our code does in a call; at least, where data decides."""
-    cost = jitted(task).lower(*task.make()).cost()
-    flops = {dtype: amount.low for dtype, amount in cost.executed.flops.items()}
+    """The task's row with what our code does in a call; at least, where data decides.
+
+    On a target it is what the program asks for, an elementary function as no operation, so that operations
+    per second are those that GPUs and other libraries are praised for."""
+    lowered = jitted(task).lower(*task.make(), target=task.target or None)
+    cost = lowered.cost()
+    if task.target:
+        kind = next((f"tensor {dtype}" for dtype in factors(lowered.build.optimized.kernel.body)), "")
+        flops = {kind or dtype: amount.low for dtype, amount in cost.asked.flops.items()}
+    else:
+        flops = {dtype: amount.low for dtype, amount in cost.executed.flops.items()}
     return replace(row, flops=flops, moved=cost.read.low + cost.written.low)

@@ -15,6 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from ..profile.roofline import roofline
+from .gpu import SIMULATION, gpu
 from .journal import Journal
 from .peers import installed
 from .plan import Plan, listed
@@ -34,16 +35,21 @@ QUICK = (
 def main(plan: Plan, threads: int, journal: Journal, seconds: float) -> None:
     end = time.perf_counter() + seconds
     journal.follow()
-    peers, reasons = installed(listed(plan.folder), plan.peers)
-    slow = [row.name for row in listed(plan.folder) if row.slow and plan.quick and row.name not in plan.peers]
+    peers, reasons = installed(listed(plan.folder), plan.peers, plan.target)
+    here = [row for row in listed(plan.folder) if plan.target in row.targets]
+    slow = [row.name for row in here if row.slow and plan.quick and row.name not in plan.peers]
+    if plan.target and journal.gpu is None:
+        journal.append(gpu=asdict(gpu(plan.target, again=not plan.quick)))
     for remark in (
         *reasons,
+        *([SIMULATION] if plan.tiny else []),
         *(f"without {name}, which takes long to compile: --peers has it" for name in slow),
         *([QUICK] if plan.quick else []),
     ):
         journal.append(remark=remark)
     tasks = plan.tasks(threads)
-    if threads not in journal.rooflines and any(suite.threaded for suite, _ in tasks):
+    is_limited = not plan.target and any(suite.threaded for suite, _ in tasks)
+    if is_limited and threads not in journal.rooflines:
         journal.append(roofline=asdict(roofline(threads, again=not plan.quick)))
     left = [(suite, task) for suite, task in tasks if not journal.has((*task.key, threads))]
     for number, (suite, task) in enumerate(left):
@@ -70,7 +76,7 @@ def measure(
             task,
             sound,
             threads,
-            suite.clock(threads),
+            time.perf_counter if task.target else suite.clock(threads),
             effort,
             lambda peer: journal.append(begun=key, peer=peer),
             until,

@@ -24,7 +24,7 @@ from ..lines import Written, loaded, stored
 from ..operations import operations
 from ..visits import Visit, visits
 
-__all__ = ["Work", "grids", "works"]
+__all__ = ["Work", "factors", "grids", "works"]
 
 
 @frozen
@@ -42,6 +42,11 @@ def grids(kernel: Kernel) -> list[Part]:
         stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, For) and stmt.kind is LoopKind.GRID
     )
     return [Part(number, (grid,)) for number, grid in enumerate(found, 1)]
+
+
+def factors(body: tuple[Stmt, ...]) -> list[str]:
+    """The dtypes of what tensor cores multiply there, of each product."""
+    return [stmt.left.dtype.name for stmt in walk_statements(body) if isinstance(stmt, Multiply)]
 
 
 def works(
@@ -110,8 +115,7 @@ class _Counted:
 
     def _by_kind(self, flops: Mapping[str, int]) -> Mapping[str, Number]:
         """Where tensor cores form a product, nearly all operations are theirs."""
-        inside = walk_statements(self._part.body)
-        dtypes = [stmt.left.dtype.name for stmt in inside if isinstance(stmt, Multiply)]
+        dtypes = factors(self._part.body)
         return {f"tensor {dtypes[0]}": sum(flops.values())} if dtypes else dict(flops)
 
 
