@@ -25,7 +25,6 @@ from .errors import (
     CompilerBug,
     DeviceMismatch,
     NumberError,
-    SettingError,
     UnknownTarget,
     UserError,
 )
@@ -36,7 +35,7 @@ from .late import Late
 from .pickling import is_taken_by_value
 from .reuse import Call
 from .runtime.device import Device
-from .settings import Settings, checks_in, checks_wanted, default_target, entry_wanted
+from .settings import CHECKS, FAST, Settings, checks_wanted, default_target, entry_wanted, names_in
 from .stages import Linked, Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
 from .timeline import RECORDER, note
@@ -80,7 +79,7 @@ class Options(NamedTuple):
 
     target: str | None = None
     threads: int | None = None
-    fast: str | None = None
+    fast: str | Iterable[str] | None = None
 
 
 _UNSAID = Options()
@@ -106,7 +105,7 @@ class JitFunction(Generic[P, R]):
     ) -> None:
         functools.update_wrapper(self, function)
         _check_threads(options.threads)
-        _check_fast(options.fast)
+        _fast_in(options.fast)
         _check_seconds(tune)
         _check_opt(opt)
         self._function = function
@@ -158,7 +157,11 @@ class JitFunction(Generic[P, R]):
         return f"<jitted {self._name}>"
 
     def on(
-        self, target: str | None = None, *, threads: int | None = None, fast: str | None = None
+        self,
+        target: str | None = None,
+        *,
+        threads: int | None = None,
+        fast: str | Iterable[str] | None = None,
     ) -> Chosen[P, R]:
         """This function with options, whatever the function's own parameters are called."""
         return Chosen(self, Options(target, threads, fast))
@@ -264,8 +267,7 @@ class JitFunction(Generic[P, R]):
         threads = self._options.threads if options.threads is None else options.threads
         fast = self._options.fast if options.fast is None else options.fast
         _check_threads(threads)
-        _check_fast(fast)
-        return Choice(target, threads, fast or "")
+        return Choice(target, threads, _fast_in(fast))
 
     def _with_baked(self, signature: Key, leaves: Sequence[Any]) -> Key:
         """The key of a call: its signature and the numbers that are compiled in."""
@@ -428,7 +430,7 @@ def jit(
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
     check: str | Iterable[str] | None = None,
-    fast: str | None = None,
+    fast: str | Iterable[str] | None = None,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -442,7 +444,7 @@ def jit(
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
     check: str | Iterable[str] | None = None,
-    fast: str | None = None,
+    fast: str | Iterable[str] | None = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
     function: Callable[..., Any] | None = None,
@@ -455,7 +457,7 @@ def jit(
     tune: float | None = None,
     opt: int = DEFAULT_OPT,
     check: str | Iterable[str] | None = None,
-    fast: str | None = None,
+    fast: str | Iterable[str] | None = None,
 ) -> Any:
     """Compile a NumPy function; usable as `@jit` and as `@jit(target=..., static_argnames=...)`.
 
@@ -470,8 +472,9 @@ def jit(
     slower code, 3 runs LLVM's own passes too, which seldom helps. Results are the same bits. `check` names
     what calls look for and stop at, at the user's line with index and value: "nan" (the first that is
     computed from numbers), "bounds" (indices that plain code takes to be right, also with `unchecked`),
-    "overflow" (of integers); by default what `ARRAYJIT_CHECK` names. `fast="atomics"` lets the threads of a
-    GPU scatter floats in any order, which gives other last bits in every run; other targets keep the order.
+    "overflow" (of integers); by default what `ARRAYJIT_CHECK` names. `fast` names what may change bits on
+    GPUs: with "atomics" threads scatter floats in any order, which gives other last bits in every run, with
+    "tf32" tensor cores form products of float32, from factors rounded to 10 bits of fraction.
 
     Raises StaticArgumentError for a name that is no parameter, SettingError for a check that is none. Calls
     raise what NumPy would raise, as subclasses that name the user's line, and UnsupportedError for what
@@ -479,7 +482,7 @@ def jit(
     """
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     options = Options(target, threads, fast)
-    checks = checks_wanted() if check is None else checks_in(check, "check")
+    checks = checks_wanted() if check is None else names_in(check, CHECKS, "check")
     made = _wanted()
     if function is None:
         return lambda decorated: made(decorated, options, names, unchecked, tune, opt, checks)
@@ -556,10 +559,9 @@ def _check_threads(threads: int | None) -> None:
         raise NumberError(f"threads is {threads!r}", fix="give 1, 2, 3, ..., or leave it out for all of them")
 
 
-def _check_fast(fast: str | None) -> None:
-    """Raise SettingError for what names nothing that may change bits."""
-    if fast not in (None, "", "atomics"):
-        raise SettingError(f"fast is {fast!r}", fix='give "atomics", or leave it out')
+def _fast_in(wish: str | Iterable[str] | None) -> tuple[str, ...]:
+    """What may change bits, in a fixed order. Raises SettingError for what names nothing that may."""
+    return names_in(wish, FAST, "fast") if wish else ()
 
 
 def _check_opt(opt: int) -> None:

@@ -139,7 +139,7 @@ def build(
     settings: Settings | None = None,
     *,
     threads: int | None = None,
-    fast: str = "",
+    fast: tuple[str, ...] = (),
     schedule: Schedule = DEFAULT_SCHEDULE,
     opt: int = DEFAULT_OPT,
     device: Device | None = None,
@@ -179,7 +179,7 @@ def kept_call(
     key: Hashable,
     target: str,
     threads: int | None,
-    fast: str,
+    fast: tuple[str, ...],
     device: Device | None,
 ) -> Call | None:
     """A call as other processes may know it; `key` is all that its trace depends on beside the function. None
@@ -281,7 +281,7 @@ def _backend_of(target: str, device: Device | None) -> Backend:
     return backend(target) if device is None else backend(target).fitted(device)
 
 
-def _caps(backend: Backend, threads: int | None = None, fast: str = "") -> Caps:
+def _caps(backend: Backend, threads: int | None = None, fast: tuple[str, ...] = ()) -> Caps:
     """What passes may know of the hardware, with so many threads at most; `fast` is for GPUs."""
     caps = backend.target.caps()
     if fast and caps.gpu is not None:

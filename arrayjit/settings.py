@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,11 @@ else:
 
 __all__ = [
     "CHECKS",
+    "FAST",
     "Settings",
     "c_compiler_wanted",
     "cache_bytes",
     "cache_folder",
-    "checks_in",
     "checks_wanted",
     "compilations_shown",
     "cpu_wanted",
@@ -33,6 +33,7 @@ __all__ = [
     "entry_wanted",
     "environment",
     "gpu_wanted",
+    "names_in",
     "num_threads",
     "perf_map_wanted",
     "variables",
@@ -67,21 +68,24 @@ def compilations_shown() -> bool:
 CHECKS = ("bounds", "nan", "overflow")
 """What compiled code can look for while it runs."""
 
+FAST = ("atomics", "tf32")
+"""What may change bits on GPUs."""
 
-def checks_in(wish: str | Iterable[str], source: str) -> tuple[str, ...]:
-    """Names of checks, or one string with commas between them, in a fixed order. Raises SettingError, which
+
+def names_in(wish: str | Iterable[str], choices: Collection[str], source: str) -> tuple[str, ...]:
+    """Names of choices, or one string with commas between them, in a fixed order. Raises SettingError, which
     names where they come from, for what is none."""
     names = {name.strip() for name in wish.split(",")} - {""} if isinstance(wish, str) else set(wish)
-    unknown = sorted(map(repr, names.difference(CHECKS)))
+    unknown = sorted(map(repr, names.difference(choices)))
     if unknown:
-        raise SettingError(f"{source} has {', '.join(unknown)}", fix=f"choose among {', '.join(CHECKS)}")
+        raise SettingError(f"{source} has {', '.join(unknown)}", fix=f"choose among {', '.join(choices)}")
     return tuple(sorted(names))
 
 
 def checks_wanted() -> tuple[str, ...]:
     """`ARRAYJIT_CHECK`: what functions made from now on look for where they do not say, such as
     `nan,bounds`."""
-    return checks_in(os.environ.get("ARRAYJIT_CHECK", ""), "ARRAYJIT_CHECK")
+    return names_in(os.environ.get("ARRAYJIT_CHECK", ""), CHECKS, "ARRAYJIT_CHECK")
 
 
 def entry_wanted() -> str:

@@ -20,7 +20,7 @@ class Choice(NamedTuple):
 
     target: str
     threads: int | None = None
-    fast: str = ""
+    fast: tuple[str, ...] = ()
 
 
 MOST = 1000

@@ -22,8 +22,8 @@ class GpuCaps:
     so many of them that run together. `processors` run blocks side by side; with `busy_threads` all of them
     are busy, whatever these wait for. A thread reads or writes `access_bytes` at once. So many independent
     iterations are worth a grid: `wide`, or `wide_again` where it is launched again and again, since a launch
-    takes about as long as one block takes for these. `tensor_cores` multiply matrices of small floats, and
-    copies go on by themselves."""
+    takes about as long as one block takes for these. `tensor_cores` multiply matrices of small floats and of
+    float32s cut short, and copies go on by themselves."""
 
     warp: int = 32
     block_threads: int = 1024
@@ -42,7 +42,8 @@ class Caps:
     vector; the last cache, `l3_bytes`, is for all cores. More than one thread means that loops may be shared;
     `thread_work` is what is worth waking a thread for, in additions of one register each: about 10
     microseconds of them. With `gpu`, the code is for that one, and `fast` says what may change bits there:
-    "atomics", that floats are accumulated in memory in any order."""
+    "atomics", that floats are accumulated in memory in any order; "tf32", that products of float32 are formed
+    from factors with 10 bits of fraction."""
 
     vector_bytes: int = 32
     registers: int = 16
@@ -55,7 +56,7 @@ class Caps:
     threads: int = 1
     thread_work: int = 20_000
     gpu: GpuCaps | None = None
-    fast: str = ""
+    fast: tuple[str, ...] = ()
 
 
 @frozen

@@ -243,7 +243,8 @@ class Copy:
 
 @frozen
 class Multiply:
-    """The warps of a block add a product of two matrices of small floats to float32 sums that they own.
+    """The warps of a block add a product of two matrices, of small floats or of float32s, to float32 sums
+    that they own. Float32s are rounded to 10 bits of fraction for that (TF32), ties away from zero.
 
     `warps` of them, each of 32 threads, stand in rows and columns. `total[t, m, n, r, c]` is the sum that
     thread `t` keeps, lane `4 * g + q` of the warp in row `i` and column `j`, for row
@@ -251,8 +252,8 @@ class Multiply:
     along its middle axes: tensor cores leave it so. `left[stage]` is rows by depth and `right[stage]` depth
     by columns, or the other way round where `turned` says so. Of other statements only Copy reaches them.
 
-    16 products at a time, which are exact, are added to a sum, in order of the depth; how these are added up
-    and rounded to float32 is the hardware's. (The interpreter rounds once.)"""
+    `terms` products at a time, which are exact, are added to a sum, in order of the depth; how these are
+    added up and rounded to float32 is the hardware's. (The interpreter rounds once.)"""
 
     total: Tensor
     left: Tensor
@@ -266,6 +267,11 @@ class Multiply:
         """Both, each with the index of its first cell."""
         first = (self.stage, Affine.of(0), Affine.of(0))
         return (self.left, first), (self.right, first)
+
+    @property
+    def terms(self) -> int:
+        """How many products an instruction adds to a sum: those of 32 bytes of each factor."""
+        return 32 * 8 // self.left.dtype.bits
 
     @property
     def extents(self) -> tuple[int, int, int]:

@@ -16,24 +16,32 @@ __all__ = ["block_sizes", "factors", "misfit", "multiplied", "tile_ends"]
 
 WARP = 32
 
-DEPTH = 16
-"""Products that are added to a sum at once."""
-
 
 def multiplied(product: Multiply, sums: Array, left: Array, right: Array) -> Array:
     """The sums of the threads, and the product of two matrices added to them. The sums are put in rows and
     columns for that, and back."""
     left, right = (
-        factor.T if turned else factor for factor, turned in zip((left, right), product.turned, strict=True)
+        _exact(factor.T if turned else factor)
+        for factor, turned in zip((left, right), product.turned, strict=True)
     )
     down, across = sums.shape[1:3]
     by_place = sums.reshape(*product.warps, 8, 4, down, across, 2, 2).transpose(0, 4, 6, 2, 1, 5, 3, 7)
     total = by_place.reshape(len(left), right.shape[1])
-    for k in range(0, len(right), DEPTH):
-        products = left[:, k : k + DEPTH].astype(np.float64) @ right[k : k + DEPTH].astype(np.float64)
+    for k in range(0, len(right), product.terms):
+        products = left[:, k : k + product.terms] @ right[k : k + product.terms]
         total = (total + products).astype(sums.dtype)
     result: Array = total.reshape(by_place.shape).transpose(0, 4, 3, 6, 1, 5, 2, 7).reshape(sums.shape)
     return result
+
+
+def _exact(factor: Array) -> Array:
+    """What tensor cores make of a factor, as float64: of float32 TF32, by a carry out of the half below the
+    last bit that is kept."""
+    if factor.dtype == np.float32:
+        bits = np.ascontiguousarray(factor).view(np.uint32)
+        kept = (bits + np.uint32(0x1000) & np.uint32(0xFFFF_E000)).view(np.float32)
+        factor = np.where(np.isfinite(factor), kept, factor)
+    return factor.astype(np.float64)
 
 
 def factors(body: tuple[Stmt, ...]) -> frozenset[Tensor]:
@@ -87,14 +95,14 @@ def _mismatch(product: Multiply) -> str | None:
     total, left, right = product.total, product.left, product.right
     for factor in (left, right):
         fixed = factor.rank == 3 and all(extent.is_constant for extent in factor.shape)
-        if not fixed or not factor.dtype.is_small:
-            return f"{factor} is no stages of matrices of small floats"
+        if not fixed or not (factor.dtype.is_small or factor.dtype is F32):
+            return f"{factor} is no stages of matrices of small floats or float32s"
     if left.dtype is not right.dtype or total.dtype is not F32:
         return f"{left} and {right} are added to {total}"
     rows, columns, depth = product.extents
     down, across = product.warps
     tile = rows // (16 * down), columns // (8 * across)
-    if (16 * down * tile[0], 8 * across * tile[1]) != (rows, columns) or tile[1] % 2 or depth % DEPTH:
+    if (16 * down * tile[0], 8 * across * tile[1]) != (rows, columns) or tile[1] % 2 or depth % product.terms:
         return f"{left} and {right} are no whole tiles of {down} by {across} warps"
     if right.shape[2 if product.turned[1] else 1] != Affine.of(depth):
         return f"{left} and {right} differ in their depths"

@@ -6,12 +6,15 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 
 from arrayjit.runtime.context import Context
 from arrayjit.runtime.cuda.driver import CudaDriver, GpuDriver, SimulatedDriver
 from arrayjit.runtime.device import Device, Machine
+from arrayjit.runtime.ptx.spaces import SharedSpace
 
 SIMULATED = ("sm_80", "sm_90")
 GPUS = [*SIMULATED, pytest.param("gpu", marks=pytest.mark.gpu)]
@@ -57,3 +60,22 @@ def other(machine: Machine, device: Device) -> Device:
 @pytest.fixture
 def root(device: Device) -> Context:
     return Context(device)
+
+
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """For each access of a warp to shared memory, how many words it needs of one bank."""
+    found: list[int] = []
+    locate = SharedSpace.locate
+
+    def watched(self: SharedSpace, threads: Any, addresses: Any, nbytes: int, use: Any) -> Any:
+        together = 32 if nbytes <= 4 else 128 // nbytes
+        for group in np.unique(threads.numbers // together):
+            words = np.unique(addresses[threads.numbers // together == group] // 4)
+            first = words[words % max(nbytes // 4, 1) == 0]
+            found.append(int(np.unique(first % 32, return_counts=True)[1].max()))
+        return locate(self, threads, addresses, nbytes, use)
+
+    monkeypatch.setattr(SharedSpace, "locate", watched)
+    yield found
+    assert found

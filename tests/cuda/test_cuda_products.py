@@ -189,6 +189,30 @@ def test_each_missing_barrier_is_found(barrier: int, tile: Tile, monkeypatch: py
     machine.unsafe_cleanup()
 
 
+# Banks
+
+
+@pytest.mark.parametrize("turned", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("dtype", ["f2", "f4"])
+@pytest.mark.parametrize("processors", [1, 132])
+def test_tensor_cores_are_fed_from_different_banks(
+    processors: int, dtype: str, turned: str, ways: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the largest tile and by the smallest."""
+    gpu = GpuCaps(processors=processors, tensor_cores=True)
+    monkeypatch.setattr(CudaTarget, "caps", lambda self: Caps(gpu=gpu))
+    monkeypatch.setenv("ARRAYJIT_CACHE_BYTES", "0")
+    x, w = drawn(128, 128, dtype=dtype), drawn(128, 128, dtype=dtype)
+
+    def function(x, w):
+        return (x if turned[0] == "n" else x.T) @ (w if turned[1] == "n" else w.T)
+
+    jitted = arrayjit.jit(function, target="cuda-sim", fast="tf32")
+    assert f"multiply_{'tf32' if dtype == 'f4' else 'f16'}" in jitted.lower(x, w).as_text("cuda")
+    jitted(x, w)
+    assert max(ways) == 1
+
+
 # Machine code
 
 

@@ -252,10 +252,20 @@ def test_other_targets_keep_the_order() -> None:
 
 
 def test_nothing_else_is_fast() -> None:
-    with pytest.raises(SettingError, match="fast is 'math'"):
+    with pytest.raises(SettingError, match="fast has 'math'"):
         arrayjit.jit(scattered(np.add), fast="math")
-    with pytest.raises(SettingError, match="fast is 'math'"):
-        arrayjit.jit(scattered(np.add))(*drawn("f4", 3), fast="math")
+    with pytest.raises(SettingError, match="fast has 'math'"):
+        arrayjit.jit(scattered(np.add))(*drawn("f4", 3), fast=("atomics", "math"))
+
+
+def test_several_names_in_any_order_are_the_same_code() -> None:
+    function = arrayjit.jit(scattered(np.add), target="cuda-sim", fast="tf32, atomics")
+    arguments = drawn("f4", 300)
+    assert "atomicAdd" in function.lower(*arguments).as_text("cuda")
+    function(*arguments)
+    function(*arguments, fast=("atomics", "tf32"))
+    function(*arguments, fast="atomics,tf32")
+    assert function.stats().compiles == 1
 
 
 ADDITION = r"atomicAdd\(\(int32_t \*\)\((.+)\), \(int32_t\)(.+)\);"

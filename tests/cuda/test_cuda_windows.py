@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from arrayjit.passes.manager import optimize
 from arrayjit.runtime.cuda import nvrtc
 from arrayjit.runtime.cuda.api import Image
 from arrayjit.runtime.cuda.sass import disassembled
-from arrayjit.runtime.ptx.spaces import SharedSpace
 from arrayjit.targets.cuda import ARCHITECTURES, CudaTarget
 
 SMALL = GpuCaps(processors=1, busy_threads=64, wide=16, wide_again=16)
@@ -151,31 +150,14 @@ def test_a_missing_barrier_is_found(
     backend.machine.unsafe_cleanup()
 
 
-@pytest.fixture
-def ways(small: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """For each access of a warp to shared memory, how many words it needs of one bank."""
-    found: list[int] = []
-    locate = SharedSpace.locate
-
-    def watched(self: SharedSpace, threads: Any, addresses: Any, nbytes: int, use: Any) -> Any:
-        together = 32 if nbytes <= 4 else 128 // nbytes
-        for group in np.unique(threads.numbers // together):
-            words = np.unique(addresses[threads.numbers // together == group] // 4)
-            first = words[words % max(nbytes // 4, 1) == 0]
-            found.append(int(np.unique(first % 32, return_counts=True)[1].max()))
-        return locate(self, threads, addresses, nbytes, use)
-
-    monkeypatch.setattr(SharedSpace, "locate", watched)
-    yield found
-    assert found
-
-
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1"])
 def test_transposes_meet_in_no_bank(dtype: str, ways: list[int]) -> None:
     compared(transposed, drawn(64, 64, dtype=dtype))
     assert max(ways) == 1
 
 
+@pytest.mark.usefixtures("small")
 def test_stencils_meet_in_no_bank(ways: list[int]) -> None:
     compared(five_points, drawn(18, 66))
     assert max(ways) == 1

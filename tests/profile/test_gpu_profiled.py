@@ -122,6 +122,11 @@ def test_tensor_cores_have_operations_of_their_own() -> None:
     assert kernel.flops == {"tensor float16": 2 * 64**3}
     assert kernel.nbytes == 2 * 2 * 64 * 64  # one array, read as both factors, and the result
     assert kernel.shared_bytes > 0
+    x = np.ones((64, 64), np.float32)
+    (kernel,) = profile(product, x, x, fast="tf32").kernels
+    assert kernel.flops == {"tensor float32": 2 * 64**3}
+    limits = GpuRoofline("", GpuLimits(1.0, 1.0, 6.0, 1.0))
+    assert [limits.peak(kind) for kind in ("tensor float16", "tensor float32", "float32")] == [6.0, 3.0, 1.0]
 
 
 def test_launches_in_a_loop_of_the_host_count_each_time() -> None:

@@ -1,4 +1,5 @@
-"""Products of float16 and bfloat16 matrices by tensor cores are NumPy's: sums in float32, rounded once."""
+"""Products of float16 and bfloat16 matrices by tensor cores are NumPy's: sums in float32, rounded once. Those
+of float32 are NumPy's of rounded factors, where that is asked for."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from arrayjit.ir.code import Caps, GpuCaps
 from arrayjit.targets.cuda import CudaTarget
 from arrayjit.targets.interp import InterpTarget
 
-SMALL = (np.float16, bfloat16)
-each_small = pytest.mark.parametrize("small", SMALL, ids=lambda dtype: dtype.__name__)
+FACTORS = (np.float16, bfloat16, np.float32)
+each_factor = pytest.mark.parametrize("factor", FACTORS, ids=lambda dtype: dtype.__name__)
 
 FEW, MANY = GpuCaps(processors=1, tensor_cores=True), GpuCaps(processors=132, tensor_cores=True)
 """For few processors tiles are large."""
@@ -90,33 +91,46 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 }
 
 
+def as_tf32(factor: np.ndarray) -> np.ndarray:
+    """Of float32s the nearest with 11 significant bits, of two the one farther from zero."""
+    if factor.dtype != np.float32:
+        return factor
+    fraction, exponent = np.frexp(factor)
+    return np.ldexp(np.copysign(np.floor(np.abs(fraction) * 2**11 + 0.5), fraction) / 2**11, exponent)
+
+
 def assert_close(function: Callable[..., Any], arguments: list[np.ndarray], got: np.ndarray) -> None:
-    """Equal but for the order of the terms of float32 sums, which may round a small float the other way."""
-    wanted = function(*arguments)
+    """Equal but for the order of the terms of float32 sums, which may round a small float the other way, or a
+    factor of the next product of float32."""
+    wanted = function(*map(as_tf32, arguments[:2]), *arguments[2:])
     assert got.dtype == wanted.dtype
     depth = max(arguments[0].shape)
     eps = float(finfo(arguments[0].dtype).eps) if wanted.dtype.itemsize == 2 else 2.0**-22
+    if function is in_a_loop and wanted.dtype == np.float32:
+        eps = 2.0**-11
     again = 4 * eps if function in (gelu, in_a_loop) else 0.0
     np.testing.assert_allclose(
         got.astype(np.float64), wanted.astype(np.float64), rtol=2 * eps, atol=depth**2 * 2.0**-23 + again
     )
 
 
-def arguments_of(name: str, small: Any) -> tuple[Callable[..., Any], list[np.ndarray]]:
-    """Factors are small floats, what is added float32."""
+def arguments_of(name: str, factor: Any) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    """Factors of a dtype; what is added is float32."""
     function, shapes = PROGRAMS[name]
     scale = 0.25 if function is in_a_loop else 1.0
-    factors = [(draw(np.float32, *shape) * scale).astype(small) for shape in shapes[:2]]
+    factors = [(draw(np.float32, *shape) * scale).astype(factor) for shape in shapes[:2]]
     return function, [*factors, *(draw(np.float32, *shape) for shape in shapes[2:])]
 
 
-@each_small
+@each_factor
 @pytest.mark.parametrize("gpu", [FEW, MANY], ids=["large tiles", "small tiles"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_schedule_is_numpys(name: str, gpu: GpuCaps, small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_schedule_is_numpys(
+    name: str, gpu: GpuCaps, factor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(InterpTarget, "caps", lambda self: Caps(gpu=gpu))
-    function, arguments = arguments_of(name, small)
-    jitted = arrayjit.jit(function, target="interp")
+    function, arguments = arguments_of(name, factor)
+    jitted = arrayjit.jit(function, target="interp", fast="tf32")
     assert "multiply_matrices(" in jitted.lower(*arguments).as_text("optimized")
     assert_close(function, arguments, jitted(*arguments))
 
@@ -124,14 +138,61 @@ def test_the_schedule_is_numpys(name: str, gpu: GpuCaps, small: Any, monkeypatch
 SIMULATED = ("less than a tile", "both turned", "batched", "bias and gelu", "in a loop")
 
 
-@each_small
+@each_factor
 @pytest.mark.parametrize("name", SIMULATED)
-def test_a_simulated_gpu_has_numpys_results(name: str, small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_simulated_gpu_has_numpys_results(name: str, factor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = FEW if name == "less than a tile" else MANY
     monkeypatch.setattr(CudaTarget, "caps", lambda self: Caps(gpu=gpu))
-    function, arguments = arguments_of(name, small)
-    got = arrayjit.jit(function, target="cuda-sim")(*arguments)
+    function, arguments = arguments_of(name, factor)
+    got = arrayjit.jit(function, target="cuda-sim", fast="tf32")(*arguments)
     assert_close(function, arguments, got.numpy())
+
+
+TIE = 1 + 2.0**-11
+ROUNDED = {
+    TIE: 1 + 2.0**-10,
+    -TIE: -1 - 2.0**-10,
+    TIE - 2.0**-23: 1.0,
+    TIE + 2.0**-23: 1 + 2.0**-10,
+    1 + 2.0**-10: 1 + 2.0**-10,
+    2 - 2.0**-23: 2.0,
+    2.0**-130: 2.0**-130,
+    float(np.finfo(np.float32).max): np.inf,
+    np.inf: np.inf,
+    -np.inf: -np.inf,
+}
+"""Float32s, and what tensor cores make of them."""
+
+
+@pytest.mark.parametrize("target", ["interp", "cuda-sim"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_factors_are_rounded_to_the_nearest(side: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (InterpTarget, CudaTarget):
+        monkeypatch.setattr(kind, "caps", lambda self: Caps(gpu=MANY))
+    x = np.zeros((20, 16), np.float32)
+    x[: len(ROUNDED), 0] = list(ROUNDED)
+    x[len(ROUNDED), 0] = np.nan
+    one = np.zeros((16, 20), np.float32)
+    one[0] = 1
+    wanted = np.zeros((20, 20), np.float32)
+    wanted[: len(ROUNDED)] = np.array(list(ROUNDED.values()), np.float32)[:, None]
+    wanted[len(ROUNDED)] = np.nan
+    factors, wanted = ((x, one), wanted) if side == "left" else ((one.T.copy(), x.T.copy()), wanted.T)
+    np.testing.assert_array_equal(arrayjit.jit(plain, target=target, fast="tf32")(*factors), wanted)
+
+
+@pytest.mark.parametrize("target", ["llvm", "cuda-sim"])
+def test_float32_keeps_its_bits_where_nobody_asks(target: str) -> None:
+    """And so it does on targets that are no GPU whatever is asked for."""
+    x = np.full((32, 32), TIE, np.float32)
+    one = np.eye(32, dtype=np.float32)
+    fast = "tf32" if target == "llvm" else ""
+    np.testing.assert_array_equal(arrayjit.jit(plain, target=target, fast=fast)(x, one), x)
+    if target == "cuda-sim":
+        said = str(arrayjit.jit(plain, target=target).explain(x, one))
+        assert (
+            'float32 factors keep all their bits, of which tensor cores need fewer: jit(fast="tf32")' in said
+        )
 
 
 NOT_FOR_TENSOR_CORES = {

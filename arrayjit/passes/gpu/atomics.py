@@ -6,7 +6,7 @@
 
 Which cell an iteration reaches is known only when it runs, and others may reach the same one. So the order of
 iterations is left open where it does not change a bit: integers and bools, by ops that are associative and
-commutative. Where `fast` says "atomics", that goes for floats too, whose last bits then are others in every
+commutative. Where `fast` has "atomics", that goes for floats too, whose last bits then are others in every
 run. Where positions are assigned to, the last iteration that reaches a cell counts: all tell their number to
 the cell of another array, the greatest remains, and only that one writes. All else stays in order, and a note
 says why.
@@ -88,7 +88,7 @@ def atomics(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with its scatters in the hands of many threads."""
     if caps.gpu is None:
         return kernel
-    work = _Scattering(caps.gpu, caps.fast == "atomics")
+    work = _Scattering(caps.gpu, "atomics" in caps.fast)
     body = work.body(kernel.body)
     placement = {**kernel.placement, **work.placement}
     notes = (*kernel.notes, *(f"atomics: {text}" for text in work.notes))

@@ -13,7 +13,8 @@
 The factors come to shared memory in slices of the depth, STAGES of which are under way or there, so that
 copying hides behind multiplying; a slice takes one barrier. Each thread keeps the sums that tensor cores
 leave it with, its fragments, in registers, and does with them what is done with a sum. Factors must lie along
-memory by their rows, columns or depth. Tiles are large where there are enough for all processors.
+memory by their rows, columns or depth. Tiles are large where there are enough for all processors. Products
+of float32 are formed so where `fast` has "tf32", in slices of half the terms.
 """
 
 from __future__ import annotations
@@ -53,14 +54,16 @@ __all__ = ["fragments"]
 STAGES = 3
 """Slices of the factors in shared memory."""
 
-DEPTH = 32
-"""Of a slice."""
+SLICE = 64
+"""Bytes of a slice along the depth."""
 
-PIECE = 8
-"""Small floats that are copied at once."""
+PIECE = 16
+"""Bytes that are copied at once."""
 
 LEAST = 16
 """Rows, columns or terms of which a product has fewer are no work for tensor cores."""
+
+UNASKED = 'float32 factors keep all their bits, of which tensor cores need fewer: jit(fast="tf32") allows it'
 
 MOST = 2**31 - 1
 """Cells of matrices whose places are numbers of 32 bits."""
@@ -91,7 +94,7 @@ class _Tile:
 
     @property
     def shared_bytes(self) -> int:
-        return STAGES * DEPTH * (self.rows + self.columns) * 2
+        return STAGES * SLICE * (self.rows + self.columns)
 
     def __str__(self) -> str:
         return f"{self.rows} by {self.columns}"
@@ -102,7 +105,7 @@ TILES = (_Tile((2, 4), 4, 4), _Tile((2, 2), 2, 4), _Tile((1, 2), 2, 2))
 
 
 def fragments(kernel: Kernel, caps: Caps) -> Kernel:
-    """The kernel with its products of small floats as grids for tensor cores."""
+    """The kernel with its products of small floats, or of float32s if asked, as grids for tensor cores."""
     gpu = caps.gpu
     if gpu is None or not gpu.tensor_cores:
         return kernel
@@ -120,16 +123,19 @@ def fragments(kernel: Kernel, caps: Caps) -> Kernel:
                     schedule = _schedule(stmt, gpu)
                     if schedule is None:
                         out.append(stmt)
-                        continue
-                    out.append(schedule.grid())
-                    placement.update(schedule.places)
-                    notes.append(f"fragments: {schedule.note}")
+                    elif schedule.dtype is F32 and "tf32" not in caps.fast:
+                        out.append(stmt)
+                        notes.append(f"fragments: {schedule.total.label}: {UNASKED}")
+                    else:
+                        out.append(schedule.grid())
+                        placement.update(schedule.places)
+                        notes.append(f"fragments: {schedule.note}")
                 case _:
                     out.append(stmt)
         return kept(body, out)
 
     body = visit(kernel.body)
-    if body is kernel.body:
+    if len(notes) == len(kernel.notes):
         return kernel
     return replace(kernel, body=body, placement=placement, notes=tuple(notes))
 
@@ -173,30 +179,31 @@ def _schedule(stmt: For, gpu: GpuCaps) -> _Schedule | None:
 
 
 def _factor(expr: Expr, across: For, along: For) -> _Factor | None:
-    """What a factor reads, if it is a matrix of small floats that lies along memory."""
-    match expr:
-        case Cast(arg=Load(tensor=tensor, index=index), dtype=dtype) if dtype is F32 and _is_plain(tensor):
-            places = [
-                [at for at, position in enumerate(index) if position.coefficient(loop.symbol)]
-                for loop in (across, along)
-            ]
-            if [len(found) for found in places] != [1, 1] or places[0] == places[1]:
-                return None
-            (first,), (second,) = places
-            steps = index[first].coefficient(across.symbol), index[second].coefficient(along.symbol)
-            last = len(index) - 1
-            if steps != (1, 1) or last not in (first, second):
-                return None
-            return _Factor(tensor, index, across, first == last)
-        case _:
-            return None
+    """What a factor reads, if it is a matrix for tensor cores that lies along memory."""
+    load = expr.arg if isinstance(expr, Cast) and expr.dtype is F32 else expr
+    if not isinstance(load, Load) or not _is_plain(load.tensor):
+        return None
+    index = load.index
+    places = [
+        [at for at, position in enumerate(index) if position.coefficient(loop.symbol)]
+        for loop in (across, along)
+    ]
+    if [len(found) for found in places] != [1, 1] or places[0] == places[1]:
+        return None
+    (first,), (second,) = places
+    steps = index[first].coefficient(across.symbol), index[second].coefficient(along.symbol)
+    last = len(index) - 1
+    if steps != (1, 1) or last not in (first, second):
+        return None
+    return _Factor(load.tensor, index, across, first == last)
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    """Is it an array of small floats in C order?"""
-    is_half = tensor.dtype.is_small and tensor.dtype.bits == 16
+    """Is it an array of float32s or small floats in C order?"""
+    dtype = tensor.dtype
+    suits = dtype is F32 or (dtype.is_small and dtype.bits == 16)
     fixed = tensor.strides is None and all(extent.is_constant for extent in tensor.shape)
-    return is_half and fixed and tensor.size <= MOST
+    return suits and fixed and tensor.size <= MOST
 
 
 def _chosen(rows: int, columns: int, around: int, gpu: GpuCaps) -> _Tile | None:
@@ -226,10 +233,13 @@ class _Schedule:
         self.start = start
         self.tile = tile
         self.factors = left, right
+        self.dtype = left.tensor.dtype
+        self.piece = PIECE * 8 // self.dtype.bits
+        self.terms = SLICE * 8 // self.dtype.bits
         variable = product.sums[0].variable
         shape = (tile.threads, tile.high, tile.wide, 2, 2)
         self.total = Tensor(variable.hint, affine(shape), F32)
-        self.slices = _slice(left, tile.rows), _slice(right, tile.columns)
+        self.slices = self.slice_of(left, tile.rows), self.slice_of(right, tile.columns)
         rows, columns = product.rows.trips or 0, product.columns.trips or 0
         self.row_tiles = _tiles(product.rows.symbol.hint, rows, tile.rows)
         self.column_tiles = _tiles(product.columns.symbol.hint, columns, tile.columns)
@@ -245,7 +255,7 @@ class _Schedule:
 
     @property
     def note(self) -> str:
-        kind = self.slices[0].dtype.name
+        kind = "float32 as tf32" if self.dtype is F32 else self.dtype.name
         return f"{self.total.label}: tensor cores multiply {kind}, a block for each tile of {self.tile}"
 
     def grid(self) -> For:
@@ -277,9 +287,14 @@ class _Schedule:
 
     # slices
 
+    def slice_of(self, factor: _Factor, extent: int) -> Tensor:
+        """A factor's slices in shared memory, as they lie in the factor."""
+        matrix = (self.terms, extent) if factor.is_across else (extent, self.terms)
+        return Tensor(factor.tensor.label, affine((STAGES, *matrix)), self.dtype)
+
     def summing(self) -> list[Stmt]:
         """Slice after slice: while tensor cores multiply one, the next ones are copied."""
-        count = -(-(self.depth.trips or 0) // DEPTH)
+        count = -(-(self.depth.trips or 0) // self.terms)
         first = Affine.of(0)
         out: list[Stmt] = [self.copying(first, number) for number in range(min(STAGES - 1, count))]
         rounds = max(count - (STAGES - 1), 0) // STAGES
@@ -306,18 +321,18 @@ class _Schedule:
     def copying(self, first: Affine, number: int) -> For:
         """The threads copy the slice of a number after the first, neighbours by neighbouring threads."""
         thread = Symbol("t", lower=0, upper=self.tile.threads)
-        stage, depth = Affine.of(number % STAGES), (first + number) * DEPTH
+        stage, depth = Affine.of(number % STAGES), (first + number) * self.terms
         binds: dict[int, Bind] = {}
         loops: list[For] = []
         starts = self.first_row, self.first_column
         for factor, into, start in zip(self.factors, self.slices, starts, strict=True):
             _, high, wide = (extent.constant for extent in into.shape)
-            pieces = wide // PIECE
+            pieces = wide // self.piece
             lines = self.tile.threads // pieces
             line = Symbol("line", lower=0, upper=lines)
             bind = binds.setdefault(pieces, Bind(line, _quotient(Affine.of(thread), pieces)))
             turn = Symbol("u")
-            row, column = turn * lines + bind.symbol, (thread - bind.symbol * pieces) * PIECE
+            row, column = turn * lines + bind.symbol, (thread - bind.symbol * pieces) * self.piece
             copy = self.copy(factor, into, (stage, row, column), start, depth)
             loops.append(For(turn, ZERO, Affine.of(high // lines), (copy,), LoopKind.UNROLLED))
         return self.by_threads(thread, *binds.values(), *loops)
@@ -331,8 +346,8 @@ class _Schedule:
         row, column = (row + depth, column + start) if factor.is_across else (row + start, column + depth)
         at = {loops[0].symbol: loops[0].lo + row, loops[1].symbol: loops[1].lo + column}
         source = tuple(position.substitute(at) for position in factor.index)
-        count = _existing(row, loops[0], column, loops[1], into)
-        return Copy(into, cell, factor.tensor, source, PIECE, count)
+        count = _existing(row, loops[0], column, loops[1], into, self.piece)
+        return Copy(into, cell, factor.tensor, source, self.piece, count)
 
     # what is done with sums
 
@@ -379,12 +394,6 @@ class _Schedule:
         return substitute_statements(body, at)
 
 
-def _slice(factor: _Factor, extent: int) -> Tensor:
-    """A factor's slices in shared memory, as they lie in the factor."""
-    matrix = (DEPTH, extent) if factor.is_across else (extent, DEPTH)
-    return Tensor(factor.tensor.label, affine((STAGES, *matrix)), factor.tensor.dtype)
-
-
 def _tiles(hint: str, extent: int, each: int) -> For:
     """A loop over tiles along one axis."""
     count = -(-extent // each)
@@ -413,11 +422,11 @@ def _less(number: Affine, extent: int) -> Expr:
     return Apply(OPS["less"], (Index(number), Const(extent, I64)), BOOL)
 
 
-def _existing(row: Affine, rows: For, column: Affine, columns: For, into: Tensor) -> Expr:
+def _existing(row: Affine, rows: For, column: Affine, columns: For, into: Tensor, piece: int) -> Expr:
     """How many cells of a factor exist from a column of a row on; all do if whole tiles fill it."""
     _, high, wide = (extent.constant for extent in into.shape)
     extents = rows.trips or 0, columns.trips or 0
-    count: Expr = Const(PIECE, I64) if extents[1] % wide == 0 else Index(extents[1] - column)
+    count: Expr = Const(piece, I64) if extents[1] % wide == 0 else Index(extents[1] - column)
     if extents[0] % high == 0:
         return count
     return Apply(OPS["where"], (_less(row, extents[0]), count, Const(0, I64)), I64)
