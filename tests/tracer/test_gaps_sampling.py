@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 import pytest
 from refusing import assert_raises_like_numpy
 from rolling import assert_kept, assert_like_numpy
+
+import arrayjit
+from arrayjit.errors import NotANumber
 
 Function = Callable[..., Any]
 random = np.random.default_rng(5)
@@ -33,6 +37,31 @@ INTERPOLATIONS: dict[str, Function] = {
 def test_interpolation(program: Function, heights: np.ndarray) -> None:
     with np.errstate(invalid="ignore"):
         assert_like_numpy(program, (places, known, heights))
+
+
+ENDS = (-np.inf, -1.5e308, -1.0, 0.0, 3.0, 1.7e308, np.inf)
+interpolated = arrayjit.jit(INTERPOLATIONS["plain"])
+checked = arrayjit.jit(INTERPOLATIONS["plain"], check="nan")
+HEIGHTS = (-np.inf, -1e308, -0.0, 0.0, 2.5, 1e308, np.inf)
+ANYWHERE = np.array([-np.inf, -1.7e308, -3.0, -1.0, -0.5, 0.0, 1e-300, 1.0, 3.0, 1e308, 1.7e308, np.inf])
+
+
+@pytest.mark.parametrize("ends", [*combinations(ENDS, 2), (1.0, 1.0), (np.inf, np.inf)], ids=str)
+def test_between_infinite_and_huge_samples_only_a_nan_of_numpy_s_stops_a_check(
+    ends: tuple[float, float],
+) -> None:
+    for heights in product(HEIGHTS, repeat=2):
+        samples = np.array(ends), np.array(heights)
+        with np.errstate(all="ignore"):
+            expected = np.interp(ANYWHERE, *samples)
+        is_nan = np.isnan(expected)
+        result = interpolated(ANYWHERE, *samples)
+        np.testing.assert_array_equal(result, expected)
+        np.testing.assert_array_equal(np.signbit(result)[~is_nan], np.signbit(expected)[~is_nan])
+        checked(np.where(is_nan, ANYWHERE[0], ANYWHERE), *samples)
+        if is_nan.any():
+            with pytest.raises(NotANumber):
+                checked(ANYWHERE, *samples)
 
 
 LENGTHS = [(9, 3), (3, 9), (9, 4), (4, 4), (1, 5), (4, 9)]

@@ -30,18 +30,32 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     before = np.clip(np.searchsorted(known, places, side="right") - 1, 0, last)
     after = np.minimum(before + 1, last)
     start, end = known[before], known[after]
-    slope = (values[after] - values[before]) / np.where(end == start, 1, end - start)
-    between = slope * (places - start) + values[before]
-    # Where that is not a number, as between infinite values, NumPy tries from the other side.
-    again = slope * (places - end) + values[after]
-    same = np.where(values[before] == values[after], values[before], again)
-    between = np.where(np.isnan(between), np.where(np.isnan(again), same, again), between)
-    result = np.where((places == start) | (before == last), values[before], between)
+    is_between = (start < places) & (places < end)
+    # Elsewhere, where nobody sees it, the line goes from (0, 0) to (1, 0): no NaN comes of infinite samples.
+    given = (places, 0), (start, 0), (end, 1), (values[before], 0), (values[after], 0)
+    line = _on_line(*(np.where(is_between, each, otherwise) for each, otherwise in given))
+    result = np.where(is_between, line, values[before])
     result = np.where(places < known[0], values[0] if left is None else left, result)
     result = np.where(places > known[-1], values[-1] if right is None else right, result)
     if known.shape != (1,):
         result = np.where(np.isnan(places), places, result)
     return result[()]
+
+
+def _on_line(place: Any, start: Any, end: Any, low: Any, high: Any) -> Any:
+    """Between `low` at the start and `high` at the end. NumPy goes from the start, where that gives NaN from
+    the end, and where both do but the values are the same that is it. What would be NaN on the way is not
+    computed."""
+    is_same = low == high
+    is_infinite = is_same & np.isinf(low)
+    rise = np.where(is_infinite, 0, high) - np.where(is_infinite, 0, low)
+    slope = rise / (end - start)
+    step = place - start
+    is_backwards = np.isinf(step) | np.isinf(low)
+    step = np.where(is_backwards, place - end, step)
+    is_endless = is_same & np.isinf(step)
+    line = slope * np.where(is_endless, 0, step) + np.where(is_backwards, high, low)
+    return np.where(is_endless, low, line)
 
 
 @implements(np.convolve)
