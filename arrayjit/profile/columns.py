@@ -8,7 +8,9 @@ __all__ = ["columns"]
 
 
 def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """The first column to the left, others to the right."""
+    """The first column to the left, others to the right. No lines of no rows."""
+    if not rows:
+        return []
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(

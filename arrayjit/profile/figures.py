@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from typing import Protocol
 
 from ..frozen import frozen
+from ..pages import page
 from .lines import Line
 from .report import duration, rate
 from .roofline import Level
 
-__all__ = ["Point", "bars", "colour", "lines", "roof", "table"]
+__all__ = ["Point", "bars", "colour", "document", "roof", "table"]
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
 """Distinct to the colour-blind: Paul Tol's "bright" scheme."""
@@ -23,6 +25,19 @@ LEFT, RIGHT, TOP, BOTTOM, HEIGHT = 60, 20, 20, 40, 360
 """The edges of the roofline's axes."""
 
 
+class Shown(Protocol):
+    """A profile, whose text is its `str`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def target(self) -> str: ...
+
+    @property
+    def lines(self) -> Sequence[Line]: ...
+
+
 @frozen
 class Point:
     """A part in a roofline: its operations for each byte, and per second."""
@@ -31,6 +46,18 @@ class Point:
     intensity: float
     rate: float
     colour: str
+
+
+def document(found: Shown, machine: str, sections: Sequence[tuple[str, str]]) -> str:
+    """The whole page: sections with their titles, then the user's lines and all as text. A section of nothing
+    is left out."""
+    title = f"{found.name} for {found.target}"
+    ends = [
+        ("Lines", lines(found.lines)),
+        ("As text", f'<pre class="wide">{escape(str(found))}</pre>'),
+    ]
+    parts = [f"<h2>{name}</h2>\n{content}" for name, content in (*sections, *ends) if content]
+    return page(title, "\n".join((f'<h1>{escape(title)}</h1><p class="quiet">{escape(machine)}</p>', *parts)))
 
 
 def colour(number: int) -> str:
@@ -113,6 +140,8 @@ def _svg(width: int, height: int, lines: Sequence[str]) -> str:
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Rows of cells, the head first."""
+    if not rows:
+        return ""
     head, *others = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
     head = head.replace("td>", "th>")
     return f'<div class="wide"><table><tr>{head}</tr><tr>' + "</tr><tr>".join(others) + "</tr></table></div>"
@@ -120,9 +149,11 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 def lines(found: Sequence[Line]) -> str:
     """The user's lines in the order of their files, as dark as they are long."""
-    rows = (
+    rows = [
         f'<tr><td>{escape(str(line.loc))}</td><td class="share" style="--share: {line.share:.1%}">'
         f'{line.share:.0%}</td><td class="source">{escape(line.source)}</td></tr>'
         for line in sorted(found, key=lambda line: (line.loc.file, line.loc.line))
-    )
+    ]
+    if not rows:
+        return ""
     return f'<div class="wide"><table>{"".join(rows)}</table></div>'

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
-
-from ..pages import page
 from .counters import Refused
-from .figures import Point, bars, colour, lines, roof, table
+from .figures import Point, bars, colour, document, roof, table
 from .profiled import Profile
-from .report import as_text, part_rows, rate
+from .report import part_rows, rate
 from .roofline import Roofline
 
 __all__ = ["as_html"]
@@ -16,21 +13,15 @@ __all__ = ["as_html"]
 
 def as_html(found: Profile) -> str:
     """The whole page."""
-    title = f"{found.name} for {found.target}"
-    parts = [
-        f'<h1>{escape(title)}</h1><p class="quiet">{escape(found.machine)}</p>',
-        "<h2>Where the time of a call goes</h2>",
-        _times(found),
-        f"<h2>Parts</h2>{table(part_rows(found))}",
-    ]
-    if found.rooflines:
-        parts += ["<h2>Roofline</h2>", _chart(found, found.rooflines[-1])]
-    parts += [
-        "<h2>Lines</h2>",
-        lines(found.lines),
-        f'<h2>As text</h2><pre class="wide">{escape(as_text(found))}</pre>',
-    ]
-    return page(title, "\n".join(parts))
+    return document(
+        found,
+        found.machine,
+        [
+            ("Where the time of a call goes", _times(found)),
+            ("Parts", table(part_rows(found))),
+            ("Roofline", _chart(found, found.rooflines[-1]) if found.rooflines else ""),
+        ],
+    )
 
 
 def _times(found: Profile) -> str:

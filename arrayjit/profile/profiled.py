@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Union
 
 from ..errors import Location, NumberError, UnsupportedError
@@ -23,8 +22,9 @@ from .lines import Line, assigned, by_time, shares
 from .machine import description
 from .measure import Measured, Spread, measured
 from .operations import operations
-from .roofline import Roofline, roofline
-from .saving import as_json, save
+from .rates import CallRates, PartRates, weighed
+from .roofline import Roofline, reached, roofline
+from .saving import Saved
 from .visits import Visit, visits
 
 report: Any = Late("arrayjit.profile.report")  # which imports this file, as does `page`
@@ -37,7 +37,7 @@ COMPILED = ("llvm", "sync_llvm", "c", "sync_c")
 
 
 @frozen
-class PartProfile:
+class PartProfile(PartRates):
     """A part of the kernel: a loop nest, or some that write the same.
 
     `seconds` are of one call, in which the part runs `runs` times (at least, where data decides). `flops` and
@@ -57,22 +57,9 @@ class PartProfile:
     lanes: int
     lines: tuple[Line, ...]
 
-    @property
-    def flops_per_second(self) -> float:
-        return sum(self.flops.values()) / self.seconds.median if self.seconds.median else 0.0
-
-    @property
-    def bytes_per_second(self) -> float:
-        return self.nbytes / self.seconds.median if self.seconds.median else 0.0
-
-    @property
-    def intensity(self) -> float:
-        """Floating-point operations for each byte."""
-        return sum(self.flops.values()) / self.nbytes if self.nbytes else 0.0
-
 
 @frozen
-class Profile:
+class Profile(Saved, CallRates):
     """Where the time of one call goes. Seconds are medians with quartiles.
 
     `parts` are the loop nests of the final kernel, `lines` the user's lines with their shares of it. `native`
@@ -103,21 +90,9 @@ class Profile:
         text: str = report.as_text(self)
         return text
 
-    def as_json(self) -> str:
-        """All of it. An amount is a number, or bounds as [low, high]."""
-        return as_json(self)
-
-    def save(self, file: str | Path) -> None:
-        """Write a `.html` page that needs no other file, a `.json` or a `.txt`. Raises UnsupportedError for
-        another ending, OSError where the file cannot be written."""
-        save(
-            file,
-            {
-                ".html": lambda: page.as_html(self),
-                ".json": lambda: f"{self.as_json()}\n",
-                ".txt": lambda: f"{self}\n",
-            },
-        )
+    def as_html(self) -> str:
+        text: str = page.as_html(self)
+        return text
 
     @property
     def dispatch(self) -> float | None:
@@ -128,21 +103,9 @@ class Profile:
         return max(0.0, self.call.least - self.native.least - self.allocation)
 
     @property
-    def flops_per_second(self) -> float:
-        """What the program asks for, in the time of the native code, at least."""
-        return self.cost.flops.low / self.native.median
-
-    @property
-    def bytes_per_second(self) -> float:
-        """Bytes of the call's arrays, each once, in the time of the native code, at least."""
-        return (self.cost.read.low + self.cost.written.low) / self.native.median
-
-    @property
     def fraction(self) -> float | None:
         """How much of the limits the parts reach, weighed by their times; None where there are none."""
-        known = [part for part in self.parts if part.fraction is not None]
-        total = sum(part.seconds.median for part in known)
-        return sum((p.fraction or 0) * p.seconds.median for p in known) / total if total else None
+        return weighed(self.parts)
 
 
 def profile(
@@ -232,11 +195,7 @@ def _part(
     nbytes, footprint = moved(kernel, part.body, seen, runs, (found.clock.times,))
     bound, fraction = "", None
     if target in COMPILED and seconds.median > 0:
-        limits = roofline(helped)
-        least = limits.seconds(flops, int(nbytes), footprint)
-        is_arithmetic = limits.seconds(flops, 0, footprint) >= limits.seconds({}, int(nbytes), footprint)
-        bound = "arithmetic" if is_arithmetic else limits.level(footprint).name
-        fraction = least / seconds.median
+        bound, fraction = reached(roofline(helped), flops, nbytes, footprint, seconds.median)
     return PartProfile(
         part.number,
         seconds,

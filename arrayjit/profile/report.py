@@ -9,8 +9,24 @@ from .counters import Refused
 from .lines import Line
 from .measure import Spread
 from .profiled import Profile
+from .rates import PartRates
 
-__all__ = ["aligned", "as_text", "duration", "line_rows", "part_rows", "rate", "spread", "title"]
+__all__ = [
+    "SPEED",
+    "aligned",
+    "as_text",
+    "duration",
+    "line_rows",
+    "part_rows",
+    "rate",
+    "share",
+    "speed",
+    "spread",
+    "title",
+]
+
+SPEED = "GFLOP/s", "GB/s", "flops/B", "limit", "of it"
+"""The heads of what `speed` gives."""
 
 MOST_LINES = 20
 """Of the user's, in a text."""
@@ -54,39 +70,30 @@ def aligned(rows: Sequence[tuple[str, str, str]]) -> list[str]:
 
 
 def part_rows(found: Profile) -> list[tuple[str, ...]]:
-    """The table of the parts, its head first."""
-    head = (
-        "part",
-        "time",
-        "share",
-        "runs",
-        "GFLOP/s",
-        "GB/s",
-        "flops/B",
-        "limit",
-        "of it",
-        "threads",
-        "lanes",
-    )
+    """The table of the parts, its head first; nothing where there are none."""
     total = sum(part.seconds.median for part in found.parts)
-    rows: list[tuple[str, ...]] = [head]
+    rows: list[tuple[str, ...]] = [("part", "time", "share", "runs", *SPEED, "threads", "lanes")]
     for part in found.parts:
-        rows.append(
-            (
-                title(part.number, part.lines, "loops"),
-                duration(part.seconds.median),
-                f"{part.seconds.median / total:.0%}" if total else "",
-                f"{part.runs:,.0f}",
-                f"{part.flops_per_second / 1e9:.2f}",
-                f"{part.bytes_per_second / 1e9:.2f}",
-                f"{part.intensity:.2f}",
-                part.bound,
-                "" if part.fraction is None else f"{part.fraction:.0%}",
-                str(part.threads),
-                str(part.lanes),
-            )
-        )
-    return rows
+        name, runs = title(part.number, part.lines, "loops"), f"{part.runs:,.0f}"
+        rows.append((name, *share(part, total), runs, *speed(part), str(part.threads), str(part.lanes)))
+    return rows if found.parts else []
+
+
+def share(part: PartRates, total: float) -> tuple[str, str]:
+    """Its time, and how much of all time that is."""
+    seconds = part.seconds.median
+    return duration(seconds), f"{seconds / total:.0%}" if total else ""
+
+
+def speed(part: PartRates) -> tuple[str, str, str, str, str]:
+    """What it does in a second, beside its limits."""
+    return (
+        f"{part.flops_per_second / 1e9:.2f}",
+        f"{part.bytes_per_second / 1e9:.2f}",
+        f"{part.intensity:.2f}",
+        part.bound or "unknown",
+        "" if part.fraction is None else f"{part.fraction:.0%}",
+    )
 
 
 def title(number: int, lines: Sequence[Line], otherwise: str) -> str:
@@ -134,6 +141,7 @@ def spread(seconds: Spread) -> str:
 
 def duration(seconds: float) -> str:
     """Three digits and a unit."""
+    seconds = float(f"{seconds:.3g}")  # which may be a whole one
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
@@ -141,7 +149,8 @@ def duration(seconds: float) -> str:
 
 
 def rate(value: float, unit: str) -> str:
-    """With the prefix that leaves few digits."""
+    """With three digits, and the prefix that leaves few before the point."""
+    value = float(f"{value:.3g}")
     for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= scale:
             return f"{value / scale:.3g} {prefix}{unit}"

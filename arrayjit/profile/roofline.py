@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from typing import Protocol
 
 from .. import processor
 from ..cache import key_for, recall, remember
@@ -19,7 +20,7 @@ from ..ir.code import Caps
 from ..targets.host import host_caps, host_cpu
 from .machine import Limits, best_of, cached_rate, limits
 
-__all__ = ["Level", "Roofline", "kept", "roofline"]
+__all__ = ["Level", "Roofline", "kept", "reached", "roofline"]
 
 _KIND = "roofline"
 _FORMAT = 3
@@ -52,10 +53,29 @@ class Roofline:
         """Where so many bytes have room, that are used again and again."""
         return next((level for level in self.levels[:-1] if nbytes <= level.nbytes), self.levels[-1])
 
-    def seconds(self, flops: Mapping[str, float], nbytes: int, footprint: int) -> float:
+    def seconds(self, flops: Mapping[str, float], nbytes: float, footprint: int) -> float:
         """The least time for so many operations, by dtype, and so many bytes moved among `footprint`."""
         arithmetic = sum(count / self.peak(dtype) for dtype, count in flops.items())
         return max(arithmetic, nbytes / self.level(footprint).rate)
+
+
+class Roof(Protocol):
+    """What limits work: `seconds` is the least time for operations by kind and for bytes moved among
+    `footprint`, `level` is where so many bytes have room."""
+
+    def seconds(self, flops: Mapping[str, float], nbytes: float, footprint: int) -> float: ...
+
+    def level(self, nbytes: int) -> Level: ...
+
+
+def reached(
+    roof: Roof, flops: Mapping[str, float], nbytes: float, footprint: int, seconds: float
+) -> tuple[str, float]:
+    """What limits such work at best, "arithmetic" or where its data has room, and how much of that limit it
+    reaches in so many seconds."""
+    arithmetic, moving = roof.seconds(flops, 0, footprint), roof.seconds({}, nbytes, footprint)
+    bound = "arithmetic" if arithmetic >= moving else roof.level(footprint).name
+    return bound, max(arithmetic, moving) / seconds
 
 
 _known: dict[int, Roofline] = {}

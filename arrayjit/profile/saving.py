@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +13,37 @@ from ..errors import UnsupportedError
 from .amounts import Amount
 from .counters import Refused
 
-__all__ = ["as_json", "save"]
+__all__ = ["Saved"]
 
 
-def save(file: str | Path, makers: Mapping[str, Callable[[], str]]) -> None:
-    """Write what the maker for the file's ending gives, such as that for ".json". Raises UnsupportedError for
-    another ending, OSError where the file cannot be written."""
-    make = makers.get(Path(file).suffix.lower())
-    if make is None:
-        raise UnsupportedError(
-            f"a profile is no {Path(file).suffix or 'file without an ending'}",
-            fix=f"name a file that ends in {', '.join(makers)}",
-        )
-    Path(file).write_text(make(), encoding="utf-8")
+class Saved:
+    """A profile, whose text is its `str`."""
 
+    __slots__ = ()
 
-def as_json(found: Any) -> str:
-    """All of a profile; an Amount is a number or, within bounds, [low, high], where no high one is null."""
-    return json.dumps(_plain(found), indent=1)
+    def as_html(self) -> str:
+        """A page that needs no other file."""
+        raise NotImplementedError
+
+    def as_json(self) -> str:
+        """All of it. An amount is a number or, within bounds, [low, high], where no high one is null."""
+        return json.dumps(_plain(self), indent=1)
+
+    def save(self, file: str | Path) -> None:
+        """Write a `.html` page, a `.json` or a `.txt`. Raises UnsupportedError for another ending, OSError
+        where the file cannot be written."""
+        makers: Mapping[str, Callable[[], str]] = {
+            ".html": self.as_html,
+            ".json": lambda: f"{self.as_json()}\n",
+            ".txt": lambda: f"{self}\n",
+        }
+        make = makers.get(Path(file).suffix.lower())
+        if make is None:
+            raise UnsupportedError(
+                f"a profile is no {Path(file).suffix or 'file without an ending'}",
+                fix=f"name a file that ends in {', '.join(makers)}",
+            )
+        Path(file).write_text(make(), encoding="utf-8")
 
 
 def _plain(value: Any) -> Any:
@@ -47,12 +61,11 @@ def _plain(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
         case _:
-            fields = {name: _plain(getattr(value, name)) for name in _names(value)}
-            return fields
+            return {name: _plain(getattr(value, name)) for name in _names(value)}
 
 
 def _names(value: Any) -> list[str]:
     """The fields and the properties of a row of data."""
-    kind = type(value)
-    fields = list(kind.__dataclass_fields__)
-    return [*fields, *(name for name, one in vars(kind).items() if isinstance(one, property))]
+    members = (vars(kind).items() for kind in reversed(type(value).mro()))
+    properties = (name for own in members for name, member in own if isinstance(member, property))
+    return [*(each.name for each in fields(value)), *properties]

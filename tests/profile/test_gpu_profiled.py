@@ -151,14 +151,6 @@ def test_the_turns_of_a_while_loop_are_those_that_were_made() -> None:
     assert divided.nbytes >= 2 * 2 * 8 * 20_000
 
 
-def test_what_a_call_writes_is_not_written() -> None:
-    x = np.linspace(0, 1, N)
-    before = x.copy()
-    found = profile(steps, x, 2)
-    np.testing.assert_array_equal(x, before)
-    assert isinstance(found.call, Spread)
-
-
 def test_arrays_on_the_device_stay_as_they_are() -> None:
     x = arrayjit.asarray(np.linspace(0, 1, N), device="cuda-sim:1")
     found = profile(steps, x[::2], 2)

@@ -75,12 +75,27 @@ def test_the_interpreter_has_times_and_no_limits() -> None:
     assert found.parts[0].seconds.median > 0
 
 
-def test_what_a_call_writes_is_not_written() -> None:
-    x = np.linspace(0, 1, N)
+@pytest.mark.parametrize("target", ["llvm", "cuda-sim"])
+def test_what_a_call_writes_is_not_written(target: str) -> None:
+    x = np.linspace(0, 1, 3000)
     before = x.copy()
-    found = profile(steps, x, 3)
+    found = profile(steps, x, 2, target=target)
     np.testing.assert_array_equal(x, before)
     assert isinstance(found.call, Spread)
+
+
+@pytest.mark.parametrize("target", ["llvm", "interp", "cuda-sim"])
+@pytest.mark.parametrize("function", [lambda x: x[1:], lambda x: x[:0] + 1, lambda x: 3.0])
+def test_what_computes_nothing_is_profiled_too(
+    function: Callable[..., Any], target: str, tmp_path: Path
+) -> None:
+    found = profile(function, np.ones(N), target=target)
+    assert (found.lines, found.fraction, found.flops_per_second, found.bytes_per_second) == ((), None, 0, 0)
+    assert "a call" in str(found)
+    assert "GFLOP/s" not in str(found)
+    assert json.loads(found.as_json())["flops_per_second"] == 0
+    found.save(tmp_path / "p.html")
+    assert "<table>" not in (tmp_path / "p.html").read_text()
 
 
 def test_parts_of_a_loop_run_as_often_as_it_says() -> None:
@@ -223,7 +238,9 @@ def test_what_the_call_raises_passes() -> None:
 
 def test_times_and_rates_are_short() -> None:
     assert [duration(s) for s in (2.0, 0.0123, 4.5e-5, 1e-8)] == ["2 s", "12.3 ms", "45 us", "10 ns"]
+    assert [duration(s) for s in (0.9996, 0.9996e-3, 0.0)] == ["1 s", "1 ms", "0 ns"]
     assert [rate(r, "B/s") for r in (3e12, 2.5e9, 10.0)] == ["3 TB/s", "2.5 GB/s", "10 B/s"]
+    assert [rate(r, "B/s") for r in (999.9e9, 999.9, 0.0)] == ["1 TB/s", "1 kB/s", "0 B/s"]
 
 
 def test_limits_are_those_of_the_threads_that_help(monkeypatch: pytest.MonkeyPatch) -> None:

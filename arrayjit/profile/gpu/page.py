@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
-from ...pages import page
-from ..figures import Point, bars, colour, lines, roof, table
+from ..figures import Point, bars, colour, document, roof, table
 from ..report import rate
 from .profiled import GpuProfile
-from .report import SIMULATED, as_text, kernel_rows, machine, resource_rows
+from .report import SIMULATED, kernel_rows, machine, resource_rows
 from .roofline import GpuRoofline
 
 __all__ = ["as_html"]
@@ -16,29 +15,23 @@ __all__ = ["as_html"]
 
 def as_html(found: GpuProfile) -> str:
     """The whole page."""
-    title = f"{found.name} for {found.target}"
-    parts = [f'<h1>{escape(title)}</h1><p class="quiet">{escape(machine(found))}</p>']
-    if found.is_simulated:
-        parts.append(f"<p>{escape(SIMULATED)}</p>")
-    parts += [
-        "<h2>Where the time on the GPU goes</h2>",
-        bars(
-            [
-                ("between", found.between, "#888888"),
-                *((f"kernel {k.number}", k.seconds.median, colour(k.number)) for k in found.kernels),
-            ]
-        ),
-        f"<h2>Kernels</h2>{table(kernel_rows(found))}",
-        f"<h2>What they take</h2>{table(resource_rows(found))}",
-    ]
-    if found.roofline is not None:
-        parts += ["<h2>Roofline</h2>", _chart(found, found.roofline)]
-    parts += [
-        "<h2>Lines</h2>",
-        lines(found.lines),
-        f'<h2>As text</h2><pre class="wide">{escape(as_text(found))}</pre>',
-    ]
-    return page(title, "\n".join(parts))
+    return document(
+        found,
+        machine(found),
+        [
+            ("A simulation", f"<p>{escape(SIMULATED)}</p>" if found.is_simulated else ""),
+            ("Where the time on the GPU goes", _times(found)),
+            ("Kernels", table(kernel_rows(found))),
+            ("What they take", table(resource_rows(found))),
+            ("Roofline", "" if found.roofline is None else _chart(found, found.roofline)),
+        ],
+    )
+
+
+def _times(found: GpuProfile) -> str:
+    """What is between the kernels, and each of them."""
+    kernels = ((f"kernel {k.number}", k.seconds.median, colour(k.number)) for k in found.kernels)
+    return bars([("between", found.between, "#888888"), *kernels])
 
 
 def _chart(found: GpuProfile, limits: GpuRoofline) -> str:

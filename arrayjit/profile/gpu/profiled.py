@@ -4,7 +4,6 @@ do."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Union
 
 from ...errors import CompilerBug, Location, UnsupportedError
@@ -23,7 +22,9 @@ from ..laps import Part
 from ..lines import Line, assigned, by_time, shares
 from ..measure import Spread
 from ..profiled import required
-from ..saving import as_json, save
+from ..rates import CallRates, PartRates, weighed
+from ..roofline import reached
+from ..saving import Saved
 from .measure import MeasuredKernel, measured
 from .occupancy import Occupancy, occupancy
 from .roofline import GpuRoofline, roofline
@@ -36,7 +37,7 @@ __all__ = ["GpuProfile", "KernelProfile", "profile"]
 
 
 @frozen
-class KernelProfile:
+class KernelProfile(PartRates):
     """A launch of the plan: a kernel, and what it does in a call.
 
     `seconds` are of one call, in which it is launched `runs` times, in a grid of `grid` blocks of `block`
@@ -67,22 +68,9 @@ class KernelProfile:
     fraction: float | None
     lines: tuple[Line, ...]
 
-    @property
-    def flops_per_second(self) -> float:
-        return sum(self.flops.values()) / self.seconds.median if self.seconds.median else 0.0
-
-    @property
-    def bytes_per_second(self) -> float:
-        return self.nbytes / self.seconds.median if self.seconds.median else 0.0
-
-    @property
-    def intensity(self) -> float:
-        """Floating-point operations for each byte."""
-        return sum(self.flops.values()) / self.nbytes if self.nbytes else 0.0
-
 
 @frozen
-class GpuProfile:
+class GpuProfile(Saved, CallRates):
     """Where the time of one call goes on a GPU. Seconds are medians with quartiles, by events of CUDA's.
 
     `kernels` are the launches in the order of the plan, `lines` the user's lines with their shares of them.
@@ -111,21 +99,9 @@ class GpuProfile:
         text: str = report.as_text(self)
         return text
 
-    def as_json(self) -> str:
-        """All of it. An amount is a number, or bounds as [low, high]."""
-        return as_json(self)
-
-    def save(self, file: str | Path) -> None:
-        """Write a `.html` page that needs no other file, a `.json` or a `.txt`. Raises UnsupportedError for
-        another ending, OSError where the file cannot be written."""
-        save(
-            file,
-            {
-                ".html": lambda: page.as_html(self),
-                ".json": lambda: f"{self.as_json()}\n",
-                ".txt": lambda: f"{self}\n",
-            },
-        )
+    def as_html(self) -> str:
+        text: str = page.as_html(self)
+        return text
 
     @property
     def between(self) -> float:
@@ -133,22 +109,9 @@ class GpuProfile:
         return max(0.0, self.native.least - sum(kernel.seconds.least for kernel in self.kernels))
 
     @property
-    def flops_per_second(self) -> float:
-        """What the program asks for, in the time of a run, at least."""
-        return self.cost.flops.low / self.native.median if self.native.median else 0.0
-
-    @property
-    def bytes_per_second(self) -> float:
-        """Bytes of the call's arrays, each once, in the time of a run, at least."""
-        moved = self.cost.read.low + self.cost.written.low
-        return moved / self.native.median if self.native.median else 0.0
-
-    @property
     def fraction(self) -> float | None:
         """How much of the limits the kernels reach, weighed by their times; None where none are known."""
-        known = [kernel for kernel in self.kernels if kernel.fraction is not None]
-        total = sum(kernel.seconds.median for kernel in known)
-        return sum((k.fraction or 0) * k.seconds.median for k in known) / total if total else None
+        return weighed(self.kernels)
 
 
 def profile(
@@ -210,9 +173,7 @@ def _kernel(
     flops, nbytes = work.flops, work.nbytes
     bound, fraction = "", None
     if limits is not None and seconds.median > 0:
-        is_arithmetic = limits.seconds(flops, 0) >= limits.seconds({}, nbytes)
-        bound = "arithmetic" if is_arithmetic else "memory"
-        fraction = limits.seconds(flops, nbytes) / seconds.median
+        bound, fraction = reached(limits, flops, nbytes, nbytes, seconds.median)
     threads, blocks = (axes[0] * axes[1] * axes[2] for axes in (loaded.threads, found.grid))
     room = occupancy(info.arch, threads, resources.registers, loaded.shared_bytes)
     loops = (stmt for stmt in walk_statements(part.body) if isinstance(stmt, For))

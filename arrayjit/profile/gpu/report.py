@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...runtime.cuda.api import Dims
 from ..columns import columns
 from ..counters import Refused
-from ..report import aligned, duration, line_rows, rate, spread, title
+from ..report import SPEED, aligned, duration, line_rows, rate, share, speed, spread, title
 from .profiled import GpuProfile, KernelProfile
 
 __all__ = ["as_text", "kernel_rows", "machine", "resource_rows"]
@@ -51,29 +51,15 @@ def _call(found: GpuProfile) -> list[str]:
 
 
 def kernel_rows(found: GpuProfile) -> list[tuple[str, ...]]:
-    """The table of the kernels' times, its head first."""
-    head = ("kernel", "time", "share", "launches", "GFLOP/s", "GB/s", "flops/B", "limit", "of it")
+    """The table of the kernels' times, its head first; nothing where there are none."""
     total = sum(kernel.seconds.median for kernel in found.kernels)
-    rows: list[tuple[str, ...]] = [head]
-    for kernel in found.kernels:
-        rows.append(
-            (
-                _title(kernel),
-                duration(kernel.seconds.median),
-                f"{kernel.seconds.median / total:.0%}" if total else "",
-                f"{kernel.runs:,}",
-                f"{kernel.flops_per_second / 1e9:.2f}",
-                f"{kernel.bytes_per_second / 1e9:.2f}",
-                f"{kernel.intensity:.2f}",
-                kernel.bound or "unknown",
-                "" if kernel.fraction is None else f"{kernel.fraction:.0%}",
-            )
-        )
-    return rows
+    rows: list[tuple[str, ...]] = [("kernel", "time", "share", "launches", *SPEED)]
+    rows += ((_title(one), *share(one, total), f"{one.runs:,}", *speed(one)) for one in found.kernels)
+    return rows if found.kernels else []
 
 
 def resource_rows(found: GpuProfile) -> list[tuple[str, ...]]:
-    """The table of what the kernels take, its head first."""
+    """The table of what the kernels take, its head first; nothing where there are none."""
     head = (
         "kernel",
         "grid",
@@ -105,7 +91,7 @@ def resource_rows(found: GpuProfile) -> list[tuple[str, ...]]:
                 "" if kernel.waves is None else f"{kernel.waves:.2f}",
             )
         )
-    return rows
+    return rows if found.kernels else []
 
 
 def _title(kernel: KernelProfile) -> str:

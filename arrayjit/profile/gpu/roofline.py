@@ -53,7 +53,11 @@ class GpuRoofline:
             return self.limits.tensor
         return self.limits.float64 if kind == "float64" else self.limits.float32
 
-    def seconds(self, flops: Mapping[str, float], nbytes: int, footprint: int = 0) -> float:
+    def level(self, nbytes: int) -> Level:
+        """Memory, whatever is done there."""
+        return self.levels[0]
+
+    def seconds(self, flops: Mapping[str, float], nbytes: float, footprint: int = 0) -> float:
         """The least time for so many operations, by kind, and so many bytes from and to memory, however many
         of these are the same."""
         arithmetic = sum(count / self.peak(kind) for kind, count in flops.items())
