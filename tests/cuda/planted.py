@@ -18,7 +18,14 @@ from arrayjit.runtime.cuda.driver import SimulatedDriver
 from arrayjit.runtime.device import Machine
 from arrayjit.targets.cuda import CudaTarget
 
-__all__ = ["pieces_of", "run_with"]
+__all__ = ["BARRIER", "OUTSIDE", "RACE", "UNWRITTEN", "pieces_of", "run_with"]
+
+BARRIER = r"__syncthreads\(\);"
+
+RACE = r"nothing orders the two|at the same time"
+UNWRITTEN = r"which no thread has written"
+OUTSIDE = r"cannot be (read|written)|lie outside"
+"""What the GPU says."""
 
 
 def pieces_of(right: str, function: Callable[..., Any], *arguments: Any, fast: str = "") -> int:

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from planted import pieces_of, run_with
+from planted import BARRIER, OUTSIDE, RACE, UNWRITTEN, pieces_of, run_with
 
 from arrayjit.errors import DeviceError
 from arrayjit.passes.gpu import scan
-
-BARRIER = r"__syncthreads\(\);"
-
-RACE = r"nothing orders the two|at the same time"
-UNWRITTEN = r"which no thread has written"
-OUTSIDE = r"cannot be (read|written)|lie outside"
 
 
 def norm(x):

@@ -222,10 +222,11 @@ def _combined(store: Store) -> tuple[Op, Expr]:
     if dtype is BOOL and op.name in _OF_BOOLS:
         op = OPS[_OF_BOOLS[op.name]]
     _require(op.associative and op.commutative, f"{op.name} depends on the order")
-    if dtype_of(value) is not dtype:
-        cut = dtype.is_integer and dtype_of(value).is_integer and op.name in _WRAPPING
-        rounded = dtype.is_float and dtype_of(value).is_float
-        _require(cut or rounded, f"{op.name} is done in {dtype_of(value)}, and its result is converted")
+    done_in = dtype_of(value)
+    if done_in is not dtype:
+        cut = dtype.is_integer and done_in.is_integer and done_in.bits >= dtype.bits and op.name in _WRAPPING
+        rounded = dtype.is_float and done_in.is_float and done_in.bits > dtype.bits
+        _require(cut or rounded, f"{op.name} is done in {done_in}, and its result is converted")
         value = Cast(value, dtype)
     return op, value
 
