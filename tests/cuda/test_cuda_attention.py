@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from planted import BARRIER, RACE, UNWRITTEN, pieces_of, run_with
 from test_cuda_emitter import program
 
 import arrayjit
 from arrayjit.errors import DeviceError
-from arrayjit.ir.code import Caps, Code, GpuCaps
-from arrayjit.ir.loops import Kernel
+from arrayjit.ir.code import Caps, GpuCaps
 from arrayjit.passes.gpu import attend
 from arrayjit.passes.gpu.attention import Tiles
 from arrayjit.runtime.cuda import nvrtc
@@ -211,33 +210,15 @@ def test_a_simulated_gpu_has_numpys_results(function: Function, arch: str) -> No
 # Mistakes
 
 
-def broken_at(barrier: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out one barrier of what is emitted."""
-    emit = CudaTarget.emit
-
-    def broken(self: CudaTarget, kernel: Kernel) -> Code:
-        code = emit(self, kernel)
-        pieces = code.payload.source.split("__syncthreads();")
-        pieces[barrier : barrier + 2] = ["".join(pieces[barrier : barrier + 2])]
-        return replace(code, payload=replace(code.payload, source="__syncthreads();".join(pieces)))
-
-    monkeypatch.setattr(CudaTarget, "emit", broken)
-
-
 BARRIERS = 6
 
 
 @pytest.mark.parametrize("barrier", range(BARRIERS))
 def test_each_missing_barrier_is_found(barrier: int, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = arguments_of(attention, (), 32, 128, 16, 16)
-    source = arrayjit.jit(attention, target="cuda-sim").lower(*arguments).as_text("cuda")
-    assert source.count("__syncthreads();") == BARRIERS
-    broken_at(barrier, monkeypatch)
-    machine = Machine(lambda: SimulatedDriver("cuda-sim"))
-    arrays = [arrayjit.asarray(array, device=machine.get_device(0)) for array in arguments]
-    with pytest.raises(DeviceError, match=r"nothing orders the two|never written"):
-        arrayjit.jit(attention)(*arrays).numpy()
-    machine.unsafe_cleanup()
+    assert pieces_of(BARRIER, attention, *arguments) == BARRIERS
+    with pytest.raises(DeviceError, match=f"{RACE}|{UNWRITTEN}"):
+        run_with(monkeypatch, (BARRIER, "", barrier), attention, *arguments)
 
 
 # Machine code

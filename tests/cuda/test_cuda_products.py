@@ -5,26 +5,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from planted import BARRIER, RACE, UNWRITTEN, pieces_of, run_with
 
 import arrayjit
 from arrayjit.errors import DeviceError
-from arrayjit.ir.code import Caps, Code, GpuCaps
+from arrayjit.ir.code import Caps, GpuCaps
 from arrayjit.ir.launches import DeviceProgram
-from arrayjit.ir.loops import Kernel
 from arrayjit.passes.gpu import gemm
 from arrayjit.passes.gpu.slices import Tile
 from arrayjit.passes.manager import optimize
 from arrayjit.runtime.cuda import nvrtc
-from arrayjit.runtime.cuda.driver import SimulatedDriver
 from arrayjit.runtime.cuda.sass import disassembled
-from arrayjit.runtime.device import Machine
 from arrayjit.targets.cuda import ARCHITECTURES, CudaTarget
 
 SMALL, MIDDLE, LARGE = (tile for tile, _ in reversed(gemm.TILES))
@@ -164,29 +161,12 @@ def test_a_loop_around_products_is_the_hosts(tile: Tile) -> None:
 # Mistakes
 
 
-def barriers_of(function: Function, *arguments: Any) -> int:
-    source = arrayjit.jit(function, target="cuda-sim").lower(*arguments).as_text("cuda")
-    return source.count("__syncthreads();")
-
-
 @pytest.mark.parametrize("barrier", range(2))
 def test_each_missing_barrier_is_found(barrier: int, tile: Tile, monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = drawn(32, 40), drawn(40, 32)
-    assert barriers_of(product, x, w) == 2
-    emit = CudaTarget.emit
-
-    def broken(self: CudaTarget, kernel: Kernel) -> Code:
-        code = emit(self, kernel)
-        pieces = code.payload.source.split("__syncthreads();")
-        pieces[barrier : barrier + 2] = ["".join(pieces[barrier : barrier + 2])]
-        return replace(code, payload=replace(code.payload, source="__syncthreads();".join(pieces)))
-
-    monkeypatch.setattr(CudaTarget, "emit", broken)
-    machine = Machine(lambda: SimulatedDriver("cuda-sim"))
-    arrays = [arrayjit.asarray(array, device=machine.get_device(0)) for array in (x, w)]
-    with pytest.raises(DeviceError, match=r"nothing orders the two|never written"):
-        arrayjit.jit(product)(*arrays).numpy()
-    machine.unsafe_cleanup()
+    assert pieces_of(BARRIER, product, x, w) == 2
+    with pytest.raises(DeviceError, match=f"{RACE}|{UNWRITTEN}"):
+        run_with(monkeypatch, (BARRIER, "", barrier), product, x, w)
 
 
 # Banks
