@@ -9,6 +9,7 @@ from ..ir.index import Affine, Symbol
 from ..ir.loops import For, LoopKind, Store
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
+from ..ir.walk import substitute
 from .access import loads
 
 __all__ = ["Accumulation", "accumulation"]
@@ -38,6 +39,18 @@ class Accumulation:
         """What changes no value that it is combined with."""
         assert self.accum.identity is not None
         return constant(self.accum.identity(self.into.dtype), self.into.dtype)
+
+    def value_at(self, place: Affine) -> Expr:
+        """What the step of a place adds."""
+        return substitute(self.value, {self.along: place})
+
+    def cell(self, place: Affine) -> tuple[Affine, ...]:
+        """Where the step of a place puts what it has."""
+        return tuple(position.substitute({self.along: place}) for position in self.index)
+
+    def combined(self, before: Expr, value: Expr) -> Expr:
+        """Two values as one, of which the first comes first."""
+        return Apply(self.accum, (before, value), self.into.dtype)
 
 
 def accumulation(loop: For) -> Accumulation | None:

@@ -33,11 +33,11 @@ from functools import partial
 
 from ..ir.code import Caps
 from ..ir.dtype import BOOL
-from ..ir.expr import Apply, Load, Local, Variable
+from ..ir.expr import Load, Local, Variable
 from ..ir.index import Affine, Symbol, affine
 from ..ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_bodies, substitute
+from ..ir.walk import kept, rewrite_bodies
 from .accumulations import Accumulation, accumulation
 from .copies import copy_body
 from .tails import weight
@@ -149,8 +149,7 @@ class _Segments:
         cells alone."""
         lane, step, sofar = Symbol("l"), Symbol("k"), Variable("sofar", into.dtype)
         place = self.lo + first + lane * self.side + step
-        value = substitute(self.steps.value, {self.steps.along: place})
-        add = Update(sofar, Apply(self.steps.accum, (Local(sofar), value), into.dtype))
+        add = Update(sofar, self.steps.combined(Local(sofar), self.steps.value_at(place)))
         kept = Store(into, (Affine.of(step) if row is None else row, Affine.of(lane)), Local(sofar))
         inside, after = ((add, kept), ()) if row is None else ((add,), (kept,))
         down = For(step, ZERO, Affine.of(self.side), inside, LoopKind.UNROLLED)
@@ -160,7 +159,7 @@ class _Segments:
     def before(self) -> Define:
         """The cell before all."""
         sofar = Variable("sofar", self.steps.into.dtype)
-        return Define(sofar, Load(self.steps.into, self.cell(self.lo - 1)))
+        return Define(sofar, Load(self.steps.into, self.steps.cell(self.lo - 1)))
 
     def put_ahead(self, before: Define, totals: Tensor, row: Affine, ahead: Tensor, to: Affine) -> For:
         """What comes before each segment of a block, in a row of `ahead`; their totals are in one of
@@ -169,7 +168,7 @@ class _Segments:
         total = Load(totals, (row, Affine.of(number)))
         body = (
             Store(ahead, (to, Affine.of(number)), Local(sofar)),
-            Update(sofar, Apply(self.steps.accum, (Local(sofar), total), sofar.dtype)),
+            Update(sofar, self.steps.combined(Local(sofar), total)),
         )
         return For(number, ZERO, Affine.of(self.side), body, LoopKind.UNROLLED)
 
@@ -177,14 +176,10 @@ class _Segments:
         """The cells of the block at a position: those of its segments, with what comes before these."""
         lane, number = Symbol("k"), Symbol("l")
         parts = Load(ahead, (row, Affine.of(number))), Load(own, (Affine.of(lane), Affine.of(number)))
-        cell = self.cell(self.lo + first + number * self.side + lane)
-        store = Store(self.steps.into, cell, Apply(self.steps.accum, parts, own.dtype), self.steps.loc)
+        cell = self.steps.cell(self.lo + first + number * self.side + lane)
+        store = Store(self.steps.into, cell, self.steps.combined(*parts), self.steps.loc)
         across = For(number, ZERO, Affine.of(self.side), (store,), LoopKind.UNROLLED)
         return For(lane, ZERO, Affine.of(self.side), (across,), LoopKind.VECTOR, lanes=self.side)
-
-    def cell(self, along: Affine) -> tuple[Affine, ...]:
-        """Where a step puts its cell."""
-        return tuple(position.substitute({self.steps.along: along}) for position in self.steps.index)
 
     def tensor(self, name: str, rows: int, kind: PlaceKind = PlaceKind.SCRATCH) -> Tensor:
         made = Tensor(name, affine((rows, self.side)), self.steps.into.dtype)

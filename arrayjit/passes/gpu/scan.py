@@ -30,7 +30,7 @@ from ...ir.index import Affine, Symbol, affine
 from ...ir.loops import Define, For, If, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, substitute, substitute_statements, walk
+from ...ir.walk import kept, substitute_statements, walk
 from ..accumulations import Accumulation, accumulation
 from ..strides import neighbours, parallel_nest
 from .nests import Nest, flat
@@ -110,9 +110,7 @@ def _scan_of(nest: tuple[For, ...], first: Stmt | None, loop: Stmt, exact: bool 
     steps = accumulation(loop)
     if steps is None or first.tensor is not steps.into or not (exact or steps.is_free):
         return None
-    start = {loop.symbol: ZERO}
-    alike = first.value == substitute(steps.value, start)
-    if not alike or first.index != tuple(position.substitute(start) for position in steps.index):
+    if (first.index, first.value) != (steps.cell(ZERO), steps.value_at(ZERO)):
         return None
     return _Scan(nest, loop.trips + 1, steps)
 
@@ -177,10 +175,9 @@ class _Scanning:
 
     def wide(self, scan: _Scan) -> int:
         """How many cells a thread can read and write at once."""
-        cells = [(node.tensor, node.index) for node in walk(scan.steps.value) if isinstance(node, Load)]
-        return neighbours(
-            [*cells, (scan.steps.into, scan.steps.index)], scan.steps.along, self.gpu.access_bytes
-        )
+        steps = scan.steps
+        cells = [(node.tensor, node.index) for node in walk(steps.value) if isinstance(node, Load)]
+        return neighbours([*cells, (steps.into, steps.index)], steps.along, self.gpu.access_bytes)
 
     def rows(self, scan: _Scan) -> For:
         """A block for each row."""
@@ -191,37 +188,36 @@ class _Scanning:
 
     def parts(self, scan: _Scan, each: int, count: int) -> list[Stmt]:
         """A block for each part, which has `each` cells."""
-        dtype, wide = scan.steps.into.dtype, self.wide(scan)
+        steps, wide = scan.steps, self.wide(scan)
+        dtype = steps.into.dtype
         sums, ahead = (Tensor(name, affine((count - 1,)), dtype) for name in ("sums", "ahead"))
         for tensor in (sums, ahead):
             self.placement[tensor] = Place(PlaceKind.ARENA, "blocks accumulate parts")
         part, number, lane = Symbol("p", lower=0, upper=count - 1), Symbol("j"), Symbol("v")
         total = Variable("total", dtype)
         place = part * each + number * wide + lane
-        adding: Stmt = Update(
-            total, substitute(scan.steps.value, {scan.steps.along: place}), scan.steps.accum
-        )
+        adding: Stmt = Update(total, steps.value_at(place), steps.accum)
         if wide > 1:
             adding = For(lane, ZERO, Affine.of(wide), (adding,), LoopKind.VECTOR, lanes=wide)
         else:
             adding = For(lane, ZERO, ONE, (adding,))
         vectors = Affine.of(each // wide)
         making = (
-            Define(total, scan.steps.identity),
+            Define(total, steps.identity),
             For(number, ZERO, vectors, (adding,), LoopKind.BLOCK, lanes=THREADS),
             _by_one((Store(sums, (Affine.of(part),), Local(total)),)),
         )
         first = For(part, ZERO, Affine.of(count - 1), making, LoopKind.GRID)
         along = Symbol("p")
         value = Load(sums, (Affine.of(along),))
-        steps = replace(scan.steps, along=along, into=ahead, index=(Affine.of(along),), value=value)
-        over = replace(scan, extent=count - 1, steps=steps)
+        of_sums = replace(steps, along=along, into=ahead, index=(Affine.of(along),), value=value)
+        over = replace(scan, extent=count - 1, steps=of_sums)
         block = Symbol("p", lower=0, upper=count)
         carry = Variable("carry", dtype)
         tiles = self.tiles(scan, carry, block * each, each)
         comes = Apply(OPS["greater"], (Index(Affine.of(block)), Const(0, I64)), BOOL)
         before = If(comes, (Update(carry, Load(ahead, (block - 1,))),))
-        body = (Define(carry, scan.steps.identity), before, *tiles)
+        body = (Define(carry, steps.identity), before, *tiles)
         last = For(block, ZERO, Affine.of(count), body, LoopKind.GRID)
         return [first, self.rows(over), last]
 
@@ -236,6 +232,10 @@ class _Tiles:
     threads: int
     placement: dict[Tensor, Place]
 
+    @property
+    def steps(self) -> Accumulation:
+        return self.scan.steps
+
     def all(self, carry: Variable, lo: Affine, extent: int) -> tuple[Stmt, ...]:
         """So many cells from `lo` on, as far as there are; `carry` is what comes before."""
         tile = self.threads * self.cells
@@ -245,7 +245,7 @@ class _Tiles:
         return (For(number, ZERO, Affine.of(count), self.tile(carry, lo + number * tile, hi)),)
 
     def tensor(self, name: str, *shape: int) -> Tensor:
-        made = Tensor(name, affine(shape), self.scan.steps.into.dtype)
+        made = Tensor(name, affine(shape), self.steps.into.dtype)
         self.placement[made] = Place(PlaceKind.SCRATCH, "threads accumulate together")
         return made
 
@@ -259,28 +259,22 @@ class _Tiles:
             parts, others, distance = others, parts, 2 * distance
         out.append(self.end(own, parts, carry, first, hi))
         total = Load(parts, affine((self.threads - 1,)))
-        return (*out, Update(carry, Apply(self.scan.steps.accum, (Local(carry), total), own.dtype)))
+        return (*out, Update(carry, self.steps.combined(Local(carry), total)))
 
     def begin(self, own: Tensor, parts: Tensor, first: Affine, hi: Affine | None) -> For:
         """Each thread reads its cells and accumulates them."""
         thread, sofar = Symbol("t", lower=0, upper=self.threads), Variable("sofar", own.dtype)
 
         def read(place: Affine, number: Affine) -> tuple[Stmt, ...]:
-            return (
-                Store(
-                    own,
-                    (Affine.of(thread), number),
-                    substitute(self.scan.steps.value, {self.scan.steps.along: place}),
-                ),
-            )
+            return (Store(own, (Affine.of(thread), number), self.steps.value_at(place)),)
 
         def none(number: Affine) -> tuple[Stmt, ...]:
-            return (Store(own, (Affine.of(thread), number), self.scan.steps.identity),)
+            return (Store(own, (Affine.of(thread), number), self.steps.identity),)
 
         number = Symbol("q", lower=1, upper=self.cells)
         cell = Load(own, (Affine.of(thread), Affine.of(number)))
         add = (
-            Update(sofar, Apply(self.scan.steps.accum, (Local(sofar), cell), own.dtype)),
+            Update(sofar, self.steps.combined(Local(sofar), cell)),
             Store(own, cell.index, Local(sofar)),
         )
         body = (
@@ -295,7 +289,7 @@ class _Tiles:
         """Each thread takes in the sum of the one so far before it."""
         thread = Symbol("t", lower=0, upper=self.threads)
         here, there = (Load(parts, (position,)) for position in (Affine.of(thread), thread - distance))
-        total = Apply(self.scan.steps.accum, (there, here), parts.dtype)
+        total = self.steps.combined(there, here)
         has = Apply(OPS["greater_equal"], (Index(Affine.of(thread)), Const(distance, I64)), BOOL)
         store, plain = (Store(others, (Affine.of(thread),), value) for value in (total, here))
         return self.block(thread, (If(has, (store,), (plain,)),))
@@ -303,21 +297,12 @@ class _Tiles:
     def end(self, own: Tensor, parts: Tensor, carry: Variable, first: Affine, hi: Affine | None) -> For:
         """Each thread writes its cells, with all that comes before them."""
         thread, ahead = Symbol("t", lower=0, upper=self.threads), Variable("ahead", own.dtype)
-        others = Apply(self.scan.steps.accum, (Local(carry), Load(parts, (thread - 1,))), own.dtype)
+        others = self.steps.combined(Local(carry), Load(parts, (thread - 1,)))
         has = Apply(OPS["greater"], (Index(Affine.of(thread)), Const(0, I64)), BOOL)
-        scan = self.scan
 
         def write(place: Affine, number: Affine) -> tuple[Stmt, ...]:
-            index = tuple(position.substitute({scan.steps.along: place}) for position in scan.steps.index)
-            cell = Load(own, (Affine.of(thread), number))
-            return (
-                Store(
-                    scan.steps.into,
-                    index,
-                    Apply(scan.steps.accum, (Local(ahead), cell), own.dtype),
-                    scan.steps.loc,
-                ),
-            )
+            steps, cell = self.steps, Load(own, (Affine.of(thread), number))
+            return (Store(steps.into, steps.cell(place), steps.combined(Local(ahead), cell), steps.loc),)
 
         body = (
             Define(ahead, Local(carry)),
