@@ -2,8 +2,10 @@
 
 A pool is native: kernels call it, and its threads run nothing but kernels, so none of them ever needs the
 interpreter. Its memory starts with the address of `run`, which a kernel calls for a loop that may be shared.
-The iterations are cut into chunks; threads claim one after another, and the caller claims too, so it never
-waits for a thread that sleeps. Between loops threads look for work for about a millisecond, then sleep.
+The iterations are cut into chunks. Of these each thread has a range of its own, the same part of every loop:
+what it wrote in one loop is in its cache when it reads that in the next. Threads claim one chunk after
+another of their own range, then of others'; the caller claims too, so it never waits for a thread that
+sleeps. Between loops threads look for work for about a millisecond, then sleep.
 
 A pool has no threads before the first loop that is shared. In a child made by `fork` it has none again.
 """
@@ -32,23 +34,27 @@ _FIELDS = {
     "BODY": 24,  # the loop: its function,
     "CONTEXT": 32,  # what that takes first,
     "TRIPS": 40,  # its iterations,
-    "CHUNK": 48,  # how many of them are claimed at once
+    "CHUNKS": 48,  # in how many parts they are claimed
     "SCRATCH": 56,  # memory of the workers' own,
     "SHARE": 64,  # and the bytes of it for each
     "MISSED": 72,  # grains of loops that were not shared since the workers slept
-    "CLAIMS": 1 * ALIGNMENT,  # chunks << 32 | the next one to be claimed
-    "DONE": 2 * ALIGNMENT,  # chunks that are done
-    "ROUND": 3 * ALIGNMENT,  # grows with each loop
-    "SLEEPERS": 4 * ALIGNMENT,  # workers that sleep, or are about to
-    "TAKEN": 5 * ALIGNMENT,  # 1 while a call has the pool, and after the end
-    "ENDED": 5 * ALIGNMENT + 4,  # 1 when workers should end
-    "LOCK": 6 * ALIGNMENT,  # for sleeping: a pthread_mutex_t
-    "NEWS": 7 * ALIGNMENT,  # and a pthread_cond_t
-    "LIST": 8 * ALIGNMENT,  # of each worker: the pool's address, its number from 0, its pthread_t
+    "DONE": 1 * ALIGNMENT,  # chunks that workers have done
+    "ROUND": 2 * ALIGNMENT,  # grows with each loop
+    "SLEEPERS": 3 * ALIGNMENT,  # workers that sleep, or are about to
+    "TAKEN": 4 * ALIGNMENT,  # 1 while a call has the pool, and after the end
+    "ENDED": 4 * ALIGNMENT + 4,  # 1 when workers should end
+    "LOCK": 5 * ALIGNMENT,  # for sleeping: a pthread_mutex_t
+    "NEWS": 6 * ALIGNMENT,  # and a pthread_cond_t
+    "LIST": 7 * ALIGNMENT,  # of each thread what `_MEMBER` says, the caller first
 }
 """Where the parts of a pool's memory are. What different threads write is on lines of its own."""
 
-WORKER_BYTES = 24
+_MEMBER = {
+    "RANGE": 0,  # the end of its chunks << 32 | the next one to be claimed
+    "POOL": 8,  # of a worker: the pool's address,
+    "NUMBER": 16,  # its number from 1,
+    "THREAD": 24,  # its pthread_t
+}
 
 SPINS = 20_000
 """How often a thread looks for work before it sleeps, and pauses in between."""
@@ -57,8 +63,8 @@ YIELD_EVERY = 400
 """After so many looks, for work or for its end, a thread lets others have its core: where other programs run,
 it may be the one that the rest of the pool needs."""
 
-CHUNKS = 4
-"""Chunks per thread: a thread that starts late takes fewer."""
+PARTS = 4
+"""Chunks per thread: of one that starts late, others take some."""
 
 PATIENCE = 16
 """Sleeping workers are woken for so many grains of work: of one loop, or of several that went by. They begin
@@ -81,7 +87,7 @@ class ThreadPool:
         self.threads = threads
         self.address = 0
         if threads > 1:
-            size = _FIELDS["LIST"] + WORKER_BYTES * threads
+            size = _FIELDS["LIST"] + ALIGNMENT * threads
             self.address = _lasting(size)
             _native().start(self.address, threads)
             self._end = finalize(self, _native().stop, self.address)
@@ -137,11 +143,12 @@ def _native() -> _Native:
 def _text() -> str:
     values = {
         **_FIELDS,
+        **_MEMBER,
         "PAUSE": _PAUSES.get(platform.machine(), ""),
         "SETMASK": int(signal.SIG_SETMASK),
         "SPINS": SPINS,
         "YIELD": YIELD_EVERY,
-        "CHUNKS": CHUNKS,
+        "PARTS": PARTS,
         "PATIENCE": PATIENCE,
         "LINE": ALIGNMENT,
     }
@@ -207,11 +214,11 @@ each:
   %more = icmp ult i64 %i, %count
   br i1 %more, label %join, label %finish
 join:
-  %worker = call ptr @worker(ptr %pool, i64 %i)
-  %place = getelementptr i8, ptr %worker, i64 16
+  %next = add i64 %i, 1
+  %worker = call ptr @member(ptr %pool, i64 %next)
+  %place = getelementptr i8, ptr %worker, i64 <THREAD>
   %thread = load i64, ptr %place
   %j = call i32 @pthread_join(i64 %thread, ptr null)
-  %next = add i64 %i, 1
   br label %each
 finish:
   %memory = load ptr, ptr %scratch
@@ -219,10 +226,10 @@ finish:
   ret void
 }
 
-define internal ptr @worker(ptr %pool, i64 %i) {
+define internal ptr @member(ptr %pool, i64 %i) {
   %list = getelementptr i8, ptr %pool, i64 <LIST>
-  %worker = getelementptr { ptr, i64, i64 }, ptr %list, i64 %i
-  ret ptr %worker
+  %member = getelementptr [<LINE> x i8], ptr %list, i64 %i
+  ret ptr %member
 }
 
 ; A new round: who looks for work finds it, who sleeps is woken.
@@ -259,16 +266,17 @@ each:
   %more = icmp ult i64 %i, %count
   br i1 %more, label %make, label %leave
 make:
-  %worker = call ptr @worker(ptr %pool, i64 %i)
-  %number = getelementptr i8, ptr %worker, i64 8
-  %thread = getelementptr i8, ptr %worker, i64 16
-  store ptr %pool, ptr %worker
-  store i64 %i, ptr %number
+  %next = add i64 %i, 1
+  %worker = call ptr @member(ptr %pool, i64 %next)
+  %place = getelementptr i8, ptr %worker, i64 <POOL>
+  %number = getelementptr i8, ptr %worker, i64 <NUMBER>
+  %thread = getelementptr i8, ptr %worker, i64 <THREAD>
+  store ptr %pool, ptr %place
+  store i64 %next, ptr %number
   %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr @work, ptr %worker)
   %works = icmp eq i32 %failed, 0
   br i1 %works, label %made, label %leave
 made:
-  %next = add i64 %i, 1
   store i64 %next, ptr %workers
   br label %each
 leave:
@@ -279,9 +287,11 @@ leave:
 ; What a worker does until the end.
 define internal ptr @work(ptr %worker) {
 entry:
-  %pool = load ptr, ptr %worker
-  %place = getelementptr i8, ptr %worker, i64 8
+  %home = getelementptr i8, ptr %worker, i64 <POOL>
+  %pool = load ptr, ptr %home
+  %place = getelementptr i8, ptr %worker, i64 <NUMBER>
   %number = load i64, ptr %place
+  %done = getelementptr i8, ptr %pool, i64 <DONE>
   %round = getelementptr i8, ptr %pool, i64 <ROUND>
   %sleepers = getelementptr i8, ptr %pool, i64 <SLEEPERS>
   %ended = getelementptr i8, ptr %pool, i64 <ENDED>
@@ -294,10 +304,14 @@ turn:
   %stop = icmp ne i32 %over, 0
   br i1 %stop, label %leave, label %help
 help:
-  call void @claim(ptr %pool, ptr null, i64 %number)
+  %helped = call i64 @claim(ptr %pool, ptr null, i64 %number)
+  %any = icmp ne i64 %helped, 0
+  br i1 %any, label %report, label %look
+report:
+  %d = atomicrmw add ptr %done, i64 %helped release
   br label %look
 look:
-  %n = phi i64 [ 0, %help ], [ %n1, %pause ], [ %n1, %yield ]
+  %n = phi i64 [ 0, %help ], [ 0, %report ], [ %n1, %pause ], [ %n1, %yield ]
   %now = load atomic i32, ptr %round acquire, align 4
   %new = icmp ne i32 %now, %seen
   br i1 %new, label %turn, label %again
@@ -332,49 +346,72 @@ leave:
   ret ptr null
 }
 
-; Chunk after chunk, as long as there are any. The loop's fields are read after a claim: it keeps them.
+; Chunk after chunk, as long as there are any, of the thread's own range and then of those of others; how many
+; it were. The loop's fields are read after a claim: they stay until the chunk is reported to be done.
 ; A worker has scratch memory by its number, the caller brings its own.
-define internal void @claim(ptr %pool, ptr %own, i64 %number) {
+define internal i64 @claim(ptr %pool, ptr %own, i64 %number) {
 entry:
-  %claims = getelementptr i8, ptr %pool, i64 <CLAIMS>
-  %done = getelementptr i8, ptr %pool, i64 <DONE>
+  %f0 = getelementptr i8, ptr %pool, i64 <THREADS>
   %f1 = getelementptr i8, ptr %pool, i64 <BODY>
   %f2 = getelementptr i8, ptr %pool, i64 <CONTEXT>
   %f3 = getelementptr i8, ptr %pool, i64 <TRIPS>
-  %f4 = getelementptr i8, ptr %pool, i64 <CHUNK>
+  %f4 = getelementptr i8, ptr %pool, i64 <CHUNKS>
   %f5 = getelementptr i8, ptr %pool, i64 <SCRATCH>
   %f6 = getelementptr i8, ptr %pool, i64 <SHARE>
-  %is_worker = icmp eq ptr %own, null
+  %threads = load i64, ptr %f0
+  %is_caller = icmp eq i64 %number, 0
+  br label %visit
+visit:
+  %turn = phi i64 [ 0, %entry ], [ %later, %next ]
+  %before = phi i64 [ 0, %entry ], [ %count, %next ]
+  %place = add i64 %number, %turn
+  %over = icmp uge i64 %place, %threads
+  %around = sub i64 %place, %threads
+  %whose = select i1 %over, i64 %around, i64 %place
+  %range = call ptr @member(ptr %pool, i64 %whose)
   br label %look
 look:
-  %state = load atomic i64, ptr %claims acquire, align 8
+  %count = phi i64 [ %before, %visit ], [ %count, %try ], [ %count1, %run ]
+  %state = load atomic i64, ptr %range acquire, align 8
   %chunk = and i64 %state, 4294967295
-  %chunks = lshr i64 %state, 32
-  %any = icmp ult i64 %chunk, %chunks
-  br i1 %any, label %try, label %leave
+  %end = lshr i64 %state, 32
+  %any = icmp ult i64 %chunk, %end
+  br i1 %any, label %try, label %next
+next:
+  %later = add i64 %turn, 1
+  %others = icmp ult i64 %later, %threads
+  br i1 %others, label %visit, label %leave
 try:
   %following = add i64 %state, 1
-  %swap = cmpxchg ptr %claims, i64 %state, i64 %following acq_rel acquire
+  %swap = cmpxchg ptr %range, i64 %state, i64 %following acq_rel acquire
   %mine = extractvalue { i64, i1 } %swap, 1
   br i1 %mine, label %run, label %look
 run:
   %body = load ptr, ptr %f1
   %context = load ptr, ptr %f2
   %trips = load i64, ptr %f3
-  %size = load i64, ptr %f4
+  %chunks = load i64, ptr %f4
   %scratch = load ptr, ptr %f5
   %share = load i64, ptr %f6
-  %first = mul i64 %chunk, %size
-  %end = add i64 %first, %size
-  %last = call i64 @llvm.umin.i64(i64 %end, i64 %trips)
-  %offset = mul i64 %share, %number
+  %first = call i64 @part(i64 %trips, i64 %chunk, i64 %chunks)
+  %chunk1 = add i64 %chunk, 1
+  %last = call i64 @part(i64 %trips, i64 %chunk1, i64 %chunks)
+  %worker = sub i64 %number, 1
+  %offset = mul i64 %share, %worker
   %part = getelementptr i8, ptr %scratch, i64 %offset
-  %memory = select i1 %is_worker, ptr %part, ptr %own
+  %memory = select i1 %is_caller, ptr %own, ptr %part
   call void %body(ptr %context, i64 %first, i64 %last, ptr %memory)
-  %d = atomicrmw add ptr %done, i64 1 release
+  %count1 = add i64 %count, 1
   br label %look
 leave:
-  ret void
+  ret i64 %count
+}
+
+; Where a part of a whole begins that is cut as evenly as it can be.
+define internal i64 @part(i64 %whole, i64 %number, i64 %parts) {
+  %many = mul i64 %whole, %number
+  %begin = udiv i64 %many, %parts
+  ret i64 %begin
 }
 
 ; Scratch memory of so many bytes for each worker, if there is not yet; whether there is now.
@@ -429,7 +466,7 @@ yes:
 }
 
 ; Run a loop of so many iterations, at least one. There are as many chunks for each thread as for any other,
-; unless they would be smaller than a grain.
+; unless they would be smaller than a grain. The last ones are the caller's, who has some if there are fewer.
 define internal void @run(ptr %pool, ptr %body, ptr %context, i64 %trips, i64 %grain, ptr %own, i64 %bytes) {
 entry:
   %taken = getelementptr i8, ptr %pool, i64 <TAKEN>
@@ -462,38 +499,44 @@ release:
 share:
   %worth = udiv i64 %trips, %grain
   %least = call i64 @llvm.umax.i64(i64 %worth, i64 1)
-  %most = mul i64 %threads, <CHUNKS>
+  %most = mul i64 %threads, <PARTS>
   %parts = call i64 @llvm.umin.i64(i64 %least, i64 %most)
   %over = urem i64 %parts, %threads
   %even = sub i64 %parts, %over
   %few = icmp eq i64 %even, 0
-  %equal = select i1 %few, i64 %parts, i64 %even
-  %up = add i64 %trips, %equal
-  %up1 = sub i64 %up, 1
-  %size = udiv i64 %up1, %equal
-  %end = add i64 %trips, %size
-  %end1 = sub i64 %end, 1
-  %chunks = udiv i64 %end1, %size
+  %chunks = select i1 %few, i64 %parts, i64 %even
   %f1 = getelementptr i8, ptr %pool, i64 <BODY>
   %f2 = getelementptr i8, ptr %pool, i64 <CONTEXT>
   %f3 = getelementptr i8, ptr %pool, i64 <TRIPS>
-  %f4 = getelementptr i8, ptr %pool, i64 <CHUNK>
+  %f4 = getelementptr i8, ptr %pool, i64 <CHUNKS>
   %done = getelementptr i8, ptr %pool, i64 <DONE>
-  %claims = getelementptr i8, ptr %pool, i64 <CLAIMS>
   store ptr %body, ptr %f1
   store ptr %context, ptr %f2
   store i64 %trips, ptr %f3
-  store i64 %size, ptr %f4
+  store i64 %chunks, ptr %f4
   store atomic i64 0, ptr %done monotonic, align 8
-  %state = shl i64 %chunks, 32
-  store atomic i64 %state, ptr %claims release, align 8
+  br label %deal
+deal:
+  %i = phi i64 [ 0, %share ], [ %next, %deal ]
+  %end = phi i64 [ %chunks, %share ], [ %begin, %deal ]
+  %next = add i64 %i, 1
+  %after = sub i64 %threads, %next
+  %begin = call i64 @part(i64 %chunks, i64 %after, i64 %threads)
+  %high = shl i64 %end, 32
+  %range = or i64 %high, %begin
+  %member = call ptr @member(ptr %pool, i64 %i)
+  store atomic i64 %range, ptr %member release, align 8
+  %more = icmp ult i64 %next, %threads
+  br i1 %more, label %deal, label %work
+work:
   call void @announce(ptr %pool)
-  call void @claim(ptr %pool, ptr %own, i64 0)
+  %own_done = call i64 @claim(ptr %pool, ptr %own, i64 0)
+  %theirs = sub i64 %chunks, %own_done
   br label %wait
 wait:
-  %n = phi i64 [ 0, %share ], [ %n1, %pause ], [ 0, %yield ]
+  %n = phi i64 [ 0, %work ], [ %n1, %pause ], [ 0, %yield ]
   %d = load atomic i64, ptr %done acquire, align 8
-  %all = icmp eq i64 %d, %chunks
+  %all = icmp eq i64 %d, %theirs
   br i1 %all, label %leave, label %pause
 pause:
   <PAUSE>
