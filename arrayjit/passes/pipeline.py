@@ -65,6 +65,7 @@ from .skew import skew
 from .spell import spell
 from .straight import straight
 from .stream import stream
+from .swap import swap
 from .tails import tails
 from .threads import explain_threads, threads
 from .tile import tile
@@ -173,7 +174,10 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="only loops that run more than once are worth a place in the nest",
         on=CPU,
     ),
-    Pass(lag, after=("order",), why="rows are those of the order in which memory lies", on=CPU),
+    Pass(swap, after=("order",), why="only loops that run more than once copy again and again", on=CPU),
+    Pass(
+        lag, after=("swap",), why="what is not copied is not waited for, and rows are those of memory", on=CPU
+    ),
     Pass(along, after=("lag",), why="what follows a nest row by row is no longer in the way", on=CPU),
     Pass(collapse, after=("along",), why="a nest that joins another keeps its rows"),
     Pass(offload, after=("collapse",), why="short rows would leave most threads idle", on=GPU),
@@ -240,6 +244,7 @@ OPTIONAL = frozenset(
         attend,
         fragments,
         order,
+        swap,
         lag,
         along,
         collapse,

@@ -124,12 +124,14 @@ class _Walk:
                 self.write(outside)
 
     def write(self, box: Box) -> None:
-        """Add a box to those of this level; one that continues another makes it longer."""
+        """Add a box to those of this level; one that continues another makes it longer, and it may then
+        continue a third."""
         boxes = self.boxes[-1]
         for number, other in enumerate(boxes):
             joined = _joined(other, box)
             if joined is not None:
-                boxes[number] = joined
+                del boxes[number]
+                self.write(joined)
                 return
         if len(boxes) < MAX_BOXES:
             boxes.append(box)

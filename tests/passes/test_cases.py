@@ -47,6 +47,7 @@ MACHINES = {
     "prefetch": Caps(l1_bytes=4096, l2_bytes=32 * 1024),
     "scan": Caps(gpu=GpuCaps()),
     "segments": Caps(threads=4),
+    "swap": Caps(l1_bytes=256),
     "widen": Caps(gpu=GpuCaps(busy_threads=8)),
     "threads": Caps(threads=4, thread_work=64),
 }
