@@ -7,22 +7,24 @@ A cache fetches each line before it is written to, and pushes out another: traff
 of a store if the loops around it write every cell once and read none of these cells, and if they move more
 bytes than the last cache has: what they wrote first is no longer there when they end. Rows must be long,
 since where a row starts or ends within a line, that line is fetched all the same. And memory must be what
-such a loop waits for: an elementary function takes longer than its argument and result, and stores past the
-caches are in its way.
+such a loop waits for: most elementary functions take longer than their argument and result, and stores past
+the caches are in their way. What is seldom needed (`rare`) is no work.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..ir.assign import ArrayParam
 from ..ir.code import Caps
 from ..ir.expr import Apply, Load
 from ..ir.index import Symbol
-from ..ir.loops import For, Kernel, LoopKind, Stmt, Store, walk_statements
+from ..ir.loops import For, If, Kernel, LoopKind, Stmt, Store
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
 from .access import Effects, Range, Region, effects
+from .rare import rare
 from .strides import stride
 from .tails import may_repeat
 from .trips import enter
@@ -31,7 +33,7 @@ __all__ = ["bypass"]
 
 LINES = 16
 """Cache lines in a row, at least."""
-LIGHT_COST = 12.0
+LIGHT_COST = 11.0
 """The work for each number that is read or written, in additions, at most."""
 
 
@@ -40,7 +42,7 @@ def bypass(kernel: Kernel, caps: Caps) -> Kernel:
     arrays = {param.tensor.storage for param in kernel.params if isinstance(param, ArrayParam)}
     if sum(map(_tensor_bytes, (*arrays, *kernel.placement))) <= caps.l3_bytes:
         return kernel
-    choice = _Choice(caps)
+    choice = _Choice(kernel, caps)
     body = choice.body(kernel.body)
     if body is kernel.body:
         return kernel
@@ -51,6 +53,7 @@ def bypass(kernel: Kernel, caps: Caps) -> Kernel:
 class _Choice:
     """`around` are the loops around a statement, outermost first, each with what it does."""
 
+    kernel: Kernel
     caps: Caps
     around: list[tuple[For, Effects]] = field(default_factory=list)
     ranges: dict[Symbol, Range] = field(default_factory=dict)
@@ -66,10 +69,18 @@ class _Choice:
         enter(stmt, self.ranges)
         if stmt.kind is not LoopKind.VECTOR:
             stmt = rewrite_bodies(stmt, self.body)
-        elif may_repeat(stmt.body) and _is_light(stmt):
+        elif may_repeat(stmt.body) and self.is_light(stmt):
             stmt = self.vector(stmt)
         self.around.pop()
         return stmt
+
+    def is_light(self, loop: For) -> bool:
+        """Whether a loop usually does little with what it reads and writes."""
+        inside = list(_usually(rare(replace(self.kernel, body=(loop,)), self.caps).body))
+        nodes = [node for stmt in inside for expr in expressions(stmt) for node in walk(expr)]
+        work = sum(node.op.cost for node in nodes if isinstance(node, Apply))
+        accesses = sum(isinstance(item, (Load, Store)) for item in (*nodes, *inside))
+        return work <= LIGHT_COST * accesses
 
     def vector(self, loop: For) -> For:
         """The vector loop with its large results stored past the caches."""
@@ -122,13 +133,13 @@ class _Choice:
         return moved
 
 
-def _is_light(loop: For) -> bool:
-    """Whether a loop does little with what it reads and writes."""
-    inside = list(walk_statements(loop.body))
-    nodes = [node for stmt in inside for expr in expressions(stmt) for node in walk(expr)]
-    work = sum(node.op.cost for node in nodes if isinstance(node, Apply))
-    accesses = sum(isinstance(item, (Load, Store)) for item in (*nodes, *inside))
-    return work <= LIGHT_COST * accesses
+def _usually(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The statements of a body, nested ones as well, but for those in branches."""
+    for stmt in body:
+        if not isinstance(stmt, If):
+            yield stmt
+        if isinstance(stmt, For):
+            yield from _usually(stmt.body)
 
 
 def _bytes(found: Effects) -> int:

@@ -5,13 +5,15 @@
             s = reduce(add, s, x[i, j])                     s = reduce(add, s, x[i, j])
         for k in vector(0, 512, lanes=8):   ->          for k in vector(0, 512, lanes=8):
             y[i, k] = divide(x[i, k], s)                    prefetch(x[i + 1, k])
+                                                            prefetch(y[i + 1, k])
                                                             y[i, k] = divide(x[i, k], s)
 
 Where a row is gone through more than once, the first time waits for memory, and memory for all others, which
 find the row in a cache: the hardware sees no further than what is asked for. So the busiest of the others
-asks for the next row, line by line, which comes while it computes. That is done for arrays larger than the
-second cache, in rows of which the first cache holds two. A loop that does little with a line is over before
-the next one is there, and short rows need no help: the processor is ahead of itself by as much.
+asks for the next row, line by line, which comes while it computes, and for the next row of a result, whose
+lines are fetched before they are written to. That is done for arrays larger than the second cache, in rows of
+which the first cache holds two. A loop that does little with a line is over before the next one is there, and
+short rows need no help: the processor is ahead of itself by as much.
 
     for i in sequential(0, 4000):                   for i in sequential(0, 4000):
         s = 0.0                                         prefetch(x[i + 1, 0])
@@ -22,11 +24,21 @@ the next one is there, and short rows need no help: the processor is ahead of it
 Where rows are left before their end, as those of a triangle are, the hardware does not see where the next one
 begins, and where they must be taken in order the processor is not ahead of itself: so the first lines of the
 next row are asked for with the row before.
+
+    for i in vector(0, 9000000, lanes=16):          for i in vector(0, 9000000, lanes=16):
+        y[i] = tanh(x[i])                     ->        prefetch(x[i + 256])
+                                                        prefetch(y[i + 256])
+                                                        y[i] = tanh(x[i])
+
+Where much is computed between reading and writing, the processor sees too little of what comes to wait for
+several lines at once, and the hardware that fetches ahead stops at the end of each page. So a loop that goes
+along more than the last cache keeps for it asks for what it will read and write half a page later, but for
+what goes past the caches: exponentials of numbers in memory take 0.9 of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..frozen import frozen
@@ -48,7 +60,7 @@ from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies
 from .access import Range
 from .strides import affine_accesses
-from .trips import enter
+from .trips import about, enter
 from .work import work
 
 __all__ = ["prefetch"]
@@ -59,6 +71,14 @@ BUSY = 4.0
 """The work for each line that is asked for, in additions of one register each, at least."""
 BEGINNING = 8
 """Cache lines after which the hardware has seen where a row goes."""
+FURTHER = 2048
+"""Bytes from what a loop works on to what it asks for."""
+LONG = 4
+"""So many times as far such a loop goes, at least."""
+COMPUTED = 8.0
+"""The work for each line that a loop asks for half a page ahead, as above, at least."""
+KEPT = 3
+"""Arrays that take more than one of so many parts of the last cache are not all found there."""
 
 
 def prefetch(kernel: Kernel, caps: Caps) -> Kernel:
@@ -68,6 +88,9 @@ def prefetch(kernel: Kernel, caps: Caps) -> Kernel:
     if body is kernel.body:
         return kernel
     return replace(kernel, body=body, notes=(*kernel.notes, *ahead.notes))
+
+
+_Cell = tuple[Tensor, tuple[Affine, ...]]
 
 
 @frozen
@@ -95,7 +118,9 @@ class _Ahead:
         if not isinstance(stmt, For):
             return rewrite_bodies(stmt, self.body)
         enter(stmt, self.ranges)
-        return self.rows(stmt) or self.beginnings(stmt) or rewrite_bodies(stmt, self.body)
+        return (
+            self.rows(stmt) or self.beginnings(stmt) or self.further(stmt) or rewrite_bodies(stmt, self.body)
+        )
 
     def rows(self, loop: For) -> For | None:
         """The loop with what its next iteration reads brought near, if it goes through rows several times."""
@@ -104,13 +129,14 @@ class _Ahead:
             return None
         rows = self.rows_read(passes[0], loop)
         nbytes = sum(row.nbytes for row in rows)
+        asked = [*rows, *self.rows_written(loop)]
         if not LINES * self.caps.line_bytes <= nbytes <= self.caps.l1_bytes // 2:
             return None
         busiest = max(passes[1:], key=self.work)
-        asking = _asking(busiest, rows)
+        asking = _asking(busiest, asked)
         if asking is busiest or self.work(busiest) < BUSY * nbytes / self.caps.line_bytes:
             return None
-        names = ", ".join(dict.fromkeys(row.tensor.label for row in rows))
+        names = ", ".join(dict.fromkeys(row.tensor.label for row in asked))
         self.notes.append(f"prefetch: while {busiest.symbol.hint} goes on, the next of {names} is fetched")
         return replace(loop, body=tuple(asking if stmt is busiest else stmt for stmt in loop.body))
 
@@ -134,19 +160,59 @@ class _Ahead:
                 self.notes.append(f"prefetch: the beginning of the next row of {row.tensor.label} is fetched")
         return replace(loop, body=(*asked, *loop.body)) if asked else None
 
+    def further(self, loop: For) -> For | None:
+        """The vector loop with what it reads and writes half a page on brought near, if it computes much and
+        goes along large arrays."""
+        length = about(loop, self.ranges)
+        if loop.kind is not LoopKind.VECTOR or length is None:
+            return None
+        inside = _bound(loop.body)
+        cells = {
+            (tensor, index[:-1], index[-1] - index[-1].offset): (tensor, index)
+            for tensor, index in _fetched(loop)
+            if self.is_large(tensor)
+            and index[-1].coefficient(loop.symbol) == 1
+            and inside.isdisjoint(_symbols(index))
+        }.values()
+        read = [length * tensor.dtype.itemsize for tensor, _ in cells]
+        total = sum(tensor.nbytes for tensor in {tensor: None for tensor, _ in cells})
+        if total * KEPT <= self.caps.l3_bytes or min(read) < LONG * FURTHER:
+            return None
+        if self.work(loop) < COMPUTED * sum(read) / self.caps.line_bytes:
+            return None
+        asked = [
+            Prefetch(tensor, (*index[:-1], index[-1] + FURTHER // tensor.dtype.itemsize))
+            for tensor, index in cells
+        ]
+        names = ", ".join(dict.fromkeys(tensor.label for tensor, _ in cells))
+        self.notes.append(f"prefetch: {FURTHER:,} bytes ahead of {loop.symbol.hint}, {names} are fetched")
+        return replace(loop, body=(*asked, *loop.body))
+
     def work(self, loop: For) -> float:
         """What is known of it."""
         return work((loop,), (), self.ranges).get((), 0.0)
 
     def rows_read(self, first: For, around: For) -> list[_Row]:
         """The next rows of large arrays, of those that the first loop inside reads."""
-        inside = {stmt.symbol for stmt in walk_statements((first,)) if isinstance(stmt, (For, Bind))}
+        cells = ((tensor, index) for tensor, index, is_store in affine_accesses((first,)) if not is_store)
+        return self.next_rows(cells, (first,), around)
+
+    def rows_written(self, around: For) -> list[_Row]:
+        """The next rows of large results, of those whose lines are fetched to be written to."""
+        stores = (
+            stmt for stmt in walk_statements(around.body) if isinstance(stmt, Store) and not stmt.bypass
+        )
+        return self.next_rows(((store.tensor, store.index) for store in stores), around.body, around)
+
+    def next_rows(self, cells: Iterable[_Cell], body: tuple[Stmt, ...], around: For) -> list[_Row]:
+        """The rows of large arrays that cells which the body of a loop reaches have in its next iteration."""
+        inside = _bound(body)
         following = {around.symbol: Affine.of(around.symbol) + around.step}
         rows: dict[_Row, None] = {}
-        for tensor, index, is_store in affine_accesses((first,)):
+        for tensor, index in cells:
             place, along = index[:-1], index[-1:]
             moves = around.symbol in _symbols(place) and around.symbol not in _symbols(along)
-            if moves and not is_store and inside.isdisjoint(_symbols(place)) and self.is_large(tensor):
+            if moves and inside.isdisjoint(_symbols(place)) and self.is_large(tensor):
                 rows[_Row(tensor, tuple(position.substitute(following) for position in place))] = None
         return list(rows)
 
@@ -182,6 +248,19 @@ def _along(extent: Affine, stmt: Stmt, vector: Symbol) -> Affine | None:
         if index and tensor.shape[-1] == extent and index[-1].coefficient(vector) == 1:
             return index[-1]
     return None
+
+
+def _fetched(loop: For) -> Iterator[_Cell]:
+    """The cells whose lines are fetched: all but what is written past the caches."""
+    past = {stmt.tensor for stmt in walk_statements(loop.body) if isinstance(stmt, Store) and stmt.bypass}
+    for tensor, index, is_store in affine_accesses(loop.body):
+        if not (is_store and tensor in past):
+            yield tensor, index
+
+
+def _bound(body: tuple[Stmt, ...]) -> set[Symbol]:
+    """The symbols that get their values in a body."""
+    return {stmt.symbol for stmt in walk_statements(body) if isinstance(stmt, (For, Bind))}
 
 
 def _symbols(index: tuple[Affine, ...]) -> set[Symbol]:
