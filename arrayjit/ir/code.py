@@ -35,6 +35,11 @@ class GpuCaps:
     wide_again: int = 16 * 1024
     tensor_cores: bool = False
 
+    @property
+    def array_bytes(self) -> int:
+        """What the arrays of a block may take of `shared_bytes`: threads form sums in the rest."""
+        return self.shared_bytes - 8 * 1024
+
 
 @frozen
 class Caps:

@@ -94,7 +94,7 @@ def _mismatch(product: Multiply) -> str | None:
     """What does not fit in the shapes and the dtypes of a product."""
     total, left, right = product.total, product.left, product.right
     for factor in (left, right):
-        fixed = factor.rank == 3 and all(extent.is_constant for extent in factor.shape)
+        fixed = factor.rank == 3 and factor.has_fixed_shape
         if not fixed or not (factor.dtype.is_small or factor.dtype is F32):
             return f"{factor} is no stages of matrices of small floats or float32s"
     if left.dtype is not right.dtype or total.dtype is not F32:

@@ -68,6 +68,11 @@ class Tensor:
         return Tensor(self.label, (*self.shape, Affine.of(2)), self.dtype.part, strides, self)
 
     @property
+    def has_fixed_shape(self) -> bool:
+        """Whether its shape is known before the program runs."""
+        return all(extent.is_constant for extent in self.shape)
+
+    @property
     def size(self) -> int:
         """Number of elements. Raises ValueError when an extent is symbolic."""
         total = 1

@@ -127,7 +127,7 @@ class _Batching:
     def is_private(self, result: Tensor, loop: For) -> bool:
         """Whether a temporary is written as a whole, once, and then read in the same iteration only."""
         uses = self.uses.get(result)
-        if uses is None or result.wish is not None or not all(extent.is_constant for extent in result.shape):
+        if uses is None or result.wish is not None or not result.has_fixed_shape:
             return False
         (written, *more) = [use.at for use in uses if use.writes]
         return not more and all(

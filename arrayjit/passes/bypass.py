@@ -152,13 +152,13 @@ def _bytes(found: Effects) -> int:
 
 
 def _tensor_bytes(tensor: Tensor) -> int:
-    return tensor.nbytes if all(extent.is_constant for extent in tensor.shape) else 0
+    return tensor.nbytes if tensor.has_fixed_shape else 0
 
 
 def _region_bytes(region: Region) -> int:
     """The bytes of a region; none where they are known only at run time."""
     tensor = region.tensor
-    if not all(extent.is_constant for extent in tensor.shape):
+    if not tensor.has_fixed_shape:
         return 0
     cells = 1
     for span, extent in zip(region.spans, tensor.shape, strict=True):

@@ -93,7 +93,7 @@ def _is_straight(tensor: Tensor, index: tuple[Affine, ...], outer: Symbol, inner
         return all(outer not in position.symbols and inner not in position.symbols for position in index)
     if far is None or near is None or far != count * near:
         return False
-    return tensor.strides is None and all(extent.is_constant for extent in tensor.shape)
+    return tensor.strides is None and tensor.has_fixed_shape
 
 
 @dataclass(slots=True)

@@ -453,7 +453,7 @@ def _indices(stmt: Reader, tensor: Tensor) -> list[tuple[Affine, ...] | None]:
 
 def _bytes(tensor: Tensor) -> int:
     """How large a tensor is; 0 where that is known only at run time."""
-    return tensor.nbytes if all(extent.is_constant for extent in tensor.shape) else 0
+    return tensor.nbytes if tensor.has_fixed_shape else 0
 
 
 def _size(expr: Expr) -> int:

@@ -114,7 +114,7 @@ class _Lagging:
         place = self.placement.get(rows)
         if place is None or place.kind is not PlaceKind.ARENA or rows.rank < 2 or rows.strides is not None:
             return None
-        if not all(extent.is_constant for extent in rows.shape):
+        if not rows.has_fixed_shape:
             return None
         stores = [stmt for stmt in walk_statements(first.body) if isinstance(stmt, Store)]
         cells = [stmt.index if stmt.tensor is rows else None for stmt in stores]

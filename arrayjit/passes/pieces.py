@@ -169,7 +169,7 @@ class _Cutting:
         """Is it a temporary of known size that has its own shape and memory?"""
         free = tensor not in self.given and tensor.wish is None
         whole = tensor.base is None and tensor.strides is None
-        return free and whole and all(extent.is_constant for extent in tensor.shape)
+        return free and whole and tensor.has_fixed_shape
 
     def may_go(self, tensor: Tensor, parts: Sequence[_Part], readers: Sequence[Statement]) -> bool:
         """Is each cell made once, and read by nothing but assignments to other arrays?"""

@@ -80,7 +80,7 @@ class _Plan:
 
     def memory(self, tensor: Tensor) -> PlaceKind:
         """The stack while it lasts, else the arena."""
-        if not all(extent.is_constant for extent in tensor.shape) or tensor.nbytes > self.stack_left:
+        if not tensor.has_fixed_shape or tensor.nbytes > self.stack_left:
             return PlaceKind.ARENA
         self.stack_left -= tensor.nbytes
         return PlaceKind.STACK

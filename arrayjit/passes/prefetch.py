@@ -218,7 +218,7 @@ class _Ahead:
 
     def is_large(self, tensor: Tensor) -> bool:
         """Whether the second cache does not hold it, and its rows' cells are neighbours."""
-        if not all(extent.is_constant for extent in tensor.shape) or tensor.nbytes <= self.caps.l2_bytes:
+        if not tensor.has_fixed_shape or tensor.nbytes <= self.caps.l2_bytes:
             return False
         return tensor.strides is None or tensor.strides[-1] == Affine.of(1)
 

@@ -104,7 +104,7 @@ def _cost(stmt: Stmt, vector: For | None) -> float:
         case Store(tensor=tensor, index=index, accum=accum):
             accesses = 1 if accum is None else 2
             return cost + accesses * _access_cost(tensor, index, vector) + (accum.cost if accum else 0.0)
-        case Fill(tensor=tensor) if all(extent.is_constant for extent in tensor.shape):
+        case Fill(tensor=tensor) if tensor.has_fixed_shape:
             return cost + tensor.nbytes / REGISTER_BYTES
         case _:
             return cost

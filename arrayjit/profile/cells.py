@@ -112,7 +112,7 @@ def _at(space: Space, points: Array) -> Space:
 
 def _size(tensor: Tensor) -> Number:
     """How many cells there are; infinitely many where only a run knows."""
-    return tensor.size if all(extent.is_constant for extent in tensor.shape) else math.inf
+    return tensor.size if tensor.has_fixed_shape else math.inf
 
 
 def _boxes(access: Access) -> Boxes:
@@ -214,7 +214,7 @@ def _whole(tensor: Tensor, space: Space) -> Boxes:
 
 def _within(tensor: Tensor, boxes: Boxes) -> Boxes:
     """Boxes that are known to lie in the array, as far as its extents are known."""
-    if boxes.sure.all() or not all(extent.is_constant for extent in tensor.shape):
+    if boxes.sure.all() or not tensor.has_fixed_shape:
         return boxes
     extents = np.array([extent.offset for extent in tensor.shape])
     steps = np.array(boxes.steps)

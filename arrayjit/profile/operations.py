@@ -87,7 +87,7 @@ def counted(visit: Visit, written_out: bool = False) -> Counter[Kind]:
             if accum is not None:
                 found.update({("loads", ""): 1, ("bytes_loaded", ""): tensor.dtype.itemsize})
                 found.update(_accumulated(accum, tensor.dtype))
-        case Fill(tensor=tensor) if all(extent.is_constant for extent in tensor.shape):
+        case Fill(tensor=tensor) if tensor.has_fixed_shape:
             found.update({("stores", ""): tensor.size, ("bytes_stored", ""): tensor.nbytes})
         case Update(variable=variable, accum=Op() as accum):
             found.update(_accumulated(accum, variable.dtype))

@@ -348,7 +348,7 @@ class _Launch:
 
 def _has_layout(tensor: Tensor) -> bool:
     """Whether the layout is known and ours to choose; other arrays are the caller's, given at launch."""
-    return tensor.strides is None and all(extent.is_constant for extent in tensor.shape)
+    return tensor.strides is None and tensor.has_fixed_shape
 
 
 def checked(tensor: Tensor, array: np.ndarray) -> np.ndarray:

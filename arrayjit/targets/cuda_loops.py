@@ -43,7 +43,7 @@ def count_type(body: Body, most: int | None) -> str:
 def _reach(storage: Tensor) -> int:
     """How far the last cell lies from the first; 0 if extents are known only at run time, as numbers of 64
     bits."""
-    if not all(extent.is_constant for extent in storage.shape):
+    if not storage.has_fixed_shape:
         return 0
     sides = zip(storage.shape, storage.element_strides(), strict=True)
     return sum(extent.offset * abs(stride.offset) for extent, stride in sides if stride.is_constant)

@@ -345,7 +345,7 @@ class _Scattering:
 
     def is_worth_a_copy(self, tensor: Tensor, loop: For) -> bool:
         """Is a tensor known to be small enough for something to be made for each of its cells?"""
-        return _is_known(tensor) and tensor.size <= CELLS * width((loop,), self.ranges)
+        return tensor.has_fixed_shape and tensor.size <= CELLS * width((loop,), self.ranges)
 
     # cells that are too small
 
@@ -387,7 +387,7 @@ class _Scattering:
         tensors = dict.fromkeys(store.tensor for store in scatter.stores)
         nested = any(isinstance(stmt, For) for stmt in loop.body)
         count = min(2 * self.gpu.processors, (loop.trips or 0) // (EACH * THREADS))
-        small = all(_is_known(tensor) for tensor in tensors) and len(tensors) == len(scatter.ops)
+        small = all(tensor.has_fixed_shape for tensor in tensors) and len(tensors) == len(scatter.ops)
         if nested or not self.alone or count < 2 or not small or not _fit(tensors):
             self.notes.append(f"{names}: loop {loop.symbol.hint} combines in memory, in any order")
             return [loop]
@@ -429,10 +429,6 @@ def _wider(dtype: DType) -> DType:
     if dtype.is_float:
         return F32
     return I32 if dtype.kind is Kind.INT else named("u32")
-
-
-def _is_known(tensor: Tensor) -> bool:
-    return all(extent.is_constant for extent in tensor.shape)
 
 
 def _fit(tensors: Iterable[Tensor]) -> bool:

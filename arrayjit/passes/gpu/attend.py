@@ -37,9 +37,6 @@ __all__ = ["attend"]
 ROWS = (64, 32)
 """Of a tile: more read the factors less often, fewer keep more processors busy."""
 
-RESERVED_BYTES = 8 * 1024
-"""Of shared memory, for what threads form sums in."""
-
 
 def attend(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with scores that no launch hands on."""
@@ -159,11 +156,10 @@ def _chosen(weighing: Weighing, gpu: GpuCaps) -> Tiles | str:
     if columns > most:
         return f"a block has no room for {columns} columns of the result, but for {most}"
     around = math.prod(loop.trips or 0 for loop in scores.around)
-    room = gpu.shared_bytes - RESERVED_BYTES
     fitting = [
         tiles
         for tiles in (Tiles.of(rows, columns) for rows in ROWS)
-        if tiles.shared_bytes(dtype.itemsize, gpu.access_bytes) <= room
+        if tiles.shared_bytes(dtype.itemsize, gpu.access_bytes) <= gpu.array_bytes
     ]
     if not fitting:
         return f"tiles of {dtype.name} do not fit into the memory of a block"

@@ -39,9 +39,6 @@ ALONE_LATENCY = 25
 ALONE = 10
 """How many times as long as the multiplications of such threads their reading takes."""
 
-RESERVED_BYTES = 8 * 1024
-"""Of shared memory, for what threads form sums in."""
-
 MOST_SUM_BYTES = 256
 """What the sums of a thread take of its registers."""
 
@@ -84,7 +81,7 @@ def _chosen(product: Product, around: int, gpu: GpuCaps) -> Tile | None:
     alone = depth * max(ALONE_LATENCY, ALONE * -(-sums * size // (gpu.processors * UNITS_BYTES)))
     best: tuple[float, Tile | None] = (alone, None)
     for tile, share in TILES:
-        fits = tile.shared_bytes(size, gpu.access_bytes) <= gpu.shared_bytes - RESERVED_BYTES
+        fits = tile.shared_bytes(size, gpu.access_bytes) <= gpu.array_bytes
         if not fits or tile.high * tile.wide * size > MOST_SUM_BYTES or tile.threads > gpu.block_threads:
             continue
         each = -(-around * _blocks(product, tile) // gpu.processors)

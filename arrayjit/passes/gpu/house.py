@@ -33,9 +33,6 @@ __all__ = ["house"]
 OWN_BYTES = 1024
 """What a thread may keep in an array of its own."""
 
-RESERVED_BYTES = 8 * 1024
-"""Of shared memory, for what threads form sums in."""
-
 
 def house(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with its temporaries where a GPU finds them."""
@@ -85,8 +82,7 @@ class _Housing:
             self.put(storage, PlaceKind.ARENA, "launches hand it to one another")
             return
         one = grid.trips == 1
-        fixed = all(extent.is_constant for extent in storage.shape)
-        size = storage.nbytes if fixed else self.gpu.shared_bytes
+        size = storage.nbytes if storage.has_fixed_shape else self.gpu.shared_bytes
         if not own and not one:
             self.put(storage, PlaceKind.ARENA, "each iteration of a grid has cells of its own")
         elif any(loop.kind is LoopKind.BLOCK and loop.trips == 1 for loop in common) and size <= OWN_BYTES:
@@ -117,7 +113,7 @@ class _Housing:
 
     def takes(self, grid: For, size: int) -> bool:
         """Take so many bytes of a block's memory, if they are left."""
-        left = self.left.get(id(grid), self.gpu.shared_bytes - RESERVED_BYTES)
+        left = self.left.get(id(grid), self.gpu.array_bytes)
         rounded = -(-size // self.gpu.access_bytes) * self.gpu.access_bytes
         if rounded > left:
             return False
