@@ -72,8 +72,9 @@ def segments(kernel: Kernel, caps: Caps) -> Kernel:
         for stmt in body:
             steps = accumulation(stmt) if isinstance(stmt, For) else None
             if isinstance(stmt, For) and steps is not None and _pays(stmt, steps):
-                side = min(MOST, SIDE_BYTES // steps.into.dtype.itemsize)
-                out += _Segments(steps, stmt.lo, side, placement).all(stmt, threads)
+                made = _Segments.of(stmt, steps, placement)
+                out += made.all(threads)
+                side = made.side
                 notes.append(f"segments: {steps.into.label}: {side} segments of {side} cells at a time")
                 continue
             left = 1 if isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL else threads
@@ -94,23 +95,29 @@ def _pays(loop: For, steps: Accumulation) -> bool:
 
 @dataclass(slots=True)
 class _Segments:
-    """What is accumulated from `lo` on, `side` segments of as many cells at a time. Positions count from
-    there."""
+    """What a loop accumulates: one by one up to `lo`, from there on `side` segments of as many cells at a
+    time. Positions count from there."""
 
+    loop: For
     steps: Accumulation
     lo: Affine
     side: int
     placement: dict[Tensor, Place]
 
-    def all(self, loop: For, threads: int) -> list[Stmt]:
-        """All steps of a loop, which so many threads may share."""
-        assert loop.trips is not None
-        alone = -loop.lo.offset % self.side
-        self.lo = loop.lo + alone
-        count = (loop.trips - alone) // self.block
+    @staticmethod
+    def of(loop: For, steps: Accumulation, placement: dict[Tensor, Place]) -> _Segments:
+        """Segments that begin at multiples of their length."""
+        side = min(MOST, SIDE_BYTES // steps.into.dtype.itemsize)
+        return _Segments(loop, steps, loop.lo + (-loop.lo.offset % side), side, placement)
+
+    def all(self, threads: int) -> list[Stmt]:
+        """All steps of the loop, which so many threads may share."""
+        loop = self.loop
+        count = (loop.hi - self.lo).constant // self.block
         first = replace(loop, hi=self.lo)
         (rest,) = copy_body((replace(loop, lo=self.lo + count * self.block),), {}, {})
-        is_shared = threads >= THREADS and loop.trips >= SHARED and weight(loop.body) <= LIGHT
+        is_long = (loop.hi - loop.lo).constant >= SHARED
+        is_shared = is_long and threads >= THREADS and weight(loop.body) <= LIGHT
         blocks = self.shared(count) if is_shared else self.in_turn(count)
         return [one for one in (first, *blocks, rest) if not isinstance(one, For) or one.trips]
 
