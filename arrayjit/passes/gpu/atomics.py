@@ -53,7 +53,7 @@ from ..lockstep import added
 from ..parallel import carriers
 from ..trips import enter
 from .columns import limits
-from .nests import flat, nest_of, width
+from .nests import each_cell, flat, nest_of, width
 
 __all__ = ["atomics"]
 
@@ -453,15 +453,13 @@ def _stores_as(loop: For, rule: Callable[[Store], Stmt]) -> For:
 
 def _stored(into: Tensor, value: Tensor | Const, accum: Op | None = None) -> Stmt:
     """A constant, or the cells of a tensor of the same shape, stored in each cell."""
-    symbols = [Symbol("i") for _ in into.shape]
-    cell = tuple(map(Affine.of, symbols))
-    stored: Expr = value if isinstance(value, Const) else Load(value, cell)
-    if dtype_of(stored) is not into.dtype:
-        stored = Cast(stored, into.dtype)
-    stmt: Stmt = Store(into, cell, stored, accum=accum)
-    for symbol, extent in zip(reversed(symbols), reversed(into.shape), strict=True):
-        stmt = For(symbol, ZERO, extent, (stmt,), LoopKind.PARALLEL)
-    return stmt
+
+    def store(cell: tuple[Affine, ...]) -> Store:
+        stored = value if isinstance(value, Const) else Load(value, cell)
+        cast = stored if dtype_of(stored) is into.dtype else Cast(stored, into.dtype)
+        return Store(into, cell, cast, accum=accum)
+
+    return each_cell(into, store)
 
 
 def _by_threads(stmt: Stmt) -> For:

@@ -24,7 +24,7 @@ from ...ir.loops import Fill, For, LoopKind, Raise, Stmt, Store, While, walk_sta
 from ...ir.walk import rewrite_bodies
 from ..access import Range
 from ..trips import enter
-from .nests import accumulated, flat, nest_of, width
+from .nests import accumulated, each_cell, flat, nest_of, width
 
 __all__ = ["block_of", "threads_for"]
 
@@ -109,10 +109,6 @@ class _Block:
 def _cells(fill: Fill) -> For:
     """A filled tensor, cell by cell."""
     tensor = fill.tensor
-    symbols = [Symbol("i") for _ in tensor.shape]
-    body: tuple[Stmt, ...] = (Store(tensor, tuple(map(Affine.of, symbols)), fill.value, fill.loc),)
-    for symbol, extent in zip(reversed(symbols), reversed(tensor.shape), strict=True):
-        body = (For(symbol, Affine.of(0), extent, body, LoopKind.PARALLEL),)
-    (loop,) = body
+    loop = each_cell(tensor, lambda cell: Store(tensor, cell, fill.value, fill.loc))
     assert isinstance(loop, For), f"{tensor} has no axes, and is filled"
     return flat(nest_of(loop))
