@@ -75,11 +75,16 @@ FAST = ("atomics", "tf32")
 def names_in(wish: str | Iterable[str], choices: Collection[str], source: str) -> tuple[str, ...]:
     """Names of choices, or one string with commas between them, in a fixed order. Raises SettingError, which
     names where they come from, for what is none."""
-    names = {name.strip() for name in wish.split(",")} - {""} if isinstance(wish, str) else set(wish)
-    unknown = sorted(map(repr, names.difference(choices)))
+    fix = f"choose among {', '.join(choices)}"
+    if isinstance(wish, str):
+        wish = filter(None, map(str.strip, wish.split(",")))
+    elif not isinstance(wish, Iterable):
+        raise SettingError(f"{source} is {wish!r}", fix=fix)
+    names = list(wish)
+    unknown = sorted({repr(name) for name in names if name not in choices})
     if unknown:
-        raise SettingError(f"{source} has {', '.join(unknown)}", fix=f"choose among {', '.join(choices)}")
-    return tuple(sorted(names))
+        raise SettingError(f"{source} has {', '.join(unknown)}", fix=fix)
+    return tuple(sorted(set(names)))
 
 
 def checks_wanted() -> tuple[str, ...]:

@@ -324,6 +324,8 @@ def test_a_check_that_is_none() -> None:
     with pytest.raises(SettingError, match="check has 'uninit'") as raised:
         arrayjit.jit(lambda x: x, check={"nan", "uninit"})
     assert "bounds, nan, overflow" in str(raised.value)
+    with pytest.raises(SettingError, match="check is True"):
+        arrayjit.jit(lambda x: x, check=True)
 
 
 def test_a_profile_keeps_the_journal_where_it_is_looked_for() -> None:

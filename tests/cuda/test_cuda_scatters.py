@@ -279,6 +279,10 @@ def test_nothing_else_is_fast() -> None:
         arrayjit.jit(scattered(np.add), fast="math")
     with pytest.raises(SettingError, match="fast has 'math'"):
         arrayjit.jit(scattered(np.add))(*drawn("f4", 3), fast=("atomics", "math"))
+    with pytest.raises(SettingError, match=r"fast is True\s+fix: choose among atomics, tf32"):
+        arrayjit.jit(scattered(np.add), fast=True)
+    with pytest.raises(SettingError, match=r"fast has None, \[\]"):
+        arrayjit.jit(scattered(np.add), fast=[None, [], "tf32"])
 
 
 def test_several_names_in_any_order_are_the_same_code() -> None:
