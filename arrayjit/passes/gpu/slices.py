@@ -265,10 +265,12 @@ def block(threads: int, inside: Callable[[Symbol], tuple[Stmt, ...]]) -> For:
 
 
 def unrolled(symbol: Symbol, count: int, body: tuple[Stmt, ...]) -> For:
+    """A body so many times, one after the other."""
     return For(symbol, ZERO, Affine.of(count), body, LoopKind.UNROLLED)
 
 
 def less(value: Affine, most: int) -> Expr:
+    """Is a position less than a number?"""
     return Apply(OPS["less"], (Index(value), Const(most, I64)), BOOL)
 
 

@@ -104,6 +104,7 @@ class Sums:
 
     @staticmethod
     def of(total: Sum, tile: Tile, access_bytes: int) -> Sums:
+        """Those of one sum of a product."""
         dtype = total.variable.dtype
         lanes = min(MOST_LANES, access_bytes // dtype.itemsize, tile.high, tile.wide)
         return Sums(
@@ -238,12 +239,14 @@ class Slicing:
         return (If(less(turn, full - 1), (stmt,)),) if full > 1 else ()
 
     def bring(self, start: Affine) -> For:
+        """Each thread reads its cells of the slice from a term on."""
         start = self.first + start
         return block(
             self.sums.tile.threads, lambda t: tuple(s for f in self.brought for s in f.bring(t, start))
         )
 
     def put(self, buffer: Affine) -> For:
+        """Each thread puts these into a buffer, for all."""
         return block(
             self.sums.tile.threads, lambda t: tuple(s for f in self.brought for s in f.put(t, buffer))
         )
@@ -264,24 +267,16 @@ class Tiling:
 
     def left(self) -> Factor:
         """The factor that varies by row."""
-        total, rows, size = self.total, self.product.rows, self.tile.rows
-        return Factor.of(
-            total, total.left, rows, self.row, size, self.tile, self.access_bytes, self.tile.depth
-        )
+        return self.factor(self.total.left, self.product.rows, self.row, self.tile.rows, self.tile.depth)
 
     def right(self, together: int = 0) -> Factor:
         """The factor that varies by column, whose terms are gone through by so many, or slice by slice."""
-        total, columns, size = self.total, self.product.columns, self.tile.columns
-        return Factor.of(
-            total,
-            total.right,
-            columns,
-            self.column,
-            size,
-            self.tile,
-            self.access_bytes,
-            together or self.tile.depth,
-        )
+        columns, together = self.product.columns, together or self.tile.depth
+        return self.factor(self.total.right, columns, self.column, self.tile.columns, together)
+
+    def factor(self, value: Expr, side: For, first: Affine, size: int, together: int) -> Factor:
+        """One of the two."""
+        return Factor.of(self.total, value, side, first, size, self.tile, self.access_bytes, together)
 
     def begin(self) -> For:
         """The sums, as they start."""
