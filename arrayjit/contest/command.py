@@ -109,8 +109,9 @@ def planned(chosen: Namespace) -> Plan:
     here = [suite.name for suite in table.values() if target in suite.targets]
     if not here or not set(chosen.what) <= set(here):
         choices = sorted({name for suite in table.values() for name in suite.targets if name})
+        place = f"--target {target}" if target else "the processor"
         raise UserError(
-            f"--target {target!r} has {'other suites: ' + ', '.join(here) if here else 'no suites'}",
+            f"{place} has {'other suites: ' + ', '.join(here) if here else 'no suites'}",
             fix=f"targets with suites are {', '.join(choices)}, and without --target the processor",
         )
     if target and chosen.threads:

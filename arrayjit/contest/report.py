@@ -13,7 +13,20 @@ from ..late import Late
 from ..pages import page
 from .requirements import need
 from .results import Results, Row
-from .standings import BEST, ceilings, columns, groups, losses, means, of, ordered, peers, summary, where
+from .standings import (
+    BEST,
+    ceilings,
+    columns,
+    groups,
+    losses,
+    means,
+    named,
+    of,
+    ordered,
+    peers,
+    summary,
+    where,
+)
 
 if TYPE_CHECKING:
     from . import charts
@@ -80,7 +93,7 @@ def markdown(results: Results) -> str:
         ]
         lines += ["", line(["", *(heading for heading, _ in shown)]), "|---" + "|--:" * len(shown) + "|"]
         lines += [line([row.title, *(cell(row) for _, cell in shown)]) for row in rows]
-    lines += [f"- {row.title}, {of(row.threads)}, {peer}: {error}" for row, peer, error in results.errors]
+    lines += [f"- {named(results, row)}, {peer}: {error}" for row, peer, error in results.errors]
     return "\n".join([*lines, *left(results), ""])
 
 
@@ -108,7 +121,7 @@ def body(results: Results) -> Iterator[str]:
         f"faster, and in {len(results.errors)} entries something is wrong.</p>"
     )
     yield section("In the geometric mean", charts.overview(results), means_table(results))
-    yield section("Losses, the worst first", losses_table(lost)) if lost else ""
+    yield section("Losses, the worst first", losses_table(results, lost)) if lost else ""
     yield section("What is wrong", failures(results)) if results.errors or results.left else ""
     for (suite, threads), rows in groups(results).items():
         name = f"{suite}, {where(results, threads)}"
@@ -155,18 +168,13 @@ def ratio(value: float | None) -> str:
     return f'<span class="{"win" if value >= 1 else "loss"}">{value:.2f}</span>'
 
 
-def losses_table(lost: Sequence[Row]) -> str:
-    rows = [
-        [f"{row.suite}: {escape(row.title)}, {of(row.threads)}", escape(row.best), ratio(row.ratio(row.best))]
-        for row in lost
-    ]
+def losses_table(results: Results, lost: Sequence[Row]) -> str:
+    rows = [[escape(named(results, row)), escape(row.best), ratio(row.ratio(row.best))] for row in lost]
     return tabled(["", "faster", "ratio"], rows)
 
 
 def failures(results: Results) -> str:
-    found = [
-        (f"{row.suite}: {row.title}, {of(row.threads)}, {peer}", error) for row, peer, error in results.errors
-    ]
+    found = [(f"{named(results, row)}, {peer}", error) for row, peer, error in results.errors]
     return listed(found) + "".join(f"<p>{words}</p>" for words in left(results))
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "groups",
     "losses",
     "means",
+    "named",
     "of",
     "ordered",
     "peers",
@@ -134,6 +135,11 @@ def of(threads: int) -> str:
 def where(results: Results, threads: int) -> str:
     """What a group of rows was measured on."""
     return results.gpu.name if results.gpu else of(threads)
+
+
+def named(results: Results, row: Row) -> str:
+    """A row with its suite and what it was measured on."""
+    return f"{row.suite}: {row.title}, {where(results, row.threads)}"
 
 
 def seconds(value: float) -> str:

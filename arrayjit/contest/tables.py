@@ -14,7 +14,7 @@ from rich.table import Table
 from .journal import Journal
 from .results import Results, Row, Time
 from .saved import Change
-from .standings import ceilings, columns, groups, losses, of, ordered, peers, seconds, summary, where
+from .standings import ceilings, columns, groups, losses, named, of, ordered, peers, seconds, summary, where
 from .tasks import OURS
 
 __all__ = ["Watcher", "compared", "console", "printed", "text"]
@@ -80,9 +80,7 @@ def printed(console: Console, results: Results) -> None:
     for words in ceilings(results):
         console.print(words, markup=False)
     for row, peer, error in results.errors:
-        console.print(
-            f"{row.suite}, {row.title}, {of(row.threads)}, {peer}: {error}", style="red", markup=False
-        )
+        console.print(f"{named(results, row)}, {peer}: {error}", style="red", markup=False)
     for remark in results.remarks:
         console.print(remark, markup=False)
     if results.left:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..api import JitFunction, jit
-from ..profile.gpu.work import factors
+from ..profile.gpu.work import by_kind
 from .results import Row
 from .tasks import Task
 
@@ -26,9 +26,8 @@ def with_work(row: Row, task: Task) -> Row:
     per second are those that GPUs and other libraries are praised for."""
     lowered = jitted(task).lower(*task.make(), target=task.target or None)
     cost = lowered.cost()
-    if task.target:
-        kind = next((f"tensor {dtype}" for dtype in factors(lowered.build.optimized.kernel.body)), "")
-        flops = {kind or dtype: amount.low for dtype, amount in cost.asked.flops.items()}
-    else:
-        flops = {dtype: amount.low for dtype, amount in cost.executed.flops.items()}
+    done = cost.asked if task.target else cost.executed
+    flops = by_kind(
+        {dtype: amount.low for dtype, amount in done.flops.items()}, lowered.build.optimized.kernel.body
+    )
     return replace(row, flops=flops, moved=cost.read.low + cost.written.low)

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +89,10 @@ def test_a_run_goes_on_where_it_was(ran: Any, folder: Path) -> None:
         (("--target", "cuda"), "fix: .* (cuda-sim|GPU)"),
         (
             ("--target", "llvm"),
-            "--target 'llvm' has no suites\n  fix: targets .* are cuda, cuda-sim",
+            "--target llvm has no suites\n  fix: targets .* are cuda, cuda-sim",
         ),
-        (("gpu",), "--target '' has other suites: kernels, .*\n  fix: targets .* cuda, cuda-sim"),
-        (("kernels", "--target", "cuda-sim"), "--target 'cuda-sim' has other suites: gpu"),
+        (("gpu",), "the processor has other suites: kernels, .*\n  fix: targets .* cuda, cuda-sim"),
+        (("kernels", "--target", "cuda-sim"), "--target cuda-sim has other suites: gpu"),
         (("--target", "cuda-sim", "--peers", "torch"), "there is no peer 'torch'"),
         (("--target", "cuda-sim", "--threads", "2"), "a GPU has no --threads"),
         (("--target", "cuda-sim", "--size", "7"), "there are no such rows"),
@@ -118,6 +119,14 @@ ROWS = [
     row("matmul", "bfloat16", "tensor bfloat16", 10**12, 10**6, arrayjit=0.0025, torch=0.002),
 ]
 SOME = Results({"processor": "a CPU", "date": "today"}, {}, ROWS, gpu=FAST)
+
+
+@pytest.mark.parametrize("show", [text, markdown, html])
+def test_what_is_wrong_was_measured_on_the_gpu(show: Callable[[Results], str]) -> None:
+    wrong = replace(ROWS[0], times={"arrayjit": Time(error="ValueError: no")})
+    shown = show(replace(SOME, rows=[wrong]))
+    assert "gpu: copy large f32, a fast GPU, arrayjit" in shown
+    assert "1 thread" not in shown
 
 
 @pytest.mark.parametrize("show", [text, markdown, html])
@@ -227,12 +236,11 @@ def test_work_is_what_the_program_asks_for() -> None:
 
 def test_products_by_tensor_cores_are_told_apart() -> None:
     def product(a, b):
-        return a @ b
+        return (a @ b).astype(np.float64) * 3
 
     halves = np.ones((32, 32), np.float16)
-    assert with_work(Row("gpu", "", "", "", 1), task(product, halves, halves.copy())).flops.keys() == {
-        "tensor float16"
-    }
+    measured = with_work(Row("gpu", "", "", "", 1), task(product, halves, halves.copy()))
+    assert measured.flops == {"tensor float16": 2 * 32**3 + 32**2}
 
 
 def test_a_target_that_is_no_gpu_is_refused() -> None:

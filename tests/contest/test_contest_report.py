@@ -115,13 +115,13 @@ def test_the_markdown_has_losses_first_and_every_number() -> None:
     page = markdown(SOME)
     assert "Losses: lost 100 f32 (0.50, numpy)." in page
     assert "| lost 100 f32 | 1.2 s | 200 ms | 10%, 7 | 5% | 0.50 | 100 ms (0.50) |  |" in page
-    assert "- failed 100 f32, 1 thread, jax: differs by 1e+00" in page
+    assert "- vector: failed 100 f32, 1 thread, jax: differs by 1e+00" in page
 
 
 def test_the_terminal_shows_the_same() -> None:
     shown = text(SOME)
     assert shown.index("lost 100 f32") < shown.index("won & done 100 f32")
-    assert "vector, failed 100 f32, 1 thread, jax: differs by 1e+00" in shown
+    assert "vector: failed 100 f32, 1 thread, jax: differs by 1e+00" in shown
     assert "without torch: torch is not installed" in shown
 
 

@@ -24,7 +24,7 @@ from ..lines import Written, loaded, stored
 from ..operations import operations
 from ..visits import Visit, visits
 
-__all__ = ["Work", "factors", "grids", "works"]
+__all__ = ["Work", "by_kind", "grids", "works"]
 
 
 @frozen
@@ -44,9 +44,12 @@ def grids(kernel: Kernel) -> list[Part]:
     return [Part(number, (grid,)) for number, grid in enumerate(found, 1)]
 
 
-def factors(body: tuple[Stmt, ...]) -> list[str]:
-    """The dtypes of what tensor cores multiply there, of each product."""
-    return [stmt.left.dtype.name for stmt in walk_statements(body) if isinstance(stmt, Multiply)]
+def by_kind(flops: Mapping[str, int], body: tuple[Stmt, ...]) -> Mapping[str, int]:
+    """Operations by dtype that are done there, by kind: where tensor cores form a product, nearly all are
+    theirs."""
+    factors = (stmt.left.dtype.name for stmt in walk_statements(body) if isinstance(stmt, Multiply))
+    factor = next(factors, None)
+    return flops if factor is None else {f"tensor {factor}": sum(flops.values())}
 
 
 def works(
@@ -111,12 +114,8 @@ class _Counted:
         nbytes = touched([visit for visit in seen if id(visit.stmt) in self._moving])
         moved = sum(nbytes.get((tensor, False), NONE).low for tensor in self._reads)
         moved += sum(nbytes.get((tensor, True), NONE).low for tensor in self._stores)
-        return Work(self._by_kind({name: n.low for name, n in flops.items()}), moved + self._between)
-
-    def _by_kind(self, flops: Mapping[str, int]) -> Mapping[str, Number]:
-        """Where tensor cores form a product, nearly all operations are theirs."""
-        dtypes = factors(self._part.body)
-        return {f"tensor {dtypes[0]}": sum(flops.values())} if dtypes else dict(flops)
+        by_dtype = {name: n.low for name, n in flops.items()}
+        return Work(by_kind(by_dtype, self._part.body), moved + self._between)
 
 
 def _computed(
