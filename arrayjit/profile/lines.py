@@ -97,8 +97,7 @@ def assigned(
         for tensor in stored(part):
             writers.setdefault(tensor, set()).add(number)
     homes = _homes(assignments, writers)
-    for number, part in enumerate(parts):
-        _settle(assignments, writers, homes, number, part)
+    _settle(assignments, writers, homes, parts)
     found: list[list[Written]] = [[] for _ in parts]
     for one in assignments:
         for number in homes.get(one.tensor, ()):
@@ -161,17 +160,23 @@ def _settle(
     assignments: Sequence[Written],
     writers: Mapping[Tensor, set[int]],
     homes: dict[Tensor, set[int]],
-    number: int,
-    part: Part,
+    parts: Sequence[Part],
 ) -> None:
-    """A part that writes no array makes single numbers: it is for the lines that make them out of what it
-    reads."""
-    if stored(part):
-        return
-    read = loaded(part)
-    for one in assignments:
-        if one.tensor not in writers and not one.tensor.shape and one.reads & read:
-            homes[one.tensor] = {number}
+    """A part that writes no array of the program's, nor one that another part reads, makes single numbers: it
+    is for the lines that make them out of what it reads, or out of what parts read that prepare for it."""
+    program = {one.tensor for one in assignments}
+    made, read = list(map(stored, parts)), list(map(loaded, parts))
+    for number in range(len(parts)):
+        others = (read[other] for other in range(len(parts)) if other != number)
+        if made[number] & program or any(made[number] & reading for reading in others):
+            continue
+        reads = set(read[number])
+        for before in reversed(range(number)):
+            if made[before] & reads and not made[before] & program:
+                reads |= read[before]
+        for one in assignments:
+            if one.tensor not in writers and not one.tensor.shape and one.reads & reads:
+                homes[one.tensor] = {number}
 
 
 def _of_reader(parts: Sequence[Part], shared: Sequence[Sequence[Written]], number: int) -> Sequence[Written]:

@@ -65,6 +65,15 @@ def picked(x: Any, i: Any) -> Any:
     return x[i] * 2
 
 
+def scaled(x: Any) -> Any:
+    total = x.sum()
+    return arrayjit.cond(
+        total > 0,
+        lambda: x * 2,
+        lambda: x - 1,
+    )
+
+
 def halved(x: Any) -> Any:
     return arrayjit.while_loop(lambda v: v.max() > 1, lambda v: v / 2, x)
 
@@ -149,6 +158,18 @@ def test_the_turns_of_a_while_loop_are_those_that_were_made() -> None:
     (divided,) = [kernel for kernel in found.kernels if kernel.runs == 2]
     assert divided.flops == {"float64": 2 * 20_000}
     assert divided.nbytes >= 2 * 2 * 8 * 20_000
+    tested = [kernel for kernel in found.kernels if kernel.runs == 3]
+    assert tested[0].nbytes == pytest.approx(3 * 8 * 20_000, rel=1e-3)
+
+
+def test_what_a_branch_is_decided_by_is_counted_where_it_is_loaded() -> None:
+    found = profile(scaled, np.ones(20_000))
+    parts, *others = found.kernels
+    assert parts.flops == {"float64": 20_000}
+    assert parts.nbytes == pytest.approx(8 * 20_000, rel=1e-3)
+    assert [line.source for line in parts.lines] == ["total = x.sum()"]
+    assert sum(sum(kernel.flops.values()) for kernel in others) == 0  # which branch is taken, data decides
+    assert {line.source for line in found.lines} >= {"total = x.sum()", "lambda: x * 2,"}
 
 
 def test_arrays_on_the_device_stay_as_they_are() -> None:
