@@ -306,7 +306,8 @@ class JitFunction(Generic[P, R]):
             reason = rebound or explain_miss(described, known)
             milliseconds = (time.perf_counter() - start) * 1e3
             phases = {**variant.emitted.seconds, **variant.procedure.executable.seconds}
-            miss = Miss(reason, chosen.target, milliseconds, call_site(), self._name, phases)
+            target = variant.emitted.backend.name
+            miss = Miss(reason, target, milliseconds, call_site(), self._name, phases)
             self._reasons.append(miss)
             log(miss)
             self._keep(chosen, key, variant, described)

@@ -68,6 +68,10 @@ class Array(NDArrayOperatorsMixin, Resident):
         return storage.device, storage.is_donated
 
     @property
+    def place_name(self) -> str:
+        return f"{self.storage.device.name}{', donated' if self.storage.is_donated else ''}"
+
+    @property
     def is_alone(self) -> bool:
         return self.storage.shown == 1 and not self.storage.is_borrowed
 

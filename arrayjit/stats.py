@@ -150,7 +150,7 @@ def _changes(old: Description, new: Description) -> list[str]:
 def _kind(leaf: Any) -> str:
     """What code depends on in an argument."""
     if isinstance(leaf, Resident):
-        return f"{_kind(leaf.layout)} on {leaf.place}"
+        return f"{_kind(leaf.layout)} on {leaf.place_name}"
     if isinstance(leaf, Spec):
         return f"{leaf.dtype}{list(leaf.shape)}"
     if isinstance(leaf, np.ndarray):

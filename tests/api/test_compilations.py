@@ -170,6 +170,20 @@ def test_an_array_whose_layout_was_changed_is_told():
     assert f.stats().reasons[-1].reason.endswith(": float64[2, 3] -> float64[6]")
 
 
+def test_arrays_of_devices_are_told_with_the_device_and_compiled_for_its_target():
+    f = arrayjit.jit(lambda x: x + 1)
+    f(np.ones(3))
+    near, far, given = (arrayjit.asarray(np.ones(3), device=f"cuda-sim:{number}") for number in (0, 1, 0))
+    for array in (near, far, arrayjit.donate(given)):
+        f(array)
+    told = [(miss.reason.partition(" -> ")[2], miss.target) for miss in f.stats().reasons[1:]]
+    assert told == [
+        ("float64[3] on cuda-sim:0", "cuda-sim"),
+        ("float64[3] on cuda-sim:1", "cuda-sim"),
+        ("float64[3] on cuda-sim:0, donated", "cuda-sim"),
+    ]
+
+
 class Rate:
     """What is not an array or a number is compiled in."""
 

@@ -24,6 +24,11 @@ class Resident:
         raise NotImplementedError
 
     @property
+    def place_name(self) -> str:
+        """The same in words."""
+        raise NotImplementedError
+
+    @property
     def is_alone(self) -> bool:
         """Whether no other array shows the memory."""
         raise NotImplementedError
