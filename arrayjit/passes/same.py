@@ -8,7 +8,8 @@
 
 What goes over the same number of cells may be joined, and checks that two sizes agree fall away. This is
 value numbering (Cocke and Schwartz, 1970) of bound symbols, through the temporary numbers that they are read
-from: two are the same if their expressions are, and nothing that these read was written in between.
+from: two are the same if their expressions are, over the same values, and nothing that these read was written
+in between. A value is numbered by a cell that nobody writes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ..ir.assign import (
     statements,
 )
 from ..ir.code import Caps
-from ..ir.expr import Expr, Gather, Load
+from ..ir.expr import Expr, Gather, Load, dtype_of
 from ..ir.index import Affine, Symbol
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute_assignments, transform, walk
@@ -53,13 +54,15 @@ def same(computation: Computation, caps: Caps) -> Computation:
 
 @dataclass(slots=True)
 class _Numbering:
-    """The symbol of each value that is known where we are, and the value in each scalar temporary. Symbols in
-    `sizes` are part of a tensor's shape and keep their names."""
+    """What is known where we are: the number of each value by the expression that it is of, over numbers, and
+    of what is in each scalar temporary; and the symbol of each number. Symbols in `sizes` are part of a
+    tensor's shape and keep their names."""
 
     given: frozenset[Tensor]
     sizes: frozenset[Symbol]
-    symbols: dict[Expr, Symbol] = field(default_factory=dict)
-    content: dict[Tensor, Expr] = field(default_factory=dict)
+    numbers: dict[Expr, Load] = field(default_factory=dict)
+    content: dict[Tensor, Load] = field(default_factory=dict)
+    symbols: dict[Load, Symbol] = field(default_factory=dict)
 
     def body(self, body: Body) -> Body:
         names: dict[Symbol, Affine] = {}
@@ -77,10 +80,10 @@ class _Numbering:
         """A statement with its bodies; what is known after it."""
         match statement:
             case Assign(into=into, value=value):
-                value = self.resolved(value)
+                number = self.number(value) if self.is_scalar(statement) else None
                 self.forget((into.storage,))
-                if self.is_scalar(statement) and into not in _read(value):
-                    self.content[into] = value
+                if number is not None:
+                    self.content[into] = number
                 return statement
             case Loop() | Branch() | While():
                 written = {part.into.storage for part in statements((statement,)) if isinstance(part, Assign)}
@@ -95,7 +98,8 @@ class _Numbering:
         """Bodies that may run any number of times: what they find out stays there."""
 
         def bodies(body: Body) -> Body:
-            return _Numbering(self.given, self.sizes, dict(self.symbols), dict(self.content)).body(body)
+            known = dict(self.numbers), dict(self.content), dict(self.symbols)
+            return _Numbering(self.given, self.sizes, *known).body(body)
 
         match statement:
             case Loop(body=body):
@@ -112,7 +116,7 @@ class _Numbering:
     def bound(self, statement: Bind) -> Symbol | None:
         """The symbol that has the value already."""
         symbol = statement.symbol
-        known = self.symbols.setdefault(self.resolved(statement.value), symbol)
+        known = self.symbols.setdefault(self.number(statement.value), symbol)
         is_other = known is not symbol and symbol not in self.sizes
         return known if is_other and (known.lower, known.upper) == (symbol.lower, symbol.upper) else None
 
@@ -122,21 +126,23 @@ class _Numbering:
         is_own = into not in self.given and into.rank == 0 and into.base is None
         return is_own and not statement.loops and statement.accum is None
 
-    def resolved(self, value: Expr) -> Expr:
-        """The value in terms of what scalar temporaries were given."""
+    def number(self, value: Expr) -> Load:
+        """The number of a value."""
 
         def rule(expr: Expr) -> Expr:
             return self.content.get(expr.tensor, expr) if isinstance(expr, Load) else expr
 
-        return transform(value, rule) if self.content else value
+        if isinstance(value, Load) and value.tensor in self.content:
+            return self.content[value.tensor]
+        new = Load(Tensor("value", (), dtype_of(value)), ())
+        return self.numbers.setdefault(transform(value, rule), new)
 
     def forget(self, written: Iterable[Tensor]) -> None:
-        """What follows from what these held before is not known any more."""
+        """What these hold is not known any more, nor what is computed from them hereafter. Values stay."""
         storages = frozenset(written)
-        self.symbols = {v: s for v, s in self.symbols.items() if storages.isdisjoint(_read(v))}
-        self.content = {
-            t: v for t, v in self.content.items() if t not in storages and storages.isdisjoint(_read(v))
-        }
+        self.numbers = {v: n for v, n in self.numbers.items() if storages.isdisjoint(_read(v))}
+        for tensor in storages:
+            self.content.pop(tensor, None)
 
 
 def _read(value: Expr) -> set[Tensor]:
