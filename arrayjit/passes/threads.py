@@ -15,7 +15,8 @@ Iterations of a sequential loop are independent if all that stands in the way is
 them makes anew: then every thread has its own. What goes on in order from row to row is shared by columns
 (`strips`). What adds up in a variable of outside stays in its one order, on one thread; of a long sum, which
 is a tree, threads make the branches (`partials`). Since any cell is computed by the same operations on
-whatever thread, results are the same for any number of threads.
+whatever thread, results are the same for any number of threads. What iterations combine in any order, as
+the checks of positions, each of them notes for itself (`shares`).
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from .cascade import BRANCHES
 from .parallel import carriers
 from .partials import parts_of
 from .private import is_private
+from .shares import shares_of
 from .strips import strips_of
 from .trips import enter
 from .uses import counts
@@ -71,6 +73,9 @@ LARGE = 10
 
 STRIPS = 2
 """So many strips of columns are made for each thread, or more."""
+
+NOTING = 32
+"""Iterations that do so much at least may note each what they combine, and have it read again."""
 
 AWAKE = 20
 """Loops that do so much less are shared where threads are awake and have parts of memory in their caches."""
@@ -153,19 +158,18 @@ class _Sharing:
         own = self.independent(loop)
         if not isinstance(own, str):
             inside = self.more_balanced(loop)
-            if inside is not None:
-                return [inside]
-            before, grain = self.grain(loop)
-            if grain is not None:
-                self.decide(loop, grain, own)
-                kind = LoopKind.PARALLEL if loop.kind is LoopKind.SEQUENTIAL else loop.kind
-                return [*before, replace(loop, kind=kind, grain=grain)]
+            shared = [inside] if inside is not None else self.shared(loop, own)
+            if shared:
+                return shared
         elif loop.kind is LoopKind.SEQUENTIAL:
             strips = self.strips(loop)
             if strips is not None:
                 return [strips]
         if loop.kind is LoopKind.VECTOR:
             return self.sum(loop)
+        combined = self.combined(loop)
+        if combined:
+            return combined
         is_long = loop.trips is None or loop.trips >= MANY
         rewritten = rewrite_bodies(loop, self.body)
         return [self.awake(rewritten) if is_long else rewritten]
@@ -175,6 +179,28 @@ class _Sharing:
         if self.is_awake or not _is_shared(loop):
             return loop
         return rewrite_bodies(loop, replace(self, enough=self.enough // AWAKE, is_awake=True).body)
+
+    def shared(self, loop: For, own: frozenset[Tensor]) -> Sequence[Stmt]:
+        """An independent loop, shared after what computes its grain; nothing if it does too little."""
+        before, grain = self.grain(loop)
+        if grain is None:
+            return ()
+        self.decide(loop, grain, own)
+        kind = LoopKind.PARALLEL if loop.kind is LoopKind.SEQUENTIAL else loop.kind
+        return [*before, replace(loop, kind=kind, grain=grain)]
+
+    def combined(self, loop: For) -> Sequence[Stmt]:
+        """A loop whose iterations combine something in any order, shared if it does enough; else nothing."""
+        parts = shares_of(loop)
+        own = "" if parts is None else self.independent(parts.making)
+        if parts is None or isinstance(own, str):
+            return ()
+        _, grain = self.grain(parts.making)
+        if grain is None or not grain.is_constant or grain.offset > max(1, self.enough // NOTING):
+            return ()
+        made = self.shared(parts.making, own)
+        self.keep(parts.tensors, "threads combine what iterations found")
+        return [*made, parts.rest]
 
     def strips(self, loop: For) -> For | None:
         """A loop that goes in order, as strips of columns that do not, where these do enough."""
@@ -199,10 +225,13 @@ class _Sharing:
         made = self.body(making)
         if made is making:
             return [loop]
-        for tensor in parts.tensors:
-            self.placement[tensor] = Place(PlaceKind.ARENA, "threads add up parts of a sum")
-            self.notes.append(f"threads: {tensor}: threads add up parts of a sum")
+        self.keep(parts.tensors, "threads add up parts of a sum")
         return [*made, parts.rest]
+
+    def keep(self, tensors: Sequence[Tensor], why: str) -> None:
+        for tensor in tensors:
+            self.placement[tensor] = Place(PlaceKind.ARENA, why)
+            self.notes.append(f"threads: {tensor}: {why}")
 
     def decide(self, loop: For, grain: Affine, own: frozenset[Tensor]) -> None:
         count = "" if loop.trips is None else f" of {loop.trips}"

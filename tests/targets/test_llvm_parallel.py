@@ -358,6 +358,26 @@ def test_what_has_the_same_bits_in_any_parts(pools, reduce, numbers):
     assert shared.calls != []
 
 
+def test_positions_that_are_found_and_checked_have_the_same_bits(pools):
+    def program(x, table, y):
+        y[:] = table[np.argmin(x, axis=1)]
+
+    x, table = np.random.default_rng(6).normal(size=(61, 300)), np.arange(300.0)
+    y = np.empty(len(x))
+    computation = trace_function(program, (x, table, y), {}).computation
+    shared = Shuffled()
+    kernel = optimize(computation, Caps(threads=2, thread_work=1), verify=True).kernel
+    assert any("threads combine" in place.reason for place in kernel.placement.values())
+    workspace = np.empty(kernel.arena_bytes + 64, np.uint8)
+    place = workspace.ctypes.data
+    addresses = (0, shared.address, *(pool.address for pool in pools))
+    for loaded, pool in itertools.product(executables(kernel), addresses):
+        y[:] = 0
+        loaded.launch([array.ctypes.data for array in (x, table, y)], [], place + -place % 64, pool)
+        assert (y == x.argmin(axis=1)).all()
+    assert shared.calls != []
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_long_scans_have_the_same_bits_for_any_number_of_threads(pools, dtype):
     def program(x, y):
