@@ -7,13 +7,14 @@
 A parameter is the caller's memory, in which the two parts of a number are neighbours: they are one more axis.
 A temporary is two tensors. Where one part is needed to compute the other one and is overwritten first, it
 goes through a temporary, since an assignment reads everything before it writes. A product of matrices is one
-of reals (`real_products`), one of vectors is four. What cannot be accumulated part by part, such as products,
-is taken in order, in a loop.
+of reals (`real_products`), one of vectors is four; a factor that was conjugated before is read as it was.
+What cannot be accumulated part by part, such as products, is taken in order, in a loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,12 +43,13 @@ from ..ir.ops import OPS, PART_OPS
 from ..ir.resolve import resolve
 from ..ir.tensor import Tensor
 from ..ir.terms import Term
-from ..ir.walk import children, rebuild, substitute_assignments, walk
+from ..ir.walk import children, rebuild, substitute, substitute_assignments, walk
 from .real_products import Matrix, real_product
 
 __all__ = ["reals"]
 
 REAL, IMAGINARY = 0, 1
+CONJUGATE = OPS["conjugate"]
 
 Pair = tuple[Expr, Expr]
 
@@ -56,7 +58,7 @@ def reals(computation: Computation, caps: Caps) -> Computation:
     """The computation without complex numbers."""
     if not _has_complex(computation):
         return computation
-    splitting = _Splitting(computation.params)
+    splitting = _Splitting(computation.params, _conjugates(computation))
     params = tuple(splitting.param(param) for param in computation.params)
     return replace(computation, params=params, body=splitting.body(computation.body))
 
@@ -75,10 +77,34 @@ def _has_complex(computation: Computation) -> bool:
     return False
 
 
+def _conjugates(computation: Computation) -> dict[Tensor, Assign]:
+    """What makes the temporaries that are conjugates, number by number, of arrays that nothing writes to."""
+    assigns = [stmt for stmt in statements(computation.body) if isinstance(stmt, Assign)]
+    writes = Counter(stmt.into.storage for stmt in assigns)
+    found: dict[Tensor, Assign] = {}
+    for stmt in assigns:
+        match stmt:
+            case Assign(accum=None, into=into, value=Apply(op=op, args=(Load(tensor=source) as load,))):
+                own = {symbol for symbol, _ in stmt.loops}
+                is_plain = stmt.index == tuple(Affine.of(symbol) for symbol, _ in stmt.loops)
+                settled = writes[into.storage] == 1 and not writes[source.storage]
+                if (
+                    op is CONJUGATE
+                    and is_plain
+                    and settled
+                    and own.issuperset(symbol for position in load.index for symbol in position.symbols)
+                ):
+                    found[into] = stmt
+            case _:
+                pass
+    return found
+
+
 class _Splitting:
     """What stands for each complex tensor, and for each expression."""
 
-    def __init__(self, params: Sequence[Param]) -> None:
+    def __init__(self, params: Sequence[Param], conjugates: Mapping[Tensor, Assign]) -> None:
+        self._conjugates = conjugates
         self._given = {param.tensor for param in params if isinstance(param, ArrayParam)}
         self._beside: dict[Tensor, Tensor] = {}
         self._apart: dict[Tensor, tuple[Tensor, Tensor]] = {}
@@ -120,7 +146,7 @@ class _Splitting:
     def given(self, factor: Expr) -> Matrix | None:
         """A factor that is an array of the caller's, or its conjugate."""
         match factor:
-            case Apply(op=op, args=(arg,)) if op is OPS["conjugate"]:
+            case Apply(op=op, args=(arg,)) if op is CONJUGATE:
                 found = self.given(arg)
                 return found and replace(found, is_conjugate=not found.is_conjugate)
             case Load(tensor=tensor, index=index) if tensor.storage in self._given:
@@ -284,7 +310,7 @@ class _Splitting:
     def _contracted(self, assign: Assign) -> Iterator[Assign]:
         """Sums of products, with a matrix as it lies in memory if one factor is such."""
         assert isinstance(assign.value, Apply)
-        left, right = assign.value.args
+        left, right = map(self._unstored, assign.value.args)
         for factor, other in ((left, right), (right, left)):
             matrix = self.given(factor)
             product = None if matrix is None else real_product(assign, matrix, factor, other, self.pair)
@@ -293,6 +319,18 @@ class _Splitting:
                 yield from self._added(assign, product.parts)
                 return
         yield from self._in_four(assign, left, right)
+
+    def _unstored(self, factor: Expr) -> Expr:
+        """A factor whose conjugate was stored, as what it is the conjugate of."""
+        match factor:
+            case Load(tensor=tensor, index=index) if tensor in self._conjugates:
+                made = self._conjugates[tensor]
+                symbols = (symbol for symbol, _ in made.loops)
+                return substitute(made.value, dict(zip(symbols, index, strict=True)))
+            case Apply(op=op, args=(arg,)) if op is CONJUGATE:
+                return rebuild(factor, (self._unstored(arg),))
+            case _:
+                return factor
 
     def _in_four(self, assign: Assign, *factors: Expr) -> Iterator[Assign]:
         """Sums of products of the parts, then their difference and their sum."""
@@ -340,7 +378,7 @@ class _Splitting:
 def _sign(factor: Expr) -> tuple[Expr, int]:
     """A factor, or what it is the conjugate of; and the sign with which its imaginary part counts."""
     match factor:
-        case Apply(op=op, args=(arg,)) if op is OPS["conjugate"]:
+        case Apply(op=op, args=(arg,)) if op is CONJUGATE:
             inner, sign = _sign(arg)
             return inner, -sign
         case _:
