@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-__all__ = ["C_CONTIGUOUS", "LAYOUT_FLAGS", "OFFSETS", "address_of", "reason_against", "symbols"]
+__all__ = ["C_CONTIGUOUS", "LAYOUT_FLAGS", "OFFSETS", "WRITEABLE", "address_of", "reason_against", "symbols"]
 
 _HEAD = object.__basicsize__
 
@@ -42,14 +42,14 @@ OFFSETS: Mapping[str, int] = {
 }
 """In bytes from the start of an object."""
 
-C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
-LAYOUT_FLAGS = C_CONTIGUOUS | _ALIGNED | _WRITEABLE
+C_CONTIGUOUS, _ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+LAYOUT_FLAGS = C_CONTIGUOUS | _ALIGNED | WRITEABLE
 """The flags of an ndarray on which code depends."""
 
-_NUMPY = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94}
+_NUMPY = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
 """Places in NumPy's table of functions, the same in 1.x and 2.x."""
 
-_NUMPY_ENTRIES = 100
+_NUMPY_ENTRIES = 283
 _NUMPY_VERSION, _NUMPY_TYPES = 0, {2: np.ndarray, 3: np.dtype}
 _FIRST_ADDRESS = 1 << 16
 _NUMPY_ABIS = (0x01000009, 0x02000000)
@@ -167,7 +167,7 @@ def _is_as_expected(array: np.ndarray) -> bool:
         and flags == told.num
         and told.c_contiguous == bool(flags & C_CONTIGUOUS)
         and told.aligned == bool(flags & _ALIGNED)
-        and told.writeable == bool(flags & _WRITEABLE)
+        and told.writeable == bool(flags & WRITEABLE)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ..tracer.calls.binding import (
 )
 from ..tracer.record.tree import Leaf, Node, Static, Structure
 from .arguments import ThroughPython
+from .layout import WRITEABLE
 from .rows import address, code, row, words
 
 __all__ = ["Outcome"]
@@ -70,9 +72,7 @@ class Outcome:
         if is_number:
             self.fresh.append(row("FRESH", param=param))
             return
-        axes = [source.order.index(axis) for axis in range(len(source.order))]
-        shape = tuple(source.shape[axis] for axis in axes)
-        strides = tuple(dtype.itemsize * prod(source.shape[axis + 1 :]) for axis in axes)
+        shape, strides = _layout(source)
         extents = words([shape])
         steps = words([strides]) if source.is_transposed else None
         self.owned += (dtype, extents, steps)
@@ -119,8 +119,29 @@ class Outcome:
                 self._add_number(self._places[param], source.dtype, python)
             case ViewOutput(param=param, shape=None) if isinstance(self._sources[param], FreshSource):
                 self._step("ARRAY", self._places[param])
+            case ViewOutput(param=param, shape=shape, parts=False) if (
+                isinstance(source := self._sources[param], FreshSource) and shape and 0 not in shape
+            ):
+                self._add_view(output, shape, source)
             case RepeatedOutput() | ScalarOutput() | ViewOutput() | SizedOutput():
-                raise ThroughPython("the result is a view, or of a size that is computed")
+                raise ThroughPython("the result is a view of an argument, or of a size that is computed")
+
+    def _add_view(self, output: ViewOutput, shape: tuple[int, ...], source: FreshSource) -> None:
+        """Cells of a new array, which need not be all of it."""
+        units = (source.dtype.itemsize,) if output.flat else _layout(source)[1]
+        strides = [sum(map(mul, step, units)) for step in output.steps]
+        extents, steps = words([shape]), words([strides])
+        view = row(
+            "VIEW",
+            rank=len(shape),
+            extents=address(extents),
+            strides=address(steps),
+            start=sum(map(mul, output.corner, units)),
+            flags=WRITEABLE if output.writeable else 0,
+        )
+        described = words([view], extents, steps)
+        self.owned += (source.dtype, described)
+        self._step("VIEW", self._places[output.param], id(source.dtype), address(described))
 
     def _add_number(self, place: int, dtype: np.dtype[Any], is_python: bool) -> None:
         if not is_python:
@@ -131,5 +152,12 @@ class Outcome:
         else:
             raise ThroughPython(f"the result has a Python number of type {dtype}")
 
-    def _step(self, kind: str, argument: int, descr: int = 0) -> None:
-        self.build.append(row("BUILD", kind=code("BUILD", kind), argument=argument, descr=descr))
+    def _step(self, kind: str, argument: int, descr: int = 0, view: int = 0) -> None:
+        self.build.append(row("BUILD", kind=code("BUILD", kind), argument=argument, descr=descr, view=view))
+
+
+def _layout(source: FreshSource) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shape of a new array, and its strides in bytes."""
+    axes = [source.order.index(axis) for axis in range(len(source.order))]
+    shape = tuple(source.shape[axis] for axis in axes)
+    return shape, tuple(source.dtype.itemsize * prod(source.shape[axis + 1 :]) for axis in axes)

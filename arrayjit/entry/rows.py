@@ -73,7 +73,9 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     # Memory for a result: an array, or (without a descr) 16 bytes for a number.
     "FRESH": ("PARAM", "DESCR", "RANK", "EXTENTS", "STRIDES"),
     # A step of making the result, on a stack.
-    "BUILD": ("KIND", "ARGUMENT", "DESCR"),
+    "BUILD": ("KIND", "ARGUMENT", "DESCR", "VIEW"),
+    # Cells of a result, which starts so many bytes before them.
+    "VIEW": ("RANK", "EXTENTS", "STRIDES", "START", "FLAGS"),
 }
 
 CODES: Mapping[str, tuple[str, ...]] = {
@@ -93,6 +95,7 @@ CODES: Mapping[str, tuple[str, ...]] = {
         "COMPLEX",
         "INT",
         "BOOL",
+        "VIEW",
     ),
 }
 """The kinds of each, numbered from 0."""

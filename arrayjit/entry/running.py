@@ -222,7 +222,12 @@ one:
                                     i64 <BUILD_IS_OBJECT>, label %known
                                     i64 <BUILD_IS_TUPLE>, label %tuple
                                     i64 <BUILD_IS_LIST>, label %list
-                                    i64 <BUILD_IS_DICT>, label %dict ]
+                                    i64 <BUILD_IS_DICT>, label %dict
+                                    i64 <BUILD_IS_VIEW>, label %view ]
+view:
+  %whole = item ptr %objects %argument
+  %isview = call ptr @view(ptr %step, ptr %whole)
+  br label %new
 array:
   %isarray = item ptr %objects %argument
   br label %known
@@ -265,10 +270,11 @@ made:
   %rest = phi i64 [ %under, %fill ], [ %base, %dict ]
   br label %push
 new:
-  %nonumber = icmp eq ptr %isnumber, null
-  br i1 %nonumber, label %fail, label %push
+  %fresh = phi ptr [ %isnumber, %number ], [ %isview, %view ]
+  %nothing = icmp eq ptr %fresh, null
+  br i1 %nothing, label %fail, label %push
 push:
-  %top = phi ptr [ %object, %known ], [ %isnumber, %new ], [ %container, %made ]
+  %top = phi ptr [ %object, %known ], [ %fresh, %new ], [ %container, %made ]
   %at = phi i64 [ %height, %known ], [ %height, %new ], [ %rest, %made ]
   %place = getelementptr ptr, ptr %stack, i64 %at
   store ptr %top, ptr %place
@@ -310,6 +316,36 @@ no:
 done:
   call void @drop(ptr %parts, i64 %count)
   ret ptr %new
+}
+
+; Some cells of a new array, which they keep alive.
+define internal ptr @view(ptr %step, ptr %whole) {
+  %view = field ptr %step <BUILD_VIEW>
+  %descr = field ptr %step <BUILD_DESCR>
+  %rank = field i32 %view <VIEW_RANK>
+  %extents = field ptr %view <VIEW_EXTENTS>
+  %strides = field ptr %view <VIEW_STRIDES>
+  %start = field i64 %view <VIEW_START>
+  %flags = field i32 %view <VIEW_FLAGS>
+  %data = field ptr %whole <DATA>
+  %first = getelementptr i8, ptr %data, i64 %start
+  call void @Py_IncRef(ptr %descr)
+  %new = call ptr @PyArray_NewFromDescr(
+      ptr @rt.ndarray, ptr %descr, i32 %rank, ptr %extents, ptr %strides, ptr %first, i32 %flags, ptr null)
+  %none = icmp eq ptr %new, null
+  br i1 %none, label %no, label %own
+own:
+  call void @Py_IncRef(ptr %whole)
+  %status = call i32 @PyArray_SetBaseObject(ptr %new, ptr %whole)
+  %fine = icmp eq i32 %status, 0
+  br i1 %fine, label %yes, label %drop
+yes:
+  ret ptr %new
+drop:
+  call void @Py_DecRef(ptr %new)
+  br label %no
+no:
+  ret ptr null
 }
 
 ; The number in a slot, as Python or NumPy has it.

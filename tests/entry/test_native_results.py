@@ -66,6 +66,41 @@ def test_a_result_that_is_handed_out_transposed(native):
     assert result.strides == (x + 1).T.strides
 
 
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda t: t[1:, ::2],
+        lambda t: t[::-1, -1],
+        lambda t: t.T[2:],
+        lambda t: t[None, :, 3],
+        lambda t: t.reshape(4, 3)[1:],
+        lambda t: t.T.reshape(-1)[5:9],
+        lambda t: t[2, 3:],
+        lambda t: np.broadcast_to(t[1], (2, 4)),
+        lambda t: np.diagonal(t),
+    ],
+)
+def test_views_of_results(native, of):
+    plain = lambda x: of(x + 1)  # noqa: E731
+    x = np.arange(12.0).reshape(3, 4)
+    result, expected = native(arrayjit.jit(plain), x), plain(x)
+    np.testing.assert_array_equal(result, expected)
+    assert result.strides == expected.strides
+    assert result.flags.writeable == expected.flags.writeable
+    assert not result.flags.owndata
+
+
+def test_views_of_one_result_are_of_one_array(native):
+    f = arrayjit.jit(lambda x: ((t := x + 1)[1:], t, t[::2]))
+    rest, whole, others = native(f, np.arange(5.0))
+    rest[1] = 70
+    whole[4] = 80
+    np.testing.assert_array_equal(others, [1, 70, 80])
+    del whole
+    gc.collect()
+    np.testing.assert_array_equal(rest, [2, 70, 4, 80])
+
+
 def test_signatures_take_turns(native):
     arrays = [np.arange(n, dtype=kind) for n in (1, 2, 3, 7) for kind in ("f4", "f8")]
     f = arrayjit.jit(lambda a, b: a * b)
@@ -308,11 +343,13 @@ def test_what_stays_with_python(through_python):
 def test_references_do_not_drift(native):
     add_once = arrayjit.jit(lambda a, b: a + b)
     inside = arrayjit.jit(lambda d, n: (d["w"] + d["b"][0], d["w"], {"n": n, "m": n * 2}))
+    parts = arrayjit.jit(lambda a: (a + 1)[1:])
     failing = arrayjit.jit(lambda x, i: x[i])
     a, b, bad = np.ones(4), np.ones(4), np.array([9])
     d, number = {"w": a, "b": [b]}, np.float32(2)
     native(add_once, a, b)
     native(inside, d, number)
+    native(parts, a)
     native(failing, a, np.array([1]))
     watched = [
         a,
@@ -327,6 +364,7 @@ def test_references_do_not_drift(native):
         float,
         add_once,
         inside,
+        parts,
         "w",
         IndexOutOfRange,
     ]
@@ -335,6 +373,7 @@ def test_references_do_not_drift(native):
         for _ in range(count):
             add_once(a, b)
             inside(d, number)
+            parts(a)
             with pytest.raises(IndexOutOfRange):
                 failing(a, bad)
 
