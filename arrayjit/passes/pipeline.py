@@ -45,6 +45,7 @@ from .lag import lag
 from .lifetimes import lifetimes
 from .log import log
 from .lower import lower
+from .margins import margins
 from .once import once
 from .order import order
 from .pack import pack
@@ -134,7 +135,8 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
 LOWERING: Pass[Computation, Kernel] = Pass(lower)
 
 ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
-    Pass(prune, after=("lower",), why="lowering shows which temporaries are read"),
+    Pass(margins, after=("lower",), why="lowering shows which cells are written", on=CPU),
+    Pass(prune, after=("margins",), why="what only filled an array is needed no more"),
     Pass(batch, after=("prune",), why="a product nobody reads is not worth a matrix"),
     Pass(invert, after=("batch",), why="a product inside the cells is no product of matrices"),
     Pass(
@@ -240,6 +242,7 @@ OPTIONAL = frozenset(
     for step in (
         inline,
         pieces,
+        margins,
         fuse,
         attend,
         fragments,
