@@ -19,7 +19,7 @@ from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, constant, dt
 from ..ir.layout import mantissa_bits
 from ..ir.ops import OPS
 
-__all__ = ["RULES", "multiply_bit", "simpler"]
+__all__ = ["RULES", "multiply_bit", "simpler", "simpler_cast"]
 
 Rule = Callable[[Apply], Union[Expr, None]]
 
@@ -60,7 +60,8 @@ def fold(expr: Apply) -> Expr | None:
 
 
 def simpler_cast(expr: Cast) -> Expr | None:
-    """Casts to the same type, of constants, and through a type that holds every value."""
+    """Casts to the same type, of constants and choices between them, and through a type that holds every
+    value."""
     source, dtype = dtype_of(expr.arg), expr.dtype
     if source is dtype:
         return expr.arg
@@ -69,6 +70,10 @@ def simpler_cast(expr: Cast) -> Expr | None:
             return constant(value, dtype)
         case Cast(arg=inner) if _casts_alike(dtype_of(inner), source, dtype):
             return Cast(inner, dtype)
+        case Apply(op=op, args=(condition, Const() as x, Const() as y)) if op is OPS["where"]:
+            chosen = simpler(Cast(x, dtype)), simpler(Cast(y, dtype))
+            known = all(isinstance(value, Const) for value in chosen)
+            return Apply(op, (condition, *chosen), dtype) if known else None
         case _:
             return None
 

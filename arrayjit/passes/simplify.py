@@ -22,14 +22,16 @@ from ..ir.expr import Apply, Cast, Const, Expr, Local, Variable, dtype_of
 from ..ir.loops import Define, For, If, Kernel, LoopKind, Raise, Stmt, Update, While, walk_statements
 from ..ir.ops import OPS
 from ..ir.walk import (
+    expressions,
     kept,
     rewrite_bodies,
     rewrite_expressions,
     substitute_statements,
     transform,
+    walk,
 )
 from .prune import prune
-from .rules import multiply_bit, simpler
+from .rules import multiply_bit, simpler, simpler_cast
 
 __all__ = ["simplify"]
 
@@ -47,7 +49,7 @@ class _Rewrite:
     """One walk in program order that knows which locals are mere names for something else.
 
     `updates` counts those still to come for each local that changes, and `homes` has the innermost loop
-    around its definition.
+    around its definition. `choices` are what locals in `cast`, of which casts are taken, choose between.
     """
 
     def __init__(self, body: tuple[Stmt, ...]) -> None:
@@ -57,6 +59,10 @@ class _Rewrite:
         self.loop: For | While | None = None
         self.values: dict[Variable, Expr] = {}
         self.bits: set[Variable] = set()
+        nodes = (node for stmt in walk_statements(body) for expr in expressions(stmt) for node in walk(expr))
+        arguments = (node.arg for node in nodes if isinstance(node, Cast))
+        self.cast = {arg.variable for arg in arguments if isinstance(arg, Local)} - self.changing
+        self.choices: dict[Variable, Apply] = {}
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
@@ -73,7 +79,15 @@ class _Rewrite:
     def _node(self, node: Expr) -> Expr:
         if isinstance(node, Local):
             return self.values.get(node.variable, node)
+        if isinstance(node, Cast):
+            return self._cast(node)
         chosen = multiply_bit(node, self._is_bit) if isinstance(node, Apply) else None
+        return simpler(node if chosen is None else chosen)
+
+    def _cast(self, node: Cast) -> Expr:
+        """The cast of a local that chooses between constants chooses between other ones."""
+        choice = self.choices.get(node.arg.variable) if isinstance(node.arg, Local) else None
+        chosen = None if choice is None else simpler_cast(Cast(choice, node.dtype))
         return simpler(node if chosen is None else chosen)
 
     def _is_bit(self, expr: Expr) -> bool:
@@ -109,12 +123,27 @@ class _Rewrite:
                 if variable not in self.changing and self._is_bit(value):
                     self.bits.add(variable)
                 self.homes[variable] = self.loop
-                return (stmt,)
+                return self._choice(stmt) if variable in self.cast else (stmt,)
             case Update(variable=variable):
                 self.updates[variable] -= 1
                 return (stmt,)
             case _:
                 return (rewrite_bodies(stmt, self.body),)
+
+    def _choice(self, stmt: Define) -> tuple[Define, ...]:
+        """The definition of a local that is cast. What a choice between constants depends on gets a name."""
+        match stmt.value:
+            case Apply(op=op, args=(Local(variable=condition), Const(), Const())) as choice if (
+                op is OPS["where"] and condition not in self.changing
+            ):
+                self.choices[stmt.variable] = choice
+                return (stmt,)
+            case Apply(op=op, args=(condition, Const() as x, Const() as y)) if op is OPS["where"]:
+                name = Variable("t", BOOL)
+                self.choices[stmt.variable] = choice = Apply(op, (Local(name), x, y), stmt.variable.dtype)
+                return Define(name, condition), Define(stmt.variable, choice)
+            case _:
+                return (stmt,)
 
     def _while(self, loop: While) -> tuple[Stmt, ...]:
         """The condition is met after the test."""
