@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from ..ir.expr import Expr, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, Copy, Define, For, LoopKind, Multiply, Stmt, Store, Update, While
 from ..ir.walk import rewrite_bodies, rewrite_expressions, substitute_statements, transform
+from .trips import blocks
 
-__all__ = ["Copying", "copy_body", "in_turn", "interleaved", "unless_once"]
+__all__ = ["Copying", "copy_body", "in_steps", "in_turn", "interleaved", "unless_once"]
 
 
 def copy_body(
@@ -23,6 +25,19 @@ def copy_body(
 def unless_once(loop: For) -> tuple[Stmt, ...]:
     """The loop; its body alone if that runs once."""
     return substitute_statements(loop.body, {loop.symbol: loop.lo}) if loop.trips == 1 else (loop,)
+
+
+def in_steps(loop: For, steps: Sequence[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+    """The loop with several of its steps an iteration, which have these bodies; what is left of it, if that
+    may be anything, is as it was."""
+    counted, count = blocks(loop, len(steps))
+    symbol, left = Symbol(loop.symbol.hint), Symbol(loop.symbol.hint)
+    first = loop.lo + Affine.of(symbol) * len(steps)
+    bodies = (copy_body(body, {loop.symbol: first + n}, {}) for n, body in enumerate(steps))
+    several = For(symbol, Affine.of(0), count, tuple(chain.from_iterable(bodies)))
+    rest = copy_body(loop.body, {loop.symbol: Affine.of(left)}, {})
+    last = replace(loop, symbol=left, lo=loop.lo + count * len(steps), body=rest)
+    return *counted, *unless_once(several), *(() if last.trips == 0 else unless_once(last))
 
 
 def in_turn(old: Stmt, new: Stmt) -> Stmt:

@@ -15,25 +15,12 @@
 That is what a stencil in place becomes: NumPy computes all of it before it stores any. Of the temporary two
 rows are left, which stay in the nearest cache, and the array goes through memory once. The rows are taken in
 order, so that threads cannot share them; of two threads that wait for memory, one is enough.
-
-    for i in parallel(0, 250):                      for i in parallel(0, 2):
-        for j in parallel(0, 250):                      for j in parallel(0, 250):
-            t[i, j] = a[i, j]                               t[i, j] = a[i, j]
-    for i in parallel(0, 248):              ->      for i in sequential(2, 250):
-        for j in parallel(0, 250):                      for j in parallel(0, 250):
-            a[i + 1, j] = add(t[i, j], t[i + 2, j])         t[i, j] = a[i, j]
-                                                        for j in parallel(0, 250):
-                                                            a[i - 1, j] = add(t[i - 2, j], t[i, j])
-
-Where a temporary is read in other rows than those that are made, or once more later on, it stays whole, and
-what takes it follows as many rows behind as it needs: these are still near, and so is what it overwrites.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 
 from ..ir.code import Caps
 from ..ir.expr import Expr, Load
@@ -41,19 +28,15 @@ from ..ir.index import Affine, Symbol
 from ..ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, substitute_statements, transform
-from .access import Effects, Range, Touched, distances, effects, loads
-from .copies import copy_body, unless_once
-from .strides import affine_accesses
+from .access import Effects, Range, distances, effects, loads
+from .copies import copy_body
 from .trips import enter
 from .uses import Use, uses_of_temporaries
 
-__all__ = ["lag"]
+__all__ = ["THREADS", "contracts", "lag"]
 
 THREADS = 2
 """With more threads than these, memory gives all of them more than one of them can take."""
-
-BEHIND = 4
-"""So many rows may lie between a row that is made and what takes it."""
 
 
 def lag(kernel: Kernel, caps: Caps) -> Kernel:
@@ -79,7 +62,7 @@ class _Lagging:
         """Not inside loops whose iterations are independent: they would have to share the two rows."""
         out: list[Stmt] = []
         for stmt in body:
-            joined = self.joined(out[-1], stmt) or self.behind(out[-1], stmt) if out else None
+            joined = self.joined(out[-1], stmt) if out else None
             if joined is not None:
                 out[-1:] = joined
                 continue
@@ -96,7 +79,7 @@ class _Lagging:
             return None
         if any(loop.kind is not LoopKind.PARALLEL or loop.step != 1 for loop in (first, second)):
             return None
-        if first.trips is None or first.trips < 2 or _contracts(first) or _contracts(second):
+        if first.trips is None or first.trips < 2 or contracts(first) or contracts(second):
             return None
         follower = substitute_statements(second.body, {second.symbol: second.lo - first.lo + first.symbol})
         enter(first, self.ranges)
@@ -133,9 +116,9 @@ class _Lagging:
         )
         return rows if alike and row.coefficient(first.symbol) == 1 and len(row.terms) == 1 else None
 
-    def pays(self, rows: Tensor, kept: int = 2) -> bool:
-        """Is the temporary larger than the cache that so many rows of it stay in?"""
-        near = kept * rows.nbytes // rows.shape[0].constant
+    def pays(self, rows: Tensor) -> bool:
+        """Is the temporary larger than the cache that two rows of it stay in?"""
+        near = 2 * rows.nbytes // rows.shape[0].constant
         if self.caps.threads > THREADS or near > self.caps.l2_bytes // 2:
             return False
         return rows.nbytes > (self.caps.l1_bytes if self.caps.threads == 1 else self.caps.l3_bytes)
@@ -152,64 +135,6 @@ class _Lagging:
                     if apart is not None and apart[symbol][1] > 1:
                         return False
         return rows not in takes.writes
-
-    def behind(self, first: Stmt, second: Stmt) -> Sequence[Stmt] | None:
-        """The second nest some rows behind the first, of which it takes temporaries; None where they are to
-        stay apart."""
-        if not (isinstance(first, For) and isinstance(second, For)):
-            return None
-        if not all(_goes_along_rows(loop) and not _contracts(loop) for loop in (first, second)):
-            return None
-        i, begin, start = first.symbol, first.lo.constant, second.lo.constant
-        follower = substitute_statements(second.body, {second.symbol: Affine.of(i)})
-        self.ranges[i] = min(begin, start), max(first.hi.constant, second.hi.constant) - 1
-        makes, takes = effects(first.body, self.ranges), effects(follower, self.ranges)
-        rows = self.rows_behind(i, makes, takes)
-        if rows is None:
-            return None
-        end = min(first.hi.constant, second.hi.constant + rows)
-        if not begin <= start + rows < end:
-            return None
-        names = ", ".join(str(made) for made in makes.writes)
-        self.notes.append(f"lag: {names}: what takes it follows {rows} behind what makes it")
-        body = (*first.body, *substitute_statements(follower, {i: Affine.of(i) - rows}))
-        return (
-            *_part(first, begin, start + rows),
-            For(i, Affine.of(start + rows), Affine.of(end), body),
-            *_part(first, end, first.hi.constant),
-            *_part(second, end - rows, second.hi.constant),
-        )
-
-    def rows_behind(self, row: Symbol, makes: Effects, takes: Effects) -> int | None:
-        """How far behind an iteration finds all that it takes made, and overwrites nothing that is still to
-        be read; None where nothing is handed on, that is too far, or it does not pay."""
-        if makes.leaves or takes.leaves or makes.updates or takes.updates:
-            return None
-        if not makes.writes.keys().isdisjoint(makes.reads.keys() | takes.writes.keys()):
-            return None
-        for made in makes.writes:
-            place = self.placement.get(made)
-            if place is None or place.kind is not PlaceKind.ARENA or made.rank < 2:
-                return None
-            if not made.shape[0].is_constant or not self.pays(made, BEHIND + 1):
-                return None
-        handed_on = self.distances(row, makes.writes, takes.reads)
-        if not handed_on or max(handed_on) - min(handed_on) > BEHIND:
-            return None
-        rows = max(handed_on)
-        return (
-            rows if all(apart <= rows for apart in self.distances(row, makes.reads, takes.writes)) else None
-        )
-
-    def distances(self, row: Symbol, first: Touched, second: Touched) -> list[int]:
-        """How many rows further on the one touches what the other does: the least and the greatest number for
-        any two places."""
-        found = (
-            distances(one, other, (row,), self.ranges)
-            for storage in first.keys() & second.keys()
-            for one, other in product(first[storage], second[storage])
-        )
-        return [int(end) for apart in found if apart is not None for end in apart[row]]
 
     def in_rows(self, first: For, follower: tuple[Stmt, ...], rows: Tensor) -> Sequence[Stmt]:
         old, new = (Tensor(rows.label, rows.shape[1:], rows.dtype) for _ in range(2))
@@ -235,29 +160,7 @@ class _Lagging:
         )
 
 
-def _goes_along_rows(loop: For) -> bool:
-    """Are its iterations, of which the numbers are known, independent, and rows of what they touch?"""
-    return (
-        loop.kind is LoopKind.PARALLEL
-        and loop.step == 1
-        and loop.lo.is_constant
-        and loop.hi.is_constant
-        and all(
-            len(index) < 2 or not index[-1].coefficient(loop.symbol)
-            for _, index, _ in affine_accesses((loop,))
-        )
-    )
-
-
-def _part(loop: For, begin: int, end: int) -> Sequence[Stmt]:
-    """The iterations of a loop from one to another, if there are any."""
-    symbol = Symbol(loop.symbol.hint)
-    body = copy_body(loop.body, {loop.symbol: Affine.of(symbol)}, {})
-    part = replace(loop, symbol=symbol, lo=Affine.of(begin), hi=Affine.of(end), body=body)
-    return unless_once(part) if begin < end else ()
-
-
-def _contracts(loop: For) -> bool:
+def contracts(loop: For) -> bool:
     """Is it a product of matrices? Rows of these are not taken one by one."""
     return any(isinstance(stmt, Update) and stmt.contract for stmt in walk_statements(loop.body))
 

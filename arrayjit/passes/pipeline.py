@@ -67,6 +67,7 @@ from .spell import spell
 from .straight import straight
 from .stream import stream
 from .swap import swap
+from .sweep import sweep
 from .tails import tails
 from .threads import explain_threads, threads
 from .tile import tile
@@ -180,7 +181,13 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(
         lag, after=("swap",), why="what is not copied is not waited for, and rows are those of memory", on=CPU
     ),
-    Pass(along, after=("lag",), why="what follows a nest row by row is no longer in the way", on=CPU),
+    Pass(
+        sweep,
+        after=("lag",),
+        why="of a temporary that a nest hands on row by row two rows are left, whatever follows",
+        on=CPU,
+    ),
+    Pass(along, after=("sweep",), why="what follows a nest row by row is no longer in the way", on=CPU),
     Pass(collapse, after=("along",), why="a nest that joins another keeps its rows"),
     Pass(offload, after=("collapse",), why="short rows would leave most threads idle", on=GPU),
     Pass(keep, after=("offload",), why="which threads take a row is settled by then", on=GPU),
@@ -249,6 +256,7 @@ OPTIONAL = frozenset(
         order,
         swap,
         lag,
+        sweep,
         along,
         collapse,
         contract,

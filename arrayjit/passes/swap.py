@@ -33,9 +33,8 @@ from ..ir.loops import Fill, For, Kernel, LoopKind, Raise, Stmt, Store, walk_sta
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
 from .access import reads
-from .copies import copy_body, unless_once
+from .copies import in_steps, unless_once
 from .private import is_private
-from .trips import blocks
 from .uses import counts
 
 __all__ = ["swap"]
@@ -105,7 +104,9 @@ class _Swapping:
             rest = self.rest(loop.body, at, copied) if copied is not None else None
             if copied is not None and rest is not None:
                 self.notes += [f"swap: {into} and {source} take turns" for into, source in copied.pairs]
-                return _in_pairs(loop, at, rest, copied.names)
+                before, after, names = loop.body[:at], loop.body[at + 1 :], copied.names
+                first = (*before, *rest, *_named(after, names))
+                return in_steps(loop, (first, (*_named((*before, *rest), names), *after)))
         return [loop]
 
     def rest(self, body: tuple[Stmt, ...], at: int, copied: _Copied) -> tuple[Stmt, ...] | None:
@@ -232,24 +233,6 @@ def _copy(into: Tensor, source: Tensor, box: Box) -> Stmt:
         body = unless_once(For(symbol, Affine.of(first), Affine.of(end), body, LoopKind.PARALLEL))
     (nest,) = body
     return nest
-
-
-def _in_pairs(loop: For, at: int, rest: tuple[Stmt, ...], names: Mapping[Tensor, Tensor]) -> Sequence[Stmt]:
-    """The loop with two steps an iteration; of the copy at a place of its body only the rest is left."""
-    before, after = loop.body[:at], loop.body[at + 1 :]
-    steps = (*before, *rest, *_named(after, names)), (*_named((*before, *rest), names), *after)
-    counted, count = blocks(loop, len(steps))
-    pair, step = Symbol(loop.symbol.hint), Symbol(loop.symbol.hint)
-    now = [loop.lo + Affine.of(pair) * len(steps) + number for number in range(len(steps))]
-    body = (
-        stmt
-        for number, one in zip(now, steps, strict=True)
-        for stmt in copy_body(one, {loop.symbol: number}, {})
-    )
-    done = For(pair, Affine.of(0), count, tuple(body))
-    last = replace(loop, symbol=step, lo=loop.lo + count * len(steps))
-    last = replace(last, body=copy_body(loop.body, {loop.symbol: Affine.of(step)}, {}))
-    return *counted, *unless_once(done), *(() if last.trips == 0 else unless_once(last))
 
 
 def _named(body: tuple[Stmt, ...], names: Mapping[Tensor, Tensor]) -> tuple[Stmt, ...]:

@@ -48,6 +48,7 @@ MACHINES = {
     "scan": Caps(gpu=GpuCaps()),
     "segments": Caps(threads=4),
     "swap": Caps(l1_bytes=256),
+    "sweep": Caps(l1_bytes=256, l2_bytes=2048),
     "widen": Caps(gpu=GpuCaps(busy_threads=8)),
     "threads": Caps(threads=4, thread_work=64),
 }
