@@ -30,8 +30,8 @@ __all__ = ["shares_of"]
 
 
 def shares_of(loop: For) -> Parts | None:
-    """A parallel loop in two, the making of shares and their combination; None if it is no such loop."""
-    if loop.kind is not LoopKind.PARALLEL or loop.trips is None or loop.step != 1:
+    """A loop in two, the making of shares and their combination; None if it is no such loop."""
+    if loop.kind not in (LoopKind.PARALLEL, LoopKind.SEQUENTIAL) or loop.trips is None or loop.step != 1:
         return None
     ops = _combined(loop)
     if not ops:

@@ -16,7 +16,8 @@ them makes anew: then every thread has its own. What goes on in order from row t
 (`strips`). What adds up in a variable of outside stays in its one order, on one thread; of a long sum, which
 is a tree, threads make the branches (`partials`). Since any cell is computed by the same operations on
 whatever thread, results are the same for any number of threads. What iterations combine in any order, as
-the checks of positions, each of them notes for itself (`shares`).
+the checks of positions, each of them notes for itself (`shares`), also whether it raises an exception
+(`stops`).
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from ..ir.loops import (
     walk_statements,
 )
 from ..ir.ops import OPS
+from ..ir.params import ArrayParam
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies
 from .access import Range, given
@@ -55,6 +57,7 @@ from .parallel import carriers
 from .partials import parts_of
 from .private import is_private
 from .shares import shares_of
+from .stops import stops_after
 from .strips import strips_of
 from .trips import enter
 from .uses import counts
@@ -115,12 +118,13 @@ def explain_threads(before: Kernel, after: Kernel, caps: Caps) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Sharing:
-    """`given` comes from the caller, `scratch` is made anew by each iteration of the innermost loop around
-    all its uses; `uses` says how often each storage is used; `enough` is the least work that is worth a
-    thread, of those that are awake if `is_awake`; a row of a strip has `row_bytes` at most; `placement` is
-    where what threads make is kept."""
+    """`given` comes from the caller, who sees `seen` after an exception as well; `scratch` is made anew by
+    each iteration of the innermost loop around all its uses; `uses` says how often each storage is used;
+    `enough` is the least work that is worth a thread, of those that are awake if `is_awake`; a row of a strip
+    has `row_bytes` at most; `placement` is where what threads make is kept."""
 
     given: frozenset[Tensor]
+    seen: frozenset[Tensor]
     scratch: frozenset[Tensor]
     uses: Counter[Tensor]
     threads: int
@@ -135,8 +139,19 @@ class _Sharing:
     def of(kernel: Kernel, caps: Caps) -> _Sharing:
         scratch = {tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.SCRATCH}
         uses, row_bytes = counts(kernel.body), caps.l1_bytes // 4
+        seen = given(
+            param
+            for param in kernel.params
+            if not (isinstance(param, ArrayParam) and param.access == "write")
+        )
         return _Sharing(
-            given(kernel.params), frozenset(scratch), uses, caps.threads, caps.thread_work, row_bytes
+            given=given(kernel.params),
+            seen=seen,
+            scratch=frozenset(scratch),
+            uses=uses,
+            threads=caps.threads,
+            enough=caps.thread_work,
+            row_bytes=row_bytes,
         )
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -167,7 +182,7 @@ class _Sharing:
                 return [strips]
         if loop.kind is LoopKind.VECTOR:
             return self.sum(loop)
-        combined = self.combined(loop)
+        combined = self.combined(loop) or self.stopping(loop)
         if combined:
             return combined
         is_long = loop.trips is None or loop.trips >= MANY
@@ -201,6 +216,13 @@ class _Sharing:
         made = self.shared(parts.making, own)
         self.keep(parts.tensors, "threads combine what iterations found")
         return [*made, parts.rest]
+
+    def stopping(self, loop: For) -> Sequence[Stmt]:
+        """A loop that may raise an exception, shared if it does enough and nobody sees how far it came; else
+        nothing."""
+        noting = stops_after(loop, self.seen)
+        combined = () if noting is None else self.combined(noting[1])
+        return [noting[0], *combined, noting[2]] if noting is not None and combined else ()
 
     def strips(self, loop: For) -> For | None:
         """A loop that goes in order, as strips of columns that do not, where these do enough."""

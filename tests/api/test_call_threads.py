@@ -19,6 +19,31 @@ def four_threads(monkeypatch):
     return driver
 
 
+def sparse_product(data, indices, starts, x):
+    y = np.zeros(len(starts) - 1)
+    for i in range(len(y)):
+        row = slice(starts[i], starts[i + 1])
+        y[i] = data[row] @ x[indices[row]]
+    return y
+
+
+def test_a_shared_loop_may_raise():
+    random = np.random.default_rng(3)
+    starts = np.sort(random.integers(0, 9000, 601))
+    data, indices, x = random.random(9000), random.integers(-50, 50, 9000), random.random(50)
+    on_one, shared = arrayjit.jit(sparse_product, threads=1), arrayjit.jit(sparse_product)
+    assert shares(shared.lower(data, indices, starts, x))
+    wanted = on_one(data, indices, starts, x)
+    np.testing.assert_allclose(wanted, sparse_product(data, indices, starts, x))
+    assert np.array_equal(shared(data, indices, starts, x), wanted)
+    for wrong in (starts[0], starts[300], starts[600] - 1):
+        bad = indices.copy()
+        bad[wrong] = 50
+        with pytest.raises(IndexError, match="out of bounds for axis 0 with size 50"):
+            shared(data, bad, starts, x)
+    assert np.array_equal(shared(data, indices, starts, x), wanted)
+
+
 @pytest.fixture
 def x():
     return np.random.default_rng(2).random((300, 700))
