@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..frozen import frozen, frozen_by_identity
+from .dtype import DType
 from .journal import Logged
 from .params import Param
 from .tensor import Tensor
@@ -23,7 +24,8 @@ class GpuCaps:
     are busy, whatever these wait for. A thread reads or writes `access_bytes` at once. So many independent
     iterations are worth a grid: `wide`, or `wide_again` where it is launched again and again, since a launch
     takes about as long as one block takes for these. `tensor_cores` multiply matrices of small floats and of
-    float32s cut short, and copies go on by themselves."""
+    float32s cut short, and copies go on by themselves. Those `small_floats` are converted from float32 and to
+    it by an instruction."""
 
     warp: int = 32
     block_threads: int = 1024
@@ -34,6 +36,7 @@ class GpuCaps:
     wide: int = 2048
     wide_again: int = 16 * 1024
     tensor_cores: bool = False
+    small_floats: tuple[DType, ...] = ()
 
     @property
     def array_bytes(self) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from ..frozen import frozen
 from .code import Caps, GpuCaps
+from .dtype import BF16, F16
 
 __all__ = ["ARCHITECTURES", "OLDEST", "TENSOR_CORES", "GpuModel", "compute_capability"]
 
@@ -39,10 +40,12 @@ class GpuModel:
 
     def caps(self) -> Caps:
         """What passes may know."""
+        has_tensor_cores = compute_capability(self.arch) >= compute_capability(TENSOR_CORES)
         gpu = GpuCaps(
             shared_bytes=min(self.shared_bytes, _STATIC_SHARED_BYTES),
             processors=self.processors,
-            tensor_cores=compute_capability(self.arch) >= compute_capability(TENSOR_CORES),
+            tensor_cores=has_tensor_cores,
+            small_floats=(F16, BF16) if has_tensor_cores else (F16,),
         )
         return Caps(l3_bytes=self.l2_bytes, gpu=gpu)
 

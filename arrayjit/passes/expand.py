@@ -8,7 +8,7 @@
 
 Each call that a definition makes appends one `Define` before the statement that the op stands in, so a
 definition may use a value as often as it likes and nothing is computed twice. Conversions of small floats are
-derived as well, and what adds up in one is converted for every step.
+derived as well, unless a GPU has them, and what adds up in one is converted for every step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.code import Caps
-from ..ir.dtype import DType
+from ..ir.dtype import F32, DType
 from ..ir.expr import Apply, Cast, Const, Expr, Local, Variable, constant, dtype_of
 from ..ir.loops import Define, Kernel, Stmt, Update, While
 from ..ir.ops import OPS
@@ -29,34 +29,37 @@ __all__ = ["expand"]
 
 def expand(kernel: Kernel, caps: Caps) -> Kernel:
     """Every op with a definition replaced by it."""
-    body = _expand_body(kernel.body)
+    body = _expand_body(kernel.body, () if caps.gpu is None else caps.gpu.small_floats)
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-def _expand_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _expand_body(body: tuple[Stmt, ...], known: tuple[DType, ...]) -> tuple[Stmt, ...]:
+    """A body in which nothing is derived, where the hardware knows some small floats."""
     out: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Update) and stmt.accum is not None and stmt.variable.dtype.is_small:
             step = Apply(stmt.accum, (Local(stmt.variable), stmt.value), stmt.variable.dtype)
             stmt = Update(stmt.variable, step)
-        if any(_is_derived(node) for expr in expressions(stmt) for node in walk(expr)):
-            definitions = _Definitions()
+        if any(_is_derived(node, known) for expr in expressions(stmt) for node in walk(expr)):
+            definitions = _Definitions(known)
             stmt = rewrite_expressions(stmt, definitions.of)
             if isinstance(stmt, While):
                 stmt = replace(stmt, test=(*stmt.test, *definitions.lines))
             else:
                 out.extend(definitions.lines)
-        out.append(rewrite_bodies(stmt, _expand_body))
+        out.append(rewrite_bodies(stmt, lambda inner: _expand_body(inner, known)))
     return kept(body, out)
 
 
-def _is_derived(expr: Expr) -> bool:
+def _is_derived(expr: Expr, known: tuple[DType, ...]) -> bool:
     """Whether a part of an expression may have a definition."""
     match expr:
         case Apply(op=op, args=args):
             return op.expand is not None or dtype_of(args[0]).is_small
         case Cast(arg=arg, dtype=dtype):
-            return dtype.is_small or dtype_of(arg).is_small
+            kinds = {dtype, dtype_of(arg)}
+            is_known = F32 in kinds and not kinds.isdisjoint(known)
+            return not is_known and any(kind.is_small for kind in kinds)
         case _:
             return False
 
@@ -64,7 +67,8 @@ def _is_derived(expr: Expr) -> bool:
 class _Definitions:
     """The `Builder` that definitions are run over: values are constants and locals."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: tuple[DType, ...]) -> None:
+        self.known_floats = known
         self.lines: list[Define] = []
 
     def of(self, expr: Expr) -> Expr:
@@ -89,7 +93,7 @@ class _Definitions:
         return value.value if isinstance(value, Const) else None
 
     def _primitive(self, expr: Expr) -> Expr:
-        if isinstance(expr, Cast) and _is_derived(expr):
+        if isinstance(expr, Cast) and _is_derived(expr, self.known_floats):
             converting: Expr = converted(self, self._bound(expr.arg), expr.dtype)
             return converting
         if not isinstance(expr, Apply):

@@ -11,6 +11,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import field
 from typing import Union
 
 import numpy as np
@@ -68,7 +69,8 @@ class Dialect:
     the same bits in the second. `functions` are other names for functions that the `c` column of the op table
     names. `leave` is the statement that ends a kernel with a status, `barrier` the one at which threads wait
     for one another; `prefetch` brings what is at an address near, and `lap` defines the function of a Lap, if
-    they are not "".
+    they are not "". `converted` has the body of a function from `x` of one type to another, for those that
+    casts do not convert.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Dialect:
     barrier: str
     prefetch: str
     lap: str = ""
+    converted: Mapping[tuple[DType, DType], str] = field(default_factory=dict)
 
     def type(self, dtype: DType) -> str:
         """What the type is called in registers."""

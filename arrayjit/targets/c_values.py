@@ -138,6 +138,11 @@ def cast(writer: Writer, value: Value, dtype: DType) -> Value:
         return Value(f"{value.operand} != 0", BOOL, is_atom=False)
     if value.dtype.is_float and dtype.is_integer:
         return _float_to_integer(writer, value, dtype)
+    body = writer.dialect.converted.get((value.dtype, dtype))
+    if body is not None:
+        types, name = writer.dialect.types, f"{value.dtype.short}_to_{dtype.short}"
+        function = writer.helper(name, f"{types[dtype]} {name}({types[value.dtype]} x) {{ {body} }}")
+        return Value(f"{function}({value.text})", dtype)
     return Value(f"({writer.dialect.types[dtype]}){value.operand}", dtype, is_atom=False)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from ..errors import CompilerBug, Location
-from ..ir.dtype import BOOL, DTYPES, F32, F64
+from ..ir.dtype import BF16, BOOL, DTYPES, F16, F32, F64
 from ..ir.expr import Expr, Gather, Index, Load
 from ..ir.index import Affine, Symbol
 from ..ir.launches import (
@@ -90,6 +90,12 @@ CUDA = Dialect(
     leave=lambda status: f"{{ if (threadIdx.x == 0) *status = {status}; return; }}",
     barrier="__syncthreads();",
     prefetch="",
+    converted={
+        (F16, F32): 'float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y;',
+        (F32, F16): 'uint16_t y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y;',
+        (BF16, F32): "return __uint_as_float((uint32_t)x << 16);",
+        (F32, BF16): 'uint16_t y; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y;',
+    },
 )
 
 

@@ -62,6 +62,21 @@ def test_every_rounding_is_numpys(small, dtype, target):
     assert_same(arrayjit.jit(lambda x: x.astype(small))(wide, target=target), want)
 
 
+@each_small
+def test_a_gpu_converts_by_instructions_and_rounds_as_numpy_does(small):
+    def there_and_back(x, y):
+        return x.astype(np.float32), y.astype(small), y.astype(small).astype(np.float32)
+
+    narrow, wide = every(small), between(small, np.float32)
+    source = arrayjit.jit(there_and_back, target="cuda-sim").lower(narrow, wide).as_text("cuda")
+    assert f"cvt.rn.{'f16' if small is np.float16 else 'bf16'}.f32" in source
+    with np.errstate(over="ignore"):
+        wanted = there_and_back(narrow, wide)
+    got = arrayjit.jit(there_and_back, target="cuda-sim")(narrow, wide)
+    for one, other in zip(got, wanted, strict=True):
+        assert_same(one.numpy(), other)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", ["?", "i1", "u1", "i4", "u4", "i8", "u8"])
 @each_small
