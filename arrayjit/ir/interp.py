@@ -208,10 +208,13 @@ class _Interpreter:
                 self._memory.fill(tensor, self.value(value, frame))
             case Copy():
                 self._copy(stmt, frame)
-            case Multiply(total=total, left=left, right=right, stage=stage):
-                factors = (self._memory.cells(factor).array[frame.affine(stage)] for factor in (left, right))
-                sums = self._memory.cells(total).array
-                sums[...] = multiplied(stmt, sums, *factors)
+            case Multiply(total=total):
+                sums, left, right = (
+                    self._memory.cells(tensor).array for tensor in (total, stmt.left, stmt.right)
+                )
+                stage = frame.affine(stmt.stage)
+                left = left if stmt.owns_left else left[stage]
+                sums[...] = multiplied(stmt, sums, left, right[stage])
 
     def _copy(self, copy: Copy, frame: Frame) -> None:
         """At once, as far as the program can tell."""

@@ -251,6 +251,8 @@ class Multiply:
     `16 * (M * i + m) + 8 * r + g` and column `8 * (N * j + n) + 2 * q + c`, where `total` has `M` and `N`
     along its middle axes: tensor cores leave it so. `left[stage]` is rows by depth and `right[stage]` depth
     by columns, or the other way round where `turned` says so. Of other statements only Copy reaches them.
+    Where one column of warps shares the rows, `left` may be what threads own as well, small floats that lie
+    as sums do: `left[t, m, n, r, c]`.
 
     `terms` products at a time, which are exact, are added to a sum, in order of the depth; how these are
     added up and rounded to float32 is the hardware's. (The interpreter rounds once.)"""
@@ -263,10 +265,16 @@ class Multiply:
     warps: tuple[int, int]
 
     @property
+    def owns_left(self) -> bool:
+        """Do threads own the left factor?"""
+        return self.left.rank == 5
+
+    @property
     def factors(self) -> tuple[tuple[Tensor, tuple[Affine, ...]], ...]:
-        """Both, each with the index of its first cell."""
+        """Those in shared memory, each with the index of its first cell."""
         first = (self.stage, Affine.of(0), Affine.of(0))
-        return (self.left, first), (self.right, first)
+        tiles = (self.right,) if self.owns_left else (self.left, self.right)
+        return tuple((tile, first) for tile in tiles)
 
     @property
     def terms(self) -> int:
@@ -276,10 +284,12 @@ class Multiply:
     @property
     def extents(self) -> tuple[int, int, int]:
         """Rows, columns and depth."""
-        _, left_first, left_last = (extent.constant for extent in self.left.shape)
-        _, right_first, right_last = (extent.constant for extent in self.right.shape)
-        rows, depth = (left_last, left_first) if self.turned[0] else (left_first, left_last)
-        return rows, right_first if self.turned[1] else right_last, depth
+        _, depth, columns = (extent.constant for extent in self.right.shape)
+        if self.turned[1]:
+            depth, columns = columns, depth
+        if self.owns_left:
+            return 16 * self.left.shape[1].constant * self.warps[0], columns, depth
+        return self.left.shape[2 if self.turned[0] else 1].constant, columns, depth
 
 
 @frozen

@@ -18,20 +18,29 @@ WARP = 32
 
 
 def multiplied(product: Multiply, sums: Array, left: Array, right: Array) -> Array:
-    """The sums of the threads, and the product of two matrices added to them. The sums are put in rows and
-    columns for that, and back."""
+    """The sums of the threads, and the product of two matrices added to them. What threads own is put in rows
+    and columns for that, and back."""
+    if product.owns_left:
+        left = _by_place(product, left).reshape(-1, len(right.T if product.turned[1] else right))
     left, right = (
         _exact(factor.T if turned else factor)
         for factor, turned in zip((left, right), product.turned, strict=True)
     )
-    down, across = sums.shape[1:3]
-    by_place = sums.reshape(*product.warps, 8, 4, down, across, 2, 2).transpose(0, 4, 6, 2, 1, 5, 3, 7)
+    by_place = _by_place(product, sums)
     total = by_place.reshape(len(left), right.shape[1])
     for k in range(0, len(right), product.terms):
         products = left[:, k : k + product.terms] @ right[k : k + product.terms]
         total = (total + products).astype(sums.dtype)
     result: Array = total.reshape(by_place.shape).transpose(0, 4, 3, 6, 1, 5, 2, 7).reshape(sums.shape)
     return result
+
+
+def _by_place(product: Multiply, own: Array) -> Array:
+    """What threads own, along axes that are rows one after the other, then columns."""
+    _, down, across, _, _ = own.shape
+    by_thread: Array = own.reshape(*product.warps, 8, 4, down, across, 2, 2)
+    by_place: Array = by_thread.transpose(0, 4, 6, 2, 1, 5, 3, 7)
+    return by_place
 
 
 def _exact(factor: Array) -> Array:
@@ -45,9 +54,9 @@ def _exact(factor: Array) -> Array:
 
 
 def factors(body: tuple[Stmt, ...]) -> frozenset[Tensor]:
-    """The tensors that tensor cores read."""
+    """The tensors that tensor cores read in shared memory."""
     products = (stmt for stmt in walk_statements(body) if isinstance(stmt, Multiply))
-    return frozenset(factor for product in products for factor in (product.left, product.right))
+    return frozenset(factor for product in products for factor, _ in product.factors)
 
 
 def block_sizes(body: tuple[Stmt, ...]) -> set[int]:
@@ -83,7 +92,8 @@ def misfit(stmt: Copy | Multiply, placement: Mapping[Tensor, Place]) -> str | No
             return None if along else f"{source} is copied, and its last axis is not along memory"
         case Multiply():
             wrong = _mismatch(stmt)
-            places = {stmt.total: PlaceKind.OWN, stmt.left: PlaceKind.SHARED, stmt.right: PlaceKind.SHARED}
+            places = {stmt.total: PlaceKind.OWN, stmt.left: PlaceKind.OWN}
+            places |= {tile: PlaceKind.SHARED for tile, _ in stmt.factors}
             for tensor, kind in places.items():
                 if placement and placement[tensor].kind is not kind:
                     wrong = wrong or f"{tensor} is not {kind.value}"
@@ -93,7 +103,7 @@ def misfit(stmt: Copy | Multiply, placement: Mapping[Tensor, Place]) -> str | No
 def _mismatch(product: Multiply) -> str | None:
     """What does not fit in the shapes and the dtypes of a product."""
     total, left, right = product.total, product.left, product.right
-    for factor in (left, right):
+    for factor, _ in product.factors:
         fixed = factor.rank == 3 and factor.has_fixed_shape
         if not fixed or not (factor.dtype.is_small or factor.dtype is F32):
             return f"{factor} is no stages of matrices of small floats or float32s"
@@ -104,8 +114,19 @@ def _mismatch(product: Multiply) -> str | None:
     tile = rows // (16 * down), columns // (8 * across)
     if (16 * down * tile[0], 8 * across * tile[1]) != (rows, columns) or tile[1] % 2 or depth % product.terms:
         return f"{left} and {right} are no whole tiles of {down} by {across} warps"
-    if right.shape[2 if product.turned[1] else 1] != Affine.of(depth):
-        return f"{left} and {right} differ in their depths"
-    if total.shape != affine((WARP * down * across, *tile, 2, 2)):
+    if total.shape != _owned(product, columns):
         return f"{total} is not what {down} by {across} warps keep of {rows} by {columns} sums"
-    return None
+    if product.owns_left:
+        fits = left.shape == _owned(product, depth) and left.dtype.is_small
+        return None if fits and across == 1 and not product.turned[0] else f"{left} does not lie as sums do"
+    return (
+        None
+        if left.shape[1 if product.turned[0] else 2] == Affine.of(depth)
+        else (f"{left} and {right} differ in their depths")
+    )
+
+
+def _owned(product: Multiply, columns: int) -> tuple[Affine, ...]:
+    """The shape of what the threads own that has the rows of a product, and so many columns."""
+    down, across = product.warps
+    return affine((WARP * down * across, product.extents[0] // (16 * down), columns // (8 * across), 2, 2))

@@ -282,9 +282,11 @@ def effects(body: Iterable[Stmt], ranges: Ranges) -> Effects:
             case Copy(into=into, index=index, source=source, at=at, cells=cells):
                 _touch(found.writes, _neighbours(region(into, index, inner), cells))
                 _touch(found.reads, _neighbours(region(source, at, inner), cells))
-            case Multiply(total=total):
+            case Multiply(total=total, left=left):
                 for tensor, index in stmt.factors:
                     _touch(found.reads, _matrix(region(tensor, index, inner)))
+                if stmt.owns_left:
+                    _touch(found.reads, region(left, None, inner))
                 _touch(found.writes, region(total, None, inner))
             case Define(variable=variable):
                 local.add(variable)

@@ -107,8 +107,10 @@ class _Passage:
         """Stores to what a statement reads are needed; all are if it may leave."""
         read = {tensor.storage for tensor, _ in reads(stmt)}
         match stmt:
-            case Copy(source=tensor) | Multiply(total=tensor):
+            case Copy(source=tensor):
                 read.add(tensor.storage)
+            case Multiply(total=total, left=left):
+                read |= {total.storage, left.storage}
             case _:
                 pass
         if isinstance(stmt, (Raise, Stay)):

@@ -83,8 +83,8 @@ def _needed(stmt: Stmt) -> Iterator[Value]:
         case Copy(index=index, source=source, at=at):
             yield source.storage
             yield from _symbols((*index, *at))
-        case Multiply(total=total, stage=stage):
-            yield total.storage
+        case Multiply(total=total, left=left, right=right, stage=stage):
+            yield from (total.storage, left.storage, right.storage)
             yield from _symbols((stage,))
         case _:
             pass

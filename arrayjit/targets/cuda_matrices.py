@@ -43,6 +43,11 @@ void load_turned(uint32_t *to, const uint16_t *row) {
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"((uint32_t)__cvta_generic_to_shared(row)) : "memory");
 }""",
+    "pair_up": r"""
+void pair_up(uint32_t *to, const uint16_t *cells) {
+    #pragma unroll
+    for (int pair = 0; pair < 4; pair++) to[pair] = cells[2 * pair] | (uint32_t)cells[2 * pair + 1] << 16;
+}""",
     "copy_8_of_16": r"""
 void copy_8_of_16(uint16_t *to, const uint16_t *from, int64_t count) {
     const int cells = count < 0 ? 0 : count > 8 ? 8 : (int)count;
@@ -118,8 +123,8 @@ def _copy(body: Body, copy: Copy) -> None:
 
 def _multiply(body: Body, product: Multiply) -> None:
     memory = body.memory
-    factors = []
-    for factor in (product.left, product.right):
+    factors = [memory.pointer(product.left)] if product.owns_left else []
+    for factor, _ in product.factors:
         stage = multiplied(memory.affine(product.stage), factor.shape[1].constant * factor.shape[2].constant)
         factors.append(f"{memory.pointer(factor)} + {stage}")
     function = _product(body.writer, product)
@@ -161,9 +166,13 @@ def _product(writer: Writer, product: Multiply) -> str:
     kind = "tf32" if dtype is F32 else dtype.short
     accumulate = _accumulate(writer, kind, product.terms)
     layout = "".join("nt"[turned] for turned in product.turned)
+    layout = f"o{layout[1:]}" if product.owns_left else layout
     name = f"multiply_{kind}_{rows}x{columns}x{depth}_{layout}"
     turned = product.turned[0], not product.turned[1]
-    left = _loaded(writer, product.left, turned[0], "a[m]", "left", "row + 16 * m")
+    if product.owns_left:
+        left = f"{_helper(writer, 'pair_up')}(a[m], left + ({depth // 8} * m + k / 8) * 4);"
+    else:
+        left = _loaded(writer, product.left, turned[0], "a[m]", "left", "row + 16 * m")
     right = _loaded(writer, product.right, turned[1], "b[n]", "right", "column + 8 * n")
     return writer.helper(
         name,

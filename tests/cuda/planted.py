@@ -18,12 +18,13 @@ from arrayjit.runtime.cuda.driver import SimulatedDriver
 from arrayjit.runtime.device import Machine
 from arrayjit.targets.cuda import CudaTarget
 
-__all__ = ["BARRIER", "OUTSIDE", "RACE", "UNWRITTEN", "pieces_of", "run_with"]
+__all__ = ["BARRIER", "OUTSIDE", "RACE", "UNFINISHED", "UNWRITTEN", "pieces_of", "run_with"]
 
 BARRIER = r"__syncthreads\(\);"
 
 RACE = r"nothing orders the two|at the same time"
 UNWRITTEN = r"which no thread has written"
+UNFINISHED = r"asynchronous copy"
 OUTSIDE = r"cannot be (read|written)|lie outside"
 """What the GPU says."""
 

@@ -26,6 +26,8 @@ TILES = (
     "a: temporary[f16, 2, 16, 16] = place('shared', 0, 'slices')\n"
     "b: temporary[f16, 2, 16, 16] = place('shared', 0, 'slices')\n"
     "c: temporary[f16, 2, 16, 16] = place('arena', 0, 'a matrix')\n"
+    "o: temporary[f16, 32, 1, 2, 2, 2] = place('own', 0, 'a factor')\n"
+    "p: temporary[f16, 32, 1, 4, 2, 2] = place('own', 0, 'a factor')\n"
 )
 PRODUCT = "s, a, b, 0, (False, False), (1, 1)"
 ZERO = Affine.of(0)
@@ -201,7 +203,20 @@ BROKEN = {
     ),
     "sums of another layout": (
         TILES + loop("grid(0, 1)", "multiply_matrices(a, s, b, 0, (False, False), (1, 1))"),
-        "s: f32[32, 1, 2, 2, 2] is no stages of matrices of small floats",
+        "s: f32[32, 1, 2, 2, 2] and b: f16[2, 16, 16] are added to a: f16[2, 16, 16]",
+    ),
+    "a factor that threads own and are to turn": (
+        TILES + loop("grid(0, 1)", "multiply_matrices(s, o, b, 0, (True, False), (1, 1))"),
+        "o: f16[32, 1, 2, 2, 2] does not lie as sums do",
+    ),
+    "a factor that threads own, of another depth": (
+        TILES + loop("grid(0, 1)", "multiply_matrices(s, p, b, 0, (False, False), (1, 1))"),
+        "p: f16[32, 1, 4, 2, 2] does not lie as sums do",
+    ),
+    "a factor that threads own, in memory that they share": (
+        TILES.replace("place('own', 0, 'a factor')", "place('shared', 0, 'a factor')")
+        + loop("grid(0, 1)", "multiply_matrices(s, o, b, 0, (False, False), (1, 1))"),
+        "o: f16[32, 1, 2, 2, 2] is not own",
     ),
     "copies into what tensor cores do not read": (
         TILES

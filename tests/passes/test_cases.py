@@ -34,7 +34,7 @@ PASSES = {row.name: row.run for row in (*ON_ASSIGNMENTS, LOWERING, *ON_LOOPS)}
 MACHINES = {
     "along": Caps(l2_bytes=1024),
     "atomics": Caps(gpu=GpuCaps(processors=4)),
-    "attend": Caps(gpu=GpuCaps(processors=1)),
+    "attend": Caps(gpu=GpuCaps(processors=1, tensor_cores=True)),
     "barriers": Caps(gpu=GpuCaps()),
     "bypass": Caps(l3_bytes=4096),
     "contract": Caps(vector_bytes=16, l1_bytes=512, l2_bytes=512),

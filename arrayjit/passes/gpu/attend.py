@@ -9,8 +9,9 @@
         for d in parallel(0, 64):
             ... y[i, d] = ...
 
-`weights` says which programs that are, `attention` what a block does. What stands between the three is done
-before; it must not change what they read.
+`weights` says which programs that are. Scores of float32 and float64 are gone through once, where `online`
+says that this is enough, as `attention` does it; tensor cores sweep over those of small floats.
+What stands between the three is done before; it must not change what they read.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from ...frozen import frozen
 from ...ir.code import Caps, GpuCaps
 from ...ir.dtype import F32, F64
 from ...ir.expr import Const, Variable
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Update, walk_statements
+from ...ir.loops import Define, For, Kernel, LoopKind, Place, Stmt, Update, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies
-from ..access import effects
+from ..access import effects, loads
 from ..uses import counts
 from .attention import RESULTS, Tiles, attending
+from .online import OnePass, one_pass
+from .sweeps import sweeping, sweeps
 from .weights import Weighing, scored
 
 __all__ = ["attend"]
@@ -65,17 +68,16 @@ def attend(kernel: Kernel, caps: Caps) -> Kernel:
 
     def join(found: _Found) -> For | None:
         name = found.weighing.stored.tensor.label
-        tiles = _chosen(found.weighing, gpu)
-        if isinstance(tiles, str):
-            notes.append(f"attend: {name} goes through memory: {tiles}")
+        made = _made(found.weighing, gpu)
+        if isinstance(made, str):
+            notes.append(f"attend: {name} goes through memory: {made}")
+        if not isinstance(made, _Made):
             return None
-        grid, places = attending(found.weighing, tiles, gpu.access_bytes)
         for tensor in found.tensors:
             placement.pop(tensor, None)
-        placement.update(places)
-        scores = tiles.scores
-        notes.append(f"attend: {name} stays in blocks of {scores.threads} threads, {scores.rows} rows each")
-        return grid
+        placement.update(made.places)
+        notes.append(f"attend: {name} stays in {made.note}")
+        return made.grid
 
     body = visit(kernel.body)
     if body is kernel.body:
@@ -95,6 +97,15 @@ class _Found:
         """Does nothing else need what will no longer be there?"""
         here = counts(self.statements)
         return all(here[tensor] == uses[tensor] for tensor in self.tensors)
+
+
+@frozen
+class _Made:
+    """What is made of a weighing, with where its temporaries live."""
+
+    grid: For
+    places: dict[Tensor, Place]
+    note: str
 
 
 def _constants(body: tuple[Stmt, ...]) -> dict[Variable, Const]:
@@ -145,10 +156,38 @@ def _may_join(found: _Found, between: Sequence[Stmt]) -> bool:
     )
 
 
-def _chosen(weighing: Weighing, gpu: GpuCaps) -> Tiles | str:
+def _made(weighing: Weighing, gpu: GpuCaps) -> _Made | str | None:
+    """The tiles of rows as a grid; or why they go through memory, if they are something like attention."""
+    if _are_small(weighing):
+        plan = sweeping(weighing, gpu)
+        if isinstance(plan, str):
+            return plan
+        grid, places = sweeps(plan)
+        tile = plan.tile
+        return _Made(
+            grid, places, f"blocks of {tile.threads} threads, {tile.rows} rows each, by tensor cores"
+        )
+    program = one_pass(weighing)
+    if program is None:
+        return None
+    tiles = _chosen(program, gpu)
+    if isinstance(tiles, str):
+        return tiles
+    grid, places = attending(program, tiles, gpu.access_bytes)
+    scores = tiles.scores
+    return _Made(grid, places, f"blocks of {scores.threads} threads, {scores.rows} rows each")
+
+
+def _are_small(weighing: Weighing) -> bool:
+    """Are scores made of small floats?"""
+    (total,) = weighing.scores.sums
+    return any(tensor.dtype.is_small for tensor, _ in loads(total.right))
+
+
+def _chosen(program: OnePass, gpu: GpuCaps) -> Tiles | str:
     """The tiles that keep the processors busy; or why there are none."""
-    scores, result = weighing.scores, weighing.result
-    dtype, columns = weighing.stored.tensor.dtype, result.columns.trips or 0
+    scores, result = program.scores, program.result
+    dtype, columns = program.stored.tensor.dtype, result.columns.trips or 0
     sums = {scores.sums[0].variable.dtype, result.sums[0].variable.dtype}
     if dtype not in (F32, F64) or sums != {dtype}:
         return f"scores are {dtype.name}"

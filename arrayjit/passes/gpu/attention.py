@@ -44,9 +44,9 @@ from ...ir.walk import rewrite_expressions, transform
 from ..products import Product
 from ..uses import counts
 from .nests import Nest, flat
+from .online import OnePass
 from .slices import BUFFERS, Tile, unrolled
 from .tiling import Own, Slicing, Tiling, tiles_of
-from .weights import Weighing
 
 __all__ = ["RESULTS", "Tiles", "attending"]
 
@@ -95,7 +95,7 @@ class Tiles:
         return slices + weights + (self.sharing + OF_A_ROW) * rows * itemsize
 
 
-def attending(weighing: Weighing, tiles: Tiles, access_bytes: int) -> tuple[For, dict[Tensor, Place]]:
+def attending(weighing: OnePass, tiles: Tiles, access_bytes: int) -> tuple[For, dict[Tensor, Place]]:
     """The rows of a result as a loop over tiles, a block's each, and where the temporaries of one live."""
     return _Block(weighing, tiles, access_bytes).grid()
 
@@ -105,7 +105,7 @@ class _Block:
     `scales` what turns weights by the base before into these, `totals` the sum of the weights; `parts` is
     what each of the threads that share a row has found of it, and has kept as `partial` before."""
 
-    def __init__(self, weighing: Weighing, tiles: Tiles, access_bytes: int) -> None:
+    def __init__(self, weighing: OnePass, tiles: Tiles, access_bytes: int) -> None:
         self.weighing = weighing
         self.sharing = tiles.sharing
         self.dtype = weighing.stored.tensor.dtype

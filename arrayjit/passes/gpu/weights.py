@@ -5,7 +5,7 @@
             c = 0.0
             for k in parallel(0, 64): c = fma(q[i, k], x[j, k], c)
             s[i, j] = multiply(c, 0.125)
-    for i in parallel(0, 512):                              their maximum and the sum of their weights
+    for i in parallel(0, 512):                              folds: their maximum, the sum of their weights
         m = -inf
         for j in parallel(0, 512): m = maximum(m, s[i, j])
         a = 0.0
@@ -13,16 +13,14 @@
             e[j] = exp(subtract(s[i, j], m))
             a = add(a, e[j])
         for j in parallel(0, 512): p[i, j] = divide(e[j], a)
-    for i in parallel(0, 512):                              the result: weight exp(score - maximum),
-        for d in parallel(0, 64):                           divided by the sum
+    for i in parallel(0, 512):                              the result: the left factor is
+        for d in parallel(0, 64):                           divide(exp(subtract(score, m)), a)
             o = 0.0
             for j in parallel(0, 512): o = fma(p[i, j], v[j, d], o)
             y[i, d] = o
 
-A *weight* is what the exponential makes of how far a score is below the maximum of its row; or any function
-of the score. What weights by the maximum, which are 1 at most, are multiplied or divided by, the same for a
-whole row, is a *factor*; other weights have none, since sums of them may be too large for a float before a
-division and not after it. Sums are those whose order is the compiler's choice.
+A *fold* combines what is computed for each score of a row, by an op whose order is the compiler's choice.
+What is computed may need folds before it, and so may the left factor and what is done with a sum.
 """
 
 from __future__ import annotations
@@ -32,55 +30,50 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...frozen import frozen
-from ...ir.expr import Apply, Const, Expr, Gather, Index, Load, Local, Variable
+from ...ir.expr import Const, Expr, Gather, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_statements
-from ...ir.ops import OPS
+from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, rewrite_expressions, substitute, transform, walk
 from ..access import loads
 from ..products import Product, Sum, product_of
 
-__all__ = ["Rows", "Weighing", "scored"]
+__all__ = ["Fold", "Rows", "Weighing", "scored", "variables"]
 
 Place = tuple[Affine, ...]
 
 
+_STARTS = {"maximum": -math.inf, "minimum": math.inf, "add": 0}
+"""What may fold, and what it starts from."""
+
+
+@frozen
+class Fold:
+    """`variable` is what `op` makes of all values of a row, which are expressions over the local `score` and
+    the variables of folds before; with `contract`, as of an Update."""
+
+    variable: Variable
+    op: Op
+    start: Const
+    value: Expr
+    contract: bool
+
+
 @frozen
 class Weighing:
-    """Two products, of which the second multiplies weights of the sums of the first.
+    """Two products, of which the second multiplies something that is made of the sums of the first.
 
-    `stored` is where the first stores its scores. `weight` is an expression over the locals `score`,
-    `maximum` and those of outside. `result` has the rows, and the loops around them, of `scores`; its sum is
-    that of weights without factors, and its epilogue mentions `maximum` and `total`, the sum of the weights
-    of a row, as locals. Those that it does not need are None."""
+    `stored` is where the first stores its scores. `left` is the left factor of the second, an expression over
+    the locals `score`, those of `folds` and those of outside. `result` has the rows, and the loops around
+    them, of `scores`; its epilogue mentions folds as locals. No fold is without use."""
 
     scores: Product
     stored: Store
-    weight: Expr
     score: Variable
-    maximum: Variable | None
-    total: Variable | None
+    folds: tuple[Fold, ...]
+    left: Expr
     result: Product
-
-    @property
-    def is_relative(self) -> bool:
-        """Are weights by the maximum?"""
-        return self.maximum in _variables(self.weight)
-
-    def weighed(self, score: Expr, maximum: Expr) -> Expr:
-        """The weight of a score, by a maximum."""
-
-        def rule(node: Expr) -> Expr:
-            match node:
-                case Local(variable=variable) if variable is self.score:
-                    return score
-                case Local(variable=variable) if variable is self.maximum:
-                    return maximum
-                case _:
-                    return node
-
-        return transform(self.weight, rule)
 
 
 def scored(stmt: Stmt, temporaries: frozenset[Tensor], constants: Mapping[Variable, Const]) -> Rows | None:
@@ -144,18 +137,14 @@ class Rows:
     temporaries: frozenset[Tensor]
     locals: dict[Variable, Expr]
     score: Variable = field(init=False)
-    maximum: Variable = field(init=False)
-    total: Variable = field(init=False)
-    weight: Expr | None = None
+    folds: list[Fold] = field(default_factory=list)
     symbols: dict[Symbol, Symbol] = field(default_factory=dict)
     cells: dict[Tensor, _Cell] = field(default_factory=dict)
     starts: dict[Variable, _Start] = field(default_factory=dict)
     within: list[Symbol] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        dtype = self.stored.tensor.dtype
-        self.score, self.maximum = Variable("score", dtype), Variable("maximum", dtype)
-        self.total = Variable("total", dtype)
+        self.score = Variable("score", self.stored.tensor.dtype)
         self.cells[self.stored.tensor] = _Cell(self.stored.index, Local(self.score))
         self.symbols.update((loop.symbol, loop.symbol) for loop in self.loops)
 
@@ -173,7 +162,7 @@ class Rows:
         )
 
     def takes(self, stmt: Stmt) -> bool:
-        """Whether a statement does no more than to form maxima, sums and weights of rows."""
+        """Whether a statement does no more than to fold rows, and to compute what folds and results need."""
         try:
             self.statement(stmt)
         except _Other:
@@ -219,7 +208,7 @@ class Rows:
             self.locals.pop(variable, None)
         known: dict[Variable, Expr] = {}
         for stmt in loop.body:
-            if any(updated & _variables(expr) for expr in expressions(stmt)):
+            if any(updated & variables(expr) for expr in expressions(stmt)):
                 raise _Other
             if isinstance(stmt, Update):
                 known[stmt.variable] = self.accumulated(stmt, loop)
@@ -230,7 +219,7 @@ class Rows:
         self.locals.update(known)
 
     def accumulated(self, update: Update, loop: For) -> Expr:
-        """What a variable is after a loop over the columns of a row: their maximum, or a sum."""
+        """What a variable is after a loop over the columns of a row."""
         start, op = self.starts.pop(update.variable, None), update.accum and update.accum.name
         is_row = self.symbols[loop.symbol] is self.scores.columns.symbol and len(self.within) == len(
             self.loops
@@ -239,42 +228,18 @@ class Rows:
             raise _Other
         if loop.kind is not LoopKind.PARALLEL:
             raise _Other
-        value = self.value(update.value)
-        if op == "maximum" and value == Local(self.score) and start.value.value == -math.inf:
-            return Local(self.maximum)
-        if op == "add" and start.value.value == 0:
-            self.weigh(value)
-            return Local(self.total)
-        raise _Other
-
-    def weigh(self, value: Expr) -> None:
-        """Remember what the weight is, of which there is one."""
-        if self.weight is None and self.is_weight(value):
-            self.weight = value
-        elif self.weight is None or self.weight != value:
+        if op not in _STARTS or start.value.value != _STARTS[op]:
             raise _Other
+        value = self.value(update.value)
+        return Local(self.folded(Fold(update.variable, OPS[op], start.value, value, update.contract)))
 
-    def is_weight(self, value: Expr) -> bool:
-        """Is it known from the score; if from the maximum too, so that the weight of a maximum, by a later
-        one, is what turns weights by the one into weights by the other?"""
-        inside = _variables(value)
-        if self.score not in inside or self.total in inside:
-            return False
-        if self.maximum not in inside:
-            return True
-        below = Apply(OPS["subtract"], (Local(self.score), Local(self.maximum)), self.score.dtype)
-        match value:
-            case Apply(op=op, args=(inner,)) if op.name in ("exp", "exp2"):
-                pass
-            case _:
-                return False
-        match inner:
-            case Apply(op=op, args=(Const(value=factor), far) | (far, Const(value=factor))) if (
-                op.name == "multiply"
-            ):
-                return far == below and 0 < factor < math.inf
-            case _:
-                return inner == below
+    def folded(self, fold: Fold) -> Variable:
+        """What has the value of a fold, which is done once."""
+        for known in self.folds:
+            if (known.op, known.value, known.contract) == (fold.op, fold.value, fold.contract):
+                return known.variable
+        self.folds.append(fold)
+        return fold.variable
 
     # the result
 
@@ -291,65 +256,37 @@ class Rows:
             raise _Other
         if product.columns.lo != Affine.of(0) or product.columns.step != 1:
             raise _Other
-        value = self.value(total.left)
-        factors: list[Apply] = []
-        while value != self.weight and not (self.weight is None and self.is_weight(value)):
-            factors.append(self.factor(value))
-            value = next(part for part in factors[-1].args if self.score in _variables(part))
-        self.weigh(value)
-        assert self.weight is not None
-        if factors and self.maximum not in _variables(self.weight):
-            raise _Other
+        left = self.value(total.left)
         values = {old: Affine.of(new) for old, new in self.symbols.items()}
         values[total.terms[0].symbol] = Affine.of(total.terms[0].symbol)
         right = substitute(total.right, values)
         if any(tensor in self.cells for tensor, _ in loads(right)):
             raise _Other
         sums = (replace(total, right=right),)
-        epilogue = self.epilogue(product, total, factors, values)
-        used = {v for stmt in epilogue for expr in expressions(stmt) for v in _variables(expr)}
-        used |= _variables(self.weight)
-        if used.isdisjoint((self.maximum, self.total)):
+        epilogue = self.epilogue(product, values)
+        folds = self.needed((left, *(expr for stmt in epilogue for expr in expressions(stmt))))
+        if not folds:
             raise _Other
         result = replace(
             product, around=self.scores.around, rows=self.scores.rows, sums=sums, epilogue=epilogue
         )
-        return Weighing(
-            self.scores,
-            self.stored,
-            self.weight,
-            self.score,
-            self.maximum if self.maximum in used else None,
-            self.total if self.total in used else None,
-            result,
-        )
+        return Weighing(self.scores, self.stored, self.score, folds, left, result)
 
-    def factor(self, value: Expr) -> Apply:
-        """A value that is a weight, or more, multiplied or divided by what is the same for the whole row."""
-        match value:
-            case Apply(op=op, args=(first, second)) if op.name in ("multiply", "divide"):
-                varies = [self.score in _variables(part) for part in (first, second)]
-                if varies == [True, False] or (op.name == "multiply" and varies == [False, True]):
-                    return value
-                raise _Other
-            case _:
-                raise _Other
+    def needed(self, exprs: Sequence[Expr]) -> tuple[Fold, ...]:
+        """The folds that expressions need, in order."""
+        used = {variable for expr in exprs for variable in variables(expr)}
+        found: list[Fold] = []
+        for fold in reversed(self.folds):
+            if fold.variable in used:
+                found.append(fold)
+                used |= variables(fold.value)
+        return tuple(reversed(found))
 
-    def epilogue(
-        self, product: Product, total: Sum, factors: Sequence[Apply], values: dict[Symbol, Affine]
-    ) -> tuple[Stmt, ...]:
-        """What is done with a sum of weights: factors are applied to it first."""
-        whole: Expr = Local(total.variable)
-        for factor in reversed(factors):
-            args = [whole if self.score in _variables(part) else part for part in factor.args]
-            whole = Apply(factor.op, tuple(args), factor.dtype)
-        done = Variable(total.variable.hint, total.variable.dtype)
-        starts = Define(total.variable, total.start)
+    def epilogue(self, product: Product, values: dict[Symbol, Affine]) -> tuple[Stmt, ...]:
+        """What is done with a sum."""
 
         def node(expr: Expr) -> Expr:
             match expr:
-                case Local(variable=variable) if variable is total.variable:
-                    return Local(done)
                 case Load(tensor=tensor) if tensor in self.cells:
                     return self.cell(expr)
                 case _:
@@ -361,17 +298,12 @@ class Rows:
                 return replace(stmt, index=tuple(position.substitute(values) for position in stmt.index))
             return stmt
 
-        rest = [
-            statement(stmt)
-            for stmt in product.epilogue
-            if not (isinstance(stmt, Define) and stmt.variable is total.variable)
-        ]
-        return (starts, Define(done, whole), *rest)
+        return tuple(map(statement, product.epilogue))
 
     # expressions
 
     def value(self, expr: Expr) -> Expr:
-        """An expression over the score, the maximum, the sum of the weights and locals of outside."""
+        """An expression over the score, folds and locals of outside."""
 
         def node(part: Expr) -> Expr:
             match part:
@@ -438,5 +370,5 @@ class Rows:
                     raise _Other
 
 
-def _variables(expr: Expr) -> set[Variable]:
+def variables(expr: Expr) -> set[Variable]:
     return {node.variable for node in walk(expr) if isinstance(node, Local)}
