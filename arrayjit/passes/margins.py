@@ -16,8 +16,7 @@ a cell that it has overwritten if that lies before the cell that it writes, in t
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Union
@@ -56,7 +55,7 @@ def margins(kernel: Kernel, caps: Caps) -> Kernel:
 
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         body = kept(body, [rewrite_bodies(stmt, visit) for stmt in body])
-        fillings = {at: nest for at, stmt in enumerate(body) if (nest := _Nest.filling(stmt)) is not None}
+        fillings = _fillings(body)
         if not fillings:
             return body
         order, out = _Order(body), list[Stmt]()
@@ -142,29 +141,40 @@ class _Nest:
         return loop is not None and loop.kind is LoopKind.SEQUENTIAL and gap < 0
 
 
+def _fillings(body: tuple[Stmt, ...]) -> dict[int, _Nest]:
+    """The statements that fill arrays to which others store as well, by their places in the body."""
+    stored = [{written(line) for line in walk_statements((stmt,))} for stmt in body]
+    times = Counter(storage for storages in stored for storage in storages)
+    found = {}
+    for at, stmt in enumerate(body):
+        again = any(storage is not None and times[storage] > 1 for storage in stored[at])
+        nest = _Nest.filling(stmt) if again else None
+        if nest is not None:
+            found[at] = nest
+    return found
+
+
 class _Order:
-    """The statements of a body, by the arrays that they touch."""
+    """The statements of a body; what one does is found out when it is asked for."""
 
     def __init__(self, body: tuple[Stmt, ...]) -> None:
         self.body = body
-        self.effects = [effects((stmt,), {}) for stmt in body]
-        self.touching = defaultdict[Tensor, list[int]](list)
-        self.leaving: list[int] = []
-        for at, found in enumerate(self.effects):
-            for storage in found.reads.keys() | found.writes.keys():
-                self.touching[storage].append(at)
-            if found.leaves:
-                self.leaving.append(at)
+        self.known: dict[int, Effects] = {}
 
     def after(self, at: int, storage: Tensor, shown: Collection[Tensor]) -> Iterator[tuple[Stmt, Effects]]:
         """What touches an array after a statement, each with its effects. If the array is `shown` to the
         caller, what is in it matters where the kernel may be left."""
-        places, end = self.touching[storage], len(self.body)
-        leaving = bisect_right(self.leaving, at)
-        if storage in shown and leaving < len(self.leaving):
-            end = self.leaving[leaving]
-        for place in places[bisect_right(places, at) : bisect_left(places, end)]:
-            yield self.body[place], self.effects[place]
+        for place in range(at + 1, len(self.body)):
+            found = self.effects(place)
+            if found.leaves and storage in shown:
+                return
+            if storage in found.reads or storage in found.writes:
+                yield self.body[place], found
+
+    def effects(self, place: int) -> Effects:
+        if place not in self.known:
+            self.known[place] = effects((self.body[place],), {})
+        return self.known[place]
 
 
 def _edges(filling: _Nest, following: Iterable[tuple[Stmt, Effects]]) -> list[Box] | None:
@@ -176,6 +186,8 @@ def _edges(filling: _Nest, following: Iterable[tuple[Stmt, Effects]]) -> list[Bo
         if box is not None and not any(_may_meet(box, bounds) for bounds in read):
             edges = [part for edge in edges for part in _without(edge, box)]
         read += (_bounds(touched) for touched in found.reads.get(tensor, ()))
+        if any(_covers(bounds, filling.box) for bounds in read):
+            break
     is_little = 2 * sum(map(_size, edges)) <= _size(filling.box) and len(edges) <= MOST
     return edges if is_little else None
 
@@ -233,6 +245,10 @@ def _bounds(touched: Region) -> Bounds:
 
 def _may_meet(box: Box, bounds: Bounds) -> bool:
     return all(other is None or _common(one, other) for one, other in zip(box, bounds, strict=True))
+
+
+def _covers(bounds: Bounds, box: Box) -> bool:
+    return all(span is None or _common(span, inner) == inner for span, inner in zip(bounds, box, strict=True))
 
 
 def _common(one: range, other: range) -> range:
