@@ -229,6 +229,14 @@ def a_number_that_the_cell_cannot_hold(x: Any, y: Any) -> Any:
     return ()
 
 
+@case(*((lambda k=k: (np.ones((4, 4)), np.array([2, 3, 0, k]))) for k in (0, 1)))  # type: ignore[misc]
+def an_index_surely_out_of_range_in_an_inner_loop_that_may_not_run(a: Any, counts: Any) -> Any:
+    for i in range(len(counts) - 1, 0, -2):
+        for j in range(counts[i]):
+            a[-1 - j, i + 1] += 1.0
+    return ()
+
+
 @case(*((lambda n=n: (np.ones((n, n)), np.zeros(n), n)) for n in (5, 1, 0, 2)))  # type: ignore[misc]
 def an_index_out_of_range_in_an_inner_loop_that_never_runs(a: Any, x: Any, n: int) -> Any:
     for k in range(n):

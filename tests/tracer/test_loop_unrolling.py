@@ -257,18 +257,36 @@ def test_ints_of_64_bits() -> None:
 def test_mistakes_are_found_in_loops_that_may_not_run() -> None:
     def program(x: Any, counts: Any) -> Any:
         for _ in range(counts[0]):
-            x[len(x)] = 0
+            x[:3] = x[:4]
         return x
 
     def bounded(x: Any, k: int) -> Any:
         for _ in range(k):
-            x[len(x)] = 0
+            x[:3] = x[:4]
         return x
 
     assert program(x10, [0]) is x10
-    with pytest.raises(IndexError, match="out of bounds"):
+    with pytest.raises(ValueError, match="broadcast"):
         arrayjit.jit(program)(x10, np.array([0]))
     assert_like_numpy(bounded, (x10, 0))
+
+
+def test_an_index_is_out_of_range_where_the_loop_runs() -> None:
+    def beyond(x: Any, counts: Any) -> Any:
+        for _ in range(counts[0]):
+            x[len(x)] = 0
+        return x
+
+    def some(x: Any, counts: Any) -> Any:
+        total = x.sum()
+        for _ in range(counts[0]):
+            total += x[[1, -11, 2]].sum()
+        return total
+
+    for program in (beyond, some):
+        jitted = assert_like_numpy(program, (x10, np.array([0])))
+        with pytest.raises(IndexError, match=r"index (10|-11) is out of bounds for axis 0 with size 10"):
+            jitted(x10, np.array([1]))
 
 
 def test_a_try_sees_what_tracing_finds() -> None:

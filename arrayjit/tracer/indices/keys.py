@@ -284,12 +284,16 @@ def _wrapped(value: Affine, extent: Affine) -> Expr:
 
 
 def _point(value: Affine, extent: Affine, axis: int, trace: Trace) -> Point:
-    """One position, checked now or when the program runs, counted from the front."""
+    """One position, checked now or when the program runs, counted from the front. One that is surely out of
+    range is the first where what is recorded may not run: the program raises where it does."""
     ends = (value + extent, extent - 1 - value)
     if not all(is_at_least(end, 0) for end in ends):
         shown = f" {value}" if value.is_constant else ""
         words = f"index{shown} is out of bounds for axis {axis} with size {extent}"
         if not all(require_at_least(end, 0, "IndexError", words) for end in ends):
+            if trace.may_not_run and not trace.unchecked and is_at_least(extent, 1):
+                trace.check((), lambda _: Const(False, BOOL), "IndexError", words)
+                return Point(ZERO)
             fix = f"use an index from {-extent} to {extent - 1}"
             raise IndexOutOfRange(words, loc=user_location(), fix=fix)
     counted = _from_front(value, extent)
@@ -308,8 +312,8 @@ def _constant_positions(positions: np.ndarray, extent: Affine, axis: int) -> Man
     if not extent.is_constant:
         return Many(traced=within(constant_array(positions), extent, axis))
     cells = extent.constant
-    outside = positions[(positions < -cells) | (positions >= cells)]
-    if outside.size:
-        _point(Affine.of(int(outside[0])), extent, axis, current_trace())
-    counted = positions.astype(np.int64)
+    outside = (positions < -cells) | (positions >= cells)
+    if outside.any():
+        _point(Affine.of(int(positions[outside][0])), extent, axis, current_trace())
+    counted = np.where(outside, 0, positions).astype(np.int64)
     return Many(constant=np.where(counted < 0, counted + cells, counted))

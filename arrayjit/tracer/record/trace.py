@@ -141,6 +141,11 @@ class Trace:
         """The body that is being recorded."""
         return self._scopes[-1].statements
 
+    @property
+    def may_not_run(self) -> bool:
+        """Is a body of its own being recorded, as of a loop, that may run not once?"""
+        return len(self._scopes) > 1
+
     def emit(self, statement: Statement) -> None:
         if self.pending is not None:
             raise self.pending
