@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from .compile import Build
 from .drawing import Box, drawn
-from .errors import UnsupportedError
 from .frozen import frozen_by_identity
 from .ir.assign import Assign, Computation, statements
 from .ir.code import Caps
@@ -19,7 +18,7 @@ from .ir.index import Affine
 from .ir.loops import Fill, For, If, Kernel, LoopKind, PlaceKind, Stmt, Store, While, walk_statements
 from .ir.tensor import Tensor
 from .ir.walk import walk
-from .pages import page
+from .pages import page, save
 from .passes.accounts import locations, nests_of
 from .passes.manager import Program
 from .passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, Pass
@@ -73,18 +72,7 @@ class Explanation(str):
     def save(self, file: str | Path) -> None:
         """Write a `.svg`, a `.html` or a `.txt`. Raises UnsupportedError for another ending, OSError where
         the file cannot be written."""
-        makers: Mapping[str, Callable[[], str]] = {
-            ".svg": self.svg,
-            ".html": self.html,
-            ".txt": lambda: f"{self}\n",
-        }
-        make = makers.get(Path(file).suffix.lower())
-        if make is None:
-            raise UnsupportedError(
-                f"an explanation is no {Path(file).suffix or 'file without an ending'}",
-                fix=f"choose a name that ends in {', '.join(makers)}",
-            )
-        Path(file).write_text(make(), encoding="utf-8")
+        save(file, "an explanation", {".svg": self.svg, ".html": self.html, ".txt": lambda: f"{self}\n"})
 
     def _boxes(self) -> tuple[list[Box], list[Box]]:
         """Those of the assignments, each with the numbers of its nests, and those of the nests."""

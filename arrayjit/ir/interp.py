@@ -47,7 +47,7 @@ from .matrices import multiplied
 from .memory import Memory
 from .ops import Op, op
 from .tensor import Tensor
-from .walk import expressions, walk
+from .walk import locals_read
 
 __all__ = ["KernelRaise", "run", "run_computation"]
 
@@ -114,14 +114,7 @@ def _independent(loop: For) -> bool:
     if max(Counter(update.variable for update in updates).values()) > 1:
         return False
     touched = {update.variable for update in updates}
-    read = {
-        node.variable
-        for stmt in inside
-        for expr in expressions(stmt)
-        for node in walk(expr)
-        if isinstance(node, Local)
-    }
-    return not touched & read and all(
+    return touched.isdisjoint(locals_read(inside)) and all(
         isinstance(inner, For) and _together(inner)
         for inner in inside
         if isinstance(inner, (For, WhileStmt))

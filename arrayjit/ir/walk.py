@@ -6,12 +6,12 @@ user program size: passes keep single expressions small and let `Define` carry t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 
 from . import assign
-from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local
+from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from .index import Affine, Symbol
 from .loops import (
     Barrier,
@@ -37,6 +37,7 @@ __all__ = [
     "children",
     "expressions",
     "kept",
+    "locals_read",
     "rebuild",
     "rewrite_bodies",
     "rewrite_expressions",
@@ -44,6 +45,7 @@ __all__ = [
     "substitute_assignments",
     "substitute_statements",
     "transform",
+    "variables",
     "walk",
 ]
 
@@ -140,6 +142,16 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (count,)
         case For() | Multiply() | Prefetch() | Lap() | Barrier() | Comment():
             return ()
+
+
+def variables(expr: Expr) -> Iterator[Variable]:
+    """The locals that an expression reads, each as often as it does."""
+    return (node.variable for node in walk(expr) if isinstance(node, Local))
+
+
+def locals_read(stmts: Iterable[Stmt]) -> Iterator[Variable]:
+    """The locals that statements read, each as often as they do; not those of the statements inside them."""
+    return (variable for stmt in stmts for expr in expressions(stmt) for variable in variables(expr))
 
 
 def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:

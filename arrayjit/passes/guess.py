@@ -22,7 +22,7 @@ from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Vari
 from ..ir.loops import Bind, Comment, Define, For, If, Kernel, LoopKind, Raise, Stmt, Store, Update
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, walk
+from ..ir.walk import expressions, kept, locals_read, rewrite_bodies, rewrite_expressions
 from .access import loads
 
 __all__ = ["guess"]
@@ -101,8 +101,7 @@ class _Step:
                 case _:
                     found.append(False)
             if found[-1]:
-                nodes = (node for expr in expressions(stmt) for node in walk(expr))
-                wanted.update(node.variable for node in nodes if isinstance(node, Local))
+                wanted.update(locals_read((stmt,)))
         return found[::-1]
 
     def choice(self, values: Sequence[Expr]) -> Apply | None:

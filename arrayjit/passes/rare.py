@@ -16,7 +16,7 @@ what they need together moves too: the sine and the cosine of one large angle.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -25,7 +25,7 @@ from ..ir.code import Caps
 from ..ir.expr import Apply, Expr, Gather, Index, Load, Local, Variable, constant
 from ..ir.loops import Define, If, Kernel, Stmt, Update, walk_statements
 from ..ir.ops import OPS
-from ..ir.walk import expressions, kept, rewrite_bodies, walk
+from ..ir.walk import kept, locals_read, rewrite_bodies, variables, walk
 
 __all__ = ["rare"]
 
@@ -37,8 +37,8 @@ def rare(kernel: Kernel, caps: Caps) -> Kernel:
     updates = (stmt.variable for stmt in walk_statements(kernel.body) if isinstance(stmt, Update))
     changing = frozenset(updates)
     gathered = _gathered(kernel.body, changing)
-    read = (_read(expressions(stmt)) for stmt in walk_statements(gathered))
-    body = _Mover(Counter(chain.from_iterable(read)), changing).body(gathered)
+    reads = Counter(locals_read(walk_statements(gathered)))
+    body = _Mover(reads, changing).body(gathered)
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
@@ -96,7 +96,7 @@ def _needed(
 ) -> list[int] | None:
     """The places from `start` to before `end` of the definitions that a value needs; None where they could
     not stand before `start`."""
-    wanted = set(_read((value,)))
+    wanted = set(variables(value))
     found: list[int] = []
     for at in range(end - 1, start - 1, -1):
         stmt = body[at]
@@ -104,12 +104,8 @@ def _needed(
             if at == start or not _is_pure(stmt.value):
                 return None
             found.append(at)
-            wanted.update(_read((stmt.value,)))
+            wanted.update(variables(stmt.value))
     return found[::-1] if changing.isdisjoint(wanted) else None
-
-
-def _read(exprs: tuple[Expr, ...]) -> Iterator[Variable]:
-    return (node.variable for expr in exprs for node in walk(expr) if isinstance(node, Local))
 
 
 def _last_choices(body: Sequence[Stmt]) -> list[_Choice]:
@@ -149,12 +145,12 @@ class _Mover:
     def _moved(self, before: list[Stmt], thens: tuple[Expr, ...]) -> list[Stmt]:
         """The definitions that only `thens` need, taken out of the statements before them. What reads memory
         or a local that changes stays where it is."""
-        needed = Counter(_read(thens))
+        needed = Counter(chain.from_iterable(map(variables, thens)))
         moved: list[Stmt] = []
         for position in reversed(range(len(before))):
             stmt = before[position]
             if isinstance(stmt, Define) and needed[stmt.variable] == self.reads[stmt.variable] > 0:
-                read = list(_read((stmt.value,)))
+                read = list(variables(stmt.value))
                 if _is_pure(stmt.value) and self.changing.isdisjoint(read):
                     needed.update(read)
                     moved.append(before.pop(position))

@@ -22,7 +22,7 @@ from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_statements
 from ..ir.ops import Op
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, rewrite_bodies, walk
+from ..ir.walk import locals_read, rewrite_bodies
 from .accumulations import EXACT
 from .partials import Parts
 
@@ -63,14 +63,7 @@ def _combined(loop: For) -> Mapping[Variable, Op] | None:
             op = stmt.accum
             if op is None or not _is_free(op, stmt.variable) or ops.setdefault(stmt.variable, op) is not op:
                 return None
-    read = {
-        node.variable
-        for stmt in inside
-        for expr in expressions(stmt)
-        for node in walk(expr)
-        if isinstance(node, Local)
-    }
-    return ops if read.isdisjoint(ops) else None
+    return ops if ops.keys().isdisjoint(locals_read(inside)) else None
 
 
 def _is_free(op: Op, variable: Variable) -> bool:

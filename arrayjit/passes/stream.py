@@ -42,7 +42,7 @@ from ..ir.loops import (
 )
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, kept, rewrite_bodies, walk
+from ..ir.walk import expressions, kept, locals_read, rewrite_bodies, walk
 from .access import Range
 from .copies import Copying, in_turn, unless_once
 from .strides import LINE, stride
@@ -293,8 +293,5 @@ def _changed(body: Sequence[Stmt]) -> set[Variable]:
 
 
 def _used(body: Sequence[Stmt]) -> set[Variable]:
-    found = {stmt.variable for stmt in walk_statements(tuple(body)) if isinstance(stmt, Update)}
-    for stmt in walk_statements(tuple(body)):
-        for expr in expressions(stmt):
-            found |= {node.variable for node in walk(expr) if isinstance(node, Local)}
-    return found
+    inside = list(walk_statements(tuple(body)))
+    return {stmt.variable for stmt in inside if isinstance(stmt, Update)} | set(locals_read(inside))

@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from ..errors import UnsupportedError
+from ..pages import save
 from .amounts import Amount
 from .counters import Refused
 
@@ -32,18 +32,12 @@ class Saved:
     def save(self, file: str | Path) -> None:
         """Write a `.html` page, a `.json` or a `.txt`. Raises UnsupportedError for another ending, OSError
         where the file cannot be written."""
-        makers: Mapping[str, Callable[[], str]] = {
+        forms: Mapping[str, Callable[[], str]] = {
             ".html": self.as_html,
             ".json": lambda: f"{self.as_json()}\n",
             ".txt": lambda: f"{self}\n",
         }
-        make = makers.get(Path(file).suffix.lower())
-        if make is None:
-            raise UnsupportedError(
-                f"a profile is no {Path(file).suffix or 'file without an ending'}",
-                fix=f"name a file that ends in {', '.join(makers)}",
-            )
-        Path(file).write_text(make(), encoding="utf-8")
+        save(file, "a profile", forms)
 
 
 def _plain(value: Any) -> Any:

@@ -4,11 +4,11 @@ numbers; mistakes, which the simulator finds; what NVRTC makes of it; which prog
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from attentions import SCALE, Function, drawn, notes_of, plan_for, softmax
 from planted import BARRIER, RACE, UNWRITTEN, pieces_of, run_with
 from test_cuda_emitter import program
 
@@ -21,17 +21,8 @@ from arrayjit.runtime.cuda import nvrtc
 from arrayjit.runtime.cuda.driver import SimulatedDriver
 from arrayjit.runtime.cuda.sass import disassembled
 from arrayjit.runtime.device import Machine
-from arrayjit.targets.cuda import ARCHITECTURES, CudaTarget
+from arrayjit.targets.cuda import ARCHITECTURES
 from arrayjit.targets.interp import InterpTarget
-
-Function = Callable[..., Any]
-
-SCALE = np.float32(0.25)
-
-
-def softmax(s):
-    e = np.exp(s - s.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
 
 
 def attention(q, k, v):
@@ -72,13 +63,13 @@ def heads(x, w):
     return attention(q, k, v).transpose(1, 0, 2).reshape(x.shape[0], -1)
 
 
-def drawn(*shape: int) -> np.ndarray:
-    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
-
-
 def arguments_of(function: Function, batch: tuple[int, ...], rows: int, columns: int, depth: int, wide: int):
     """Queries, keys and values, of so many numbers, and what else a function takes."""
-    found = [drawn(*batch, rows, depth), drawn(*batch, columns, depth), drawn(*batch, columns, wide)]
+    found = [
+        drawn(np.float32, *batch, rows, depth),
+        drawn(np.float32, *batch, columns, depth),
+        drawn(np.float32, *batch, columns, wide),
+    ]
     if function is masked:
         found.append(np.random.default_rng(1).random((rows, columns)) < 0.7)
     return found
@@ -87,16 +78,7 @@ def arguments_of(function: Function, batch: tuple[int, ...], rows: int, columns:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU that few rows keep busy, on every target here."""
-    monkeypatch.setenv("ARRAYJIT_VERIFY", "1")
-    monkeypatch.setenv("ARRAYJIT_CACHE_BYTES", "0")
-    for target in (InterpTarget, CudaTarget):
-        monkeypatch.setattr(target, "caps", lambda self: Caps(gpu=GpuCaps(wide=16, processors=1)))
-
-
-def notes_of(function: Function, *arguments: Any) -> list[str]:
-    """What is said of scores."""
-    said = str(arrayjit.jit(function, target="interp").lower(*arguments).explain())
-    return [line for line in said.splitlines() if line.startswith("attend:")]
+    plan_for(monkeypatch, GpuCaps(wide=16, processors=1))
 
 
 def assert_close(got: Any, wanted: Any) -> None:
@@ -150,7 +132,7 @@ def test_every_tile(rows: int, wide: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_layer_of_heads() -> None:
-    check(heads, drawn(70, 16), drawn(16, 3 * 2 * 16) / 4)
+    check(heads, drawn(np.float32, 70, 16), drawn(np.float32, 16, 3 * 2 * 16) / 4)
 
 
 def test_larger_scores_that_come_later_and_earlier() -> None:

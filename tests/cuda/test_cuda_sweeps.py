@@ -4,12 +4,12 @@ the numbers; mistakes, which the simulator finds; what NVRTC makes of it; which 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from attentions import SCALE, Function, drawn, notes_of, plan_for, softmax
 from ml_dtypes import bfloat16
 from planted import BARRIER, RACE, UNFINISHED, UNWRITTEN, pieces_of, run_with
 from test_cuda_emitter import program
@@ -21,19 +21,10 @@ from arrayjit.runtime.cuda import nvrtc
 from arrayjit.runtime.cuda.driver import SimulatedDriver
 from arrayjit.runtime.cuda.sass import disassembled
 from arrayjit.runtime.device import Machine
-from arrayjit.targets.cuda import ARCHITECTURES, CudaTarget
+from arrayjit.targets.cuda import ARCHITECTURES
 from arrayjit.targets.interp import InterpTarget
 
-Function = Callable[..., Any]
-
 GPU = GpuCaps(wide=16, processors=1, tensor_cores=True)
-
-SCALE = np.float32(0.25)
-
-
-def softmax(s):
-    e = np.exp(s - s.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
 
 
 def scores(q, k):
@@ -90,10 +81,6 @@ def heads(x, w):
     return attention(q, k, v).transpose(1, 0, 2).reshape(x.shape[0], -1)
 
 
-def drawn(dtype: Any, *shape: int) -> np.ndarray:
-    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
-
-
 def arguments_of(
     function: Function, dtype: Any, batch: tuple[int, ...], rows: int, columns: int, depth: int, wide: int
 ) -> list[np.ndarray]:
@@ -110,16 +97,7 @@ def arguments_of(
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU that few rows keep busy, on every target here."""
-    monkeypatch.setenv("ARRAYJIT_VERIFY", "1")
-    monkeypatch.setenv("ARRAYJIT_CACHE_BYTES", "0")
-    for target in (InterpTarget, CudaTarget):
-        monkeypatch.setattr(target, "caps", lambda self: Caps(gpu=GPU))
-
-
-def notes_of(function: Function, *arguments: Any) -> list[str]:
-    """What is said of scores."""
-    said = str(arrayjit.jit(function, target="interp").lower(*arguments).explain())
-    return [line for line in said.splitlines() if line.startswith("attend:")]
+    plan_for(monkeypatch, GPU)
 
 
 def assert_close(got: Any, wanted: Any, dtype: Any) -> None:

@@ -46,7 +46,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, rewrite_bodies, walk
+from ...ir.walk import expressions, kept, locals_read, rewrite_bodies
 from ..access import Range, loads, reads
 from ..copies import copy_body
 from ..lockstep import added
@@ -418,8 +418,7 @@ class _Scattering:
 
 def _uses(body: Iterable[Stmt]) -> Counter[Variable]:
     """How often locals are read, and once more where they change."""
-    nodes = (node for stmt in body for expr in expressions(stmt) for node in walk(expr))
-    found = Counter(node.variable for node in nodes if isinstance(node, Local))
+    found = Counter(locals_read(body))
     found.update(stmt.variable for stmt in body if isinstance(stmt, Update))
     return found
 

@@ -42,7 +42,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, walk
+from ...ir.walk import locals_read
 from ..access import Ranges, effects
 from ..copies import Copying, copy_body
 from ..strides import affine_accesses, stride
@@ -429,9 +429,7 @@ def _made(body: Sequence[Stmt]) -> dict[Variable, None]:
 
 
 def _read(body: Sequence[Stmt]) -> set[Variable]:
-    inside = walk_statements(tuple(body))
-    nodes = (node for stmt in inside for expr in expressions(stmt) for node in walk(expr))
-    return {node.variable for node in nodes if isinstance(node, Local)}
+    return set(locals_read(walk_statements(tuple(body))))
 
 
 def _mentioned(body: Sequence[Stmt]) -> set[Variable]:

@@ -19,7 +19,7 @@ from ...ir.expr import Expr, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, rewrite_bodies, walk
+from ...ir.walk import locals_read, rewrite_bodies
 from ..access import mentioned
 from ..copies import Copying
 
@@ -83,8 +83,7 @@ class _Launch:
                     launch.used[variable] = None
                 case _:
                     pass
-            for expr in expressions(stmt):
-                launch.used.update((node.variable, None) for node in walk(expr) if isinstance(node, Local))
+            launch.used.update(dict.fromkeys(locals_read((stmt,))))
         return launch
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from ...frozen import frozen
 from ...ir.dtype import I64
-from ...ir.expr import Apply, Const, Index, Local, Variable
+from ...ir.expr import Apply, Const, Index
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Bind,
@@ -33,7 +33,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, substitute_statements, walk
+from ...ir.walk import expressions, locals_read, substitute_statements
 from ..access import Ranges, loads
 from ..strides import affine_accesses, stride
 from ..trips import about
@@ -104,17 +104,7 @@ def accumulated(loop: For) -> tuple[Update, ...] | None:
     ops = {(update.variable, update.accum) for update in updates}
     if any(update.accum is None for update in updates) or len(ops) > len(variables):
         return None
-    return None if variables & _read(inside) else updates
-
-
-def _read(body: Iterable[Stmt]) -> set[Variable]:
-    return {
-        node.variable
-        for stmt in body
-        for expr in expressions(stmt)
-        for node in walk(expr)
-        if isinstance(node, Local)
-    }
+    return updates if variables.isdisjoint(locals_read(inside)) else None
 
 
 def contiguous(body: tuple[Stmt, ...], symbol: Symbol) -> int:

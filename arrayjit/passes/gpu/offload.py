@@ -48,7 +48,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, walk
+from ...ir.walk import locals_read
 from ..access import Range, given
 from ..copies import copy_body
 from ..parallel import carriers
@@ -445,8 +445,7 @@ def _parts_of(whole: For, count: int, variables: Mapping[Variable, Variable]) ->
 def _postponed(narrow: list[Stmt], wide: _Wide) -> list[Stmt]:
     """Take from the end of what one block does the definitions that launches do not need."""
     inside = list(walk_statements((*wide.before, *wide.launches)))
-    needed = {node.variable for stmt in inside for expr in expressions(stmt) for node in walk(expr)
-              if isinstance(node, Local)}  # fmt: skip
+    needed = set(locals_read(inside))
     needed.update(stmt.variable for stmt in inside if isinstance(stmt, Update))
     later: list[Stmt] = []
     while narrow:

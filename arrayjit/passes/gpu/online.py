@@ -20,9 +20,9 @@ from ...frozen import frozen
 from ...ir.expr import Apply, Const, Expr, Local, Variable
 from ...ir.loops import Define, Stmt, Store
 from ...ir.ops import OPS
-from ...ir.walk import expressions, rewrite_expressions, transform
+from ...ir.walk import locals_read, rewrite_expressions, transform, variables
 from ..products import Product, Sum
-from .weights import Weighing, variables
+from .weights import Weighing
 
 __all__ = ["OnePass", "one_pass"]
 
@@ -46,7 +46,7 @@ class OnePass:
     @property
     def is_relative(self) -> bool:
         """Are weights by the maximum?"""
-        return self.maximum in variables(self.weight)
+        return self.maximum in set(variables(self.weight))
 
     def weighed(self, score: Expr, maximum: Expr) -> Expr:
         """The weight of a score, by a maximum."""
@@ -78,11 +78,11 @@ def one_pass(weighing: Weighing) -> OnePass | None:
     factors, weight = _taken_apart(weighing, weight, maximum)
     if weight is None or not _is_weight(weight, weighing.score, maximum, total):
         return None
-    if factors and maximum not in variables(weight):
+    if factors and maximum not in set(variables(weight)):
         return None
     (summed,) = weighing.result.sums
     epilogue = _scaled_last(weighing.result, summed, factors, weighing.score)
-    used = {variable for stmt in epilogue for expr in expressions(stmt) for variable in variables(expr)}
+    used = set(locals_read(epilogue))
     return OnePass(
         weighing.scores,
         weighing.stored,
@@ -117,7 +117,7 @@ def _taken_apart(
 def _is_weight(value: Expr, score: Variable, maximum: Variable | None, total: Variable | None) -> bool:
     """Is it known from the score; if from the maximum too, so that the weight of a maximum, by a later one,
     is what turns weights by the one into weights by the other?"""
-    inside = variables(value)
+    inside = set(variables(value))
     if score not in inside or total in inside:
         return False
     if maximum is None or maximum not in inside:

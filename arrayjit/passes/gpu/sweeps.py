@@ -38,14 +38,14 @@ from ...ir.index import Affine, Symbol, affine
 from ...ir.loops import Barrier, Bind, Define, For, If, LoopKind, Multiply, Place, PlaceKind, Stmt, Store
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import rewrite_expressions, substitute, transform
+from ...ir.walk import rewrite_expressions, substitute, transform, variables
 from ..copies import Copying
 from ..products import Product
 from .cores import LEAST, MOST, Bringing, Cell, Matrix, Side, Tile, copying, quotient, starting
 from .nests import Nest, flat
 from .slices import less
 from .tiling import tiles_of
-from .weights import Fold, Weighing, variables
+from .weights import Fold, Weighing
 
 __all__ = ["Plan", "sweeping", "sweeps"]
 

@@ -35,7 +35,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, rewrite_expressions, substitute, transform, walk
+from ...ir.walk import expressions, locals_read, rewrite_expressions, substitute, transform, variables
 from ..access import loads
 from ..products import Product, Sum, product_of
 
@@ -208,7 +208,7 @@ class Rows:
             self.locals.pop(variable, None)
         known: dict[Variable, Expr] = {}
         for stmt in loop.body:
-            if any(updated & variables(expr) for expr in expressions(stmt)):
+            if not updated.isdisjoint(locals_read((stmt,))):
                 raise _Other
             if isinstance(stmt, Update):
                 known[stmt.variable] = self.accumulated(stmt, loop)
@@ -279,7 +279,7 @@ class Rows:
         for fold in reversed(self.folds):
             if fold.variable in used:
                 found.append(fold)
-                used |= variables(fold.value)
+                used.update(variables(fold.value))
         return tuple(reversed(found))
 
     def epilogue(self, product: Product, values: dict[Symbol, Affine]) -> tuple[Stmt, ...]:
@@ -368,7 +368,3 @@ class Rows:
                         raise _Other
                 elif self.symbols.setdefault(symbol, known) is not known:
                     raise _Other
-
-
-def variables(expr: Expr) -> set[Variable]:
-    return {node.variable for node in walk(expr) if isinstance(node, Local)}
