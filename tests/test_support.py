@@ -84,7 +84,7 @@ def arguments(signature: inspect.Signature, is_method: bool) -> Iterator[str]:
 
 def qualified(function: Any) -> str:
     if not hasattr(function, "__name__"):
-        return f"np.{type(function).__name__.removesuffix('Class').lower()}"
+        return next(f"np.{name}" for name, value in vars(np).items() if value is function)
     module = function.__module__.replace("numpy", "np", 1)
     return f"{module}.{function.__name__}"
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from harness import assert_like_numpy, trace_and_interpret
 
+import arrayjit
+
 Function = Callable[..., Any]
 
 
@@ -71,6 +73,22 @@ MADE: dict[str, Function] = {
         np.mgrid[0:2, 0:3],
         np.ogrid[0:2, 0:3],
     ),
+    "r_ and c_": lambda x: (
+        np.r_[x[0], 0, [1.5, 2]],
+        np.r_[0:3, x[0, 0], -1:1:5j],
+        np.r_[1, 2, 3],
+        np.c_[x[0], [1, 2, 3, 4]],
+        np.c_[x, x[:, 1] > 2],
+        x[np.r_[0:2, 0]],
+    ),
+    "r_ of narrow numbers": lambda x: (np.r_[x.astype("f4")[0], 0, 1.5], np.r_[np.float32(3), x[0] > 1]),
+    "r_ with directions": lambda x: (
+        np.r_["1", x, x],
+        np.r_["0,2", x[0], x],
+        np.r_["1,2,0", x[0], x[1]],
+        np.r_["0,3,-2", x[0], x[0]],
+        np.r_["0,2", 1:3],
+    ),
     "fromfunction": lambda x: np.fromfunction(lambda i, j: i * 10 + j, (2, 3)),
     "geomspace": lambda x: (np.geomspace(1, 256, 9), np.logspace(0, 2, 3), np.hanning(5)),
 }
@@ -79,6 +97,11 @@ MADE: dict[str, Function] = {
 @pytest.mark.parametrize("make", MADE.values(), ids=MADE)
 def test_made_arrays(make: Function) -> None:
     assert_like_numpy(make, lambda: (grid(3, 4),))
+
+
+def test_a_matrix_object_is_refused() -> None:
+    with pytest.raises(arrayjit.UnsupportedError, match="matrix objects"):
+        arrayjit.jit(lambda x: np.r_["r", x])(grid(3))
 
 
 def test_made_arrays_take_traced_values() -> None:

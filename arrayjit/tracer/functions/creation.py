@@ -19,7 +19,7 @@ from ...ir.expr import Apply, Cast, Expr, Index, constant, literal
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.indexing import getitem, setitem
-from ..record.registry import CREATION, creates, implements
+from ..record.registry import creates, implements
 from ..record.retrace import number_needed
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
@@ -43,7 +43,7 @@ from .operands import arrays_of, common_dtype, element_type, is_given, refuse, r
 from .reshaping import flat
 from .shaping import broadcast_to, diagonal, insert_axes, moveaxis
 
-__all__ = ["arange", "array", "full", "zeros"]
+__all__ = ["arange", "array", "constant_of", "full", "linspace", "zeros"]
 
 _FIX = "leave the argument out"
 # Ranges up to this length are also known while tracing, so that their elements can be indices.
@@ -429,7 +429,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> SymbolicAr
 def _as_typed(value: Any, dtype: Any, order: str) -> SymbolicArray:
     """A value as an array of a dtype: itself, a cast, a stack of its items, or a constant."""
     if not _holds_array(value):
-        return _constant(value, dtype)
+        return constant_of(value, dtype)
     result = as_array(value)
     kind = element_type(dtype, result.element_type)
     for item in _items(value):
@@ -455,7 +455,8 @@ def _fresh(array: SymbolicArray, dtype: DType, order: str) -> SymbolicArray:
     return SymbolicArray(cast(array, dtype, order).cells, array.record)
 
 
-def _constant(value: Any, dtype: Any) -> SymbolicArray:
+def constant_of(value: Any, dtype: Any = None) -> SymbolicArray:
+    """A fresh array of a Python value that is known while tracing."""
     numbers = np.array(value, dtype if is_given(dtype) else None)
     kind = from_numpy(numbers.dtype)
     if numbers.size == 0 or numbers.ndim == 0:
@@ -551,20 +552,3 @@ def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = N
     refuse("np.fromfunction", _FIX, like=like)
     grid = indices(shape, dtype)
     return function(*(getitem(grid, axis) for axis in range(grid.shape[0])), **kwargs)
-
-
-class _Grid:
-    """`np.mgrid` and `np.ogrid` in a traced function: constants of the program."""
-
-    def __init__(self, grid: Any) -> None:
-        self._grid = grid
-
-    def __getitem__(self, key: Any) -> Any:
-        numbers = self._grid[key]
-        if isinstance(numbers, np.ndarray):
-            return _constant(numbers, None)
-        return tuple(_constant(part, None) for part in numbers)
-
-
-CREATION[np.mgrid] = _Grid(np.mgrid)
-CREATION[np.ogrid] = _Grid(np.ogrid)
