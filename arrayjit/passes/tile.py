@@ -88,7 +88,7 @@ def _transposed(rows: For, columns: For, across: Mapping[Tensor, int], caps: Cap
     assert rows.trips is not None
     assert columns.trips is not None
     lanes = line if columns.trips < FEWEST else max(line, FEWEST)
-    if at_once < 2 or rows.trips < at_once or columns.trips < lanes:
+    if min(at_once, lanes) < 2 or rows.trips < at_once or columns.trips < lanes:
         return []
     out: list[Stmt] = []
     for left, _, strips in _parts(columns, lanes, lanes):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from budget import examples
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from judging import TARGETS
 from machines import MACHINES, on_machine
@@ -52,6 +52,7 @@ def test_stencils_in_place(stencil: tuple[list[Any], Any, int], dtype: Any, caps
     st.sampled_from([np.float32, np.float64, np.int16, np.uint8, np.bool_]),
     st.sampled_from(MACHINES),
 )
+@example((1, 9, 40), (0, 2, 1), np.float64, MACHINES[2]).via("lines shorter than a cell")
 def test_turned_arrays(shape: Any, axes: Any, dtype: Any, caps: Caps) -> None:
     def turn(a: Any, b: Any) -> Any:
         b[...] = a.transpose(axes)
