@@ -46,6 +46,7 @@ from .lifetimes import lifetimes
 from .log import log
 from .lower import lower
 from .margins import margins
+from .mirror import mirror
 from .once import once
 from .order import order
 from .pack import pack
@@ -146,6 +147,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="a product that has joined other statements cannot leave its loop",
         explained=explain_fuse,
     ),
+    Pass(mirror, after=("fuse",), why="what joined loops hand on needs no array anyway", on=CPU),
     Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
     Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
     Pass(
@@ -251,6 +253,7 @@ OPTIONAL = frozenset(
         pieces,
         margins,
         fuse,
+        mirror,
         attend,
         fragments,
         order,
