@@ -7,9 +7,7 @@
             y[i, j] = divide(t[j], s)                   y[i, j] = divide(t[j], s)
 
 A loop says its grain: so many iterations are worth waking a thread for. Where a body's work depends on
-numbers that only the run knows, so does the grain, and it is computed before the loop. In a loop that goes
-in order around shared ones threads are awake, and what they wrote is in their caches: there much smaller
-loops are shared too, lest one thread fetch from the others what these then fetch back.
+numbers that only the run knows, so does the grain, and it is computed before the loop.
 
 Iterations of a sequential loop are independent if all that stands in the way is a temporary that each of
 them makes anew: then every thread has its own. What goes on in order from row to row is shared by columns
@@ -43,7 +41,6 @@ from ..ir.loops import (
     Raise,
     Stmt,
     Update,
-    While,
     walk_statements,
 )
 from ..ir.ops import OPS
@@ -80,12 +77,6 @@ STRIPS = 2
 NOTING = 32
 """Iterations that do so much at least may note each what they combine, and have it read again."""
 
-AWAKE = 20
-"""Loops that do so much less are shared where threads are awake and have parts of memory in their caches."""
-
-MANY = 8
-"""So many iterations around a shared loop are worth waking threads for, whatever else they do."""
-
 
 def threads(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with its large independent loops shared."""
@@ -120,8 +111,8 @@ def explain_threads(before: Kernel, after: Kernel, caps: Caps) -> Iterator[str]:
 class _Sharing:
     """`given` comes from the caller, who sees `seen` after an exception as well; `scratch` is made anew by
     each iteration of the innermost loop around all its uses; `uses` says how often each storage is used;
-    `enough` is the least work that is worth a thread, of those that are awake if `is_awake`; a row of a strip
-    has `row_bytes` at most; `placement` is where what threads make is kept."""
+    `enough` is the least work that is worth a thread; a row of a strip has `row_bytes` at most; `placement`
+    is where what threads make is kept."""
 
     given: frozenset[Tensor]
     seen: frozenset[Tensor]
@@ -130,7 +121,6 @@ class _Sharing:
     threads: int
     enough: int
     row_bytes: int
-    is_awake: bool = False
     ranges: dict[Symbol, Range] = field(default_factory=dict)
     placement: dict[Tensor, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -160,16 +150,12 @@ class _Sharing:
             if isinstance(stmt, For):
                 enter(stmt, self.ranges)
                 out.extend(self.loop(stmt))
-            elif isinstance(stmt, While):
-                out.append(self.awake(rewrite_bodies(stmt, self.body)))
             else:
                 out.append(rewrite_bodies(stmt, self.body))
         return kept(body, out)
 
     def loop(self, loop: For) -> Sequence[Stmt]:
         """The loop, shared if it may be and does enough; else those inside it that are."""
-        if _is_shared(loop):
-            return [loop if loop.grain is not None else rewrite_bodies(loop, self.body)]
         own = self.independent(loop)
         if not isinstance(own, str):
             inside = self.more_balanced(loop)
@@ -182,18 +168,7 @@ class _Sharing:
                 return [strips]
         if loop.kind is LoopKind.VECTOR:
             return self.sum(loop)
-        combined = self.combined(loop) or self.stopping(loop)
-        if combined:
-            return combined
-        is_long = loop.trips is None or loop.trips >= MANY
-        rewritten = rewrite_bodies(loop, self.body)
-        return [self.awake(rewritten) if is_long else rewritten]
-
-    def awake(self, loop: Stmt) -> Stmt:
-        """A loop that goes on in order, with smaller loops shared as well if some in it are."""
-        if self.is_awake or not _is_shared(loop):
-            return loop
-        return rewrite_bodies(loop, replace(self, enough=self.enough // AWAKE, is_awake=True).body)
+        return self.combined(loop) or self.stopping(loop) or [rewrite_bodies(loop, self.body)]
 
     def shared(self, loop: For, own: frozenset[Tensor]) -> Sequence[Stmt]:
         """An independent loop, shared after what computes its grain; nothing if it does too little."""
@@ -324,8 +299,3 @@ class _Sharing:
         quotient = Apply(OPS["raw_divide"], (Const(self.enough, I64), total), I64)
         grain = Symbol("grain", lower=1, upper=self.enough + 2)
         return (Bind(grain, Apply(OPS["add"], (quotient, one), I64)),), Affine.of(grain)
-
-
-def _is_shared(stmt: Stmt) -> bool:
-    """Whether threads share the loop, or one in it."""
-    return any(isinstance(inner, For) and inner.grain is not None for inner in walk_statements((stmt,)))
