@@ -19,6 +19,7 @@ from ..ir.loops import Kernel
 from .abreast import abreast
 from .along import along
 from .batch import batch
+from .beforehand import beforehand
 from .bypass import bypass
 from .carry import carry
 from .cascade import cascade
@@ -151,6 +152,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
     Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
     Pass(
+        beforehand,
+        after=("parallel",),
+        why="what may be done in any order is not done otherwise in one of two forms",
+        on=CPU,
+    ),
+    Pass(
         attend,
         after=("parallel",),
         why="a product that is a grid by itself hands its result to other launches",
@@ -254,6 +261,7 @@ OPTIONAL = frozenset(
         margins,
         fuse,
         mirror,
+        beforehand,
         attend,
         fragments,
         order,

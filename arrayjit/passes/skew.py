@@ -24,7 +24,7 @@ from itertools import product
 from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
+from ..ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
 from ..ir.walk import kept, rewrite_bodies
 from .access import Distance, Range, Ranges, distances, effects
 from .copies import Copying, unless_once
@@ -75,7 +75,7 @@ class _Table:
     cells a row must be behind."""
 
     rows: For
-    before: tuple[Define, ...]
+    before: tuple[Bind | Define, ...]
     columns: For
     shift: int
 
@@ -85,7 +85,7 @@ class _Table:
         if not isinstance(rows, For) or not _is_plain_loop(rows) or (rows.trips or 0) < ROWS:
             return None
         *before, columns = rows.body
-        definitions = tuple(stmt for stmt in before if isinstance(stmt, Define))
+        definitions = tuple(stmt for stmt in before if isinstance(stmt, (Bind, Define)))
         if not isinstance(columns, For) or not _is_plain_loop(columns) or len(definitions) < len(before):
             return None
         enter(columns, ranges)
@@ -135,7 +135,8 @@ def _is_plain_body(body: tuple[Stmt, ...]) -> bool:
     """Does a body only store cells and set locals of its own, and is it light?"""
     own = {stmt.variable for stmt in body if isinstance(stmt, Define)}
     return weight(body) <= HEAVY and all(
-        isinstance(stmt, (Comment, Define, Store)) or (isinstance(stmt, Update) and stmt.variable in own)
+        isinstance(stmt, (Bind, Comment, Define, Store))
+        or (isinstance(stmt, Update) and stmt.variable in own)
         for stmt in body
     )
 

@@ -26,23 +26,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import reduce
 
 from ..frozen import frozen
 from ..ir.code import Caps
-from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable
-from ..ir.index import Affine, Symbol
+from ..ir.dtype import I64
+from ..ir.expr import Apply, Const, Expr, Index, Local, Variable
 from ..ir.loops import Define, Fill, For, If, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, substitute, transform
+from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
 from .copies import copy_body
+from .positions import ZERO, Positions, are_negative
 from .tails import HEAVY, weight
 
 __all__ = ["straight"]
 
-ZERO = Const(0, I64)
 INDEPENDENT = (LoopKind.PARALLEL, LoopKind.VECTOR)
 
 
@@ -59,53 +57,12 @@ def straight(kernel: Kernel, caps: Caps) -> Kernel:
 
 
 @frozen
-class _Positions:
-    """What one element of an array of positions is, as an int64, and the loops over all of them, outermost
-    first."""
-
-    loops: tuple[For, ...]
-    value: Load | Cast
-
-    @staticmethod
-    def of(value: Expr, loops: tuple[For, ...]) -> _Positions | None:
-        """None where the value is no element of an array."""
-        match value:
-            case Load() | Cast(arg=Load()):
-                return _Positions(loops, value)
-            case _:
-                return None
-
-    @property
-    def load(self) -> Load:
-        load = self.value.arg if isinstance(self.value, Cast) else self.value
-        assert isinstance(load, Load)
-        return load
-
-    def are(self, other: _Positions) -> bool:
-        """Are they the same positions, whatever the loops call them?"""
-        mine, theirs = self._own(), other._own()
-        if len(mine) != len(theirs):
-            return False
-        names: dict[Symbol, Affine] = {}
-        for one, two in zip(mine, theirs, strict=True):
-            ends = two.lo.substitute(names), two.hi.substitute(names)
-            if (one.lo, one.hi, one.step) != (*ends, two.step):
-                return False
-            names[two.symbol] = Affine.of(one.symbol)
-        return self.value == substitute(other.value, names)
-
-    def _own(self) -> list[For]:
-        """The loops that lead from one position to another."""
-        return [loop for loop in self.loops if any(at.coefficient(loop.symbol) for at in self.load.index)]
-
-
-@frozen
 class _Check:
     """A loop nest that does nothing but look whether positions lie within an axis; `last` is the last of them
     that counts from the start. `signs` is negative if one does not, or counts from the end."""
 
     nest: For
-    positions: _Positions
+    positions: Positions
     last: Expr
     signs: Variable
 
@@ -118,20 +75,15 @@ class _Check:
             body = loop.body
         match body:
             case (Define(variable=one, value=value), Update(accum=accum, value=Apply() as test)):
-                positions, last = _Positions.of(value, tuple(loops)), _last(test, one)
+                positions, last = Positions.of(value, tuple(loops)), _last(test, one)
                 if accum is OPS["logical_and"] and positions is not None and last is not None:
                     return _Check(nest, positions, last, Variable("signs", I64))
         return None
 
     def statements(self) -> tuple[Stmt, ...]:
         """What tells the signs, and the check, for where they leave it open."""
-        positions = self.positions
-        one = Variable("t", I64)
-        both = _either(Local(one), Apply(OPS["subtract"], (self.last, Local(one)), I64))
-        body: tuple[Stmt, ...] = (Define(one, positions.value), Update(self.signs, both, OPS["bitwise_or"]))
-        for loop in reversed(positions.loops):
-            body = (replace(loop, body=body),)
-        return Define(self.signs, ZERO), *copy_body(body, {}, {}), If(_is_negative((self,)), (self.nest,))
+        telling = self.positions.told(self.positions.loops, self.last, self.signs)
+        return *telling, If(are_negative((self.signs,)), (self.nest,))
 
 
 def _last(test: Apply, one: Variable) -> Expr | None:
@@ -174,7 +126,9 @@ def _chosen(body: tuple[Stmt, ...], notes: list[str]) -> tuple[Stmt, ...]:
             if straightened.used:
                 used |= straightened.used
                 needed = tuple(straightened.used.values())
-                form = (If(_is_negative(needed), (stmt,), copy_body((fast,), {}, {})),)
+                form = (
+                    If(are_negative([check.signs for check in needed]), (stmt,), copy_body((fast,), {}, {})),
+                )
                 notes.append(f"straight: loop {stmt.symbol.hint} looks at the signs of positions all at once")
         new.append(form)
         if isinstance(stmt, For) and (check := _Check.of(stmt)) is not None:
@@ -192,16 +146,6 @@ def _written(stmt: Stmt) -> Collection[Tensor]:
     return {inner.tensor.storage for inner in inside if isinstance(inner, (Store, Fill))}
 
 
-def _either(one: Expr, other: Expr) -> Expr:
-    return Apply(OPS["bitwise_or"], (one, other), I64)
-
-
-def _is_negative(checks: Sequence[_Check]) -> Expr:
-    each: list[Expr] = [Local(check.signs) for check in checks]
-    signs = reduce(_either, each)
-    return Apply(OPS["less"], (signs, ZERO), BOOL)
-
-
 class _Straightened:
     """A loop in the making that takes positions as they are; `used` are the checks that this needs, by the
     identity of their loops."""
@@ -212,7 +156,7 @@ class _Straightened:
         self.known: dict[Variable, _Check] = {}
 
     def statement(self, stmt: Stmt, loops: tuple[For, ...]) -> Stmt:
-        positions = _Positions.of(stmt.value, loops) if isinstance(stmt, Define) else None
+        positions = Positions.of(stmt.value, loops) if isinstance(stmt, Define) else None
         if isinstance(stmt, Define) and positions is not None:
             found = next((check for check in self.checks if check.positions.are(positions)), None)
             if found is not None:

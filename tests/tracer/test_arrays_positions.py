@@ -326,6 +326,48 @@ def test_nothing_is_written_where_one_position_is_wrong() -> None:
     assert not a.any()
 
 
+def aligned(letters: Any, other: Any, scores: Any, table: Any) -> None:
+    """The table of an alignment, whose cells look up how well two letters go together."""
+    for i in range(1, table.shape[0]):
+        for j in range(1, table.shape[1]):
+            paired = table[i - 1, j - 1] + scores[letters[i - 1], other[j - 1]]
+            table[i, j] = np.maximum(paired, np.maximum(table[i - 1, j], table[i, j - 1]) - 2)
+
+
+def alignment(letters: dict[int, int], other: dict[int, int], dtype: Any = np.int64) -> tuple[Any, ...]:
+    """Arguments of `aligned`, with some letters replaced."""
+    random = np.random.default_rng(0)
+    words = random.integers(0, 5, 11).astype(dtype), random.integers(0, 5, 43).astype(dtype)
+    for word, replaced in zip(words, (letters, other), strict=True):
+        for place, letter in replaced.items():
+            word[place] = letter
+    return (*words, random.integers(-3, 9, (5, 5)), np.zeros((12, 44), np.int64))
+
+
+def test_steps_that_look_positions_up_again_and_again_count_them_from_either_end() -> None:
+    calls = [alignment({}, {}), alignment({4: -5}, {}), alignment({}, {42: -1}), alignment({0: -2}, {0: -2})]
+    jitted = assert_like_numpy(aligned, *calls, alignment({}, {7: -3}, np.int32))
+    assert "skew: 4 rows" in jitted.lower(*calls[0]).explain()
+
+
+@pytest.mark.parametrize(
+    ("letters", "other"),
+    [
+        ({0: 5}, {}),
+        ({3: 5}, {}),
+        ({3: -6}, {}),
+        ({}, {0: 5}),
+        ({}, {42: -6}),
+        ({9: 2**62}, {1: -1}),
+        ({2: 5}, {40: 5}),
+    ],
+)
+def test_steps_stop_where_they_come_to_a_position_outside(
+    letters: dict[int, int], other: dict[int, int]
+) -> None:
+    assert_raises_like_numpy(aligned, "out of bounds", *alignment(letters, other))
+
+
 def test_a_bincount_without_a_length_is_refused() -> None:
     with pytest.raises(arrayjit.UnsupportedError, match="pass minlength="):
         arrayjit.jit(lambda p: np.bincount(p))(REPEATED)
