@@ -28,6 +28,7 @@ from .errors import (
     UnknownTarget,
     UserError,
 )
+from .garbage import resting
 from .ir.code import DEFAULT_OPT
 from .ir.journal import VALUES
 from .ir.params import ArrayParam
@@ -373,6 +374,7 @@ class JitFunction(Generic[P, R]):
         if not set(baked) <= set(known):
             self._baked[signature] = tuple(dict.fromkeys((*known, *baked)))
 
+    @resting()
     def _built(
         self, chosen: Choice, args: tuple[Any, ...], kwargs: Mapping[str, Any], leaves: Sequence[Any]
     ) -> tuple[Traced, Build, Device | None]:

@@ -1,0 +1,62 @@
+"""Python's collector of garbage, which rests while a program is compiled.
+
+A compilation makes hundreds of thousands of objects, which go by themselves, as they hardly ever point to one
+another in circles. They are reason enough for the collector to go through everything that the process has:
+where that is much, as with other libraries of arrays, it takes longer than most compilations.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock, get_ident
+
+__all__ = ["resting"]
+
+
+class _Rest:
+    """The threads for which the collector rests, each as often as it has asked, and whether it goes on after
+    the last of them."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.threads: list[int] = []
+        self.goes_on = False
+
+    def begin(self) -> None:
+        with self.lock:
+            if not self.threads:
+                self.goes_on = gc.isenabled()
+                gc.disable()
+            self.threads.append(get_ident())
+
+    def end(self) -> None:
+        with self.lock:
+            self.threads.remove(get_ident())
+            if self.goes_on and not self.threads:
+                gc.enable()
+
+    def forked(self) -> None:
+        """In a new process, which has only the thread that made it."""
+        self.lock = Lock()
+        self.threads, others = [one for one in self.threads if one == get_ident()], self.threads
+        if self.goes_on and others and not self.threads:
+            gc.enable()
+
+
+_REST = _Rest()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_REST.forked)
+
+
+@contextmanager
+def resting() -> Iterator[None]:
+    """A block, or each call of a function, in which the collector does not start by itself, whatever other
+    threads do. One that the user has switched off stays off."""
+    _REST.begin()
+    try:
+        yield
+    finally:
+        _REST.end()

@@ -1,0 +1,102 @@
+"""The collector of garbage rests while functions are compiled, and goes on as it was."""
+
+import gc
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import arrayjit
+from arrayjit.errors import UserError
+from arrayjit.garbage import resting
+from arrayjit.passes import manager
+
+
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    """On before and after."""
+    gc.enable()
+    yield
+    gc.enable()
+
+
+def test_it_rests_in_a_compilation_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def optimize(*args: Any, **options: Any) -> manager.Optimized:
+        seen.append(gc.isenabled())
+        return plain(*args, **options)
+
+    plain = manager.optimize
+    monkeypatch.setattr(manager, "optimize", optimize)
+    arrayjit.jit(lambda x: x * 3 + 14)(np.ones(3))
+    assert seen == [False]
+    assert gc.isenabled()
+
+
+def test_it_goes_on_after_an_error() -> None:
+    @arrayjit.jit
+    def run(x):
+        return 1 if x[0] > 0 else 2
+
+    with pytest.raises(UserError):
+        run(np.ones(3))
+    assert gc.isenabled()
+
+
+def test_what_the_user_has_switched_off_stays_off() -> None:
+    gc.disable()
+    arrayjit.jit(lambda x: x * 2)(np.ones(3))
+    assert not gc.isenabled()
+
+
+def test_it_goes_on_after_the_last_of_several_threads() -> None:
+    here, there = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with resting():
+            here.set()
+            assert there.wait(10)
+
+    thread = threading.Thread(target=other)
+    with resting(), resting():
+        thread.start()
+        assert here.wait(10)
+    assert not gc.isenabled()
+    there.set()
+    thread.join()
+    assert gc.isenabled()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.parametrize("own", [False, True])
+def test_a_new_process_does_not_wait_for_the_threads_of_the_old(own: bool) -> None:
+    def state_in_fork() -> int:
+        child = os.fork()
+        if not child:
+            os._exit(int(gc.isenabled()))
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    if own:
+        with resting():
+            assert state_in_fork() == 0
+        return
+    here, there = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with resting():
+            here.set()
+            assert there.wait(10)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert here.wait(10)
+    assert not gc.isenabled()
+    found = state_in_fork()
+    there.set()
+    thread.join()
+    assert found == 1
+    assert gc.isenabled()
