@@ -141,6 +141,15 @@ class _Nest:
         return loop is not None and loop.kind is LoopKind.SEQUENTIAL and gap < 0
 
 
+@frozen
+class _Use:
+    """What a statement does to an array: the cells that it overwrites, each before it reads it, and where it
+    may read others."""
+
+    overwritten: Box | None
+    read: frozenset[Bounds]
+
+
 def _fillings(body: tuple[Stmt, ...]) -> dict[int, _Nest]:
     """The statements that fill arrays to which others store as well, by their places in the body."""
     stored = [{written(line) for line in walk_statements((stmt,))} for stmt in body]
@@ -160,34 +169,45 @@ class _Order:
     def __init__(self, body: tuple[Stmt, ...]) -> None:
         self.body = body
         self.known: dict[int, Effects] = {}
+        self.uses: dict[tuple[int, Tensor], _Use] = {}
 
-    def after(self, at: int, storage: Tensor, shown: Collection[Tensor]) -> Iterator[tuple[Stmt, Effects]]:
-        """What touches an array after a statement, each with its effects. If the array is `shown` to the
-        caller, what is in it matters where the kernel may be left."""
+    def after(self, at: int, storage: Tensor, shown: Collection[Tensor]) -> Iterator[_Use]:
+        """What statements do to an array after one of them. If the array is `shown` to the caller, what is in
+        it matters where the kernel may be left."""
         for place in range(at + 1, len(self.body)):
             found = self.effects(place)
             if found.leaves and storage in shown:
                 return
             if storage in found.reads or storage in found.writes:
-                yield self.body[place], found
+                yield self.use(place, storage)
 
     def effects(self, place: int) -> Effects:
         if place not in self.known:
             self.known[place] = effects((self.body[place],), {})
         return self.known[place]
 
+    def use(self, place: int, storage: Tensor) -> _Use:
+        use = self.uses.get((place, storage))
+        if use is None:
+            found = self.effects(place)
+            box = _overwritten(self.body[place], storage) if storage in found.writes else None
+            use = _Use(box, frozenset(map(_bounds, found.reads.get(storage, ()))))
+            self.uses[place, storage] = use
+        return use
 
-def _edges(filling: _Nest, following: Iterable[tuple[Stmt, Effects]]) -> list[Box] | None:
+
+def _edges(filling: _Nest, following: Iterable[_Use]) -> list[Box] | None:
     """The cells that must be filled, given what touches the array afterwards; None if these are most."""
-    tensor, edges = filling.store.tensor, [filling.box]
-    read: list[Bounds] = []
-    for stmt, found in following:
-        box = _overwritten(stmt, tensor) if tensor in found.writes else None
+    edges = [filling.box]
+    read: set[Bounds] = set()
+    for use in following:
+        box = use.overwritten
         if box is not None and not any(_may_meet(box, bounds) for bounds in read):
             edges = [part for edge in edges for part in _without(edge, box)]
-        read += (_bounds(touched) for touched in found.reads.get(tensor, ()))
-        if any(_covers(bounds, filling.box) for bounds in read):
+        more = use.read - read
+        if any(_covers(bounds, filling.box) for bounds in more):
             break
+        read |= more
     is_little = 2 * sum(map(_size, edges)) <= _size(filling.box) and len(edges) <= MOST
     return edges if is_little else None
 
