@@ -210,9 +210,7 @@ class Memory:
         moving = self._writer.add(offset, computed)
         pointer = self._offset(tensor, self._pointer(tensor), moving)
         if moving != 0 and any(isinstance(self.symbols[symbol], int) for symbol in fixed.symbols):
-            # Copies of a body reach their cells from one pointer. LLVM would look for other ways, over all
-            # copies together, for longer than the rest of its work takes; it does not look through this.
-            pointer = self._writer.pure(f"freeze ptr {pointer}")
+            pointer = self._start(pointer)
         return _Cell(self._offset(tensor, pointer, known), stride)
 
     def _strides_of(self, tensor: Tensor) -> tuple[Affine, ...]:
@@ -257,10 +255,17 @@ class Memory:
         return self._writer.pure(f"getelementptr {element}, ptr {pointer}, i64 {elements}")
 
     def _lane_pointers(self, tensor: Tensor, cell: _Cell, lanes: Lanes) -> list[str]:
+        start = self._start(cell.pointer)
         return [
-            self._offset(tensor, cell.pointer, self._writer.multiply(cell.stride, lane))
+            self._offset(tensor, start, self._writer.multiply(cell.stride, lane))
             for lane in range(lanes.count)
         ]
+
+    def _start(self, pointer: str) -> str:
+        """A pointer from which many cells are reached: by copies of a body, or by lanes. LLVM would look for
+        other ways, over all of them together, for longer than the rest of its work takes; it does not look
+        through this."""
+        return self._writer.pure(f"freeze ptr {pointer}")
 
     def _read(self, tensor: Tensor, pointer: str, lanes: int) -> Value:
         dtype = tensor.dtype
