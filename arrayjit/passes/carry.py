@@ -19,9 +19,21 @@ from dataclasses import replace
 
 from ..frozen import frozen
 from ..ir.code import Caps
-from ..ir.expr import Const, Expr, Load, Local, Variable
+from ..ir.expr import Const, Expr, Gather, Load, Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
+from ..ir.loops import (
+    Bind,
+    Comment,
+    Define,
+    For,
+    Kernel,
+    LoopKind,
+    Raise,
+    Stmt,
+    Store,
+    Update,
+    walk_statements,
+)
 from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
 from .access import Range, Ranges, exists, loads
 from .cells import Cells
@@ -55,7 +67,7 @@ def carry(kernel: Kernel, caps: Caps) -> Kernel:
         for stmt in body:
             if isinstance(stmt, For):
                 enter(stmt, ranges)
-                if stmt.kind is LoopKind.SEQUENTIAL and all(isinstance(line, _PLAIN) for line in stmt.body):
+                if stmt.kind is LoopKind.SEQUENTIAL and all(map(_is_plain, stmt.body)):
                     out.extend(_carrying(stmt, ranges, notes))
                     continue
             out.append(rewrite_bodies(stmt, visit))
@@ -63,6 +75,16 @@ def carry(kernel: Kernel, caps: Caps) -> Kernel:
 
     body = visit(kernel.body)
     return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    """Is all that it reads and writes in sight? A loop over locals alone is so as well."""
+    if isinstance(stmt, For):
+        inside = list(walk_statements(stmt.body))
+        nodes = (node for inner in inside for expr in expressions(inner) for node in walk(expr))
+        is_local = all(isinstance(inner, (Comment, Define, For, Update)) for inner in inside)
+        return is_local and not any(isinstance(node, (Gather, Load)) for node in nodes)
+    return isinstance(stmt, _PLAIN)
 
 
 def _carrying(loop: For, ranges: Ranges, notes: list[str]) -> list[Stmt]:

@@ -21,6 +21,7 @@ from .along import along
 from .batch import batch
 from .beforehand import beforehand
 from .bypass import bypass
+from .bytewise import bytewise
 from .carry import carry
 from .cascade import cascade
 from .check import check
@@ -228,6 +229,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     ),
     Pass(settle, after=("carry",), why="what steps hand on is in locals by then", on=CPU),
     Pass(
+        bytewise,
+        after=("settle",),
+        why="what steps hand on is in locals by then, and nothing is put between them any more",
+        on=CPU,
+    ),
+    Pass(
         once, after=("settle",), why="what stays in a register is still stored and read back around the loop"
     ),
     Pass(
@@ -275,6 +282,7 @@ OPTIONAL = frozenset(
         pack,
         tile,
         straight,
+        bytewise,
         jam,
         stream,
         bypass,

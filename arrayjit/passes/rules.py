@@ -19,7 +19,7 @@ from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, constant, dt
 from ..ir.layout import mantissa_bits
 from ..ir.ops import OPS
 
-__all__ = ["RULES", "multiply_bit", "simpler", "simpler_cast"]
+__all__ = ["RULES", "fold", "multiply_bit", "simpler", "simpler_cast"]
 
 Rule = Callable[[Apply], Union[Expr, None]]
 
