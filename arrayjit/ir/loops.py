@@ -173,11 +173,12 @@ class While:
 @frozen
 class If:
     """In a vector loop, where the condition differs from lane to lane, there is no `orelse`, and `body` only
-    defines and updates locals."""
+    defines and updates locals. With `seldom`, the condition holds seldom."""
 
     condition: Expr
     body: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()
+    seldom: bool = False
 
 
 @frozen

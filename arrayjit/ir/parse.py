@@ -258,6 +258,8 @@ class _Reader:
                 return Define(variable, defined)
             case ast.Assign(targets=[ast.Name() as target], value=value):
                 return self.update(self.variable(target), value)
+            case ast.If(test=ast.Call(func=ast.Name(id="seldom"), args=[test]), body=body, orelse=orelse):
+                return If(self.expr(test), self.stmts(body), self.stmts(orelse), seldom=True)
             case ast.If(test=test, body=body, orelse=orelse):
                 return If(self.expr(test), self.stmts(body), self.stmts(orelse))
             case ast.While():

@@ -90,7 +90,7 @@ _RESERVED = {
     *("read", "write", "update", "merge", "journal", "temporary", "place", "index", "static", "dim", "each"),
     "arena",
     *("sequential", "parallel", "vector", "unrolled", "grid", "block", "fill", "cast", "reduce", "fused"),
-    *("virtual", "local", "stay", "prefetch"),
+    *("virtual", "local", "stay", "prefetch", "seldom"),
     *("check", "raise_", "barrier", "bypass", "regroup", "comment", "note"),
     *("range", "flat", "strides", "inf", "nan"),
     *("copy", "multiply_matrices"),
@@ -340,8 +340,9 @@ def _stmt(stmt: Stmt, names: _Names) -> Iterator[str]:
         case For():
             yield _for_head(stmt, names)
             yield from _indented(_body(stmt.body, names))
-        case If(condition=condition, body=inner, orelse=orelse):
-            yield f"if {_expr(condition, names)}:"
+        case If(condition=condition, body=inner, orelse=orelse, seldom=seldom):
+            holds = _expr(condition, names)
+            yield f"if seldom({holds}):" if seldom else f"if {holds}:"
             yield from _indented(_body(inner, names))
             if orelse:
                 yield "else:"

@@ -3,7 +3,7 @@
     for i in vector(0, 96, lanes=8):            for i in vector(0, 96, lanes=8):
         t0 = multiply(x[i], x[i])                   t0 = multiply(x[i], x[i])
         t1 = sqrt(t0)                               t2 = t0
-        t2 = rarely(less(9.0, x[i]), t1, t0)  ->    if less(9.0, x[i]):
+        t2 = rarely(less(9.0, x[i]), t1, t0)  ->    if seldom(less(9.0, x[i])):
         y[i] = t2                                       t1 = sqrt(t0)
                                                         t2 = t1
                                                     y[i] = t2
@@ -138,7 +138,7 @@ class _Mover:
                 continue
             remaining = before
             updates = (Update(choice.variable, choice.then) for choice in group)
-            done.append(If(group[0].condition, self.body((*moved, *updates))))
+            done.append(If(group[0].condition, self.body((*moved, *updates)), seldom=True))
             done += (Define(choice.variable, choice.otherwise) for choice in reversed(group))
         return kept(body, done[::-1])
 

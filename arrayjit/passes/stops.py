@@ -42,6 +42,6 @@ def stops_after(loop: For, seen: Container[Tensor]) -> tuple[Define, For, Raise]
     (stop,) = raises
     fails = Variable("fails", BOOL)
     note = Update(fails, Const(True, BOOL), OPS["logical_or"])
-    body = (*loop.body[:place], If(stop.condition, (note,), loop.body[place + 1 :]))
+    body = (*loop.body[:place], If(stop.condition, (note,), loop.body[place + 1 :], seldom=True))
     raised = replace(stop, condition=Local(fails))
     return Define(fails, Const(False, BOOL)), replace(loop, body=body), raised

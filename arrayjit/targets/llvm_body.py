@@ -225,6 +225,7 @@ class Body:
             changes(stmt.body + stmt.orelse),
             partial(self.statements, stmt.body),
             partial(self.statements, stmt.orelse),
+            stmt.seldom,
         )
 
     def _if_any(self, stmt: If, condition: Value) -> None:
@@ -269,7 +270,7 @@ class Body:
         writer, stay = self._writer, self._writer.fresh("stay")
         if isinstance(stmt, Raise):
             fail = writer.fresh("fail")
-            writer.branch(self._condition(stmt.condition), fail, stay)
+            writer.branch(self._condition(stmt.condition), fail, stay, seldom=True)
             writer.start(fail)
             writer.emit(f"ret i32 {self._status[id(stmt)]}")
             writer.start(stay)

@@ -312,6 +312,20 @@ def test_branches_join_locals():
     np.testing.assert_array_equal(result, [0, 0, 0, 0, 0, 1, 2, 30, 40])
 
 
+@pytest.mark.parametrize("seldom", [False, True])
+def test_a_branch_that_is_seldom_taken_is_laid_out_so(seldom):
+    x, out, i, value = f64("x", 9), f64("out", 9), Symbol("i"), Variable("value", F64)
+    root = If(
+        call("less", Const(2.0, F64), at(x, i)), (Update(value, call("sqrt", at(x, i))),), seldom=seldom
+    )
+    body = loop(i, 9, Define(value, at(x, i)), root, put(out, i, value=Local(value)))
+    kernel = Kernel("seldom", (ArrayParam(x, "read"), ArrayParam(out, "write")), (body,))
+    source, result = np.arange(9.0), np.empty(9)
+    launch(kernel, "sync_llvm", [source, result])
+    np.testing.assert_array_equal(result, np.where(source > 2, np.sqrt(source), source))
+    assert ("branch_weights" in LlvmTarget("sync_llvm").emit(kernel).payload) == seldom
+
+
 def test_a_branch_that_all_lanes_take_stands_in_a_vector_loop():
     out, flag, i, value = f64("out", 19), static("flag"), Symbol("i"), Variable("value", F64)
     chosen = call("less", Const(0, I64), Index(Affine.of(flag)))
