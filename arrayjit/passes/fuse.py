@@ -443,8 +443,10 @@ class _Schedule:
 
     def share_matrix(self, target: _Nest, nest: _Nest, names: Mapping[Symbol, Affine]) -> bool:
         """Whether both are sums of products with the same numbers, each of which both need in one iteration:
-        those of a matrix and two vectors."""
-        if not (target.contracts and nest.contracts and len(target.band) == len(nest.band) == len(names)):
+        those of a matrix and two vectors, or of a vector and two others."""
+        if not (target.contracts and nest.contracts and target.flat == nest.flat):
+            return False
+        if not len(target.band) == len(nest.band) == len(names):
             return False
         inside, aligned = _ranges_inside(target.band, self.ranges), [loop.symbol for loop in target.band]
         theirs = replace(nest.view(len(names), self.ranges), names=names)
