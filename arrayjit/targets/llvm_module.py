@@ -64,6 +64,7 @@ def module(kernel: Kernel, symbol: str, attributes: str, *, has_lines: bool = Fa
     body = f"{symbol}.body"
     return "\n".join(
         [
+            *writer.declarations,
             f'define i32 @"{symbol}"(ptr %table) #0 {{',
             *unpacking,
             *writer.call(body, arguments, "%status"),
@@ -72,7 +73,6 @@ def module(kernel: Kernel, symbol: str, attributes: str, *, has_lines: bool = Fa
             "",
             *writer.function(body, heads, "ret i32 0"),
             *writer.functions,
-            *writer.declarations,
             f"attributes #0 = {{ {attributes} }}",
             "",
         ]

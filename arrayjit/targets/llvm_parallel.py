@@ -2,6 +2,7 @@
 
     @share(%pool, @shared1, %context, trips, grain, %scratch, bytes)      ; where the loop stood
 
+    %shared1.values = type { float, ... }
     define internal void @shared1(ptr %context, i64 %first, i64 %last, ptr %scratch)
     define internal void @shared1.body(float %t3, ..., i64 %first, i64 %last, ptr noalias %scratch)
 
@@ -47,7 +48,8 @@ def share(
     may use, each name with its type; `scratch` are the last two arguments of the call."""
     captured = loop.captured(visible)
     name, context = writer.fresh("shared"), f"%{writer.fresh('context')}"
-    layout = f"{{ {', '.join(captured.values())} }}"
+    layout = f"%{name}.values"
+    writer.declare(f"{layout} = type {{ {', '.join(captured.values())} }}")
     writer.frame.append(f"  {context} = alloca {layout}")
     unpacking = []
     for number, (value, kind) in enumerate(captured.items()):
