@@ -41,7 +41,7 @@ from .copies import copy_body
 from .tails import may_repeat
 from .trips import blocks
 
-__all__ = ["BRANCHES", "CHAIN", "FAN", "cascade"]
+__all__ = ["BRANCHES", "CHAIN", "FAN", "Names", "Sums", "accumulated", "cascade", "partial"]
 
 CHAIN = 16
 """How many terms are added one after another at most, as in NumPy's pairwise sum."""
@@ -89,11 +89,11 @@ def _loop(loop: For, outer: frozenset[Variable], threads: int) -> Sequence[Stmt]
     if loop.kind is LoopKind.LOCKSTEP:
         return [loop]
     if is_vector and loop.trips is None:
-        return _varying(loop, _accumulated(loop))
+        return _varying(loop, accumulated(loop))
     sums = _sums(loop, is_vector)
     if is_vector and sums:
         return _lanes(loop, sums)
-    found = _accumulated(loop)
+    found = accumulated(loop)
     if is_vector and found and all(op.name in REPEATABLE or not v.dtype.is_float for v, op in found.items()):
         return _exact(loop, found, threads)
     inner = rewrite_bodies(loop, lambda body: _body(body, frozenset(sums), threads))
@@ -101,13 +101,13 @@ def _loop(loop: For, outer: frozenset[Variable], threads: int) -> Sequence[Stmt]
     if sums and loop.step == 1 and loop.trips is not None and loop.trips > CHAIN:
         return _tree(inner, sums, {}, inner.lo, 1, loop.trips)
     if outer & sums.keys():
-        return _partial(sums, {}, lambda names: copy_body((inner,), {}, names))
+        return partial(sums, {}, lambda names: copy_body((inner,), {}, names))
     return [inner]
 
 
 def _sums(loop: For, contracted: bool) -> Sums:
     """The accumulators of a loop that adds floats into one of them; none where it does not."""
-    found = _accumulated(loop)
+    found = accumulated(loop)
     adds = any(
         isinstance(stmt, Update)
         and found.get(stmt.variable) is OPS["add"]
@@ -118,7 +118,7 @@ def _sums(loop: For, contracted: bool) -> Sums:
     return found if adds else {}
 
 
-def _accumulated(loop: For) -> Sums:
+def accumulated(loop: For) -> Sums:
     """The locals from outside that a loop accumulates into."""
     inside = list(walk_statements(loop.body))
     own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
@@ -150,15 +150,15 @@ def _lanes(loop: For, sums: Sums) -> Sequence[Stmt]:
         first = loop.hi - count * lanes + lane
         if count == 1:
             return [*tree, *_tree(rest, sums, names, first, lanes, 1)]
-        last = _partial(sums, names, lambda partials: _tree(rest, sums, partials, first, lanes, count))
+        last = partial(sums, names, lambda partials: _tree(rest, sums, partials, first, lanes, count))
         return [*tree, *last]
 
-    body = tuple(_partial(sums, {}, add_up))
+    body = tuple(partial(sums, {}, add_up))
     main = For(lane, Affine.of(0), Affine.of(lanes), body, LoopKind.VECTOR, lanes=lanes)
     if not left or repeats:
         return [main]
     rest = replace(loop, lo=loop.hi - left, kind=LoopKind.SEQUENTIAL, lanes=1)
-    return [main, *_partial(sums, {}, lambda names: copy_body((rest,), {}, names))]
+    return [main, *partial(sums, {}, lambda names: copy_body((rest,), {}, names))]
 
 
 def _varying(loop: For, found: Sums) -> Sequence[Stmt]:
@@ -192,9 +192,9 @@ def _trees(loop: For, sums: Sums, start: Affine, count: Affine, chain: int) -> F
         return _tree(loop, sums, names, first, lanes, chain)
 
     def trees(names: Names) -> Sequence[Stmt]:
-        return [For(turn, Affine.of(0), count, tuple(_partial(sums, names, tree)))]
+        return [For(turn, Affine.of(0), count, tuple(partial(sums, names, tree)))]
 
-    body = tuple(_partial(sums, {}, trees))
+    body = tuple(partial(sums, {}, trees))
     return For(lane, Affine.of(0), Affine.of(lanes), body, LoopKind.VECTOR, lanes=lanes)
 
 
@@ -221,7 +221,7 @@ def _exact(loop: For, found: Sums, threads: int) -> Sequence[Stmt]:
             whole = [*whole, *copy_body(loop.body, {loop.symbol: loop.hi - loop.lanes + lane}, names)]
         return whole
 
-    body = tuple(_partial(found, {}, combine))
+    body = tuple(partial(found, {}, combine))
     main = replace(loop, symbol=lane, lo=Affine.of(0), hi=Affine.of(loop.lanes), body=body)
     if not left or repeats:
         return [main]
@@ -259,7 +259,7 @@ def _tree(loop: For, sums: Sums, names: Names, start: Affine, unit: int, count: 
     if done == count:
         return tree
     after = start + done * unit
-    rest = _partial(sums, names, lambda partials: _tree(loop, sums, partials, after, unit, count - done))
+    rest = partial(sums, names, lambda partials: _tree(loop, sums, partials, after, unit, count - done))
     return [*tree, *rest]
 
 
@@ -275,11 +275,11 @@ def _nest(
     if len(sizes) == 1:
         body: Sequence[Stmt] = copy_body(loop.body, {loop.symbol: position}, names)
     else:
-        body = _partial(sums, names, lambda partials: _nest(loop, sums, partials, sizes[1:], position, unit))
+        body = partial(sums, names, lambda partials: _nest(loop, sums, partials, sizes[1:], position, unit))
     return [For(symbol, Affine.of(0), Affine.of(sizes[0]), tuple(body))]
 
 
-def _partial(sums: Sums, names: Names, make: Callable[[Names], Sequence[Stmt]]) -> Sequence[Stmt]:
+def partial(sums: Sums, names: Names, make: Callable[[Names], Sequence[Stmt]]) -> Sequence[Stmt]:
     """Statements that add into partial sums, which are then added to the sums that `names` gives."""
     partials = {variable: Variable(variable.hint, variable.dtype) for variable in sums}
     return [

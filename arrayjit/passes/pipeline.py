@@ -57,6 +57,7 @@ from .pieces import pieces
 from .place import place
 from .prefetch import prefetch
 from .prune import prune
+from .quarters import quarters
 from .rare import rare
 from .reals import reals
 from .reroll import reroll
@@ -237,8 +238,9 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(
         once, after=("settle",), why="what stays in a register is still stored and read back around the loop"
     ),
+    Pass(quarters, after=("straight",), why="both forms of a loop add up by the same lanes", on=CPU),
     Pass(
-        cascade, after=("straight",), why="its trees are built per lane, and in both forms of a loop", on=CPU
+        cascade, after=("quarters",), why="its trees are built per lane, and in each form of a loop", on=CPU
     ),
     Pass(jam, after=("cascade",), why="rows are interleaved around vector loops", on=CPU),
     Pass(stream, after=("jam",), why="what rows of a product share is read once already", on=CPU),

@@ -82,6 +82,19 @@ def test_the_bits_are_the_same(x, threads):
     assert f(x, target="sync_llvm", threads=threads).tobytes() == wanted
 
 
+def test_the_bits_of_long_sums_are_the_same():
+    x, y = np.random.default_rng(0).standard_normal((2, 140_001))
+    f = arrayjit.jit(lambda x, y: (x.sum(), x @ y, (x[1:] * x[:-1]).sum(), x.max(), (y > 0).sum()))
+    wanted = f(x, y, target="interp")
+    np.testing.assert_allclose(wanted[0], x.sum(), rtol=1e-12)
+    np.testing.assert_allclose(wanted[1], x @ y, rtol=1e-12)
+    assert wanted[3:] == (x.max(), (y > 0).sum())
+    for options in ({"threads": 1}, {"threads": 2}, {"threads": 4}, {"target": "c"}, {"target": "sync_llvm"}):
+        assert f(x, y, **options) == wanted, options
+    x[50_000] = np.nan
+    assert np.isnan(f(x, y)[:4]).all()
+
+
 def test_targets_without_threads_do_with_one(x):
     f = arrayjit.jit(spread, target="interp", threads=2)
     np.testing.assert_array_equal(f(x[:3, :5]), f(x[:3, :5], target="llvm"))

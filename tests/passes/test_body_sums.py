@@ -11,6 +11,7 @@ from arrayjit.ir.parse import parse
 from arrayjit.ir.verify import verify_kernel
 from arrayjit.passes.cascade import CHAIN, cascade
 from arrayjit.passes.collapse import collapse
+from arrayjit.passes.quarters import quarters
 from arrayjit.passes.vectorise import vectorise
 
 
@@ -27,7 +28,7 @@ def total(x: read[f32, {n}], s: write[f32]):
 
 
 def optimised(kernel: Kernel) -> Kernel:
-    for step in (collapse, vectorise, cascade):
+    for step in (collapse, vectorise, quarters, cascade):
         kernel = step(kernel, Caps())
     verify_kernel(kernel)
     return kernel
@@ -60,6 +61,18 @@ def test_a_long_sum_is_lanes_of_trees_then_folded() -> None:
     overlapping = np.where(np.arange(64) < 48, np.float32(-0.0), values[-128:-64])
     expected = folded(chain(chain(chain(chain(tree)))) + (overlapping + values[-64:]))
     assert summed(optimised(total(50_000)), values) == expected
+
+
+def test_a_sum_of_a_mebibyte_is_that_of_its_quarters() -> None:
+    values = np.random.default_rng(3).standard_normal(270_029).astype(np.float32)
+    length = (5 * 7 * 8 * 15 + 16) * 16  # of 67,504 such a quarter would not be 512 bytes apart from the next
+    expected = np.float32(-0.0)
+    for quarter in values[: 4 * length].reshape(4, length):
+        tree = quarter[: -16 * 16].reshape(5, 7, 8, 15, 16).transpose(4, 0, 1, 2, 3)
+        left = quarter[-16 * 16 :].reshape(16, 16).T
+        expected += folded(chain(chain(chain(chain(tree)))) + chain(left))
+    expected += summed(optimised(total(205)), values[4 * length :])
+    assert summed(optimised(total(270_029)), values) == expected
 
 
 def test_no_chain_is_longer_than_numpys() -> None:

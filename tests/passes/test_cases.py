@@ -54,7 +54,18 @@ MACHINES = {
 }
 """The passes whose cases need other hardware."""
 
-ROUNDS = {"attend", "fragments", "vectorise", "cascade", "offload", "keep", "scan", "segments", "reals"}
+ROUNDS = {
+    "attend",
+    "fragments",
+    "vectorise",
+    "quarters",
+    "cascade",
+    "offload",
+    "keep",
+    "scan",
+    "segments",
+    "reals",
+}
 """Passes that add floats in another (documented) order, or multiply complex numbers as NumPy does on some
 processors only: equal up to rounding."""
 
