@@ -45,6 +45,7 @@ __all__ = [
     "substitute_assignments",
     "substitute_statements",
     "transform",
+    "transform_statements",
     "variables",
     "walk",
 ]
@@ -205,6 +206,18 @@ def rewrite_bodies(stmt: Stmt, rule: Callable[[tuple[Stmt, ...]], tuple[Stmt, ..
             return stmt if first is test and new is body else replace(stmt, test=first, body=new)
         case _:
             return stmt
+
+
+def transform_statements(body: tuple[Stmt, ...], rule: Callable[[Expr], Expr]) -> tuple[Stmt, ...]:
+    """A body with `rule` applied to every node of every expression in it, operands first."""
+
+    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return kept(body, [rewrite_bodies(rewrite_expressions(stmt, whole), inside) for stmt in body])
+
+    def whole(expr: Expr) -> Expr:
+        return transform(expr, rule)
+
+    return inside(body)
 
 
 def substitute_statements(body: tuple[Stmt, ...], values: Mapping[Symbol, Affine]) -> tuple[Stmt, ...]:

@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ir.code import Caps
-from ..ir.expr import Expr, Load
+from ..ir.expr import Load
 from ..ir.index import Affine, Symbol
 from ..ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
+from ..ir.walk import kept, rewrite_bodies, transform_statements
 from .strides import LINE, affine_accesses, parallel_nest, stride
 
 __all__ = ["pack"]
@@ -129,16 +129,4 @@ def _depth(loops: Sequence[For], load: Load) -> int:
 
 
 def _replaced(body: tuple[Stmt, ...], old: Load, new: Load) -> tuple[Stmt, ...]:
-    def rule(node: Expr) -> Expr:
-        return new if node == old else node
-
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(
-            body,
-            [
-                rewrite_bodies(rewrite_expressions(stmt, lambda expr: transform(expr, rule)), visit)
-                for stmt in body
-            ],
-        )
-
-    return visit(body)
+    return transform_statements(body, lambda node: new if node == old else node)

@@ -61,6 +61,7 @@ from .quarters import quarters
 from .rare import rare
 from .reals import reals
 from .reroll import reroll
+from .reverse import reverse
 from .same import same
 from .segments import segments
 from .settle import settle
@@ -223,6 +224,9 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         explained=explain_vectorise,
         on=CPU,
     ),
+    Pass(
+        reverse, after=("vectorise",), why="which sums take their terms in vectors is known by then", on=CPU
+    ),
     Pass(straight, after=("vectorise",), why="both forms of a loop add up by the same lanes", on=CPU),
     Pass(skew, after=("vectorise",), why="a table that goes in vectors needs no other way", on=CPU),
     Pass(
@@ -283,6 +287,7 @@ OPTIONAL = frozenset(
         abreast,
         pack,
         tile,
+        reverse,
         straight,
         bytewise,
         jam,
