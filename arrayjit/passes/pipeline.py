@@ -61,6 +61,7 @@ from .quarters import quarters
 from .rare import rare
 from .reals import reals
 from .reroll import reroll
+from .retain import retain
 from .reverse import reverse
 from .same import same
 from .segments import segments
@@ -200,6 +201,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=CPU,
     ),
     Pass(along, after=("sweep",), why="what follows a nest row by row is no longer in the way", on=CPU),
+    Pass(
+        retain,
+        after=("along",),
+        why="rows that go in order for another reason are seen, and a row's own loops are still apart",
+        on=CPU,
+    ),
     Pass(collapse, after=("along",), why="a nest that joins another keeps its rows"),
     Pass(offload, after=("collapse",), why="short rows would leave most threads idle", on=GPU),
     Pass(keep, after=("offload",), why="which threads take a row is settled by then", on=GPU),
@@ -282,6 +289,7 @@ OPTIONAL = frozenset(
         lag,
         sweep,
         along,
+        retain,
         collapse,
         contract,
         abreast,
