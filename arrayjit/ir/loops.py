@@ -381,16 +381,13 @@ def written(stmt: Stmt) -> Tensor | None:
 
 def walk_statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """Every statement of a body, outer before inner, in program order."""
-    for stmt in body:
+    pending = list(body[::-1])
+    while pending:
+        stmt = pending.pop()
         yield stmt
-        match stmt:
-            case For(body=inner):
-                yield from walk_statements(inner)
-            case If(body=inner, orelse=other):
-                yield from walk_statements(inner)
-                yield from walk_statements(other)
-            case While(test=test, body=inner):
-                yield from walk_statements(test)
-                yield from walk_statements(inner)
-            case _:
-                pass
+        if type(stmt) is For:
+            pending += stmt.body[::-1]
+        elif type(stmt) is If:
+            pending += (stmt.body + stmt.orelse)[::-1]
+        elif type(stmt) is While:
+            pending += (stmt.test + stmt.body)[::-1]
