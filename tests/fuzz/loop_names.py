@@ -416,3 +416,118 @@ def namedtup(x: Any) -> Any:
         st = st._replace(a=st.a + x[i])
         st = S(st.a, st.u * 2)
     return (st.a, st.u)
+
+
+LEVELS = counts(0, 1, 2, 3, 6)
+
+
+@case(*LEVELS)
+def two_levels_written_afterwards(x: Any, k: int) -> Any:
+    a, b = x, x * 2
+    for _ in range(k):
+        a, b = b, a - 2 * b
+    a[0] = 100
+    return a, b
+
+
+@case(*LEVELS)
+def two_levels_whose_first_arrays_have_other_names(x: Any, k: int) -> Any:
+    a, b = x.copy(), x * 2
+    first, second = a, b
+    for _ in range(k):
+        a, b = b, a - b
+    a[0], b[1] = 100, 50
+    return first, second, a, b
+
+
+@case(*LEVELS)
+def two_levels_that_begin_as_one_array(x: Any, k: int) -> Any:
+    a = b = x
+    for _ in range(k):
+        a, b = b, a - b + 1
+    a[0] = 100
+    return a, b
+
+
+@case(*LEVELS)
+def two_levels_of_which_the_old_one_is_written(x: Any, k: int) -> Any:
+    a, b = x, x * 2
+    for _ in range(k):
+        a[1] += 1
+        a, b = b, a - b
+    return a, b
+
+
+@case(*LEVELS)
+def three_levels_of_which_one_is_written(x: Any, k: int) -> Any:
+    a, b, c = x, x * 2, x + 1
+    for i in range(k):
+        a, b, c = b, c, a - b + c / 2
+        a[0] = i
+    b[2] = 7
+    return a, b, c
+
+
+@case(*LEVELS)
+def another_name_for_the_level_that_is_given_up(x: Any, k: int) -> Any:
+    a, b, c, best = x, x * 2, x + 1, x
+    for _ in range(k):
+        best = a
+        a, b, c = b, c, a - 2 * b + c
+    best[0] = 9
+    return a, b, c, best
+
+
+@case(*LEVELS)
+def another_name_for_the_level_that_is_taken_over(x: Any, k: int) -> Any:
+    a, b, best = x, x * 2, x
+    for _ in range(k):
+        best = b
+        a, b = b, a - 2 * b
+    best[0] = 9
+    return a, b, best
+
+
+@case(*LEVELS)
+def a_view_of_the_level_that_is_taken_over(x: Any, k: int) -> Any:
+    a, b, best = x, x * 2, x
+    for _ in range(k):
+        best = b[1:]
+        a, b = b, a - 2 * b
+    best[0] = 9
+    return a, b, best
+
+
+@case(*LEVELS)
+def two_names_for_the_level_that_is_taken_over(x: Any, k: int) -> Any:
+    a, b, c = x, x * 2, x * 3
+    for _ in range(k):
+        a[0] += 1
+        a = c
+        b = c
+        c = a + b / 2
+    a[1] = 7
+    return a, b, c
+
+
+@case(*LEVELS)
+def levels_in_the_closure(x: Any, k: int) -> Any:
+    a, b = x, x * 2
+
+    def new():
+        return a + b
+
+    for _ in range(k):
+        a, b = b, new()
+    return a, b
+
+
+@case(*LEVELS)
+def levels_that_an_inner_loop_hands_on(x: Any, k: int) -> Any:
+    a, b = x, x * 2
+    for _ in range(6):
+        for _ in range(k):
+            a, b = b, a / 2 - b
+        a, b = b, a
+    b[1] = 3
+    return a, b

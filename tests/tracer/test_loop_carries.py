@@ -184,6 +184,50 @@ def test_names_that_exchange_arrays_are_not_copied() -> None:
     assert kept.count("for ") == 4  # a sum and a store in each of two iterations
 
 
+def two_levels(x: Any) -> Any:
+    before, now = x, x / 2
+    for _ in range(len(x)):
+        before, now = now, now / 2 - before
+    return before, now
+
+
+def three_levels(x: Any) -> Any:
+    first, second, third = x, x / 2, x + 1
+    for i in range(len(x)):
+        new = third - second + first / 2
+        new[i] = 3
+        first = second
+        second = third
+        third = new
+    return first, second, third
+
+
+def levels_in_a_list(x: Any) -> Any:
+    levels = [x, x / 2]
+    for _ in range(len(x)):
+        levels[0], levels[1] = levels[1], levels[1] / 2 - levels[0]
+    return levels
+
+
+def a_level_that_another_name_keeps(x: Any) -> Any:
+    before, now = x, x / 2
+    for _ in range(len(x)):
+        oldest, kept = before, now
+        before, now = now, now / 2 - before
+    oldest[0], kept[0] = 5, 7
+    return before, now, oldest, kept
+
+
+LEVELS = [two_levels, three_levels, levels_in_a_list, a_level_that_another_name_keeps]
+
+
+@pytest.mark.parametrize("program", LEVELS)
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 12])
+def test_names_that_take_over_the_arrays_of_others(program: Callable[[Any], Any], size: int) -> None:
+    assert_kept(program)
+    assert_like_numpy(program, (np.arange(float(size)),))
+
+
 def test_a_remainder_of_the_count_is_compiled_in() -> None:
     def program(x: Any, k: int) -> Any:
         u, v = x.copy(), x * 0

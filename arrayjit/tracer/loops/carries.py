@@ -11,7 +11,7 @@ Anything else cannot be carried as it is: `Unfit`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import lcm
 from typing import Any, Union
 
@@ -248,10 +248,11 @@ def shows(value: Any, storage: Tensor) -> bool:
 class Planner:
     """Decides how names are carried, from what an iteration made of them since `mark`."""
 
-    def __init__(self, trace: Trace, mark: Mark, iterations: Iterations) -> None:
+    def __init__(self, trace: Trace, mark: Mark, iterations: Iterations, carried: Iterable[Carry]) -> None:
         self.trace = trace
         self.mark = mark
         self.iterations = iterations
+        self.cells = [leaf for carry in carried for leaf in carry.leaves if isinstance(leaf, Cell)]
 
     def carry(self, name: Name, entry: Any, now: Any) -> Carry:
         """How to carry a name that stood for `entry` before the loop and for `now` after an iteration."""
@@ -285,7 +286,7 @@ class Planner:
         kind = kind_of(now)
         if kind is None or kind != kind_of(entry):
             raise Unfit(f"{name} changes from {_described(entry)} to {_described(now)}")
-        if kind.is_array and not self._is_made_anew(now):
+        if kind.is_array and not self._is_own(now):
             return self._moving(name, entry, now)
         return self._cell(name, kind)
 
@@ -307,13 +308,14 @@ class Planner:
             case Cell(kind=known):
                 if kind != known:
                     raise Unfit(f"{name} changes from {known} to {kind}")
-                if known.is_array and not self._is_own(now, leaf):
+                if known.is_array and not self._is_own(now):
                     raise Unfit(f"{name} becomes a view of another array")
         return leaf
 
-    def _is_own(self, now: SymbolicArray, leaf: Cell) -> bool:
-        """Whether an array is made anew in each iteration, or is what it was at the start of one."""
-        return self._is_made_anew(now) or same_cells(now.cells, leaf.view)
+    def _is_own(self, now: SymbolicArray) -> bool:
+        """Whether an array is made anew in each iteration, or is what it or another one, that is carried as
+        well, was at the start of one."""
+        return self._is_made_anew(now) or any(same_cells(now.cells, cell.view) for cell in self.cells)
 
     def _is_made_anew(self, array: SymbolicArray) -> bool:
         """Whether the array is one that the body made, and certainly not an older one."""

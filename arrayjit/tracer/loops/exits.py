@@ -17,6 +17,7 @@ from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine, Symbol
 from ...ir.ops import OPS
+from ...ir.tensor import Tensor
 from ..record.deciding import is_positive, not_negative, require_decided
 from ..record.retrace import Reason, Site
 from ..record.trace import Mark, Trace
@@ -55,7 +56,9 @@ class Exit:
 
     Arrays that several names stand for stay one: `copies` are those of overwritten arrays, `alike` has the
     memory of the first of several names by the identity of a carried leaf or of a value, `finals` the array
-    that stands for a memory after the loop."""
+    that stands for a memory after the loop. `nexts` are what carried arrays become in the body, `firsts` the
+    ones from before the loop that they stand for: one before the first iteration and, where one becomes what
+    another stood for, the other's after it, and so on."""
 
     trace: Trace
     site: Site
@@ -67,11 +70,14 @@ class Exit:
     copies: list[tuple[View, SymbolicArray]] = field(default_factory=list)
     alike: dict[int, Cell] = field(default_factory=dict)
     finals: dict[int, SymbolicArray] = field(default_factory=dict)
+    nexts: dict[Cell, SymbolicArray] = field(default_factory=dict)
+    firsts: dict[Cell, list[SymbolicArray]] = field(default_factory=dict)
 
     def close(self, mark: Mark, entry: Names, after: Names, before: Names | None) -> Names:
         """End the body and record the loop; the locals to assign. `before` has the locals before a first
         iteration that was recorded under the condition that it runs."""
         earlier = entry if before is None else before
+        self.follow(after)
         last = self.leave_last_values(earlier, after)
         self.find_alike(mark, after, last)
         memory = self.leave_symbols(mark, last)
@@ -80,7 +86,8 @@ class Exit:
         for name, carry in self.carries.items():
             for leaf, value in zip(carry.leaves, carry.entry, strict=True):
                 self.start(leaf, value)
-                self.tell_apart(name, leaf, value)
+                if isinstance(leaf, Cell) and leaf.kind.is_array:
+                    self.tell_apart(f"the array {name}", leaf.view.tensor, self.firsts[leaf])
         self.trace.emit(Loop(self.iterations.symbol, *self.iterations.bounds(), body, self.loc))
         self.trace.gone(self.iterations.symbol, self.site)
         if before is not None:
@@ -94,28 +101,47 @@ class Exit:
 
     # inside the body
 
+    def follow(self, after: Names) -> None:
+        """Note what the carried arrays become, and which they stand for at first."""
+        starts: dict[Cell, SymbolicArray] = {}
+        for name, carry in self.carries.items():
+            news, _ = leaves_of(after[name])
+            for leaf, start, now in zip(carry.leaves, carry.entry, news, strict=True):
+                if isinstance(leaf, Cell) and leaf.kind.is_array:
+                    starts[leaf], self.nexts[leaf] = start, now
+        for first in starts:
+            chain = [first]
+            for leaf in chain:
+                now = self.nexts[leaf].cells
+                chain += [cell for cell in starts if same_cells(now, cell.view) and cell not in chain]
+            self.firsts[first] = [starts[leaf] for leaf in chain]
+
     def leave_last_values(self, earlier: Names, after: Names) -> Names:
         """The values of names that are read after the loop and are not carried, safe from what follows."""
         return {
-            name: map_leaves(value, self.rescued)
+            name: map_leaves(value, self.last_value)
             for name, value in after.items()
             if self.is_read_after(name)
             and name not in self.carries
             and not same(earlier.get(name, MISSING), value)
         }
 
+    def last_value(self, leaf: Any) -> Any:
+        """The leaf, rescued unless a carried array becomes the same one."""
+        if is_array(leaf) and any(
+            now.cells.tensor.storage is leaf.cells.tensor.storage for now in self.nexts.values()
+        ):
+            return leaf
+        return self.rescued(leaf)
+
     def rescued(self, leaf: Any) -> Any:
         """The leaf, copied where it lies in memory that the next values are about to overwrite."""
         if type(leaf) is not SymbolicArray:
             return leaf
         storage = leaf.cells.tensor.storage
-        starts = [
-            entry
-            for carry in self.carries.values()
-            for part, entry in zip(carry.leaves, carry.entry, strict=True)
-            if isinstance(part, Cell) and part.view.tensor is storage
-        ]
-        if not starts:
+        cells = [part for carry in self.carries.values() for part in carry.leaves if isinstance(part, Cell)]
+        start = next((cell for cell in cells if cell.view.tensor is storage), None)
+        if start is None:
             return leaf
         for view, known in self.copies:
             if same_cells(view, leaf.cells):
@@ -125,21 +151,23 @@ class Exit:
         copied = SymbolicArray(copy(leaf).cells, leaf.record, leaf.weak, leaf.is_scalar)
         self.copies.append((leaf.cells, copied))
         if is_array(leaf):
-            self.tell_first_apart(copied, starts[0])
+            self.tell_apart("an array", copied.cells.tensor, self.firsts[start], since=1)
         return copied
 
-    def tell_first_apart(self, copied: SymbolicArray, start: SymbolicArray) -> None:
-        """What an iteration starts with is still the array from before the loop if it is the first."""
-        more = self.iterations.groups - 1
-        if is_positive(more, self.trace):
-            return
-        words = "an array is the one from before the loop if the loop runs once"
-        require_decided(more, self.trace, words)
-        if is_positive(more, self.trace) is False:
-            raise Unfit(words)
-        fix = "take a copy of it in the loop"
-        reason = Reason(words, self.loc, fix, self.site)
-        self.trace.sameness.note(copied.cells.tensor, start.cells.tensor.storage, reason)
+    def tell_apart(self, what: str, array: Tensor, firsts: list[SymbolicArray], since: int = 0) -> None:
+        """An array that the loop rebinds may be one from before: the first of these after `since` iterations,
+        the second after one more. Which it is must be known where either is written later."""
+        for times, first in enumerate(firsts, since):
+            more = self.iterations.groups - times
+            if is_positive(more, self.trace):
+                continue
+            often = ("does not run", "runs once")[times] if times < 2 else f"runs {times} times"
+            words = f"{what} is one from before the loop if the loop {often}"
+            require_decided(more, self.trace, words)
+            if times and is_positive(more, self.trace) is False:
+                raise Unfit(words)
+            reason = Reason(words, self.loc, "take a copy of it in the loop", self.site)
+            self.trace.sameness.note(array, first.cells.tensor.storage, reason)
 
     def find_alike(self, mark: Mark, after: Names, last: Names) -> None:
         """Note which names stand for one array at the end of an iteration: after the loop they still must."""
@@ -196,7 +224,7 @@ class Exit:
         return memory
 
     def leave_next_values(self, after: Names) -> None:
-        """Store what the next iteration starts with, all of it read before any of it is written."""
+        """Store what the next iteration starts with, all of it read before it is overwritten."""
         pairs: list[tuple[Cell, Any]] = []
         for name, carry in self.carries.items():
             news, _ = leaves_of(after[name])
@@ -205,9 +233,12 @@ class Exit:
                     type(now) is SymbolicArray and same_cells(now.cells, leaf.view)
                 ):
                     pairs.append((leaf, now))
-        values = [self.rescued(now) for _, now in pairs]
-        for (leaf, _), value in zip(pairs, values, strict=True):
-            self.start(leaf, value)
+        while pairs:
+            ready = [(leaf, now) for leaf, now in pairs if not any(_lies_in(one, leaf) for _, one in pairs)]
+            values = [now for _, now in ready] or [self.rescued(now) for _, now in pairs]
+            for (leaf, _), value in zip(ready or pairs, values, strict=True):
+                self.start(leaf, value)
+            pairs = [pair for pair in pairs if ready and pair not in ready]
 
     # after the body
 
@@ -220,19 +251,6 @@ class Exit:
         self.trace.store(leaf.view, lambda position: operand_at(operand, position, dtype))
         if not leaf.kind.is_array:
             self.trace.came_from(leaf.view.tensor, self.site)
-
-    def tell_apart(self, name: Name, leaf: Leaf, value: Any) -> None:
-        """An array that a loop rebinds is still the one from before if the loop does not run: which of both
-        must be known where either is written later."""
-        count = self.iterations.groups
-        if not isinstance(leaf, Cell) or not leaf.kind.is_array or is_positive(count, self.trace):
-            return
-        words = f"the array {name} is the one from before the loop if the loop does not run"
-        require_decided(count, self.trace, words)
-        fix = f"write into a copy of {name}, taken after the loop"
-        self.trace.sameness.note(
-            leaf.view.tensor, value.cells.tensor.storage, Reason(words, self.loc, fix, self.site)
-        )
 
     def guard(self, before: Names, last: Names) -> None:
         """Put the record since the first iteration under the condition that this one runs; carried names
@@ -343,3 +361,7 @@ class Exit:
 
 def _is_number(value: Any, expected: Affine) -> bool:
     return value == expected.offset if type(value) is int else getattr(value, "value", None) == expected
+
+
+def _lies_in(value: Any, leaf: Cell) -> bool:
+    return type(value) is SymbolicArray and value.cells.tensor.storage is leaf.view.tensor

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, Literal, NoReturn
 
@@ -259,8 +259,9 @@ class _Rolled:
 
     def planned(self, after: Names) -> dict[Name, Carry] | None:
         """How to carry each name that changed; None where that is how they are carried already."""
-        planner = Planner(self.trace, self.mark, self.iterations)
+        planner = Planner(self.trace, self.mark, self.iterations, self.carries.values())
         found: dict[Name, Carry] = {}
+        followers: list[Name] = []
         for name in after:
             if name not in self.entry and isinstance(name, Place):
                 raise Unfit(f"{name} is new")
@@ -270,9 +271,22 @@ class _Rolled:
                 found[name] = planner.checked(name, self.carries[name], now)
             elif self.is_handed_on(name) and not same(entry, now):
                 if self.places.has(now):
-                    raise Unfit(f"{name} becomes another object")
-                found[name] = planner.carry(name, entry, now)
+                    followers.append(name)
+                else:
+                    found[name] = planner.carry(name, entry, now)
+        self.require_led(followers, after, found)
         return None if all(found[name] is self.carries.get(name) for name in found) else found
+
+    def require_led(self, followers: list[Name], after: Names, found: Mapping[Name, Carry]) -> None:
+        """Raise Unfit unless each of these names becomes an array that another one stood for, and this one is
+        carried from the next attempt on (`before, now = now, 2 * now - before`): then the first one becomes
+        what is carried, and can be carried itself."""
+        leaders = [self.entry[name] for name in found if name not in self.carries]
+        for _ in followers:
+            leaders += [self.entry[name] for name in followers if _is_one_of(after[name], leaders)]
+        for name in followers:
+            if not is_array(after[name]) or not _is_one_of(after[name], leaders):
+                raise Unfit(f"{name} becomes another object")
 
     def is_handed_on(self, name: Name) -> bool:
         """Whether the next iteration, or what follows a loop that perhaps did not run, may read the name."""
@@ -362,3 +376,7 @@ class _Rolled:
         self.trace.came_from(iterations.symbol, self.site)
         self.trace.runs_between(iterations.symbol, (iterations.first, iterations.stop))
         return iterations
+
+
+def _is_one_of(value: Any, others: list[Any]) -> bool:
+    return any(value is other for other in others)
