@@ -147,6 +147,7 @@ class _Ahead:
         if first is None or first.hi.is_constant or loop.kind is not LoopKind.SEQUENTIAL:
             return None
         asked: list[Stmt] = []
+        inside = _bound(loop.body)
         for row in self.rows_read(first, loop):
             cells = row.tensor.shape[-1]
             places = (_along(cells, stmt, first.symbol) for stmt in first.body if not isinstance(stmt, For))
@@ -155,6 +156,8 @@ class _Ahead:
             if along is not None and cells.constant >= LINES * line:
                 start = along.substitute({first.symbol: first.lo})
                 start = start.substitute({loop.symbol: Affine.of(loop.symbol) + loop.step})
+                if not inside.isdisjoint(_symbols((*row.place, start))):
+                    continue  # what the body is about to compute is not known in front of it
                 ask = (Prefetch(row.tensor, (*row.place, start + line * k)) for k in range(BEGINNING))
                 asked.extend(ask)
                 self.notes.append(f"prefetch: the beginning of the next row of {row.tensor.label} is fetched")

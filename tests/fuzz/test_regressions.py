@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from judging import assert_like_numpy
+from machines import MACHINES, on_machine
 
 import arrayjit
 
@@ -227,3 +228,18 @@ def test_the_right_side_is_read_before_any_cell_is_written() -> None:
     wanted[15:89:3] = wanted[3:100:4].copy()
     arrayjit.jit(crossing)(x)
     np.testing.assert_array_equal(x, wanted)
+
+
+def test_rows_whose_beginning_the_body_computes() -> None:
+    """Their first cells cannot be asked for in front of it."""
+
+    def program(x: np.ndarray, a: np.ndarray, k: int) -> None:
+        n = len(x)
+        for i in range(1, n):
+            a[:, -1 - i][k : n - k][::-1] -= np.where(
+                x[k : n - k] > a[i][k : n - k], x[k : n - k], a[i][i + 1 :][::-1].sum()
+            )
+
+    with on_machine(MACHINES[2], ("sync_llvm",)):
+        verdict = assert_like_numpy(lambda *args: (program(*args),), lambda: (grid(19), grid(19, 19) % 7, 0))
+    assert verdict == "same"
