@@ -20,6 +20,7 @@ from .registry import Kernel, difference, results_of
 from .sequences import SEQUENCES
 from .solvers import SOLVERS
 from .stencils import STENCILS
+from .waves import WAVES
 
 __all__ = ["KERNELS", "Kernel", "difference", "results_of"]
 
@@ -37,4 +38,5 @@ KERNELS: tuple[Kernel, ...] = (
     *SEQUENCES,
     *BODIES,
     *FINANCE,
+    *WAVES,
 )

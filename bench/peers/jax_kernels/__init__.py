@@ -17,6 +17,7 @@ from .observations import OBSERVATIONS
 from .sequences import SEQUENCES
 from .solvers import SOLVERS
 from .stencils import STENCILS
+from .waves import WAVES
 
 __all__ = ["KERNELS"]
 
@@ -34,4 +35,5 @@ KERNELS = {
     **SEQUENCES,
     **BODIES,
     **FINANCE,
+    **WAVES,
 }

@@ -15,6 +15,7 @@ from .observations import OBSERVATIONS
 from .sequences import SEQUENCES
 from .solvers import SOLVERS
 from .stencils import STENCILS
+from .waves import WAVES
 
 __all__ = ["KERNELS"]
 
@@ -32,4 +33,5 @@ KERNELS = {
     **SEQUENCES,
     **BODIES,
     **FINANCE,
+    **WAVES,
 }
