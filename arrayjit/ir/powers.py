@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar, Union
 
 from .dtype import F32, F64
-from .terms import Term, fma, where
+from .terms import Term, fma, rarely, where
 
 __all__ = ["known_power"]
 
@@ -63,17 +63,31 @@ def _in_parts(x: Term, n: int) -> Term:
 
 
 def _power_of_parts(base: Parts, n: int) -> Term:
+    return _rounded(*_last_factors(base, n))
+
+
+def _last_factors(base: Parts, n: int) -> tuple[Parts, Parts]:
+    """The two numbers whose product is the power."""
     half = _product(base, n // 2, _times)
-    return _rounded(_times(half, half), base) if n % 2 else _rounded(half, half)
+    return (_times(half, half), base) if n % 2 else (half, half)
 
 
 def _of_root(x: Term, n: int) -> Term:
     """`sqrt(x) ** n` for an odd `n`."""
-    x = _not_negative(x)
     if x.dtype is F32:
-        root = x.cast(F64).op("sqrt")
+        root = _not_negative(x).cast(F64).op("sqrt")
         return _product(root if n > 0 else 1.0 / root, abs(n), Term.__mul__).cast(F32)
-    return _power_of_parts(_root(x) if n > 0 else _inverse_root_in_parts(x), abs(n))
+    return _power_of_parts(_root(_not_negative(x)), n) if n > 0 else _of_inverse_root(x, -n)
+
+
+def _of_inverse_root(x: Term, n: int) -> Term:
+    """`(1 / sqrt(x)) ** n`. Where nothing is zero, tiny or not finite, no special case is near."""
+    left, right = _last_factors(_inverse_root_in_parts(x), n)
+    product, rest = left[0] * right[0], _plus_rest(None, left, right)
+    assert rest is not None
+    is_usual = (abs(product) >= TINY) & (abs(rest) < math.inf)
+    general = _power_of_parts(_inverse_root_in_parts(_not_negative(x)), n)
+    return rarely(~is_usual, general, fma(left[0], right[0], rest))
 
 
 def _not_negative(x: Term) -> Term:
