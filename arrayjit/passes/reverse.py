@@ -152,6 +152,8 @@ def _backwards(steps: For, ranges: dict[Symbol, Range]) -> dict[Tensor, int]:
                 if index is not None and _is_row(tensor) and index[0].coefficient(loop.symbol) == -1:
                     found[tensor] = found.get(tensor, 0) + 1
                     terms[tensor] = terms.get(tensor, 0) + times
+    if not found:
+        return found
     inside = counts(stmt for stmt in steps.body if isinstance(stmt, (For, If, While)))
     others = {written(stmt) for stmt in steps.body if not _stores_a_cell(stmt)}
     return {
