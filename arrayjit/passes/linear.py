@@ -115,9 +115,7 @@ class Followed:
                 return _either(*args)
             case op, (_, Const(value=int(mask))) | (Const(value=int(mask)), _) if op is AND:
                 is_bit = (mask & (1 << expr.dtype.bits) - 1).bit_count() == 1
-                return _Linear(
-                    object(), any(arg.is_offset and arg.root is not _NOTHING for arg in args), is_bit
-                )
+                return _Linear(object(), args[isinstance(expr.args[0], Const)].is_offset, is_bit)
             case op, (_, Const(value=int(count))) if op in SHIFTS and 0 <= count < expr.dtype.bits:
                 return _Linear(object(), args[0].is_offset)
             case op, _ if op is WHERE:
@@ -128,12 +126,12 @@ class Followed:
 
 def _switched(expr: Apply, args: Sequence[_Linear]) -> _Linear | None:
     """What an op makes of constants and of one value that is 0 or another."""
-    switches = [arg for arg in args if arg.root is not _NOTHING]
+    switches = [arg for one, arg in zip(expr.args, args, strict=True) if not isinstance(one, Const)]
     if not all(arg.is_switch and not arg.is_offset and arg.root is switches[0].root for arg in switches):
         return None
     at_zero = tuple(arg if isinstance(arg, Const) else constant(0, dtype_of(arg)) for arg in expr.args)
     made = fold(replace(expr, args=at_zero))
-    return _Linear(object(), bool(made.value), True) if isinstance(made, Const) and switches else None
+    return _Linear(object(), bool(made.value), True) if isinstance(made, Const) else None
 
 
 def _either(one: _Linear, other: _Linear) -> _Linear:
