@@ -17,6 +17,7 @@ from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
 from .abreast import abreast
+from .again import again
 from .along import along
 from .batch import batch
 from .beforehand import beforehand
@@ -127,7 +128,8 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
     ),
     Pass(reroll, why="what is done to a round that stands by itself need not be done to the loop"),
     Pass(same, after=("reroll",), why="a round that joins its loop binds its numbers there"),
-    Pass(check, after=("same",), why="what is recorded several times is looked at once"),
+    Pass(again, after=("same",), why="equal numbers have one name by then"),
+    Pass(check, after=("again",), why="what is recorded several times is looked at once"),
     Pass(
         inline,
         after=("reroll", "same"),
