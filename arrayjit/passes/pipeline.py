@@ -29,6 +29,7 @@ from .check import check
 from .collapse import collapse
 from .contract import contract
 from .expand import expand
+from .foremost import foremost
 from .fuse import explain_fuse, fuse
 from .gpu.atomics import atomics
 from .gpu.attend import attend
@@ -251,6 +252,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(
         once, after=("settle",), why="what stays in a register is still stored and read back around the loop"
     ),
+    Pass(
+        foremost,
+        after=("once",),
+        why="an extreme that was stored is read back from a local by then",
+        on=CPU,
+    ),
     Pass(quarters, after=("straight",), why="both forms of a loop add up by the same lanes", on=CPU),
     Pass(
         cascade, after=("quarters",), why="its trees are built per lane, and in each form of a loop", on=CPU
@@ -299,6 +306,7 @@ OPTIONAL = frozenset(
         tile,
         reverse,
         straight,
+        foremost,
         bytewise,
         jam,
         stream,

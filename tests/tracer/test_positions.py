@@ -1,4 +1,4 @@
-"""`argmax` and `argmin` along axes long enough to be searched block by block."""
+"""`argmax` and `argmin` along axes long enough to be searched block by block, and of columns."""
 
 from __future__ import annotations
 
@@ -97,3 +97,21 @@ def test_the_position_in_an_array_of_no_axes(number: np.ndarray) -> None:
 
     for target in ("interp", "sync_llvm"):
         assert_same(arrayjit.jit(positions)(number, target=target), positions(number))
+
+
+CELLS = np.array([-np.inf, -0.0, 0.0, 1.0, 2.0, np.nan])
+
+
+def extremes(x: np.ndarray) -> tuple[np.ndarray, ...]:
+    return x.argmax(axis=0), x.max(axis=0), (x + x).argmin(axis=0), x.min(axis=0)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1"])
+@pytest.mark.parametrize("rows", [12, 1000])
+@pytest.mark.parametrize("kinds", [1, 3, 5, 6])
+def test_extremes_of_columns_are_found_with_where_they_stand(dtype: str, rows: int, kinds: int) -> None:
+    cells = np.random.default_rng(rows).choice(CELLS[:kinds], (rows, 37)).astype(dtype)
+    jitted = arrayjit.jit(extremes)
+    assert "foremost: " in jitted.lower(cells).explain()
+    assert_same(jitted(cells), extremes(cells))
