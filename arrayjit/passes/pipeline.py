@@ -62,6 +62,7 @@ from .prune import prune
 from .quarters import quarters
 from .rare import rare
 from .reals import reals
+from .rematerialise import rematerialise
 from .reroll import reroll
 from .retain import retain
 from .reverse import reverse
@@ -157,6 +158,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     ),
     Pass(mirror, after=("fuse",), why="what joined loops hand on needs no array anyway", on=CPU),
     Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
+    Pass(
+        rematerialise,
+        after=("place",),
+        why="temporaries are as small as they get, and numbers that rows share are variables",
+        on=CPU,
+    ),
     Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
     Pass(
         beforehand,
@@ -289,6 +296,7 @@ OPTIONAL = frozenset(
         pieces,
         margins,
         fuse,
+        rematerialise,
         mirror,
         beforehand,
         attend,

@@ -12,7 +12,7 @@ from ..ir.loops import Copy, Fill, For, If, Kernel, Multiply, Stmt, Store, While
 from ..ir.tensor import Tensor
 from .access import given, reads
 
-__all__ = ["Frame", "Path", "Use", "common_path", "counts", "makes_anew", "uses_of_temporaries"]
+__all__ = ["Frame", "Path", "Use", "common_path", "counts", "makes_anew", "uses_of", "uses_of_temporaries"]
 
 
 @dataclass(slots=True, eq=False)
@@ -95,8 +95,13 @@ class _Collection:
 
 def uses_of_temporaries(kernel: Kernel) -> dict[Tensor, list[Use]]:
     """The uses of each temporary's storage in program order; a statement reads before it writes."""
-    collection = _Collection(given(kernel.params))
-    collection.body(kernel.body, ())
+    return uses_of(kernel.body, given(kernel.params))
+
+
+def uses_of(body: tuple[Stmt, ...], but: frozenset[Tensor] = frozenset()) -> dict[Tensor, list[Use]]:
+    """The same of each storage but those."""
+    collection = _Collection(but)
+    collection.body(body, ())
     return collection.found
 
 
