@@ -48,9 +48,11 @@ def in_turn(old: Stmt, new: Stmt) -> Stmt:
     return replace(new, kind=LoopKind.SEQUENTIAL)
 
 
-def interleaved(body: tuple[Stmt, ...], row: Symbol, start: Affine, count: int) -> tuple[Stmt, ...]:
-    """`count` rows from `start` on, each statement of one followed by that of the next."""
-    return _merged(body, [Copying({row: start + n}, {}) for n in range(count)])
+def interleaved(
+    body: tuple[Stmt, ...], row: Symbol, start: Affine, count: int, apart: Affine | int = 1
+) -> tuple[Stmt, ...]:
+    """`count` rows from `start` on, so far `apart`, each statement of one followed by that of the next."""
+    return _merged(body, [Copying({row: start + apart * n}, {}) for n in range(count)])
 
 
 def _merged(body: tuple[Stmt, ...], copies: Sequence[Copying]) -> tuple[Stmt, ...]:

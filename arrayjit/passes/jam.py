@@ -14,8 +14,10 @@
 The outer loop is unrolled and its copies are interleaved; the sums stay in vector registers, of which
 `Caps` says how many bytes they have. Every cell is computed by the very operations of before.
 
-Rows of a matrix-vector product are interleaved likewise, so that the vector is loaded once for a few rows and
-memory is read in a few streams: of 1000 x 1000 float64 cells in 0.13 ms, not 0.15 ms row by row.
+Rows of a matrix-vector product are interleaved likewise, so that the vector is loaded once for a few rows.
+They are as far apart as rows can be: the next ones go on where these end, and memory is read in a few long
+streams, each of which the processor fetches ahead of. Of 1000 x 1000 float64 cells that takes 0.12 ms, with
+neighbouring rows 0.14, row by row 0.15; of 20,000 x 100 cells half of what neighbouring rows take.
 """
 
 from __future__ import annotations
@@ -84,10 +86,13 @@ def _rows_of_sums(rows: Stmt, caps: Caps) -> Sequence[Stmt] | None:
 def _at_once(
     rows: For, body: tuple[Stmt, ...], count: int, kind: LoopKind
 ) -> tuple[tuple[Bind, ...], tuple[Stmt, ...]]:
-    """Rows of this body, `count` at a time, then what is left of them; after the numbers that this needs."""
+    """Rows of this body, `count` at a time, then what is left of them; after the numbers that this needs.
+    Those of a parallel loop are as far apart as they can be, those of others neighbours."""
     binds, whole = blocks(rows, count)
     block = Symbol(rows.symbol.hint)
-    inside = interleaved(body, rows.symbol, rows.lo + Affine.of(block) * count, count)
+    here = Affine.of(block)
+    first, apart = (here, whole) if kind is LoopKind.PARALLEL else (here * count, 1)
+    inside = interleaved(body, rows.symbol, rows.lo + first, count, apart)
     main = For(block, Affine.of(0), whole, inside, kind)
     start = rows.lo + whole * count
     if rows.trips is not None:
