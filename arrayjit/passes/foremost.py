@@ -229,7 +229,8 @@ def _step(search: _Search, loop: For, extreme: Expr) -> _Step | None:
         return None
     if _written_out(updates[0].value, values) != cell:
         return None
-    dtype = I64 if updates[0].variable.dtype.itemsize == 8 else I32
+    is_near = loop.hi.constant <= 1 << 31
+    dtype = I32 if updates[0].variable.dtype.itemsize < 8 and is_near else I64
     return _Step(search, loop, updates[0], Variable(search.place.hint, dtype))
 
 
