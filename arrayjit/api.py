@@ -227,7 +227,8 @@ class JitFunction(Generic[P, R]):
     def _lower(self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
         try:
             key, given = key_of(args, kwargs, self._static)
-            traced, built, device = self._built(self._chosen(options), args, kwargs, given)
+            with resting():
+                traced, built, device = self._built(self._chosen(options), args, kwargs, given)
             if options.target is not None:
                 _require_target(device, options.target)
             if self._tune is not None:
@@ -332,7 +333,8 @@ class JitFunction(Generic[P, R]):
             found = recalled(call, leaves, target, threads=chosen.threads, opt=self._opt, device=device)
             if found is not None:
                 return _linked(*found, device)
-        traced, build, device = self._built(chosen, args, kwargs, leaves)
+        with resting():
+            traced, build, device = self._built(chosen, args, kwargs, leaves)
         if self._tune is not None:
             binding = Binding(traced.sources, traced.outputs)
             build = tuning.tuned(build, self._tune, binding.arrays(leaves) if device is None else None)
@@ -374,7 +376,6 @@ class JitFunction(Generic[P, R]):
         if not set(baked) <= set(known):
             self._baked[signature] = tuple(dict.fromkeys((*known, *baked)))
 
-    @resting()
     def _built(
         self, chosen: Choice, args: tuple[Any, ...], kwargs: Mapping[str, Any], leaves: Sequence[Any]
     ) -> tuple[Traced, Build, Device | None]:

@@ -53,8 +53,8 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def resting() -> Iterator[None]:
-    """A block, or each call of a function, in which the collector does not start by itself, whatever other
-    threads do. One that the user has switched off stays off."""
+    """A block in which the collector does not start by itself, whatever other threads do. One that the user
+    has switched off stays off."""
     _REST.begin()
     try:
         yield
