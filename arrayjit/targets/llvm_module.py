@@ -62,6 +62,7 @@ def module(kernel: Kernel, symbol: str, attributes: str, *, has_lines: bool = Fa
             heads.append(f"{kind} %{name}")
             arguments.append(f"ptr %{name}")
     body = f"{symbol}.body"
+    text = writer.function(body, heads, "ret i32 0")
     return "\n".join(
         [
             *writer.declarations,
@@ -71,7 +72,7 @@ def module(kernel: Kernel, symbol: str, attributes: str, *, has_lines: bool = Fa
             "  ret i32 %status",
             "}",
             "",
-            *writer.function(body, heads, "ret i32 0"),
+            *text,
             *writer.functions,
             f"attributes #0 = {{ {attributes} }}",
             "",
