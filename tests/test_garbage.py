@@ -4,6 +4,7 @@ import gc
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -54,37 +55,9 @@ def test_what_the_user_has_switched_off_stays_off() -> None:
     assert not gc.isenabled()
 
 
-def test_it_goes_on_after_the_last_of_several_threads() -> None:
-    here, there = threading.Event(), threading.Event()
-
-    def other() -> None:
-        with resting():
-            here.set()
-            assert there.wait(10)
-
-    thread = threading.Thread(target=other)
-    with resting(), resting():
-        thread.start()
-        assert here.wait(10)
-    assert not gc.isenabled()
-    there.set()
-    thread.join()
-    assert gc.isenabled()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
-@pytest.mark.parametrize("own", [False, True])
-def test_a_new_process_does_not_wait_for_the_threads_of_the_old(own: bool) -> None:
-    def state_in_fork() -> int:
-        child = os.fork()
-        if not child:
-            os._exit(int(gc.isenabled()))
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-    if own:
-        with resting():
-            assert state_in_fork() == 0
-        return
+@contextmanager
+def resting_elsewhere() -> Iterator[None]:
+    """Another thread has the collector rest."""
     here, there = threading.Event(), threading.Event()
 
     def other() -> None:
@@ -95,9 +68,32 @@ def test_a_new_process_does_not_wait_for_the_threads_of_the_old(own: bool) -> No
     thread = threading.Thread(target=other)
     thread.start()
     assert here.wait(10)
-    assert not gc.isenabled()
-    found = state_in_fork()
+    yield
     there.set()
     thread.join()
-    assert found == 1
+
+
+def test_it_goes_on_after_the_last_of_several_threads() -> None:
+    with resting_elsewhere():
+        with resting(), resting():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
     assert gc.isenabled()
+
+
+def state_in_fork() -> int:
+    child = os.fork()
+    if not child:
+        os._exit(int(gc.isenabled()))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_new_process_does_not_wait_for_the_threads_of_the_old() -> None:
+    with resting_elsewhere():
+        assert not gc.isenabled()
+        assert state_in_fork() == 1
+
+
+def test_a_new_process_rests_where_its_own_thread_does() -> None:
+    with resting():
+        assert state_in_fork() == 0

@@ -9,8 +9,8 @@ anything, as NumPy does, so an operand may overlap the target. Statements nest i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import field
+from collections.abc import Callable, Iterator
+from dataclasses import field, replace
 from typing import Union, final
 
 from ..errors import Location
@@ -37,6 +37,7 @@ __all__ = [
     "Statement",
     "While",
     "expressions",
+    "rewrite_bodies",
     "statements",
 ]
 
@@ -178,6 +179,26 @@ def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
             return (test, body)
         case Assign() | Bind() | Check() | Note():
             return ()
+
+
+def rewrite_bodies(
+    statement: Statement, rule: Callable[[tuple[Statement, ...]], tuple[Statement, ...]]
+) -> Statement:
+    """The statement with `rule` applied to each body that stands in it, in program order."""
+    match statement:
+        case Loop(body=body):
+            new = rule(body)
+            return statement if new is body else replace(statement, body=new)
+        case Branch(body=body, orelse=orelse):
+            new, other = rule(body), rule(orelse)
+            same = new is body and other is orelse
+            return statement if same else replace(statement, body=new, orelse=other)
+        case While(test=test, body=body):
+            first, new = rule(test), rule(body)
+            same = first is test and new is body
+            return statement if same else replace(statement, test=first, body=new)
+        case Assign() | Bind() | Check() | Note():
+            return statement
 
 
 def expressions(statement: Statement) -> tuple[Expr, ...]:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from operator import is_
 
 from ..frozen import frozen
-from ..ir.assign import Assign, Branch, Computation, Loop, Statement, While, expressions, statements
+from ..ir.assign import Assign, Computation, Statement, expressions, rewrite_bodies, statements
 from ..ir.code import Caps
 from ..ir.expr import Gather, Load
 from ..ir.index import Affine, Symbol
@@ -86,7 +86,7 @@ def _once(body: Body) -> Body:
     done: dict[Hashable, _Reduction] = {}
     out: list[Statement] = []
     for statement in body:
-        statement = _inside(statement)
+        statement = rewrite_bodies(statement, _once)
         found = _Reduction.of(statement)
         before = None if found is None else done.get(found.what)
         if before is not None and isinstance(statement, Assign):
@@ -97,20 +97,3 @@ def _once(body: Body) -> Body:
         if found is not None and found.read.isdisjoint(written):
             done.setdefault(found.what, found)
     return body if all(map(is_, out, body)) else tuple(out)
-
-
-def _inside(statement: Statement) -> Statement:
-    match statement:
-        case Loop(body=body):
-            new = _once(body)
-            return statement if new is body else replace(statement, body=new)
-        case Branch(body=body, orelse=orelse):
-            new, other = _once(body), _once(orelse)
-            same = new is body and other is orelse
-            return statement if same else replace(statement, body=new, orelse=other)
-        case While(test=test, body=body):
-            first, new = _once(test), _once(body)
-            same = first is test and new is body
-            return statement if same else replace(statement, test=first, body=new)
-        case _:
-            return statement

@@ -36,6 +36,7 @@ from ..ir.assign import (
     Statement,
     While,
     expressions,
+    rewrite_bodies,
     statements,
 )
 from ..ir.code import Caps
@@ -339,20 +340,10 @@ class _Inlining:
         """The statements without those that made what nobody reads any more."""
         for statement in body:
             match statement:
-                case Loop(body=inner):
-                    yield replace(statement, body=tuple(self.remaining(inner)))
-                case While(test=inner, body=other):
-                    yield replace(
-                        statement, test=tuple(self.remaining(inner)), body=tuple(self.remaining(other))
-                    )
-                case Branch(body=inner, orelse=other):
-                    yield replace(
-                        statement, body=tuple(self.remaining(inner)), orelse=tuple(self.remaining(other))
-                    )
                 case Assign(into=into) if into in self.inlined and not self.readers.get(into):
                     pass
                 case _:
-                    yield statement
+                    yield rewrite_bodies(statement, lambda body: tuple(self.remaining(body)))
 
 
 def _wishes(tensor: Tensor, kind: str) -> bool:

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import Location
-from ..ir.assign import ArrayParam, Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
+from ..ir.assign import ArrayParam, Assign, Bind, Branch, Computation, Loop, Statement, rewrite_bodies
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, F64, I64
 from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, dtype_of
@@ -76,14 +76,8 @@ class _Logging:
                     written = {symbol for position in index for symbol in position.symbols}
                     loops = tuple(loop for loop in statement.loops if loop[0] in written)
                     yield from self.cells(into, loops, index, loc)
-                case Loop(body=inner):
-                    yield replace(statement, body=tuple(self.body(inner)))
-                case Branch(body=inner, orelse=other):
-                    yield replace(statement, body=tuple(self.body(inner)), orelse=tuple(self.body(other)))
-                case While(test=test, body=inner):
-                    yield replace(statement, test=tuple(self.body(test)), body=tuple(self.body(inner)))
-                case Bind() | Check() | Note():
-                    yield statement
+                case _:
+                    yield rewrite_bodies(statement, lambda body: tuple(self.body(body)))
 
     def cells(
         self,

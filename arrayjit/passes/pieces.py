@@ -24,14 +24,10 @@ from ..frozen import frozen
 from ..ir.assign import (
     Assign,
     Bind,
-    Branch,
-    Check,
     Computation,
-    Loop,
-    Note,
     Statement,
-    While,
     expressions,
+    rewrite_bodies,
     statements,
 )
 from ..ir.code import Caps
@@ -96,7 +92,7 @@ class _Cutting:
     mentions: Counter[Tensor]
 
     def body(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-        new = tuple(self.statement(stmt) for stmt in body)
+        new = tuple(rewrite_bodies(stmt, self.body) for stmt in body)
         refused: set[Tensor] = set()
         for _ in range(MAX_ROUNDS):
             parts = {t: found for t, found in self.parts(new).items() if t not in refused}
@@ -117,22 +113,6 @@ class _Cutting:
             self.mentions.subtract(t.storage for member in group.members for t, _ in _mentioned(member))
             self.mentions.update(t.storage for member in cut for t, _ in _mentioned(member))
         return body if len(new) == len(body) and all(map(is_, new, body)) else new
-
-    def statement(self, stmt: Statement) -> Statement:
-        match stmt:
-            case Loop(body=inner):
-                new = self.body(inner)
-                return stmt if new is inner else replace(stmt, body=new)
-            case While(test=test, body=inner):
-                parts = self.body(test), self.body(inner)
-                same = parts[0] is test and parts[1] is inner
-                return stmt if same else replace(stmt, test=parts[0], body=parts[1])
-            case Branch(body=inner, orelse=other):
-                parts = self.body(inner), self.body(other)
-                same = parts[0] is inner and parts[1] is other
-                return stmt if same else replace(stmt, body=parts[0], orelse=parts[1])
-            case Assign() | Bind() | Check() | Note():
-                return stmt
 
     def parts(self, body: Sequence[Statement]) -> dict[Tensor, list[_Part]]:
         """The temporaries that statements of a body make of parts and later ones read, each cell as it was

@@ -21,10 +21,10 @@ from ..ir.assign import (
     Check,
     Computation,
     Loop,
-    Note,
     Statement,
     While,
     expressions,
+    rewrite_bodies,
     statements,
 )
 from ..ir.code import Caps
@@ -65,19 +65,8 @@ class _Rerolling:
                 self.joined += 1
                 del out[-len(statement.body) :]
                 statement = _with_one_more(statement)
-            out.append(self.inside(statement))
+            out.append(rewrite_bodies(statement, self.body))
         return tuple(out)
-
-    def inside(self, statement: Statement) -> Statement:
-        match statement:
-            case Loop(body=body):
-                return replace(statement, body=self.body(body))
-            case Branch(body=body, orelse=orelse):
-                return replace(statement, body=self.body(body), orelse=self.body(orelse))
-            case While(test=test, body=body):
-                return replace(statement, test=self.body(test), body=self.body(body))
-            case Assign() | Bind() | Check() | Note():
-                return statement
 
     def is_round(self, before: list[Statement], loop: Loop) -> bool:
         """Whether the statements do what the loop would if it began one step earlier."""

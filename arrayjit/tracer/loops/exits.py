@@ -234,11 +234,13 @@ class Exit:
                 ):
                     pairs.append((leaf, now))
         while pairs:
-            ready = [(leaf, now) for leaf, now in pairs if not any(_lies_in(one, leaf) for _, one in pairs)]
-            values = [now for _, now in ready] or [self.rescued(now) for _, now in pairs]
-            for (leaf, _), value in zip(ready or pairs, values, strict=True):
-                self.start(leaf, value)
-            pairs = [pair for pair in pairs if ready and pair not in ready]
+            read = {leaf for leaf, _ in pairs if any(_lies_in(now, leaf) for _, now in pairs)}
+            if len(read) == len(pairs):
+                pairs, read = [(leaf, self.rescued(now)) for leaf, now in pairs], set()
+            for leaf, now in pairs:
+                if leaf not in read:
+                    self.start(leaf, now)
+            pairs = [(leaf, now) for leaf, now in pairs if leaf in read]
 
     # after the body
 
