@@ -19,23 +19,11 @@ from dataclasses import replace
 
 from ..frozen import frozen
 from ..ir.code import Caps
-from ..ir.expr import Const, Expr, Gather, Load, Local, Variable
+from ..ir.expr import Const, Expr, Load, Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import (
-    Bind,
-    Comment,
-    Define,
-    For,
-    Kernel,
-    LoopKind,
-    Raise,
-    Stmt,
-    Store,
-    Update,
-    walk_statements,
-)
+from ..ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
 from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
-from .access import Range, Ranges, exists, loads
+from .access import Range, Ranges, effects, exists, loads
 from .cells import Cells
 from .trips import enter
 
@@ -78,13 +66,11 @@ def carry(kernel: Kernel, caps: Caps) -> Kernel:
 
 
 def _is_plain(stmt: Stmt) -> bool:
-    """Is all that it reads and writes in sight? A loop over locals alone is so as well."""
-    if isinstance(stmt, For):
-        inside = list(walk_statements(stmt.body))
-        nodes = (node for inner in inside for expr in expressions(inner) for node in walk(expr))
-        is_local = all(isinstance(inner, (Comment, Define, For, Update)) for inner in inside)
-        return is_local and not any(isinstance(node, (Gather, Load)) for node in nodes)
-    return isinstance(stmt, _PLAIN)
+    """Is all that it reads and writes in sight? That of a loop over locals alone is nothing."""
+    if not isinstance(stmt, For):
+        return isinstance(stmt, _PLAIN)
+    found = effects((stmt,), {})
+    return not (found.reads or found.writes or found.leaves)
 
 
 def _carrying(loop: For, ranges: Ranges, notes: list[str]) -> list[Stmt]:
