@@ -15,6 +15,7 @@ import mmap
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -222,8 +223,14 @@ def _relocate(
             raise CompilerBug(f"code has a relocation of kind {kind}", stage="runtime/objects")
 
 
+@cache
+def _c_library() -> ctypes.CDLL:
+    """One for all, since each is a circle that only the collector of garbage would take away."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def _protect(address: int, size: int, protection: int) -> None:
-    change = ctypes.CDLL(None, use_errno=True).mprotect
+    change = _c_library().mprotect
     if change(ctypes.c_void_p(address), ctypes.c_size_t(size), protection):
         raise CompilerBug(
             f"memory cannot be made executable: error {ctypes.get_errno()}", stage="runtime/objects"

@@ -320,3 +320,22 @@ def test_functions_that_are_made_compiled_and_dropped_leave_nothing_behind():
     (pages_before, objects_before), (pages_after, objects_after) = after[500], after[2000]
     assert (pages_after - pages_before) * os.sysconf("SC_PAGE_SIZE") < 4 << 20
     assert objects_after - objects_before < 500
+
+
+def test_a_function_that_is_made_again_leaves_nothing_for_the_collector():
+    """It would lie there until the collector goes through everything that the process has."""
+    x = np.ones(100)
+
+    def make_and_drop() -> None:
+        f = arrayjit.jit(lambda a, b: np.exp(a) * b - a)
+        for _ in range(70):
+            f(x, x)
+
+    make_and_drop()
+    gc.collect()
+    gc.disable()
+    try:
+        make_and_drop()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -139,13 +139,6 @@ class _Teller:
         self.places: list[Place] = []
         self._attributes = names
         self._numbers: dict[int, int] = {}
-        self._ways: Mapping[type, Callable[[Any], Iterator[str]]] = {
-            ModuleType: self._module,
-            FunctionType: self._function,
-            type: self._class,
-            list: self._items,
-            dict: self._items,
-        }
 
     def told(self, value: Any) -> Iterator[str]:
         kind = type(value)
@@ -169,7 +162,7 @@ class _Teller:
     def _told_once(self, value: Any) -> Iterator[str]:
         """What may lead to itself."""
         kind = type(value)
-        tell = self._ways.get(kind)
+        tell = _WAYS.get(kind)
         if tell is None:
             raise _Untold
         known = self._numbers.get(id(value))
@@ -177,7 +170,7 @@ class _Teller:
             yield f"{kind.__name__} number {known}"
             return
         self._numbers[id(value)] = len(self._numbers)
-        yield from tell(value)
+        yield from tell(self, value)
 
     def _items(self, value: Any) -> Iterator[str]:
         yield f"{type(value).__name__} {len(value)}"
@@ -235,6 +228,15 @@ class _Teller:
         yield name
         self.places.append(Place(holder, name))
         yield from self.told(holder[name])
+
+
+_WAYS: Mapping[type, Callable[[_Teller, Any], Iterator[str]]] = {
+    ModuleType: _Teller._module,
+    FunctionType: _Teller._function,
+    type: _Teller._class,
+    list: _Teller._items,
+    dict: _Teller._items,
+}
 
 
 def _names(code: CodeType) -> Iterator[str]:
