@@ -157,12 +157,16 @@ def test_python_numbers_take_the_kind_of_the_other_side():
             arrayjit.cond(x[0] > 0, lambda: 1, lambda: 2.5),
             arrayjit.cond(x[0] > 0, lambda: x.sum(), lambda: 0),
             arrayjit.cond(x[0] > 0, lambda: 0.5, lambda: x.astype("f4")[0]),
+            arrayjit.cond(x[0] > 0, lambda: np.where(x[1] > 4, x[1], x[2]), lambda: 0),
+            arrayjit.cond(x[0] > 0, lambda: x.sum(), lambda: np.where(x[1] > 4, x[1], x[2])),
         )
 
     for target in TARGETS:
         jitted = arrayjit.jit(function, target=target)
-        assert_same(jitted(HIGH), (1.0, np.float64(12.0), np.float32(0.5)))
-        assert_same(jitted(LOW), (2.5, np.float64(0.0), np.float32(-3.0)))
+        high = (1.0, np.float64(12.0), np.float32(0.5), np.array(5.0), np.array(12.0))
+        assert_same(jitted(HIGH), high)
+        low = (2.5, np.float64(0.0), np.float32(-3.0), np.array(0.0), np.array(1.0))
+        assert_same(jitted(LOW), low)
 
 
 @pytest.mark.parametrize(
@@ -501,6 +505,50 @@ def test_python_numbers_become_numpy_numbers_in_the_first_iteration():
     same_as_python(function, (HIGH, 3), (HIGH, 1), (LOW, 7))
     zero = arrayjit.jit(function)(HIGH, 0)
     assert_same(zero, (np.float64(0.0), np.float32(1.0), 0))
+
+
+def test_numbers_become_arrays_of_no_axes_in_the_first_iteration():
+    """As `np.where` gives them."""
+
+    def collatz(n):
+        def body(state):
+            value, steps = state
+            return np.where(value % 2 == 0, value // 2, 3 * value + 1), steps + 1
+
+        return arrayjit.while_loop(lambda s: s[0] != 1, body, (n, 0))
+
+    def clipped(x, start):
+        def body(state):
+            total, k = state
+            return np.where(total > 5, total, total + x[0]), k + 1
+
+        return arrayjit.while_loop(lambda s: s[1] < 4, body, (start, 0))
+
+    same_as_python(collatz, (27,), (6,), (2,))
+    same_as_python(collatz, (np.int64(27),))
+    same_as_python(clipped, (HIGH, np.float64(0.0)), (LOW, np.float64(0.0)))
+    assert_same(arrayjit.jit(collatz)(1), (np.array(1), 0))
+
+    def narrowed(x):
+        def body(state):
+            return (np.where(x[0] > state[0], x[0], x[1]).astype("f4"),)
+
+        return arrayjit.while_loop(lambda s: s[0] < 3, body, (np.float64(0.5),))
+
+    assert "x.astype" in refused(narrowed, HIGH, error=DTypeError)
+
+
+def test_an_array_of_no_axes_from_outside_is_not_both_returned_and_written():
+    def function(x):
+        kept = x.sum(keepdims=True).reshape(())
+
+        def body(state):
+            kept[...] += 1
+            return kept, state[1] + 1
+
+        return arrayjit.while_loop(lambda s: s[1] < 3, body, (0.0, 0))
+
+    assert "return a copy" in refused(function, HIGH)
 
 
 def test_a_first_iteration_that_differs_is_made_by_itself():

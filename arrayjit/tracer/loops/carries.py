@@ -86,9 +86,9 @@ class Kind:
         return f"an array of {self.dtype.name} and shape ({shape})"
 
     def holds(self, number: Any) -> bool:
-        """Whether a scalar of another kind keeps its value as one of this kind."""
+        """Whether a scalar of another kind keeps its value as one of this kind, be it an array of no axes."""
         theirs = kind_of(number)
-        if theirs is None or self.is_array or theirs.is_array:
+        if theirs is None or self.shape or theirs.is_array:
             return False
         if type(number) in _NUMBERS or issubclass(type(number), np.generic):
             exact = np.asarray(number).item()

@@ -51,7 +51,7 @@ def cond(pred: Any, true_fun: Callable[..., T], false_fun: Callable[..., T], /, 
     """`true_fun(*operands) if pred else false_fun(*operands)`, where `pred` may be computed from arrays.
 
     Inside a jitted function only the side that `pred` chooses runs. Both sides may write arrays in place.
-    They must return values of one structure, with equal shapes and dtypes; a Python number takes the dtype
+    They must return values of one structure, with equal shapes and dtypes; a Python number takes the type
     of the other side where that keeps its value. Where both sides return the same array, so does `cond`.
 
     Raises DTypeError where the sides do not agree, and UnsupportedError where a side changes a variable, a
@@ -70,8 +70,8 @@ def while_loop(cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init: T
     The state is an array, a number, or tuples, lists, dicts, namedtuples or dataclasses of them. Inside a
     jitted function this is one loop of the compiled program, however often it runs: the body must return a
     state of the same structure, shapes and dtypes, but a Python number may become a NumPy number in the
-    first iteration. Both functions may write arrays in place; what the body returns as it got it is not
-    copied.
+    first iteration, and either an array of no axes. Both functions may write arrays in place; what the body
+    returns as it got it is not copied.
 
     Raises DTypeError where the state does not stay of a kind, and UnsupportedError where a function changes
     a variable, a container or an object outside it.

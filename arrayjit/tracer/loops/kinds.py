@@ -24,7 +24,8 @@ _WEAK = (bool, int, float, complex)
 
 
 def common_kind(one: Any, other: Any) -> Kind | None:
-    """The kind of which both values are, or as which numbers keep their value; None if there is none."""
+    """The kind of which both values are, or as which numbers keep their value, be it an array of no axes;
+    None if there is none."""
     mine, theirs = kind_of(one), kind_of(other)
     if mine is None or theirs is None or mine == theirs:
         return mine if theirs is not None else None
@@ -36,11 +37,12 @@ def common_kind(one: Any, other: Any) -> Kind | None:
 def _wider(mine: Kind, theirs: Kind) -> Kind | None:
     if mine.weak is not None and theirs.weak is not None:
         return max(mine, theirs, key=lambda kind: _WEAK.index(kind.weak))
-    weak, number = (mine, theirs) if mine.weak is not None else (theirs, mine)
-    if weak.weak is None or number.is_array:
+    number, kind = (theirs, mine) if mine.is_array or theirs.weak is not None else (mine, theirs)
+    if number.is_array or kind.shape:
         return None
-    dtype = from_numpy(np.result_type(weak.weak(0), number.dtype.numpy))
-    return number if dtype is number.dtype else None
+    given = number.dtype.numpy if number.weak is None else number.weak(0)
+    is_kept = from_numpy(np.result_type(given, kind.dtype.numpy)) is kind.dtype
+    return kind if is_kept and (kind.is_array or number.weak is not None) else None
 
 
 def memory(kind: Kind, trace: Trace, like: Any = None) -> SymbolicArray:

@@ -2,8 +2,8 @@
 
 Both functions are recorded until nothing new is learned: first with every number of the state in memory, to
 see which parts the body replaces; then with those. A number that the body turns into another kind (`err =
-1.0` into a float64) is of that kind from the start, if the same program is recorded so; otherwise the first
-iteration is recorded by itself, before the loop.
+1.0` into a float64, or what `np.where` gives) is of that kind from the start, if the same program is recorded
+so; otherwise the first iteration is recorded by itself, before the loop.
 
 Arrays that the body returns as it got them stay where they are, and writes into them are the user's own. An
 array that it replaces by another one is copied into memory, before the loop and after each iteration. That
@@ -194,7 +194,7 @@ class Repeating:
     def kind(self, n: int, attempt: _Attempt) -> Kind:
         """The kind that a part has from the start: what the first iteration makes of it."""
         entry, before, after = self.entry[n], self.kinds[n], kind_in_state(attempt.after[n])
-        is_first = before == kind_in_state(entry) and before.weak is not None
+        is_first = before == kind_in_state(entry) and not before.is_array
         if after == before or (is_first and common_kind(entry, attempt.after[n]) == after):
             return after
         raise self.not_of_one_kind(n, before, after)
@@ -278,7 +278,7 @@ class Repeating:
                 raise self.not_exact(n, _TAKEN.what, told(_TAKEN.fix))
 
     def replaced_arrays(self) -> list[int]:
-        return [n for n in sorted(self.replaced) if is_array(self.entry[n])]
+        return [n for n in sorted(self.replaced) if self.kinds[n].is_array]
 
     def outside(self, attempt: _Attempt) -> set[Tensor]:
         """What replaced arrays become, but neither the body made nor the state holds."""
