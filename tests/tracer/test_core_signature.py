@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import enum
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from harness import assert_same, trace_and_interpret
 
+import arrayjit
 from arrayjit.errors import StaticArgumentError, UnsupportedError
 from arrayjit.tracer.calls.names import static_arguments
 from arrayjit.tracer.calls.signature import Spec, StaticArguments, key_of
@@ -97,6 +99,29 @@ def test_static_arguments_count_by_value_and_type() -> None:
     assert key(1.0, n=1, static=statics) == key(2.0, n=1, static=statics)
     with pytest.raises(StaticArgumentError, match="'n' is static, but a list cannot be hashed"):
         key(1.0, n=[1], static=statics)
+
+
+@pytest.mark.parametrize("kept", [array.array("d", [1.0]), memoryview(bytearray(8)), bytearray(8)])
+def test_memory_that_is_no_array_is_refused(kept: Any) -> None:
+    with pytest.raises(StaticArgumentError, match=r"np\.asarray"):
+        key(kept)
+
+
+def test_slices_are_arguments() -> None:
+    """Their bounds are numbers like others: one compilation serves all of them."""
+
+    def program(x: np.ndarray, part: slice) -> tuple[Any, ...]:
+        x[part] *= 2
+        return x[part].sum(), part
+
+    jitted = arrayjit.jit(program)
+    parts = [slice(1, 4), slice(0, 2), slice(-2, 5)]
+    for part in [*parts, slice(None), slice(2, None), slice(None, None, -1), slice(1, 4, 2)]:
+        mine, theirs = np.arange(5.0), np.arange(5.0)
+        assert jitted(mine, part) == program(theirs, part)
+        assert np.array_equal(mine, theirs)
+        if part is parts[-1]:
+            assert jitted.stats().compiles == 1
 
 
 def test_static_names_must_be_parameters() -> None:

@@ -139,12 +139,23 @@ def _add_other(value: Any, kind: type, key: list[Any], leaves: list[Any]) -> int
 def _add_static(value: Any, key: list[Any], name: str) -> None:
     try:
         hash(value)
-    except TypeError:
+    except (TypeError, ValueError):  # the latter by views of memory that may be written
         raise StaticArgumentError(
             f"{name} is static, but a {type(value).__name__} cannot be hashed",
-            fix="pass a tuple, a frozen dataclass or another hashable value",
+            fix="pass np.asarray(...) of it"
+            if _is_memory(value)
+            else "pass a tuple, a frozen dataclass or another hashable value",
         ) from None
     key.append(state_of(value))
+
+
+def _is_memory(value: Any) -> bool:
+    """Whether NumPy can take the value for an array as it is, as it can array.array and memoryview."""
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
 
 
 def overlaps(leaves: Sequence[Any]) -> tuple[Overlap, ...]:

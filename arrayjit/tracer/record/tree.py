@@ -1,4 +1,4 @@
-"""Nested arguments and results: tuples, lists, dicts, namedtuples and dataclasses of leaves.
+"""Nested arguments and results: tuples, lists, dicts, slices, namedtuples and dataclasses of leaves.
 
 `flatten` takes a value apart into its leaves, left to right, and a hashable structure; `unflatten` puts
 leaves (the same or others) back. What is neither a container nor a leaf is static: part of the structure,
@@ -70,6 +70,8 @@ def contents(value: Any) -> tuple[tuple[Hashable, ...], Sequence[Any]] | None:
     kind = type(value)
     if kind in (tuple, list):
         return (), value
+    if kind is slice:
+        return (), (value.start, value.stop, value.step)
     if kind in (dict, OrderedDict):
         return tuple(value), tuple(value.values())
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
@@ -130,7 +132,7 @@ def _container(kind: type, keys: tuple[Hashable, ...], values: list[Any]) -> Any
         return kind(values)
     if kind in (dict, OrderedDict):
         return kind(zip(keys, values, strict=True))
-    if issubclass(kind, tuple):
+    if kind is slice or issubclass(kind, tuple):
         return kind(*values)
     # The fields were checked when the original was made; `__init__` might compute with their numbers.
     instance = object.__new__(kind)
