@@ -203,6 +203,7 @@ def test_taking_outside_the_array_raises_when_it_runs(number: int) -> None:
         (lambda x: np.select([x > 1], []), ValueError),
         (lambda x: np.ndarray((2,), buffer=b"0123456789abcdef"), NotImplementedError),
         (lambda x: np.random.normal(size=3), NotImplementedError),
+        (lambda x: np.r_[x[0], "0,2"], ValueError),
     ],
 )
 def test_mistakes(function: Function, error: type[Exception]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import UnsupportedError
+from ...errors import NumberError, UnsupportedError
 from ..record.registry import CREATION
 from ..record.trace import user_location
 from ..values.array import SymbolicArray
@@ -49,9 +49,10 @@ class _Concatenator:
         axis, ndmin, trans1d = self._directions
         if items and isinstance(items[0], str):
             axis, ndmin, trans1d = self._directed(items[0])
+            items = items[1:]
         if not any(map(_is_array, items)):
             return constant_of(self._known[key])
-        given = [_numbers(item) for item in items if not isinstance(item, str)]
+        given = [_numbers(item) for item in items]
         kind = common_dtype(*given)
         parts = [_with_axes(as_array(item), ndmin, trans1d) for item in given]
         return concatenate(parts, axis, dtype=kind.numpy)
@@ -75,6 +76,10 @@ def _is_array(item: Any) -> bool:
 
 def _numbers(item: Any) -> Any:
     """What an item stands for: a slice for its numbers, one whose step is `5j` for five of them."""
+    if isinstance(item, str):
+        raise NumberError(
+            f"the text {item!r} stands after what it is about", fix="put it first", loc=user_location()
+        )
     if not isinstance(item, slice):
         return as_array(item) if isinstance(item, (list, tuple)) else item
     start = 0 if item.start is None else item.start
