@@ -15,6 +15,7 @@ from .requirements import need
 from .results import Results, Row
 from .standings import (
     BEST,
+    answers,
     ceilings,
     columns,
     groups,
@@ -42,7 +43,9 @@ METHOD = (
     "after a pause in which the threads of the entry before go to sleep, and calls in which its own wake. "
     "A ratio is how many times as fast arrayjit is: below 1 it has lost. Its first call compiles. "
     "The limit is what the machine's arithmetic and memory allow for the operations that our own code does "
-    "and the bytes that have to be moved."
+    "and the bytes that have to be moved. What several threads take depends on how long a core waits for "
+    "another one's answer, which is measured after each row: cores that share no cache take several times as "
+    "long."
 )
 ON_GPU = (
     "On a GPU, arguments and results lie in its memory, and a call is measured by the time that passes until "
@@ -79,7 +82,7 @@ def markdown(results: Results) -> str:
         "",
         *(f"- {name}: {value}" for name, value in results.machine.items()),
     ]
-    lines += [f"- {remark}" for remark in (*ceilings(results), *results.remarks)]
+    lines += [f"- {words}" for words in (*ceilings(results), *answers(results), *results.remarks)]
     for (suite, threads), rows in groups(results).items():
         lost = [f"{row.title} ({row.ratio(row.best):.2f}, {row.best})" for row in losses(rows)]
         shown = columns(results, rows)
@@ -137,6 +140,7 @@ def body(results: Results) -> Iterator[str]:
             [
                 *machine.items(),
                 *(("ceiling", words) for words in ceilings(results)),
+                *(("cores", words) for words in answers(results)),
                 *(("remark", remark) for remark in results.remarks),
             ]
         ),

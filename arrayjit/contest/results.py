@@ -50,7 +50,7 @@ class Time:
 class Row:
     """The times of all entries of a task, by the names of the peers; and where it was counted, how many
     floating-point operations our code does in a call, by dtype, and how many bytes of its arrays it has to
-    move."""
+    move; of several threads, in how many seconds one core answered another right after."""
 
     suite: str
     name: str
@@ -60,6 +60,7 @@ class Row:
     times: Mapping[str, Time] = field(default_factory=dict)
     flops: Mapping[str, int] = field(default_factory=dict)
     moved: int = 0
+    answer: float = 0.0
 
     @property
     def key(self) -> Key:

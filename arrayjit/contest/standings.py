@@ -12,6 +12,7 @@ from .tasks import OURS
 
 __all__ = [
     "BEST",
+    "answers",
     "ceilings",
     "columns",
     "groups",
@@ -91,6 +92,8 @@ def columns(results: Results, rows: Sequence[Row]) -> list[tuple[str, Callable[[
         )
     if any(results.reached(row) for row in rows):
         found.append(("of the limit", lambda row: percent(results.reached(row) or math.nan)))
+    if any(row.answer for row in rows):
+        found.append(("answer", lambda row: seconds(row.answer or math.nan)))
     found.append(("ratio to best", lambda row: f"{ratio:.2f}" if (ratio := row.ratio(row.best)) else ""))
     return found + [(peer, partial(against, peer=peer)) for peer in peers(rows)]
 
@@ -122,6 +125,19 @@ def ceilings(results: Results) -> list[str]:
     peaks = ", ".join(f"{name} {rate(peak / 1e12)}" for name, peak in results.gpu.roofline.peaks.items())
     ours = f"copy {rate(limits.copy / 1e9)} GB/s; TFLOP/s: {peaks}"
     return [*found, f"by arrayjit's own kernels, timed by events: {ours}"]
+
+
+def answers(results: Results) -> list[str]:
+    """In what time cores answered one another while rows on several threads were measured."""
+    found: dict[int, list[float]] = {}
+    for row in results.rows:
+        if row.answer:
+            found.setdefault(row.threads, []).append(row.answer)
+    return [
+        f"{of(threads)}: a core answers another in {seconds(statistics.median(times))}, in single rows in "
+        f"{seconds(min(times))} to {seconds(max(times))}"
+        for threads, times in found.items()
+    ]
 
 
 def percent(fraction: float) -> str:

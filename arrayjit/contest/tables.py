@@ -14,7 +14,20 @@ from rich.table import Table
 from .journal import Journal
 from .results import Results, Row, Time
 from .saved import Change
-from .standings import ceilings, columns, groups, losses, named, of, ordered, peers, seconds, summary, where
+from .standings import (
+    answers,
+    ceilings,
+    columns,
+    groups,
+    losses,
+    named,
+    of,
+    ordered,
+    peers,
+    seconds,
+    summary,
+    where,
+)
 from .tasks import OURS
 
 __all__ = ["Watcher", "compared", "console", "printed", "text"]
@@ -77,7 +90,7 @@ def printed(console: Console, results: Results) -> None:
     """A table for each suite and number of threads, then what is wrong and what is missing."""
     for (suite, threads), rows in groups(results).items():
         console.print(table(results, f"{suite} on {where(results, threads)}", rows))
-    for words in ceilings(results):
+    for words in (*ceilings(results), *answers(results)):
         console.print(words, markup=False)
     for row, peer, error in results.errors:
         console.print(f"{named(results, row)}, {peer}: {error}", style="red", markup=False)

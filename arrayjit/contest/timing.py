@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..frozen import frozen
+from ..profile.answers import answer_seconds
 from .checking import reference, tried
 from .results import Row, Time
 from .tasks import Arguments, Clock, Entry, Peer, Task
@@ -78,7 +79,8 @@ def held(
     begun("")
     for name, samples in in_turn(samplers, effort, pause, until).items():
         times[name] = timed(times[name], samples)
-    return Row(*task.key, threads, times)
+    answer = answer_seconds() if threads > 1 and not task.target else 0.0
+    return Row(*task.key, threads, times, answer=answer)
 
 
 def timed(time: Time, samples: Sequence[float]) -> Time:

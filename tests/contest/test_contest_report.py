@@ -37,7 +37,9 @@ ROWS = [
     row("lost", arrayjit=0.2, numpy=0.1),
     replace(row("failed"), times={OURS: time(0.1), "jax": Time(error="differs by 1e+00")}),
     *(row("growing", size, arrayjit=0.1, numpy=0.2) for size in ("10", "1000", "10000")),
-    row("won & done", threads=2, arrayjit=0.05, numpy=0.9),
+    replace(row("won & done", threads=2, arrayjit=0.05, numpy=0.9), answer=63e-9),
+    replace(row("lost", threads=2, arrayjit=0.2, numpy=0.9), answer=460e-9),
+    replace(row("failed", threads=2, arrayjit=0.2, numpy=0.9), answer=68e-9),
 ]
 SOME = Results(
     {"processor": "a <fine> CPU", "date": "today"},
@@ -123,6 +125,18 @@ def test_the_terminal_shows_the_same() -> None:
     assert shown.index("lost 100 f32") < shown.index("won & done 100 f32")
     assert "vector: failed 100 f32, 1 thread, jax: differs by 1e+00" in shown
     assert "without torch: torch is not installed" in shown
+
+
+def test_rows_of_several_threads_say_how_near_the_cores_were() -> None:
+    near = "2 threads: a core answers another in 68 ns, in single rows in 63 ns to 460 ns"
+    page = markdown(SOME)
+    assert f"- {near}" in page
+    assert near in text(SOME)
+    assert near in PAGE
+    (one, two) = (line for line in page.splitlines() if line.startswith("|  |"))
+    assert "answer |" not in one
+    assert "| of the limit | answer | ratio to best |" in two
+    assert "| lost 100 f32 | 1.2 s | 200 ms | 10%, 7 | 5% | 460 ns | 4.50 | 900 ms (4.50) |" in page
 
 
 @pytest.mark.parametrize("name", ["page.html", "page.md", "page.json"])

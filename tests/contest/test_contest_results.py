@@ -70,7 +70,10 @@ def test_without_known_work_there_is_no_limit() -> None:
 
 
 def test_results_are_read_as_they_were_written() -> None:
-    some = results(row("one", arrayjit=1, numpy=4), replace(row("two", jax=1), flops={"float32": 3}, moved=8))
+    some = results(
+        row("one", arrayjit=1, numpy=4),
+        replace(row("two", jax=1), flops={"float32": 3}, moved=8, answer=1e-7),
+    )
     again = Results.from_json(some.as_json())
     assert again == replace(some, rows=list(some.rows), remarks=[], left=[])
 

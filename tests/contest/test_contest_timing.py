@@ -43,6 +43,17 @@ def test_entries_that_agree_are_timed() -> None:
         assert time.error == ""
 
 
+@pytest.mark.parametrize(
+    ("threads", "target", "is_asked"), [(1, "", False), (2, "", True), (2, "cuda", False)]
+)
+def test_how_near_the_cores_are_is_asked_where_several_share_the_work(
+    threads: int, target: str, is_asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arrayjit.contest.timing.answer_seconds", lambda: 1e-7)
+    taken = held(task(np.exp, np.ones(3), target=target), {}, threads, process_time, LITTLE)
+    assert taken.answer == (1e-7 if is_asked else 0.0)
+
+
 def test_a_wrong_result_is_an_error_and_has_no_time() -> None:
     wrong = contest(task(np.exp, np.ones(3)), arrayjit=peer(np.log), numpy=peer(np.exp))
     assert wrong.times[OURS].error.startswith("differs by")
