@@ -57,6 +57,7 @@ from .pack import pack
 from .parallel import parallel
 from .pieces import pieces
 from .place import place
+from .portion import portion
 from .prefetch import prefetch
 from .prune import prune
 from .quarters import quarters
@@ -187,6 +188,9 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(scan, after=("parallel",), why="rows that are independent are seen to be so", on=GPU),
     Pass(segments, after=("parallel",), why="what is shared by threads already has no need of them", on=CPU),
     Pass(
+        portion, after=("parallel",), why="a loop whose iterations are independent is seen to be so", on=CPU
+    ),
+    Pass(
         atomics,
         after=("scan",),
         why="what still is in order then is so for what it finds in memory alone",
@@ -308,6 +312,7 @@ OPTIONAL = frozenset(
         along,
         retain,
         collapse,
+        portion,
         contract,
         abreast,
         pack,

@@ -53,11 +53,19 @@ def apply(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Valu
             text = writer.pure(f"bitcast {args[0]} to {Value('', dtype, lanes).type}")
         case [name] if name.startswith("@"):
             text = _intrinsic(writer, name, args, dtype)
+        case ["sdiv" | "udiv"] if lanes == 1 and not args[1].is_literal:
+            text = _opaque_quotient(writer, f"{spelling} {operands}", dtype)
         case [_] | ["icmp" | "fcmp", _]:
             text = writer.pure(f"{spelling} {operands}")
         case _:
             raise CompilerBug(f"op {op.name}: unknown spelling {spelling!r}", stage="targets/llvm")
     return Value(text, dtype, lanes)
+
+
+def _opaque_quotient(writer: Writer, division: str, dtype: DType) -> str:
+    """A quotient by a number that varies. LLVM, which looks for the cheapest way to count through a loop,
+    would divide again for that; it does not look through this."""
+    return writer.pure(f"freeze {dtype.llvm} {writer.pure(division)}")
 
 
 def fma(writer: Writer, left: Value, right: Value, addend: Value) -> Value:
