@@ -32,7 +32,7 @@ from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, substitute, transform, walk
 from .tails import HEAVY, weight
 
-__all__ = ["foremost"]
+__all__ = ["Values", "foremost", "values_of", "written_out"]
 
 NOT_BEYOND = {OPS["maximum"]: OPS["less_equal"], OPS["minimum"]: OPS["greater_equal"]}
 """Whether a value is not beyond an extreme."""
@@ -73,7 +73,7 @@ class _Search:
 
 def _searches(loop: Stmt) -> Iterator[_Search]:
     """All that a loop does; nothing if it does anything else."""
-    if not isinstance(loop, For) or not _is_in_order(loop) or (values := _values(loop.body)) is None:
+    if not isinstance(loop, For) or not _is_in_order(loop) or (values := values_of(loop.body)) is None:
         return
     found = [_search(loop, stmt, values) for stmt in loop.body if isinstance(stmt, Update)]
     searches = [one for one in found if one is not None]
@@ -82,7 +82,7 @@ def _searches(loop: Stmt) -> Iterator[_Search]:
 
 
 def _search(loop: For, update: Update, values: Values) -> _Search | None:
-    match _written_out(update.value, values):
+    match written_out(update.value, values):
         case Apply(op=op, args=(hit, Cast(arg=Index(value=at)), Const())) if op is OPS["where"]:
             pair = _cell_and_extreme(hit)
             is_first = update.accum is OPS["minimum"] and at == Affine.of(loop.symbol)
@@ -95,7 +95,7 @@ def _is_in_order(loop: For) -> bool:
     return loop.kind is LoopKind.SEQUENTIAL and bool(loop.trips) and weight(loop.body) <= HEAVY
 
 
-def _values(body: Sequence[Stmt]) -> dict[Variable, Expr] | None:
+def values_of(body: Sequence[Stmt]) -> dict[Variable, Expr] | None:
     """What a body defines, written out, beside what it accumulates in variables that it does not read; None
     if it does anything else, or too much."""
     values: dict[Variable, Expr] = {}
@@ -106,7 +106,7 @@ def _values(body: Sequence[Stmt]) -> dict[Variable, Expr] | None:
                 nodes[variable] = sum(_nodes_of(node, nodes) for node in walk(value))
                 if nodes[variable] > LONG:
                     return None
-                values[variable] = _written_out(value, values)
+                values[variable] = written_out(value, values)
             case Comment() | Update(accum=Op(), contract=False):
                 pass
             case _:
@@ -119,7 +119,7 @@ def _nodes_of(node: Expr, nodes: Mapping[Variable, int]) -> int:
     return nodes.get(node.variable, 1) if isinstance(node, Local) else 1
 
 
-def _written_out(value: Expr, values: Values) -> Expr:
+def written_out(value: Expr, values: Values) -> Expr:
     return transform(value, lambda node: values.get(node.variable, node) if isinstance(node, Local) else node)
 
 
@@ -141,7 +141,7 @@ def _found_together(searches: Sequence[_Search], before: Sequence[Stmt]) -> list
     the cells may have changed since."""
     at = next((at for at in range(len(before) - 1, -1, -1) if isinstance(before[at], For)), None)
     between = [] if at is None else list(before[at + 1 :])
-    known = _values([stmt for stmt in between if not isinstance(stmt, Store)])
+    known = values_of([stmt for stmt in between if not isinstance(stmt, Store)])
     if at is None or known is None or any(isinstance(stmt, Update) for stmt in between):
         return None
     loop, ahead = before[at], before[:at]
@@ -150,7 +150,7 @@ def _found_together(searches: Sequence[_Search], before: Sequence[Stmt]) -> list
         return None
     steps: dict[Variable, _Step] = {}
     for search in searches:
-        extreme = _written_out(Local(search.extreme), known)
+        extreme = written_out(Local(search.extreme), known)
         step = _step(search, loop, extreme)
         if step is None or not step.starts(ahead, between) or _reads(search.cell, written):
             return None
@@ -222,12 +222,12 @@ class _Step:
 
 def _step(search: _Search, loop: For, extreme: Expr) -> _Step | None:
     """The step of a loop that finds the extreme of a search; None if there is none."""
-    values = _values(loop.body)
+    values = values_of(loop.body)
     updates = [stmt for stmt in loop.body if isinstance(stmt, Update) and Local(stmt.variable) == extreme]
     cell = substitute(search.cell, {search.loop.symbol: Affine.of(loop.symbol)})
     if values is None or len(updates) != 1 or updates[0].accum not in NOT_BEYOND:
         return None
-    if _written_out(updates[0].value, values) != cell:
+    if written_out(updates[0].value, values) != cell:
         return None
     is_near = loop.hi.constant <= 1 << 31
     dtype = I32 if updates[0].variable.dtype.itemsize < 8 and is_near else I64

@@ -40,6 +40,7 @@ from .gpu.keep import keep
 from .gpu.offload import offload
 from .gpu.scan import scan
 from .gpu.widen import widen
+from .group import group
 from .guess import guess
 from .hoist import hoist
 from .inline import explain_inline, inline
@@ -170,6 +171,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         beforehand,
         after=("parallel",),
         why="what may be done in any order is not done otherwise in one of two forms",
+        on=CPU,
+    ),
+    Pass(
+        group,
+        after=("beforehand",),
+        why="sums of rounds are not yet divided among lanes, and steps with positions are still one",
         on=CPU,
     ),
     Pass(

@@ -16,15 +16,16 @@ what they need together moves too: the sine and the cosine of one large angle.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from itertools import chain
 
 from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.expr import Apply, Expr, Gather, Index, Load, Local, Variable, constant
-from ..ir.loops import Define, If, Kernel, Stmt, Update, walk_statements
+from ..ir.loops import Define, If, Kernel, Stmt, Update, walk_statements, written
 from ..ir.ops import OPS
+from ..ir.tensor import Tensor
 from ..ir.walk import kept, locals_read, rewrite_bodies, variables, walk
 
 __all__ = ["rare"]
@@ -101,7 +102,7 @@ def _needed(
     for at in range(end - 1, start - 1, -1):
         stmt = body[at]
         if isinstance(stmt, Define) and stmt.variable in wanted:
-            if at == start or not _is_pure(stmt.value):
+            if at == start or not _is_pure(stmt.value, None):
                 return None
             found.append(at)
             wanted.update(variables(stmt.value))
@@ -143,20 +144,31 @@ class _Mover:
         return kept(body, done[::-1])
 
     def _moved(self, before: list[Stmt], thens: tuple[Expr, ...]) -> list[Stmt]:
-        """The definitions that only `thens` need, taken out of the statements before them. What reads memory
-        or a local that changes stays where it is."""
+        """The definitions that only `thens` need, taken out of the statements before them. What is read at a
+        place that loops lead to, or where any of these statements writes, and what reads a local that changes
+        stays where it is."""
         needed = Counter(chain.from_iterable(map(variables, thens)))
+        writes = {written(stmt) for stmt in walk_statements(tuple(before))}
         moved: list[Stmt] = []
         for position in reversed(range(len(before))):
             stmt = before[position]
             if isinstance(stmt, Define) and needed[stmt.variable] == self.reads[stmt.variable] > 0:
                 read = list(variables(stmt.value))
-                if _is_pure(stmt.value) and self.changing.isdisjoint(read):
+                if _is_pure(stmt.value, writes) and self.changing.isdisjoint(read):
                     needed.update(read)
                     moved.append(before.pop(position))
         return moved[::-1]
 
 
-def _is_pure(value: Expr) -> bool:
-    """Whether a value follows from locals alone."""
-    return not any(isinstance(node, (Load, Gather, Index)) for node in walk(value))
+def _is_pure(value: Expr, writes: Container[Tensor | None] | None) -> bool:
+    """Whether a value follows from locals alone, and from lookups by them elsewhere than these `writes`; with
+    None, from no lookups."""
+    for node in walk(value):
+        match node:
+            case Load() | Index():
+                return False
+            case Gather(tensor=tensor) if writes is None or tensor.storage in writes:
+                return False
+            case _:
+                pass
+    return True

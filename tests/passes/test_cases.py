@@ -59,6 +59,7 @@ MACHINES = {
 ROUNDS = {
     "attend",
     "fragments",
+    "group",
     "vectorise",
     "quarters",
     "cascade",
