@@ -257,3 +257,27 @@ def test_random_programs_of_views_and_writes(program: list[Any], arguments: str)
         }[arguments]()
 
     assert_like_numpy(lambda x, y: run_steps(x, y, program), make)
+
+
+@pytest.mark.parametrize(
+    "number", [np.int16(-200), np.uint8(200), np.int64(2**40 + 3), np.uint64(2**63 + 1)], ids=repr
+)
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u4", "i4", "u8", "i8"])
+@pytest.mark.parametrize("key", [1, slice(2), [0, 2], [True, False, True], slice(0, 0)], ids=repr)
+def test_storing_numbers_of_other_integers(number: Any, dtype: str, key: Any) -> None:
+    """Cells and slices of integers with a sign refuse what does not fit, others take its lowest bits."""
+
+    def stored(x: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        x[key] = numbers[0]
+        return x
+
+    def make() -> tuple[np.ndarray, np.ndarray]:
+        return np.arange(3).astype(dtype), np.array([number])
+
+    try:
+        stored(*make())
+    except OverflowError:
+        with pytest.raises(OverflowError, match=rf"out of bounds for {np.dtype(dtype).name}"):
+            trace_and_interpret(stored, *make())
+    else:
+        assert_like_numpy(stored, make)

@@ -20,7 +20,7 @@ from ..record.registry import method
 from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import Operand, as_array, as_operand, check_fits, convert, operand_at
+from ..values.elementwise import Operand, as_array, as_operand, check_fits, check_stored, convert, operand_at
 from ..values.extents import ONE, ZERO, is_repeatable, shape_text
 from .compaction import compacted
 from .gathering import chosen_shape, gathered, part
@@ -87,12 +87,14 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
     if sum(isinstance(item, Steps) for item in items) == 1 and not any(
         isinstance(item, Many) for item in items
     ):
+        check_stored(operand, array.element_type, trace)
         shape = stepped_shape(items)
         scatter_steps(array, items, _fitted(operand, shape, _unfit(operand, shape)), _write, trace)
         return
     if any(isinstance(item, Steps) for item in items):
         items, _ = parse_key(array, key, trace)
     if not any(isinstance(item, Many) for item in items):
+        check_stored(operand, array.element_type, trace)
         _assign(part(array.cells, items), operand, trace)
         return
     covers = mask is not None and mask.ndim == array.ndim

@@ -411,12 +411,9 @@ def _verdict(op: Op, beyond: int, place: int) -> Const:
 
 def check_fits(value: Operand, dtype: DType, trace: Trace, stored: bool = False) -> None:
     """A Python number must fit the integer dtype that takes it: now, or where traced when it runs. Where it
-    is `stored` in an array, so must an integer of NumPy's."""
+    is `stored` in an array, it must be real if that is."""
     if type(value) is not SymbolicArray:
         _literal(value, dtype)
-        return
-    if stored and value.is_scalar and value.element_type.is_integer and dtype.is_integer:
-        _check_integer_fits(value, dtype, trace)
         return
     if stored and value.weak is complex and not dtype.is_complex and dtype is not BOOL:
         _literal(0j, dtype)
@@ -439,10 +436,16 @@ def check_fits(value: Operand, dtype: DType, trace: Trace, stored: bool = False)
         trace.check((), _always(Apply(OPS[name], (left, limit), BOOL)), "OverflowError", words)
 
 
-def _check_integer_fits(value: SymbolicArray, dtype: DType, trace: Trace) -> None:
-    kind, number = value.element_type, value.load(())
+def check_stored(value: Operand, dtype: DType, trace: Trace) -> None:
+    """An integer of NumPy's that is stored in a cell or a slice must fit if integers there have a sign: else,
+    and where arrays say which cells, these take its lowest bits."""
+    if type(value) is not SymbolicArray or not value.is_scalar or value.weak is not None:
+        return
+    kind = value.element_type
+    if dtype.kind is not Kind.INT or not kind.is_integer:
+        return
     (least, most), (low, high) = _limits(kind), _limits(dtype)
-    words = f"Python integer out of bounds for {dtype.name}"
+    number, words = value.load(()), f"Python integer out of bounds for {dtype.name}"
     if least < low:
         fits = Apply(OPS["greater_equal"], (number, Const(low, kind)), BOOL)
         trace.check((), _always(fits), "OverflowError", words)
