@@ -18,7 +18,8 @@ partial sum per inner loop. Where the number of terms is known only when they ar
 fixed size, and what they leave is added vector by vector, then in narrower vectors, then one by one. The
 order is in the loops and so the same on every target.
 
-Extremes, logic and integers give the same bits in any parts: for threads, such a loop is cut into some.
+Extremes, logic and integers give the same bits in any parts: for threads, such a loop is cut into some. Where
+much is done for each term of a sum, they note the terms, which are then added in the one order (`terms`).
 
 Matrix products (`contract`) keep one chain of fused multiply-adds per cell, as BLAS does.
 """
@@ -27,18 +28,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cache
 
+from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, I64, DType
 from ..ir.expr import Apply, Const, Expr, Index, Local, Variable, constant, dtype_of
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Update, walk_statements
+from ..ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Update, walk_statements
 from ..ir.ops import OPS, Op
+from ..ir.tensor import Tensor
 from ..ir.walk import children, kept, rebuild, rewrite_bodies
 from .copies import copy_body
 from .tails import may_repeat
+from .terms import terms_of
 from .trips import blocks
 
 __all__ = ["BRANCHES", "CHAIN", "FAN", "Names", "Sums", "accumulated", "cascade", "partial"]
@@ -69,22 +73,40 @@ Names = Mapping[Variable, Variable]
 
 def cascade(kernel: Kernel, caps: Caps) -> Kernel:
     """Every long float sum as a tree."""
-    body = _body(kernel.body, frozenset(), caps.threads)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    around = _Around(caps)
+    body = _body(kernel.body, around)
+    if body is kernel.body:
+        return kernel
+    noted = dict.fromkeys(around.noted, Place(PlaceKind.ARENA, "threads note what is added up"))
+    return replace(kernel, body=body, placement={**kernel.placement, **noted})
 
 
-def _body(body: tuple[Stmt, ...], outer: frozenset[Variable], threads: int) -> tuple[Stmt, ...]:
-    """`outer` are the sums of the loops around."""
+@frozen
+class _Around:
+    """What stands around a loop: the hardware, the `sums` of other loops, and whether threads share one of
+    them if they may; `noted` are the terms of sums that they shall make."""
+
+    caps: Caps
+    sums: frozenset[Variable] = frozenset()
+    is_shared: bool = False
+    noted: list[Tensor] = field(default_factory=list)
+
+    def inside(self, loop: For, sums: Sums) -> _Around:
+        is_shared = self.is_shared or (loop.kind is LoopKind.PARALLEL and not sums)
+        return replace(self, sums=frozenset(sums), is_shared=is_shared)
+
+
+def _body(body: tuple[Stmt, ...], around: _Around) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, For):
-            out.extend(_loop(stmt, outer, threads))
+            out.extend(_loop(stmt, around))
         else:
-            out.append(rewrite_bodies(stmt, lambda inner: _body(inner, outer, threads)))
+            out.append(rewrite_bodies(stmt, lambda inner: _body(inner, around)))
     return kept(body, out)
 
 
-def _loop(loop: For, outer: frozenset[Variable], threads: int) -> Sequence[Stmt]:
+def _loop(loop: For, around: _Around) -> Sequence[Stmt]:
     is_vector = loop.kind is LoopKind.VECTOR
     if loop.kind is LoopKind.LOCKSTEP:
         return [loop]
@@ -95,12 +117,17 @@ def _loop(loop: For, outer: frozenset[Variable], threads: int) -> Sequence[Stmt]
         return _lanes(loop, sums)
     found = accumulated(loop)
     if is_vector and found and all(op.name in REPEATABLE or not v.dtype.is_float for v, op in found.items()):
-        return _exact(loop, found, threads)
-    inner = rewrite_bodies(loop, lambda body: _body(body, frozenset(sums), threads))
+        return _exact(loop, found, around.caps.threads)
+    inner = rewrite_bodies(loop, lambda body: _body(body, around.inside(loop, sums)))
     assert isinstance(inner, For)
     if sums and loop.step == 1 and loop.trips is not None and loop.trips > CHAIN:
-        return _tree(inner, sums, {}, inner.lo, 1, loop.trips)
-    if outer & sums.keys():
+        is_outermost = not around.is_shared and not around.sums & sums.keys()
+        parts = terms_of(inner, sums, around.caps) if is_outermost else None
+        if parts is None:
+            return _tree(inner, sums, {}, inner.lo, 1, loop.trips)
+        around.noted.extend(parts.tensors)
+        return [parts.making, *_tree(parts.rest, sums, {}, inner.lo, 1, loop.trips)]
+    if around.sums & sums.keys():
         return partial(sums, {}, lambda names: copy_body((inner,), {}, names))
     return [inner]
 

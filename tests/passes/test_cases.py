@@ -37,6 +37,7 @@ MACHINES = {
     "attend": Caps(gpu=GpuCaps(processors=1, tensor_cores=True)),
     "barriers": Caps(gpu=GpuCaps()),
     "bypass": Caps(l3_bytes=4096),
+    "cascade": Caps(threads=4, thread_work=1000),
     "contract": Caps(vector_bytes=16, l1_bytes=512, l2_bytes=512),
     "fragments": Caps(gpu=GpuCaps(processors=4, tensor_cores=True), fast=("tf32",)),
     "house": Caps(gpu=GpuCaps(shared_bytes=9 * 1024)),

@@ -308,7 +308,14 @@ def rows(x, y):
         y[i] = t[::-1] / t.max()
 
 
-@pytest.mark.parametrize("program", [softmax, product, diffusion, running, downward, filtered, rows])
+def alike(x, y):
+    t = np.exp(-((x[1:, 1:] - x[:-1, :-1]) ** 2))
+    y[1:, 1:] = t / (1 + t)
+    y[0, 0] = y[1:, 1:].mean()
+    y[0, 1:] = y[1:, 1:].max()
+
+
+@pytest.mark.parametrize("program", [softmax, product, diffusion, running, downward, filtered, rows, alike])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_bits_are_the_same_for_any_number_of_threads(pools, program, dtype):
     x = np.random.default_rng(3).random((41, 67)).astype(dtype)
@@ -320,6 +327,15 @@ def test_the_bits_are_the_same_for_any_number_of_threads(pools, program, dtype):
             found += [launched(kernel, loaded, (), pool) for pool in (0, *(pool.address for pool in pools))]
             found.append(launched(kernel, loaded, (), Shuffled().address))
     assert all(other == found[0] for other in found)
+
+
+def test_what_is_computed_for_a_sum_is_shared():
+    x = np.ones((41, 67))
+    computation = trace_function(alike, (x, x.copy()), {}).computation
+    alone, several = (optimize(computation, caps).kernel for caps in (Caps(), Caps(threads=4, thread_work=1)))
+    assert not any("_terms" in tensor.label for tensor in alone.placement)
+    assert any("_terms" in tensor.label for tensor in several.placement)
+    assert "threads: loop i of 40 is shared, by 1 at least" in several.notes
 
 
 ZEROS = np.where(np.arange(20_011) % 3 == 1, -0.0, 0.0)
