@@ -316,7 +316,7 @@ def _grouped(rounds: For) -> _Grouped | None:
     if rounds.step != 1 or not rounds.lo.is_constant or (rounds.trips or 0) < ROUNDS:
         return None
     sums = _never_below_zero(rounds.body)
-    nests = list(_nests(rounds.body, (), sums, {}))
+    nests = list(_nests(rounds.body, {}, sums, {}))
     for first in nests:
         key = key_of(first.masks, rounds, first.symbols)
         if key is not None and _stands_before(key, rounds, first.symbols):
@@ -386,13 +386,14 @@ def _stands_before(key: Key, rounds: For, symbols: Sequence[Symbol]) -> bool:
 
 
 def _nests(
-    body: tuple[Stmt, ...], around: tuple[Stmt, ...], sums: frozenset[Variable], symbols: _Symbols
+    body: tuple[Stmt, ...], around: Mapping[Variable, Define], sums: frozenset[Variable], symbols: _Symbols
 ) -> Iterator[_Nest]:
     """The nests of a body, outside of loops that are none; `around` are the definitions that they see, `sums`
     what zeros of either sign add nothing to, `symbols` those for loops with the same ends."""
+    around = dict(around)
     for stmt in body:
         if isinstance(stmt, Define):
-            around = (*around, stmt)
+            around[stmt.variable] = stmt
         elif isinstance(stmt, For):
             loops = _perfect(stmt)
             nest = None if loops is None else _nest(loops, around, sums, symbols)
@@ -420,18 +421,44 @@ def _perfect(loop: For) -> tuple[For, ...] | None:
 
 
 def _nest(
-    loops: tuple[For, ...], around: tuple[Stmt, ...], sums: frozenset[Variable], symbols: _Symbols
+    loops: tuple[For, ...], around: Mapping[Variable, Define], sums: frozenset[Variable], symbols: _Symbols
 ) -> _Nest | None:
     body = loops[-1].body
-    values = values_of((*around, *body))
+    updates = [stmt for stmt in body if isinstance(stmt, Update)]
+    if not updates or not all(_may_be_masked(update) for update in updates):
+        return None
+    values = values_of((*_needed(body, around), *body))
     if values is None:
         return None
     ends = tuple((loop.lo, loop.hi) for loop in loops)
     names = symbols.setdefault(ends, tuple(Symbol(loop.symbol.hint) for loop in loops))
     renamed = {loop.symbol: Affine.of(name) for loop, name in zip(loops, names, strict=True)}
-    needed = [_masks(stmt, values, stmt.variable in sums) for stmt in body if isinstance(stmt, Update)]
-    masks = [mask for mask in needed[0] if all(mask in others for others in needed)] if needed else []
+    found = [_masks(update, values, update.variable in sums) for update in updates]
+    masks = [mask for mask in found[0] if all(mask in others for others in found)]
     return _Nest(loops, names, values, tuple(substitute(mask, renamed) for mask in masks)) if masks else None
+
+
+def _needed(body: Sequence[Stmt], around: Mapping[Variable, Define]) -> Sequence[Define]:
+    """The definitions around that statements need, in order."""
+    needed: dict[Variable, Define] = {}
+    pending = list(locals_read(body))
+    while pending:
+        variable = pending.pop()
+        if variable in around and variable not in needed:
+            needed[variable] = around[variable]
+            pending += locals_read((around[variable],))
+    return [stmt for variable, stmt in around.items() if variable in needed]
+
+
+def _may_be_masked(update: Update) -> bool:
+    """Is it worth while to write out what an update adds?"""
+    match update.value:
+        case Local() | Cast():
+            return True
+        case Apply(op=op):
+            return op is OPS["where"]
+        case _:
+            return False
 
 
 def _masks(update: Update, values: Values, is_sum: bool) -> list[Expr]:
