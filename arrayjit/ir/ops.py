@@ -62,6 +62,7 @@ class Op:
     output      which output of a many-valued ufunc (divmod, frexp, modf) this op is
     expand      the definition over other ops, or None for an op that always is a primitive
     expand_for  whether the definition is meant for arguments of these dtypes
+    apart       whether targets make the definition a function, and the op a call: it is long, seldom needed
     llvm, c     spellings per arithmetic kind of the first argument (primitives)
     identity    neutral element for `accum`, given the dtype; None when the op does not accumulate.
                 Of float sums it is -0.0, for 0.0 would turn the sum of -0.0 into 0.0
@@ -80,6 +81,7 @@ class Op:
     output: int = 0
     expand: Callable[..., Any] | None = None
     expand_for: Callable[[Sequence[DType]], bool] = _always
+    apart: bool = False
     llvm: Mapping[Kind, str] = field(default_factory=dict)
     c: Mapping[Kind, str] = field(default_factory=dict)
     identity: Callable[[DType], bool | int | float] | None = None
@@ -338,6 +340,10 @@ _MACHINE = (
        c=_spelled("", "popcount"), cost=4.0),
     Op("bits", 1, reference.bits, llvm=_spelled("bitcast"), c=_spelled("bits")),
     Op("from_bits", 1, reference.from_bits, llvm=_spelled("", "bitcast"), c=_spelled("", "bits")),
+    Op("raw_far_sine", 2, reference.sine, like="ldexp", expand=trigonometric.far_sine, apart=True,
+       ulp=(1.7, 0.9), cost=100.0),
+    Op("raw_far_tangent", 1, np.tan, like="tan", expand=trigonometric.far_tangent, apart=True,
+       ulp=(2.6, 1.1), cost=110.0),
     Op("from_brain_bits", 1, reference.from_brain_bits, llvm=_spelled("", "bitcast"), c=_spelled("", "bits")),
 )  # fmt: skip
 

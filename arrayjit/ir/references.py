@@ -25,6 +25,7 @@ __all__ = [
     "relu_gate",
     "satur01",
     "satur01_gate",
+    "sine",
     "truncated_quotient",
 ]
 
@@ -113,6 +114,11 @@ def satur01(x: Values) -> Values:
 def satur01_gate(x: Values, y: Values) -> Values:
     x = np.asarray(x)
     return np.where((x > 0) & (x < 1), y, np.asarray(y).dtype.type(0))
+
+
+def sine(x: Values, ahead: Values) -> Values:
+    """Of an angle so many quarter turns ahead, none or one."""
+    return np.where(np.asarray(ahead) == 0, np.sin(x), np.cos(x))
 
 
 def recip_sqrt(x: Values) -> Values:

@@ -14,7 +14,7 @@ from .dtype import F32, F64
 from .elementary import horner, polynomial
 from .terms import Term, definition, fma, rarely, where
 
-__all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "sin", "tan"]
+__all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "far_sine", "far_tangent", "sin", "tan"]
 
 _SINE32 = (-0.1666665487335786, 0.008332173540391424, -0.00019516655590070436)
 _COSINE32 = (0.04166664555454732, -0.0013887309869161325, 2.4432413185210705e-05)
@@ -54,12 +54,10 @@ def _is_odd(count: Term) -> Term:
     return count.op("raw_left_shift", count.dtype.bits - 1) < 0
 
 
-def _wave(parts: tuple[Term, Term, Term], ahead: int) -> Term:
-    """The sine of an angle, so many quarter turns ahead."""
+def _wave(parts: tuple[Term, Term, Term]) -> Term:
+    """The sine of an angle."""
     count, large, small = parts
     sine, cosine = _sine_and_cosine(large, small)
-    if ahead:
-        count = count + ahead
     odd = _is_odd(count)
     return _negated(where(odd, cosine[0], sine[0]) + where(odd, cosine[1], sine[1]), count)
 
@@ -68,15 +66,27 @@ def _is_far(x: Term) -> Term:
     return abs(x) >= FAR[x.dtype]
 
 
+def _far_sine(x: Term, ahead: int) -> Term:
+    return x.op("raw_far_sine", x.op("bits").const(ahead))
+
+
+@definition
+def far_sine(x: Term, ahead: Term) -> Term:
+    """So many quarter turns ahead, which makes a cosine of it."""
+    count, large, small = far_angle(x)
+    return _wave((count + ahead, large, small))
+
+
 @definition
 def sin(x: Term) -> Term:
-    value = rarely(_is_far(x), _wave(far_angle(x), 0), _wave(near_angle(x), 0))
+    value = rarely(_is_far(x), _far_sine(x, 0), _wave(near_angle(x)))
     return where(x == 0, x, value)
 
 
 @definition
 def cos(x: Term) -> Term:
-    return rarely(_is_far(x), _wave(far_angle(x), 1), _wave(near_angle(x), 1))
+    count, large, small = near_angle(x)
+    return rarely(_is_far(x), _far_sine(x, 1), _wave((count + 1, large, small)))
 
 
 def _slope(parts: tuple[Term, Term, Term]) -> Term:
@@ -98,8 +108,13 @@ def _rounded(large: Term, small: Term) -> Parts:
 
 
 @definition
+def far_tangent(x: Term) -> Term:
+    return _slope(far_angle(x))
+
+
+@definition
 def tan(x: Term) -> Term:
-    value = rarely(_is_far(x), _slope(far_angle(x)), _slope(near_angle(x)))
+    value = rarely(_is_far(x), x.op("raw_far_tangent"), _slope(near_angle(x)))
     return where(x == 0, x, value)
 
 

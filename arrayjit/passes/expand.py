@@ -8,7 +8,8 @@
 
 Each call that a definition makes appends one `Define` before the statement that the op stands in, so a
 definition may use a value as often as it likes and nothing is computed twice. Conversions of small floats are
-derived as well, unless a GPU has them, and what adds up in one is converted for every step.
+derived as well, unless a GPU has them, and what adds up in one is converted for every step. Definitions that
+stand `apart` are left to the targets, which print each once and call it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _is_derived(expr: Expr, known: tuple[DType, ...]) -> bool:
     """Whether a part of an expression may have a definition."""
     match expr:
         case Apply(op=op, args=args):
-            return op.expand is not None or dtype_of(args[0]).is_small
+            return (op.expand is not None and not op.apart) or dtype_of(args[0]).is_small
         case Cast(arg=arg, dtype=dtype):
             kinds = {dtype, dtype_of(arg)}
             is_known = F32 in kinds and not kinds.isdisjoint(known)
@@ -99,7 +100,7 @@ class _Definitions:
         if not isinstance(expr, Apply):
             return expr
         definition = expr.op.definition([dtype_of(arg) for arg in expr.args])
-        if definition is None:
+        if definition is None or expr.op.apart:
             return expr
         value: Expr = definition(self, *(self._bound(arg) for arg in expr.args))
         return value

@@ -7,6 +7,7 @@ gives the smallest int32 or int64, cut down to a narrower type.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import CompilerBug
@@ -35,6 +36,8 @@ def apply(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Valu
     """The op on its arguments."""
     definition = op.definition([arg.dtype for arg in args])
     if definition is not None:
+        if op.apart:
+            return _called(writer, op, definition, args, dtype)
         expanded: Value = definition(_Expansion(writer), *args)
         return expanded
     spelling = op.c.get(args[0].dtype.kind)
@@ -72,9 +75,25 @@ def identity(writer: Writer, op: Op, dtype: DType) -> Value:
     return constant(writer.dialect, op.identity(dtype), dtype)
 
 
+def _called(
+    writer: Writer, op: Op, definition: Callable[..., Value], args: tuple[Value, ...], dtype: DType
+) -> Value:
+    """The op by a function of the module's, which is written once."""
+    name = "_".join((op.name, *(arg.dtype.short for arg in args)))
+    if name not in writer.prelude:
+        function = Writer(writer.dialect, beside=writer)
+        with function.scope():
+            names = [Value(function.fresh("x"), arg.dtype) for arg in args]
+            function.emit(f"return {definition(_Expansion(function), *names).text};")
+        heads = ", ".join(f"{writer.dialect.type(value.dtype)} {value.text}" for value in names)
+        text = function.function(f"{writer.dialect.type(dtype)} {name}({heads})")
+        writer.helper(name, "\n".join(text).rstrip())
+    return Value(f"{name}({', '.join(arg.text for arg in args)})", dtype)
+
+
 class _Expansion:
-    """`ops.Builder` over C text: derived ops that accumulate reach the emitter unexpanded. Each value gets a
-    name, since definitions use values as often as they like."""
+    """`ops.Builder` over C text: ops that accumulate, and functions, reach the emitter unexpanded. Each value
+    gets a name, since definitions use values as often as they like."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer

@@ -20,13 +20,25 @@ from ..frozen import frozen
 from ..ir.dtype import BOOL, I64, DType
 from .llvm_lines import Lines
 
-__all__ = ["ALWAYS", "PART", "Operand", "Value", "Writer", "constant", "vector_type"]
+__all__ = [
+    "ALWAYS",
+    "PART",
+    "SLOT",
+    "Operand",
+    "Value",
+    "Writer",
+    "constant",
+    "vector_type",
+]
 
 # Instruction selection takes quadratic time in the memory accesses of a block. Blocks are cut after this many
 # stores, by a branch that is always taken; only an argument of the function keeps LLVM from knowing that.
 STORES_PER_BLOCK = 32
 ALWAYS = "%always"
 SELDOM = '!1 = !{!"branch_weights", i32 1, i32 2000}'
+
+SLOT = "align 16"
+"""How a value on the stack is aligned. With more each function would have to align its own."""
 
 PART = 16
 """Bytes within which all CPUs can interleave two vectors; larger vectors consist of such parts."""
@@ -82,7 +94,8 @@ class Writer:
     `frame` is the start of the entry block (stack arrays, slices of the workspace); `block` is the label
     of the block being written. A function that `is_cut` needs an argument `ALWAYS` and a block `never`. What
     is written `beside` another function is of the same module: `functions` and `declarations` are what it
-    calls, and no name is given twice. `origin` are the user's lines.
+    calls, and no name is given twice. `called` are the ops that have become functions. `origin` are the
+    user's lines.
     """
 
     def __init__(self, beside: Writer | None = None) -> None:
@@ -90,21 +103,33 @@ class Writer:
         self.lines: list[str] = []
         self.functions: list[str] = beside.functions if beside else []
         self.declarations: dict[str, None] = beside.declarations if beside else {}
+        self.called: set[str] = beside.called if beside else set()
         self.origin: Lines = beside.origin.part() if beside else Lines()
         self.block = "entry"
         self.is_cut = False
         self.bypasses = False
         self._stores = 0
+        self._slots: dict[str, str] = {}
         self._names: Iterator[int] = beside._names if beside else count(1)
         self._known: list[dict[str, str]] = [{}]
 
-    def function(self, name: str, arguments: Sequence[str], leave: str, attributes: str = "#0") -> list[str]:
-        """What has been written as a function, which ends with `leave`, a return."""
+    def function(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        leave: str,
+        attributes: str = "#0",
+        convention: str = "",
+    ) -> list[str]:
+        """What has been written as a function, which ends with `leave`, a return; a `convention` of calls
+        ends with a blank."""
         always, never = ([f"i1 {ALWAYS}"], ["never:", f"  {leave}"]) if self.is_cut else ([], [])
         heads, result = ", ".join((*arguments, *always)), leave.split()[1]
         return [
-            f'define internal {result} @"{name}"({heads}) {attributes}{self.origin.declared(name)} {{',
+            f'define internal {convention}{result} @"{name}"({heads}) {attributes}'
+            f"{self.origin.declared(name)} {{",
             "entry:",
+            *(f"  {slot} = alloca {kind}, {SLOT}" for kind, slot in self._slots.items()),
             *self.frame,
             *self.lines,
             f"  {leave}",
@@ -120,6 +145,10 @@ class Writer:
         call = f'call {"i32" if status else "void"} @"{name}"({", ".join((*arguments, *always))})'
         lines = [f"  {status} = {call}" if status else f"  {call}"]
         return [*lines, "  fence seq_cst"] if self.bypasses else lines
+
+    def slot(self, kind: str) -> str:
+        """Where on the stack a value of that type may be for a moment."""
+        return self._slots.setdefault(kind, f"%{self.fresh('slot')}")
 
     def captured(self, visible: Mapping[str, str]) -> dict[str, str]:
         """Of the names that the function may use of another one, each with its type, those that it uses."""

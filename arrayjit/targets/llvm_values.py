@@ -8,7 +8,7 @@ negative beyond int32; the scalar's result is taken.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..ir.expr import constant as as_number
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
 from ..ir.small import converted
-from .llvm_text import Value, Writer, constant, vector_type
+from .llvm_text import SLOT, Value, Writer, constant, vector_type
 
 __all__ = ["any_lane", "apply", "carried", "cast", "fma", "fold", "from_carried", "identity", "select"]
 
@@ -29,6 +29,10 @@ _FLAGS = {"@llvm.abs": ", i1 false", "@llvm.ctlz": ", i1 false", "@llvm.cttz": "
 _TWICE_OVERLOADED = frozenset({"@llvm.ldexp", "@llvm.powi"})
 LEAST = {F32: 2.0**-149, F64: 2.0**-1074}
 """The numbers of which all bits but the last are zero."""
+CALLED_BYTES = 32
+"""The vectors that functions of ops take."""
+KEEPING = "coldcc "
+"""How functions are called that leave what registers hold: of vectors their first 16 bytes."""
 _LIBM_ATTRIBUTES = "nounwind willreturn nobuiltin memory(none)"
 
 
@@ -38,6 +42,8 @@ def apply(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Valu
     args = tuple(writer.widen(arg, lanes) for arg in args)
     definition = op.definition([arg.dtype for arg in args])
     if definition is not None:
+        if op.apart:
+            return _called(writer, op, definition, args, dtype)
         expanded: Value = definition(_Expansion(writer), *args)
         return expanded
     spelling = op.llvm.get(args[0].dtype.kind)
@@ -95,8 +101,35 @@ def fold(writer: Writer, op: Op, value: Value, numbers: Sequence[int] = ()) -> V
     return apply(writer, op, (writer.lane(value, 0), writer.lane(value, 1)), value.dtype)
 
 
+def _called(
+    writer: Writer, op: Op, definition: Callable[..., Value], args: tuple[Value, ...], dtype: DType
+) -> Value:
+    """The op by a function of the module's, which is written once for scalars and once for small vectors.
+
+    It is called where it is seldom needed, and leaves what registers hold, lest LLVM keep that in memory on
+    the usual way. So the result is not in a register, but on the stack.
+    """
+    lanes, part = args[0].lanes, CALLED_BYTES // args[0].dtype.itemsize
+    if lanes > part:
+        parts = [[writer.shuffle(arg, range(n, n + part)) for arg in args] for n in range(0, lanes, part)]
+        return writer.concatenated([_called(writer, op, definition, tuple(some), dtype) for some in parts])
+    name = ".".join((op.name, *map(_mangled, args)))
+    convention = KEEPING if lanes == 1 else ""
+    if name not in writer.called:
+        writer.called.add(name)
+        function = Writer(beside=writer)
+        given = [replace(arg, text=f"%a{number}") for number, arg in enumerate(args)]
+        function.emit(f"store {definition(_Expansion(function), *given)}, ptr %result, {SLOT}")
+        heads = ["ptr %result", *map(str, given)]
+        writer.functions += function.function(name, heads, "ret void", "cold noinline #0", convention)
+    result = Value("", dtype, lanes)
+    slot = writer.slot(result.type)
+    writer.emit(f'call {convention}void @"{name}"({", ".join((f"ptr {slot}", *map(str, args)))})')
+    return replace(result, text=writer.let(f"load {result.type}, ptr {slot}, {SLOT}"))
+
+
 class _Expansion:
-    """`ops.Builder` over LLVM values: derived ops that accumulate reach the emitter unexpanded."""
+    """`ops.Builder` over LLVM values: ops that accumulate, and functions, reach the emitter unexpanded."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer

@@ -77,6 +77,12 @@ NUMBERS = [
 ]
 
 
+def test_what_stands_apart_is_a_function_that_is_written_once() -> None:
+    text = text_of(lambda x: (np.sin(x), np.cos(x)), np.ones(9))
+    assert len(re.findall(r"^static .*raw_far_sine_f64_i64\(double \w+, int64_t \w+\) \{", text, re.M)) == 1
+    assert len(re.findall(r"= raw_far_sine_f64_i64\(", text)) == 2
+
+
 def test_constants_are_exact() -> None:
     wanted, body, writes = [], [], []
     for dtype in DTYPES:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from handmade import call, elementwise
 
+from arrayjit import jit
 from arrayjit.errors import CompilerBug
 from arrayjit.ir.dtype import BOOL, DTYPES, F32, F64, Kind, named
 from arrayjit.ir.expr import Apply, Cast, Const
@@ -121,3 +124,30 @@ def test_conditions_that_are_made_of_several_become_numbers(target, dtype):
     np.testing.assert_array_equal(
         elementwise(between, x, low, high), ((low <= x) & (x < high)).astype(target.numpy), strict=True
     )
+
+
+def waves(x, y):
+    """Two loops, of other lengths, and a part that is left over."""
+    return np.sin(x) * np.cos(x), np.cos(y)
+
+
+def far_numbers(length, seed):
+    random = np.random.default_rng(seed)
+    return np.where(random.random(length) < 0.2, 1e15, 1.0) * random.standard_normal(length)
+
+
+def test_what_stands_apart_is_written_once_for_scalars_and_once_for_small_vectors():
+    text = jit(waves, target="llvm").lower(far_numbers(1027, 1), far_numbers(501, 2)).as_text("llvm")
+    functions = re.findall(r'^define internal .*@"(raw_far_sine[^"]*)"', text, re.MULTILINE)
+    assert len(functions) == len(set(functions))
+    assert set(functions) <= {"raw_far_sine.f64.i64", "raw_far_sine.v4f64.v4i64"}
+    assert "raw_far_sine.v4f64.v4i64" in functions
+    assert len(re.findall(r"call .*@\"raw_far_sine", text)) > len(functions)
+
+
+@pytest.mark.parametrize("length", [1, 3, 8, 13, 1027])
+def test_calls_among_lanes_that_need_none_leave_the_others_as_they_are(length):
+    x, y = far_numbers(length, 3), far_numbers(length, 4)
+    got = jit(waves, target="llvm")(x, y)
+    for one, other in zip(got, jit(waves, target="interp")(x, y), strict=True):
+        np.testing.assert_array_equal(one, other)
