@@ -39,7 +39,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..frozen import frozen
-from ..ir.dtype import BOOL, I64, DType
+from ..ir.dtype import I64, DType
 from ..ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, dtype_of
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Store
@@ -49,6 +49,7 @@ from ..ir.walk import substitute
 from .copies import Copying, copy_body, unless_once
 from .products import Product, Sum
 from .strides import stride
+from .trips import between, greater, lesser
 
 __all__ = ["UNROLL", "Blocking", "blocked"]
 
@@ -56,6 +57,10 @@ ZERO = Affine.of(0)
 
 UNROLL = 4
 """How many terms are added one after the other before the loop over them is tested again."""
+
+BAND = 8
+"""How many rows are copied into panels together: so many streams the hardware follows, and panels are written
+in runs, not line by line with long steps between, of which the first cache holds few."""
 
 
 @frozen
@@ -165,7 +170,7 @@ class _Blocked:
         before: tuple[Stmt, ...] = ()
         if rows % block:
             rest = Symbol("rows", lower=1, upper=block + 1)
-            before = (Bind(rest, _least(count, rows - start)),)
+            before = (Bind(rest, lesser(count, rows - start)),)
             count = Affine.of(rest)
         here = _Rows(start, count, block)
         packing = self.packed_left(here, PlaceKind.SCRATCH) if self.blocking.left else ()
@@ -190,7 +195,7 @@ class _Blocked:
         before: tuple[Stmt, ...] = ()
         if whole % size and whole > size:
             panels = Symbol("panels", lower=1, upper=size + 1)
-            before, count = (Bind(panels, _least(count, whole - number)),), Affine.of(panels)
+            before, count = (Bind(panels, lesser(count, whole - number)),), Affine.of(panels)
         strip = _Strip(number * width, number, count, min(size, whole))
         body = (*before, *one(strip))
         out = unless_once(For(symbol, ZERO, Affine.of(-(-whole // size)), body, kind))
@@ -258,8 +263,30 @@ class _Blocked:
             line = _parallel(lane, self.blocking.columns, (store,))
             return (line,) if along else (_nest(terms.loops, (line,), LoopKind.PARALLEL),)
 
-        panels = self.each_panel(strip, one, LoopKind.PARALLEL)
-        return (_nest(terms.loops, panels, LoopKind.PARALLEL),) if along else panels
+        if not along:
+            return self.each_panel(strip, one, LoopKind.PARALLEL)
+        return self.in_bands(strip, terms.loops, one)
+
+    def in_bands(
+        self, strip: _Strip, loops: Sequence[For], one: Callable[[_Panel], tuple[Stmt, ...]]
+    ) -> tuple[Stmt, ...]:
+        """What `one` makes of a row of a panel, for a few rows of all panels at a time."""
+        if strip.most == 1:
+            return (_nest(loops, self.each_panel(strip, one), LoopKind.PARALLEL),)
+        *outer, inner = loops
+        most, band = inner.trips or self.blocking.depth, Symbol("band")
+        first, count = inner.lo + Affine.of(band) * BAND, Affine.of(BAND)
+        binds: tuple[Stmt, ...] = ()
+        if inner.trips is None or most % BAND:
+            rest = Symbol("rows", lower=0, upper=BAND + 1)
+            binds, count = between(rest, inner.hi - first, ZERO, count), Affine.of(rest)
+
+        def rows(panel: _Panel) -> tuple[Stmt, ...]:
+            return (replace(inner, lo=first, hi=first + count, body=one(panel), kind=LoopKind.PARALLEL),)
+
+        bands = For(band, ZERO, Affine.of(-(-most // BAND)), ())
+        panels = self.each_panel(strip, rows, LoopKind.PARALLEL)
+        return (_nest((*outer, bands), (*binds, *panels), LoopKind.PARALLEL),)
 
     def cell_right(self, panel: _Panel, terms: _Depth, lane: Symbol) -> tuple[Affine, ...]:
         if self.blocking.block is None:
@@ -304,7 +331,7 @@ class _Blocked:
         before: tuple[Stmt, ...] = ()
         if total.depth % at_once:
             end = Symbol("end", lower=0, upper=total.depth + 1)
-            before, hi = (Bind(end, _least(hi, Affine.of(total.depth))),), Affine.of(end)
+            before, hi = (Bind(end, lesser(hi, Affine.of(total.depth))),), Affine.of(end)
         parts = Affine.of(-(-total.depth // at_once))
         body = (*before, *one(partial(_some_terms, total, Affine.of(part), lo, hi)))
         return (For(part, ZERO, parts, body, kind),)
@@ -326,7 +353,7 @@ class _Blocked:
         if rows.count.is_constant and rows.most % self.blocking.rows == 0:
             return (), start + offset
         first = Symbol("first", lower=0, upper=rows.most - self.blocking.rows + 1)
-        return (Bind(first, _least(offset, rows.count - self.blocking.rows)),), start + first
+        return (Bind(first, lesser(offset, rows.count - self.blocking.rows)),), start + first
 
     def tile(self, rows: _Rows, strip: _Strip) -> tuple[Stmt, ...]:
         """The sums of some rows of a strip, then what else is done with them."""
@@ -412,8 +439,8 @@ class _Blocked:
                 room, sliver = Symbol("room"), Symbol("sliver")
                 bound = Symbol("first" if slant > 0 else "end", lower=0, upper=-(-rows.most // height) + 1)
                 quotient = Apply(OPS["raw_divide"], (Index(Affine.of(room)), Const(height, I64)), I64)
-                binds += Bind(room, _greatest(offset, ZERO)), Bind(sliver, quotient)
-                binds += _between(bound, Affine.of(sliver), *ends)
+                binds += Bind(room, greater(offset, ZERO)), Bind(sliver, quotient)
+                binds += between(bound, Affine.of(sliver), *ends)
                 ends[slant < 0] = Affine.of(bound)
         return tuple(binds), ends[0], ends[1]
 
@@ -489,7 +516,7 @@ class _Blocked:
                     bound.substitute({self.product.rows.symbol: row}) - self.product.columns.lo - strip.start
                 )
                 end = Symbol(("some", "end")[number], lower=0, upper=strip.most * self.blocking.columns + 1)
-                binds += _between(end, here, *ends)
+                binds += between(end, here, *ends)
                 ends[number] = Affine.of(end)
         return tuple(binds), ends[0], ends[1]
 
@@ -499,24 +526,6 @@ class _Blocked:
 
 def _name(factor: Expr, otherwise: str) -> str:
     return factor.tensor.label if isinstance(factor, Load) else otherwise
-
-
-def _least(one: Affine, other: Affine) -> Expr:
-    """The lesser of two numbers."""
-    left, right = Index(one), Index(other)
-    return Apply(OPS["where"], (Apply(OPS["less"], (left, right), BOOL), left, right), I64)
-
-
-def _greatest(one: Affine, other: Affine) -> Expr:
-    """The greater of two numbers."""
-    left, right = Index(one), Index(other)
-    return Apply(OPS["where"], (Apply(OPS["less"], (left, right), BOOL), right, left), I64)
-
-
-def _between(symbol: Symbol, value: Affine, least: Affine, most: Affine) -> tuple[Bind, Bind]:
-    """The symbol bound to the number of a range that is nearest to a value."""
-    above = Symbol(symbol.hint)
-    return Bind(above, _greatest(value, least)), Bind(symbol, _least(Affine.of(above), most))
 
 
 def _parallel(symbol: Symbol, extent: int, body: tuple[Stmt, ...]) -> For:

@@ -43,8 +43,8 @@ OVERHEAD = 0.6
 REUSE = 16
 """How many rows must read a panel for a copy of it to pay."""
 
-RUN = 4096
-"""The bytes of a row of the right factor that are worth packing at once: a page."""
+RUN = 1024
+"""The bytes of a row of the right factor that are worth packing at once."""
 
 STRIPS = 2
 """How many strips there are for each thread at least."""
@@ -118,7 +118,7 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
         strip = _dividing(
             columns // width, max(1, min(fair, RUN // (width * size), caps.l2_bytes // (4 * tile)))
         )
-    whole = min(2 * caps.l1_bytes, caps.l2_bytes // strip) // (width * size)
+    whole = min(2 * caps.l1_bytes, caps.l2_bytes // (2 * strip)) // (width * size)
     single = all(len(total.terms) == 1 for total in product.sums)
     at_once = depth if depth <= whole or not single else _even(depth, -(-depth // whole), UNROLL)
     block = None if rows * at_once * size <= NEAR * caps.l2_bytes else _block(rows, height, caps)

@@ -9,7 +9,7 @@ from ..ir.loops import Bind, For
 from ..ir.ops import OPS
 from .access import Range, Ranges, loop_range
 
-__all__ = ["about", "blocks", "enter"]
+__all__ = ["about", "between", "blocks", "enter", "greater", "lesser"]
 
 
 def enter(loop: For, ranges: dict[Symbol, Range]) -> None:
@@ -45,3 +45,21 @@ def blocks(loop: For, size: int) -> tuple[tuple[Bind, ...], Affine]:
         runs = Apply(OPS["where"], (Apply(OPS["less"], (zero, runs), BOOL), runs, zero), I64)
     count = Symbol("blocks", lower=0, upper=None if most is None else most // size + 1)
     return (Bind(count, Apply(OPS["raw_divide"], (runs, Const(size, I64)), I64)),), Affine.of(count)
+
+
+def lesser(one: Affine, other: Affine) -> Expr:
+    """The lesser of two numbers."""
+    left, right = Index(one), Index(other)
+    return Apply(OPS["where"], (Apply(OPS["less"], (left, right), BOOL), left, right), I64)
+
+
+def greater(one: Affine, other: Affine) -> Expr:
+    """The greater of two numbers."""
+    left, right = Index(one), Index(other)
+    return Apply(OPS["where"], (Apply(OPS["less"], (left, right), BOOL), right, left), I64)
+
+
+def between(symbol: Symbol, value: Affine, least: Affine, most: Affine) -> tuple[Bind, Bind]:
+    """The symbol bound to the number of a range that is nearest to a value."""
+    above = Symbol(symbol.hint)
+    return Bind(above, greater(value, least)), Bind(symbol, lesser(Affine.of(above), most))
