@@ -49,6 +49,7 @@ from ..ir.walk import substitute
 from .copies import Copying, copy_body, unless_once
 from .products import Product, Sum
 from .strides import stride
+from .tails import may_repeat
 from .trips import between, greater, lesser
 
 __all__ = ["UNROLL", "Blocking", "blocked"]
@@ -95,8 +96,8 @@ class _Rows:
 
 @frozen
 class _Strip:
-    """`count` panels from column `start` on, at most `most`, the first of them the panel of a number; columns
-    before `fresh` are of the panel before as well."""
+    """`count` panels from column `start` on, at most `most`, the first of them the panel of a number; what
+    is done with sums of columns before `fresh` was done with the panel before."""
 
     start: Affine
     number: Affine
@@ -200,8 +201,8 @@ class _Blocked:
         body = (*before, *one(strip))
         out = unless_once(For(symbol, ZERO, Affine.of(-(-whole // size)), body, kind))
         if rest:
-            once = Affine.of(1)
-            out += one(_Strip(Affine.of(columns - width), Affine.of(whole), once, 1, width - rest))
+            once, fresh = Affine.of(1), 0 if may_repeat(self.product.epilogue) else width - rest
+            out += one(_Strip(Affine.of(columns - width), Affine.of(whole), once, 1, fresh))
         return out
 
     def each_panel(
