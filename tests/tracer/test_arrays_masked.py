@@ -262,6 +262,35 @@ def test_a_mask_of_something_rewritten_is_counted_anew() -> None:
     assert_like_numpy(program, (X, Y), (Y, X))
 
 
+def _by_a_part(cells: Any) -> Any:
+    mask = np.ones(cells.shape, bool)
+    mask[1:] = cells[1:] != cells[:-1]
+    return mask
+
+
+def _in_a_loop(cells: Any) -> Any:
+    mask = np.ones(cells.shape, bool)
+    for place in range(len(cells)):
+        mask[place] = cells[place] > 0
+    return mask
+
+
+def _where_chosen(cells: Any) -> Any:
+    mask = np.zeros(cells.shape, bool)
+    arrayjit.cond(cells[0] > 0, lambda: mask.fill(True), lambda: None)
+    return mask
+
+
+@pytest.mark.parametrize("masked", [_by_a_part, _in_a_loop, _where_chosen])
+def test_masks_that_begin_alike_are_counted_each(masked: Any) -> None:
+    """What is written into a part of a mask after it was made makes it another one."""
+
+    def program(x: Any, y: Any) -> Any:
+        return x[masked(x)], y[masked(y)], x[masked(x)] * 2
+
+    assert_like_numpy(program, (X, Y), (Y, X), (np.sort(X), np.zeros(9)))
+
+
 def test_what_is_only_counted_is_not_collected() -> None:
     assert not collects(lambda x: x[x > 0].size, X)
     assert not collects(lambda x: len(np.nonzero(x > 0)[0]), X)

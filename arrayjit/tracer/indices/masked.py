@@ -131,8 +131,10 @@ class _Lookback:
         first = max(len(self.trace.statements) - FARTHEST, 0)
         for number in range(self._end - 1, first - 1, -1):
             statement = self.trace.statements[number]
-            self._written.update((tensor.storage, number) for tensor in _written_by(statement))
-            if isinstance(statement, Assign):
+            written = {tensor.storage for tensor in _written_by(statement)}
+            is_last_to_write = written.isdisjoint(self._written)
+            self._written.update(dict.fromkeys(written, number))
+            if isinstance(statement, Assign) and is_last_to_write:
                 self.mask = self._resolved(self.mask, statement)
                 self.masks = {s: self._resolved(mask, statement) for s, mask in self.masks.items()}
             selection = self.trace.selections.get(id(statement))
