@@ -170,6 +170,7 @@ def test_values_are_taken_and_put_along_an_axis(program: Program) -> None:
         lambda a, p: np.take(a, p[0], axis=0),
         lambda a, p: np.choose(p % 3, [a[0, :7], a[1, 0], p]),
         lambda a, p: np.choose(p, [1, 2, 3], mode="wrap"),
+        lambda a, p: (p % 3).choose([a[0, :7], a[1, 0], p]),
         lambda a, p: np.choose(p, [1, 2, 3], mode="clip"),
     ],
 )

@@ -65,7 +65,7 @@ MISTAKES: list[Mistake] = [
     (lambda x: x[: x.astype(int)[1]], ConcretizationError, TypeError, "the shape of a result must be known"),
     (lambda x: {x[0]: 1}, ConcretizationError, TypeError, "keep the values in an array"),
     (lambda x: f"{x[0]:.3f}", ConcretizationError, TypeError, "as text"),
-    (lambda x: x.tolist(), ConcretizationError, TypeError, "as a NumPy array"),
+    (lambda x: x.tobytes(), ConcretizationError, TypeError, "as a NumPy array"),
     (lambda x: x * [1.0, 2.0], ShapeError, ValueError, "broadcast together with shapes (3,) (2,)"),
     (lambda x: x[:2] * x, ShapeError, ValueError, "(2,) (3,)"),
     (lambda x: np.add(x, x, out=x[:2]), ShapeError, ValueError, "non-broadcastable output operand"),

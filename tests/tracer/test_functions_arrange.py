@@ -184,6 +184,32 @@ def test_pads_with_constants(values: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("shifts", [(2, -3), (4,), (0, 0)], ids=str)
+def test_rolls_by_numbers_out_of_an_array(shifts: tuple[int, ...]) -> None:
+    def roll(x: np.ndarray, by: np.ndarray) -> Any:
+        return np.roll(x, by, axis=(0, 1)), np.roll(x, by), np.roll(x, by[0], axis=1)
+
+    assert_like_numpy(roll, lambda: (grid(3, 4), np.array(shifts)))
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "i8"])
+@pytest.mark.parametrize("shape", [(3, 11), (16,), (0,), (2, 0)], ids=str)
+def test_flags_become_bits(dtype: str, shape: tuple[int, ...]) -> None:
+    def pack(x: np.ndarray) -> Any:
+        return np.packbits(x), np.packbits(x, axis=-1), np.packbits(x % 3, 0, bitorder="little")
+
+    assert_like_numpy(pack, lambda: ((grid(*shape) % 5 > 1).astype(dtype) * grid(*shape, dtype=dtype),))
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (4,)], ids=str)
+def test_bits_become_flags(shape: tuple[int, ...]) -> None:
+    def unpack(x: np.ndarray) -> Any:
+        parts = [np.unpackbits(x, axis=-1, count=count) for count in (0, 3, -2, 70)]
+        return np.unpackbits(x), np.unpackbits(x, axis=0, bitorder="little"), parts
+
+    assert_like_numpy(unpack, lambda: (grid(*shape, dtype="u1") * 37,))
+
+
 def test_pads_an_axis_of_one_cell() -> None:
     for mode in ("edge", "reflect", "symmetric", "wrap"):
         assert_like_numpy(lambda x, mode=mode: np.pad(x, 3, mode=mode), lambda: (grid(1),))
@@ -206,7 +232,10 @@ def test_pads_an_axis_of_one_cell() -> None:
         (lambda x: np.broadcast_to(x, (3, 5)), ValueError),
         (lambda x: setattr(x, "shape", (12,)), NotImplementedError),
         (lambda x: np.repeat(x, x[0].astype(int)), NotImplementedError),
-        (lambda x: np.resize(x, 3), NotImplementedError),
+        (lambda x: np.trim_zeros(x), NotImplementedError),
+        (lambda x: np.unpackbits(x), TypeError),
+        (lambda x: np.unpackbits(x.astype("u1"), count=-200), ValueError),
+        (lambda x: np.packbits(x > 1, bitorder="middle"), NotImplementedError),
     ],
 )
 def test_mistakes(function: Function, error: type[Exception]) -> None:

@@ -42,6 +42,12 @@ FOLDS: dict[str, Function] = {
     "add.reduce": lambda x: (np.add.reduce(x), np.add.reduce(x, axis=None), np.add.reduce(x, -1)),
     "logical.reduce": lambda x: (np.logical_and.reduce(x), np.logical_or.reduce(x, axis=None)),
     "mean": lambda x: (np.mean(x), x.mean(0), np.mean(x, axis=-1, keepdims=True)),
+    "gcd.reduce": lambda x: (
+        np.gcd.reduce(x),
+        np.gcd.reduce(x, axis=None),
+        np.lcm.reduce(x, -1, keepdims=True),
+    ),
+    "subtract.reduce": lambda x: (np.subtract.reduce(x), np.subtract.reduce(x, axis=-1, initial=3)),
     "cumsum": lambda x: (np.cumsum(x), x.cumsum(0), np.cumsum(x, axis=-1)),
     "cumprod": lambda x: (np.cumprod(np.sign(x)), np.sign(x).cumprod(-1)),
     "maximum.accumulate": lambda x: np.maximum.accumulate(x, axis=-1),
@@ -167,11 +173,48 @@ def test_results_go_into_out() -> None:
         (lambda x: np.argmin(x[:, :0]), ValueError),
         (lambda x: np.min(x, where=x > 0), ValueError),
         (lambda x: np.sum(x, axis=0, out=np.zeros(7)), ValueError),
-        (lambda x: np.subtract.reduce(x), NotImplementedError),
-        (lambda x: np.nanmedian(x), NotImplementedError),
+        (lambda x: np.subtract.reduce(x, where=x > 0), NotImplementedError),
+        (lambda x: np.nanquantile(x, 0.5, method="nearest"), NotImplementedError),
     ],
 )
 def test_mistakes(function: Function, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"test_functions_reduce\.py") as raised:
         trace_and_interpret(function, whole("f8", 3, 4))
     assert len(str(raised.value).splitlines()) <= 15
+
+
+PARTS: dict[str, Function] = {
+    "add": lambda x, i: (np.add.reduceat(x, i), np.add.reduceat(x, i, axis=-1), np.add.reduceat(x, [0, 2])),
+    "maximum": lambda x, i: (np.maximum.reduceat(x, i, -1), np.minimum.reduceat(x, [3, 1])),
+    "subtract": lambda x, i: np.subtract.reduceat(x, i),
+    "in another dtype": lambda x, i: np.multiply.reduceat(np.sign(x), i, dtype="f8"),
+    "nowhere": lambda x, i: np.add.reduceat(x, []),
+}
+
+
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
+@pytest.mark.parametrize("dtype", ["f8", "i8", "i1"])
+@pytest.mark.parametrize("shape", [(8,), (5, 6)], ids=str)
+def test_parts_of_an_axis_are_reduced(parts: Function, dtype: str, shape: tuple[int, ...]) -> None:
+    assert_like_numpy(parts, lambda: (whole(dtype, *shape), np.array([0, 3, 1, 4, 4, 2])))
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "words"),
+    [
+        (lambda x, i: np.add.reduceat(x, i + 7), IndexError, r"out-of-bounds in add\.reduceat"),
+        (lambda x, i: np.add.reduceat(x, i - 1), IndexError, r"out-of-bounds in add\.reduceat"),
+        (lambda x, i: np.add.reduceat(x, i * 0.5), TypeError, "according to the rule 'safe'"),
+        (lambda x, i: np.add.reduceat(x[0], i), TypeError, "cannot reduceat on a scalar"),
+        (lambda x, i: np.lcm.reduce(np.outer(i, i), axis=None), ValueError, "at most one axis"),
+        (lambda x, i: np.subtract.reduce(x[:0]), ValueError, "subtract which has no identity"),
+        (
+            lambda x, i: np.subtract.reduce(x, where=x > 0),
+            NotImplementedError,
+            r"subtract\.reduce with where",
+        ),
+    ],
+)
+def test_mistakes_of_reductions(parts: Function, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        trace_and_interpret(parts, whole("f8", 8), np.array([0, 3]))

@@ -81,6 +81,15 @@ def test_stacks_of_matrices(program: Function, count: int) -> None:
     assert_near_numpy(program, numbers(count, 4, 4), numbers(count, 4, 2))
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3, 3), (2, 0, 0)], ids=str)
+def test_nothing_to_solve(shape: tuple[int, ...]) -> None:
+    def program(a: np.ndarray) -> Any:
+        factors = np.linalg.qr(a)
+        return np.linalg.inv(a), np.linalg.det(a), np.linalg.solve(a, a), np.linalg.cholesky(a), factors.Q
+
+    assert_near_numpy(program, np.zeros(shape))
+
+
 def test_dtypes() -> None:
     whole = np.array([[2, 1, 0], [1, 3, 1], [0, 1, 4]])
     for matrix in (whole, whole.astype("f4"), whole.astype("i4"), whole > 0):

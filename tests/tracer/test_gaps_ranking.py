@@ -113,6 +113,37 @@ def test_quantiles(array: np.ndarray) -> None:
     assert_like_numpy(program, (array,))
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("array", NUMBERS.values(), ids=NUMBERS)
+def test_medians_and_quantiles_of_numbers(array: np.ndarray) -> None:
+    def program(x: np.ndarray) -> Any:
+        return (
+            [np.nanmedian(x), np.nanmedian(x, axis=0), np.nanmedian(x, axis=(0, -1), keepdims=True)],
+            [np.nanpercentile(x, 30), np.nanquantile(x, 0.75, axis=(0, 1)), np.nanmedian(x[:0])],
+            [np.nanquantile(x, [[0.2, 0.4], [0.5, 1]], axis=-1), np.nanpercentile(x, [50], keepdims=True)],
+        )
+
+    assert_like_numpy(program, (array,))
+    if array.dtype == np.float64:
+        array = array.copy()
+        array[1] = np.nan
+        assert_like_numpy(lambda x: (np.nanmedian(x, axis=1), np.nanquantile(x, 0.3, axis=2)), (array,))
+
+
+def test_distinct_values_of_several_arrays() -> None:
+    rows = np.array([[1, 1, 2, 2], [1, 2, 3, 4], [5, 5, 5, 5]])
+    assert_like_numpy(lambda x: [np.unique(row) for row in x], (rows,), (rows[::-1].copy(),))
+
+
+@pytest.mark.parametrize("array", INPUTS.values(), ids=INPUTS)
+def test_sets(array: np.ndarray) -> None:
+    def program(x: np.ndarray) -> Any:
+        some = x[0, :2]
+        return np.setdiff1d(x, some), np.setxor1d(x[:2], x[1:]), np.setdiff1d(some, x, assume_unique=True)
+
+    assert_like_numpy(program, (array,), (array[:, :, :0],))
+
+
 def test_which_quantile_is_compiled_in() -> None:
     jitted = assert_like_numpy(lambda x, q: np.percentile(x, q), (floats, 10), (floats, 20), (floats, 10))
     assert jitted.stats().compiles == 4  # two numbers, two targets

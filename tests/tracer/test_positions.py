@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,6 +63,28 @@ def test_positions_are_numpys(program: Callable[[np.ndarray], np.ndarray], x: np
     got, wanted = arrayjit.jit(program)(x), program(x)
     assert np.array_equal(got, wanted)
     assert np.asarray(got).dtype == np.asarray(wanted).dtype
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
+def test_positions_among_numbers(dtype: str) -> None:
+    def program(x: np.ndarray) -> Any:
+        return np.nanargmax(x), np.nanargmin(x, axis=0), np.nanargmax(x, 1, keepdims=True), np.nanargmin(x[0])
+
+    x = values(5, 7).astype(dtype)
+    if dtype != "i8":
+        x[values(5, 7) > 0.5] = np.nan
+    x[:, 3] = 0
+    for got, wanted in zip(arrayjit.jit(program)(x), program(x), strict=True):
+        assert np.array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+def test_positions_where_there_is_no_number(axis: int | None) -> None:
+    x = np.full((2, 3), np.nan)
+    if axis is not None:
+        x[:, 1:] = 1
+    with pytest.raises(ValueError, match="All-NaN slice encountered"):
+        arrayjit.jit(lambda x: np.nanargmin(x, axis))(x)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -43,6 +43,16 @@ def test_conversions_give_traced_numbers(x: np.ndarray) -> None:
     as_in_python(lambda x: np.float32(x), (x,))
 
 
+@pytest.mark.parametrize("x", [X, *EVERY_DTYPE[:5], X.astype("f4").reshape(2, 3), np.array(2.5), X[:0]])
+def test_lists_of_numbers(x: np.ndarray) -> None:
+    as_in_python(lambda x: (x.tolist(), sum(x.ravel().tolist()), [2 * v for v in x.ravel().tolist()]), (x,))
+
+
+def test_long_lists_of_numbers_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="of more than 1024 elements"):
+        arrayjit.jit(lambda x: x.tolist())(np.zeros((5, 300)))
+
+
 def test_conversions_of_arguments() -> None:
     as_in_python(lambda a: (int(a), float(a), bool(a), round(a), np.float32(a)), (2.5,), (3.5,), (-0.5,))
     as_in_python(lambda a: (int(a), float(a), bool(a), np.int16(a)), (7,), (0,), (-3,))

@@ -6,6 +6,7 @@ matrix is read over and over, and written once. Results agree with LAPACK's to r
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -198,7 +199,7 @@ def _floats(*given: Any) -> tuple[SymbolicArray, ...]:
 def _stack(matrices: Any, lead: tuple[int, ...]) -> Any:
     """The matrices along one axis, repeated to the shape `lead`."""
     inner = matrices.shape[-2:]
-    return np.broadcast_to(matrices, lead + inner).reshape((-1, *inner))
+    return np.broadcast_to(matrices, lead + inner).reshape((prod(lead), *inner))
 
 
 def _require_square(matrices: SymbolicArray) -> None:

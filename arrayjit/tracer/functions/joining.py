@@ -273,9 +273,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> SymbolicArray:
     if axis is None:
         return reshape(roll(flat(array), shift, 0), array.cells.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
+    shifts = list(shift) if isinstance(shift, (tuple, list)) or np.ndim(shift) else [shift]
     shifted = [ZERO] * array.ndim
-    for one, by in zip(*_paired(list(axes), list(shifts)), strict=True):
+    for one, by in zip(*_paired(list(axes), shifts), strict=True):
         along = axis_of(one, array.ndim)
         shifted[along] = shifted[along] + integer_of(by, array.record)
     choices = [_halves(by, extent) for by, extent in zip(shifted, array.cells.shape, strict=True)]

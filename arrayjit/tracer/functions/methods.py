@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,11 +12,12 @@ from ...ir.dtype import BOOL, C128, F64, I64, DType, from_numpy
 from ...ir.expr import Expr
 from ...ir.index import Affine
 from ..indices.indexing import getitem, setitem
+from ..loops.loops import MOST_UNROLLED
 from ..record.registry import method
 from ..record.trace import current_trace, user_location
 from ..values.array import PythonNumber, SymbolicArray, describe
 from ..values.elementwise import as_operand, cast, convert, copy
-from ..values.extents import ONE, agree
+from ..values.extents import ONE, agree, numbers
 from ..values.layout import is_laid_out
 from .reshaping import flat
 
@@ -105,7 +107,24 @@ def _python_type(dtype: DType) -> tuple[PythonNumber, DType]:
     return int, I64
 
 
-@method("tolist", "tobytes", "tofile", "dump", "dumps")
+@method("tolist")
+def tolist(self: SymbolicArray) -> Any:
+    """The elements as Python scalars, in nested lists."""
+    extents = numbers(self.cells.shape, "the length of a list")
+    if prod(extents) > MOST_UNROLLED:
+        raise UnsupportedError(
+            f"x.tolist() of more than {MOST_UNROLLED} elements is not supported in a jitted function",
+            loc=user_location(),
+            details=(describe(self),),
+            fix="use the array itself, whose rows and elements loops take, or return it",
+        )
+    if not extents:
+        return item(self)
+    count = extents[0]
+    return [tolist(getitem(self, row)) for row in range(count)]
+
+
+@method("tobytes", "tofile", "dump", "dumps")
 def outside_only(self: SymbolicArray, *args: Any, **kwargs: Any) -> NoReturn:
     """Methods that hand the numbers to Python."""
     self.__array__()

@@ -1,4 +1,5 @@
-"""`argmax` and `argmin`: where the greatest or the least value stands first; and `unravel_index`.
+"""`argmax` and `argmin`, also without NaN: where the greatest or the least value stands first; and
+`unravel_index`.
 
 One pass finds the value, another the first position that holds it. Along a long axis the first pass keeps
 the value of every block, so that the second reads the blocks' values and one block only.
@@ -27,9 +28,10 @@ from ..values.elementwise import as_array, cast, elementwise, operand_at
 from ..values.extents import ZERO, is_at_least, numbers, product, require_at_least
 from ..values.integer import number, python_int
 from .operands import deliver, is_true, reduced_axes, refuse, result_of, shape_of
-from .reductions import accumulate_over
+from .reductions import accumulate_over, reduce_array
 from .reshaping import ravel
 from .shaping import insert_axes
+from .statistics import without_nan
 
 __all__ = ["argmax", "argmin"]
 
@@ -54,6 +56,27 @@ def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) 
 @method("argmin")
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> SymbolicArray:
     return _first_position(op("minimum"), as_array(a), axis, out, keepdims)
+
+
+@implements(np.nanargmax)
+def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue) -> SymbolicArray:
+    return argmax(_instead_of_nan(a, axis, -np.inf), axis, out, keepdims=keepdims)
+
+
+@implements(np.nanargmin)
+def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue) -> SymbolicArray:
+    return argmin(_instead_of_nan(a, axis, np.inf), axis, out, keepdims=keepdims)
+
+
+def _instead_of_nan(a: Any, axis: Any, number: float) -> SymbolicArray:
+    """The array with a number where it is NaN, which it may not be everywhere along an axis."""
+    array = as_array(a)
+    if array.element_type.is_inexact:
+        is_number = reduce_array(op("logical_or"), elementwise(op("equal"), array, array), axis)
+        current_trace().check(
+            is_number.cells.shape, is_number.load, "ValueError", "All-NaN slice encountered"
+        )
+    return without_nan(array, number)
 
 
 def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, keepdims: Any) -> SymbolicArray:

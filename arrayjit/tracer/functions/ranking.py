@@ -14,7 +14,7 @@ from ..values.array import SymbolicArray
 from ..values.elementwise import as_array
 from ..values.integer import number
 from .adopted import numpy_program
-from .operands import axes_of, deliver, refuse
+from .operands import axes_of, deliver, is_true, refuse
 from .sorting import argsort, sort
 
 __all__: list[str] = []
@@ -93,6 +93,25 @@ def unique(
     return tuple(results) if len(results) > 1 else results[0]
 
 
+@implements(np.setdiff1d)
+@numpy_program
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    cells = np.ravel(ar1) if assume_unique else np.unique(ar1)
+    return cells[np.isin(cells, ar2, invert=True)]
+
+
+@implements(np.setxor1d)
+@numpy_program
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    """What stands once in both together: it equals neither of its neighbours."""
+    parts = (ar1, ar2) if assume_unique else (np.unique(ar1), np.unique(ar2))
+    cells: Any = np.sort(np.concatenate(parts, axis=None))
+    is_single = np.ones(cells.shape, bool)
+    is_single[1:] &= cells[1:] != cells[:-1]
+    is_single[:-1] &= cells[1:] != cells[:-1]
+    return cells[is_single]
+
+
 @implements(np.median)
 def median(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
@@ -144,6 +163,85 @@ def percentile(
     return deliver(_quantiles(a, fractions, type(q) in (int, float), axis, keepdims), out)
 
 
+@implements(np.nanmedian)
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = np._NoValue
+) -> Any:
+    return deliver(_median_of_numbers(a, axis, is_true(keepdims)), out)
+
+
+@numpy_program
+def _median_of_numbers(a: Any, axis: Any, keepdims: bool) -> Any:
+    cells, last = _numbers_first(a, axis)
+    low, high = _at(cells, last // 2), _at(cells, (last + 1) // 2)
+    middle: Any = np.where(last % 2 == 0, np.mean(low[None], axis=0), np.mean(np.stack([low, high]), axis=0))
+    return _kept(middle[()], a, axis, keepdims)
+
+
+@implements(np.nanquantile)
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = np._NoValue,
+    *,
+    weights: Any = None,
+) -> Any:
+    fractions = _fractions(q, 1, "Quantiles must be in the range [0, 1]")
+    refuse("np.nanquantile", _LINEAR, weights=weights, method=None if method == "linear" else method)
+    return deliver(_quantiles_of_numbers(a, fractions, type(q) in (int, float), axis, is_true(keepdims)), out)
+
+
+@implements(np.nanpercentile)
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = np._NoValue,
+    *,
+    weights: Any = None,
+) -> Any:
+    fractions = _fractions(q, 100, "Percentiles must be in the range [0, 100]")
+    refuse("np.nanpercentile", _LINEAR, weights=weights, method=None if method == "linear" else method)
+    return deliver(_quantiles_of_numbers(a, fractions, type(q) in (int, float), axis, is_true(keepdims)), out)
+
+
+@numpy_program
+def _quantiles_of_numbers(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool) -> Any:
+    cells, last = _numbers_first(a, axis)
+    found = []
+    for fraction in fractions.flat:
+        places = last * float(fraction)
+        before = np.floor(places).astype(np.intp)
+        weight = places - before
+        weight = weight.astype(cells.dtype) if is_weak and cells.dtype.kind in _FLOATS else weight
+        between = _between(_at(cells, before), _at(cells, np.minimum(before + 1, last)), weight)
+        found.append(_kept(between, a, axis, keepdims))
+    return np.stack(found).reshape(fractions.shape + found[0].shape) if fractions.ndim else found[0][()]
+
+
+@numpy_program
+def _numbers_first(a: Any, axis: Any) -> Any:
+    """The cells of each row in order, NaN last, and where the last number stands: 0 if there is none."""
+    cells: Any = np.sort(_in_rows(a, axis))
+    if _count(cells, "the number of values of a quantile") == 0:
+        kind = cells.dtype if cells.dtype.kind in _FLOATS else np.float64
+        cells = np.full((*cells.shape[:-1], 1), np.nan, kind)
+    return cells, np.maximum(np.sum(cells == cells, axis=-1) - 1, 0)
+
+
+@numpy_program
+def _at(cells: Any, places: Any) -> Any:
+    """The cell of each row at its place."""
+    return np.take_along_axis(cells, np.asarray(places)[..., None], -1)[..., 0]
+
+
 def _fractions(q: Any, whole: int, words: str) -> np.ndarray:
     """Which quantiles are wanted: numbers known while tracing."""
     known = current_trace().known(q.cells) if type(q) is SymbolicArray else None
@@ -159,12 +257,17 @@ def _quantiles(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool)
     before, after, part = _neighbours(fractions, _count(cells, "the number of values of a quantile"))
     weight = float(part) if is_weak else part
     low, high = cells[..., before], cells[..., after]
-    step = high - low
-    between = np.where(np.greater_equal(weight, 0.5), high - step * (1 - weight), low + step * weight)
+    between = _between(low, high, weight)
     rank = np.ndim(fractions)
     if rank:
         between = np.moveaxis(between, list(range(-rank, 0)), list(range(rank)))
     return _kept(_nan_if_last(between, cells), a, axis, keepdims)
+
+
+@numpy_program
+def _between(low: Any, high: Any, weight: Any) -> Any:
+    step = high - low
+    return np.where(np.greater_equal(weight, 0.5), high - step * (1 - weight), low + step * weight)
 
 
 def _neighbours(fractions: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -11,9 +11,9 @@ from ...errors import ShapeError, UnsupportedError
 from ...ir.dtype import BOOL, F32, I64, DType, Kind, from_numpy
 from ...ir.expr import Apply, Expr, dtype_of, literal
 from ...ir.index import Affine
-from ...ir.ops import OPS, Op, op
+from ...ir.ops import Op, op
 from ..indices.masked import before_selection
-from ..record.registry import implements, method, ufunc_method
+from ..record.registry import implements, method
 from ..record.trace import Body, current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
@@ -180,27 +180,6 @@ def _default_dtype(operation: Op, dtype: DType, out: Any) -> DType:
     if target is not None and target is not np._NoValue:
         return from_numpy(np.result_type(dtype.numpy, target.dtype))
     return summing_dtype(dtype) if operation in _WIDENED else dtype
-
-
-@ufunc_method("reduce")
-def reduce(
-    ufunc: np.ufunc,
-    array: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = np._NoValue,
-    where: Any = True,
-) -> SymbolicArray:
-    row = OPS.get(ufunc.__name__)
-    if row is None or row.arity != 2 or row.identity is None:
-        raise UnsupportedError(
-            f"np.{ufunc.__name__}.reduce is not supported in a jitted function",
-            loc=user_location(),
-            fix="reduce with add, multiply, minimum, maximum, logical_* or bitwise_*",
-        )
-    return reduce_array(row, array, axis, dtype, out, keepdims, initial, where)
 
 
 @implements(np.sum)

@@ -198,6 +198,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> SymbolicArray:
 
 
 @implements(np.choose)
+@method("choose")
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> SymbolicArray:
     selector, options = as_array(a), arrays_of(choices)
     dtype = common_dtype(*options)
