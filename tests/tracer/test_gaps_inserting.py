@@ -1,4 +1,4 @@
-"""`np.insert` at positions known while tracing, and the positions of triangles and diagonals."""
+"""`np.insert` and `np.delete`, and the positions of triangles and diagonals."""
 
 from __future__ import annotations
 
@@ -35,6 +35,31 @@ PLACES: dict[str, Function] = {
 
 @pytest.mark.parametrize("program", INSERTED.values(), ids=INSERTED)
 def test_insert(program: Function) -> None:
+    assert_like_numpy(program, (row, matrix))
+
+
+@pytest.mark.parametrize("place", [np.int64(2), np.array(1)], ids=str)
+def test_places_of_every_kind(place: Any) -> None:
+    assert_like_numpy(lambda m, k: (np.delete(m, k, 1), np.insert(m, k, 7, axis=0)), (matrix, place))
+
+
+def test_one_compilation_serves_every_place() -> None:
+    def program(x: np.ndarray, m: np.ndarray, k: int) -> Any:
+        without = np.delete(x, k), np.delete(m, k, 0), np.delete(np.delete(m, k, axis=0), k, axis=1)
+        return without, np.insert(x, k, [7, 8]), np.insert(m, k, m[0], axis=0), np.insert(m, k, 1, axis=1)
+
+    jitted = assert_like_numpy(program, *((row, matrix, k) for k in (0, 1, 2, -1, -2, -3)))
+    assert jitted.stats().compiles == 2  # one for each target
+    for k in (3, 6, -4, -5, -7):
+        assert_raises_like_numpy(lambda m, k: np.delete(m, k, 1), "out of bounds for axis 1", matrix, k)
+
+
+def test_places_that_are_computed() -> None:
+    def program(x: np.ndarray, m: np.ndarray) -> Any:
+        for i in range(len(m)):
+            m[i, :2] = np.delete(m[i], i % 3)
+        return np.delete(x, x.argmax()), np.insert(x, np.searchsorted(x, 2.5), 2.5), m
+
     assert_like_numpy(program, (row, matrix))
 
 

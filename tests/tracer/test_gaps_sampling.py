@@ -79,6 +79,18 @@ def test_convolution(length: int, width: int, mode: str) -> None:
     assert_like_numpy(program, (one, other.astype("f4")))
 
 
+def test_between_samples_that_a_mask_selects() -> None:
+    def program(y: np.ndarray, chosen: np.ndarray) -> Any:
+        at = np.flatnonzero(chosen)
+        y[~chosen] = np.interp(np.flatnonzero(~chosen), at, y[chosen])
+        return y, np.interp(y, at, y[at]), np.interp(np.nan, at, y[at])
+
+    several, single = values > 0, np.arange(9) == 4
+    assert_like_numpy(program, (values, several), (values, ~several), (values, single))
+    nothing = np.zeros(9, bool)
+    assert_raises_like_numpy(program, "array of sample points is empty", values, nothing)
+
+
 def test_default_modes() -> None:
     def program(a: np.ndarray) -> Any:
         return np.convolve(a, a[:3]), np.correlate(a, a[:3])

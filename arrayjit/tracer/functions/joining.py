@@ -13,23 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
+from ...errors import ShapeError, UnsupportedError
 from ...ir.dtype import DType
 from ...ir.index import Affine
 from ..indices.indexing import getitem, setitem
 from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, cast, copy, views_of
+from ..values.elementwise import as_array, copy, views_of
 from ..values.extents import ONE, ZERO, agree, product, remainder, same_shape, shape_text
 from ..values.integer import number
 from ..values.layout import copy_order, joined_order
 from ..values.numbers import integer_of
 from .operands import arrays_of, axis_of, common_dtype, deliver, element_type, refuse, remapped, shape_of
 from .reshaping import flat, reshape
-from .shaping import atleast_1d, atleast_2d, atleast_3d, broadcast_to, insert_axes, moveaxis
+from .shaping import atleast_1d, atleast_2d, atleast_3d, insert_axes
 
-__all__ = ["concatenate", "slab", "stack", "stretch", "unwritten"]
+__all__ = ["concatenate", "length_of", "slab", "stack", "stretch", "unwritten"]
 
 
 def unwritten(
@@ -177,38 +177,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> SymbolicArray:
     return concatenate((as_array(arr), as_array(values)), axis)
 
 
-@implements(np.delete)
-def delete(arr: Any, obj: Any, axis: Any = None) -> SymbolicArray:
-    array = as_array(arr)
-    if axis is None:
-        array, axis = flat(array), 0
-    along = axis_of(axis, array.ndim)
-    kept = np.delete(np.arange(_length(array, along)), obj)
-    return getitem(array, slab(along, kept))
-
-
-@implements(np.insert)
-def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> SymbolicArray:
-    array, given = as_array(arr), as_array(values)
-    if axis is None:
-        array, axis = flat(array), 0
-    along = axis_of(axis, array.ndim)
-    given = insert_axes(given, range(array.ndim - given.ndim))
-    if not isinstance(obj, slice) and np.ndim(obj) == 0:
-        given = moveaxis(given, 0, along)
-    length = _length(array, along)
-    is_one = not isinstance(obj, slice) and np.size(obj) == 1
-    count = _length(given, along) if is_one else len(range(length)[obj] if isinstance(obj, slice) else obj)
-    try:
-        order = np.insert(np.arange(length), obj, length + np.arange(count))
-    except IndexError as error:
-        raise IndexOutOfRange(str(error), loc=user_location(), fix=f"use an index up to {length}") from None
-    room = (*array.cells.shape[:along], Affine.of(count), *array.cells.shape[along + 1 :])
-    new = cast(broadcast_to(given, room), array.element_type)
-    return getitem(concatenate((array, new), along), slab(along, order))
-
-
-def _length(array: SymbolicArray, axis: int) -> int:
+def length_of(array: SymbolicArray, axis: int) -> int:
     return number(array.cells.shape[axis], array.record, "the extent of an axis that is taken apart")
 
 
@@ -220,7 +189,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Symbo
     if isinstance(indices_or_sections, (tuple, list, np.ndarray)):
         bounds: list[Any] = [0, *indices_or_sections, None]
     else:
-        size = _length(array, along)
+        size = length_of(array, along)
         sections = operator.index(indices_or_sections)
         if sections <= 0:
             raise ShapeError("number sections must be larger than 0.", loc=user_location(), fix="use n >= 1")
@@ -233,7 +202,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Symbo
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[SymbolicArray]:
     array = as_array(ary)
     if not isinstance(indices_or_sections, (tuple, list, np.ndarray)):
-        size = _length(array, axis_of(axis, array.ndim))
+        size = length_of(array, axis_of(axis, array.ndim))
         if indices_or_sections <= 0 or size % indices_or_sections:
             raise ShapeError(
                 "array split does not result in an equal division",
@@ -264,7 +233,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[SymbolicArray, ...]:
     array = as_array(x)
     along = axis_of(axis, array.ndim)
-    return tuple(getitem(array, (*slab(along, n), ...)) for n in range(_length(array, along)))
+    return tuple(getitem(array, (*slab(along, n), ...)) for n in range(length_of(array, along)))
 
 
 @implements(np.roll)
@@ -337,7 +306,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> SymbolicArray:
         )
     counts = np.asarray(repeats)
     if counts.size != 1:
-        return getitem(array, slab(along, np.repeat(np.arange(_length(array, along)), counts)))
+        return getitem(array, slab(along, np.repeat(np.arange(length_of(array, along)), counts)))
     count = int(counts.reshape(())[()])
     refuse("np.repeat", "use a count >= 0", repeats=None if count >= 0 else count)
     shape = array.cells.shape

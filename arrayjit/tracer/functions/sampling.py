@@ -9,6 +9,7 @@ import numpy as np
 from ...errors import ShapeError
 from ..record.registry import implements
 from ..record.trace import user_location
+from ..values.extents import require_at_least, same_shape
 from .adopted import numpy_program
 
 __all__: list[str] = []
@@ -37,9 +38,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     result = np.where(is_between, line, values[before])
     result = np.where(places < known[0], values[0] if left is None else left, result)
     result = np.where(places > known[-1], values[-1] if right is None else right, result)
-    if known.shape != (1,):
-        result = np.where(np.isnan(places), places, result)
-    return result[()]
+    return np.where(np.isnan(places) & np.not_equal(len(known), 1), places, result)[()]
 
 
 def _on_line(place: Any, start: Any, end: Any, low: Any, high: Any) -> Any:
@@ -102,8 +101,9 @@ def _margins(mode: Any, one: Any, other: Any) -> tuple[Any, Any]:
 
 
 def _require_samples(known: Any, values: Any) -> None:
-    if known.shape == (0,):
-        raise ShapeError("array of sample points is empty", loc=user_location(), fix="pass samples")
-    if known.ndim != 1 or known.shape != values.shape:
-        words = "fp and xp are not of the same length."
+    words = "array of sample points is empty"
+    if known.ndim and not require_at_least(known.cells.shape[0], 1, "ValueError", words):
+        raise ShapeError(words, loc=user_location(), fix="pass samples")
+    words = "fp and xp are not of the same length."
+    if known.ndim != 1 or not same_shape(known.cells.shape, values.cells.shape, words):
         raise ShapeError(words, loc=user_location(), fix="pass two rows of one length")
