@@ -176,8 +176,9 @@ class _Grouped:
     def statements(self) -> tuple[Stmt, ...]:
         """What stands for the loop."""
         start, stop = (self.symbol(name, self.number.size + 1) for name in ("start", "stop"))
-        turn = Affine.of(self.rounds.symbol) - self.rounds.lo + 1
-        binds = Bind(start, Load(self.first, (turn,))), Bind(stop, Load(self.first, (turn + 1,)))
+        placed = (self.placed(),) if self.columns else ()
+        own = Affine.of(self.rounds.symbol) - self.rounds.lo + (1 if placed else 2)
+        binds = Bind(start, Load(self.first, (own,))), Bind(stop, Load(self.first, (own + 1,)))
 
         def inner(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
             return tuple(chain.from_iterable(map(nested, body)))
@@ -190,7 +191,7 @@ class _Grouped:
                 yield from self.met(found, Affine.of(start), Affine.of(stop))
 
         rounds = replace(self.rounds, body=(*binds, *inner(self.rounds.body)))
-        fast = copy_body((self.numbered(), *self.counted(), self.placed(), rounds), {}, {})
+        fast = copy_body((self.numbered(), *self.counted(), *placed, rounds), {}, {})
         condition = self.key.condition
         if condition is None:
             return fast
