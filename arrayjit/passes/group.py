@@ -64,12 +64,17 @@ from .access import effects, loads, mentioned
 from .copies import copy_body
 from .foremost import Values, values_of, written_out
 from .keys import Key, key_of
+from .selections import Selection, selection_of, starts_at_zero
 from .tails import HEAVY, weight
+from .uses import uses_of_temporaries
 
 __all__ = ["group"]
 
 ROUNDS = 32
-"""Fewer rounds are through sooner than the groups are found."""
+"""Fewer rounds are through sooner than the groups are found,"""
+
+SELECTING = 8
+"""but for those that select positions, one after the other."""
 
 ITERATIONS = 512, 1 << 31
 """Fewer are through sooner as well; and the numbers of more take more than 32 bits."""
@@ -82,7 +87,7 @@ REASON = "which iterations count in which round"
 
 def group(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop with groups of iterations."""
-    grouping = _Grouping()
+    grouping = _Grouping(kernel)
     body = grouping.body(kernel.body)
     if body is kernel.body:
         return kernel
@@ -94,6 +99,7 @@ def group(kernel: Kernel, caps: Caps) -> Kernel:
 class _Grouping:
     """What is found out on the way through a kernel."""
 
+    kernel: Kernel
     placement: dict[Tensor, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -101,7 +107,7 @@ class _Grouping:
         """Not inside loops whose iterations are independent: they would have to share the groups."""
         out: list[Stmt] = []
         for stmt in body:
-            found = _grouped(stmt) if isinstance(stmt, For) else None
+            found = _grouped(stmt, self.kernel) if isinstance(stmt, For) else None
             if found is not None:
                 out += found.statements()
                 self.placement |= {table: Place(PlaceKind.ARENA, REASON) for table in found.tables}
@@ -115,13 +121,14 @@ class _Grouping:
 
 @frozen
 class _Nest:
-    """Loops inside of a round that only accumulate, whose iterations change nothing unless all `masks` hold.
-    These are written out, over `symbols` instead of the loops' own."""
+    """Loops inside of a round that only accumulate, or select, whose iterations change nothing unless all
+    `masks` hold. These are written out, over `symbols` instead of the loops' own."""
 
     loops: tuple[For, ...]
     symbols: tuple[Symbol, ...]
     values: Values
     masks: tuple[Expr, ...]
+    selection: Selection | None = None
 
     def among(self, masks: Sequence[Expr]) -> tuple[Stmt, ...]:
         """What is done for an iteration, over `symbols`, where these masks hold."""
@@ -217,7 +224,9 @@ class _Grouped:
         for count in counts:
             yield replace(count, value=Cast(Index(stop - start), count.variable.dtype))
         if any(isinstance(stmt, Update) for stmt in rest):
-            yield For(place, start, stop, transform_statements(rest, node), LoopKind.PARALLEL)
+            selects = any(isinstance(stmt, Store) for stmt in rest)
+            kind = LoopKind.SEQUENTIAL if selects else LoopKind.PARALLEL
+            yield For(place, start, stop, transform_statements(rest, node), kind)
 
     def numbered(self) -> Stmt:
         """Finds the group of each iteration."""
@@ -312,17 +321,44 @@ def _computed(position: Affine, numbers: Mapping[Symbol, Expr]) -> Expr:
     return reduce(lambda one, other: Apply(OPS["add"], (one, other), I64), parts)
 
 
-def _grouped(rounds: For) -> _Grouped | None:
+def _grouped(rounds: For, kernel: Kernel) -> _Grouped | None:
     """A loop with a key of groups, if it has enough rounds for that; None if it has no such key."""
-    if rounds.step != 1 or not rounds.lo.is_constant or (rounds.trips or 0) < ROUNDS:
+    if rounds.step != 1 or not rounds.lo.is_constant or (rounds.trips or 0) < SELECTING:
         return None
-    sums = _never_below_zero(rounds.body)
-    nests = list(_nests(rounds.body, {}, sums, {}))
+    found = list(_nests(rounds.body, {}, _never_below_zero(rounds.body), {}))
+    nests = [nest for nest in found if nest.selection is None or _may_skip(nest, found, rounds, kernel)]
+    enough = SELECTING if any(nest.selection is not None for nest in nests) else ROUNDS
+    if rounds.trips is None or rounds.trips < enough:
+        return None
     for first in nests:
         key = key_of(first.masks, rounds, first.symbols)
         if key is not None and _stands_before(key, rounds, first.symbols):
             return _with_key(key, rounds, first, nests)
     return None
+
+
+def _may_skip(nest: _Nest, others: Sequence[_Nest], rounds: For, kernel: Kernel) -> bool:
+    """Does nobody look at what a nest that selects would not write, if it met only what it selects?"""
+    assert nest.selection is not None
+    counts = {
+        update.variable
+        for other in others
+        if other.symbols == nest.symbols and other.masks == nest.masks
+        for update in other.loops[-1].body
+        if isinstance(update, Update) and _adds_condition(update, other)
+    }
+    counts = {count for count in counts if starts_at_zero(count, rounds.body)}
+    uses = uses_of_temporaries(kernel).get(nest.selection.store.tensor.storage)
+    return uses is not None and nest.selection.is_read_as_far(rounds, counts, uses)
+
+
+def _adds_condition(update: Update, nest: _Nest) -> bool:
+    """Does an update add one at most, and only where the masks of its nest hold?"""
+    match nest.written_out(update.value):
+        case Cast(arg=condition) if dtype_of(condition) is BOOL:
+            return update.accum is OPS["add"]
+        case _:
+            return False
 
 
 def _with_key(key: Key, rounds: For, first: _Nest, nests: Sequence[_Nest]) -> _Grouped | None:
@@ -396,8 +432,10 @@ def _nests(
         if isinstance(stmt, Define):
             around[stmt.variable] = stmt
         elif isinstance(stmt, For):
-            loops = _perfect(stmt)
+            loops, selection = _perfect(stmt), selection_of(stmt)
             nest = None if loops is None else _nest(loops, around, sums, symbols)
+            if selection is not None:
+                nest = _selecting(selection, around, symbols)
             if nest is not None:
                 yield nest
             else:
@@ -437,6 +475,17 @@ def _nest(
     found = [_masks(update, values, update.variable in sums) for update in updates]
     masks = [mask for mask in found[0] if all(mask in others for others in found)]
     return _Nest(loops, names, values, tuple(substitute(mask, renamed) for mask in masks)) if masks else None
+
+
+def _selecting(selection: Selection, around: Mapping[Variable, Define], symbols: _Symbols) -> _Nest | None:
+    loop = selection.loop
+    values = values_of(_needed(loop.body, around))
+    if values is None or loop.trips not in range(*ITERATIONS):
+        return None
+    (name,) = symbols.setdefault(((loop.lo, loop.hi),), (Symbol(loop.symbol.hint),))
+    masks = _conjuncts(written_out(selection.condition, values))
+    renamed = {loop.symbol: Affine.of(name)}
+    return _Nest((loop,), (name,), values, tuple(substitute(mask, renamed) for mask in masks), selection)
 
 
 def _needed(body: Sequence[Stmt], around: Mapping[Variable, Define]) -> Sequence[Define]:

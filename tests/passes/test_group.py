@@ -60,12 +60,34 @@ def columns(values, labels):
     return found
 
 
-@pytest.mark.parametrize("function", [sums, sums_of_zeros, counts, greatest, moments, columns])
+def centres(values, labels):
+    """Of points in two dimensions: rows are selected by their positions."""
+    points, found = values.reshape(-1, 2), np.zeros((ROUNDS, 2), values.dtype)
+    for k in range(ROUNDS):
+        found[k] = points[(labels[::2] == k) & (points[:, 0] > -1)].mean(axis=0)
+    return found
+
+
+@pytest.mark.parametrize("function", [sums, sums_of_zeros, counts, greatest, moments, columns, centres])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("labels", [np.int64, np.int8, np.uint16])
 def test_groups(function, dtype, labels):
     values = np.where(VALUES > 2, np.nan, VALUES) if function is not greatest else VALUES
     agrees(function, values.astype(dtype), LABELS.astype(labels))
+
+
+def kept(values, labels):
+    """What one round selects is looked at by the next."""
+    total, place = np.zeros(ROUNDS), np.zeros(len(values))
+    for k in range(ROUNDS):
+        total[k] = place[:100].sum()
+        chosen = values[labels == k]
+        place[: len(chosen)] = chosen
+    return total
+
+
+def test_selected_cells_that_later_rounds_look_at():
+    agrees(kept, VALUES, LABELS)
 
 
 def test_labels_beyond_all_rounds():
