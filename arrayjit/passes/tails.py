@@ -20,10 +20,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ..ir.code import Caps
-from ..ir.expr import Apply, Gather, Load, Variable
+from ..ir.expr import Apply, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, bypasses, walk_statements
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
+from .access import reads
 from .copies import copy_body
 
 __all__ = ["may_repeat", "tails", "weight"]
@@ -45,12 +46,7 @@ def may_repeat(body: tuple[Stmt, ...], sums: Collection[Variable] = ()) -> bool:
     if any(isinstance(stmt, Update) and stmt.variable not in own for stmt in inside):
         return False
     written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
-    return not any(
-        isinstance(node, (Load, Gather)) and node.tensor.storage in written
-        for stmt in inside
-        for expr in expressions(stmt)
-        for node in walk(expr)
-    )
+    return not any(tensor.storage in written for stmt in inside for tensor, _ in reads(stmt))
 
 
 def _body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
