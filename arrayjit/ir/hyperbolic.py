@@ -33,16 +33,12 @@ def cosh(x: Term) -> Term:
     return half + 0.25 / half
 
 
-# 3/4 e**2x is 3/4 + 3/2 x + x**2 times this, for x from 0 to half of log 2.
-_GROWTH = {
-    F32: (
-        1.5, 1.000001072883606, 0.49996456503868103, 0.20043127238750458, 0.06431844830513,
-        0.024797290563583374,
-    ),
+# The hyperbolic tangent of r is r + r**3 times this polynomial in r**2, for r from -0.1 to 0.26.
+_NEAR_ZERO = {
+    F32: (-0.3333321584051053, 0.13322730408360947, -0.051230416687352134),
     F64: (
-        1.5, 0.9999999999999962, 0.500000000000433, 0.1999999999805522, 0.06666666711412077,
-        0.01904761305044783, 0.004761954771336798, 0.001057934059954751, 0.0002125512004612848,
-        3.656957998977919e-05, 8.620164973085808e-06,
+        -0.3333333333333242, 0.1333333333298818, -0.05396825352630282, 0.0218694616727577,
+        -0.008862360355498254, 0.0035763907860907013, -0.001307581898705707,
     ),
 }  # fmt: skip
 # From here on the next number below 1 is nearer than the result.
@@ -51,16 +47,18 @@ _ONE_FROM = {F32: 10.0, F64: 22.0}
 
 @definition
 def tanh(x: Term) -> Term:
-    """`t / (t + 2)` for t = e**2x - 1, both times 3/4: so their roundings are small where the units of
-    the quotient are. With k rounded down no digits of t cancel."""
+    """With x = k log 2 / 2 + r and 2**k = s, by the tangent T of r: `t / (t + 2 (1 - T))` for
+    t = s - 1 + (s + 1) T, whose rounding counts little where it is large. That k is rounded up from 0.75 on
+    keeps t from being the small difference of these."""
     size, top = abs(x), _ONE_FROM[x.dtype]
     near = where(size > top, top, size)
-    whole, k = nearest(fma(near, 2 / math.log(2), -0.5))
+    whole, k = nearest(fma(near, 2 / math.log(2), -0.25))
     r = _less_halves(near, whole)
     scale = power_of_two(k + largest_exponent(x.dtype), x.dtype)
-    grown = fma(r, 1.5, r * r * polynomial(r, _GROWTH[x.dtype]))
-    t = fma(scale, grown, fma(scale, 0.75, -0.75))
-    return (t / (t + 1.5)).op("copysign", x)
+    square = r * r
+    tangent = fma(square * r, polynomial(square, _NEAR_ZERO[x.dtype]), r)
+    t = fma(scale + 1.0, tangent, scale - 1.0)
+    return (t / (t + fma(tangent, -2.0, 2.0))).op("copysign", x)
 
 
 def _less_halves(x: Term, whole: Term) -> Term:
