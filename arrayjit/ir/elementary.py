@@ -117,13 +117,21 @@ WIDTHS: Mapping[DType, Width] = {
 # So small a number equals its sine, its e**x - 1 and the like, in every width.
 NEGLIGIBLE = 2.0**-54
 
+_LONG = 24
+"""The most coefficients that two chains are enough for."""
+
 
 def polynomial(x: Term, coefficients: tuple[float, ...]) -> Term:
-    """From the constant term up; long ones in two interleaved chains, which halves the wait."""
-    if len(coefficients) > 5:
-        square = x * x
+    """From the constant term up; long ones in two interleaved chains, which halves the wait, the longest ones
+    in four."""
+    if len(coefficients) <= 5:
+        return horner(x, coefficients)
+    square = x * x
+    if len(coefficients) <= _LONG:
         return fma(horner(square, coefficients[1::2]), x, horner(square, coefficients[0::2]))
-    return horner(x, coefficients)
+    fourth = square * square
+    first, second, third, last = (horner(fourth, coefficients[start::4]) for start in range(4))
+    return fma(fma(last, x, third), square, fma(second, x, first))
 
 
 def horner(x: Term, coefficients: tuple[float, ...]) -> Term:
@@ -379,16 +387,21 @@ _ERF32 = (
     0.12837916612625122, 0.5570427775382996, 0.016713296994566917, -0.05271643400192261,
     -0.0014892712933942676, 0.00410110130906105, -0.0007105200202204287, 3.835234383586794e-05,
 )  # fmt: skip
-_ERF64_SMALL = (
+# For x from 0 to 5.93, the fourth root of erfc(x) is 1 - x (1 + this polynomial) / 4.
+_ERF64 = (
+    0.1283791670955126, 0.4774648292756852, -0.061848925312734615, -0.07450578804618331,
+    0.00488805191215062, 0.007784962432462344, -0.0008670232745129378, -0.0004867744843305683,
+    0.00011779937671207552, -2.2431437084484187e-06, -4.1596469315074854e-06, 3.0723771965022095e-06,
+    -1.058653864238834e-06, -1.935942729789658e-07, 3.860410482249359e-07, -2.2484470341159878e-07,
+    8.803716308557202e-08, -2.6437483339488008e-08, 6.328888800724936e-09, -1.218982413403517e-09,
+    1.882377795658798e-10, -2.3024245692664288e-11, 2.182837230589397e-12, -1.5477582164152109e-13,
+    7.725810820937235e-15, -2.4208263860300607e-16, 3.580298385631145e-18,
+)  # fmt: skip
+# For x below 0.5, erf x is x + x times this polynomial in x**2.
+_ERF_SMALL = (
     0.12837916709551256, -0.3761263890318355, 0.11283791670945252, -0.02686617064327605,
     0.005223977607422267, -0.000854832598964648, 0.00012055295319192592, -1.4924744641977462e-05,
     1.6447517456111443e-06, -1.620917450493188e-07, 1.372297131151967e-08, -7.801181493644965e-10,
-)  # fmt: skip
-_ERF64_LARGE = (
-    1.021582705242023, -0.6871606844137996, 0.27947209255612987, -0.03644223151103797,
-    -0.021510661940086856, 0.006479185236139999, 0.003090616733348868, -0.000837282729443674,
-    -0.0006631732805055641, 3.3725207650989136e-05, 0.0001440045030886346, 3.9551871328783384e-05,
-    -5.071422702434497e-06,
 )  # fmt: skip
 _ERFC = (
     1.021582705242023, -0.6871606844138105, 0.27947209255605804, -0.0364422315068889, -0.02151066188976981,
@@ -406,7 +419,7 @@ _ERFC_SHORT = (
 
 
 def _erf_small(x: Term) -> Term:
-    return fma(x, polynomial(x * x, _ERF64_SMALL), x)
+    return fma(x, polynomial(x * x, _ERF_SMALL), x)
 
 
 def _erfc_large(size: Term, coefficients: tuple[float, ...], exp_of: Callable[[Term], Term]) -> Term:
@@ -421,11 +434,7 @@ def _erfc_large(size: Term, coefficients: tuple[float, ...], exp_of: Callable[[T
 
 @definition
 def erf(x: Term) -> Term:
-    if x.dtype is F32:
-        return _erf_single(abs(x)).op("copysign", x)
-    size = abs(x)
-    large = 1.0 - _erfc_large(clamped(size, 1.0, 6.0), _ERF64_LARGE, usual_exp)
-    return where(size < 1.0, _erf_small(x), large.op("copysign", x))
+    return (_erf_single if x.dtype is F32 else _erf_double)(abs(x)).op("copysign", x)
 
 
 def _erf_single(size: Term) -> Term:
@@ -437,6 +446,19 @@ def _erf_single(size: Term) -> Term:
     factor = fma(fma(w, 1 / 2048, -1 / 64), w, 3 / 16)
     twice = near + fma(near, growth, -(w * w * factor))
     return fma(twice * twice, -0.25, twice)
+
+
+def _erf_double(size: Term) -> Term:
+    """`1 - (1 - t)**2` with `2 t = w - w**2 / 8`, in which no digits cancel either. What is lost when
+    `twice` is rounded counts to first order."""
+    near = where(size > 5.93, 5.93, size)
+    growth = polynomial(near, _ERF64)
+    w = fma(near, growth, near)
+    rest = fma(near, growth, w * w * -0.125)
+    twice = near + rest
+    lost = (near - twice) + rest
+    t = twice * 0.5
+    return twice + fma(t, -t, fma(lost, -t, lost))
 
 
 @definition
