@@ -21,6 +21,18 @@ order is in the loops and so the same on every target.
 Extremes, logic and integers give the same bits in any parts: for threads, such a loop is cut into some. Where
 much is done for each term of a sum, they note the terms, which are then added in the one order (`terms`).
 
+Bools and narrow integers are added up in narrow sums, as many vectors at a time as these hold, since more of
+them go into a register:
+
+    for i in vector(0, 16320, lanes=32):        for l in vector(0, 32, lanes=32):
+        s = add(s, cast(x[i], i64))     ->          p = 0
+                                                    for b in sequential(0, 2):
+                                                        n = u8(0)
+                                                        for k in sequential(0, 255):
+                                                            n = add(n, cast(x[l + 8160*b + 32*k], u8))
+                                                        p = add(p, cast(n, i64))
+                                                    s = add(s, p)
+
 Matrix products (`contract`) keep one chain of fused multiply-adds per cell, as BLAS does.
 """
 
@@ -33,19 +45,19 @@ from functools import cache
 
 from ..frozen import frozen
 from ..ir.code import Caps
-from ..ir.dtype import BOOL, I64, DType
-from ..ir.expr import Apply, Const, Expr, Index, Local, Variable, constant, dtype_of
+from ..ir.dtype import BOOL, F64, I64, DType, named
+from ..ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable, constant, dtype_of
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Update, walk_statements
 from ..ir.ops import OPS, Op
 from ..ir.tensor import Tensor
-from ..ir.walk import children, kept, rebuild, rewrite_bodies
+from ..ir.walk import children, kept, rebuild, rewrite_bodies, walk
 from .copies import copy_body
 from .tails import may_repeat
 from .terms import terms_of
 from .trips import blocks
 
-__all__ = ["BRANCHES", "CHAIN", "FAN", "Names", "Sums", "accumulated", "cascade", "partial"]
+__all__ = ["BRANCHES", "CHAIN", "FAN", "Names", "Sums", "accumulated", "cascade", "narrow_sums", "partial"]
 
 CHAIN = 16
 """How many terms are added one after another at most, as in NumPy's pairwise sum."""
@@ -57,6 +69,18 @@ BRANCHES = 8
 """Parts for each thread, of what may be added up in any parts."""
 
 REGISTER_BYTES = 64
+
+NARROW = {
+    named(terms): (named(total), most)
+    for terms, total, most in (
+        ("bool", "u8", 255),
+        ("u8", "u16", 257),
+        ("i8", "i16", 256),
+        ("u16", "u32", 65537),
+        ("i16", "i32", 65536),
+    )
+}
+"""Where narrow integers are added up, and how many of them: as many as cannot exceed it."""
 
 REPEATABLE = (
     *("maximum", "minimum", "fmax", "fmin"),
@@ -112,12 +136,13 @@ def _loop(loop: For, around: _Around) -> Sequence[Stmt]:
         return [loop]
     if is_vector and loop.trips is None:
         return _varying(loop, accumulated(loop))
+    found = accumulated(loop)
+    are_exact = all(op.name in REPEATABLE or not v.dtype.is_float for v, op in found.items())
+    if is_vector and found and (are_exact or narrow_sums(loop) is not None):
+        return _exact(loop, found, around.caps.threads)
     sums = _sums(loop, is_vector)
     if is_vector and sums:
         return _lanes(loop, sums)
-    found = accumulated(loop)
-    if is_vector and found and all(op.name in REPEATABLE or not v.dtype.is_float for v, op in found.items()):
-        return _exact(loop, found, around.caps.threads)
     inner = rewrite_bodies(loop, lambda body: _body(body, around.inside(loop, sums)))
     assert isinstance(inner, For)
     if sums and loop.step == 1 and loop.trips is not None and loop.trips > CHAIN:
@@ -234,13 +259,14 @@ def _exact(loop: For, found: Sums, threads: int) -> Sequence[Stmt]:
     if threads == 1 or vectors < parts * CHAIN:
         parts = 1
     repeats = may_repeat(loop.body, found) and all(op.name in REPEATABLE for op in found.values())
-    if not vectors or (parts == 1 and not (left and repeats)):
+    some, terms = _several(loop, vectors // parts)
+    if not vectors or (parts == terms == 1 and not (left and repeats)):
         return [loop]
-    lane, length = Symbol("l"), vectors // parts
-    start, done = loop.lo + Affine.of(lane), parts * length
+    lane, unit, length = Symbol("l"), loop.lanes * terms, vectors // (parts * terms)
+    start, done = loop.lo + Affine.of(lane), parts * length * terms
 
     def combine(names: Names) -> Sequence[Stmt]:
-        whole = _nest(loop, found, names, [n for n in (parts, length) if n > 1], start, loop.lanes)
+        whole = _nest(some, found, names, [n for n in (parts, length) if n > 1], start, unit)
         if done < vectors:
             sizes = [vectors - done] if vectors - done > 1 else []
             whole = [*whole, *_nest(loop, found, names, sizes, start + done * loop.lanes, loop.lanes)]
@@ -254,6 +280,50 @@ def _exact(loop: For, found: Sums, threads: int) -> Sequence[Stmt]:
         return [main]
     rest = replace(loop, lo=loop.hi - left, kind=LoopKind.SEQUENTIAL, lanes=1)
     return [main, *copy_body((rest,), {}, {})]
+
+
+def narrow_sums(loop: For) -> tuple[DType, int] | None:
+    """In which dtype a loop that does nothing but add narrow integers up, which come from nothing wider, may
+    do so, and how many of them; None where it adds others. Floats of 64 bits have all their sums exactly."""
+    values = [stmt.value for stmt in loop.body if isinstance(stmt, Define)]
+    updates = [stmt for stmt in loop.body if isinstance(stmt, Update)]
+    terms = [stmt.value.arg for stmt in updates if isinstance(stmt.value, Cast) and stmt.accum is OPS["add"]]
+    dtypes = {dtype_of(term) for term in terms}
+    found = NARROW.get(dtypes.pop()) if len(dtypes) == 1 else None
+    if found is None or len(terms) + len(values) < len(loop.body) or len(accumulated(loop)) < len(updates):
+        return None
+    size = max(dtype_of(term).itemsize for term in terms)
+    if any(dtype_of(node).itemsize > size for value in (*values, *terms) for node in walk(value)):
+        return None
+    wide = (stmt.variable.dtype for stmt in updates)
+    is_held = all(dtype is F64 or (dtype.is_integer and dtype.bits > found[0].bits) for dtype in wide)
+    return found if is_held else None
+
+
+def _several(loop: For, vectors: int) -> tuple[For, int]:
+    """A loop that adds several of so many vectors up in narrow sums at a time, and how many; the loop itself,
+    and one, where it cannot, or they are few."""
+    found = narrow_sums(loop)
+    if found is None or vectors < CHAIN:
+        return loop, 1
+    dtype, most = found
+    terms = vectors // -(-vectors // most)
+    totals = {v: Variable(v.hint, dtype) for v in accumulated(loop)}
+    number = Symbol(loop.symbol.hint)
+
+    def narrowed(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Update) and isinstance(stmt.value, Cast):
+            return Update(totals[stmt.variable], Cast(stmt.value.arg, dtype), stmt.accum)
+        return stmt
+
+    at = loop.symbol + Affine.of(number) * loop.lanes
+    chain = copy_body(tuple(narrowed(stmt) for stmt in loop.body), {loop.symbol: at}, {})
+    body: tuple[Stmt, ...] = (
+        *(Define(total, constant(0, dtype)) for total in totals.values()),
+        For(number, Affine.of(0), Affine.of(terms), chain),
+        *(Update(v, Cast(Local(total), v.dtype), OPS["add"]) for v, total in totals.items()),
+    )
+    return replace(loop, body=body), terms
 
 
 def _ignoring(body: tuple[Stmt, ...], seen: Expr, sums: Sums) -> tuple[Stmt, ...]:

@@ -11,7 +11,8 @@ A processor fetches ahead so many lines of each place that is read in order; fou
 their way. Sums of arrays that the last cache holds take two thirds of the time, those in memory 0.85. There
 are as many sums under way as before, each of a quarter of the lanes, on any machine: on that depends in
 which order numbers are added ([decision 4](../../docs/decisions/004-documented-reduction-order.md)).
-`cascade` makes trees of them. What is left after four quarters is added up for itself.
+`cascade` makes trees of them. What is left after four quarters is added up for itself. Narrow integers
+are left to `cascade` as they are: a quarter of the lanes would not fill a register of them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ..ir.expr import Gather, Load
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Update
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
-from .cascade import Names, Sums, accumulated, partial
+from .cascade import Names, Sums, accumulated, narrow_sums, partial
 from .copies import copy_body
 from .strides import stride
 
@@ -70,6 +71,8 @@ def _length(loop: For, sums: Sums) -> int:
         return 0
     widest = max((*sizes, *(variable.dtype.itemsize for variable in sums)))
     if loop.lanes * widest < QUARTERS * LINE_BYTES or any(op.identity is None for op in sums.values()):
+        return 0
+    if narrow_sums(loop) is not None:
         return 0
     lanes = loop.lanes // QUARTERS
     length = loop.trips // loop.lanes * lanes
