@@ -1,21 +1,23 @@
 """THE table of passes, in the order in which they run.
 
-A pass is a pure function in a file of its name; adding one is adding a row. `after` names the passes that
-must have run and `why` says what would go wrong otherwise. A pass that changes nothing returns the very
-object it was given. `explained` tells, once somebody asks, what a run of the pass did and left undone beside
-what it noted on the kernel.
+A pass is a pure function in a file of its name; adding one is adding a row. Those for GPUs alone are imported
+when they first run, which in most processes they never do. `after` names the passes that must have run and
+`why` says what would go wrong otherwise. A pass that changes nothing returns the very object it was given.
+`explained` tells, once somebody asks, what a run of the pass did and left undone beside what it noted on the
+kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, Union
 
 from ..frozen import frozen
 from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
+from ..late import Late
 from .abreast import abreast
 from .again import again
 from .along import along
@@ -31,15 +33,6 @@ from .contract import contract
 from .expand import expand
 from .foremost import foremost
 from .fuse import explain_fuse, fuse
-from .gpu.atomics import atomics
-from .gpu.attend import attend
-from .gpu.barriers import barriers
-from .gpu.fragments import fragments
-from .gpu.house import house
-from .gpu.keep import keep
-from .gpu.offload import offload
-from .gpu.scan import scan
-from .gpu.widen import widen
 from .group import group
 from .guess import guess
 from .hoist import hoist
@@ -106,9 +99,9 @@ GPU = (Hardware.GPU,)
 
 @frozen
 class Pass(Generic[Before, After]):
-    """One row."""
+    """One row. `step` is the function, or the name of the one in `gpu/`."""
 
-    run: Callable[[Before, Caps], After]
+    step: Union[Callable[[Before, Caps], After], str]
     after: tuple[str, ...] = ()
     why: str = ""
     explained: Callable[[Before, After, Caps], Iterable[str]] | None = None
@@ -120,7 +113,14 @@ class Pass(Generic[Before, After]):
 
     @property
     def name(self) -> str:
-        return self.run.__name__
+        return self.step if isinstance(self.step, str) else self.step.__name__
+
+    @property
+    def run(self) -> Callable[[Before, Caps], After]:
+        if not isinstance(self.step, str):
+            return self.step
+        found: Callable[[Before, Caps], After] = getattr(Late(f"{__package__}.gpu.{self.step}"), self.step)
+        return found
 
 
 ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
@@ -180,25 +180,25 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=CPU,
     ),
     Pass(
-        attend,
+        "attend",
         after=("parallel",),
         why="a product that is a grid by itself hands its result to other launches",
         on=GPU,
     ),
     Pass(
-        fragments,
+        "fragments",
         after=("attend",),
         why="which nests are independent is known by then, and small floats are still small floats",
         on=GPU,
     ),
     Pass(wrap, after=("place",), why="what indices are divided by is a definition of many steps later"),
-    Pass(scan, after=("parallel",), why="rows that are independent are seen to be so", on=GPU),
+    Pass("scan", after=("parallel",), why="rows that are independent are seen to be so", on=GPU),
     Pass(segments, after=("parallel",), why="what is shared by threads already has no need of them", on=CPU),
     Pass(
         portion, after=("parallel",), why="a loop whose iterations are independent is seen to be so", on=CPU
     ),
     Pass(
-        atomics,
+        "atomics",
         after=("scan",),
         why="what still is in order then is so for what it finds in memory alone",
         on=GPU,
@@ -229,9 +229,9 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=CPU,
     ),
     Pass(collapse, after=("along",), why="a nest that joins another keeps its rows"),
-    Pass(offload, after=("collapse",), why="short rows would leave most threads idle", on=GPU),
-    Pass(keep, after=("offload",), why="which threads take a row is settled by then", on=GPU),
-    Pass(house, after=("keep",), why="who shares a temporary follows from who runs what", on=GPU),
+    Pass("offload", after=("collapse",), why="short rows would leave most threads idle", on=GPU),
+    Pass("keep", after=("offload",), why="which threads take a row is settled by then", on=GPU),
+    Pass("house", after=("keep",), why="who shares a temporary follows from who runs what", on=GPU),
     Pass(contract, after=("order",), why="which loop runs along the result is settled by then", on=CPU),
     Pass(abreast, after=("contract",), why="what is a product is no longer a triangle of sums", on=CPU),
     Pass(pack, after=("order",), why="which loop runs over the columns is settled by then", on=CPU),
@@ -295,12 +295,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=CPU,
     ),
     Pass(prefetch, after=("threads",), why="what a row is gone through for does not change any more", on=CPU),
-    Pass(widen, after=("rare",), why="what is seldom needed is not read with the rest", on=GPU),
-    Pass(barriers, after=("once",), why="what stays in a register is waited for by no one", on=GPU),
+    Pass("widen", after=("rare",), why="what is seldom needed is not read with the rest", on=GPU),
+    Pass("barriers", after=("once",), why="what stays in a register is waited for by no one", on=GPU),
     Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary"),
 )
 
-OPTIONAL = frozenset(
+OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
     step.__name__
     for step in (
         inline,
@@ -310,8 +310,6 @@ OPTIONAL = frozenset(
         rematerialise,
         mirror,
         beforehand,
-        attend,
-        fragments,
         order,
         swap,
         lag,

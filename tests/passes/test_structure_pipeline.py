@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -48,6 +51,21 @@ def test_each_row_comes_after_what_it_needs_and_says_why(position):
     assert row.why or row is LOWERING
     room = "arrayjit.passes.gpu" if row.on == (Hardware.GPU,) else "arrayjit.passes"
     assert row.run.__module__ == f"{room}.{row.name}"
+
+
+def test_those_for_gpus_are_imported_when_they_first_run():
+    text = """
+import sys
+import numpy as np
+import arrayjit
+arrayjit.jit(lambda x: np.exp(x) @ x)(np.ones((40, 40)))
+print([name for name in sys.modules if name.startswith("arrayjit.passes.gpu")])
+from arrayjit.passes.pipeline import ON_LOOPS
+print([row.run.__name__ for row in ON_LOOPS if row.name == "offload"])
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ARRAYJIT_CACHE_BYTES": "0"}
+    ran = subprocess.run([sys.executable, "-c", text], env=environment, stdout=subprocess.PIPE, text=True)
+    assert ran.stdout.splitlines() == ["[]", "['offload']"]
 
 
 def test_names_are_unique():
