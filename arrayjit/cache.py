@@ -15,11 +15,10 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from .frozen import frozen
+from .frozen import frozen, slotted
 from .late import Late
 from .settings import cache_bytes, cache_folder
 
@@ -46,7 +45,7 @@ _KEPT = 0.9
 """Of the bytes that are allowed, once there are more."""
 
 
-@dataclass(slots=True)
+@slotted
 class Counters:
     """What this process has done: entries found, not found, found damaged, written, and not written."""
 

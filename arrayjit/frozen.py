@@ -1,7 +1,9 @@
-"""Frozen dataclasses with slots, of which neither the class nor an instance takes long to make.
+"""Dataclasses with slots, frozen or not, of which neither the class nor an instance takes long to make.
 
     @frozen                    @dataclass(frozen=True, slots=True)
     @frozen_by_identity        the same, with eq=False
+    @slotted                   @dataclass(slots=True)
+    @slotted_by_identity       the same, with eq=False
 
 They are dataclasses in all that they do. The standard decorator compiles the text of each method by itself,
 which was half of the time of arrayjit's import, and its `__init__` looks every slot up by name. Here fields
@@ -15,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from functools import cache
+from reprlib import recursive_repr
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -27,7 +30,7 @@ else:
         return lambda decorator: decorator
 
 
-__all__ = ["frozen", "frozen_by_identity"]
+__all__ = ["frozen", "frozen_by_identity", "slotted", "slotted_by_identity"]
 
 T = TypeVar("T")
 
@@ -36,13 +39,25 @@ T = TypeVar("T")
 def frozen(cls: type[T]) -> type[T]:
     """A class whose instances are equal if their fields are."""
     made = _made(cls)
-    names = [each.name for each in fields(made) if each.compare]
-    return _with(made, cls, {"__eq__": _renamed(_EQ, names), "__hash__": _renamed(_HASH, names)})
+    return _with(made, cls, {**_equality(made), **_FROZEN})
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def frozen_by_identity(cls: type[T]) -> type[T]:
     """A class whose instances are equal only to themselves."""
+    return _with(_made(cls), cls, _FROZEN)
+
+
+@dataclass_transform(field_specifiers=(field,))
+def slotted(cls: type[T]) -> type[T]:
+    """A class whose instances may change, and are equal if their fields are."""
+    made = _made(cls)
+    return _with(made, cls, {**_equality(made), "__hash__": None})
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+def slotted_by_identity(cls: type[T]) -> type[T]:
+    """A class whose instances may change, and are equal only to themselves."""
     return _with(_made(cls), cls, {})
 
 
@@ -53,15 +68,22 @@ def _made(cls: type[T]) -> Any:
 
 def _with(made: Any, cls: type[T], methods: Mapping[str, Any]) -> type[T]:
     """The class with methods, as far as it does not define them itself."""
-    for name, method in {"__init__": _init(made), **methods, **_SHARED}.items():
+    for name, method in {"__init__": _init(made), "__repr__": _repr, **methods}.items():
         if name not in vars(cls):
             setattr(made, name, method)
     return made  # type: ignore[no-any-return]
 
 
+def _equality(made: Any) -> dict[str, Any]:
+    """By the fields that count."""
+    names = [each.name for each in fields(made) if each.compare]
+    return {"__eq__": _renamed(_EQ, names), "__hash__": _renamed(_HASH, names)}
+
+
 def _init(made: Any) -> FunctionType:
-    """It stores each argument through the slot's own descriptor."""
-    known = fields(made)
+    """It stores each argument through the slot's own descriptor. A field with `init=False` has no default:
+    the class stores it itself, later."""
+    known = [each for each in fields(made) if each.init]
     makers = tuple(number for number, each in enumerate(known) if each.default_factory is not MISSING)
     code = _init_code(len(known), makers, hasattr(made, "__post_init__"))
     names: dict[str, Any] = {"MISSING": MISSING}
@@ -118,6 +140,7 @@ def _function_code(text: str) -> CodeType:
     return next(part for part in module.co_consts if isinstance(part, CodeType))
 
 
+@recursive_repr()
 def _repr(self: Any) -> str:
     shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
     return f"{self.__class__.__qualname__}({shown})"
@@ -136,8 +159,7 @@ def _restore(self: Any, state: list[Any]) -> None:
         object.__setattr__(self, each.name, value)
 
 
-_SHARED = {
-    "__repr__": _repr,
+_FROZEN = {
     "__setattr__": _refuse,
     "__delattr__": _refuse,
     "__getstate__": _state,

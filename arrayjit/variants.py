@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
+from .frozen import slotted_by_identity
 from .stages import Linked
 from .stats import Description, describe_names, explain_miss
 from .tracer.calls.signature import Key
@@ -30,7 +30,7 @@ MOST_BYTES = 64 << 20
 _clock = count()
 
 
-@dataclass(slots=True, eq=False)
+@slotted_by_identity
 class Known:
     """A variant, what it was compiled for, what the names outside it held then, and when it was last used: a
     number that grows."""

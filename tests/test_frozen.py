@@ -1,4 +1,4 @@
-"""`frozen` does what the standard decorator does, but for the time that it takes."""
+"""The decorators do what the standard one does, but for the time that it takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import pytest
 
-from arrayjit.frozen import frozen, frozen_by_identity
+from arrayjit.frozen import frozen, frozen_by_identity, slotted, slotted_by_identity
 
 T = TypeVar("T")
 
@@ -43,6 +43,21 @@ class Theirs:
     @property
     def double(self) -> int:
         return 2 * self.number
+
+
+@slotted
+class Changing:
+    """May change."""
+
+    number: int
+    items: list[object] = field(default_factory=list)
+    place: str | None = field(default=None, compare=False)
+
+
+@slotted_by_identity
+class Changer:
+    later: str = field(init=False)
+    number: int = 0
 
 
 @frozen_by_identity
@@ -144,3 +159,32 @@ def test_what_a_class_defines_itself_stays():
     assert Shown(1) == Shown(1)
     with pytest.raises(ValueError, match="no value"):
         Node(None)
+
+
+def test_what_may_change_is_a_dataclass_too():
+    one, other = Changing(1), Changing(number=1, place="there")
+    assert one == other
+    other.items.append(2)
+    other.number += 1
+    assert repr(other) == "Changing(number=2, items=[2], place='there')"
+    assert one != other
+    assert one.items == []
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+    for same in (copy.copy(other), copy.deepcopy(other), pickle.loads(pickle.dumps(other))):
+        assert (same, same.place) == (other, "there")
+    assert dataclasses.replace(other, number=7).items == [2]
+    with pytest.raises(AttributeError):
+        one.wings = 2
+    one.items.append(one)
+    assert repr(one) == "Changing(number=1, items=[...], place=None)"
+
+
+def test_what_may_change_can_be_equal_only_to_itself():
+    one = Changer()
+    assert one != Changer()
+    assert {one: 1}[one] == 1
+    with pytest.raises(AttributeError):
+        assert one.later
+    one.number, one.later = 5, "now"
+    assert repr(one) == "Changer(later='now', number=5)"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..errors import LinkError, Location
+from ..frozen import slotted
 from .modes import Mode
 from .nodes import Node
 from .steps import Step
@@ -14,7 +14,7 @@ from .values import Bits, Number
 __all__ = ["Use", "decide", "uses_of"]
 
 
-@dataclass(slots=True)
+@slotted
 class Use:
     """What a program does with a node: where it reads it before it has written all of it, whether it writes
     it, reads it after the last write, or only ever stores constants in it."""

@@ -9,14 +9,14 @@ Mistakes in shapes and positions are found here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from types import EllipsisType
 
 import numpy as np
 
 from ..errors import IndexOutOfRange, InvalidProgram, Location, ShapeError
-from ..frozen import frozen, frozen_by_identity
+from ..frozen import frozen, frozen_by_identity, slotted
 from ..ir.index import Affine, Symbol, SymbolKind
 from .nodes import Cell, Concat, Position
 from .projections import Loops, Projection
@@ -127,7 +127,7 @@ def _positions(cell: Cell) -> tuple[Position, ...]:
     return tuple(position for position in cell.key if not isinstance(position, EllipsisType))
 
 
-@dataclass(slots=True)
+@slotted
 class _Extents:
     """The extent of each loop symbol."""
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..errors import InvalidProgram, LinkError
-from ..frozen import frozen_by_identity
+from ..frozen import frozen_by_identity, slotted
 from ..ir.assign import ArrayParam, Computation, IndexParam, Note, Param
 from ..ir.assign import Statement as Assignment
 from ..ir.expr import Const, Load, dtype_of
@@ -186,7 +186,7 @@ def _other_params(
         yield IndexParam(symbol)
 
 
-@dataclass(slots=True)
+@slotted
 class _Building:
     """The statements of the IR; `held` has the tensor that each temporary is in at present."""
 

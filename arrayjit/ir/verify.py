@@ -27,25 +27,13 @@ Tensors for tensor cores fit one another, and are reached by nothing else but co
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from typing_extensions import assert_never
 
 from ..errors import DTypeError, InvalidProgram
-from .assign import (
-    ArrayParam,
-    Assign,
-    Bind,
-    Branch,
-    Check,
-    Computation,
-    IndexParam,
-    Loop,
-    Note,
-    Param,
-    Statement,
-    While,
-)
+from ..frozen import slotted
+from .assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from .dtype import BOOL, I64, DType
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from .index import Affine, Symbol, SymbolKind
@@ -74,6 +62,7 @@ from .loops import (
 from .loops import While as WhileStmt
 from .matrices import block_sizes, factors, misfit, tile_ends
 from .ops import OPS, Op
+from .params import ArrayParam, IndexParam, Param
 from .resolve import resolve
 from .tensor import Tensor
 from .walk import walk
@@ -93,7 +82,7 @@ def verify_kernel(kernel: Kernel) -> None:
     _check_body(kernel.body, rules)
 
 
-@dataclass(slots=True)
+@slotted
 class _Vector:
     """A vector loop: how deep it stands, what it accumulates from outside and which variables it reads."""
 
@@ -103,7 +92,7 @@ class _Vector:
     read: set[Variable] = field(default_factory=set)
 
 
-@dataclass(slots=True)
+@slotted
 class _Rules:
     """What is in force at a statement, and the rules about expressions and cells.
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Union
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.assign import ArrayParam, Param
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
@@ -230,7 +230,7 @@ def _symbols(positions: Iterable[Affine]) -> Iterator[Symbol]:
 Touched = dict[Tensor, dict[Region, None]]
 
 
-@dataclass(slots=True)
+@slotted
 class Effects:
     """What a statement does to the world outside it: regions by storage, and outer variables.
 

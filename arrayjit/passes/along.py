@@ -24,10 +24,10 @@ share them; of two threads that wait for memory, one is enough.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import product
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.expr import Load, Local, Variable
 from ..ir.index import Affine, Symbol
@@ -94,7 +94,7 @@ class _Sums:
         return For(column, ZERO, extent, (*taken, *inside, *put), LoopKind.PARALLEL)
 
 
-@dataclass(slots=True)
+@slotted
 class _Joining:
     """What is found out on the way through a kernel; `ranges` are those of the loops around."""
 

@@ -17,9 +17,9 @@ no iteration may write what a later one, or a later statement, reads for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.expr import Expr, Load, Local
 from ..ir.index import Affine, Symbol
@@ -74,7 +74,7 @@ class _Product:
                 return None
 
 
-@dataclass(slots=True)
+@slotted
 class _Batching:
     """`room` is what a matrix of results may take, `uses` are those of the kernel's temporaries."""
 

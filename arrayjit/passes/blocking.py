@@ -35,10 +35,10 @@ Where rows or columns do not make whole slivers or panels, the last one overlaps
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.dtype import I64, DType
 from ..ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, dtype_of
 from ..ir.index import Affine, Symbol
@@ -128,7 +128,7 @@ class _Depth:
     part: Affine = ZERO
 
 
-@dataclass(slots=True)
+@slotted
 class _Blocked:
     """One product on its way into blocks, and the packed copies and tiles that its sums read."""
 

@@ -14,8 +14,9 @@ the caches are in their way. What is seldom needed (`rare`) is no work.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..frozen import slotted
 from ..ir.assign import ArrayParam
 from ..ir.code import Caps
 from ..ir.expr import Apply, Load
@@ -49,7 +50,7 @@ def bypass(kernel: Kernel, caps: Caps) -> Kernel:
     return replace(kernel, body=body, notes=(*kernel.notes, *choice.notes))
 
 
-@dataclass(slots=True)
+@slotted
 class _Choice:
     """`around` are the loops around a statement, outermost first, each with what it does."""
 

@@ -32,10 +32,10 @@ results where nothing is overwritten, and in the cells of reductions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ..errors import Location
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.assign import ArrayParam, Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, F64, I64, DType, Kind
@@ -117,7 +117,7 @@ class _Wrong:
     shown: tuple[tuple[str, Expr], ...] = ()
 
 
-@dataclass(slots=True)
+@slotted
 class _Checking:
     """Adds the statements; `known` are the arrays that the user has names for."""
 
@@ -338,7 +338,7 @@ class _Checking:
         return Branch(substitute(wrong.fails, at), (*told, leave), loc=site.loc)
 
 
-@dataclass(slots=True)
+@slotted
 class _Cells:
     """What is left in the journal."""
 

@@ -11,8 +11,9 @@ all axes becomes one long sum. The order of the iterations is the same as before
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.expr import Expr, Index, Load
 from ..ir.index import Affine, Symbol, affine
@@ -31,7 +32,7 @@ def collapse(kernel: Kernel, caps: Caps) -> Kernel:
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-@dataclass(slots=True)
+@slotted
 class _Flattening:
     """The flat form of each tensor that has needed one."""
 
@@ -96,7 +97,7 @@ def _is_straight(tensor: Tensor, index: tuple[Affine, ...], outer: Symbol, inner
     return tensor.strides is None and tensor.has_fixed_shape
 
 
-@dataclass(slots=True)
+@slotted
 class _Pair:
     """Two loop symbols being replaced by `joined = outer * count + inner`."""
 

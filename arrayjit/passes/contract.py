@@ -18,8 +18,9 @@ operations of before, in their order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.expr import Load
 from ..ir.loops import Kernel, Place, Stmt
@@ -69,7 +70,7 @@ def contract(kernel: Kernel, caps: Caps) -> Kernel:
     return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *contracting.notes))
 
 
-@dataclass(slots=True)
+@slotted
 class _Contracting:
     """What is found out on the way through a kernel: where new tensors lie, and what to say of it."""
 

@@ -25,12 +25,12 @@ of places, so that a thousand assignments take a thousand steps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from itertools import islice, product
 from typing import TypeVar
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.expr import Variable
 from ..ir.index import Affine, Symbol
@@ -158,7 +158,7 @@ class Relation(Enum):
     OUT_OF_STEP = "one writes what another one touches"
 
 
-@dataclass(slots=True)
+@slotted
 class _Nest:
     """A statement, or several nests joined.
 
@@ -289,7 +289,7 @@ def _ranges_inside(band: Iterable[For], ranges: Ranges) -> dict[Symbol, Range]:
     return inside
 
 
-@dataclass(slots=True)
+@slotted
 class _Schedule:
     """The nests of one body so far, and when each array and variable was last read and written, and any array
     of the caller's (`last_seen`): nest `n` runs at time `2 * n + 1`, its prelude at `2 * n`."""

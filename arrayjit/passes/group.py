@@ -23,11 +23,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from itertools import chain
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, I32, I64, DType
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant, dtype_of
@@ -95,7 +95,7 @@ def group(kernel: Kernel, caps: Caps) -> Kernel:
     return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *grouping.notes))
 
 
-@dataclass(slots=True)
+@slotted
 class _Grouping:
     """What is found out on the way through a kernel."""
 

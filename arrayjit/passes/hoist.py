@@ -14,8 +14,9 @@ a check before it may be what keeps it in its range.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ..ir.index import Affine, Symbol
@@ -46,7 +47,7 @@ def hoist(kernel: Kernel, caps: Caps) -> Kernel:
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-@dataclass(slots=True)
+@slotted
 class _Frame:
     """A loop around the present statement: what its body changes, whether all of it surely runs, the
     branches around it, and the definitions to put before it."""

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import count
 from typing import TypeVar, Union
 
 from ..errors import UnsupportedError
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.assign import (
     Assign,
     Bind,
@@ -121,7 +121,7 @@ class _Producer:
         return substitute(self.value, {symbol: position for symbol, position in pairs if symbol is not None})
 
 
-@dataclass(slots=True)
+@slotted
 class _Inlining:
     """Readers are numbered in program order; `ends` is the last number in each loop; `stored` says why an
     assignment is no producer; `shifted` are large temporaries of which a reader computes neighbours

@@ -20,8 +20,9 @@ order, so that threads cannot share them; of two threads that wait for memory, o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.expr import Expr, Load
 from ..ir.index import Affine, Symbol
@@ -48,7 +49,7 @@ def lag(kernel: Kernel, caps: Caps) -> Kernel:
     return replace(kernel, body=body, placement=lagging.placement, notes=(*kernel.notes, *lagging.notes))
 
 
-@dataclass(slots=True)
+@slotted
 class _Lagging:
     """What is found out on the way through a kernel; `ranges` are those of the loops around."""
 

@@ -12,8 +12,9 @@ loop, which all kernels of that may look at.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.expr import Load
 from ..ir.loops import Kernel, LoopKind, Place, PlaceKind, While, walk_statements
@@ -86,7 +87,7 @@ def _seen_from(use: Use, common: Path) -> Life:
     return frame.first, frame.last
 
 
-@dataclass(slots=True)
+@slotted
 class _Layout:
     """Blocks by offset; each allocation takes the first gap between the blocks that are alive."""
 

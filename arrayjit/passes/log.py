@@ -22,9 +22,10 @@ the arguments. What has no room is counted and left out; where the first such re
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ..errors import Location
+from ..frozen import slotted
 from ..ir.assign import ArrayParam, Assign, Bind, Branch, Computation, Loop, Statement, rewrite_bodies
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, F64, I64
@@ -54,7 +55,7 @@ def log(computation: Computation, caps: Caps) -> Computation:
     return replace(computation, params=params, body=body, checks=checks, logged=tuple(logging.logged))
 
 
-@dataclass(slots=True)
+@slotted
 class _Logging:
     journal: Tensor
     logged: list[Logged] = field(default_factory=list)

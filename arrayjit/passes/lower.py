@@ -16,11 +16,12 @@ Afterwards no symbol is introduced twice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TypeVar
 
 from ..errors import UnsupportedError
+from ..frozen import slotted
 from ..ir.assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from ..ir.code import Caps
 from ..ir.dtype import BOOL
@@ -61,7 +62,7 @@ def lower(computation: Computation, caps: Caps) -> Kernel:
     )
 
 
-@dataclass(slots=True)
+@slotted
 class _Lowering:
     """`values` replace the symbols that loops and bound numbers have in the computation, `ranges` are those
     of the loops."""

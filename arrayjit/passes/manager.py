@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar, Union
 
 from ..errors import CompilerBug, UnsupportedError
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.assign import Computation
 from ..ir.code import DEFAULT_SCHEDULE, Caps, Schedule
 from ..ir.loops import Kernel
@@ -71,7 +71,7 @@ def optimize(
     return Optimized(computation, loops, kernel, run.seconds, kernel.notes)
 
 
-@dataclass(slots=True)
+@slotted
 class _Run:
     """One way through the passes, each timed, and verified or dumped if somebody wants that."""
 

@@ -20,9 +20,9 @@ partner: nobody overwrites what they read, or reads what they overwrite.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.expr import Expr, Load, Local, Variable
 from ..ir.index import Affine, Symbol
@@ -51,7 +51,7 @@ def mirror(kernel: Kernel, caps: Caps) -> Kernel:
     return replace(kernel, body=body, notes=(*kernel.notes, *mirroring.notes))
 
 
-@dataclass(slots=True)
+@slotted
 class _Mirroring:
     """What is known on the way through a kernel."""
 

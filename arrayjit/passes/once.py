@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.expr import Const, Expr, Load, Local, Variable, dtype_of
 from ..ir.index import Affine
@@ -61,7 +62,7 @@ def _body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return kept(body, [stmt for stmt in passage.out if stmt is not None])
 
 
-@dataclass(slots=True)
+@slotted
 class _Passage:
     """On the way through a body: how often it `still` reads each cell, `values` that cells are known to have,
     and where in `out` the `last` store to a cell stands that nothing has read from since."""

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.expr import Load
 from ..ir.index import Affine, Symbol
@@ -46,7 +47,7 @@ def pack(kernel: Kernel, caps: Caps) -> Kernel:
     return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *notes))
 
 
-@dataclass(slots=True)
+@slotted
 class _Packing:
     """What is found out on the way: how much of the stack is left, and which tensors lie where."""
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations, pairwise, product
 from math import prod
 from operator import is_
 from typing import Union
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.assign import (
     Assign,
     Bind,
@@ -84,7 +84,7 @@ class _Part:
         return substitute(self.stmt.value, values)
 
 
-@dataclass(slots=True)
+@slotted
 class _Cutting:
     """The arrays of the caller's, and how often each array is mentioned."""
 
@@ -192,7 +192,7 @@ class _Cutting:
         return [t for t in uses if self.is_plain(t) and uses[t] == self.mentions[t]]
 
 
-@dataclass(slots=True)
+@slotted
 class _Group:
     """Statements that go over the same points, cell by cell, and the others before and after them. A member
     reads what members write at its own point only (`near`), other things anywhere (`far`)."""

@@ -13,9 +13,9 @@ while there is room, else to the routine's arena.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.expr import Expr, Load, Local, Variable
 from ..ir.index import Affine, Symbol, SymbolKind
@@ -47,7 +47,7 @@ class _Row:
     axes: tuple[int, ...]
 
 
-@dataclass(slots=True)
+@slotted
 class _Plan:
     """The decisions: variables and rows by the temporary that they replace."""
 

@@ -39,9 +39,9 @@ what goes past the caches: exponentials of numbers in memory take 0.9 of the tim
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
@@ -105,7 +105,7 @@ class _Row:
         return self.tensor.shape[-1].offset * self.tensor.dtype.itemsize
 
 
-@dataclass(slots=True)
+@slotted
 class _Ahead:
     caps: Caps
     ranges: dict[Symbol, Range] = field(default_factory=dict)

@@ -16,9 +16,9 @@ in one box; the ends of both are affine expressions, so extents need not be numb
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Fill, For, If, Stmt, Store, While
 from ..ir.tensor import Tensor
@@ -77,7 +77,7 @@ class _Line:
 Box = tuple[_Line, ...]
 
 
-@dataclass(slots=True)
+@slotted
 class _Walk:
     """On the way through a body: the loops around this place, and what is written for sure by now, seen from
     outside all of them, from inside the first, and so on."""

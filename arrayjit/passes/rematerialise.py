@@ -17,9 +17,9 @@ For registers this is known since Briggs, Cooper and Torczon [Rematerialization,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.expr import Apply, Const, Expr, Load, Local, Variable
 from ..ir.index import Affine, Symbol
@@ -81,7 +81,7 @@ class _Made:
         return substitute(self.value, {s: p for s, p in zip(symbols, index, strict=True) if s is not None})
 
 
-@dataclass(slots=True)
+@slotted
 class _Values:
     """`uses` of all memory; `defined` are the names that statements define, each with the number of loops and
     branches around the one that does so, None if there are several."""
@@ -180,7 +180,7 @@ def _defined(body: tuple[Stmt, ...], depth: int = 0) -> dict[Variable | Symbol, 
     return found
 
 
-@dataclass(slots=True)
+@slotted
 class _Writer:
     """Writes statements that use the temporaries of `made` without them."""
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..frozen import slotted
 from ..ir.assign import (
     Assign,
     Bind,
@@ -49,7 +50,7 @@ def reroll(computation: Computation, caps: Caps) -> Computation:
     return replace(computation, body=body) if rerolling.joined else computation
 
 
-@dataclass(slots=True)
+@slotted
 class _Rerolling:
     """`uses` says how often each storage is used, `joined` how many rounds have joined their loops."""
 
@@ -88,7 +89,7 @@ class _Rerolling:
         )
 
 
-@dataclass(slots=True)
+@slotted
 class _Matching:
     """A body beside another one: what its symbols and its storages are there."""
 

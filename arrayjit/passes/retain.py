@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.dtype import DType
 from ..ir.expr import Apply, Cast, Expr, Gather, Load, Local, Variable, dtype_of
@@ -136,7 +136,7 @@ class _Kept:
         return count
 
 
-@dataclass(slots=True)
+@slotted
 class _Retaining:
     """What is found out on the way through a kernel; `ranges` are those of the loops around."""
 
@@ -203,7 +203,7 @@ class _Retaining:
         return tuple(strip.body())
 
 
-@dataclass(slots=True)
+@slotted
 class _Rows:
     """A loop over rows, the loops of a row, the values of its body, those that are stored, and those that are
     kept for the next row."""

@@ -18,9 +18,9 @@ way in every step, and add one cell to it. The terms, their lanes and their orde
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.expr import Expr, Load, Local, Variable
 from ..ir.index import Affine, Symbol
@@ -63,7 +63,7 @@ def reverse(kernel: Kernel, caps: Caps) -> Kernel:
     return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *notes))
 
 
-@dataclass(slots=True)
+@slotted
 class _Reversing:
     """What is found out on the way through a kernel."""
 

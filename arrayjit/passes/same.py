@@ -15,9 +15,10 @@ in between. A value is numbered by a cell that nobody writes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import is_
 
+from ..frozen import slotted
 from ..ir.assign import (
     Assign,
     Bind,
@@ -52,7 +53,7 @@ def same(computation: Computation, caps: Caps) -> Computation:
     return computation if body is computation.body else replace(computation, body=body)
 
 
-@dataclass(slots=True)
+@slotted
 class _Numbering:
     """What is known where we are: the number of each value by the expression that it is of, over numbers, and
     of what is in each scalar temporary; and the symbol of each number. Symbols in `sizes` are part of a

@@ -28,9 +28,10 @@ add up all segments, then one of them adds up what comes before each, and last t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.dtype import BOOL
 from ..ir.expr import Load, Local, Variable
@@ -93,7 +94,7 @@ def _pays(loop: For, steps: Accumulation) -> bool:
     return loop.trips is not None and loop.trips >= LONG and steps.is_free and steps.into.dtype is not BOOL
 
 
-@dataclass(slots=True)
+@slotted
 class _Segments:
     """What a loop accumulates: one by one up to `lo`, from there on `side` segments of as many cells at a
     time. Positions count from there."""

@@ -17,10 +17,11 @@ stood. A store names the value that later loads of its cell give.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Union
 
+from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ..ir.loops import Copy, Define, Fill, For, If, Kernel, Multiply, Stmt, Store, Update, While
@@ -43,7 +44,7 @@ Mutable = Union[Tensor, Variable]
 """What a statement may change: a storage or a local."""
 
 
-@dataclass(slots=True)
+@slotted
 class _Value:
     """One distinct value: a node over numbered operands; `uses` counts the places that need it, and
     `variable` is the local that holds it, once there is one. A `Local` here is one that changes, so its

@@ -11,10 +11,10 @@ from its op and its operands' shapes and offsets, relative to its own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Union
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.walk import children, substitute, transform
@@ -32,7 +32,7 @@ class Value:
     offset: Offset
 
 
-@dataclass(slots=True)
+@slotted
 class Numbering:
     """What is known of the values of a body, which is given in program order: an expression for each, what it
     is made of, and how many nodes its text has. `definitions` are the body's own locals."""

@@ -20,9 +20,9 @@ whose number varies are streamed likewise; the last strip then is as wide as wha
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Const, Index, Load, Local, Variable
@@ -78,7 +78,7 @@ def stream(kernel: Kernel, caps: Caps) -> Kernel:
     return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *notes))
 
 
-@dataclass(slots=True)
+@slotted
 class _Streaming:
     """`large` is how many bytes an array must have; `placement` is where the sums are kept."""
 

@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.assign import ArrayParam
 from ..ir.code import Caps
 from ..ir.expr import Expr, Gather, Load
@@ -77,7 +77,7 @@ class _Copied:
         return there | {source: into for into, source in self.pairs}
 
 
-@dataclass(slots=True)
+@slotted
 class _Swapping:
     """`near` is the size of the cache from which copying costs next to nothing; the caller sees the arrays
     `shown` even when the kernel is left by an exception; `uses` are those of the whole kernel."""

@@ -21,10 +21,10 @@ of two threads that wait for memory, one is enough.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain, pairwise, product
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.expr import Expr, Load
 from ..ir.index import Affine, Symbol
@@ -85,7 +85,7 @@ class _Rows:
         return self.loop.hi.constant + self.behind
 
 
-@dataclass(slots=True)
+@slotted
 class _Sweeping:
     """What is found out on the way through a kernel; `ranges` are those of the loops around, `settled` count
     loops that have several steps an iteration already, or are what is left of such."""

@@ -14,8 +14,9 @@ Every number is added to the same number as before.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.expr import Load, Variable
 from ..ir.index import Affine, Symbol
@@ -72,7 +73,7 @@ def _is_independent(loop: For) -> bool:
     return found is not None and all(is_private(tensor, loop.body) for tensor in found)
 
 
-@dataclass(slots=True)
+@slotted
 class _Noting:
     """The terms of `sums`: an array for each statement that adds one."""
 

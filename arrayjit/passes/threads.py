@@ -23,8 +23,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Const
@@ -107,7 +108,7 @@ def explain_threads(before: Kernel, after: Kernel, caps: Caps) -> Iterator[str]:
             yield f"threads: {seen} stays on one thread: {why}"
 
 
-@dataclass(slots=True)
+@slotted
 class _Sharing:
     """`given` comes from the caller, who sees `seen` after an exception as well; `scratch` is made anew by
     each iteration of the innermost loop around all its uses; `uses` says how often each storage is used;

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from ..frozen import frozen_by_identity
+from ..frozen import frozen_by_identity, slotted, slotted_by_identity
 from ..ir.index import Affine
 from ..ir.loops import Copy, Fill, For, If, Kernel, Multiply, Stmt, Store, While, walk_statements
 from ..ir.tensor import Tensor
@@ -15,7 +15,7 @@ from .access import given, reads
 __all__ = ["Frame", "Path", "Use", "common_path", "counts", "makes_anew", "uses_of", "uses_of_temporaries"]
 
 
-@dataclass(slots=True, eq=False)
+@slotted_by_identity
 class Frame:
     """A loop; one side of an If or a While when `loop` is None; statements `first` to `last` stand in it."""
 
@@ -40,7 +40,7 @@ class Use:
     writes: bool
 
 
-@dataclass(slots=True)
+@slotted
 class _Collection:
     """The uses found so far; `count` numbers the statements in program order."""
 

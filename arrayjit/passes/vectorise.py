@@ -23,12 +23,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 
 from typing_extensions import assert_never
 
-from ..frozen import frozen
+from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.dtype import DType
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
@@ -328,7 +328,7 @@ def _weight(stmt: Stmt) -> tuple[float, int]:
     return cost, widest
 
 
-@dataclass(slots=True)
+@slotted
 class _Tally:
     """What one pass through a body costs, for any number of lanes of one symbol: work done once, work
     done for each lane, and work by vector registers, keyed by item size."""

@@ -13,12 +13,12 @@ import weakref
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from typing import Union
 
 from ..errors import CompilerBug, DeviceError, UserError
+from ..frozen import slotted_by_identity
 from ..timeline import RECORDER
 from .driver import Outcome, Queue, Task
 
@@ -28,7 +28,7 @@ CAPACITY = 4096
 """Tasks that a queue holds; who submits one more waits until all are over."""
 
 
-@dataclass(slots=True, eq=False)
+@slotted_by_identity
 class _Run:
     """The tasks between two errors that were raised: `first` raised the next, it and those behind it are
     dropped."""
@@ -41,7 +41,7 @@ class _Run:
         return self.error if self.first <= number else None
 
 
-@dataclass(slots=True, eq=False)
+@slotted_by_identity
 class _Work:
     """A task that waits for its turn, and the run that it is part of."""
 
@@ -51,14 +51,14 @@ class _Work:
     run: _Run
 
 
-@dataclass(slots=True, eq=False)
+@slotted_by_identity
 class _Wait:
     """Another queue's work, which must be over before what comes next."""
 
     outcome: Outcome
 
 
-@dataclass(slots=True, eq=False)
+@slotted_by_identity
 class _Forget:
     """The work that was to wait for what comes before this was refused."""
 

@@ -10,10 +10,11 @@ is the IR's: the source must be compiled without contraction.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd
 
 from ..errors import CompilerBug, Location
+from ..frozen import slotted
 from ..ir.dtype import BF16, BOOL, DTYPES, F16, F32, F64
 from ..ir.expr import Expr, Gather, Index, Load
 from ..ir.index import Affine, Symbol
@@ -132,7 +133,7 @@ def program(kernel: Kernel, arch: str) -> DeviceProgram:
     return DeviceProgram("\n".join([_HEAD, *prelude, *emission.functions]), arch, plan)
 
 
-@dataclass(slots=True)
+@slotted
 class _Emission:
     """`functions` are the lines of what has been printed."""
 

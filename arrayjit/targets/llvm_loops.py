@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..frozen import slotted
 from ..ir.expr import Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Fill, For, LoopKind, Stmt, Store, walk_statements
@@ -28,7 +29,7 @@ SHORT = 48
 """Statements of a branch."""
 
 
-@dataclass(slots=True)
+@slotted
 class Exit:
     """Where a loop is left to: the locals that it may change, and what they are when it is left early, by the
     block that it is left from."""

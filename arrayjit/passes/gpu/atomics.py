@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ...frozen import frozen
+from ...frozen import frozen, slotted
 from ...ir.code import Caps, GpuCaps
 from ...ir.dtype import BOOL, F32, I32, I64, DType, Kind, named
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable, constant, dtype_of
@@ -156,7 +156,7 @@ def _require(holds: bool, otherwise: str) -> None:
         raise _InOrder(otherwise)
 
 
-@dataclass(slots=True)
+@slotted
 class _Combining:
     """The stores to `targets` as stores that combine, if they do: `ops` are those so far. `uses` says how
     often locals are read; with `free`, floats may be combined in any order."""
@@ -234,7 +234,7 @@ def _combined(store: Store) -> tuple[Op, Expr]:
 # what becomes of it
 
 
-@dataclass(slots=True)
+@slotted
 class _Scattering:
     """`free`: floats may be combined in any order. `alone` says that only loops in order are around."""
 

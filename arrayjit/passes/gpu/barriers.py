@@ -15,9 +15,9 @@ ends with a barrier as it is. What the end of a loop leaves is waited for by its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ...frozen import frozen
+from ...frozen import frozen, slotted
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
@@ -75,7 +75,7 @@ class _Deed:
     loop: For | None
 
 
-@dataclass(slots=True)
+@slotted
 class _Block:
     """`done` is what the threads have done since they last waited for one another."""
 

@@ -16,8 +16,9 @@ any program can be run by a block; one without independent iterations is left to
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...frozen import slotted
 from ...ir.code import GpuCaps
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Fill, For, LoopKind, Raise, Stmt, Store, While, walk_statements
@@ -50,7 +51,7 @@ def block_of(body: tuple[Stmt, ...], threads: int, ranges: dict[Symbol, Range]) 
     return body if threads == 1 else _Block(threads, ranges).body(body)
 
 
-@dataclass(slots=True)
+@slotted
 class _Block:
     """`ranges` has the values of the symbols around."""
 

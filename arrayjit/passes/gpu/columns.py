@@ -20,9 +20,9 @@ of their parts, which are kept in order, are sums down columns again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ...frozen import frozen
+from ...frozen import frozen, slotted
 from ...ir.code import GpuCaps
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, constant
@@ -258,7 +258,7 @@ def identity(update: Update) -> Const:
 # blocks
 
 
-@dataclass(slots=True)
+@slotted
 class _Blocks:
     """A program by blocks of `width` columns, in each of which `shared` threads share the rows. `homes` have
     the columns' variables from one loop of the block to another; `place` stands for a column's number in its

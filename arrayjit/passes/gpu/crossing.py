@@ -11,9 +11,10 @@ for i in grid(0, 5000, lanes=256):   ->         cell[()] = s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Union
 
+from ...frozen import slotted
 from ...ir.dtype import I64
 from ...ir.expr import Expr, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
@@ -60,7 +61,7 @@ def _cell(name: Name) -> Tensor:
     return Tensor(name.hint, (), name.dtype if isinstance(name, Variable) else I64)
 
 
-@dataclass(slots=True)
+@slotted
 class _Launch:
     """The variables and bound symbols of a grid: those it makes, changes, and mentions, in order."""
 
@@ -87,7 +88,7 @@ class _Launch:
         return launch
 
 
-@dataclass(slots=True)
+@slotted
 class _Crossing:
     """`cells` are those of the names that cross."""
 

@@ -16,9 +16,9 @@ axis more, and is in the arena, as is all that launches hand to one another.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ...frozen import frozen
+from ...frozen import frozen, slotted
 from ...ir.code import Caps, GpuCaps
 from ...ir.expr import Expr, Gather, Index, Load
 from ...ir.index import Affine
@@ -65,7 +65,7 @@ class _Wider:
         return self.grid.symbol - self.grid.lo
 
 
-@dataclass(slots=True)
+@slotted
 class _Housing:
     """`left` is the shared memory that a grid has left."""
 

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ...frozen import frozen
+from ...frozen import frozen, slotted
 from ...ir.code import Caps, GpuCaps
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Expr, Index, Load
@@ -318,7 +318,7 @@ def _is_plain(body: tuple[Stmt, ...]) -> bool:
 # what becomes of it
 
 
-@dataclass(slots=True)
+@slotted
 class _Rewriting:
     """`own` are the tensors that the threads have in place of cells, which are temporaries if they are of
     `scratch`; `read` has those of others that have been read."""

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ...frozen import frozen
+from ...frozen import frozen, slotted
 from ...ir.code import Caps, GpuCaps
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Index, Load, Local, Variable
@@ -118,7 +118,7 @@ class _Wide:
     after: tuple[Stmt, ...] = ()
 
 
-@dataclass(slots=True)
+@slotted
 class _Offloading:
     """`given` comes from the caller, `uses` says how often each storage is used; `wide` is how many
     iterations are worth a grid here; `host` are the symbols that the host knows, beside those of the caller.

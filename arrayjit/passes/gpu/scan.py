@@ -20,9 +20,9 @@ their order is open. Where a step is a row itself, each column is left to a thre
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ...frozen import frozen
+from ...frozen import frozen, slotted
 from ...ir.code import Caps, GpuCaps
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Index, Load, Local, Variable
@@ -141,7 +141,7 @@ def _columns(first: Stmt | None, loop: Stmt) -> Stmt | None:
 # what becomes of it
 
 
-@dataclass(slots=True)
+@slotted
 class _Scanning:
     gpu: GpuCaps
     placement: dict[Tensor, Place] = field(default_factory=dict)
@@ -222,7 +222,7 @@ class _Scanning:
         return [first, self.rows(over), last]
 
 
-@dataclass(slots=True)
+@slotted
 class _Tiles:
     """Tiles of a scan, one after the other, by the threads of a block."""
 

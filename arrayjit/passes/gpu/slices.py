@@ -10,9 +10,9 @@ row]`; there is room behind each term, so that what a warp stores or reads at on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from ...frozen import frozen
+from ...frozen import frozen, slotted
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Expr, Index, Load, constant
 from ...ir.index import Affine, Symbol, affine
@@ -74,7 +74,7 @@ class Tile:
         return f"{self.rows} x {self.columns}"
 
 
-@dataclass(slots=True)
+@slotted
 class Numbers:
     """Numbers that follow from a thread's number by division, and the statements that tell them."""
 

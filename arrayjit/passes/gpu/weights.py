@@ -27,9 +27,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from ...frozen import frozen
+from ...frozen import frozen, slotted
 from ...ir.expr import Const, Expr, Gather, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_statements
@@ -126,7 +126,7 @@ class _Start:
     within: tuple[Symbol, ...]
 
 
-@dataclass(slots=True)
+@slotted
 class Rows:
     """What is known so far of the rows of scores. `symbols` says which loop of `scores` each later one is,
     `cells` what temporaries have in each cell, `locals` what variables are; `within` are the loops that are

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 
-from ...frozen import frozen
+from ...frozen import frozen, slotted
 from ...ir.code import GpuCaps
 from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Expr, Index, Load
@@ -321,7 +321,7 @@ def _group(loads: Sequence[Load], axes: tuple[_Axis, ...]) -> _Group:
 # blocks
 
 
-@dataclass(slots=True)
+@slotted
 class _Blocks:
     """A nest on its way into blocks. `starts` are the first iterations of a block."""
 

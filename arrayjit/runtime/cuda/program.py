@@ -10,14 +10,13 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import Union
 
 import numpy as np
 
 from ...errors import CompilerBug, Location
-from ...frozen import frozen
+from ...frozen import frozen, slotted
 from ...ir.code import Code
 from ...ir.index import Symbol
 from ...ir.launches import (
@@ -51,7 +50,7 @@ _AHEAD = 128
 in vain as it had in earnest, at most: rounds grow by factors of two."""
 
 
-@dataclass(slots=True)
+@slotted
 class _Run:
     """One run of a plan."""
 

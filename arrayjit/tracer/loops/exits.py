@@ -8,10 +8,11 @@ iteration ran, and then the compiled function raises UnboundLocalError, as Pytho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ...errors import Location, UnsupportedError
+from ...frozen import slotted
 from ...ir.assign import Branch, Loop
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Expr, Index
@@ -50,7 +51,7 @@ __all__ = ["Exit"]
 Names = dict[Name, Any]
 
 
-@dataclass(slots=True)
+@slotted
 class Exit:
     """What is known about a loop whose body has been recorded.
 

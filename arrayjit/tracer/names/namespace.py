@@ -25,13 +25,13 @@ import random
 import sys
 import sysconfig
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from ...errors import DTypeError
+from ...frozen import slotted
 from ..functions.coordinates import traced_product
 from ..functions.mapping import Vectorized
 from ..loops.ranges import BUILTINS
@@ -61,7 +61,7 @@ _INSTALLED = tuple(
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 
 
-@dataclass(slots=True)
+@slotted
 class Cell:
     """A closure variable of the user's, ours, and what ours holds at first."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from ...errors import LeakedArrayError, Location, UnsupportedError
-from ...frozen import frozen, frozen_by_identity
+from ...frozen import frozen, frozen_by_identity, slotted
 from ...ir.assign import ArrayParam, Assign, Bind, Check, Computation, Loop, Param, Statement, statements
 from ...ir.dtype import DType, from_numpy
 from ...ir.expr import Expr, Gather, Index, Load
@@ -58,7 +58,7 @@ _UNDECIDED = Decisions()
 Body = Callable[[tuple[Affine, ...]], Expr]
 
 
-@dataclass(slots=True)
+@slotted
 class Scope:
     """The body that is being recorded, and the numbers that symbols were bound to in it."""
 
