@@ -276,16 +276,17 @@ class _Blocked:
             return (_nest(loops, self.each_panel(strip, one), LoopKind.PARALLEL),)
         *outer, inner = loops
         most, band = inner.trips or self.blocking.depth, Symbol("band")
-        first, count = inner.lo + Affine.of(band) * BAND, Affine.of(BAND)
+        size = min(most, BAND)
+        first, count = inner.lo + Affine.of(band) * size, Affine.of(size)
         binds: tuple[Stmt, ...] = ()
-        if inner.trips is None or most % BAND:
-            rest = Symbol("rows", lower=0, upper=BAND + 1)
+        if inner.trips is None or most % size:
+            rest = Symbol("rows", lower=0, upper=size + 1)
             binds, count = between(rest, inner.hi - first, ZERO, count), Affine.of(rest)
 
         def rows(panel: _Panel) -> tuple[Stmt, ...]:
             return (replace(inner, lo=first, hi=first + count, body=one(panel), kind=LoopKind.PARALLEL),)
 
-        bands = For(band, ZERO, Affine.of(-(-most // BAND)), ())
+        bands = For(band, ZERO, Affine.of(-(-most // size)), ())
         panels = self.each_panel(strip, rows, LoopKind.PARALLEL)
         return (_nest((*outer, bands), (*binds, *panels), LoopKind.PARALLEL),)
 
