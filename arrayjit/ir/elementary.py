@@ -266,17 +266,22 @@ def expm1(x: Term) -> Term:
 
 @frozen_by_identity
 class Logarithm:
-    """Of a positive number: `log x = k ln 2 + high + low`, `high` having the first rounding of f - f**2/2."""
+    """Of a positive number: `log x = k ln 2 + f + low`; `lost` is what the rounding of low took from it."""
 
     k: Term
-    high: Term
+    f: Term
     low: Term
+    lost: Term
+
+    def split(self) -> tuple[Term, Term]:
+        """`f + low + lost` as its rounded sum and the small rest."""
+        high = self.f + self.low
+        return high, (self.f - high) + self.low + self.lost
 
 
-def logarithm(x: Term, correction: Term | None = None) -> Logarithm:
-    """Of x, or of x + correction * x where the correction is tiny."""
+def logarithm(x: Term) -> Logarithm:
     k, m = exponent_and_mantissa(x)
-    return _log1p_parts(k, m - 1.0, correction)
+    return _log1p_parts(k, m - 1.0)
 
 
 def exponent_and_mantissa(x: Term) -> tuple[Term, Term]:
@@ -303,24 +308,31 @@ def normal_parts(x: Term) -> tuple[Term, Term]:
     return k, ((parts & ((1 << mantissa) - 1)) + start).op("from_bits")
 
 
-def _log1p_parts(k: Term, f: Term, correction: Term | None) -> Logarithm:
+def _log1p_parts(k: Term, f: Term) -> Logarithm:
     width = WIDTHS[f.dtype]
     square = f * f
     if f.dtype is F32:
-        high = fma(square, -0.5, f)
-        low = fma(square * f, polynomial(f, width.log_tail), fma(square, -0.5, f - high))
+        tail = fma(f, polynomial(f, width.log_tail), -0.5)
+        low = square * tail
+        lost = fma(square, tail, -low)
     else:
         s = f / (f + 2.0)
         z = s * s
         half = square * 0.5
-        high = f - half
-        low = fma(s, fma(z, polynomial(z, width.log_tail), half), (f - high) - half)
-    return Logarithm(k, high, low if correction is None else low + correction)
+        tail = fma(z, polynomial(z, width.log_tail), half)
+        low = fma(s, tail, -half)
+        lost = fma(s, tail, -half - low)
+    return Logarithm(k, f, low, lost)
 
 
 def natural(parts: Logarithm) -> Term:
-    width = WIDTHS[parts.k.dtype]
-    return fma(parts.k, width.ln2_high, parts.high + fma(parts.k, width.ln2_low, parts.low))
+    return _with_exponent(parts.k, parts.f, parts.low)
+
+
+def _with_exponent(k: Term, high: Term, low: Term) -> Term:
+    """`k ln 2 + high + low`."""
+    width = WIDTHS[k.dtype]
+    return fma(k, width.ln2_high, high + fma(k, width.ln2_low, low))
 
 
 def log_specials(x: Term, result: Term) -> Term:
@@ -338,7 +350,7 @@ def is_unusual(x: Term) -> Term:
 
 def _of_usual(x: Term, form: Callable[[Logarithm], Term]) -> Term:
     k, m = normal_parts(x)
-    usual = form(_log1p_parts(k, m - 1.0, None))
+    usual = form(_log1p_parts(k, m - 1.0))
     return rarely(is_unusual(x), log_specials(x, form(logarithm(x))), usual)
 
 
@@ -352,15 +364,17 @@ def log1p(x: Term) -> Term:
     total = x + 1.0
     lost = where(abs(x) < 1.0, x - (total - 1.0), 1.0 - (total - x))
     k, m = normal_parts(total)
-    result = natural(_log1p_parts(k, m - 1.0, lost / total))
+    high, low = _log1p_parts(k, m - 1.0).split()
+    result = _with_exponent(k, high, low + lost / total)
     return where(abs(x) < NEGLIGIBLE, x, log_specials(total, result))
 
 
 def _in_base(parts: Logarithm, factor: tuple[float, float], log_2: tuple[float, float]) -> Term:
     """The logarithm times `factor`, each a number in two parts, rounded once at the end."""
-    product = parts.high * factor[0]
-    rest = fma(parts.high, factor[0], -product)
-    rest = fma(parts.low, factor[0], fma(parts.high, factor[1], rest))
+    high, low = parts.split()
+    product = high * factor[0]
+    rest = fma(high, factor[0], -product)
+    rest = fma(low, factor[0], fma(high, factor[1], rest))
     whole = parts.k * log_2[0]
     total = whole + product
     # |whole| is 0 or exceeds |product|, so their sum loses exactly this.
