@@ -147,6 +147,15 @@ class Writer:
         self.body.append(text)
         return True
 
+    def lines(self, *texts: str) -> None:
+        """Add a loop to the function. Where NumPy raises an exception, that is what the program tests."""
+        try:
+            with np.errstate(all="ignore"):
+                exec("\n".join(texts), self.names)
+        except Exception:
+            self.ended = True
+        self.body.extend(texts)
+
     def value(self, text: str) -> Any:
         """What an expression gives now, or None if NumPy refuses it."""
         try:
