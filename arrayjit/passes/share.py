@@ -11,7 +11,8 @@
 Values are numbered: a node's number follows from its op and its operands' numbers, a load's from its
 cell and from how often its storage may have been written, a local's from its definition. Equal numbers
 are equal values. A first walk numbers and counts, a second one writes; what is used once stays where it
-stood. A store names the value that later loads of its cell give.
+stood. A store names the value that later loads of its cell give. A condition that raised would have raised
+before: whatever else raises on it is left out.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Union
 from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
-from ..ir.loops import Copy, Define, Fill, For, If, Kernel, Multiply, Stmt, Store, Update, While
+from ..ir.loops import Copy, Define, Fill, For, If, Kernel, Multiply, Raise, Stmt, Store, Update, While
 from ..ir.tensor import Tensor
 from ..ir.walk import children, expressions, rebuild, rewrite_bodies, rewrite_expressions
 
@@ -42,6 +43,9 @@ def share(kernel: Kernel, caps: Caps) -> Kernel:
 
 Mutable = Union[Tensor, Variable]
 """What a statement may change: a storage or a local."""
+
+NEVER = -1
+"""The root of a statement that never raises."""
 
 
 @slotted
@@ -108,6 +112,8 @@ class _Numbering:
         for stmt in body:
             if isinstance(stmt, While):
                 self._while(stmt)
+            elif isinstance(stmt, Raise):
+                self._raise(stmt)
             else:
                 self._effect(stmt, self._rooted(_parts(stmt)))
 
@@ -120,6 +126,17 @@ class _Numbering:
         self._statements(loop.body)
         self._touch(self._changed[id(loop)])
         self._forget(mark)
+
+    def _raise(self, stmt: Raise) -> None:
+        number = self._number(stmt.condition)
+        raised = "raised", number
+        if raised in self._known:
+            self.roots.append(NEVER)
+            self.repeats = True
+        else:
+            self.values[number].uses += 1
+            self.roots.append(number)
+            self._learn(raised, number)
 
     def _rooted(self, exprs: tuple[Expr, ...]) -> list[int]:
         roots = [self._number(expr) for expr in exprs]
@@ -226,6 +243,9 @@ class _Writer:
                 condition = self._expression(next(self._roots), test)
                 out.append(While(tuple(test), condition, self.body(stmt.body)))
                 continue
+            if isinstance(stmt, Raise):
+                self._raise(stmt, next(self._roots), out)
+                continue
             new = rewrite_expressions(stmt, lambda _: self._expression(next(self._roots), out))
             out.append(rewrite_bodies(new, self.body))
         return tuple(out)
@@ -237,6 +257,10 @@ class _Writer:
         lines.append(Define(stmt.variable, self._over_operands(value, lines)))
         if not isinstance(value.expr, (Const, Index, Local)):
             value.variable = stmt.variable
+
+    def _raise(self, stmt: Raise, root: int, lines: list[Stmt]) -> None:
+        if root != NEVER:
+            lines.append(replace(stmt, condition=self._expression(root, lines)))
 
     def _over_operands(self, value: _Value, lines: list[Stmt]) -> Expr:
         return rebuild(value.expr, tuple(self._expression(number, lines) for number in value.operands))
