@@ -12,7 +12,7 @@ import math
 from itertools import pairwise
 
 from .dtype import F32, F64, I64, named
-from .elementary import rounded
+from .elementary import WIDTHS, rounded
 from .layout import mantissa_bits
 from .terms import Term, fma, where
 
@@ -70,7 +70,8 @@ def _far_single(x: Term) -> tuple[Term, Term, Term]:
     quarters = turns * 4.0
     whole = quarters.op("rint")
     rest = ((quarters - whole) * (math.pi / 2)).cast(F32)
-    return rounded(whole.cast(F32), 1.0)[1], rest, rest.const(0.0)
+    count = (whole.cast(F32) + WIDTHS[F32].rounder).op("bits")
+    return count, rest, rest.const(0.0)
 
 
 U64 = named("u64")
@@ -94,9 +95,9 @@ def _far_double(x: Term) -> tuple[Term, Term, Term]:
     m = (bits & (2**52 - 1)) | 2**52
     start = bits.op("raw_right_shift", mantissa_bits(F64)) - (1023 + 52 + 2 - _ZEROS)
     high, middle, low = _window(start)
-    carried, above = _wide_product(m, middle)
-    lowest = carried + _wide_product(m, low)[1]
-    total = m * high + above + where(lowest < carried, lowest.const(1), 0)
+    carried = m * middle
+    lowest = carried + _upper_product(m, low)
+    total = m * high + _upper_product(m, middle) + where(lowest < carried, lowest.const(1), 0)
     return _quarters(x, total, lowest)
 
 
@@ -116,13 +117,13 @@ def _window(start: Term) -> tuple[Term, Term, Term]:
     return first, second, third
 
 
-def _wide_product(m: Term, word: Term) -> tuple[Term, Term]:
-    """The lower and the upper 64 bits of a product."""
+def _upper_product(m: Term, word: Term) -> Term:
+    """The upper 64 bits of a product."""
     left, right = (m & _LOW, m.op("raw_right_shift", 32)), (word & _LOW, word.op("raw_right_shift", 32))
     crossed, other = left[0] * right[1], left[1] * right[0]
     middle = (left[0] * right[0]).op("raw_right_shift", 32) + (crossed & _LOW) + (other & _LOW)
     upper = crossed.op("raw_right_shift", 32) + other.op("raw_right_shift", 32)
-    return m * word, left[1] * right[1] + upper + middle.op("raw_right_shift", 32)
+    return left[1] * right[1] + upper + middle.op("raw_right_shift", 32)
 
 
 def _quarters(x: Term, high: Term, low: Term) -> tuple[Term, Term, Term]:

@@ -11,7 +11,7 @@ from handmade import at, call, f64, launch, link, loop, put, run, tensor_like, v
 import arrayjit
 from arrayjit.errors import CompilerBug, UnsupportedError
 from arrayjit.ir.assign import ArrayParam
-from arrayjit.ir.dtype import BF16, BOOL, DTYPES, F32, F64, I64
+from arrayjit.ir.dtype import BF16, BOOL, DTYPES, F32, F64, I64, DType
 from arrayjit.ir.expr import Cast, Const, Index, Local, Variable, constant
 from arrayjit.ir.index import Affine, Symbol
 from arrayjit.ir.loops import Comment, Define, For, If, Kernel, LoopKind, Prefetch, Stay, Store, Update
@@ -81,6 +81,15 @@ def test_what_stands_apart_is_a_function_that_is_written_once() -> None:
     text = text_of(lambda x: (np.sin(x), np.cos(x)), np.ones(9))
     assert len(re.findall(r"^static .*raw_far_sine_f64_i64\(double \w+, int64_t \w+\) \{", text, re.M)) == 1
     assert len(re.findall(r"= raw_far_sine_f64_i64\(", text)) == 2
+
+
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+def test_what_stands_apart_names_nothing_that_it_does_not_use(dtype: DType) -> None:
+    """Compilers warn of it."""
+    text = text_of(lambda x: (np.sin(x), np.cos(x), np.tan(x)), np.ones(9, dtype.numpy))
+    for function in re.split(r"^static ", text, flags=re.M):
+        words = re.findall(r"\w+", function)
+        assert [name for name in re.findall(r"const \w+ (\w+) = ", function) if words.count(name) == 1] == []
 
 
 def test_constants_are_exact() -> None:
