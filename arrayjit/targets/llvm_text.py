@@ -20,16 +20,7 @@ from ..frozen import frozen
 from ..ir.dtype import BOOL, I64, DType
 from .llvm_lines import Lines
 
-__all__ = [
-    "ALWAYS",
-    "PART",
-    "SLOT",
-    "Operand",
-    "Value",
-    "Writer",
-    "constant",
-    "vector_type",
-]
+__all__ = ["ALWAYS", "PART", "SLOT", "Operand", "Value", "Writer", "constant", "vector_type"]
 
 # Instruction selection takes quadratic time in the memory accesses of a block. Blocks are cut after this many
 # stores, by a branch that is always taken; only an argument of the function keeps LLVM from knowing that.
