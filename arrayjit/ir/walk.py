@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
+from typing import TypeVar
 
 from . import assign
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
@@ -34,6 +35,7 @@ from .loops import (
 )
 
 __all__ = [
+    "bottom_up",
     "children",
     "expressions",
     "kept",
@@ -50,6 +52,7 @@ __all__ = [
     "walk",
 ]
 
+Value = TypeVar("Value")
 
 # Most nodes are leaves, most statements have a value and no body, and most of a compilation's time in Python
 # is spent walking: what is met most often is asked for by its type, in a fraction of the time of a match.
@@ -100,6 +103,25 @@ def walk(expr: Expr) -> Iterator[Expr]:
             pending.extend(node.args[::-1])
         elif type(node) not in _LEAVES:
             pending.extend(children(node)[::-1])
+
+
+def bottom_up(expr: Expr, rule: Callable[[Expr, tuple[Value, ...]], Value]) -> Value:
+    """What `rule` makes of an expression: of each node, once for each object, given what it made of the
+    operands. Goes over a stack of its own: expressions may be deep and shared."""
+    done: dict[int, Value] = {}
+    pending = [expr]
+    while pending:
+        node = pending.pop()
+        if id(node) in done:
+            continue
+        operands = children(node)
+        missing = [operand for operand in operands if id(operand) not in done]
+        if missing:
+            pending.append(node)
+            pending.extend(reversed(missing))
+        else:
+            done[id(node)] = rule(node, tuple([done[id(operand)] for operand in operands]))
+    return done[id(expr)]
 
 
 def transform(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:

@@ -39,7 +39,7 @@ from ..ir.loops import (
     walk_statements,
 )
 from ..ir.tensor import Tensor
-from ..ir.walk import children
+from ..ir.walk import bottom_up, children
 from .bodies import place, updated
 from .c_memory import Memory
 from .c_text import Operand, Value, Writer, constant, multiplied
@@ -199,23 +199,15 @@ class Body:
     # Expressions
 
     def value(self, expr: Expr) -> Value:
-        """The value of an expression. Goes over a stack of its own: expressions may be deep and shared."""
-        done: dict[int, Value] = {}
+        """The value of an expression, with names for parts of it that are used several times, or long."""
         repeated = _repeated(expr)
-        pending = [expr]
-        while pending:
-            node = pending[-1]
-            missing = [child for child in children(node) if id(child) not in done]
-            if missing:
-                pending.extend(reversed(missing))
-                continue
-            pending.pop()
-            if id(node) not in done:
-                value = self._node(node, tuple(done[id(child)] for child in children(node)))
-                if node is not expr and (id(node) in repeated or len(value.text) > LONG):
-                    value = self.writer.let(value)
-                done[id(node)] = value
-        return done[id(expr)]
+
+        def named(node: Expr, args: tuple[Value, ...]) -> Value:
+            value = self._node(node, args)
+            is_named = node is not expr and (id(node) in repeated or len(value.text) > LONG)
+            return self.writer.let(value) if is_named else value
+
+        return bottom_up(expr, named)
 
     def _node(self, node: Expr, args: tuple[Value, ...]) -> Value:
         match node:

@@ -40,10 +40,10 @@ from ..ir.loops import (
     bypasses,
     walk_statements,
 )
-from ..ir.ops import Op
-from ..ir.walk import children
+from ..ir.walk import bottom_up
 from .bodies import accumulation, changes, fills_lanes, nodes, updated
 from .failures import raises
+from .llvm_alike import Form, Nests
 from .llvm_chunks import Chunk, call_chunk, cut
 from .llvm_interleaved import lanes_of, side_by_side
 from .llvm_loops import (
@@ -61,7 +61,7 @@ from .llvm_memory import Lanes, Memory
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
 from .llvm_transposed import transposed_loads
-from .llvm_values import any_lane, apply, carried, cast, fma, fold, from_carried, identity, select
+from .llvm_values import any_lane, apply, carried, cast, combined, fold, from_carried, identity, select
 
 __all__ = ["Body"]
 
@@ -69,9 +69,10 @@ __all__ = ["Body"]
 class Body:
     """Prints the statements of one Kernel. Symbols and parameters are bound by the caller."""
 
-    def __init__(self, writer: Writer, memory: Memory, kernel: Kernel) -> None:
+    def __init__(self, writer: Writer, memory: Memory, kernel: Kernel, nests: Nests) -> None:
         self._writer = writer
         self._memory = memory
+        self._nests = nests
         self._lanes = Lanes()
         self._values: dict[Variable, Value] = {}
         self._mutable = updated(kernel.body)
@@ -103,6 +104,8 @@ class Body:
                     self._update(stmt)
                 case Bind(symbol=symbol, value=value):
                     self._bind(symbol, self._value(value))
+                case For() if id(stmt) in self._nests.forms:
+                    self._alike(stmt, self._nests.forms[id(stmt)])
                 case For():
                     self._for(stmt)
                 case While():
@@ -136,19 +139,7 @@ class Body:
     # Expressions
 
     def _value(self, expr: Expr) -> Value:
-        """The value of an expression. Goes over a stack of its own: expressions may be deep and shared."""
-        done: dict[int, Value] = {}
-        pending = [expr]
-        while pending:
-            node = pending[-1]
-            missing = [child for child in children(node) if id(child) not in done]
-            if missing:
-                pending.extend(reversed(missing))
-                continue
-            pending.pop()
-            if id(node) not in done:
-                done[id(node)] = self._node(node, tuple(done[id(child)] for child in children(node)))
-        return done[id(expr)]
+        return bottom_up(expr, self._node)
 
     def _node(self, node: Expr, args: tuple[Value, ...]) -> Value:
         match node:
@@ -200,18 +191,14 @@ class Body:
             (new,) = operands
         elif variable in self._in_order:
             for lane in range(self._lanes.count):
-                new = self._combined(accum, new, [self._writer.lane(operand, lane) for operand in operands])
+                new = combined(
+                    self._writer, accum, new, [self._writer.lane(operand, lane) for operand in operands]
+                )
         else:
-            new = self._combined(accum, old, operands)
+            new = combined(self._writer, accum, old, operands)
         if new.lanes > old.lanes:
             raise CompilerBug(f"lanes assign different values to {variable}", stage="targets/llvm")
         self._values[variable] = self._writer.widen(new, old.lanes)
-
-    def _combined(self, accum: Op, old: Value, operands: list[Value]) -> Value:
-        """One operand accumulated, or the product of two by fused multiply-add."""
-        if len(operands) == 2:
-            return fma(self._writer, operands[0], operands[1], old)
-        return apply(self._writer, accum, (old, operands[0]), old.dtype)
 
     # Branches
 
@@ -368,6 +355,19 @@ class Body:
         failing = any(isinstance(stmt, Raise) for stmt in walk_statements(body))
         visible = {"%pool": "ptr", "%scratch": "ptr", **self._visible()}
         call_chunk(self._writer, inner._writer, visible, failing)
+
+    def _alike(self, nest: For, form: Form) -> None:
+        """One of several nests: a call of their function, which is printed for the first of them."""
+        given = form.given(self._memory, self._values)
+        if given is None:
+            self._for(nest)
+            return
+        if form.said not in self._nests.printed:
+            inner = self._part()
+            inner._memory, inner._values = form.inside(inner._writer, self._memory, self._values)
+            inner._for(nest)
+            self._nests.print(form, given, inner._writer)
+        self._nests.call(form, given, self._writer)
 
     def _part(self) -> Body:
         """For a function that stands for a part of this one."""

@@ -33,7 +33,7 @@ from ..ir.walk import expressions, walk
 from .bodies import changes, nodes, updated
 from .llvm_text import Writer
 
-__all__ = ["Chunk", "call_chunk", "cut"]
+__all__ = ["Chunk", "call_chunk", "cut", "heads", "length"]
 
 LENGTH = 1000
 """How many nodes of expressions, as often as they are printed, make a chunk. One loop may have more."""
@@ -48,7 +48,7 @@ def cut(body: tuple[Stmt, ...]) -> Sequence[Union[Stmt, Chunk]]:
     they define or change; other statements stay by themselves."""
     if sum(isinstance(stmt, For) for stmt in body) < 2:
         return body
-    lengths = list(accumulate((_length((stmt,)) for stmt in body), initial=0))
+    lengths = list(accumulate((length((stmt,)) for stmt in body), initial=0))
     if lengths[-1] < 2 * LENGTH:
         return body
     last = _last_needs(body)
@@ -98,22 +98,22 @@ def _given(stmt: Stmt) -> tuple[Variable, ...]:
     return (stmt.variable,) if isinstance(stmt, Define) else changes((stmt,))
 
 
-def _length(body: tuple[Stmt, ...]) -> int:
+def length(body: tuple[Stmt, ...]) -> int:
     """How much is printed."""
     total = 0
     for stmt in body:
         total += sum(1 for expr in expressions(stmt) for _ in walk(expr))
         match stmt:
             case For(kind=LoopKind.UNROLLED, body=inner, trips=int(trips)):
-                total += trips * _length(inner)
+                total += trips * length(inner)
             case For(kind=LoopKind.VECTOR | LoopKind.LOCKSTEP, body=inner):
-                total += 2 * _length(inner)
+                total += 2 * length(inner)
             case For(body=inner):
-                total += _length(inner)
+                total += length(inner)
             case If(body=inner, orelse=other):
-                total += _length(inner) + _length(other)
+                total += length(inner) + length(other)
             case While(test=test, body=inner):
-                total += _length(test) + _length(inner)
+                total += length(test) + length(inner)
             case _:
                 pass
     return total
@@ -124,11 +124,8 @@ def call_chunk(writer: Writer, chunk: Writer, visible: Mapping[str, str], failin
     use, each name with its type; one that is `failing` may return a status."""
     captured = chunk.captured(visible)
     name, status = writer.fresh("chunk"), f"%{writer.fresh('status')}" if failing else ""
-    heads = [
-        f"{kind} noalias {value}" if kind == "ptr" else f"{kind} {value}" for value, kind in captured.items()
-    ]
     leave = "ret i32 0" if failing else "ret void"
-    writer.functions += chunk.function(name, heads, leave, "noinline #0")
+    writer.functions += chunk.function(name, heads(captured), leave, "noinline #0")
     for line in chunk.call(name, [f"{kind} {value}" for value, kind in captured.items()], status):
         writer.emit(line.strip())
     if failing:
@@ -137,3 +134,10 @@ def call_chunk(writer: Writer, chunk: Writer, visible: Mapping[str, str], failin
         writer.start(fail)
         writer.emit(f"ret i32 {status}")
         writer.start(on)
+
+
+def heads(arguments: Mapping[str, str]) -> list[str]:
+    """The arguments of a function, each with its type, to which each pointer is the only way."""
+    return [
+        f"{kind} noalias {name}" if kind == "ptr" else f"{kind} {name}" for name, kind in arguments.items()
+    ]

@@ -78,6 +78,10 @@ class Memory:
         """The memory of a function that stands for a part of this one."""
         return Memory(writer, self._kernel, self._params, self)
 
+    def apart(self, writer: Writer, pointers: Mapping[Tensor, str]) -> Memory:
+        """The memory of a function that is given all that it uses."""
+        return Memory(writer, self._kernel, pointers)
+
     def affine(self, value: Affine) -> Operand:
         """The expression's number in the first lane."""
         return self._writer.add(*self._parts(value))
@@ -137,7 +141,7 @@ class Memory:
             for position, stride in zip(index, self._strides_of(tensor), strict=True):
                 number = self._writer.lane(position, lane).text
                 offset = self._writer.add(offset, self._writer.multiply(number, self.affine(stride)))
-            parts.append(self._read(tensor, self._offset(tensor, self._pointer(tensor), offset), 1))
+            parts.append(self._read(tensor, self._offset(tensor, self.pointer(tensor), offset), 1))
         return self._writer.join(parts)
 
     def store(
@@ -208,7 +212,7 @@ class Memory:
         stride = self._writer.add(stride, lanes.stride(fixed))
         computed, known = self._parts(fixed)
         moving = self._writer.add(offset, computed)
-        pointer = self._offset(tensor, self._pointer(tensor), moving)
+        pointer = self._offset(tensor, self.pointer(tensor), moving)
         if moving != 0 and any(isinstance(self.symbols[symbol], int) for symbol in fixed.symbols):
             pointer = self._start(pointer)
         return _Cell(self._offset(tensor, pointer, known), stride)
@@ -219,7 +223,8 @@ class Memory:
             strides = self._strides[tensor] = tensor.element_strides()
         return strides
 
-    def _pointer(self, tensor: Tensor) -> str:
+    def pointer(self, tensor: Tensor) -> str:
+        """The first cell of what a tensor is kept in."""
         storage = tensor.storage
         pointer = self._pointers.get(storage)
         if pointer is None:
@@ -235,7 +240,7 @@ class Memory:
                 start = f"%{place.kind.value}"
                 self._writer.frame.append(f"  {name} = getelementptr i8, ptr {start}, i64 {place.offset}")
             case PlaceKind.STACK if self._outside:
-                return self._outside._pointer(tensor)
+                return self._outside.pointer(tensor)
             case PlaceKind.STACK:
                 array = f"[{tensor.size} x {tensor.dtype.llvm_memory}]"
                 self._writer.frame.append(f"  {name} = alloca {array}, align 64")

@@ -13,6 +13,7 @@ from ..ir.assign import ArrayParam, IndexParam
 from ..ir.index import Symbol
 from ..ir.loops import Kernel
 from ..ir.tensor import Tensor
+from .llvm_alike import Nests, alike
 from .llvm_body import Body
 from .llvm_lines import lines_of
 from .llvm_memory import Memory
@@ -50,7 +51,8 @@ def module(kernel: Kernel, symbol: str, attributes: str, *, has_lines: bool = Fa
     if kernel.scratch_bytes:
         start = kernel.arena_bytes - kernel.scratch_bytes
         writer.frame.append(f"  %scratch = getelementptr i8, ptr %arena, i64 {start}")
-    Body(writer, memory, kernel).statements(kernel.body)
+    nests = Nests({} if has_lines else alike(kernel))
+    Body(writer, memory, kernel, nests).statements(kernel.body)
     slots = {
         "arena": ("ptr noalias align 64", kernel.arena_bytes),
         "pool": ("ptr", SHARE in writer.declarations),

@@ -21,7 +21,18 @@ from ..ir.resolve import resolve
 from ..ir.small import converted
 from .llvm_text import SLOT, Value, Writer, constant, vector_type
 
-__all__ = ["any_lane", "apply", "carried", "cast", "fma", "fold", "from_carried", "identity", "select"]
+__all__ = [
+    "any_lane",
+    "apply",
+    "carried",
+    "cast",
+    "combined",
+    "fma",
+    "fold",
+    "from_carried",
+    "identity",
+    "select",
+]
 
 # Arguments that an intrinsic takes beside the op's own: "zero is poison", "smallest int is poison".
 _FLAGS = {"@llvm.abs": ", i1 false", "@llvm.ctlz": ", i1 false", "@llvm.cttz": ", i1 false"}
@@ -72,6 +83,13 @@ def _opaque_quotient(writer: Writer, division: str, dtype: DType) -> str:
     """A quotient by a number that varies. LLVM, which looks for the cheapest way to count through a loop,
     would divide again for that; it does not look through this."""
     return writer.pure(f"freeze {dtype.llvm} {writer.pure(division)}")
+
+
+def combined(writer: Writer, accum: Op, old: Value, operands: Sequence[Value]) -> Value:
+    """One operand accumulated, or the product of two by fused multiply-add."""
+    if len(operands) == 2:
+        return fma(writer, operands[0], operands[1], old)
+    return apply(writer, accum, (old, operands[0]), old.dtype)
 
 
 def fma(writer: Writer, left: Value, right: Value, addend: Value) -> Value:
