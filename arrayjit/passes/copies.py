@@ -32,11 +32,11 @@ def in_steps(loop: For, steps: Sequence[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
     may be anything, is as it was."""
     counted, count = blocks(loop, len(steps))
     symbol, left = Symbol(loop.symbol.hint), Symbol(loop.symbol.hint)
-    first = loop.lo + Affine.of(symbol) * len(steps)
-    bodies = (copy_body(body, {loop.symbol: first + n}, {}) for n, body in enumerate(steps))
+    first = loop.lo + Affine.of(symbol) * (len(steps) * loop.step)
+    bodies = (copy_body(body, {loop.symbol: first + n * loop.step}, {}) for n, body in enumerate(steps))
     several = For(symbol, Affine.of(0), count, tuple(chain.from_iterable(bodies)))
     rest = copy_body(loop.body, {loop.symbol: Affine.of(left)}, {})
-    last = replace(loop, symbol=left, lo=loop.lo + count * len(steps), body=rest)
+    last = replace(loop, symbol=left, lo=loop.lo + count * (len(steps) * loop.step), body=rest)
     return *counted, *unless_once(several), *(() if last.trips == 0 else unless_once(last))
 
 

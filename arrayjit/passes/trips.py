@@ -32,10 +32,10 @@ def about(loop: For, ranges: Ranges) -> int | None:
 
 
 def blocks(loop: For, size: int) -> tuple[tuple[Bind, ...], Affine]:
-    """How many blocks of `size` iterations a loop with step 1 has, after the statements that tell."""
+    """How many blocks of `size` iterations a loop with step 1 or -1 has, after the statements that tell."""
     if loop.trips is not None:
         return (), Affine.of(loop.trips // size)
-    extent = loop.hi - loop.lo
+    extent = (loop.hi - loop.lo) * loop.step
     least, most = extent.bounds({}) or (-1, None)
     if most is not None and most < size:
         return (), Affine.of(0)
