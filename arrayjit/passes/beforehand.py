@@ -17,6 +17,14 @@ Steps that may end with an exception are not rearranged. Where no position is ne
 number tells (`positions`), none does, and each position is what it counts to. Else the steps are done as they
 were, with their exception after all that comes before it. Both forms take their steps in order, so that they
 have the same bits.
+
+Of positions that go along with a loop (`ends`) the first and the last tell:
+
+    for v in sequential(c, 101):                    if (c | 100 - c) < 0:
+        raise_(not (v + 101 >= 0), ...)                 (the loop of before)
+        w[where(v < 0, v + 101, v)] = 2          ->  else:
+                                                        for v in sequential(c, 101):
+                                                            w[v] = 2
 """
 
 from __future__ import annotations
@@ -26,15 +34,16 @@ from dataclasses import replace
 
 from ..ir.code import Caps
 from ..ir.dtype import I64
-from ..ir.expr import Apply, Const, Expr, Index, Variable
+from ..ir.expr import Expr, Index, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, For, If, Kernel, LoopKind, Raise, Stmt, walk_statements
-from ..ir.ops import OPS
 from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
-from .access import effects
+from .access import Range, effects
 from .copies import copy_body
-from .positions import ZERO, Positions, are_negative
+from .ends import Ends, position, tested
+from .positions import Positions, are_negative
 from .tails import HEAVY, weight
+from .trips import enter
 
 __all__ = ["beforehand"]
 
@@ -45,15 +54,21 @@ def beforehand(kernel: Kernel, caps: Caps) -> Kernel:
         return kernel
     notes: list[str] = []
 
+    ranges: dict[Symbol, Range] = {}
+
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
         for stmt in body:
-            steps = _Steps.of(stmt) if isinstance(stmt, For) else None
-            if steps is None:
+            if not isinstance(stmt, For):
                 out.append(rewrite_bodies(stmt, visit))
                 continue
-            out += steps.in_two_forms()
-            notes.append(f"beforehand: positions are looked through before the loop {steps.nest.symbol.hint}")
+            enter(stmt, ranges)
+            looked_at = _Steps.of(stmt) or Ends.of(stmt, ranges)
+            if looked_at is None:
+                out.append(rewrite_bodies(stmt, visit))
+                continue
+            out += looked_at.in_two_forms()
+            notes.append(f"beforehand: positions are looked through before the loop {stmt.symbol.hint}")
         return kept(body, out)
 
     body = visit(kernel.body)
@@ -116,12 +131,9 @@ class _Steps:
 
     def is_test(self, condition: Expr) -> bool:
         """Does a position between 0 and the last one pass? The last one is what another test says."""
-        match condition:
-            case Apply(op=no, args=(Apply(op=is_from, args=(Index(value=value), Const() as zero)),)):
-                if no is not OPS["logical_not"] or is_from is not OPS["greater_equal"] or zero != ZERO:
-                    return False
-            case _:
-                return False
+        value = tested(condition)
+        if value is None:
+            return False
         symbol = next((symbol for symbol in value.symbols if symbol in self.positions), None)
         if symbol is None:
             return False
@@ -142,7 +154,7 @@ class _Steps:
             loops = [_in_any_order(loop) for loop in positions.own()]
             yield from positions.told(loops, Index(self.last[symbol]), signs[symbol])
         straight = copy_body((self.straight(self.nest),), {}, {})
-        yield If(are_negative(list(signs.values())), (self.nest,), straight)
+        yield If(are_negative([Local(sign) for sign in signs.values()]), (self.nest,), straight)
 
     def straight(self, stmt: Stmt) -> Stmt:
         """A statement where each position is within its axis and counts from its start."""
@@ -153,12 +165,8 @@ class _Steps:
         return tuple(self.straight(stmt) for stmt in body if id(stmt) not in self.tests)
 
     def counted(self, node: Expr) -> Expr:
-        match node:
-            case Apply(op=op, args=(Apply(op=less, args=(Index() as one, zero)), Index(), Index() as other)):
-                is_position = one == other and one.value.symbol in self.positions and zero == ZERO
-                return one if op is OPS["where"] and less is OPS["less"] and is_position else node
-            case _:
-                return node
+        place = position(node)
+        return node if place is None or place.symbol not in self.positions else Index(place)
 
 
 def _repeats(positions: Positions) -> bool:

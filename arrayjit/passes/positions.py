@@ -71,10 +71,9 @@ class Positions:
         return Define(signs, ZERO), *copy_body(body, {}, {})
 
 
-def are_negative(signs: Sequence[Variable]) -> Expr:
+def are_negative(numbers: Sequence[Expr]) -> Expr:
     """Is one of them?"""
-    each: list[Expr] = [Local(sign) for sign in signs]
-    return Apply(OPS["less"], (reduce(_either, each), ZERO), BOOL)
+    return Apply(OPS["less"], (reduce(_either, numbers), ZERO), BOOL)
 
 
 def _either(one: Expr, other: Expr) -> Expr:

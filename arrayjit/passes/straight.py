@@ -83,7 +83,7 @@ class _Check:
     def statements(self) -> tuple[Stmt, ...]:
         """What tells the signs, and the check, for where they leave it open."""
         telling = self.positions.told(self.positions.loops, self.last, self.signs)
-        return *telling, If(are_negative((self.signs,)), (self.nest,))
+        return *telling, If(are_negative((Local(self.signs),)), (self.nest,))
 
 
 def _last(test: Apply, one: Variable) -> Expr | None:
@@ -127,7 +127,11 @@ def _chosen(body: tuple[Stmt, ...], notes: list[str]) -> tuple[Stmt, ...]:
                 used |= straightened.used
                 needed = tuple(straightened.used.values())
                 form = (
-                    If(are_negative([check.signs for check in needed]), (stmt,), copy_body((fast,), {}, {})),
+                    If(
+                        are_negative([Local(check.signs) for check in needed]),
+                        (stmt,),
+                        copy_body((fast,), {}, {}),
+                    ),
                 )
                 notes.append(f"straight: loop {stmt.symbol.hint} looks at the signs of positions all at once")
         new.append(form)

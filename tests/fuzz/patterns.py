@@ -262,6 +262,51 @@ def _positions(writer: Writer) -> None:
     writer.lines(*lines, *(2 * INDENT + step for step in steps))
 
 
+# ---- positions that go along with a loop -------------------------------------------------------------
+
+ALONG = (
+    "x[j] += x[j - n[i]]",
+    "x[j] = max(x[j], x[j - n[i]] + w[i])",
+    "x[j - n[i]] += 1",
+    "x[j] = x[j - k] - w[j]",
+    "x[n[i]] += j",
+    "x[j + n[i + 1]] += w[j - 1]",
+    "x[n[i] - j] += 2",
+    "x[2 * j - k] += 3",
+    "w[j] = x[j - w[i]] % 5",
+    "t = x[j] - x[j - 1]; w[j] = t % 3",
+    "x[w[j]] = x[j] % 9",
+)
+SPANS = (
+    "n[i], 40",
+    "n[i], 40",
+    "39, n[i] - 1, -1",
+    "39, n[i] - 1, -1",
+    "n[i], n[i + 1]",
+    "n[i] - 2, 38 + n[i + 1]",
+    "k, 40",
+    "0, k",
+    "i, 39",
+    "n[i], 40, 2",
+)
+
+
+def _ends(writer: Writer) -> None:
+    writer.argument("x", f"np.arange({writer.choose(40, 40, 41, 39)}) % 7")
+    writer.argument("w", "np.arange(40) % 5")
+    ends = writer.choose("1, 9", "1, 9", "0, 20", "-3, 9", "-40, 0", "30, 45")
+    dtype = writer.choose("i8", "i8", "i4", "u1") if "-" not in ends else "i8"
+    made = f"np.random.default_rng({writer.integer(0, 9)}).integers({ends}, {writer.choose(5, 5, 4)})"
+    writer.argument("n", f"{made}.astype({dtype!r})")
+    writer.argument("k", str(writer.integer(-2, 41)))
+    steps = [writer.choose(*ALONG) for _ in range(writer.integer(1, 2))]
+    lines = [
+        f"for i in range({writer.choose(4, 4, 1)}):",
+        f"{INDENT}for j in range({writer.choose(*SPANS)}):",
+    ]
+    writer.lines(*lines, *(2 * INDENT + step for step in steps))
+
+
 # ---- sums that go backwards --------------------------------------------------------------------------
 
 PAST = (
@@ -502,6 +547,7 @@ PATTERNS = {
     "mirrored": _patterns(_mirrored, "mirror"),
     "extremes": _patterns(_extremes, "again", "foremost"),
     "positions": _patterns(_positions, "beforehand"),
+    "ends": _patterns(_ends, "beforehand"),
     "backwards": _patterns(_backwards, "reverse"),
     "checksums": _patterns(_checksums, "bytewise"),
     "twice": _patterns(_twice, "rematerialise"),

@@ -27,10 +27,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of
 LEAST = {
     ("bytewise", "LONG"): 32,
     ("bytewise", "HEAVY"): 3.0,
+    ("ends", "FEWEST"): 2,
     ("margins", "FEWEST"): 16,
     ("quarters", "LONG"): 1 << 14,
     ("retain", "LEAST_ROWS"): 2,
     ("retain", "NARROW"): 2,
+    ("spell", "LONG"): 9,
 }
 """What passes ask of a program, that little is enough here."""
 
