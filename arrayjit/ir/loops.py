@@ -41,8 +41,8 @@ axis counts the threads, and is indexed by the symbol of a `block` loop in which
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field, replace
 from enum import Enum
 from typing import Union
 
@@ -353,6 +353,19 @@ class Kernel:
     arena_bytes: int = 0
     notes: tuple[str, ...] = ()
     logged: tuple[Logged, ...] = ()
+
+    def with_body(
+        self,
+        body: tuple[Stmt, ...],
+        notes: Iterable[str] = (),
+        placement: Mapping[Tensor, Place] | None = None,
+    ) -> Kernel:
+        """The kernel with another body, and with notes and memory for temporaries beside its own; the very
+        same one if the body is."""
+        if body is self.body:
+            return self
+        placement = {**self.placement, **(placement or {})}
+        return replace(self, body=body, placement=placement, notes=(*self.notes, *notes))
 
     @property
     def scratch_bytes(self) -> int:

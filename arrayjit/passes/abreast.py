@@ -55,8 +55,7 @@ def abreast(kernel: Kernel, caps: Caps) -> Kernel:
             out.append(rewrite_bodies(stmt, visit))
         return kept(body, out)
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
+    return kernel.with_body(visit(kernel.body), notes)
 
 
 def _is_triangle(rows: For) -> bool:

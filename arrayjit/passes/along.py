@@ -24,7 +24,7 @@ share them; of two threads that wait for memory, one is enough.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import product
 
 from ..frozen import frozen, slotted
@@ -60,10 +60,7 @@ def along(kernel: Kernel, caps: Caps) -> Kernel:
         return kernel
     joining = _Joining(caps)
     body = joining.body(kernel.body)
-    if body is kernel.body:
-        return kernel
-    placement = {**kernel.placement, **joining.placement}
-    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *joining.notes))
+    return kernel.with_body(body, joining.notes, joining.placement)
 
 
 @frozen

@@ -47,8 +47,7 @@ def batch(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such product before its loop, for all iterations at once."""
     batching = _Batching(caps.l3_bytes, uses_of_temporaries(kernel))
     body = batching.body(kernel.body)
-    notes = (*kernel.notes, *batching.notes)
-    return kernel if body is kernel.body else replace(kernel, body=body, notes=notes)
+    return kernel.with_body(body, batching.notes)
 
 
 @frozen

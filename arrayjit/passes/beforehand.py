@@ -71,8 +71,7 @@ def beforehand(kernel: Kernel, caps: Caps) -> Kernel:
             notes.append(f"beforehand: positions are looked through before the loop {stmt.symbol.hint}")
         return kept(body, out)
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
+    return kernel.with_body(visit(kernel.body), notes)
 
 
 class _Steps:

@@ -45,9 +45,7 @@ def bypass(kernel: Kernel, caps: Caps) -> Kernel:
         return kernel
     choice = _Choice(kernel, caps)
     body = choice.body(kernel.body)
-    if body is kernel.body:
-        return kernel
-    return replace(kernel, body=body, notes=(*kernel.notes, *choice.notes))
+    return kernel.with_body(body, choice.notes)
 
 
 @slotted

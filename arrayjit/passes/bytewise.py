@@ -57,7 +57,7 @@ XOR, AND = OPS["bitwise_xor"], OPS["bitwise_and"]
 
 def bytewise(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop with its steps looked up."""
-    placement = dict(kernel.placement)
+    placement: dict[Tensor, Place] = {}
     notes: list[str] = []
 
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -74,9 +74,7 @@ def bytewise(kernel: Kernel, caps: Caps) -> Kernel:
         return kept(body, out)
 
     body = visit(kernel.body)
-    if body is kernel.body:
-        return kernel
-    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *notes))
+    return kernel.with_body(body, notes, placement)
 
 
 @frozen

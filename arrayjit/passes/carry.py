@@ -61,8 +61,7 @@ def carry(kernel: Kernel, caps: Caps) -> Kernel:
             out.append(rewrite_bodies(stmt, visit))
         return kept(body, out)
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
+    return kernel.with_body(visit(kernel.body), notes)
 
 
 def _is_plain(stmt: Stmt) -> bool:

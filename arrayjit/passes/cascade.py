@@ -99,10 +99,8 @@ def cascade(kernel: Kernel, caps: Caps) -> Kernel:
     """Every long float sum as a tree."""
     around = _Around(caps)
     body = _body(kernel.body, around)
-    if body is kernel.body:
-        return kernel
     noted = dict.fromkeys(around.noted, Place(PlaceKind.ARENA, "threads note what is added up"))
-    return replace(kernel, body=body, placement={**kernel.placement, **noted})
+    return kernel.with_body(body, placement=noted)
 
 
 @frozen

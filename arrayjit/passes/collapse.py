@@ -28,8 +28,7 @@ __all__ = ["collapse"]
 def collapse(kernel: Kernel, caps: Caps) -> Kernel:
     """Every nest with as few loops as memory allows."""
     flattening = _Flattening()
-    body = flattening.body(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(flattening.body(kernel.body))
 
 
 @slotted

@@ -18,7 +18,7 @@ operations of before, in their order.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 
 from ..frozen import slotted
 from ..ir.code import Caps
@@ -64,10 +64,7 @@ def contract(kernel: Kernel, caps: Caps) -> Kernel:
     """Every product blocked."""
     contracting = _Contracting(caps)
     body = contracting.body(kernel.body)
-    if body is kernel.body:
-        return kernel
-    placement = {**kernel.placement, **contracting.placement}
-    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *contracting.notes))
+    return kernel.with_body(body, contracting.notes, contracting.placement)
 
 
 @slotted

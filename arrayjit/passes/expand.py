@@ -31,7 +31,7 @@ __all__ = ["expand"]
 def expand(kernel: Kernel, caps: Caps) -> Kernel:
     """Every op with a definition replaced by it."""
     body = _expand_body(kernel.body, () if caps.gpu is None else caps.gpu.small_floats)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(body)
 
 
 def _expand_body(body: tuple[Stmt, ...], known: tuple[DType, ...]) -> tuple[Stmt, ...]:

@@ -57,8 +57,7 @@ def foremost(kernel: Kernel, caps: Caps) -> Kernel:
                 notes.extend(f"foremost: {one.place.hint} is found with the extreme" for one in searches)
         return kept(body, out)
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
+    return kernel.with_body(visit(kernel.body), notes)
 
 
 @frozen

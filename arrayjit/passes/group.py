@@ -89,10 +89,7 @@ def group(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop with groups of iterations."""
     grouping = _Grouping(kernel)
     body = grouping.body(kernel.body)
-    if body is kernel.body:
-        return kernel
-    placement = {**kernel.placement, **grouping.placement}
-    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *grouping.notes))
+    return kernel.with_body(body, grouping.notes, grouping.placement)
 
 
 @slotted

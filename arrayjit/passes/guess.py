@@ -54,8 +54,7 @@ def guess(kernel: Kernel, caps: Caps) -> Kernel:
         notes.append(f"guess: steps of {stmt.symbol.hint} go on before what they choose by is known")
         return replace(stmt, body=body)
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
+    return kernel.with_body(visit(kernel.body), notes)
 
 
 class _Step:

@@ -43,8 +43,7 @@ __all__ = ["hoist"]
 
 def hoist(kernel: Kernel, caps: Caps) -> Kernel:
     """Every value computed in the outermost loop that it varies in."""
-    body = _Hoisting(kernel.body).body(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(_Hoisting(kernel.body).body(kernel.body))
 
 
 @slotted

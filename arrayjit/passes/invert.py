@@ -63,8 +63,7 @@ def invert(kernel: Kernel, caps: Caps) -> Kernel:
             nest = replace(loop, body=(nest,))
         return nest
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
+    return kernel.with_body(visit(kernel.body), notes)
 
 
 def _is_number(tensor: Tensor, uses: Sequence[Use]) -> bool:

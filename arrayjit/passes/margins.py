@@ -69,8 +69,7 @@ def margins(kernel: Kernel, caps: Caps) -> Kernel:
             notes.append(f"margins: {filling.store.tensor.label} is filled where nothing overwrites it")
         return kept(body, out)
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
+    return kernel.with_body(visit(kernel.body), notes)
 
 
 @frozen

@@ -46,9 +46,7 @@ def mirror(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel without arrays that only keep the reverse of another one while that is overwritten."""
     mirroring = _Mirroring(kernel)
     body = mirroring.body(kernel.body)
-    if body is kernel.body:
-        return kernel
-    return replace(kernel, body=body, notes=(*kernel.notes, *mirroring.notes))
+    return kernel.with_body(body, mirroring.notes)
 
 
 @slotted

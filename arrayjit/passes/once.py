@@ -49,8 +49,7 @@ Cell = tuple[Tensor, tuple[Affine, ...]]
 
 def once(kernel: Kernel, caps: Caps) -> Kernel:
     """Cells read from registers and written once where that is possible."""
-    body = _body(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(_body(kernel.body))
 
 
 def _body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -23,8 +23,7 @@ __all__ = ["order"]
 
 def order(kernel: Kernel, caps: Caps) -> Kernel:
     """The loop that walks along memory innermost, in every parallel nest."""
-    body = _order_body(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(_order_body(kernel.body))
 
 
 def _order_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

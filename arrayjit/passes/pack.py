@@ -40,11 +40,8 @@ def pack(kernel: Kernel, caps: Caps) -> Kernel:
     taken = sum(t.nbytes for t, place in kernel.placement.items() if place.kind is PlaceKind.STACK)
     packing = _Packing(caps.stack_bytes - taken)
     body = packing.body(kernel.body)
-    if body is kernel.body:
-        return kernel
     notes = tuple(f"pack: {tensor.label}: {place.reason}" for tensor, place in packing.placement.items())
-    placement = {**kernel.placement, **packing.placement}
-    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *notes))
+    return kernel.with_body(body, notes, packing.placement)
 
 
 @slotted

@@ -43,8 +43,7 @@ def parallel(kernel: Kernel, caps: Caps) -> Kernel:
                 stmt = _upwards(stmt)
         return rewrite_bodies(stmt, visit)
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(visit(kernel.body))
 
 
 def carriers(loop: For, ranges: Ranges) -> frozenset[Tensor] | None:

@@ -69,8 +69,7 @@ def portion(kernel: Kernel, caps: Caps) -> Kernel:
         notes.append(f"portion: all steps of loop {stmt.symbol.hint} are taken in {cells:,} cells at a time")
         return steps.in_portions(cells)
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
+    return kernel.with_body(visit(kernel.body), notes)
 
 
 @frozen

@@ -85,9 +85,7 @@ def prefetch(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with rows brought near while those before them are worked on."""
     ahead = _Ahead(caps)
     body = ahead.body(kernel.body)
-    if body is kernel.body:
-        return kernel
-    return replace(kernel, body=body, notes=(*kernel.notes, *ahead.notes))
+    return kernel.with_body(body, ahead.notes)
 
 
 _Cell = tuple[Tensor, tuple[Affine, ...]]

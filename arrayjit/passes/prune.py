@@ -11,7 +11,6 @@ those roots, so the time is linear.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Union
 
 from ..ir.code import Caps
@@ -40,8 +39,7 @@ def prune(kernel: Kernel, caps: Caps) -> Kernel:
         if value not in needed:
             needed.add(value)
             pending.extend(needs.get(value, ()))
-    body = _swept(kernel.body, needed | visible)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(_swept(kernel.body, needed | visible))
 
 
 def _needs(body: tuple[Stmt, ...], under: frozenset[Value]) -> Iterator[tuple[Value | None, set[Value]]]:

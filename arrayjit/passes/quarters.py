@@ -60,8 +60,7 @@ def quarters(kernel: Kernel, caps: Caps) -> Kernel:
                 out.append(rewrite_bodies(stmt, visit))
         return kept(body, out)
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(visit(kernel.body))
 
 
 def _length(loop: For, sums: Sums) -> int:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Sequence
-from dataclasses import replace
 from itertools import chain
 
 from ..frozen import frozen
@@ -39,8 +38,7 @@ def rare(kernel: Kernel, caps: Caps) -> Kernel:
     changing = frozenset(updates)
     gathered = _gathered(kernel.body, changing)
     reads = Counter(locals_read(walk_statements(gathered)))
-    body = _Mover(reads, changing).body(gathered)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(_Mover(reads, changing).body(gathered))
 
 
 @frozen

@@ -84,10 +84,7 @@ def retain(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with nests that keep what the next row needs."""
     retaining = _Retaining(caps)
     body = retaining.body(kernel.body)
-    if body is kernel.body:
-        return kernel
-    placement = {**kernel.placement, **retaining.placement}
-    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *retaining.notes))
+    return kernel.with_body(body, retaining.notes, retaining.placement)
 
 
 @frozen

@@ -56,11 +56,8 @@ def reverse(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with such arrays kept in both orders."""
     reversing = _Reversing()
     body = reversing.body(kernel.body)
-    if body is kernel.body:
-        return kernel
     notes = (f"reverse: {tensor.label}: {place.reason}" for tensor, place in reversing.placement.items())
-    placement = {**kernel.placement, **reversing.placement}
-    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *notes))
+    return kernel.with_body(body, notes, reversing.placement)
 
 
 @slotted

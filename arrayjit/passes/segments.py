@@ -83,10 +83,7 @@ def segments(kernel: Kernel, caps: Caps) -> Kernel:
         return kept(body, out)
 
     body = visit(kernel.body, caps.threads)
-    if body is kernel.body:
-        return kernel
-    placement = {**kernel.placement, **placement}
-    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *notes))
+    return kernel.with_body(body, notes, placement)
 
 
 def _pays(loop: For, steps: Accumulation) -> bool:

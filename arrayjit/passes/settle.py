@@ -40,8 +40,7 @@ def settle(kernel: Kernel, caps: Caps) -> Kernel:
             notes.append(f"settle: steps of {new.symbol.hint} end when they change nothing more")
         return new
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
+    return kernel.with_body(visit(kernel.body), notes)
 
 
 def _settling(loop: For) -> For:

@@ -14,7 +14,6 @@ branches never taken; a loop that runs once becomes its body.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from ..ir.code import Caps
 from ..ir.dtype import BOOL
@@ -42,7 +41,7 @@ _SHARED_OUT = (LoopKind.GRID, LoopKind.BLOCK)
 def simplify(kernel: Kernel, caps: Caps) -> Kernel:
     """The same program with less to do."""
     body = _Rewrite(kernel.body).body(kernel.body)
-    return prune(kernel if body is kernel.body else replace(kernel, body=body), caps)
+    return prune(kernel.with_body(body), caps)
 
 
 class _Rewrite:

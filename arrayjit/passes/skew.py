@@ -65,8 +65,7 @@ def skew(kernel: Kernel, caps: Caps) -> Kernel:
             notes.append(f"skew: {ROWS} rows of {hint} at once, each {table.shift} behind the one before")
         return kept(body, out)
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
+    return kernel.with_body(visit(kernel.body), notes)
 
 
 @frozen

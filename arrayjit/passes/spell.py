@@ -43,8 +43,7 @@ HEAVY = 64
 
 def spell(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop unrolled, or by a few steps at a time."""
-    body = _body(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(_body(kernel.body))
 
 
 def _body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -25,7 +25,6 @@ written twice.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from ..frozen import frozen
 from ..ir.code import Caps
@@ -52,8 +51,7 @@ def straight(kernel: Kernel, caps: Caps) -> Kernel:
         inner = kept(body, [rewrite_bodies(stmt, visit) for stmt in body])
         return _chosen(inner, notes)
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *notes))
+    return kernel.with_body(visit(kernel.body), notes)
 
 
 @frozen

@@ -71,11 +71,8 @@ def stream(kernel: Kernel, caps: Caps) -> Kernel:
     """Every large sum down columns made to read rows."""
     streaming = _Streaming(caps.l2_bytes // 2, caps.threads)
     body = streaming.body(kernel.body)
-    if body is kernel.body:
-        return kernel
     notes = tuple(f"stream: {tensor}: {place.reason}" for tensor, place in streaming.placement.items())
-    placement = {**kernel.placement, **streaming.placement}
-    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *notes))
+    return kernel.with_body(body, notes, streaming.placement)
 
 
 @slotted

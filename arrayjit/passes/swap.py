@@ -58,9 +58,7 @@ def swap(kernel: Kernel, caps: Caps) -> Kernel:
     }
     swapping = _Swapping(caps.l1_bytes, shown, counts(kernel.body))
     body = swapping.body(kernel.body)
-    return (
-        kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *swapping.notes))
-    )
+    return kernel.with_body(body, swapping.notes)
 
 
 @frozen

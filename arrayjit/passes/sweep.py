@@ -55,9 +55,7 @@ def sweep(kernel: Kernel, caps: Caps) -> Kernel:
         return kernel
     sweeping = _Sweeping(caps, kernel.placement)
     body = sweeping.body(kernel.body)
-    return (
-        kernel if body is kernel.body else replace(kernel, body=body, notes=(*kernel.notes, *sweeping.notes))
-    )
+    return kernel.with_body(body, sweeping.notes)
 
 
 @frozen

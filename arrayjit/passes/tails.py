@@ -35,8 +35,7 @@ HEAVY = 32
 
 def tails(kernel: Kernel, caps: Caps) -> Kernel:
     """Every vector loop that may repeat iterations made of whole vectors."""
-    body = _body(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(_body(kernel.body))
 
 
 def may_repeat(body: tuple[Stmt, ...], sums: Collection[Variable] = ()) -> bool:

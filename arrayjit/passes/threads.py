@@ -85,10 +85,7 @@ def threads(kernel: Kernel, caps: Caps) -> Kernel:
         return kernel
     sharing = _Sharing.of(kernel, caps)
     body = sharing.body(kernel.body)
-    if body is kernel.body:
-        return kernel
-    placement = {**kernel.placement, **sharing.placement}
-    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *sharing.notes))
+    return kernel.with_body(body, sharing.notes, sharing.placement)
 
 
 def explain_threads(before: Kernel, after: Kernel, caps: Caps) -> Iterator[str]:

@@ -60,8 +60,7 @@ def tile(kernel: Kernel, caps: Caps) -> Kernel:
                     out.append(rewrite_bodies(stmt, inside))
         return kept(body, out)
 
-    body = inside(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(inside(kernel.body))
 
 
 def _across(rows: For, columns: For) -> Mapping[Tensor, int]:

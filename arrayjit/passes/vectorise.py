@@ -95,8 +95,7 @@ def vectorise(kernel: Kernel, caps: Caps) -> Kernel:
     ranges: dict[Symbol, Range] = {}
     register = caps.vector_bytes
     news = (_best(stmt, False, ranges, register)[1] for stmt in kernel.body)
-    body = kept(kernel.body, list(chain.from_iterable(news)))
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(kept(kernel.body, list(chain.from_iterable(news))))
 
 
 def explain_vectorise(before: Kernel, after: Kernel, caps: Caps) -> Iterator[str]:

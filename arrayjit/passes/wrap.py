@@ -12,8 +12,6 @@ the loops around; where it is wider than two laps, the division stays.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Const, Expr, Index
@@ -43,8 +41,7 @@ def wrap(kernel: Kernel, caps: Caps) -> Kernel:
         stmt = rewrite_expressions(stmt, lambda expr: transform(expr, lambda node: _wrapped(node, ranges)))
         return rewrite_bodies(stmt, visit)
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(visit(kernel.body))
 
 
 def _wrapped(node: Expr, ranges: Ranges) -> Expr:

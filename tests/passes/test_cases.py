@@ -30,6 +30,7 @@ from arrayjit.ir.verify import verify_computation, verify_kernel
 from arrayjit.passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS
 
 PASSES = {row.name: row.run for row in (*ON_ASSIGNMENTS, LOWERING, *ON_LOOPS)}
+OF_LOOPS = {row.name for row in ON_LOOPS}
 
 MACHINES = {
     "along": Caps(l2_bytes=1024),
@@ -133,6 +134,7 @@ def outcome(program: Computation | Kernel) -> list[np.ndarray | str]:
 )
 def test_case(step: str, before: str, after: str) -> None:
     program = parse(before)
+    assert isinstance(program, Kernel) == (step in OF_LOOPS), "a kernel without loops is told by `-> kernel`"
     result = PASSES[step](program, MACHINES.get(step, CAPS))
     (verify_kernel if isinstance(result, Kernel) else verify_computation)(result)
     assert printed(result) == printed(parse(after))

@@ -51,8 +51,7 @@ def barriers(kernel: Kernel, caps: Caps) -> Kernel:
     if caps.gpu is None:
         return kernel
     private = {tensor for tensor, place in kernel.placement.items() if place.kind in PRIVATE}
-    body = _grids(kernel.body, frozenset(private))
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(_grids(kernel.body, frozenset(private)))
 
 
 def _grids(body: tuple[Stmt, ...], private: frozenset[Tensor]) -> tuple[Stmt, ...]:

@@ -73,10 +73,7 @@ def scan(kernel: Kernel, caps: Caps) -> Kernel:
             continue
         out.append(stmt)
     body = kept(kernel.body, out)
-    if body is kernel.body:
-        return kernel
-    placement = {**kernel.placement, **work.placement}
-    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *work.notes))
+    return kernel.with_body(body, work.notes, work.placement)
 
 
 # what there is

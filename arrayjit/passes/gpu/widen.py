@@ -10,8 +10,6 @@ the number of iterations is no multiple, the last thread takes what is left one 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ...ir.code import Caps, GpuCaps
 from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Index
@@ -40,8 +38,7 @@ def widen(kernel: Kernel, caps: Caps) -> Kernel:
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return kept(body, [statement(stmt) for stmt in body])
 
-    body = visit(kernel.body)
-    return kernel if body is kernel.body else replace(kernel, body=body)
+    return kernel.with_body(visit(kernel.body))
 
 
 def _widened(grid: For, gpu: GpuCaps) -> For:
