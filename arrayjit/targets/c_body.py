@@ -38,6 +38,7 @@ from ..ir.loops import (
     While,
     walk_statements,
 )
+from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import bottom_up, children
 from .bodies import place, updated
@@ -199,15 +200,15 @@ class Body:
     # Expressions
 
     def value(self, expr: Expr) -> Value:
-        """The value of an expression, with names for parts of it that are used several times, or long."""
-        repeated = _repeated(expr)
+        """The value of an expression, with names for parts of it that are used several times, chosen, or long."""
+        named = _repeated(expr) | (_chosen(expr) if self.writer.dialect.reads_first else set())
 
-        def named(node: Expr, args: tuple[Value, ...]) -> Value:
+        def written(node: Expr, args: tuple[Value, ...]) -> Value:
             value = self._node(node, args)
-            is_named = node is not expr and (id(node) in repeated or len(value.text) > LONG)
+            is_named = node is not expr and (id(node) in named or len(value.text) > LONG)
             return self.writer.let(value) if is_named else value
 
-        return bottom_up(expr, named)
+        return bottom_up(expr, written)
 
     def _node(self, node: Expr, args: tuple[Value, ...]) -> Value:
         match node:
@@ -346,4 +347,22 @@ def _repeated(expr: Expr) -> set[int]:
                 pending.append(child)
             elif isinstance(child, (Apply, Cast, Gather)):
                 found.add(id(child))
+    return found
+
+
+def _chosen(expr: Expr) -> set[int]:
+    """The nodes, by their `id`, that read memory for a side of a selection."""
+    found: set[int] = set()
+    seen: set[tuple[int, bool]] = set()
+    pending = [(expr, False)]
+    while pending:
+        node, is_chosen = pending.pop()
+        if is_chosen and isinstance(node, (Load, Gather)):
+            found.add(id(node))
+        selects = isinstance(node, Apply) and node.op in (OPS["where"], OPS["rarely"])
+        for position, child in enumerate(children(node)):
+            step = (child, is_chosen or (selects and position > 0))
+            if (id(child), step[1]) not in seen:
+                seen.add((id(child), step[1]))
+                pending.append(step)
     return found

@@ -60,6 +60,7 @@ C11 = Dialect(
     barrier="",
     prefetch="PREFETCH",
     lap=_LAP,
+    reads_first=True,
 )
 
 

@@ -70,7 +70,8 @@ class Dialect:
     names. `leave` is the statement that ends a kernel with a status, `barrier` the one at which threads wait
     for one another; `prefetch` brings what is at an address near, and `lap` defines the function of a Lap, if
     they are not "". `converted` has the body of a function from `x` of one type to another, for those that
-    casts do not convert.
+    casts do not convert. With `reads_first`, both sides of a selection are read before it: what C reads for
+    the chosen side only, GCC 12 reads under a mask, of which it takes the wrong lanes.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Dialect:
     barrier: str
     prefetch: str
     lap: str = ""
+    reads_first: bool = False
     converted: Mapping[tuple[DType, DType], str] = field(default_factory=dict)
 
     def type(self, dtype: DType) -> str:

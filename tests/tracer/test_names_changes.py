@@ -119,6 +119,20 @@ def test_the_line_of_an_assignment_is_named() -> None:
     assert caught.value.loc.source() == "self.w = x + 1"
 
 
+def test_a_warning_while_tracing_is_no_assignment() -> None:
+    def wrapped(x: np.ndarray) -> Any:
+        return (
+            x + np.array([2**31, 2**31 + 1], np.uint32).sum(dtype=np.uint32) + np.uint32(2**31) * np.uint32(2)
+        )
+
+    x = np.arange(3, dtype=np.uint32)
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        wanted = wrapped(x)
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        got = arrayjit.jit(wrapped)(x)
+    np.testing.assert_array_equal(got, wanted, strict=True)
+
+
 def test_an_attribute_may_be_assigned_what_it_holds() -> None:
     def program(model: Any) -> Callable[..., Any]:
         def run(x: np.ndarray) -> Any:

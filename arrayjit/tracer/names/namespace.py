@@ -59,6 +59,8 @@ _INSTALLED = tuple(
     }
 )
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_OF_PYTHON = ("__builtins__", "__warningregistry__")
+"""Globals that Python itself writes: the second one where a warning is given, by `warnings`."""
 
 
 @slotted
@@ -319,7 +321,7 @@ class GlobalsView(dict[str, Any]):
 
     def assigned(self) -> list[str]:
         """The names that the function assigned."""
-        return [name for name in self if name != "__builtins__"]
+        return [name for name in self if name not in _OF_PYTHON]
 
 
 @functools.cache
