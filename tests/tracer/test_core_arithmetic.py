@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 from harness import assert_like_numpy, assert_same, trace_and_interpret
 
-from arrayjit.errors import UserError
+import arrayjit
+from arrayjit.errors import ConcretizationError, UserError
+
+jit_in_numpy = functools.partial(arrayjit.jit, target="interp")
 
 DTYPES = ["?", "i1", "i4", "i8", "u1", "u8", "f4", "f8"]
 BINARY = [
@@ -214,6 +217,79 @@ def test_python_scalars_look_like_python_scalars() -> None:
         return isinstance(n, int), isinstance(x, float), isinstance(flag, bool), isinstance(n, float)
 
     assert trace_and_interpret(program, 1, 2.0, True) == (True, True, True, False)
+
+
+class Vector:
+    """Answers numbers on its left, as users' vectors, quaternions and polynomials do."""
+
+    def __init__(self, parts: Any) -> None:
+        self.parts = parts
+
+    def __rmul__(self, factor: Any) -> Any:
+        return self.parts * factor
+
+    def __rsub__(self, number: Any) -> Any:
+        return number - self.parts
+
+    def __gt__(self, number: Any) -> Any:
+        return self.parts > number
+
+    def __eq__(self, number: Any) -> Any:
+        return self.parts == number
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Operator(Vector):
+    """Answers arrays too."""
+
+    __array_ufunc__ = None
+
+    def __rmatmul__(self, array: Any) -> Any:
+        return array @ self.parts
+
+
+def test_numbers_repeat_sequences() -> None:
+    def program(n: int, b: bool, x: Any) -> Any:
+        rows = [[0] * n for _ in range(n)]
+        return np.array(rows), [x] * n, n * (1, n), len("ab" * n), [2.5] * b, [None] * n, (0,) * (n - 1)
+
+    assert_same(jit_in_numpy(program)(3, True, np.arange(2.0)), program(3, True, np.arange(2.0)))
+    for refused in (lambda x: x[0] * [1], lambda x: [1] * float(x[0]), lambda x: len(x) / 2 * "a"):
+        with pytest.raises(TypeError, match="can't multiply sequence by non-int"):
+            trace_and_interpret(refused, np.ones(3))
+
+
+def test_objects_answer_numbers_and_arrays() -> None:
+    def program(x: Any, n: int, f: float) -> Any:
+        v, a = Vector(x), Operator(x)
+        return n * v, f - v, x[0] * v, n < v, f == v, x * a, x @ a, x[1] * a
+
+    arguments = (np.arange(4.0), 3, 2.0)
+    assert_same(jit_in_numpy(program)(*arguments), program(*arguments))
+
+
+def test_numbers_and_what_is_no_number() -> None:
+    def equal(n: int, f: float) -> Any:
+        return n == "a", n != None, f in [None, "f", 2.5], n == [3]  # noqa: E711
+
+    assert jit_in_numpy(equal)(3, 2.5) == equal(3, 2.5)
+    for refused in (lambda n: n - [1], lambda n: (1,) - n, lambda n: n < "a", lambda n: n | {1}):
+        with pytest.raises(TypeError, match="unsupported operand types for"):
+            jit_in_numpy(refused)(3)
+
+
+def test_python_numbers_have_their_text_and_methods() -> None:
+    def program(x: Any, n: int, f: float) -> Any:
+        named = {f"k{n}": x, str(n): x + 1, "%s" % n: x + 2, f"{f!r} {[n]}": x}  # noqa: UP031
+        return named, n.bit_length(), f.is_integer(), pow(n, 2, 5)
+
+    arguments = (np.arange(3.0), 3, 2.5)
+    jitted = jit_in_numpy(program)
+    assert_same(jitted(*arguments), program(*arguments))
+    assert_same(jitted(np.arange(3.0), 4, 2.0), program(np.arange(3.0), 4, 2.0))
+    with pytest.raises(ConcretizationError, match="as text"):
+        jit_in_numpy(lambda x: f"{float(x.sum())}")(np.ones(3))
 
 
 def test_augmented_assignment_of_scalars_rebinds() -> None:

@@ -220,7 +220,13 @@ def test_a_needed_number_is_compiled_in() -> None:
     def sized(x: Any, k: int) -> Any:
         return np.zeros(k) + x[0]
 
-    for program in (indexed, branched, sized):
+    def named(x: Any, k: int) -> Any:
+        return {f"{k}": x + 1}
+
+    def repeated(x: Any, k: int) -> Any:
+        return np.array([1.0] * k)
+
+    for program in (indexed, branched, sized, named, repeated):
         jitted = assert_like_numpy(program, (x10, 1), (x10, 2), (x10, 1))
         assert jitted.stats().compiles == 2 * len(TARGETS)
         assert "k" in jitted.stats().reasons[1].reason

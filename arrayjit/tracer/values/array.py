@@ -33,6 +33,7 @@ _BINARY = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
     "lshift", "rshift",
 )  # fmt: skip
+_NO_TEXT = "print the result after the call"
 _PLAIN = (
     "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert", "divmod", "rdivmod",
     "array_ufunc", "array_function",
@@ -175,6 +176,10 @@ class SymbolicArray:
         if function is not None:
             return MethodType(function, self)
         if hasattr(self.__class__, name) and not name.startswith("__"):
+            if self.weak is not None:
+                _needs_value(
+                    self, f"for its {name}", "compute it before the call, and pass it as an argument"
+                )
             raise UnsupportedError(
                 f"{self.__class__.__name__}.{name} is not supported in a jitted function",
                 loc=user_location(),
@@ -235,7 +240,7 @@ class SymbolicArray:
 
     def __format__(self, spec: str) -> str:
         if spec:
-            _needs_value(self, "as text", "print the result after the call")
+            _needs_value(self, "as text", _NO_TEXT)
         return repr(self)
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> NoReturn:
@@ -252,6 +257,8 @@ class SymbolicArray:
         return METHODS["copy"](self)
 
     def __repr__(self) -> str:
+        if self.weak is not None and self.record.is_open:
+            _needs_value(self, "as text", _NO_TEXT)
         return f"<traced {describe(self)}>"
 
 

@@ -1,7 +1,8 @@
 """Python's operators on symbolic arrays: the rows of the op table that have a `dunder`.
 
 Arrays are written in place by `+=` and its kin; scalars, which are immutable, are rebound. Python
-scalars among themselves follow Python, not NumPy: see `scalars.py`.
+scalars among themselves follow Python, not NumPy: see `scalars.py`. What is no number is asked for its own
+operator, where Python and NumPy ask it; lists and text are repeated by integers.
 """
 
 from __future__ import annotations
@@ -10,14 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import DTypeError
 from ...ir.ops import OPS, Op
 from ..record.registry import FUNCTIONS, METHODS, AnyCallable, implements, method
+from ..record.resident import Resident
+from ..record.trace import user_location
 from .array import SymbolicArray
 from .elementwise import elementwise
-from .scalars import is_python_scalar, python_operator
+from .integer import SymbolicInt
+from .scalars import is_python_scalar, python_operator, unsupported
 
 __all__ = ["power"]
 
+_NUMBERS = (SymbolicArray, SymbolicInt, Resident, np.ndarray, np.generic, bool, int, float, complex)
+_REFLECTED = {"lt": "__gt__", "le": "__ge__", "gt": "__lt__", "ge": "__le__", "eq": "__eq__", "ne": "__ne__"}
 _SHORT_CUTS = {-1: "reciprocal", 0.5: "sqrt", 1: "positive", 2: "square"}
 
 
@@ -25,6 +32,44 @@ def _applied(op: Op, *operands: Any) -> SymbolicArray:
     if all(is_python_scalar(operand) for operand in operands):
         return python_operator(op, *operands)
     return _raised(*operands) if op.dunder == "pow" else elementwise(op, *operands)
+
+
+def _operated(op: Op, left: Any, right: Any, own: Any, other: Any) -> Any:
+    """`left` and `right` under the operator: `own` is the operand of ours, `other` the other one."""
+    if isinstance(other, _NUMBERS):
+        return _applied(op, left, right)
+    is_python = is_python_scalar(own)
+    is_row = isinstance(other, (list, tuple))
+    if op.dunder == "mul" and (is_python or own.is_scalar) and (is_row or isinstance(other, (str, bytes))):
+        return _repeated(other, own)
+    if is_python and type(other).__module__ == "builtins" and op.dunder not in ("eq", "ne"):
+        raise unsupported(
+            op, [type(operand) if operand is other else own.__class__ for operand in (left, right)]
+        )
+    if is_python or (not is_row and _answers_itself(other, own, op)):
+        return NotImplemented
+    return _applied(op, left, right)
+
+
+def _repeated(sequence: Any, times: Any) -> Any:
+    """`sequence * times`, of which Python needs the number."""
+    is_integer = type(times) is SymbolicInt or issubclass(times.__class__, (int, np.integer))
+    if not is_integer:
+        raise DTypeError(
+            f"can't multiply sequence by non-int of type '{times.__class__.__name__}'",
+            loc=user_location(),
+            fix="make an array of the sequence, np.array(...), to multiply its items",
+        )
+    return sequence * times.__index__()
+
+
+def _answers_itself(other: Any, own: SymbolicArray, op: Op) -> bool:
+    """Whether NumPy leaves the operation to an object of the user's."""
+    kind = type(other)
+    if getattr(kind, "__array_ufunc__", own) is None:
+        return True
+    name = _REFLECTED.get(op.dunder, f"__r{op.dunder}__")
+    return hasattr(kind, name) and (own.is_scalar or getattr(kind, "__array_priority__", 0) > 0)
 
 
 def power(base: Any, exponent: Any, out: SymbolicArray | None = None) -> SymbolicArray:
@@ -58,23 +103,25 @@ def power_function(
 
 
 def _forward_operator(op: Op) -> AnyCallable:
-    def apply(self: SymbolicArray, *others: Any) -> SymbolicArray:
-        return _applied(op, self, *others)
+    def apply(self: SymbolicArray, *others: Any) -> Any:
+        if len(others) != 1:  # none, or the modulus of `pow`
+            return _applied(op, self) if not others else pow(self.__index__(), *others)
+        return _operated(op, self, others[0], self, others[0])
 
     return apply
 
 
 def _reflected_operator(op: Op) -> AnyCallable:
-    def apply(self: SymbolicArray, other: Any) -> SymbolicArray:
-        return _applied(op, other, self)
+    def apply(self: SymbolicArray, other: Any) -> Any:
+        return _operated(op, other, self, self, other)
 
     return apply
 
 
 def _in_place_operator(op: Op) -> AnyCallable:
-    def apply(self: SymbolicArray, other: Any) -> SymbolicArray:
+    def apply(self: SymbolicArray, other: Any) -> Any:
         if self.is_scalar or self.weak is not None:
-            return _applied(op, self, other)
+            return _operated(op, self, other, self, other)
         return (
             _raised(self, other, out=self) if op.dunder == "pow" else elementwise(op, self, other, out=self)
         )
@@ -104,6 +151,8 @@ def reflected_divmod(right: SymbolicArray, left: Any) -> tuple[SymbolicArray, Sy
 @method("__matmul__")
 def matmul(left: Any, right: Any) -> Any:
     """`left @ right`."""
+    if getattr(type(right), "__array_ufunc__", left) is None:
+        return NotImplemented
     return FUNCTIONS[np.matmul](left, right)
 
 

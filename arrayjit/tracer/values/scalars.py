@@ -19,7 +19,7 @@ from .array import PythonNumber, SymbolicArray
 from .elementwise import as_operand, convert, operand_at
 from .integer import SymbolicInt
 
-__all__ = ["is_python_scalar", "python_operator"]
+__all__ = ["is_python_scalar", "python_operator", "unsupported"]
 
 _DTYPES: dict[PythonNumber, DType] = {bool: BOOL, int: I64, float: F64, complex: C128}
 _ORDERS = frozenset(("lt", "le", "gt", "ge"))
@@ -58,7 +58,7 @@ def _result_type(op: Op, kinds: list[Any], values: list[Any]) -> PythonNumber:
     name = op.dunder
     if complex in kinds:
         if name in _ORDERS | _BITWISE | _SHIFTS | {"floordiv", "mod"}:
-            raise _unsupported(op, kinds, "use the real parts")
+            raise unsupported(op, kinds, "use the real parts")
         if name == "abs":
             return float
         return bool if name in _COMPARISONS else complex
@@ -66,7 +66,7 @@ def _result_type(op: Op, kinds: list[Any], values: list[Any]) -> PythonNumber:
         return bool
     if name in _BITWISE | _SHIFTS:
         if float in kinds:
-            raise _unsupported(op, kinds, "use integers")
+            raise unsupported(op, kinds, "use integers")
         return bool if set(kinds) == {bool} and name not in _SHIFTS and name != "invert" else int
     if name == "truediv" or float in kinds:
         return float
@@ -75,7 +75,8 @@ def _result_type(op: Op, kinds: list[Any], values: list[Any]) -> PythonNumber:
     return int
 
 
-def _unsupported(op: Op, kinds: list[Any], fix: str) -> DTypeError:
+def unsupported(op: Op, kinds: list[Any], fix: str = "convert both to numbers") -> DTypeError:
+    """The error that operands of these types raise."""
     names = ", ".join(kind.__name__ for kind in kinds)
     return DTypeError(f"unsupported operand types for {op.name}: {names}", loc=user_location(), fix=fix)
 
