@@ -200,7 +200,7 @@ class Body:
     # Expressions
 
     def value(self, expr: Expr) -> Value:
-        """The value of an expression, with names for parts of it that are used several times, chosen, or long."""
+        """The value of an expression, with names for parts that are used several times, chosen, or long."""
         named = _repeated(expr) | (_chosen(expr) if self.writer.dialect.reads_first else set())
 
         def written(node: Expr, args: tuple[Value, ...]) -> Value:
