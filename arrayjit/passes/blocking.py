@@ -29,6 +29,7 @@ A tile is made of slivers, each of as many rows as there are registers for:
             y[96*b + i, 16*p + l] = maximum(add(tile[i, l], bias[16*p + l]), 0.0)
 
 Every sum has its one chain of operations, in order: a deep one leaves off in the tile and goes on from there.
+A wide strip then goes through all its panels, packed a run at a time, before the next part of the terms.
 Where rows or columns do not make whole slivers or panels, the last one overlaps the one before.
 """
 
@@ -46,18 +47,16 @@ from ..ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Stor
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute
-from .copies import Copying, copy_body, unless_once
+from .copies import Copying, unless_once
+from .depths import Depth, all_terms, some_terms, unrolled
 from .products import Product, Sum
 from .strides import stride
 from .tails import may_repeat
 from .trips import between, greater, lesser
 
-__all__ = ["UNROLL", "Blocking", "blocked"]
+__all__ = ["Blocking", "blocked"]
 
 ZERO = Affine.of(0)
-
-UNROLL = 4
-"""How many terms are added one after the other before the loop over them is tested again."""
 
 BAND = 8
 """How many rows are copied into panels together: so many streams the hardware follows, and panels are written
@@ -67,12 +66,14 @@ in runs, not line by line with long steps between, of which the first cache hold
 @frozen
 class Blocking:
     """How a product is cut: slivers of `rows`, panels of `columns`, `strip` of these, `depth` terms at once;
-    blocks of `block` rows, none for strips of all rows. `left` and `right` say which factors are packed."""
+    blocks of `block` rows, none for strips of all rows. `left` and `right` say which factors are packed, of
+    the columns `run` panels at a time, which divides `strip`, or is as much."""
 
     rows: int
     columns: int
     depth: int
     strip: int
+    run: int
     block: int | None
     left: bool
     right: bool
@@ -96,8 +97,9 @@ class _Rows:
 
 @frozen
 class _Strip:
-    """`count` panels from column `start` on, at most `most`, the first of them the panel of a number; what
-    is done with sums of columns before `fresh` was done with the panel before."""
+    """`count` panels from column `start` on, at most `most`, the first of them the panel of a number, or part
+    of such a strip, from the panel `place` of it on; what is done with sums of columns before `fresh` was
+    done with the panel before."""
 
     start: Affine
     number: Affine
@@ -105,27 +107,18 @@ class _Strip:
     most: int
     fresh: int = 0
     before: tuple[Stmt, ...] = ()
+    place: Affine = ZERO
 
 
 @frozen
 class _Panel:
-    """Columns from `start` on, a panel by its number among all, and among those of the strip."""
+    """Columns from `start` on, a panel by its number among all, among those of the strip, and among those
+    that are packed together."""
 
     start: Affine
     number: Affine
     place: Affine
-
-
-@frozen
-class _Depth:
-    """Some of the terms: loops over them, what the product's symbols are, the number of a term among all, and
-    among these; which part of all they are."""
-
-    loops: tuple[For, ...]
-    symbols: dict[Symbol, Affine]
-    number: Affine
-    place: Affine
-    part: Affine = ZERO
+    packed: Affine
 
 
 @slotted
@@ -212,9 +205,21 @@ class _Blocked:
         kind: LoopKind = LoopKind.SEQUENTIAL,
     ) -> tuple[Stmt, ...]:
         symbol = Symbol("p")
-        place = Affine.of(symbol)
-        panel = _Panel(strip.start + place * self.blocking.columns, strip.number + place, place)
+        here = Affine.of(symbol)
+        start = strip.start + here * self.blocking.columns
+        panel = _Panel(start, strip.number + here, strip.place + here, here)
         return unless_once(For(symbol, ZERO, strip.count, one(panel), kind))
+
+    def each_run(self, strip: _Strip, one: Callable[[_Strip], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+        """What `one` makes of the panels of a strip that are packed together, for all of them."""
+        size = self.blocking.run
+        if strip.most <= size:
+            return one(strip)
+        symbol = Symbol("run")
+        place = Affine.of(symbol) * size
+        start = strip.start + place * self.blocking.columns
+        panels = _Strip(start, strip.number + place, Affine.of(size), size, place=place)
+        return (For(symbol, ZERO, Affine.of(strip.most // size), one(panels)),)
 
     # Packing
 
@@ -230,13 +235,11 @@ class _Blocked:
 
         def one(strip: _Strip) -> tuple[Stmt, ...]:
             sums = self.product.sums
-            return tuple(
-                stmt for total in sums for stmt in self.copied_right(total, strip, _all_terms(total))
-            )
+            return tuple(stmt for total in sums for stmt in self.copied_right(total, strip, all_terms(total)))
 
         return self.each_strip(one, self.blocking.strip)
 
-    def strip_right(self, total: Sum, strip: _Strip, terms: _Depth) -> tuple[Stmt, ...]:
+    def strip_right(self, total: Sum, strip: _Strip, terms: Depth) -> tuple[Stmt, ...]:
         """The strip's part of the right factor, if that is packed strip by strip."""
         if not self.blocking.right or self.blocking.block is not None:
             return ()
@@ -249,7 +252,7 @@ class _Blocked:
         self.rights[total.variable] = copy
         return self.copied_right(total, strip, terms)
 
-    def copied_right(self, total: Sum, strip: _Strip, terms: _Depth) -> tuple[Stmt, ...]:
+    def copied_right(self, total: Sum, strip: _Strip, terms: Depth) -> tuple[Stmt, ...]:
         """Panels of the right factor, row by row of it where these lie in memory one after the other."""
         columns, lane = self.product.columns, Symbol("l")
         along = not (
@@ -290,9 +293,9 @@ class _Blocked:
         panels = self.each_panel(strip, rows, LoopKind.PARALLEL)
         return (_nest((*outer, bands), (*binds, *panels), LoopKind.PARALLEL),)
 
-    def cell_right(self, panel: _Panel, terms: _Depth, lane: Symbol) -> tuple[Affine, ...]:
+    def cell_right(self, panel: _Panel, terms: Depth, lane: Symbol) -> tuple[Affine, ...]:
         if self.blocking.block is None:
-            return panel.place, terms.place, Affine.of(lane)
+            return panel.packed, terms.place, Affine.of(lane)
         return panel.number, terms.number, Affine.of(lane)
 
     def packed_left(self, rows: _Rows, kind: PlaceKind) -> tuple[Stmt, ...]:
@@ -308,7 +311,7 @@ class _Blocked:
         return tuple(out)
 
     def copied_left(
-        self, total: Sum, rows: _Rows, target: Tensor, make: Callable[[], _Depth]
+        self, total: Sum, rows: _Rows, target: Tensor, make: Callable[[], Depth]
     ) -> tuple[Stmt, ...]:
         row, terms = Symbol("r"), make()
         here = self.product.rows.lo + rows.start + row
@@ -320,13 +323,13 @@ class _Blocked:
     def each_part(
         self,
         total: Sum,
-        one: Callable[[Callable[[], _Depth]], tuple[Stmt, ...]],
+        one: Callable[[Callable[[], Depth]], tuple[Stmt, ...]],
         kind: LoopKind = LoopKind.SEQUENTIAL,
     ) -> tuple[Stmt, ...]:
         """What `one` makes of some of the terms, for all of them in turn."""
         at_once = self.blocking.depth
         if total.depth <= at_once:
-            return one(partial(_all_terms, total))
+            return one(partial(all_terms, total))
         part = Symbol("part")
         lo = Affine.of(part) * at_once
         hi = lo + at_once
@@ -335,7 +338,7 @@ class _Blocked:
             end = Symbol("end", lower=0, upper=total.depth + 1)
             before, hi = (Bind(end, lesser(hi, Affine.of(total.depth))),), Affine.of(end)
         parts = Affine.of(-(-total.depth // at_once))
-        body = (*before, *one(partial(_some_terms, total, Affine.of(part), lo, hi)))
+        body = (*before, *one(partial(some_terms, total, Affine.of(part), lo, hi)))
         return (For(part, ZERO, parts, body, kind),)
 
     # Slivers
@@ -382,17 +385,20 @@ class _Blocked:
         """All terms of the sums of a tile, so many at once as are near then."""
         starts = total.depth <= self.blocking.depth
 
-        def some(make: Callable[[], _Depth]) -> tuple[Stmt, ...]:
-            packing = self.strip_right(total, strip, make())
+        def some(make: Callable[[], Depth]) -> tuple[Stmt, ...]:
+            return self.each_run(strip, partial(one, make))
+
+        def one(make: Callable[[], Depth], run: _Strip) -> tuple[Stmt, ...]:
+            packing = self.strip_right(total, run, make())
             terms = make()
-            sums = self.each_panel(strip, lambda panel: self.sums(total, rows, panel, slivers, terms, starts))
+            sums = self.each_panel(run, lambda panel: self.sums(total, rows, panel, slivers, terms, starts))
             return (*packing, *sums)
 
         starting = () if starts else self.started(total, rows, strip, slivers)
         return (*starting, *self.each_part(total, some))
 
     def sums(
-        self, total: Sum, rows: _Rows, panel: _Panel, slivers: Affine, terms: _Depth, starts: bool
+        self, total: Sum, rows: _Rows, panel: _Panel, slivers: Affine, terms: Depth, starts: bool
     ) -> tuple[Stmt, ...]:
         """Sums over some of the terms, sliver by sliver."""
         sliver, lane = Symbol("q"), Symbol("l")
@@ -414,7 +420,7 @@ class _Blocked:
         for name, place, cell in zip(names, kept, cells, strict=True):
             start = self.start(total, cell, column) if tile is None or starts else Load(tile, place)
             body.append(Define(name, start))
-        body += _unrolled(terms.loops, tuple(updates))
+        body += unrolled(terms.loops, tuple(updates))
         for name, place, cell in zip(names, kept, cells, strict=True):
             body.append(self.put(name, tile, place, cell, column))
         width = self.blocking.columns
@@ -458,13 +464,13 @@ class _Blocked:
         index = tuple(position.substitute(symbols) for position in store.index)
         return Store(store.tensor, index, Local(name), store.loc)
 
-    def factor_left(self, total: Sum, rows: _Rows, terms: _Depth, cell: Affine) -> Expr:
+    def factor_left(self, total: Sum, rows: _Rows, terms: Depth, cell: Affine) -> Expr:
         packed = self.lefts.get(total.variable)
         if packed is not None:
             return Load(packed, (terms.part, cell - self.product.rows.lo - rows.start, terms.place))
         return substitute(total.left, {**terms.symbols, self.product.rows.symbol: cell})
 
-    def factor_right(self, total: Sum, panel: _Panel, terms: _Depth, column: Affine, lane: Symbol) -> Expr:
+    def factor_right(self, total: Sum, panel: _Panel, terms: Depth, column: Affine, lane: Symbol) -> Expr:
         packed = self.rights.get(total.variable)
         if packed is not None:
             return Load(packed, self.cell_right(panel, terms, lane))
@@ -547,48 +553,3 @@ def _nest(loops: Sequence[For], body: tuple[Stmt, ...], kind: LoopKind = LoopKin
     (nest,) = body
     assert isinstance(nest, For)
     return nest
-
-
-def _unrolled(loops: Sequence[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Loops around a body in order, a few iterations of the innermost one at a time."""
-    *outer, inner = loops
-
-    def some(first: Affine, count: int) -> tuple[Stmt, ...]:
-        one = Symbol("u")
-        copies = copy_body(body, {inner.symbol: first + one}, {})
-        return unless_once(For(one, ZERO, Affine.of(count), copies, LoopKind.UNROLLED))
-
-    if inner.trips is None:
-        count = Symbol("count", lower=0)
-        length, unit = Index(inner.hi - inner.lo), Const(UNROLL, I64)
-        inside: tuple[Stmt, ...] = (Bind(count, Apply(OPS["raw_divide"], (length, unit), I64)),)
-        middle = inner.lo + Affine.of(count) * UNROLL
-        rest: tuple[Stmt, ...] = (replace(inner, lo=middle, body=body),)
-    else:
-        middle, left = inner.lo + inner.trips // UNROLL * UNROLL, inner.trips % UNROLL
-        inside, rest = (), some(middle, left) if left else ()
-    symbol = Symbol(inner.symbol.hint)
-    main = For(symbol, inner.lo, middle, some(Affine.of(symbol), UNROLL), step=UNROLL)
-    inside += (*(() if main.trips == 0 else unless_once(main)), *rest)
-    for loop in reversed(outer):
-        inside = (replace(loop, body=inside, kind=LoopKind.SEQUENTIAL),)
-    return inside
-
-
-def _all_terms(total: Sum) -> _Depth:
-    loops: list[For] = []
-    symbols: dict[Symbol, Affine] = {}
-    number = ZERO
-    for term in total.terms:
-        here = Symbol(term.symbol.hint)
-        loops.append(For(here, ZERO, term.hi - term.lo, ()))
-        symbols[term.symbol] = term.lo + here
-        number = number * (term.trips or 0) + here
-    return _Depth(tuple(loops), symbols, number, number)
-
-
-def _some_terms(total: Sum, part: Affine, lo: Affine, hi: Affine) -> _Depth:
-    """A part of the terms by their numbers, for factors that are packed or sums over one loop."""
-    number = Symbol("k")
-    symbols = {total.terms[0].symbol: total.terms[0].lo + number} if len(total.terms) == 1 else {}
-    return _Depth((For(number, lo, hi, ()),), symbols, Affine.of(number), number - lo, part)

@@ -26,7 +26,8 @@ from ..ir.expr import Load
 from ..ir.loops import Kernel, Place, Stmt
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies
-from .blocking import UNROLL, Blocking, blocked
+from .blocking import Blocking, blocked
+from .depths import UNROLL
 from .products import Product, Sum, product_of
 from .strides import stride
 
@@ -42,7 +43,7 @@ OVERHEAD = 0.6
 """What a sliver costs beside them, per term."""
 
 REUSE = 16
-"""How many rows must read a panel for a copy of it to pay."""
+"""How many rows must read a panel for a copy of it to pay, where the second cache holds all panels."""
 
 RUN = 1024
 """The bytes of a row of the right factor that are worth packing at once."""
@@ -89,7 +90,7 @@ class _Contracting:
 
 
 def _note(product: Product, cut: Blocking) -> str:
-    order = f"{cut.strip} panels at a time" if cut.block is None else f"in blocks of {cut.block} rows"
+    order = f"{cut.run} panels at a time" if cut.block is None else f"in blocks of {cut.block} rows"
     packed = [name for name, is_packed in (("rows", cut.left), ("columns", cut.right)) if is_packed]
     copies = f", {' and '.join(packed)} packed" if packed else ""
     names = ", ".join(total.variable.hint for total in product.sums)
@@ -106,21 +107,22 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers)
     along = all(_is_vector(total.right, product) for total in product.sums)
     panels = -(-columns // width)
-    right = not along or (rows >= REUSE and depth * columns * size > caps.l1_bytes)
+    right = not along or depth * columns * size > (caps.l1_bytes if rows >= REUSE else caps.l2_bytes)
     near = panels == 1 or rows * depth * size <= caps.l1_bytes
     left = not all(isinstance(total.left, Load) and (near or _is_run(total)) for total in product.sums)
-    strip = 1
+    run = strip = 1
     if depth * columns * size > caps.l2_bytes:
         fair = panels if caps.threads == 1 else panels // (STRIPS * caps.threads)
-        tile = min(rows, BLOCK) * width * size
-        strip = _dividing(
-            columns // width, max(1, min(fair, RUN // (width * size), caps.l2_bytes // (4 * tile)))
-        )
-    whole = min(2 * caps.l1_bytes, caps.l2_bytes // (2 * strip)) // (width * size)
+        near_tiles = caps.l2_bytes // (2 * min(rows, BLOCK) * width * size)
+        run = _dividing(columns // width, max(1, min(fair, RUN // (width * size), near_tiles // 2)))
+        strip = _of_runs(run, columns // width, min(fair, near_tiles))
+    whole = min(2 * caps.l1_bytes, caps.l2_bytes // (2 * run)) // (width * size)
     single = all(len(total.terms) == 1 for total in product.sums)
     at_once = depth if depth <= whole or not single else _even(depth, -(-depth // whole), UNROLL)
     block = None if rows * at_once * size <= NEAR * caps.l2_bytes else _block(rows, height, caps)
-    return Blocking(height, width, at_once, strip, block, left, right)
+    if at_once == depth or block is not None:
+        strip = run
+    return Blocking(height, width, at_once, strip, run, block, left, right)
 
 
 def _is_run(total: Sum) -> bool:
@@ -132,6 +134,11 @@ def _is_run(total: Sum) -> bool:
 def _dividing(whole: int, most: int) -> int:
     """The size of parts, `most` or down to half of it, that leaves nothing over if there is one."""
     return next((size for size in range(most, most // 2, -1) if whole % size == 0), most)
+
+
+def _of_runs(run: int, whole: int, most: int) -> int:
+    """The size of strips of several runs, at most `most`, that leave nothing over; else of one."""
+    return next((size for size in range(most // run * run, run, -run) if whole % size == 0), run)
 
 
 def _even(whole: int, parts: int, unit: int) -> int:

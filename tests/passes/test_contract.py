@@ -26,6 +26,7 @@ MACHINES = (
     Caps(vector_bytes=32, l1_bytes=512, l2_bytes=512),
     Caps(vector_bytes=64, registers=32, l1_bytes=1024, l2_bytes=256, threads=3),
     Caps(vector_bytes=16, l1_bytes=512, l2_bytes=4096),
+    Caps(vector_bytes=16, l1_bytes=128, l2_bytes=2048),
 )
 """With small caches small products are cut in every way."""
 
