@@ -64,7 +64,7 @@ from .access import effects, loads, mentioned
 from .copies import copy_body
 from .foremost import Values, values_of, written_out
 from .keys import Key, key_of
-from .selections import Selection, selection_of, starts_at_zero
+from .selections import Selection, definitions, selection_of, starts_at_zero
 from .tails import HEAVY, weight
 from .uses import uses_of_temporaries
 
@@ -322,7 +322,7 @@ def _grouped(rounds: For, kernel: Kernel) -> _Grouped | None:
     """A loop with a key of groups, if it has enough rounds for that; None if it has no such key."""
     if rounds.step != 1 or not rounds.lo.is_constant or (rounds.trips or 0) < SELECTING:
         return None
-    found = list(_nests(rounds.body, {}, _never_below_zero(rounds.body), {}))
+    found = list(_nests(rounds.body, definitions(rounds.body), _never_below_zero(rounds.body), {}))
     nests = [nest for nest in found if nest.selection is None or _may_skip(nest, found, rounds, kernel)]
     enough = SELECTING if any(nest.selection is not None for nest in nests) else ROUNDS
     if rounds.trips is None or rounds.trips < enough:
@@ -420,23 +420,20 @@ def _stands_before(key: Key, rounds: For, symbols: Sequence[Symbol]) -> bool:
 
 
 def _nests(
-    body: tuple[Stmt, ...], around: Mapping[Variable, Define], sums: frozenset[Variable], symbols: _Symbols
+    body: tuple[Stmt, ...], defined: Mapping[Variable, Define], sums: frozenset[Variable], symbols: _Symbols
 ) -> Iterator[_Nest]:
-    """The nests of a body, outside of loops that are none; `around` are the definitions that they see, `sums`
-    what zeros of either sign add nothing to, `symbols` those for loops with the same ends."""
-    around = dict(around)
+    """The nests of a body, outside of loops that are none; `defined` is what a round defines, `sums` what
+    zeros of either sign add nothing to, `symbols` those for loops with the same ends."""
     for stmt in body:
-        if isinstance(stmt, Define):
-            around[stmt.variable] = stmt
-        elif isinstance(stmt, For):
+        if isinstance(stmt, For):
             loops, selection = _perfect(stmt), selection_of(stmt)
-            nest = None if loops is None else _nest(loops, around, sums, symbols)
+            nest = None if loops is None else _nest(loops, defined, sums, symbols)
             if selection is not None:
-                nest = _selecting(selection, around, symbols)
+                nest = _selecting(selection, defined, symbols)
             if nest is not None:
                 yield nest
             else:
-                yield from _nests(stmt.body, around, sums, symbols)
+                yield from _nests(stmt.body, defined, sums, symbols)
 
 
 def _perfect(loop: For) -> tuple[For, ...] | None:
@@ -457,13 +454,13 @@ def _perfect(loop: For) -> tuple[For, ...] | None:
 
 
 def _nest(
-    loops: tuple[For, ...], around: Mapping[Variable, Define], sums: frozenset[Variable], symbols: _Symbols
+    loops: tuple[For, ...], defined: Mapping[Variable, Define], sums: frozenset[Variable], symbols: _Symbols
 ) -> _Nest | None:
     body = loops[-1].body
     updates = [stmt for stmt in body if isinstance(stmt, Update)]
     if not updates or not all(_may_be_masked(update) for update in updates):
         return None
-    values = values_of((*_needed(body, around), *body))
+    values = values_of((*_needed(body, defined), *body))
     if values is None:
         return None
     ends = tuple((loop.lo, loop.hi) for loop in loops)
@@ -474,9 +471,9 @@ def _nest(
     return _Nest(loops, names, values, tuple(substitute(mask, renamed) for mask in masks)) if masks else None
 
 
-def _selecting(selection: Selection, around: Mapping[Variable, Define], symbols: _Symbols) -> _Nest | None:
+def _selecting(selection: Selection, defined: Mapping[Variable, Define], symbols: _Symbols) -> _Nest | None:
     loop = selection.loop
-    values = values_of(_needed(loop.body, around))
+    values = values_of(_needed(loop.body, defined))
     if values is None or loop.trips not in range(*ITERATIONS):
         return None
     (name,) = symbols.setdefault(((loop.lo, loop.hi),), (Symbol(loop.symbol.hint),))
@@ -485,16 +482,17 @@ def _selecting(selection: Selection, around: Mapping[Variable, Define], symbols:
     return _Nest((loop,), (name,), values, tuple(substitute(mask, renamed) for mask in masks), selection)
 
 
-def _needed(body: Sequence[Stmt], around: Mapping[Variable, Define]) -> Sequence[Define]:
-    """The definitions around that statements need, in order."""
-    needed: dict[Variable, Define] = {}
+def _needed(body: Sequence[Stmt], defined: Mapping[Variable, Define]) -> Sequence[Define]:
+    """The definitions around a body that it needs, in order."""
+    own = {stmt.variable for stmt in body if isinstance(stmt, Define)}
+    needed: set[Variable] = set()
     pending = list(locals_read(body))
     while pending:
         variable = pending.pop()
-        if variable in around and variable not in needed:
-            needed[variable] = around[variable]
-            pending += locals_read((around[variable],))
-    return [stmt for variable, stmt in around.items() if variable in needed]
+        if variable in defined and variable not in needed | own:
+            needed.add(variable)
+            pending += locals_read((defined[variable],))
+    return [stmt for variable, stmt in defined.items() if variable in needed]
 
 
 def _may_be_masked(update: Update) -> bool:

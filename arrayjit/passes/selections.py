@@ -22,7 +22,7 @@ from ..ir.loops import Bind, Define, For, LoopKind, Stmt, Store, Update, walk_st
 from ..ir.ops import OPS
 from .uses import Use
 
-__all__ = ["Selection", "selection_of", "starts_at_zero"]
+__all__ = ["Selection", "definitions", "selection_of", "starts_at_zero"]
 
 
 @frozen
@@ -39,16 +39,14 @@ class Selection:
         all of it yet; `uses` are all uses of the cells."""
         if not starts_at_zero(self.reached, rounds.body):
             return False
-        known = {
-            stmt.variable: stmt.value for stmt in walk_statements(rounds.body) if isinstance(stmt, Define)
-        }
+        known = definitions(rounds.body)
         ends: set[Affine] = set()
         for stmt in walk_statements(rounds.body):
             if isinstance(stmt, Bind):
                 value = stmt.value
-                while isinstance(value, Local) and value.variable not in counts:
-                    value = known.get(value.variable, Const(False, BOOL))
-                if isinstance(value, Local):
+                while isinstance(value, Local) and value.variable in known:
+                    value = known[value.variable].value
+                if isinstance(value, Local) and value.variable in counts:
                     ends.add(Affine.of(stmt.symbol))
         written = [use.at for use in uses if use.stmt is self.store]
         return all(use.writes or (use.at > max(written) and _is_below(use, ends)) for use in uses)
@@ -79,6 +77,14 @@ def starts_at_zero(variable: Variable, body: Iterable[Stmt]) -> bool:
     starts = [stmt.value for stmt in inside if isinstance(stmt, Define) and stmt.variable is variable]
     updates = [stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable is variable]
     return starts == [Const(0, variable.dtype)] and len(updates) == 1
+
+
+def definitions(body: tuple[Stmt, ...]) -> dict[Variable, Define]:
+    """What a body defines and nothing changes later, in order."""
+    inside = list(walk_statements(body))
+    changing = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+    defined = (stmt for stmt in inside if isinstance(stmt, Define))
+    return {stmt.variable: stmt for stmt in defined if stmt.variable not in changing}
 
 
 def _is_below(use: Use, ends: Collection[Affine]) -> bool:

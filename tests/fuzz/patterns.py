@@ -5,20 +5,18 @@ Numbers are small and whole where they are summed, so that every sum is exact in
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 from hypothesis import strategies as st
+from rounds import rounds, strides
+from whole_numbers import whole_numbers
 from written import INDENT, Draw, Writer, Written
 
 __all__ = ["PATTERNS", "Pattern"]
 
 FLOATS = ("f8", "f8", "f4", "f2")
 NUMBERS = (*FLOATS, "c16", "c8", "i8", "i4", "i2", "u1", "i1", "u8", "?")
-LAYOUTS = ("{0}", "{0}", "{0}", "np.asfortranarray({0})", "{0}[::-1]", "np.repeat({0}, 2, axis=-1)[..., ::2]")
-"""How an array lies in memory."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +36,6 @@ def _patterns(write: Callable[[Writer], None], *passes: str) -> Pattern:
         return Written(tuple(writer.making), tuple(writer.arguments), tuple(writer.body), tuple(known), {})
 
     return Pattern(programs(), passes)
-
-
-def _array(writer: Writer, name: str, shape: tuple[int, ...], dtype: str) -> None:
-    """An argument of small whole numbers, with a special one now and then; or another one once more."""
-    alike = [other for other in writer.arguments if np.shape(writer.names[other]) == shape]
-    if alike and writer.integer(0, 5) == 0:
-        writer.argument(name, writer.choose("{0}", "{0}", "{0}[::-1]").format(writer.choose(*alike)))
-        return
-    size = math.prod(shape)
-    numbers = f"(np.arange({size}).reshape({shape}) * 7 % 11 % 5).astype({dtype!r})"
-    writer.argument(name, writer.choose(*LAYOUTS).format(numbers))
-    if size and writer.integer(0, 3) == 0:
-        value = writer.choose("np.nan", "-np.inf", "np.inf", "-0.0") if dtype[0] == "f" else "1"
-        writer.make(f"{name}.flat[{writer.integer(0, size - 1)}] = {value}")
 
 
 def _window(ends: tuple[int, ...], apart: tuple[int, ...]) -> str:
@@ -81,7 +65,7 @@ def _rows(writer: Writer) -> None:
     shape = tuple(extent + 2 * end for extent, end in zip(extents, ends, strict=True))
     dtype = writer.choose(*FLOATS)
     for name in "ab":
-        _array(writer, name, shape, dtype)
+        whole_numbers(writer, name, shape, dtype)
     made = writer.integer(0, 1)
     functions = [writer.choose(*HEAVY) for _ in range(writer.integer(1, 2))]
     values: list[str] = []
@@ -142,7 +126,7 @@ def _mirrored(writer: Writer) -> None:
     shape = tuple(writer.choose(0, 1, 2, 3, 5, 8, 13, 40) for _ in range(rank))
     dtype = writer.choose(*NUMBERS)
     for name in "ab":
-        _array(writer, name, shape, dtype)
+        whole_numbers(writer, name, shape, dtype)
     axes = [axis for axis in range(rank) if writer.integer(0, 3)]
     for _ in range(writer.integer(1, 3)):
         places = {"a": _turned(writer, shape, axes), "b": _turned(writer, shape, axes)}
@@ -210,7 +194,7 @@ def _extremes(writer: Writer) -> None:
     shape = tuple(writer.choose(1, 2, 5, 12, 33) for _ in range(rank))
     dtype = writer.choose(*FLOATS, *(name for name in NUMBERS if name[0] != "c"))
     for name in "ab":
-        _array(writer, name, shape, dtype)
+        whole_numbers(writer, name, shape, dtype)
     if writer.integer(0, 9) == 0:
         writer.make(f"a[...] = {'-np.inf' if dtype[0] == 'f' else 1}")
     for _ in range(writer.integer(2, 5)):
@@ -323,7 +307,7 @@ def _backwards(writer: Writer) -> None:
     size = writer.choose(9, 40, 64, 75)
     dtype = writer.choose("i8", "i8", "u8")
     for name in "wx":
-        _array(writer, name, (size + 1,), dtype)
+        whole_numbers(writer, name, (size + 1,), dtype)
     lines = [f"for k in range(1, {size}):"]
     value = writer.choose(*PAST).format(k="k")
     lines.append(writer.choose(f"x[k] = {value}", f"x[k] += {value} % 7", f"w[k] = {value}"))
@@ -406,7 +390,7 @@ def _twice(writer: Writer) -> None:
     n, m = writer.choose(1, 3, 8), writer.choose(1, 4, 33, 64)
     dtype = writer.choose("f8", "f8", "f4", "i8", "i4", "f2")
     for name, shape in (("x", (n, m)), ("y", (n, m)), ("b", (m,))):
-        _array(writer, name, shape, dtype)
+        whole_numbers(writer, name, shape, dtype)
     body = [
         "row = x[i]",
         f"m = {writer.choose('row.max()', 'row[0]', 'row.sum()', 'b[i % 2 % len(b)]')}",
@@ -436,13 +420,13 @@ WHOLES = ("y[1:] = x[1:] + {0}", "y[1:-1, 1:-1] = x[1:-1, 1:-1]", "y[:, 2:] = x[
 
 def _filled(writer: Writer) -> None:
     n, m = writer.choose(5, 8, 12), writer.choose(6, 9, 17)
-    _array(writer, "x", (n, m), dtype := writer.choose("f8", "i8", "i4", "f4"))
+    whole_numbers(writer, "x", (n, m), dtype := writer.choose("f8", "i8", "i4", "f4"))
     fill = f"np.full(({n}, {m}), {writer.choose(0, 2, 5)}, {dtype!r})"
     if writer.integer(0, 1):
         writer.line(f"v0 = {fill}")
         writer.line("y = v0")
     else:
-        _array(writer, "y", (n, m), dtype)
+        whole_numbers(writer, "y", (n, m), dtype)
         writer.line(f"y[...] = {writer.choose(0, 3, 'x[::-1]')}")
     for _ in range(writer.integer(1, 3)):
         if writer.integer(0, 1):
@@ -481,7 +465,7 @@ def _sums(writer: Writer) -> None:
     size = writer.choose(1000, 1024, 1025, 1777, 4096, 5003)
     dtype = writer.choose("f8", "f8", "f4", "i8", "i4", "u1")  # not f2: sums beyond 2048 are not exact in it
     for name, shape in (("a", (size,)), ("b", (size,)), ("grid", (3, size))):
-        _array(writer, name, shape, "f8" if name == "b" and writer.integer(0, 1) else dtype)
+        whole_numbers(writer, name, shape, "f8" if name == "b" and writer.integer(0, 1) else dtype)
     for _ in range(writer.integer(1, 3)):
         places = writer.choose("a", "a", "b", "a[1:-1]", "a[::2]"), writer.choose("b", "b", "a")
         writer.line(f"{writer.fresh()} = {writer.choose(*SUMS).format(*places)}")
@@ -541,6 +525,8 @@ def _turns(writer: Writer) -> None:
 
 
 PATTERNS = {
+    "rounds": _patterns(rounds, "group"),
+    "strides": _patterns(strides, "portion"),
     "turns": _patterns(_turns),
     "sums": _patterns(_sums, "quarters"),
     "rows": _patterns(_rows, "retain"),

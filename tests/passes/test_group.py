@@ -207,6 +207,18 @@ def test_labels_that_rounds_change():
     agrees(running, VALUES, LABELS, is_grouped=False)
 
 
+def least_to_greatest(values, rows):
+    """Borders that each round finds out before it looks for what is between them."""
+    total = np.zeros(ROUNDS)
+    for k in range(ROUNDS):
+        total[k] = WEIGHTS[(values >= rows[k].min()) & (values < rows[k].max())].sum()
+    return total
+
+
+def test_borders_that_rounds_find_out():
+    agrees(least_to_greatest, VALUES, np.sort(RANDOM.standard_normal(9 * ROUNDS)).reshape(ROUNDS, 9), False)
+
+
 MASKS = (
     lambda v, labels, edges, k: labels == k,
     lambda v, labels, edges, k: k + 2 == labels,
