@@ -40,8 +40,8 @@ from ..ir.loops import Bind, For, If, Kernel, LoopKind, Raise, Stmt, walk_statem
 from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
 from .access import Range, effects
 from .copies import copy_body
-from .ends import Ends, position, tested
-from .positions import Positions, are_negative
+from .ends import Ends, position
+from .positions import Positions, are_negative, tested
 from .tails import HEAVY, weight
 from .trips import enter
 

@@ -11,26 +11,16 @@ from ..ir.walk import expressions, rewrite_bodies, rewrite_expressions, substitu
 from .access import Ranges, exists
 from .copies import copy_body
 from .foremost import written_out
-from .positions import ZERO, are_negative
+from .positions import ZERO, are_negative, tested
 from .tails import HEAVY, weight
 
-__all__ = ["Ends", "position", "tested"]
+__all__ = ["Ends", "position"]
 
 PACES = {"add": 1, "subtract": -1}
 """How the paces of two numbers add up."""
 
 FEWEST = 8
 """So many steps are worth a question before them."""
-
-
-def tested(condition: Expr) -> Affine | None:
-    """The number that must not be negative, if that is what an exception is raised on."""
-    match condition:
-        case Apply(op=no, args=(Apply(op=is_from, args=(Index(value=value), zero)),)):
-            is_test = no is OPS["logical_not"] and is_from is OPS["greater_equal"] and zero == ZERO
-            return value if is_test else None
-        case _:
-            return None
 
 
 def position(node: Expr) -> Affine | None:

@@ -8,14 +8,14 @@ from functools import reduce
 
 from ..frozen import frozen
 from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Cast, Const, Expr, Load, Local, Variable
+from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Stmt, Update
 from ..ir.ops import OPS
 from ..ir.walk import substitute
 from .copies import copy_body
 
-__all__ = ["ZERO", "Positions", "are_negative"]
+__all__ = ["ZERO", "Positions", "are_negative", "tested"]
 
 ZERO = Const(0, I64)
 
@@ -69,6 +69,16 @@ class Positions:
         for loop in reversed(loops):
             body = (replace(loop, body=body),)
         return Define(signs, ZERO), *copy_body(body, {}, {})
+
+
+def tested(condition: Expr) -> Affine | None:
+    """The number that must not be negative, if that is what an exception is raised on."""
+    match condition:
+        case Apply(op=no, args=(Apply(op=is_from, args=(Index(value=value), zero)),)):
+            is_test = no is OPS["logical_not"] and is_from is OPS["greater_equal"] and zero == ZERO
+            return value if is_test else None
+        case _:
+            return None
 
 
 def are_negative(numbers: Sequence[Expr]) -> Expr:

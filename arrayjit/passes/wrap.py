@@ -8,24 +8,32 @@
 Neighbours on a ring, `(i + 1) % n` and `(i - 1) % n`, are what this is for: a division takes some twenty
 instructions, with those that give the remainder the sign of the divisor. The range of the index follows from
 the loops around; where it is wider than two laps, the division stays.
+
+That an index counts from one end of the axis or the other is tested at once, as a number without a sign:
+
+    raise_(not (n + 50 >= 0), ...)              raise_(u64(n + 50) > 99, ...)
+    raise_(not (49 - n >= 0), ...)      ->      y[i] = x[where(n < 0, n + 50, n)]
+    y[i] = x[where(n < 0, n + 50, n)]
 """
 
 from __future__ import annotations
 
 from ..ir.code import Caps
-from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Expr, Index
+from ..ir.dtype import BOOL, I64, named
+from ..ir.expr import Apply, Cast, Const, Expr, Index
 from ..ir.index import Affine, Symbol
-from ..ir.loops import For, Kernel, Stmt
+from ..ir.loops import For, Kernel, Raise, Stmt
 from ..ir.ops import OPS, Op
 from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
 from .access import Range, Ranges
+from .positions import tested
 from .trips import enter
 
 __all__ = ["wrap"]
 
 REMAINDER, LAPS = OPS["remainder"], OPS["floor_divide"]
 ZERO = Affine.of(0)
+U64 = named("u64")
 
 
 def wrap(kernel: Kernel, caps: Caps) -> Kernel:
@@ -33,7 +41,7 @@ def wrap(kernel: Kernel, caps: Caps) -> Kernel:
     ranges: dict[Symbol, Range] = {}
 
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [statement(stmt) for stmt in body])
+        return kept(body, [statement(stmt) for stmt in _tested_once(body)])
 
     def statement(stmt: Stmt) -> Stmt:
         if isinstance(stmt, For):
@@ -85,3 +93,29 @@ def _in_laps(op: Op, value: Affine, length: Affine, ranges: Ranges) -> Expr | No
     if below(Affine.of(-1), value):
         return in_lap(0) if below(value, length) else either(length, 0)
     return either(ZERO, -1) if below(value, length) else None
+
+
+def _tested_once(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """A body where the exceptions for a number below a range and for one above it are raised on one
+    condition."""
+    out: list[Stmt] = []
+    for stmt in body:
+        before = out[-1] if out else None
+        outside = _outside(before, stmt) if isinstance(before, Raise) and isinstance(stmt, Raise) else None
+        if outside is None:
+            out.append(stmt)
+        else:
+            out[-1] = outside
+    return kept(body, out)
+
+
+def _outside(first: Raise, second: Raise) -> Raise | None:
+    """Both in one, if they are alike and the numbers that must not be negative have a known sum: the first is
+    larger than that, as a number without a sign, where either of them is negative."""
+    one, other = tested(first.condition), tested(second.condition)
+    are_alike = (first.exception, first.message) == (second.exception, second.message)
+    if one is None or other is None or not are_alike or not (one + other).is_constant:
+        return None
+    most = (one + other).constant
+    outside = Apply(OPS["greater"], (Cast(Index(one), U64), Const(most, U64)), BOOL)
+    return replace(first, condition=outside) if most >= 0 else None
