@@ -41,7 +41,7 @@ axis counts the threads, and is indexed by the symbol of a `block` loop in which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from enum import Enum
 from typing import Union
@@ -78,6 +78,7 @@ __all__ = [
     "Update",
     "While",
     "bypasses",
+    "nested",
     "walk_statements",
     "written",
 ]
@@ -376,6 +377,13 @@ class Kernel:
             if place.kind is PlaceKind.SCRATCH
         )
         return -(-max(ends, default=0) // 64) * 64
+
+
+def nested(loops: Sequence[For], body: tuple[Stmt, ...], kind: LoopKind | None = None) -> tuple[Stmt, ...]:
+    """A body in loops instead of theirs, the first of them outermost; all of one kind, if one is given."""
+    for loop in reversed(loops):
+        body = (replace(loop, body=body, kind=loop.kind if kind is None else kind),)
+    return body
 
 
 def bypasses(body: tuple[Stmt, ...]) -> bool:

@@ -43,7 +43,7 @@ from ..frozen import frozen, slotted
 from ..ir.dtype import I64, DType
 from ..ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, dtype_of
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Store
+from ..ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Store, nested
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute
@@ -133,15 +133,16 @@ class _Blocked:
     tiles: dict[Variable, Tensor] = field(default_factory=dict)
 
     def all(self) -> tuple[Stmt, ...]:
+        """The product; iterations around it take turns with memory that they share."""
         product, cut = self.product, self.blocking
         rows = product.rows.trips or 0
-        outer, inner = product.around[: product.shared], product.around[product.shared :]
         if cut.block is None:
-            return _around((*outer, *inner), self.strips(rows), in_turn=cut.left)
+            return nested(product.around, self.strips(rows), LoopKind.SEQUENTIAL if cut.left else None)
         if not cut.right:
-            return _around((*outer, *inner), self.blocks(rows, cut.block))
+            return nested(product.around, self.blocks(rows, cut.block))
+        outer, inner = product.around[: product.shared], product.around[product.shared :]
         packing = self.packed_right()
-        return _around(outer, (*packing, *_around(inner, self.blocks(rows, cut.block))), in_turn=True)
+        return nested(outer, (*packing, *nested(inner, self.blocks(rows, cut.block))), LoopKind.SEQUENTIAL)
 
     def kept(self, name: str, shape: tuple[int, ...], dtype: DType, kind: PlaceKind, reason: str) -> Tensor:
         tensor = Tensor.of(name, shape, dtype)
@@ -265,7 +266,7 @@ class _Blocked:
             cell = self.cell_right(panel, terms, lane)
             store = Store(self.rights[total.variable], cell, substitute(total.right, symbols))
             line = _parallel(lane, self.blocking.columns, (store,))
-            return (line,) if along else (_nest(terms.loops, (line,), LoopKind.PARALLEL),)
+            return (line,) if along else nested(terms.loops, (line,), LoopKind.PARALLEL)
 
         if not along:
             return self.each_panel(strip, one, LoopKind.PARALLEL)
@@ -276,7 +277,7 @@ class _Blocked:
     ) -> tuple[Stmt, ...]:
         """What `one` makes of a row of a panel, for a few rows of all panels at a time."""
         if strip.most == 1:
-            return (_nest(loops, self.each_panel(strip, one), LoopKind.PARALLEL),)
+            return nested(loops, self.each_panel(strip, one), LoopKind.PARALLEL)
         *outer, inner = loops
         most, band = inner.trips or self.blocking.depth, Symbol("band")
         size = min(most, BAND)
@@ -291,7 +292,7 @@ class _Blocked:
 
         bands = For(band, ZERO, Affine.of(-(-most // size)), ())
         panels = self.each_panel(strip, rows, LoopKind.PARALLEL)
-        return (_nest((*outer, bands), (*binds, *panels), LoopKind.PARALLEL),)
+        return nested((*outer, bands), (*binds, *panels), LoopKind.PARALLEL)
 
     def cell_right(self, panel: _Panel, terms: Depth, lane: Symbol) -> tuple[Affine, ...]:
         if self.blocking.block is None:
@@ -317,8 +318,8 @@ class _Blocked:
         here = self.product.rows.lo + rows.start + row
         source = substitute(total.left, {**terms.symbols, self.product.rows.symbol: here})
         store = Store(target, (terms.part, Affine.of(row), terms.place), source)
-        copies = _nest(terms.loops, (store,), LoopKind.PARALLEL)
-        return unless_once(For(row, ZERO, rows.count, (copies,), LoopKind.PARALLEL))
+        copies = nested(terms.loops, (store,), LoopKind.PARALLEL)
+        return unless_once(For(row, ZERO, rows.count, copies, LoopKind.PARALLEL))
 
     def each_part(
         self,
@@ -538,18 +539,3 @@ def _name(factor: Expr, otherwise: str) -> str:
 
 def _parallel(symbol: Symbol, extent: int, body: tuple[Stmt, ...]) -> For:
     return For(symbol, ZERO, Affine.of(extent), body, LoopKind.PARALLEL)
-
-
-def _around(loops: Sequence[For], body: tuple[Stmt, ...], in_turn: bool = False) -> tuple[Stmt, ...]:
-    """Loops around a body; their iterations take turns with memory that it shares."""
-    for loop in reversed(loops):
-        body = (replace(loop, body=body, kind=LoopKind.SEQUENTIAL if in_turn else loop.kind),)
-    return body
-
-
-def _nest(loops: Sequence[For], body: tuple[Stmt, ...], kind: LoopKind = LoopKind.SEQUENTIAL) -> For:
-    for loop in reversed(loops):
-        body = (replace(loop, body=body, kind=kind),)
-    (nest,) = body
-    assert isinstance(nest, For)
-    return nest

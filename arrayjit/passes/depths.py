@@ -17,7 +17,7 @@ from ..frozen import frozen
 from ..ir.dtype import I64
 from ..ir.expr import Apply, Const, Index
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Bind, For, LoopKind, Stmt
+from ..ir.loops import Bind, For, LoopKind, Stmt, nested
 from ..ir.ops import OPS
 from .copies import copy_body, unless_once
 from .products import Sum
@@ -83,6 +83,4 @@ def unrolled(loops: Sequence[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     symbol = Symbol(inner.symbol.hint)
     main = For(symbol, inner.lo, middle, some(Affine.of(symbol), UNROLL), step=UNROLL)
     inside += (*(() if main.trips == 0 else unless_once(main)), *rest)
-    for loop in reversed(outer):
-        inside = (replace(loop, body=inside, kind=LoopKind.SEQUENTIAL),)
-    return inside
+    return nested(outer, inside, LoopKind.SEQUENTIAL)

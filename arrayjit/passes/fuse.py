@@ -24,7 +24,7 @@ of places, so that a thousand assignments take a thousand steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from enum import Enum
 from itertools import islice, product
@@ -46,6 +46,7 @@ from ..ir.loops import (
     Store,
     Update,
     While,
+    nested,
     walk_statements,
 )
 from ..ir.tensor import Tensor
@@ -192,10 +193,10 @@ class _Nest:
         """Take another nest into the outermost `depth` loops."""
         self.flat &= other.flat and depth == len(self.band) == len(other.band)
         theirs = other.view(depth, ranges)
-        inner = substitute_statements(_wrapped(other.band[depth:], tuple(other.body)), names)
+        inner = substitute_statements(nested(other.band[depth:], tuple(other.body)), names)
         if depth < len(self.band):
             self.effects = self.effects.without(self.view(depth, ranges).inner)
-            self.body = list(_wrapped(self.band[depth:], tuple(self.body)))
+            self.body = list(nested(self.band[depth:], tuple(self.body)))
             self.band = self.band[:depth]
         self.body.extend(inner)
         self.effects.add(other.effects.renamed(names).without(theirs.inner))
@@ -228,7 +229,7 @@ class _Nest:
         else:
             outermost, *others = self.band
             kind = LoopKind.SEQUENTIAL if self.in_order else outermost.kind
-            yield replace(outermost, kind=kind, body=_wrapped(others, inner))
+            yield replace(outermost, kind=kind, body=nested(others, inner))
 
 
 @frozen
@@ -272,12 +273,6 @@ def _band(stmt: Stmt) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
         band.append(body[0])
         body = body[0].body
     return tuple(band), body
-
-
-def _wrapped(band: Sequence[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    for loop in reversed(band):
-        body = (replace(loop, body=body),)
-    return body
 
 
 def _ranges_inside(band: Iterable[For], ranges: Ranges) -> dict[Symbol, Range]:

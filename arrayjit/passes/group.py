@@ -44,6 +44,7 @@ from ..ir.loops import (
     Stmt,
     Store,
     Update,
+    nested,
     walk_statements,
 )
 from ..ir.ops import OPS
@@ -185,9 +186,9 @@ class _Grouped:
         binds = Bind(start, Load(self.first, (own,))), Bind(stop, Load(self.first, (own + 1,)))
 
         def inner(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-            return tuple(chain.from_iterable(map(nested, body)))
+            return tuple(chain.from_iterable(map(within, body)))
 
-        def nested(stmt: Stmt) -> Iterator[Stmt]:
+        def within(stmt: Stmt) -> Iterator[Stmt]:
             found = self.bodies.get(id(stmt))
             if found is None:
                 yield rewrite_bodies(stmt, inner)
@@ -267,9 +268,7 @@ class _Grouped:
 
     def over(self, body: tuple[Stmt, ...], kind: LoopKind) -> Stmt:
         """Loops over all iterations."""
-        for loop in reversed(self.loops):
-            body = (replace(loop, body=body, kind=kind),)
-        return body[0]
+        return nested(self.loops, body, kind)[0]
 
     def raised(self, at: Affine, value: Expr) -> Store:
         """Adds to a cell of `first`."""

@@ -13,13 +13,12 @@ and numbers that a step makes for all cells become locals of each.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from itertools import product
 
 from ..ir.code import Caps
 from ..ir.expr import Expr, Load, Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store
+from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, nested
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, substitute_statements, transform
 from .access import Range, distances, effects
@@ -58,10 +57,7 @@ def invert(kernel: Kernel, caps: Caps) -> Kernel:
         if not cells or not _is_about_cells(stmt, cells, body, ranges):
             return stmt
         notes.append(f"invert: all steps of {stmt.symbol.hint} are taken at once, cell by cell")
-        nest: Stmt = replace(stmt, body=body)
-        for loop in reversed(cells):
-            nest = replace(loop, body=(nest,))
-        return nest
+        return nested((*cells, stmt), body)[0]
 
     return kernel.with_body(visit(kernel.body), notes)
 

@@ -26,7 +26,7 @@ from ..frozen import frozen, slotted
 from ..ir.code import Caps
 from ..ir.expr import Expr, Load, Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store
+from ..ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, nested
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
 from .access import Range, Ranges, distances, given, reads, region
@@ -141,7 +141,7 @@ class _Update:
         outer, *inner = self.loops
         alone = self.alone(outer).constant
         lo, hi = outer.lo + max(-alone, 0), outer.hi - max(alone, 0)
-        once = _nest(inner, _in_locals(self.makes, self.takes))
+        once = nested(inner, _in_locals(self.makes, self.takes))
         yield from _unless_never(replace(outer, hi=lo, body=once))
         yield from _unless_never(replace(outer, lo=hi, body=once))
         yield from self.pairs((replace(outer, lo=lo, hi=hi), *inner))
@@ -162,7 +162,7 @@ class _Update:
         front = {outer.symbol: outer.lo + step}
         turned = [loop.symbol for loop in loops if loop.symbol in self.sums]
         back = {symbol: self.sums[symbol] - front.get(symbol, Affine.of(symbol)) for symbol in turned}
-        both = _nest(inner, self.two(front, back))
+        both = nested(inner, self.two(front, back))
         yield from counted
         yield from _unless_never(For(step, ZERO, count, both, LoopKind.PARALLEL))
         middle = replace(outer, lo=outer.lo + count, hi=outer.hi - count, body=rest)
@@ -254,12 +254,6 @@ def _sum(
         if abs(factor) == 1 and not any(map(total.coefficient, symbols)):
             return total
     return None
-
-
-def _nest(loops: Sequence[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    for loop in reversed(loops):
-        body = (replace(loop, body=body),)
-    return body
 
 
 def _unless_never(loop: For) -> tuple[Stmt, ...]:

@@ -10,11 +10,9 @@ independent iterations changes; what stands inside, reductions included, keeps i
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..ir.code import Caps
 from ..ir.index import Symbol
-from ..ir.loops import For, Kernel, Stmt, Store, walk_statements
+from ..ir.loops import For, Kernel, Stmt, Store, nested, walk_statements
 from ..ir.walk import kept, rewrite_bodies
 from .strides import LINE, affine_accesses, parallel_nest, stride
 
@@ -39,10 +37,7 @@ def _order_nest(stmt: Stmt) -> Stmt:
     ordered = sorted(loops, key=lambda loop: _distance(inner, loop.symbol), reverse=True)
     if all(new is old for new, old in zip(ordered, loops, strict=True)) or not _independent(loops):
         return stmt
-    body = inner
-    for loop in reversed(ordered):
-        body = (replace(loop, body=body),)
-    return body[0]
+    return nested(ordered, inner)[0]
 
 
 def _independent(loops: list[For]) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 
 from ..frozen import frozen
 from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Define, For, Stmt, Update
+from ..ir.loops import Define, For, Stmt, Update, nested
 from ..ir.ops import OPS
 from ..ir.walk import substitute
 from .copies import copy_body
@@ -66,9 +65,7 @@ class Positions:
         one = Variable("t", I64)
         both = _either(Local(one), Apply(OPS["subtract"], (last, Local(one)), I64))
         body: tuple[Stmt, ...] = (Define(one, self.value), Update(signs, both, OPS["bitwise_or"]))
-        for loop in reversed(loops):
-            body = (replace(loop, body=body),)
-        return Define(signs, ZERO), *copy_body(body, {}, {})
+        return Define(signs, ZERO), *copy_body(nested(loops, body), {}, {})
 
 
 def tested(condition: Expr) -> Affine | None:

@@ -33,7 +33,7 @@ from ..ir.code import Caps
 from ..ir.dtype import DType
 from ..ir.expr import Apply, Cast, Expr, Gather, Load, Local, Variable, dtype_of
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store
+from ..ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, nested
 from ..ir.tensor import Tensor
 from ..ir.walk import (
     children,
@@ -184,13 +184,11 @@ class _Retaining:
         body = unless_once(For(strip, Affine.of(0), Affine.of(count), columns, LoopKind.PARALLEL))
         if left:
             body += self.strip(rows, Affine.of(count * width), left)
-        for loop in reversed(around):
-            body = (replace(loop, body=body),)
         self.notes.append(
             f"retain: loop {rows.loop.symbol.hint} of {rows.loop.trips}: {len(rows.kept)} values of a row "
             f"are kept for the next, in strips of {width} columns"
         )
-        return body
+        return nested(around, body)
 
     def strip(self, rows: _Rows, start: Affine, width: int) -> tuple[Stmt, ...]:
         """So many columns of all rows."""

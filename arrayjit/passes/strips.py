@@ -17,7 +17,7 @@ from itertools import product
 from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Const, Index
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Bind, For, LoopKind, Stmt, Store, walk_statements
+from ..ir.loops import Bind, For, LoopKind, Stmt, Store, nested, walk_statements
 from ..ir.ops import OPS
 from .access import Range, Ranges, distances, effects
 from .trips import enter
@@ -95,7 +95,5 @@ def _cut(nest: list[For], width: int) -> For:
         whole = Const(width, I64)
         smaller = Apply(OPS["where"], (Apply(OPS["less"], (rest, whole), BOOL), rest, whole), I64)
         before, length = (Bind(columns_here, smaller),), Affine.of(columns_here)
-    body: Stmt = replace(columns, lo=first, hi=first + length)
-    for loop in reversed(nest[:-1]):
-        body = replace(loop, body=(body,))
-    return For(strip, Affine.of(0), Affine.of(-(-trips // width)), (*before, body), LoopKind.PARALLEL)
+    rows = nested(nest[:-1], (replace(columns, lo=first, hi=first + length),))
+    return For(strip, Affine.of(0), Affine.of(-(-trips // width)), (*before, *rows), LoopKind.PARALLEL)

@@ -18,6 +18,8 @@ That an index counts from one end of the axis or the other is tested at once, as
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, I64, named
 from ..ir.expr import Apply, Cast, Const, Expr, Index

@@ -29,6 +29,7 @@ from ...ir.loops import (
     Store,
     Update,
     While,
+    nested,
     walk_statements,
 )
 from ...ir.ops import OPS
@@ -169,10 +170,7 @@ def _ordered(nest: Nest) -> tuple[For, ...] | None:
 
 def _nested(nest: Nest) -> For:
     outer, *others = nest.loops
-    body = nest.body
-    for loop in reversed(others):
-        body = (replace(loop, body=body),)
-    return replace(outer, body=body, kind=LoopKind.PARALLEL)
+    return replace(outer, body=nested(others, nest.body), kind=LoopKind.PARALLEL)
 
 
 def width(body: Iterable[Stmt], ranges: Ranges) -> int:
