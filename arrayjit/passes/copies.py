@@ -12,7 +12,7 @@ from ..ir.loops import Bind, Copy, Define, For, LoopKind, Multiply, Stmt, Store,
 from ..ir.walk import rewrite_bodies, rewrite_expressions, substitute_statements, transform
 from .trips import blocks
 
-__all__ = ["Copying", "copy_body", "in_steps", "in_turn", "interleaved", "unless_once"]
+__all__ = ["Copying", "copy_body", "in_steps", "in_turn", "interleaved", "merged", "unless_once"]
 
 
 def copy_body(
@@ -52,10 +52,11 @@ def interleaved(
     body: tuple[Stmt, ...], row: Symbol, start: Affine, count: int, apart: Affine | int = 1
 ) -> tuple[Stmt, ...]:
     """`count` rows from `start` on, so far `apart`, each statement of one followed by that of the next."""
-    return _merged(body, [Copying({row: start + apart * n}, {}) for n in range(count)])
+    return merged(body, [Copying({row: start + apart * n}, {}) for n in range(count)])
 
 
-def _merged(body: tuple[Stmt, ...], copies: Sequence[Copying]) -> tuple[Stmt, ...]:
+def merged(body: tuple[Stmt, ...], copies: Sequence[Copying]) -> tuple[Stmt, ...]:
+    """Copies of a body, each statement of one followed by that of the next."""
     out: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, For):
@@ -63,7 +64,7 @@ def _merged(body: tuple[Stmt, ...], copies: Sequence[Copying]) -> tuple[Stmt, ..
             for copy in copies:
                 copy.symbols[stmt.symbol] = Affine.of(symbol)
             lo, hi = (end.substitute(copies[0].symbols) for end in (stmt.lo, stmt.hi))
-            out.append(replace(stmt, symbol=symbol, lo=lo, hi=hi, body=_merged(stmt.body, copies)))
+            out.append(replace(stmt, symbol=symbol, lo=lo, hi=hi, body=merged(stmt.body, copies)))
         else:
             out.extend(copy.statement(stmt) for copy in copies)
     return tuple(out)

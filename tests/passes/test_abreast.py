@@ -27,6 +27,22 @@ def f(a: update[f64, {start + rows}, {start + rows}], b: read[f64, {start + rows
 """
 
 
+def solved(rows: int, start: int, more: int) -> str:
+    """Rows that sum up what is known from the rows before."""
+    size = start + rows
+    return f"""
+def f(a: read[f64, {size}, {size}], b: read[f64, {size}], x: update[f64, {size}], y: update[f64, {size}]):
+    for k in sequential({start}, {size}):
+        p: f64 = b[k]
+        q: f64 = f64(0.0)
+        for i in parallel(0, k + {more}):
+            p = reduce(add, p, multiply[f64](a[k, i], x[i]), fused=True)
+            q = reduce(add, q, x[i])
+        x[k] = divide[f64](p, f64(7.0))
+        y[k] = add[f64](q, x[k])
+"""
+
+
 def outcome(kernel):
     generator = np.random.default_rng(5)
     arrays = {
@@ -38,14 +54,29 @@ def outcome(kernel):
     return [array.tobytes() for array in arrays.values()]
 
 
+@pytest.mark.parametrize("program", [triangle, solved])
 @pytest.mark.parametrize("rows", [8, 9, 11, 12, 21])
-@pytest.mark.parametrize(("start", "more"), [(0, 0), (0, 1), (3, -3), (5, -2)])
-def test_the_bits_are_those_of_rows_one_after_the_other(rows, start, more):
-    before = parse(triangle(rows, start, more))
+@pytest.mark.parametrize(("start", "more"), [(0, 0), (3, -3), (5, -2)])
+def test_the_bits_are_those_of_rows_one_after_the_other(program, rows, start, more):
+    before = parse(program(rows, start, more))
     after = abreast(before, Caps())
     verify_kernel(after)
     assert after.notes == ("abreast: 4 rows of k go side by side",)
     assert outcome(after) == outcome(before)
+
+
+@pytest.mark.parametrize("rows", [8, 9, 11, 12, 21])
+def test_a_row_may_have_a_step_more_than_its_number(rows):
+    before = parse(triangle(rows, 0, 1))
+    after = abreast(before, Caps())
+    verify_kernel(after)
+    assert after is not before
+    assert outcome(after) == outcome(before)
+
+
+def test_a_sum_over_the_rows_own_cell_is_not_divided():
+    before = parse(solved(12, 0, 1))
+    assert abreast(before, Caps()) is before
 
 
 @pytest.mark.parametrize(("rows", "start", "more"), [(7, 0, 0), (12, 0, -1)])
