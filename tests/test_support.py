@@ -48,7 +48,9 @@ def ufuncs() -> Iterator[str]:
 
 def functions() -> Iterator[str]:
     yield "## Functions of arrays\n"
-    named = {qualified(function): ours for function, ours in FUNCTIONS.items() if callable(function)}
+    # The ufuncs that np.fft is made of have no module.
+    given = {function: ours for function, ours in FUNCTIONS.items() if hasattr(function, "__module__")}
+    named = {qualified(function): ours for function, ours in given.items() if callable(function)}
     yield from signatures(named.items())
 
 
@@ -93,6 +95,6 @@ def test_a_listed_function_runs_and_another_refuses() -> None:
     x = np.arange(6.0)
     np.testing.assert_array_equal(arrayjit.jit(lambda v: np.flip(v))(x), x[::-1])
     assert "`np.flip(" in PAGE.read_text()
-    assert "np.fft" not in PAGE.read_text()
+    assert "np.linalg.svd" not in PAGE.read_text()
     with pytest.raises(arrayjit.UnsupportedError):
-        arrayjit.jit(lambda v: np.fft.fft(v))(x)
+        arrayjit.jit(lambda v: np.linalg.svd(v))(x.reshape(2, 3))

@@ -667,8 +667,8 @@ def argument_list_that_is_changed(parts):  # here
 
 
 @called_with(x6)
-def fourier_transform(x):
-    return np.fft.fft(x)  # here
+def singular_values(x):
+    return np.linalg.svd(x[None])  # here
 
 
 @called_with(x6)

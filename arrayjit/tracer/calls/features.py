@@ -34,6 +34,7 @@ from ..functions import (
     shaping,
     sorting,
     statistics,
+    transforms,
 )
 from ..indices import (
     indexing,
@@ -84,4 +85,5 @@ __all__ = [
     "shaping",
     "sorting",
     "statistics",
+    "transforms",
 ]

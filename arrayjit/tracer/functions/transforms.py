@@ -1,0 +1,309 @@
+"""`np.fft`: NumPy's own code for axes, lengths and norms, over transforms of rows that are recorded here.
+
+A row of n numbers is transformed by the prime factors of n, two twos at a time, in Stockham's order: after
+each factor the rows of what is done are longer, and where they stand needs no reversal of digits. A prime
+factor beyond `_LARGEST_FACTOR` is left to Bluestein's convolution, whose length is a power of two. Numbers
+are pairs of arrays, of real and of imaginary parts. Roots of unity are constants of the program, exact to
+rounding. Sums follow other orders than NumPy's: results are within 16 units in the last place of the greatest
+one for rows of up to 2**17 numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.fft import _pocketfft_umath as of_rows  # type: ignore[attr-defined]
+from numpy.fft._pocketfft import _cook_nd_args  # type: ignore[attr-defined]
+
+from ...errors import DTypeError
+from ..record.registry import implements
+from ..record.trace import current_trace, user_location
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import as_array
+from ..values.integer import number
+from .adopted import numpy_program
+
+__all__: list[str] = []
+
+_LARGEST_FACTOR = 61
+_WRITTEN_OUT = 13
+
+_ADOPTED: tuple[Any, ...] = (
+    np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft,
+    np.fft.rfft2, np.fft.irfft2, np.fft.rfftn, np.fft.irfftn, np.fft.fftshift, np.fft.ifftshift,
+)  # fmt: skip
+
+for _function in _ADOPTED:
+    implements(_function)(numpy_program(_function.__wrapped__))
+
+
+@implements(np.fft.fftn)
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
+    return _along_axes(a, s, axes, norm, out, False)
+
+
+@implements(np.fft.ifftn)
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
+    return _along_axes(a, s, axes, norm, out, True)
+
+
+@implements(np.fft.fft2)
+def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
+    return _along_axes(a, s, axes, norm, out, False)
+
+
+@implements(np.fft.ifft2)
+def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
+    return _along_axes(a, s, axes, norm, out, True)
+
+
+@numpy_program
+def _along_axes(a: Any, s: Any, axes: Any, norm: Any, out: Any, is_inverse: bool) -> Any:
+    """One axis after another, the last one first."""
+    cells: Any = as_array(a)
+    counts, places = _cook_nd_args(cells, s, axes)
+    one = np.fft.ifft if is_inverse else np.fft.fft
+    for count, place in reversed(list(zip(counts, places, strict=True))):
+        cells = one(cells, n=count, axis=place, norm=norm, out=out)
+    return cells
+
+
+# What NumPy's own code computes rows by: each writes the transform of `a` along an axis, scaled, into `out`.
+
+
+@implements(of_rows.fft)
+def forward(a: Any, scale: Any, /, *, axes: Any, out: Any) -> Any:
+    return _of_complex(a, scale, axes[0][0], out, -1)
+
+
+@implements(of_rows.ifft)
+def backward(a: Any, scale: Any, /, *, axes: Any, out: Any) -> Any:
+    return _of_complex(a, scale, axes[0][0], out, 1)
+
+
+@numpy_program
+def _of_complex(a: Any, scale: Any, axis: int, out: Any, sign: int) -> Any:
+    _require_kind(out, "c", "out")
+    count = _known(out.shape[axis])
+    given = _rows(a, axis, count)
+    return _delivered(_transformed(_parts(given, out.real.dtype), sign), scale, axis, out)
+
+
+@implements(of_rows.rfft_n_even)
+def of_real_even(a: Any, scale: Any, /, *, axes: Any, out: Any) -> Any:
+    return _of_real(a, scale, axes[0][0], out, 2)
+
+
+@implements(of_rows.rfft_n_odd)
+def of_real_odd(a: Any, scale: Any, /, *, axes: Any, out: Any) -> Any:
+    return _of_real(a, scale, axes[0][0], out, 1)
+
+
+@numpy_program
+def _of_real(a: Any, scale: Any, axis: int, out: Any, fewer: int) -> Any:
+    _require_kind(a, "biuf", "a")
+    _require_kind(out, "c", "out")
+    kept = _known(out.shape[axis])
+    given = _rows(a, axis, 2 * kept - fewer)
+    real, imaginary = _transformed(_parts(given, out.real.dtype), -1)
+    return _delivered((real[..., :kept], imaginary[..., :kept]), scale, axis, out)
+
+
+@implements(of_rows.irfft)
+def to_real(a: Any, scale: Any, /, *, axes: Any, out: Any) -> Any:
+    return _to_real(a, scale, axes[0][0], out)
+
+
+@numpy_program
+def _to_real(a: Any, scale: Any, axis: int, out: Any) -> Any:
+    """The rest of the spectrum is the mirror image of what is given; the first number and, of an even count,
+    the middle one count as real."""
+    _require_kind(out, "f", "out")
+    count = _known(out.shape[axis])
+    half, heights = _parts(_rows(a, axis, count // 2 + 1), out.dtype)
+    last = (count + 1) // 2
+    edge = np.zeros_like(heights[..., :1])
+    between = heights[..., 1:last]
+    real = np.concatenate([half, half[..., 1:last][..., ::-1]], axis=-1)
+    middle = [edge] if count % 2 == 0 else []
+    imaginary = np.concatenate([edge, between, *middle, -between[..., ::-1]], axis=-1)
+    return _delivered((_transformed((real, imaginary), 1)[0],), scale, axis, out)
+
+
+def _require_kind(value: Any, kinds: str, name: str) -> None:
+    array: SymbolicArray = as_array(value)
+    if array.dtype.kind not in kinds:
+        raise DTypeError(
+            f"np.fft: {name} is of dtype {array.dtype}, which 'same_kind' does not cast",
+            loc=user_location(),
+            details=(describe(array),),
+            fix="pass x.real, or an out= of the result's dtype",
+        )
+
+
+def _known(extent: Any) -> int:
+    if type(extent) is int:
+        return extent
+    return number(extent.value, current_trace(), "the length of a Fourier transform")
+
+
+@numpy_program
+def _rows(a: Any, axis: int, count: int) -> Any:
+    """The axis as the last one, cut to `count` numbers or filled up with zeros."""
+    rows = np.moveaxis(np.asarray(a), axis, -1)
+    missing = count - _known(rows.shape[-1])
+    if missing <= 0:
+        return rows[..., :count]
+    return np.concatenate([rows, np.zeros((*rows.shape[:-1], missing), rows.dtype)], axis=-1)
+
+
+@numpy_program
+def _parts(rows: Any, dtype: Any) -> Any:
+    """The real and the imaginary parts, of that dtype."""
+    real = rows.real.astype(dtype)
+    return real, rows.imag.astype(dtype) if rows.dtype.kind == "c" else np.zeros_like(real)
+
+
+@numpy_program
+def _delivered(parts: Any, scale: Any, axis: int, out: Any) -> Any:
+    rows = np.moveaxis(out, axis, -1)
+    targets = (rows.real, rows.imag) if len(parts) == 2 else (rows,)
+    for target, part in zip(targets, parts, strict=True):
+        target[...] = part if scale == 1 else part * scale
+    return out
+
+
+@numpy_program
+def _transformed(parts: Any, sign: int) -> Any:
+    """Each row's sums over k of `row[k] * exp(sign * 2j * pi * k * q / count)`, for q from 0."""
+    shape = parts[0].shape
+    count = _known(shape[-1])
+    factors = _factors(count)
+    if factors and factors[-1] > _LARGEST_FACTOR:
+        return _convolved(parts, count, sign)
+    done, left = 1, count
+    for factor in factors:
+        left //= factor
+        real, imaginary = (part.reshape(-1, factor, left, done) for part in parts)
+        turned = [(real[:, 0], imaginary[:, 0])]
+        for k in range(1, factor):
+            roots = _turns(sign * k, done, factor * done, real.dtype)
+            turned.append(
+                _product((real[:, k], imaginary[:, k]), roots) if done > 1 else (real[:, k], imaginary[:, k])
+            )
+        combined = _combined(turned, factor, sign)
+        parts = [np.stack(items, axis=2) for items in zip(*combined, strict=True)]
+        done *= factor
+    return parts[0].reshape(shape), parts[1].reshape(shape)
+
+
+def _product(one: Any, other: Any) -> Any:
+    (a, b), (c, d) = one, other
+    return a * c - b * d, a * d + b * c
+
+
+@numpy_program
+def _combined(parts: Any, count: int, sign: int) -> Any:
+    """The transform of a few numbers, each of which is an array."""
+    if count == 2:
+        (a, b), (c, d) = parts
+        return [(a + c, b + d), (a - c, b - d)]
+    if count == 4:
+        (even, odd), (apart, across) = _combined(parts[::2], 2, sign), _combined(parts[1::2], 2, sign)
+        (a, b), (c, d) = odd, across
+        turned = (-d, c) if sign > 0 else (d, -c)
+        first, third = _combined([even, apart], 2, sign)
+        return [first, (a + turned[0], b + turned[1]), third, (a - turned[0], b - turned[1])]
+    return _odd(parts, count, sign) if count <= _WRITTEN_OUT else _by_table(parts, count, sign)
+
+
+def _odd(parts: Any, count: int, sign: int) -> Any:
+    """Items that are as far from the first one share their cosines, and have opposite sines."""
+    cosines, sines = _roots(np.arange(count), count)
+    (first, height), *rest = parts
+    pairs = list(zip(rest[: count // 2], rest[::-1], strict=False))
+    sums = [(a + c, b + d) for (a, b), (c, d) in pairs]
+    gaps = [(a - c, b - d) for (a, b), (c, d) in pairs]
+    found: list[Any] = [(sum((a for a, _ in sums), first), sum((b for _, b in sums), height))] + [None] * (
+        count - 1
+    )
+    for q in range(1, count // 2 + 1):
+        real, imaginary, across, along = first, height, 0.0, 0.0
+        for k, ((a, b), (c, d)) in enumerate(zip(sums, gaps, strict=True), 1):
+            cosine, sine = float(cosines[k * q % count]), float(sign * sines[k * q % count])
+            real, imaginary = real + a * cosine, imaginary + b * cosine
+            across, along = across + d * sine, along + c * sine
+        found[q] = (real - across, imaginary + along)
+        found[-q] = (real + across, imaginary - along)
+    return found
+
+
+@numpy_program
+def _by_table(parts: Any, count: int, sign: int) -> Any:
+    """By a product with the matrix of the transform."""
+    real, imaginary = (np.stack(items) for items in zip(*parts, strict=True))
+    cosines, sines = _table(sign, count, real.dtype)
+    along = np.tensordot(cosines, real, 1) - np.tensordot(sines, imaginary, 1)
+    across = np.tensordot(sines, real, 1) + np.tensordot(cosines, imaginary, 1)
+    return [(along[k], across[k]) for k in range(count)]
+
+
+@numpy_program
+def _convolved(parts: Any, count: int, sign: int) -> Any:
+    """Bluestein's: 2kq is kk + qq - (k - q)(k - q), so the sums are a convolution with a chirp."""
+    length = 1 << (2 * count - 2).bit_length()
+    chirp, spectrum = _chirp(sign, count, length, parts[0].dtype)
+    given = [_rows(part, -1, length) for part in _product(parts, chirp)]
+    real, imaginary = _transformed(_product(_transformed(given, -1), spectrum), 1)
+    return _product((real[..., :count], imaginary[..., :count]), chirp)
+
+
+def _factors(count: int) -> list[int]:
+    """The prime factors in order, pairs of twos as fours."""
+    found = []
+    factor = 4
+    while count > 1:
+        while count % factor == 0:
+            found.append(factor)
+            count //= factor
+        factor = {4: 2, 2: 3}.get(factor, factor + 2)
+        if count > 1 and factor > 2 and factor * factor > count:
+            factor = count
+    return found
+
+
+def _turns(step: int, count: int, whole: int, dtype: Any) -> Any:
+    """By how much the parts of a step are turned: `count` roots of the order `whole`, every `step`-th."""
+    return _constants(_roots(step * np.arange(count), whole), dtype)
+
+
+def _table(sign: int, count: int, dtype: Any) -> Any:
+    """The matrix of a transform."""
+    numbers = np.arange(count)
+    return _constants(_roots(sign * np.outer(numbers, numbers), count), dtype)
+
+
+def _chirp(sign: int, count: int, length: int, dtype: Any) -> Any:
+    """The chirp, and the spectrum of its conjugate around the first of `length` places, for a mean."""
+    cosines, sines = _roots(sign * np.arange(count) ** 2, 2 * count)
+    around = np.zeros(length, complex)
+    around[:count] = cosines - 1j * sines
+    around[length - count + 1 :] = around[count - 1 : 0 : -1]
+    spectrum = np.fft.fft(around) / length
+    return _constants((cosines, sines), dtype), _constants((spectrum.real, spectrum.imag), dtype)
+
+
+def _roots(powers: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The parts of `exp(2j * pi * powers / count)`, from angles of an eighth of a circle at most, so that
+    what is symmetric is so exactly."""
+    turns = powers % count
+    quarters = (8 * turns + count) // (2 * count)
+    angles = (4 * turns - quarters * count) * (np.pi / 2 / count)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    real = np.choose(quarters % 4, [cosines, -sines, -cosines, sines])
+    return real, np.choose(quarters % 4, [sines, cosines, -sines, -cosines])
+
+
+def _constants(parts: tuple[np.ndarray, np.ndarray], dtype: Any) -> Any:
+    return tuple(as_array(part.astype(dtype)) for part in parts)
