@@ -167,7 +167,9 @@ def test_broadcasting() -> None:
 
 def test_lists_of_traced_values_are_stacked() -> None:
     def program(x: np.ndarray, n: int) -> Any:
-        return x * [n, x[0], 3], x - [x, x[::-1], [1, 2, 3]]
+        row = np.zeros(n)
+        row[:] = range(n)
+        return x * [n, x[0], 3], x - [x, x[::-1], [1, 2, 3]], row, x + range(3)
 
     assert_like_numpy(program, lambda: (np.arange(3.0), 5))
 

@@ -56,6 +56,14 @@ PRODUCTS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
         lambda a, b: (np.einsum("ij->ji", a), np.einsum("ii->i", b), np.einsum("ii", b)),
         ((3, 4), (3, 3)),
     ),
+    "einsum with lists": (
+        lambda a, b: (
+            np.einsum(a, [0, 1], b, [1, 2], [2, 0]),
+            np.einsum(a, [30, 2]),
+            np.einsum(a, [..., 1], b[:, 0], [1]),
+        ),
+        ((3, 4), (4, 5)),
+    ),
     "einsum of three": (lambda a, b: np.einsum("ij,jk,ik->i", a, b, a @ b), ((3, 4), (4, 5))),
     "einsum scalar": (lambda a, b: np.einsum("i,i->", a, b), ((5,), (5,))),
     "einsum outer": (lambda a, b: np.einsum("i,j", a, b), ((5,), (2,))),

@@ -68,6 +68,7 @@ STACKS: dict[str, Function] = {
     "solve for one right side": lambda a, b: np.linalg.solve(a, b[0]),
     "solve for a vector": lambda a, b: np.linalg.solve(a, b[0, :, 0]),
     "inv": lambda a, b: np.linalg.inv(a),
+    "tensorinv": lambda a, b: np.linalg.tensorinv(a[0].reshape(2, 2, 4)),
     "det": lambda a, b: np.linalg.det(a),
     "slogdet": lambda a, b: np.linalg.slogdet(a),
     "cholesky": lambda a, b: np.linalg.cholesky(a @ np.swapaxes(a, 1, 2) + np.eye(4)),

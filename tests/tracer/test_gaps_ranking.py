@@ -95,7 +95,12 @@ def test_medians(array: np.ndarray) -> None:
     def program(x: np.ndarray) -> Any:
         return (
             [np.median(x), np.median(x[:2]), np.median(x, axis=0), np.median(x, axis=(0, -1))],
-            [np.median(x, axis=1, keepdims=True), np.median(x, keepdims=True), np.median(x[0, 0, :1])],
+            [
+                np.median(x, axis=1, keepdims=True),
+                np.median(x, keepdims=True),
+                np.median(x[0, 0, :1]),
+                np.median(x[:, :0], -1),
+            ],
         )
 
     assert_like_numpy(program, (array,))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from string import ascii_letters, ascii_lowercase, ascii_uppercase
 from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError, UnsupportedError
+from ...errors import ShapeError
 from ...ir.dtype import DType
 from ...ir.index import Affine
 from ...ir.ops import op
@@ -35,14 +36,9 @@ def einsum(
     order: str = "K",
     casting: str = "safe",
 ) -> SymbolicArray:
-    if not operands or not isinstance(operands[0], str):
-        raise UnsupportedError(
-            "np.einsum with lists of axes is not supported in a jitted function",
-            loc=user_location(),
-            fix="write the subscripts as a string: np.einsum('ij,jk->ik', a, b)",
-        )
-    arrays = arrays_of(operands[1:])
-    terms, output = _parsed(operands[0], arrays)
+    subscripts, *given = operands if isinstance(operands[0], str) else _with_letters(operands)
+    arrays = arrays_of(given)
+    terms, output = _parsed(subscripts, arrays)
     kind = element_type(dtype, common_dtype(*arrays))
     _check_extents(arrays, terms)
     if len(arrays) == 1 and sorted(set(terms[0])) == sorted(output):
@@ -50,6 +46,24 @@ def einsum(
         if kind is result.element_type:
             return deliver(result, out)
     return deliver(_contracted(arrays, terms, output, kind), out)
+
+
+def _with_letters(operands: Sequence[Any]) -> tuple[Any, ...]:
+    """Operands that are followed by the numbers of their axes, as they are after subscripts of letters."""
+    arrays, lists = operands[: len(operands) // 2 * 2 : 2], operands[1::2]
+    text = ",".join(map(_letters, lists))
+    return (f"{text}->{_letters(operands[-1])}" if len(operands) % 2 else text, *arrays)
+
+
+def _letters(axes: Sequence[Any]) -> str:
+    if not all(axis is Ellipsis or 0 <= axis < len(ascii_letters) for axis in axes):
+        raise ShapeError(
+            f"einsum: subscript is not within the valid range [0, {len(ascii_letters)})",
+            loc=user_location(),
+            fix="number the axes from 0",
+        )
+    in_order = ascii_uppercase + ascii_lowercase
+    return "".join("..." if axis is Ellipsis else in_order[axis] for axis in axes)
 
 
 def _contracted(

@@ -21,6 +21,9 @@ __all__ = ["Vectorized"]
 @numpy_program
 def apply_along_axis(func1d: Callable[..., Any], axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
     moved = np.moveaxis(np.asarray(arr), axis, -1)
+    if 0 in moved.shape[:-1]:
+        words = "Cannot apply_along_axis when any iteration dimensions are 0"
+        raise ShapeError(words, loc=user_location(), fix="call it with arrays that have rows")
     rows = moved.reshape(-1, moved.shape[-1])
     first = np.asarray(func1d(rows[0], *args, **kwargs))
     results = np.empty((len(rows), *first.shape), first.dtype)

@@ -285,7 +285,7 @@ def _in_rows(a: Any, axis: Any) -> Any:
     axes = axes_of(axis, array.ndim)
     kept = [one for one in range(array.ndim) if one not in axes]
     moved: Any = array.transpose(*kept, *axes)
-    return moved.reshape(*(array.shape[one] for one in kept), -1)
+    return moved if len(axes) == 1 else moved.reshape(*(array.shape[one] for one in kept), -1)
 
 
 def _kept(result: Any, a: Any, axis: Any, keepdims: bool) -> Any:

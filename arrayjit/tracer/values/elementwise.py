@@ -76,6 +76,8 @@ def as_operand(value: Any, trace: Trace | None = None) -> Operand:
         return _captured(value, trace)
     if isinstance(value, (list, tuple)):
         return _stacked(value, trace)
+    if isinstance(value, range):
+        return constant_array(np.array(value[:]))
     if isinstance(value, _PYTHON_NUMBERS):
         kinds: tuple[Any, ...] = _PYTHON_NUMBERS
         return next(kind(value) for kind in kinds if isinstance(value, kind))  # type: ignore[no-any-return]
