@@ -1,4 +1,4 @@
-"""Sequences: alignments, hidden states, filters, primes."""
+"""Sequences: alignments, hidden states, filters, primes, sums that come out even."""
 
 from __future__ import annotations
 
@@ -219,6 +219,53 @@ def check_sieve(arguments, results):
     assert results[1] == {100: 25, 1_000_000: 78_498, 20_000_000: 1_270_607}[limit]
 
 
+def knapsack(weights, values, capacity):
+    """The greatest value of things that fit together into knapsacks of every size."""
+    best = np.zeros(capacity + 1, dtype=np.int64)
+    for weight, value in zip(weights, values, strict=True):
+        for room in range(capacity, weight - 1, -1):
+            best[room] = max(best[room], best[room - weight] + value)
+    return best
+
+
+def make_knapsack(random, things, capacity):
+    weights = random.integers(1, 2 + capacity // 10, things)
+    return weights, weights + random.integers(1, 2 + capacity // 20, things), capacity
+
+
+def check_knapsack(arguments, results):
+    weights, values, capacity = arguments
+    best = results[0]
+    assert (np.diff(best) >= 0).all()
+    densest = np.argsort(-values / weights)
+    weight, value = (np.concatenate([[0], np.cumsum(kind[densest])]) for kind in (weights, values))
+    fits = weight <= capacity
+    assert (best[weight[fits]] >= value[fits]).all()
+    assert (best <= np.interp(np.arange(capacity + 1), weight, value) + 1e-9).all()
+
+
+def fewest_coins(coins, amount):
+    """The fewest coins that make up each amount."""
+    fewest = np.full(amount + 1, amount + 1)
+    fewest[0] = 0
+    for coin in coins:
+        for total in range(coin, amount + 1):
+            fewest[total] = min(fewest[total], fewest[total - coin] + 1)
+    return fewest
+
+
+def make_fewest_coins(random, amount):
+    return random.permutation([1, 2, 5, 10, 20, 50, 100, 200]), amount
+
+
+def check_fewest_coins(arguments, results):
+    coins, amount = arguments
+    count, rest = 0, np.arange(amount + 1)
+    for coin in sorted(coins, reverse=True):
+        count, rest = count + rest // coin, rest % coin
+    assert_array_equal(results[0], count)
+
+
 SEQUENCES = (
     Kernel(
         "smith_waterman",
@@ -294,6 +341,28 @@ SEQUENCES = (
         {"small": {"limit": 100}, "medium": {"limit": 1_000_000}, "large": {"limit": 20_000_000}},
         "own",
         check_sieve,
+        tolerance=EXACT,
+    ),
+    Kernel(
+        "knapsack",
+        knapsack,
+        make_knapsack,
+        {
+            "small": {"things": 7, "capacity": 50},
+            "medium": {"things": 40, "capacity": 1000},
+            "large": {"things": 100, "capacity": 10000},
+        },
+        "own",
+        check_knapsack,
+        tolerance=EXACT,
+    ),
+    Kernel(
+        "fewest_coins",
+        fewest_coins,
+        make_fewest_coins,
+        {"small": {"amount": 300}, "medium": {"amount": 5000}, "large": {"amount": 100000}},
+        "own",
+        check_fewest_coins,
         tolerance=EXACT,
     ),
 )

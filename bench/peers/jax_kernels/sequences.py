@@ -99,6 +99,26 @@ def moving_average_crossings(prices):
     return fast, slow, crossed, jnp.count_nonzero(crossed)
 
 
+def knapsack(weights, values, capacity):
+    room = jnp.arange(capacity + 1)
+
+    def put_in(best, thing):
+        weight, value = thing
+        filled = jnp.where(room >= weight, best[room - weight] + value, 0)
+        return jnp.maximum(best, filled), None
+
+    empty = jnp.zeros(capacity + 1, dtype=int)
+    return jax.lax.scan(put_in, empty, (weights, values))[0]
+
+
+def fewest_coins(coins, amount):
+    def one_more(total, fewest):
+        before = jnp.where(coins <= total, fewest[total - coins], amount)
+        return fewest.at[total].set(before.min() + 1)
+
+    return jax.lax.fori_loop(1, amount + 1, one_more, jnp.zeros(amount + 1, dtype=int))
+
+
 SEQUENCES = {
     "smith_waterman": smith_waterman,
     "needleman_wunsch": needleman_wunsch,
@@ -106,4 +126,6 @@ SEQUENCES = {
     "viterbi": viterbi,
     "kalman_filter": kalman_filter,
     "moving_average_crossings": moving_average_crossings,
+    "knapsack": knapsack,
+    "fewest_coins": fewest_coins,
 }

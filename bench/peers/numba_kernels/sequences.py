@@ -124,6 +124,25 @@ def sieve(limit):
     return prime, prime.sum()
 
 
+@njit
+def knapsack(weights, values, capacity):
+    best = np.zeros(capacity + 1, dtype=np.int64)
+    for k in range(len(weights)):
+        for room in range(capacity, weights[k] - 1, -1):
+            best[room] = max(best[room], best[room - weights[k]] + values[k])
+    return best
+
+
+@njit
+def fewest_coins(coins, amount):
+    fewest = np.full(amount + 1, amount + 1)
+    fewest[0] = 0
+    for coin in coins:
+        for total in range(coin, amount + 1):
+            fewest[total] = min(fewest[total], fewest[total - coin] + 1)
+    return fewest
+
+
 SEQUENCES = {
     "smith_waterman": smith_waterman,
     "needleman_wunsch": needleman_wunsch,
@@ -132,4 +151,6 @@ SEQUENCES = {
     "kalman_filter": kalman_filter,
     "moving_average_crossings": moving_average_crossings,
     "sieve": sieve,
+    "knapsack": knapsack,
+    "fewest_coins": fewest_coins,
 }
