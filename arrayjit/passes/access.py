@@ -256,8 +256,8 @@ class Effects:
         return self._mapped(lambda item: item.renamed(values))
 
     def without(self, inner: Mapping[Symbol, Range | None]) -> Effects:
-        """The effects seen from outside the loops of `inner`."""
-        return self._mapped(lambda item: item.without(inner))
+        """The effects seen from outside the loops of `inner`; these themselves if there are no such loops."""
+        return self if not inner else self._mapped(lambda item: item.without(inner))
 
     def _mapped(self, change: Callable[[Region], Region]) -> Effects:
         def over(touched: Touched) -> Touched:

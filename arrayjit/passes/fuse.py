@@ -256,7 +256,7 @@ def _nest(
         band,
         list(body),
         found,
-        effects(prelude, ranges),
+        effects(prelude, ranges) if prelude else Effects(),
         not any(isinstance(inner, For) for inner in body),
         any(isinstance(inner, Update) and inner.contract for inner in walk_statements(body)),
         {storage for touched in (found.reads, found.writes) for storage in touched if storage in streams},
@@ -557,7 +557,11 @@ def _bounds(loop: For) -> tuple[Affine, Affine, int]:
 
 def _share_variables(one: Effects, other: Effects) -> bool:
     """Whether one of them sets a variable that the other sets or reads."""
-    return bool(one.updates & other.updates or one.updates & other.uses or one.uses & other.updates)
+    return not (
+        one.updates.isdisjoint(other.updates)
+        and one.updates.isdisjoint(other.uses)
+        and one.uses.isdisjoint(other.updates)
+    )
 
 
 def _has_many_regions(effect: Effects, other: Effects) -> bool:

@@ -105,11 +105,13 @@ def explain_inline(before: Computation, after: Computation, caps: Caps) -> Itera
 
 @frozen
 class _Producer:
-    """An assignment that may be inlined; `axes` has the loop symbol of each axis of its temporary, `written`
-    how many cells it writes along those of which that are not all."""
+    """An assignment that may be inlined; `reads` are the storages that its value is computed from, `axes` has
+    the loop symbol of each axis of its temporary, `written` how many cells it writes along those of which
+    that are not all."""
 
     tensor: Tensor
     value: Expr
+    reads: tuple[Tensor, ...]
     axes: tuple[Symbol | None, ...]
     written: Mapping[int, Affine]
     at: int
@@ -227,7 +229,8 @@ class _Inlining:
                 "its statement does not write it from the first cell on, one for each point"
             )
         else:
-            producer = _Producer(storage, stmt.value, axes, _written(stmt, axes), number, around)
+            reads = tuple(_storages_of(stmt.value))
+            producer = _Producer(storage, stmt.value, reads, axes, _written(stmt, axes), number, around)
             if isinstance(stmt.value, Load) and not _wishes(storage, "virtual") and self.must_stay(producer):
                 self.stored[storage] = "it is a copy of what changes before it is read"
             else:
@@ -272,7 +275,7 @@ class _Inlining:
         """Statement `number` now reads what the producer reads instead of reading its temporary."""
         self.inlined.add(producer.tensor)
         self.readers[producer.tensor].discard(number)
-        for storage in _storages_of(producer.value):
+        for storage in producer.reads:
             self.readers[storage].add(number)
             if not self.readers[producer.tensor]:
                 self.readers[storage].discard(producer.at)
@@ -287,14 +290,14 @@ class _Inlining:
             return "it is computed in a loop or a branch and read outside"
         extra = around[len(producer.around) :]
         last = next((self.ends[scope] for scope, _ in extra if scope in self.ends), number - 1)
-        for storage in _storages_of(producer.value):
+        for storage in producer.reads:
             if self.is_written(storage, producer.at, last):
                 return f"{storage.label}, which it is computed from, is written before it is read"
         return ""
 
     def keeps_cells(self, producer: _Producer, stmt: Reader, around: tuple[Scope, ...]) -> bool:
         """Whether a reader that overwrites what the producer reads does so cell by cell, in place."""
-        if not isinstance(stmt, Assign) or stmt.into.storage not in _storages_of(producer.value):
+        if not isinstance(stmt, Assign) or stmt.into.storage not in producer.reads:
             return True
         return around == producer.around and all(
             (tensor, index) == (stmt.into, stmt.index)
@@ -396,6 +399,8 @@ def _written(stmt: Assign, axes: Sequence[Symbol | None]) -> dict[int, Affine]:
 
 def _reads_within(producer: _Producer, stmt: Reader) -> bool:
     """Whether a reader goes over as many cells as the producer writes, where these are not all."""
+    if not producer.written:
+        return True
     extents = dict(stmt.loops) if isinstance(stmt, (Assign, Check)) else {}
     return all(
         index is not None and (symbol := index[axis].symbol) is not None and extents.get(symbol) == extent
@@ -429,7 +434,8 @@ def _storages(stmt: Reader) -> list[Tensor]:
 
 
 def _storages_of(expr: Expr) -> list[Tensor]:
-    return list(dict.fromkeys(tensor.storage for tensor, _ in loads(expr)))
+    read = (node.tensor.storage for node in walk(expr) if type(node) is Load or type(node) is Gather)
+    return list(dict.fromkeys(read))
 
 
 def _indices(stmt: Reader, tensor: Tensor) -> list[tuple[Affine, ...] | None]:

@@ -51,9 +51,11 @@ def _rules_of(expr: Apply) -> tuple[Rule, ...]:
 
 def fold(expr: Apply) -> Expr | None:
     """An op of constants is a constant."""
-    values = [arg for arg in expr.args if isinstance(arg, Const)]
-    if len(values) < len(expr.args):
-        return None
+    values: list[Const] = []
+    for arg in expr.args:
+        if type(arg) is not Const:
+            return None
+        values.append(arg)
     with np.errstate(all="ignore"):
         result = expr.op.ref(*(np.full(1, value.value, value.dtype.numpy) for value in values))
     return constant(result[0], expr.dtype) if result.dtype == expr.dtype.numpy else None

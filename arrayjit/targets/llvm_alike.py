@@ -23,7 +23,7 @@ from typing import Any, Union
 
 from ..frozen import frozen, slotted, slotted_by_identity
 from ..ir.dtype import DType
-from ..ir.expr import Const, Load, Variable
+from ..ir.expr import Apply, Const, Load, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
     Bind,
@@ -124,10 +124,9 @@ class Nests:
 def alike(kernel: Kernel) -> Mapping[int, Form]:
     """The forms of the nests that are there several times, by the identity of the nest's outermost loop; not
     those of nests in such nests."""
-    nests = [nest for nest in _nests(kernel.body) if length((nest,)) >= LENGTH]
-    outlines = [_outline(nest) for nest in nests]
-    seen = Counter(outlines)
-    likely = [nest for nest, outline in zip(nests, outlines, strict=True) if seen[outline] > 1]
+    outlines = [(nest, _outline(nest)) for nest in _nests(kernel.body)]
+    seen = Counter(outline for _, outline in outlines)
+    likely = [nest for nest, outline in outlines if seen[outline] > 1 and length((nest,)) >= LENGTH]
     forms = {id(nest): form for nest in likely if (form := _form(nest, kernel)) is not None}
     several = _several(forms)
     within = {id(stmt) for nest in likely if id(nest) in several for stmt in walk_statements(nest.body)}
@@ -196,6 +195,10 @@ class _Reading:
     def note(self, part: Any) -> None:
         """A part of a statement, as words."""
         match part:
+            case Apply(op=op, dtype=dtype, args=args):
+                self.said += (op.name, dtype.name, len(args))
+                for arg in args:
+                    self.note(arg)
             case Symbol() | Variable():
                 self.name(part)
             case Affine(terms=terms, offset=offset):
