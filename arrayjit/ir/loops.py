@@ -380,8 +380,9 @@ class Kernel:
 
 
 def nested(loops: Sequence[For], body: tuple[Stmt, ...], kind: LoopKind | None = None) -> tuple[Stmt, ...]:
-    """A body in loops instead of theirs, the first of them outermost; all of one kind, if one is given."""
-    for loop in reversed(loops):
+    """A body in loops instead of theirs, the first of them outermost, all of one kind if one is given.
+    Nothing if the body is nothing."""
+    for loop in reversed(loops if body else ()):
         body = (replace(loop, body=body, kind=loop.kind if kind is None else kind),)
     return body
 

@@ -24,8 +24,8 @@ from dataclasses import field, replace
 
 from ..frozen import frozen, slotted
 from ..ir.code import Caps
-from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Index, Load, Local, Variable
+from ..ir.dtype import I64
+from ..ir.expr import Const, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
     Bind,
@@ -40,13 +40,12 @@ from ..ir.loops import (
     Update,
     walk_statements,
 )
-from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, locals_read, rewrite_bodies, walk
 from .access import Range
 from .copies import Copying, in_turn, unless_once
 from .strides import LINE, stride
-from .trips import about, blocks, enter
+from .trips import about, blocks, enter, lesser
 
 __all__ = ["stream"]
 
@@ -146,8 +145,7 @@ def _varying(
     else:
         count = Affine.of(-(-columns.trips // width))
         start, strips = columns.lo + Affine.of(strip) * width, For(strip, Affine.of(0), count, ())
-    left, most = Index(columns.hi - start), Const(width, I64)
-    least = Apply(OPS["where"], (Apply(OPS["less"], (left, most), BOOL), left, most), I64)
+    least = lesser(columns.hi - start, Const(width, I64))
     inside = _Strip(columns, start, Affine.of(rest), lanes, homes).body(body, {})
     return [replace(strips, body=(Bind(rest, least), *inside))]
 

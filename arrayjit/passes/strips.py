@@ -14,13 +14,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Index
+from ..ir.dtype import I64
+from ..ir.expr import Const
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, For, LoopKind, Stmt, Store, nested, walk_statements
-from ..ir.ops import OPS
 from .access import Range, Ranges, distances, effects
-from .trips import enter
+from .trips import enter, lesser
 
 __all__ = ["strips_of"]
 
@@ -91,9 +90,7 @@ def _cut(nest: list[For], width: int) -> For:
     length = Affine.of(width)
     if left := trips % width:
         columns_here = Symbol("columns", lower=left, upper=width + 1)
-        rest = Index(trips - Affine.of(strip) * width)
-        whole = Const(width, I64)
-        smaller = Apply(OPS["where"], (Apply(OPS["less"], (rest, whole), BOOL), rest, whole), I64)
-        before, length = (Bind(columns_here, smaller),), Affine.of(columns_here)
+        rest = lesser(trips - Affine.of(strip) * width, Const(width, I64))
+        before, length = (Bind(columns_here, rest),), Affine.of(columns_here)
     rows = nested(nest[:-1], (replace(columns, lo=first, hi=first + length),))
     return For(strip, Affine.of(0), Affine.of(-(-trips // width)), (*before, *rows), LoopKind.PARALLEL)

@@ -27,7 +27,7 @@ from dataclasses import field, replace
 
 from ..frozen import slotted
 from ..ir.code import Caps
-from ..ir.dtype import BOOL, I64
+from ..ir.dtype import I64
 from ..ir.expr import Apply, Const
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
@@ -57,7 +57,7 @@ from .private import is_private
 from .shares import shares_of
 from .stops import stops_after
 from .strips import strips_of
-from .trips import enter
+from .trips import enter, greater
 from .uses import counts
 from .work import Work, as_expression, work
 
@@ -292,8 +292,8 @@ class _Sharing:
 
     def computed_grain(self, each: Work) -> tuple[Sequence[Stmt], Affine]:
         """The same where it depends on numbers of the run."""
-        one, total = Const(1, I64), as_expression(each)
-        total = Apply(OPS["where"], (Apply(OPS["less"], (total, one), BOOL), one, total), I64)
+        one = Const(1, I64)
+        total = greater(as_expression(each), one)
         quotient = Apply(OPS["raw_divide"], (Const(self.enough, I64), total), I64)
         grain = Symbol("grain", lower=1, upper=self.enough + 2)
         return (Bind(grain, Apply(OPS["add"], (quotient, one), I64)),), Affine.of(grain)

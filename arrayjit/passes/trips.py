@@ -41,22 +41,25 @@ def blocks(loop: For, size: int) -> tuple[tuple[Bind, ...], Affine]:
         return (), Affine.of(0)
     runs: Expr = Index(extent)
     if least < 0:
-        zero = Const(0, I64)
-        runs = Apply(OPS["where"], (Apply(OPS["less"], (zero, runs), BOOL), runs, zero), I64)
+        runs = greater(Const(0, I64), runs)
     count = Symbol("blocks", lower=0, upper=None if most is None else most // size + 1)
     return (Bind(count, Apply(OPS["raw_divide"], (runs, Const(size, I64)), I64)),), Affine.of(count)
 
 
-def lesser(one: Affine, other: Affine) -> Expr:
-    """The lesser of two numbers."""
-    left, right = Index(one), Index(other)
+def lesser(one: Affine | Expr, other: Affine | Expr) -> Expr:
+    """The lesser of two int64s."""
+    left, right = _number(one), _number(other)
     return Apply(OPS["where"], (Apply(OPS["less"], (left, right), BOOL), left, right), I64)
 
 
-def greater(one: Affine, other: Affine) -> Expr:
-    """The greater of two numbers."""
-    left, right = Index(one), Index(other)
+def greater(one: Affine | Expr, other: Affine | Expr) -> Expr:
+    """The greater of two int64s."""
+    left, right = _number(one), _number(other)
     return Apply(OPS["where"], (Apply(OPS["less"], (left, right), BOOL), right, left), I64)
+
+
+def _number(value: Affine | Expr) -> Expr:
+    return Index(value) if isinstance(value, Affine) else value
 
 
 def between(symbol: Symbol, value: Affine, least: Affine, most: Affine) -> tuple[Bind, Bind]:

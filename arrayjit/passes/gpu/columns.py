@@ -46,6 +46,7 @@ from ...ir.walk import locals_read
 from ..access import Ranges, effects
 from ..copies import Copying, copy_body
 from ..strides import affine_accesses, stride
+from ..trips import lesser
 from .nests import Grids, Nest, accumulated, flat, nest_of
 
 __all__ = ["by_columns", "identity", "limits"]
@@ -244,8 +245,7 @@ def limits(whole: For, part: Symbol, count: int) -> tuple[Affine, Affine, list[B
         size = Apply(OPS["raw_divide"], (Index(extent + (count - 1)), Const(count, I64)), I64)
         start = Apply(OPS["multiply"], (Index(Affine.of(part)), size), I64)
     end = Apply(OPS["add"], (Index(Affine.of(first)), size), I64)
-    lesser = Apply(OPS["where"], (Apply(OPS["less"], (end, Index(extent)), BOOL), end, Index(extent)), I64)
-    return whole.lo + first, whole.lo + last, [Bind(first, start), Bind(last, lesser)]
+    return whole.lo + first, whole.lo + last, [Bind(first, start), Bind(last, lesser(end, extent))]
 
 
 def identity(update: Update) -> Const:

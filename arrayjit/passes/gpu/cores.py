@@ -19,7 +19,7 @@ from ...frozen import frozen
 from ...ir.dtype import F32, I64, DType
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Load
 from ...ir.index import Affine, Symbol, affine
-from ...ir.loops import Bind, Copy, For, If, LoopKind, Stmt, Store
+from ...ir.loops import Bind, Copy, For, If, LoopKind, Stmt, Store, nested
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ..copies import Copying
@@ -313,13 +313,6 @@ def copying(threads: int, tiles: Sequence[Bringing]) -> For:
         return (*binds.values(), *loops)
 
     return block(threads, body)
-
-
-def nested(loops: Sequence[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """A body in loops; nothing if it is nothing."""
-    for loop in reversed(loops):
-        body = (replace(loop, body=body),) if body else ()
-    return body
 
 
 def quotient(value: Affine, divisor: int) -> Expr:

@@ -26,11 +26,11 @@ from ...ir.code import Caps, GpuCaps
 from ...ir.dtype import F32
 from ...ir.expr import Const, Load
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Barrier, Define, For, Kernel, LoopKind, Multiply, Place, PlaceKind, Stmt
+from ...ir.loops import Barrier, Define, For, Kernel, LoopKind, Multiply, Place, PlaceKind, Stmt, nested
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, substitute_statements
 from ..products import Product, product_of
-from .cores import LEAST, MOST, Bringing, Cell, Matrix, Side, Tile, copying, nested, starting
+from .cores import LEAST, MOST, Bringing, Cell, Matrix, Side, Tile, copying, starting
 from .nests import flat, nest_of
 from .tiling import tiles_of
 
