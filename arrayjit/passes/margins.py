@@ -15,7 +15,6 @@ a cell that it has overwritten if that lies before the cell that it writes, in t
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -29,6 +28,7 @@ from ..ir.loops import For, Kernel, LoopKind, Stay, Stmt, Store, While, walk_sta
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies
 from .access import Effects, Range, Region, effects, reads, region
+from .boxes import Box, common, size, without
 from .copies import copy_body, unless_once
 from .trips import enter
 
@@ -39,9 +39,6 @@ FEWEST = 1024
 
 MOST = 4
 """An array with more edges than these is filled as a whole."""
-
-Box = tuple[range, ...]
-"""Cells of an array: those at these positions along each axis."""
 
 Bounds = tuple[Union[range, None], ...]
 """Where cells may be at most: anywhere along an axis of None."""
@@ -91,7 +88,7 @@ class _Nest:
         if not isinstance(stmt, Store) or any(tensor.storage is stmt.tensor for tensor, _ in reads(stmt)):
             return None
         nest = _Nest.around(stmt, loops)
-        return nest if nest is not None and _size(nest.box) >= FEWEST else None
+        return nest if nest is not None and size(nest.box) >= FEWEST else None
 
     @staticmethod
     def around(store: Store, loops: Sequence[For]) -> _Nest | None:
@@ -202,12 +199,12 @@ def _edges(filling: _Nest, following: Iterable[_Use]) -> list[Box] | None:
     for use in following:
         box = use.overwritten
         if box is not None and not any(_may_meet(box, bounds) for bounds in read):
-            edges = [part for edge in edges for part in _without(edge, box)]
+            edges = [part for edge in edges for part in without(edge, box)]
         more = use.read - read
         if any(_covers(bounds, filling.box) for bounds in more):
             break
         read |= more
-    is_little = 2 * sum(map(_size, edges)) <= _size(filling.box) and len(edges) <= MOST
+    is_little = 2 * sum(map(size, edges)) <= size(filling.box) and len(edges) <= MOST
     return edges if is_little else None
 
 
@@ -263,28 +260,8 @@ def _bounds(touched: Region) -> Bounds:
 
 
 def _may_meet(box: Box, bounds: Bounds) -> bool:
-    return all(other is None or _common(one, other) for one, other in zip(box, bounds, strict=True))
+    return all(other is None or common(one, other) for one, other in zip(box, bounds, strict=True))
 
 
 def _covers(bounds: Bounds, box: Box) -> bool:
-    return all(span is None or _common(span, inner) == inner for span, inner in zip(bounds, box, strict=True))
-
-
-def _common(one: range, other: range) -> range:
-    return range(max(one.start, other.start), min(one.stop, other.stop))
-
-
-def _without(box: Box, other: Box) -> Iterator[Box]:
-    """What is left of a box, as boxes."""
-    common = tuple(map(_common, box, other))
-    if not all(common):
-        yield box
-        return
-    for axis, middle in enumerate(common):
-        for side in (range(box[axis].start, middle.start), range(middle.stop, box[axis].stop)):
-            if side:
-                yield (*common[:axis], side, *box[axis + 1 :])
-
-
-def _size(box: Box) -> int:
-    return math.prod(map(len, box))
+    return all(span is None or common(span, inner) == inner for span, inner in zip(bounds, box, strict=True))

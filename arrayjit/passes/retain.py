@@ -45,6 +45,7 @@ from ..ir.walk import (
     walk,
 )
 from .access import Range, Ranges, exists
+from .boxes import Box, size, without
 from .copies import in_steps, unless_once
 from .shifts import Numbering, Offset, Value
 from .strides import affine_accesses, parallel_nest
@@ -76,9 +77,6 @@ DIVISIONS = ("sdiv", "udiv", "srem", "urem")
 AROUND, APART = 2, 8
 """What a strip costs beside its columns, in columns; and if it has a text of its own."""
 
-Box = tuple[tuple[int, int], ...]
-"""Cells from one to another along each axis."""
-
 
 def retain(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with nests that keep what the next row needs."""
@@ -102,16 +100,16 @@ class _Kept:
     def cells(self, extents: Sequence[int]) -> Box:
         """The cells of a row whose loops go through so many."""
         return tuple(
-            (-before, extent + behind)
+            range(-before, extent + behind)
             for before, extent, behind in zip(self.before, extents, self.behind, strict=True)
         )
 
     def nbytes(self, extents: Sequence[int]) -> int:
-        return math.prod(end - first for first, end in self.cells(extents)) * self.dtype.itemsize
+        return size(self.cells(extents)) * self.dtype.itemsize
 
     def tensor(self, extents: Sequence[int]) -> Tensor:
         """A row in memory."""
-        lengths = [end - first for first, end in self.cells(extents)]
+        lengths = [len(span) for span in self.cells(extents)]
         joined = self.joined
         return Tensor.of("kept", (*lengths[:-joined], math.prod(lengths[-joined:])), self.dtype)
 
@@ -284,8 +282,8 @@ class _Rows:
             return False
         written = {stmt.tensor.storage for stmt in self.body if isinstance(stmt, Store)}
         known = {**ranges, self.loop.symbol: (self.loop.lo.constant - 1, self.loop.hi.constant - 1)}
-        for loop, (first, end) in zip(self.row, one.cells(self.extents), strict=True):
-            known[loop.symbol] = loop.lo.constant + first, loop.lo.constant + end - 1
+        for loop, span in zip(self.row, one.cells(self.extents), strict=True):
+            known[loop.symbol] = loop.lo.constant + span.start, loop.lo.constant + span.stop - 1
         for node in walk(self.values.elsewhere(one.made, {})):
             match node:
                 case Load(tensor=tensor, index=index):
@@ -354,7 +352,7 @@ class _Strip:
         beyond = (
             self.made(one, into, here, cells)
             for one, into in zip(self.rows.kept, now, strict=True)
-            for cells in _beyond([(0, extent) for extent in self.extents], one.cells(self.extents))
+            for cells in without(one.cells(self.extents), tuple(map(range, self.extents)))
         )
         return (*body, *beyond)
 
@@ -368,8 +366,8 @@ class _Strip:
         stmt: Stmt = Store(
             into, one.index(here, self.extents), self.rows.values.elsewhere(one.made, positions)
         )
-        for symbol, (lo, hi) in zip(reversed(symbols), reversed(cells), strict=True):
-            stmt = For(symbol, Affine.of(lo), Affine.of(hi), (stmt,), LoopKind.PARALLEL)
+        for symbol, span in zip(reversed(symbols), reversed(cells), strict=True):
+            stmt = For(symbol, Affine.of(span.start), Affine.of(span.stop), (stmt,), LoopKind.PARALLEL)
         return stmt
 
     def cell(self, one: _Kept, apart: Sequence[int]) -> tuple[Affine, ...]:
@@ -451,14 +449,6 @@ def _numbers(offset: Offset) -> tuple[int, ...]:
     """An offset if it has a number for each loop, else nothing."""
     found = tuple(part for part in offset if part is not None)
     return found if len(found) == len(offset) else ()
-
-
-def _beyond(inside: Sequence[tuple[int, int]], whole: Box) -> Iterator[Box]:
-    """What a box has beyond another one in it, as boxes."""
-    for axis, ((lo, hi), (first, end)) in enumerate(zip(inside, whole, strict=True)):
-        for part in ((first, lo), (hi, end)):
-            if part[0] < part[1]:
-                yield (*inside[:axis], part, *whole[axis + 1 :])
 
 
 def _width(columns: int, most: int, threads: int) -> int:

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from math import prod
 
 from ..frozen import frozen, slotted
 from ..ir.assign import ArrayParam
@@ -33,6 +32,7 @@ from ..ir.loops import Fill, For, Kernel, LoopKind, Raise, Stmt, Store, walk_sta
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
 from .access import reads
+from .boxes import Box, size, without
 from .copies import in_steps, unless_once
 from .private import is_private
 from .uses import counts
@@ -44,9 +44,6 @@ MOST = 4
 
 LARGE = 256
 """The most statements of a step: they are written twice."""
-
-Box = tuple[tuple[int, int], ...]
-"""Per axis the first position and the one after the last."""
 
 
 def swap(kernel: Kernel, caps: Caps) -> Kernel:
@@ -169,9 +166,9 @@ def _around(source: Tensor, after: Sequence[Stmt]) -> Sequence[Box] | None:
         box = None if any(tensor.storage is source for tensor in read) else _overwritten(stmt, source)
         if box is None:
             return None
-        whole = tuple((0, extent.constant) for extent in source.shape)
-        left = list(_without(whole, box))
-        return left if MOST * sum(map(_cells, left)) <= _cells(whole) else None
+        whole = tuple(range(extent.constant) for extent in source.shape)
+        left = list(without(whole, box))
+        return left if MOST * sum(map(size, left)) <= size(whole) else None
     return None
 
 
@@ -199,27 +196,15 @@ def _stores(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[Store, tuple[
             pass
 
 
-def _span(position: Affine, ranges: dict[Symbol, For]) -> tuple[int, int] | None:
+def _span(position: Affine, ranges: dict[Symbol, For]) -> range | None:
     """The positions along an axis; a loop is taken out of `ranges`, since no other axis may follow it."""
     if position.is_constant:
-        return position.constant, position.constant + 1
+        return range(position.constant, position.constant + 1)
     (symbol, *others) = position.symbols
     loop = ranges.pop(symbol, None)
     if loop is None or others or position.coefficient(symbol) != 1:
         return None
-    return loop.lo.constant + position.offset, loop.hi.constant + position.offset
-
-
-def _without(whole: Box, box: Box) -> Iterator[Box]:
-    """The cells of a box that are not in another one inside it, as boxes."""
-    for axis, ((first, end), (inner, last)) in enumerate(zip(whole, box, strict=True)):
-        for span in ((first, inner), (last, end)):
-            if span[0] < span[1]:
-                yield (*box[:axis], span, *whole[axis + 1 :])
-
-
-def _cells(box: Box) -> int:
-    return prod(end - first for first, end in box)
+    return range(loop.lo.constant + position.offset, loop.hi.constant + position.offset)
 
 
 def _copy(into: Tensor, source: Tensor, box: Box) -> Stmt:
@@ -227,8 +212,8 @@ def _copy(into: Tensor, source: Tensor, box: Box) -> Stmt:
     symbols = [Symbol(hint) for hint in "ijklmnop"[: len(box)]]
     index = tuple(map(Affine.of, symbols))
     body: tuple[Stmt, ...] = (Store(into, index, Load(source, index)),)
-    for symbol, (first, end) in zip(reversed(symbols), reversed(box), strict=True):
-        body = unless_once(For(symbol, Affine.of(first), Affine.of(end), body, LoopKind.PARALLEL))
+    for symbol, span in zip(reversed(symbols), reversed(box), strict=True):
+        body = unless_once(For(symbol, Affine.of(span.start), Affine.of(span.stop), body, LoopKind.PARALLEL))
     (nest,) = body
     return nest
 
