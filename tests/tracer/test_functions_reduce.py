@@ -156,6 +156,10 @@ def test_options(function: Function) -> None:
     assert_like_numpy(function, lambda: (whole("i4", 4, 4),))
 
 
+def test_integers_may_be_combined_in_floats() -> None:
+    assert_like_numpy(lambda x: np.logaddexp.reduce(x), lambda: (np.array([2, -1], np.int8),))
+
+
 def test_results_go_into_out() -> None:
     def sums(x: np.ndarray, total: np.ndarray, running: np.ndarray) -> np.ndarray:
         np.cumsum(x, axis=1, out=running)
@@ -174,6 +178,9 @@ def test_results_go_into_out() -> None:
         (lambda x: np.min(x, where=x > 0), ValueError),
         (lambda x: np.sum(x, axis=0, out=np.zeros(7)), ValueError),
         (lambda x: np.subtract.reduce(x, where=x > 0), NotImplementedError),
+        (lambda x: np.bitwise_and.reduce(x), TypeError),
+        (lambda x: np.bitwise_or.reduce(x > 0, dtype="f8"), TypeError),
+        (lambda x: np.bitwise_xor.accumulate(x > 0, dtype="f8"), TypeError),
         (lambda x: np.nanquantile(x, 0.5, method="nearest"), NotImplementedError),
     ],
 )
@@ -189,6 +196,7 @@ PARTS: dict[str, Function] = {
     "subtract": lambda x, i: np.subtract.reduceat(x, i),
     "in another dtype": lambda x, i: np.multiply.reduceat(np.sign(x), i, dtype="f8"),
     "nowhere": lambda x, i: np.add.reduceat(x, []),
+    "single cells": lambda x, i: np.hypot.reduceat(-np.abs(x[:2].astype("f8")), [1, 0]),
 }
 
 

@@ -20,7 +20,7 @@ from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, elementwise
 from ..values.extents import require_at_least
 from .adopted import numpy_program
-from .operands import axis_of, deliver, is_given, is_true, reduced_axes, refuse, require_cast, require_row
+from .operands import axis_of, deliver, is_true, reduced_axes, refuse, require_cast, require_row
 from .reductions import reduce_array
 from .shaping import insert_axes
 
@@ -56,7 +56,7 @@ def _folded(
     ufunc: np.ufunc, array: SymbolicArray, axis: Any, dtype: Any, keepdims: bool, initial: Any
 ) -> Any:
     axes = reduced_axes(axis, array.ndim)
-    start = initial if is_given(initial) else ufunc.identity
+    start = ufunc.identity if initial is np._NoValue else initial
     _require_one_order(ufunc, array, axes, start)
     kept = [one for one in range(array.ndim) if one not in axes]
     inner = [array.shape[one] for one in kept]
@@ -108,7 +108,7 @@ def _reduced_parts(ufunc: np.ufunc, whole: Any, starts: Any, axis: int, dtype: A
     kind = ufunc.reduce(np.empty(1, whole.dtype), dtype=dtype).dtype
     result = np.empty((len(starts), *rows.shape[1:]), kind)
     for part in range(len(starts)):
-        result[part] = ufunc.reduce(rows[starts[part] : ends[part]], dtype=dtype)
+        result[part] = ufunc.reduce(rows[starts[part] : ends[part]], dtype=dtype, initial=None)
     return np.moveaxis(result, 0, axis)
 
 

@@ -12,6 +12,7 @@ from ...ir.dtype import BOOL, F32, I64, DType, Kind, from_numpy
 from ...ir.expr import Apply, Expr, dtype_of, literal
 from ...ir.index import Affine
 from ...ir.ops import Op, op
+from ...ir.resolve import resolve
 from ..indices.masked import before_selection
 from ..record.registry import implements, method
 from ..record.trace import Body, current_trace, user_location
@@ -31,7 +32,7 @@ from ..values.layout import kept_order
 from .operands import deliver, element_type, is_given, is_true, reduced_axes, result_of
 from .shaping import insert_axes
 
-__all__ = ["accumulate_over", "reduce_array", "summing_dtype"]
+__all__ = ["accumulate_over", "combining_dtype", "reduce_array", "summing_dtype"]
 
 _WIDENED = (op("add"), op("multiply"))
 _EXTREMES = ("minimum", "maximum", "fmin", "fmax")
@@ -45,6 +46,18 @@ def summing_dtype(dtype: DType) -> DType:
     if dtype.kind is Kind.UINT:
         return from_numpy(np.uint64)
     return I64 if dtype.kind in (Kind.BOOL, Kind.INT) else dtype
+
+
+def combining_dtype(operation: Op, dtype: DType) -> DType:
+    """The dtype in which an operation combines cells of a dtype with one another, where NumPy has one."""
+    if operation.name in _TRUTH:
+        return dtype
+    inputs, output = resolve(operation, (dtype, dtype))
+    if inputs != (output, output):
+        raise UnsupportedError(
+            f"combining {dtype.name} by {operation.name} is not supported", loc=user_location()
+        )
+    return output
 
 
 def accumulate_over(
@@ -165,7 +178,8 @@ def reduce_array(
     """`ufunc.reduce` with NumPy's rules for the dtype it computes in."""
     array = as_array(a)
     axes = reduced_axes(axis, array.ndim)
-    computed = element_type(dtype, _default_dtype(operation, array.element_type, out))
+    wanted = element_type(dtype, _default_dtype(operation, array.element_type, out))
+    computed = combining_dtype(operation, wanted)
     where = True if where is np._NoValue else where
     result = accumulate_over(operation, array, axes, computed, initial=initial, where=where)
     if is_true(keepdims):

@@ -15,7 +15,6 @@ from ...ir.dtype import BOOL, DType
 from ...ir.expr import Apply, Expr
 from ...ir.index import Affine, affine
 from ...ir.ops import OPS, Op, op
-from ...ir.resolve import resolve
 from ..indices.indexing import getitem
 from ..record.registry import implements, method, ufunc_method
 from ..record.trace import current_trace, user_location
@@ -26,7 +25,7 @@ from ..values.extents import ONE, ZERO, is_at_least, lesser
 from ..values.layout import kept_order
 from .joining import concatenate
 from .operands import axis_of, deliver, element_type, is_given
-from .reductions import summing_dtype
+from .reductions import combining_dtype, summing_dtype
 from .reshaping import flat
 from .shaping import broadcast_to, permuted
 from .statistics import without_nan
@@ -165,17 +164,12 @@ def _scan_row(operation: Op, array: SymbolicArray, whole: View, outer: tuple[Aff
 
 def _scan_dtype(operation: Op, dtype: DType, wanted: Any) -> DType:
     if is_given(wanted):
-        return element_type(wanted, dtype)
+        return combining_dtype(operation, element_type(wanted, dtype))
     if operation in (op("add"), op("multiply")):
         return summing_dtype(dtype)
     if operation.name.startswith("logical"):
         return BOOL
-    inputs, output = resolve(operation, (dtype, dtype))
-    if inputs != (output, output):
-        raise UnsupportedError(
-            f"accumulating {operation.name} over {dtype.name} is not supported", loc=user_location()
-        )
-    return output
+    return combining_dtype(operation, dtype)
 
 
 @implements(np.diff)
