@@ -48,6 +48,10 @@ FOLDS: dict[str, Function] = {
         np.lcm.reduce(x, -1, keepdims=True),
     ),
     "subtract.reduce": lambda x: (np.subtract.reduce(x), np.subtract.reduce(x, axis=-1, initial=3)),
+    "power.reduce": lambda x: np.power.reduce(x.astype(int), axis=-1),
+    "power.accumulate": lambda x: np.power.accumulate(x.astype(int)),
+    "without initial": lambda x: (np.add.reduce(x, None, initial=None), np.prod(np.sign(x), 0, initial=None)),
+    "where without initial": lambda x: np.add.reduce(x, initial=None, where=x > 2),
     "cumsum": lambda x: (np.cumsum(x), x.cumsum(0), np.cumsum(x, axis=-1)),
     "cumprod": lambda x: (np.cumprod(np.sign(x)), np.sign(x).cumprod(-1)),
     "maximum.accumulate": lambda x: np.maximum.accumulate(x, axis=-1),
@@ -83,6 +87,17 @@ EXTREMES: dict[str, Function] = {
 @pytest.mark.parametrize("extreme", EXTREMES.values(), ids=EXTREMES)
 def test_extremes(extreme: Function, dtype: str) -> None:
     assert_like_numpy(extreme, lambda: (whole(dtype, 3, 5, 2),))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16"])
+def test_sums_without_initial_begin_with_a_cell(dtype: str) -> None:
+    given = np.full(5, -0.0, dtype)
+
+    def parts(x: np.ndarray) -> tuple[Any, ...]:
+        first, second = np.sum(x), np.sum(x, initial=None)
+        return first.real, first.imag, second.real, second.imag
+
+    assert_like_numpy(parts, lambda: (given.copy(),))
 
 
 @pytest.mark.parametrize("extreme", EXTREMES.values(), ids=EXTREMES)

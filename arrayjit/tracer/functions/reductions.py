@@ -29,7 +29,7 @@ from ..values.elementwise import (
 )
 from ..values.extents import require_at_least, shape_text
 from ..values.layout import kept_order
-from .operands import deliver, element_type, is_given, is_true, reduced_axes, result_of
+from .operands import deliver, element_type, is_true, reduced_axes, result_of
 from .shaping import insert_axes
 
 __all__ = ["accumulate_over", "combining_dtype", "reduce_array", "summing_dtype"]
@@ -78,10 +78,13 @@ def accumulate_over(
     kept = tuple(axis for axis in memory if axis not in axes)
     order = (*kept, *(axis for axis in memory if axis in axes))
     neutral = _neutral(operation, dtype)
-    has_initial = is_given(initial)
-    if operation.name in _EXTREMES and not has_initial:
+    if initial is None or (operation.name in _EXTREMES and initial is np._NoValue):
         _require_cells(operation, array, axes, where)
-    start = operand_at(as_operand(initial), (), dtype) if has_initial else _start(operation, dtype)
+        start = neutral
+    elif initial is np._NoValue:
+        start = _start(operation, dtype)
+    else:
+        start = operand_at(as_operand(initial), (), dtype)
     selected = before_selection(array.cells, array.record) if where is True and axes else None
     if selected is not None:
         return _over_selected(operation, *selected, neutral, start)

@@ -20,7 +20,7 @@ from ..record.registry import implements, method, ufunc_method
 from ..record.trace import current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, elementwise, operand_at
+from ..values.elementwise import as_array, check_exponent, elementwise, operand_at
 from ..values.extents import ONE, ZERO, is_at_least, lesser
 from ..values.layout import kept_order
 from .joining import concatenate
@@ -47,7 +47,11 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, ou
         raise DTypeError("cannot accumulate on a scalar", loc=user_location(), fix="use np.atleast_1d(x)")
     if isinstance(axis, tuple):
         raise ShapeError("accumulate does not allow multiple axes", loc=user_location(), fix="name one axis")
-    return deliver(_scan(row, given, axis_of(axis, given.ndim), dtype), out)
+    along = axis_of(axis, given.ndim)
+    if row is op("power"):
+        exponents = getitem(given, (*(slice(None),) * along, slice(1, None)))
+        check_exponent(exponents, _scan_dtype(row, given.element_type, dtype), current_trace())
+    return deliver(_scan(row, given, along, dtype), out)
 
 
 @ufunc_method("outer")

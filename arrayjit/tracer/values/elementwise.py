@@ -41,6 +41,7 @@ __all__ = [
     "broadcast_view",
     "broadcasts_to",
     "cast",
+    "check_exponent",
     "constant_array",
     "convert",
     "copy",
@@ -190,7 +191,7 @@ def elementwise(
         for value, kind in zip(values, inputs, strict=True):
             check_fits(value, kind, trace)
         if op.name == "power" and ZERO not in shape:
-            _check_exponent(values[1], output, trace)
+            check_exponent(values[1], output, trace)
         body = _applied(op, values, inputs, output)
     return store(op.ufunc or op.name, trace, shape, output, body, out, where, views_of(values))
 
@@ -467,7 +468,8 @@ def _always(value: Expr) -> Callable[[tuple[Affine, ...]], Expr]:
     return lambda _: value
 
 
-def _check_exponent(exponent: Operand, dtype: DType, trace: Trace) -> None:
+def check_exponent(exponent: Operand, dtype: DType, trace: Trace) -> None:
+    """A power computed in integers has no negative exponents, or the function raises NumPy's ValueError."""
     if dtype.kind is not Kind.INT:
         return
     words = "Integers to negative integer powers are not allowed."
