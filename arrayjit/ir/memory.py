@@ -47,7 +47,7 @@ class Memory:
         if found is None:
             if tensor.base is not None:
                 held = self.cells(tensor.base)
-                found = _real(held, tensor.dtype) if tensor.is_real_form else _flat(tensor.base, held.array)
+                found = _real(held, tensor) if tensor.is_real_form else _flat(tensor.base, held.array)
             else:
                 found = _Cells(self._temporary(tensor))
             self._cells[tensor] = found
@@ -115,10 +115,10 @@ def _poison(dtype: DType) -> bool | int | float:
             return float("nan")
 
 
-def _real(cells: _Cells, dtype: DType) -> _Cells:
+def _real(cells: _Cells, tensor: Tensor) -> _Cells:
     """The parts of complex numbers along a last axis."""
-    array = cells.array
-    strides = (*array.strides, dtype.itemsize)
+    array = cells.array if tensor.rank > 1 else cells.array.reshape(())
+    strides = (*array.strides, tensor.dtype.itemsize)
     return _Cells(np.lib.stride_tricks.as_strided(array.real, (*array.shape, 2), strides), cells.first)
 
 

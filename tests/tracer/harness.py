@@ -69,8 +69,9 @@ def assert_same(got: Any, wanted: Any) -> None:
 
 
 def _is_negative(value: Any) -> Any:
-    """The sign of each number, zeros included; NaN has none that NumPy promises."""
-    return np.signbit(value) & np.equal(value, value)
+    """The sign of each number, or of its parts, zeros included; NaN has none that NumPy promises."""
+    parts = [value.real, value.imag] if np.iscomplexobj(value) else [value]
+    return [np.signbit(part) & np.equal(part, part) for part in parts]
 
 
 def _is_leaf(value: Any) -> bool:
