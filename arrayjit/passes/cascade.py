@@ -105,8 +105,8 @@ def cascade(kernel: Kernel, caps: Caps) -> Kernel:
 
 @frozen
 class _Around:
-    """What stands around a loop: the hardware, the `sums` of other loops, and whether threads share one of
-    them if they may; `noted` are the terms of sums that they shall make."""
+    """What stands around a loop: the hardware, the `sums` of other loops, and whether threads or lanes share
+    one of them if they may; `noted` are the terms of sums that threads shall make."""
 
     caps: Caps
     sums: frozenset[Variable] = frozenset()
@@ -114,8 +114,8 @@ class _Around:
     noted: list[Tensor] = field(default_factory=list)
 
     def inside(self, loop: For, sums: Sums) -> _Around:
-        is_shared = self.is_shared or (loop.kind is LoopKind.PARALLEL and not sums)
-        return replace(self, sums=frozenset(sums), is_shared=is_shared)
+        goes_apart = loop.kind is LoopKind.VECTOR or (loop.kind is LoopKind.PARALLEL and not sums)
+        return replace(self, sums=frozenset(sums), is_shared=self.is_shared or goes_apart)
 
 
 def _body(body: tuple[Stmt, ...], around: _Around) -> tuple[Stmt, ...]:

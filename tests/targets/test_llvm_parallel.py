@@ -308,6 +308,10 @@ def rows(x, y):
         y[i] = t[::-1] / t.max()
 
 
+def columns(x, y):
+    y[0] = (np.tanh(x) ** 2.5)[:, :, None].sum(axis=(0, 2))
+
+
 def alike(x, y):
     t = np.exp(-((x[1:, 1:] - x[:-1, :-1]) ** 2))
     y[1:, 1:] = t / (1 + t)
@@ -315,7 +319,9 @@ def alike(x, y):
     y[0, 1:] = y[1:, 1:].max()
 
 
-@pytest.mark.parametrize("program", [softmax, product, diffusion, running, downward, filtered, rows, alike])
+@pytest.mark.parametrize(
+    "program", [softmax, product, diffusion, running, downward, filtered, rows, columns, alike]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_bits_are_the_same_for_any_number_of_threads(pools, program, dtype):
     x = np.random.default_rng(3).random((41, 67)).astype(dtype)
