@@ -102,7 +102,7 @@ MISTAKES: list[Mistake] = [
     (lambda x: list(x[0, ...]), DTypeError, TypeError, "iteration over a 0-d array"),
     (lambda x: x.astype("u1") + 300, IntegerOverflow, OverflowError, "300 out of bounds for uint8"),
     (lambda x: x.astype("i8") + 2**63, IntegerOverflow, OverflowError, "out of bounds for int64"),
-    (lambda x: np.fft.fft(x), UnsupportedError, TypeError, "np.fft.fft is not supported"),
+    (lambda x: np.linalg.eigh(x), UnsupportedError, TypeError, "np.linalg.eigh is not supported"),
     (lambda x: np.linalg.svd(x), UnsupportedError, NotImplementedError, "np.linalg.svd"),
     (lambda x: x.byteswap(), UnsupportedError, TypeError, "ndarray.byteswap"),
     (lambda x: setattr(x, "shape", (3, 1)), UnsupportedError, TypeError, "x.reshape"),
