@@ -43,7 +43,7 @@ def test_every_length(count: int) -> None:
         assert_near_numpy(lambda x: (np.fft.irfft(x), np.fft.irfft(x, 2 * count - 1)), numbers(count))
 
 
-@pytest.mark.parametrize("count", [1000, 1009, 4096])
+@pytest.mark.parametrize("count", [1000, 1009, 4096, 100_000, 131_071, 2**17])
 def test_long_rows(count: int) -> None:
     assert_near_numpy(lambda x: np.fft.fft(x), numbers(count), ("sync_llvm",))
 
