@@ -58,7 +58,11 @@ def parser() -> ArgumentParser:
     add("--minutes", type=float, metavar="M", help=f"when to end: {MINUTES:g}, or {QUICK_MINUTES:g} if quick")
     add("--patience", type=float, default=240, metavar="S", help="seconds that an entry may take")
     add("--output", type=Path, metavar="FOLDER", help="for the report; of suites by default bench-results")
-    add("--resume", action="store_true", help="measure what the last run into that folder has left")
+    add(
+        "--resume",
+        action="store_true",
+        help="measure what the last run into that folder has left, or in a hurry",
+    )
     add("--save", metavar="NAME", help="keep the results by a name, or in a JSON file")
     add("--compare", metavar="NAME", help="with results that were saved: is something slower?")
     add("--threshold", type=float, default=1.15, metavar="X", help="slower: so many times (%(default)s)")

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,16 @@ class Journal:
     def has(self, key: Key) -> bool:
         """Whether a row was measured, or cannot be."""
         return key in self.rows or "" in self.failed.get(key, {})
+
+    def hurried(self, keys: Iterable[Key], samples: int) -> list[Row]:
+        """The rows of these with an entry of fewer samples than that; the short ones first."""
+        rows = [self.rows[key] for key in keys if key in self.rows]
+        few = [
+            row
+            for row in rows
+            if any(time.samples < samples and not time.error for time in row.times.values())
+        ]
+        return sorted(few, key=lambda row: row.seconds(samples))
 
     def append(self, **entry: Any) -> None:
         with self.path.open("a") as file:

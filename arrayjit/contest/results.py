@@ -89,6 +89,11 @@ class Row:
             return None
         return theirs.median / ours.median
 
+    def seconds(self, samples: int) -> float:
+        """What measuring so many samples of every entry takes at least."""
+        timed = [time for time in self.times.values() if not time.error]
+        return sum(time.first + samples * time.median for time in timed)
+
     def as_json(self) -> dict[str, Any]:
         """What `from_json` reads; JSON has no NaN."""
         times = {

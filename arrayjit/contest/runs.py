@@ -42,8 +42,9 @@ class Run:
     seen: Callable[[Journal], None]
 
     def results(self, minutes: float) -> Results:
-        """Measure what of the plan the journal in the folder has not, as far as there is time; each number of
-        threads has its share of it, by its rows. Raises UserError where nothing can be measured."""
+        """Measure what of the plan the journal in the folder has not, or with too few samples, as far as
+        there is time; each number of threads has its share of it, by its rows. Raises UserError where nothing
+        can be measured."""
         # As installers do: else the first of all first calls would.
         compileall.compile_dir(PACKAGE, quiet=2)
         journal = Journal(self.folder / JOURNAL)
@@ -52,7 +53,9 @@ class Run:
         if names := misleading():
             journal.append(remark=f"without {' and '.join(names)}, which would slow NumPy's products down")
         described, latest = machine(), time.monotonic() + 60 * minutes
-        left = Counter(key[4] for key in self.plan.rows() if not journal.has(key))
+        keys = self.plan.rows()
+        left = Counter(key[4] for key in keys if not journal.has(key))
+        left.update(row.threads for row in journal.hurried(keys, self.plan.effort.samples))
         for threads in self.plan.threads:
             now = time.monotonic()
             end = now + (latest - now) * left[threads] / (left.total() or 1)

@@ -32,7 +32,8 @@ WARMING = 5e-3
 """After the pause calls go untimed so long: threads wake, and cores are half as fast for the first two
 milliseconds after they have had nothing to do."""
 PATIENCE = 4
-"""Entries that take so many times what they may are sampled the fewest times that do."""
+"""Where nobody says when a row should be there, entries that take so many times what they may are sampled the
+fewest times that do."""
 
 Sampler = Callable[[int], float]
 """Takes a sample: the seconds of one of so many calls."""
@@ -41,7 +42,7 @@ Sampler = Callable[[int], float]
 @frozen
 class Effort:
     """How long an entry is timed: so many samples at least, and what else fits into so many seconds; but the
-    fewest if its calls take much longer than that, or time is short."""
+    fewest if time is short."""
 
     seconds: float = 0.2
     samples: int = 7
@@ -129,11 +130,10 @@ def in_turn(
     samples: dict[str, list[float]] = {name: [] for name in names}
     together = TOGETHER if pause else 1
     begin, room = time.perf_counter(), effort.seconds * len(names)
-    late = max(until, begin + room / 4)  # samples of short calls take no time
+    late = begin + PATIENCE * room if until == math.inf else max(until, begin + room / 4)
     for turn in range(math.ceil(MOST_SAMPLES / together) if names else 0):
         now = time.perf_counter()
-        is_short = now > min(late, begin + PATIENCE * room)
-        enough = effort.fewest if is_short else effort.samples
+        enough = effort.fewest if now > late else effort.samples
         if turn * together >= enough and now > min(late, begin + room):
             break
         shift = turn % len(names)

@@ -2,7 +2,8 @@
 PLAN THREADS JOURNAL SECONDS`.
 
 It goes on where the journal ends. What has ended an earlier process is not tried again. Each row has its
-share of the seconds that are left when it begins.
+share of the seconds that are left when it begins; what then remains of them goes to the rows whose share was
+too small, beginning with those that take the least.
 """
 
 from __future__ import annotations
@@ -56,6 +57,12 @@ def main(plan: Plan, threads: int, journal: Journal, seconds: float) -> None:
         now = time.perf_counter()
         until = now + (end - now) / (len(left) - number)
         measure(suite, task, peers, threads, plan.effort, journal, until)
+    journal.follow()
+    by_key = {(*task.key, threads): (suite, task) for suite, task in tasks}
+    for row in journal.hurried(by_key, plan.effort.samples):
+        if time.perf_counter() + row.seconds(plan.effort.samples) > end:
+            break
+        measure(*by_key[row.key], peers, threads, plan.effort, journal, end)
 
 
 def measure(

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from arrayjit.contest.environment import environment
 from arrayjit.contest.journal import Journal
-from arrayjit.contest.results import Results, Row
+from arrayjit.contest.results import Results, Row, Time
 
 ROOT = Path(__file__).parents[2]
 SUITES = """
@@ -137,6 +138,31 @@ def test_what_is_there_is_not_measured_again(ran: Any, folder: Path) -> None:
     assert again.returncode == 1
     assert measured(folder).rows == before.rows
     assert (folder / ".benchmarks" / "arrayjit" / "before.json").exists()
+
+
+def test_rows_that_there_was_little_time_for_are_measured_again(ran: Any, folder: Path) -> None:
+    """Until every entry that can be timed has seven samples."""
+    hurried, complete, _ = measured(folder).rows
+    few = {name: replace(time, samples=3) for name, time in hurried.times.items() if not time.error}
+    (folder / "hurried").mkdir()
+    journal = Journal(folder / "hurried" / "journal.jsonl")
+    for row in (replace(hurried, times=few), complete):
+        journal.append(row=row.as_json())
+    bench(folder, "--resume", "--only", "first", "second", "--output", "hurried")
+    again, same = Results.from_json((folder / "hurried" / "results.json").read_text()).rows
+    assert same == complete
+    assert all(time.samples >= 7 for time in again.times.values() if not time.error)
+
+
+def test_hurried_rows_are_those_with_few_samples_and_the_short_ones_come_first(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    for name, seconds, samples in (("long", 9.0, 3), ("enough", 1.0, 7), ("short", 1.0, 6)):
+        times = {"numpy": Time(1.0, seconds, samples=samples), "numba": Time(error="none")}
+        journal.append(row=Row("sums", name, "", "", 1, times).as_json())
+    journal.follow()
+    rows = journal.hurried([*journal.rows, ("sums", "left", "", "", 1)], 7)
+    assert [(row.name, row.seconds(7)) for row in rows] == [("short", 8.0), ("long", 64.0)]
+    assert journal.hurried([("sums", "enough", "", "", 1)], 7) == []
 
 
 def test_rows_that_there_is_no_time_for_are_told(folder: Path) -> None:
