@@ -308,13 +308,26 @@ class _Blocked:
             name, reason = f"{_name(total.left, 'left')}_rows", "all columns of a product read these rows"
             target = self.kept(name, shape, dtype_of(total.left), kind, reason)
             self.lefts[total.variable] = target
-            out += self.each_part(total, partial(self.copied_left, total, rows, target), LoopKind.PARALLEL)
+            out += self.copied_parts(total, partial(self.copied_left, total, rows, target))
         return tuple(out)
 
-    def copied_left(
-        self, total: Sum, rows: _Rows, target: Tensor, make: Callable[[], Depth]
-    ) -> tuple[Stmt, ...]:
-        row, terms = Symbol("r"), make()
+    def copied_parts(self, total: Sum, one: Callable[[Depth], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+        """What `one` makes of the terms of each part; of a last part with fewer by itself, since loops that
+        run a known number of times are transposed in registers."""
+        at_once = self.blocking.depth
+        if total.depth <= at_once:
+            return one(all_terms(total))
+        whole, part = total.depth // at_once, Symbol("part")
+        lo = Affine.of(part) * at_once
+        body = one(some_terms(total, Affine.of(part), lo, lo + at_once))
+        parts = unless_once(For(part, ZERO, Affine.of(whole), body, LoopKind.PARALLEL))
+        if total.depth % at_once == 0:
+            return parts
+        last = some_terms(total, Affine.of(whole), Affine.of(whole * at_once), Affine.of(total.depth))
+        return (*parts, *one(last))
+
+    def copied_left(self, total: Sum, rows: _Rows, target: Tensor, terms: Depth) -> tuple[Stmt, ...]:
+        row = Symbol("r")
         here = self.product.rows.lo + rows.start + row
         source = substitute(total.left, {**terms.symbols, self.product.rows.symbol: here})
         store = Store(target, (terms.part, Affine.of(row), terms.place), source)
@@ -325,7 +338,6 @@ class _Blocked:
         self,
         total: Sum,
         one: Callable[[Callable[[], Depth]], tuple[Stmt, ...]],
-        kind: LoopKind = LoopKind.SEQUENTIAL,
     ) -> tuple[Stmt, ...]:
         """What `one` makes of some of the terms, for all of them in turn."""
         at_once = self.blocking.depth
@@ -340,7 +352,7 @@ class _Blocked:
             before, hi = (Bind(end, lesser(hi, Affine.of(total.depth))),), Affine.of(end)
         parts = Affine.of(-(-total.depth // at_once))
         body = (*before, *one(partial(some_terms, total, Affine.of(part), lo, hi)))
-        return (For(part, ZERO, parts, body, kind),)
+        return (For(part, ZERO, parts, body),)
 
     # Slivers
 

@@ -98,7 +98,9 @@ def _note(product: Product, cut: Blocking) -> str:
 
 
 def _blocking(product: Product, caps: Caps) -> Blocking | None:
-    """How to cut a product, if that pays."""
+    """How to cut a product, if that pays. Where the right factor takes half of the second cache at most, rows
+    go in blocks that with their sums take the other half, not all rows through it for every panel: layers of
+    a network (mlp_training) take 0.8 of the time."""
     rows, columns = product.rows.trips or 0, product.columns.trips or 0
     depth = max(total.depth for total in product.sums)
     size = max(total.variable.dtype.itemsize for total in product.sums)
@@ -119,7 +121,12 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     whole = min(2 * caps.l1_bytes, caps.l2_bytes // (2 * run)) // (width * size)
     single = all(len(total.terms) == 1 for total in product.sums)
     at_once = depth if depth <= whole or not single else _even(depth, -(-depth // whole), UNROLL)
-    block = None if rows * at_once * size <= NEAR * caps.l2_bytes else _block(rows, height, caps)
+    row, half = (depth + columns) * size, caps.l2_bytes // 2
+    block = None
+    if depth * columns * size <= half and rows * row > caps.l2_bytes:
+        block, run = _block(rows, height, max(height, half // row), caps), panels
+    elif rows * at_once * size > NEAR * caps.l2_bytes:
+        block = _block(rows, height, BLOCK, caps)
     if at_once == depth or block is not None:
         strip = run
     return Blocking(height, width, at_once, strip, run, block, left, right)
@@ -171,11 +178,11 @@ def _sizes(rows: int, columns: int, lanes: int, registers: int) -> tuple[int, in
     return min(options, key=cost)
 
 
-def _block(rows: int, height: int, caps: Caps) -> int:
-    """The rows of a block: as many blocks for each thread, all of one size if that can be, the last of one
-    at least."""
+def _block(rows: int, height: int, most: int, caps: Caps) -> int:
+    """The rows of a block, about `most`: as many blocks for each thread, all of one size if that can be, the
+    last of one sliver at least."""
     least = BLOCKS if caps.threads > 1 else 1
-    fewest = max(-(-rows // (BLOCK * caps.threads)), least) * caps.threads
+    fewest = max(-(-rows // (most * caps.threads)), least) * caps.threads
     for blocks in range(fewest, 2 * fewest, caps.threads):
         if rows % blocks == 0 and rows // blocks >= height:
             return rows // blocks
