@@ -41,7 +41,7 @@ from ..ir.loops import (
     walk_statements,
 )
 from ..ir.ops import Op
-from ..ir.tensor import Tensor
+from ..ir.tensor import GROUPS, Tensor
 from .bodies import changes
 from .llvm_chunks import heads, length
 from .llvm_memory import Memory
@@ -243,10 +243,11 @@ class _Reading:
             self.said.append(name.dtype.name)
 
     def cell(self, tensor: Tensor, index: tuple[Affine, ...]) -> None:
-        """One cell, by its distance where that is known."""
+        """One cell, by its distance where that is known, and by what group of neighbours may be read for it."""
         if all(stride.is_constant for stride in tensor.element_strides()):
             self.storage(tensor)
             self.note(tensor.linear(index))
+            self.said += (tensor.part_of(index, count) for count in GROUPS)
         else:
             self.tensor(tensor)
             self.note(index)

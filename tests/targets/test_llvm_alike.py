@@ -106,6 +106,17 @@ def test_elements_of_other_types_are_not_alike():
     assert functions(ARRAYS + text) == (0, 0)
 
 
+def test_cells_with_neighbours_are_not_alike_those_without():
+    text = """
+def f(x: read[f64, 20, 2], y: read[f64, 39], z: update[f64, 20], w: update[f64, 20]):
+    for j in vector(0, 20, lanes=4):
+        z[j] = x[j, 0]
+    for j1 in vector(0, 20, lanes=4):
+        w[j1] = y[2*j1]
+"""
+    assert functions(text) == (0, 0)
+
+
 def test_shapes_are_alike_if_cells_lie_alike():
     text = """
 def f(x: update[f64, 10, 20], y: update[f64, 2, 5, 20], z: update[f64, 10, 21]):
