@@ -135,6 +135,26 @@ def test_medians_and_quantiles_of_numbers(array: np.ndarray) -> None:
         assert_like_numpy(lambda x: (np.nanmedian(x, axis=1), np.nanquantile(x, 0.3, axis=2)), (array,))
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    "array", [*NUMBERS.values(), np.array([[[np.inf, -np.inf]]])], ids=[*NUMBERS, "infinite"]
+)
+def test_ends_by_integers_are_cells(array: np.ndarray) -> None:
+    def program(x: np.ndarray) -> Any:
+        return (
+            [np.quantile(x, 0), np.quantile(x, 1, axis=0), np.quantile(x > 0, np.int64(1))],
+            [np.nanquantile(x, 0, axis=-1), np.nanquantile(x, 1), np.nanquantile(x, [1, 0], axis=1)],
+            np.quantile(x, [[0, 1], [1, 0]], axis=-1, keepdims=True),
+        )
+
+    assert_like_numpy(program, (array,))
+
+
+@pytest.mark.parametrize("quantile", [np.quantile, np.nanquantile, np.percentile, np.nanpercentile])
+def test_quantiles_are_of_the_dtype_of_what_is_wanted(quantile: Any) -> None:
+    assert_like_numpy(lambda x: quantile(x, np.float32(0.75)), (floats.astype(np.float32),), (floats,))
+
+
 def test_distinct_values_of_several_arrays() -> None:
     rows = np.array([[1, 1, 2, 2], [1, 2, 3, 4], [5, 5, 5, 5]])
     assert_like_numpy(lambda x: [np.unique(row) for row in x], (rows,), (rows[::-1].copy(),))

@@ -217,10 +217,13 @@ def _quantiles_of_numbers(a: Any, fractions: Any, is_weak: bool, axis: Any, keep
     cells, last = _numbers_first(a, axis)
     found = []
     for fraction in fractions.flat:
+        if _are_ends(fractions):
+            found.append(_kept(_at(cells, last * int(fraction)), a, axis, keepdims))
+            continue
         places = last * float(fraction)
         before = np.floor(places).astype(np.intp)
-        weight = places - before
-        weight = weight.astype(cells.dtype) if is_weak and cells.dtype.kind in _FLOATS else weight
+        is_like_cells = is_weak and cells.dtype.kind in _FLOATS
+        weight = (places - before).astype(cells.dtype if is_like_cells else fractions.dtype)
         between = _between(_at(cells, before), _at(cells, np.minimum(before + 1, last)), weight)
         found.append(_kept(between, a, axis, keepdims))
     return np.stack(found).reshape(fractions.shape + found[0].shape) if fractions.ndim else found[0][()]
@@ -243,9 +246,10 @@ def _at(cells: Any, places: Any) -> Any:
 
 
 def _fractions(q: Any, whole: int, words: str) -> np.ndarray:
-    """Which quantiles are wanted: numbers known while tracing."""
+    """Which quantiles are wanted: numbers known while tracing, as NumPy divides them: integers are 0 or 1."""
     known = current_trace().known(q.cells) if type(q) is SymbolicArray else None
-    fractions = np.asarray(q if known is None else known) / whole
+    fractions = np.asarray(q if known is None else known)
+    fractions = fractions if whole == 1 else fractions / whole
     if not np.all((fractions >= 0) & (fractions <= 1)):
         raise ShapeError(words, loc=user_location(), fix=f"use numbers from 0 to {whole}")
     return fractions
@@ -257,7 +261,7 @@ def _quantiles(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool)
     before, after, part = _neighbours(fractions, _count(cells, "the number of values of a quantile"))
     weight = float(part) if is_weak else part
     low, high = cells[..., before], cells[..., after]
-    between = _between(low, high, weight)
+    between = low if _are_ends(fractions) else _between(low, high, weight)
     rank = np.ndim(fractions)
     if rank:
         between = np.moveaxis(between, list(range(-rank, 0)), list(range(rank)))
@@ -268,6 +272,11 @@ def _quantiles(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool)
 def _between(low: Any, high: Any, weight: Any) -> Any:
     step = high - low
     return np.where(np.greater_equal(weight, 0.5), high - step * (1 - weight), low + step * weight)
+
+
+def _are_ends(fractions: np.ndarray) -> bool:
+    """Whether the least and the greatest cells are wanted, as they are: by integers."""
+    return fractions.dtype.kind in "biu"
 
 
 def _neighbours(fractions: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
