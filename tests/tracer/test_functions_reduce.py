@@ -48,6 +48,11 @@ FOLDS: dict[str, Function] = {
         np.lcm.reduce(x, -1, keepdims=True),
     ),
     "subtract.reduce": lambda x: (np.subtract.reduce(x), np.subtract.reduce(x, axis=-1, initial=3)),
+    "initial of another dtype": lambda x: (
+        np.hypot.reduce(x > 2, axis=0, initial=2.5),
+        np.left_shift.reduce(x > 2, axis=0, initial=2),
+        np.divide.reduce(x > 2, axis=0, initial=1.5),
+    ),
     "power.reduce": lambda x: np.power.reduce(x.astype(int), axis=-1),
     "power.accumulate": lambda x: np.power.accumulate(x.astype(int)),
     "without initial": lambda x: (np.add.reduce(x, None, initial=None), np.prod(np.sign(x), 0, initial=None)),
@@ -98,6 +103,14 @@ def test_sums_without_initial_begin_with_a_cell(dtype: str) -> None:
         return first.real, first.imag, second.real, second.imag
 
     assert_like_numpy(parts, lambda: (given.copy(),))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f2"])
+@pytest.mark.parametrize("ufunc", [np.logaddexp, np.logaddexp2])
+def test_sums_of_exponentials_are_rounded_after_each(ufunc: np.ufunc, dtype: str) -> None:
+    given = (np.arange(200).reshape(5, 40) % 9).astype(dtype)
+    assert_like_numpy(lambda x: (ufunc.reduce(x, 1), ufunc.reduce(x)), lambda: (given.copy(),))
+    assert np.any(ufunc.reduce(given, 1) != ufunc.reduce(given.astype("f8"), 1).astype("f2"))
 
 
 @pytest.mark.parametrize("extreme", EXTREMES.values(), ids=EXTREMES)

@@ -62,7 +62,8 @@ def _folded(
     inner = [array.shape[one] for one in kept]
     rows = array.transpose(*axes, *kept).reshape(prod(array.shape[one] for one in axes), *inner)
     if start is not None:
-        rows = np.concatenate([np.full((1, *inner), start, array.dtype), rows])
+        kind = ufunc.accumulate(np.empty(1, array.dtype), 0, dtype).dtype
+        rows = np.concatenate([np.full((1, *inner), start, kind), rows.astype(kind)])
     result = ufunc.accumulate(rows, 0, dtype)[-1]
     return insert_axes(result, axes) if keepdims else result
 

@@ -38,6 +38,7 @@ _WIDENED = (op("add"), op("multiply"))
 _EXTREMES = ("minimum", "maximum", "fmin", "fmax")
 # NumPy 2.2 and earlier count all of an array as a Python int.
 _COUNTS_IN_PYTHON = type(np.count_nonzero(np.zeros(1))) is int
+_ROUNDED = (op("logaddexp"), op("logaddexp2"))
 _TRUTH = ("logical_and", "logical_or", "logical_xor")
 
 
@@ -70,8 +71,8 @@ def accumulate_over(
     where: Any = True,
 ) -> SymbolicArray:
     """The array with `axes` combined by `operation`, computed in `dtype`; a scalar when none are left. Small
-    floats are combined in float32, as NumPy does it."""
-    if dtype.is_small:
+    floats are combined in float32, as NumPy does it, but for logarithms, which it rounds after each."""
+    if dtype.is_small and operation not in _ROUNDED:
         wide = accumulate_over(operation, array, axes, F32, initial=initial, where=where)
         return cast(wide, dtype)
     memory = kept_order(array.ndim, [array.cells])
