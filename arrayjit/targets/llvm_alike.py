@@ -243,7 +243,7 @@ class _Reading:
             self.said.append(name.dtype.name)
 
     def cell(self, tensor: Tensor, index: tuple[Affine, ...]) -> None:
-        """One cell, by its distance where that is known, and by what group of neighbours may be read for it."""
+        """One cell, by its distance where that is known, and by the neighbours that may be read with it."""
         if all(stride.is_constant for stride in tensor.element_strides()):
             self.storage(tensor)
             self.note(tensor.linear(index))

@@ -343,3 +343,52 @@ def test_checks_go_with_a_pickled_function() -> None:
     again = pickle.loads(pickle.dumps(pickled))
     with pytest.raises(NotANumber):
         again(np.array([-1.0]))
+
+
+@np.errstate(divide="raise")
+def decorated(x: Any) -> Any:
+    return 1 / x
+
+
+def within(x: Any) -> Any:
+    with np.errstate(all="ignore", divide="raise"):
+        return 1 / x
+
+
+def told(x: Any) -> Any:
+    np.seterr(divide="call")
+    return x.astype(int) // 2
+
+
+@pytest.mark.parametrize("function", [decorated, within, told])
+def test_errors_that_the_user_is_to_be_told_of_are_refused(function: Callable[..., Any]) -> None:
+    before = np.geterr()
+    jitted = arrayjit.jit(function)
+    for _ in range(2):
+        with pytest.raises(
+            arrayjit.UnsupportedError, match=r"np\.errstate\(divide='(raise|call)'\)"
+        ) as error:
+            jitted(np.zeros(3))
+        assert error.value.loc is not None
+        assert error.value.loc.file == __file__
+        assert np.geterr() == before
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_makes_no_such_error_is_not_refused() -> None:
+    def program(x: Any) -> Any:
+        with np.errstate(all="raise"):
+            y = x[::-1].copy()
+            y[0] = 5.0
+            first = np.arange(3) + len(x)
+        with np.errstate(all="ignore"):
+            y = y / x
+        with np.errstate(divide="warn", over="ignore"):
+            return np.log(y), first
+
+    given = np.array([0.0, -1.0, 2.0])
+    with np.errstate(all="ignore"):
+        expected = program(given)
+    with np.errstate(all="raise"):
+        for got, wanted in zip(arrayjit.jit(program)(given), expected, strict=True):
+            np.testing.assert_array_equal(got, wanted)

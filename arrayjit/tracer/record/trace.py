@@ -26,6 +26,7 @@ from ...ir.walk import walk
 from .current import CURRENT_TRACE, location_of, tracing, user_location
 from .facts import Argument
 from .foreign import element_strides
+from .handling import require_goes_on
 from .limits import Limits
 from .resident import Resident, layout_of
 from .retrace import Decisions, Origin, Reason, Retrace, Site, number_needed, positive, told
@@ -135,6 +136,7 @@ class Trace:
         self._real: dict[Tensor, Tensor] = {}
         self._known: dict[Tensor, np.ndarray] = {}
         self._watched: list[Watch] = []
+        self._handling = np.geterr()
 
     @property
     def statements(self) -> list[Statement]:
@@ -503,7 +505,9 @@ class Trace:
         index = target.at(position[: target.rank])
         value = body(position)
         loc = user_location()
-        self.emit(Assign(loops, target.tensor, index, value, accum, initial, contract, loc, regroup))
+        assign = Assign(loops, target.tensor, index, value, accum, initial, contract, loc, regroup)
+        require_goes_on(assign, self._handling)
+        self.emit(assign)
 
     def check(self, shape: Sequence[Extent], condition: Body, exception: str, message: str) -> None:
         """Leave with `exception` at run time unless `condition` holds for every position in `shape`. Of an
@@ -557,10 +561,12 @@ def current_trace() -> Trace:
 
 @contextmanager
 def recording(trace: Trace) -> Iterator[Trace]:
-    """Make `trace` the current one while the user's function runs."""
+    """Make `trace` the current one while the user's function runs. What is done about floating-point errors
+    is then as it was before."""
     token = CURRENT_TRACE.set(trace)
     try:
-        yield trace
+        with np.errstate():
+            yield trace
     finally:
         trace.is_open = False
         CURRENT_TRACE.reset(token)
