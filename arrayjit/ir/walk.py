@@ -33,6 +33,7 @@ from .loops import (
     Update,
     While,
 )
+from .tensor import Tensor
 
 __all__ = [
     "bottom_up",
@@ -42,6 +43,7 @@ __all__ = [
     "locals_read",
     "rebuild",
     "rewrite_bodies",
+    "rewrite_cells",
     "rewrite_expressions",
     "substitute",
     "substitute_assignments",
@@ -53,6 +55,7 @@ __all__ = [
 ]
 
 Value = TypeVar("Value")
+Cell = tuple[Tensor, tuple[Affine, ...]]
 
 # Most nodes are leaves, most statements have a value and no body, and most of a compilation's time in Python
 # is spent walking: what is met most often is asked for by its type, in a fraction of the time of a match.
@@ -238,6 +241,31 @@ def transform_statements(body: tuple[Stmt, ...], rule: Callable[[Expr], Expr]) -
 
     def whole(expr: Expr) -> Expr:
         return transform(expr, rule)
+
+    return inside(body)
+
+
+def rewrite_cells(
+    body: tuple[Stmt, ...], rule: Callable[[Tensor, tuple[Affine, ...]], Cell]
+) -> tuple[Stmt, ...]:
+    """A body with `rule` applied to every cell that it loads or stores."""
+
+    def loaded(node: Expr) -> Expr:
+        if not isinstance(node, Load):
+            return node
+        tensor, index = rule(node.tensor, node.index)
+        return node if tensor is node.tensor and index is node.index else Load(tensor, index)
+
+    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return kept(body, [rewrite_bodies(stored(stmt), inside) for stmt in body])
+
+    def stored(stmt: Stmt) -> Stmt:
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, loaded))
+        if not isinstance(stmt, Store):
+            return stmt
+        tensor, index = rule(stmt.tensor, stmt.index)
+        same = tensor is stmt.tensor and index is stmt.index
+        return stmt if same else replace(stmt, tensor=tensor, index=index)
 
     return inside(body)
 

@@ -21,18 +21,11 @@ from dataclasses import field, replace
 
 from ..frozen import frozen, slotted
 from ..ir.code import Caps
-from ..ir.expr import Expr, Load, Local
+from ..ir.expr import Expr, Local
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ..ir.tensor import Tensor
-from ..ir.walk import (
-    children,
-    kept,
-    rewrite_bodies,
-    rewrite_expressions,
-    substitute_statements,
-    transform,
-)
+from ..ir.walk import children, kept, rewrite_bodies, rewrite_cells, substitute_statements
 from .access import Range, distances, effects, exists, loads, mentioned
 from .trips import enter
 from .uses import Use, uses_of_temporaries
@@ -103,7 +96,7 @@ class _Batching:
                 continue
             old, number = product.store.tensor, Affine.of(loop.symbol) - loop.lo
             new = replace(old, shape=(loop.hi - loop.lo, *old.shape))
-            rest = [_with_axis(stmt, old, new, number) for stmt in rest]
+            rest = [*_with_axis(tuple(rest), old, new, number)]
             own = Symbol(loop.symbol.hint)
             body = substitute_statements((rest.pop(at),), {loop.symbol: Affine.of(own)})
             first.append(replace(loop, symbol=own, body=body, kind=LoopKind.PARALLEL))
@@ -172,16 +165,8 @@ def _moves(factor: Expr, symbol: Symbol) -> bool:
     return any(index is None or any(symbol in part.symbols for part in index) for _, index in loads(factor))
 
 
-def _with_axis(stmt: Stmt, old: Tensor, new: Tensor, number: Affine) -> Stmt:
-    """The statement with a tensor that has an axis more, and is used at `number` along it."""
-
-    def rule(node: Expr) -> Expr:
-        return Load(new, (number, *node.index)) if isinstance(node, Load) and node.tensor is old else node
-
-    def visit(stmt: Stmt) -> Stmt:
-        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, rule))
-        if isinstance(stmt, Store) and stmt.tensor is old:
-            stmt = replace(stmt, tensor=new, index=(number, *stmt.index))
-        return rewrite_bodies(stmt, lambda body: kept(body, [visit(inner) for inner in body]))
-
-    return visit(stmt)
+def _with_axis(body: tuple[Stmt, ...], old: Tensor, new: Tensor, number: Affine) -> tuple[Stmt, ...]:
+    """A body with a tensor that has an axis more, and is used at `number` along it."""
+    return rewrite_cells(
+        body, lambda tensor, index: (new, (number, *index)) if tensor is old else (tensor, index)
+    )

@@ -11,15 +11,15 @@ all axes becomes one long sum. The order of the iterations is the same as before
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 
 from ..frozen import slotted
 from ..ir.code import Caps
-from ..ir.expr import Expr, Index, Load
+from ..ir.expr import Expr, Index
 from ..ir.index import Affine, Symbol, affine
-from ..ir.loops import For, Kernel, LoopKind, Stmt, Store, walk_statements
+from ..ir.loops import For, Kernel, LoopKind, Stmt, walk_statements
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
+from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_cells, walk
 from .strides import affine_accesses, stride
 
 __all__ = ["collapse"]
@@ -49,10 +49,19 @@ class _Flattening:
                 return stmt
 
     def _one_loop(self, outer: For, inner: For) -> For:
+        """One loop over `outer * count + inner`."""
         assert inner.trips is not None
-        pair = _Pair(outer.symbol, inner.symbol, Symbol(outer.symbol.hint), self)
-        lo, hi = outer.lo * inner.trips, outer.hi * inner.trips
-        return For(pair.joined, lo, hi, pair.body(inner.body), LoopKind.PARALLEL)
+        count, joined = inner.trips, Symbol(outer.symbol.hint)
+        start = {outer.symbol: Affine.of(0), inner.symbol: Affine.of(0)}
+
+        def cell(tensor: Tensor, index: tuple[Affine, ...]) -> tuple[Tensor, tuple[Affine, ...]]:
+            step = stride(tensor, index, inner.symbol)
+            if not step:
+                return tensor, index
+            return self.of(tensor), (tensor.linear(index).substitute(start) + Affine.of(joined) * step,)
+
+        body = rewrite_cells(inner.body, cell)
+        return For(joined, outer.lo * count, outer.hi * count, body, LoopKind.PARALLEL)
 
     def of(self, tensor: Tensor) -> Tensor:
         if tensor.rank == 1:
@@ -94,34 +103,3 @@ def _is_straight(tensor: Tensor, index: tuple[Affine, ...], outer: Symbol, inner
     if far is None or near is None or far != count * near:
         return False
     return tensor.strides is None and tensor.has_fixed_shape
-
-
-@slotted
-class _Pair:
-    """Two loop symbols being replaced by `joined = outer * count + inner`."""
-
-    outer: Symbol
-    inner: Symbol
-    joined: Symbol
-    flattening: _Flattening
-
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [self._statement(stmt) for stmt in body])
-
-    def _statement(self, stmt: Stmt) -> Stmt:
-        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, self._node))
-        if isinstance(stmt, Store):
-            tensor, index = self._cell(stmt.tensor, stmt.index)
-            return replace(stmt, tensor=tensor, index=index)
-        return rewrite_bodies(stmt, self.body)
-
-    def _node(self, node: Expr) -> Expr:
-        return Load(*self._cell(node.tensor, node.index)) if isinstance(node, Load) else node
-
-    def _cell(self, tensor: Tensor, index: tuple[Affine, ...]) -> tuple[Tensor, tuple[Affine, ...]]:
-        step = stride(tensor, index, self.inner)
-        if not step:
-            return tensor, index
-        rest = {self.outer: Affine.of(0), self.inner: Affine.of(0)}
-        position = tensor.linear(index).substitute(rest) + Affine.of(self.joined) * step
-        return self.flattening.of(tensor), (position,)

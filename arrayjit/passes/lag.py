@@ -27,11 +27,10 @@ from dataclasses import field, replace
 
 from ..frozen import slotted
 from ..ir.code import Caps
-from ..ir.expr import Expr, Load
 from ..ir.index import Affine, Symbol
 from ..ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update, walk_statements
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, substitute_statements, transform
+from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_cells, substitute_statements
 from .access import Effects, Range, distances, effects, loads
 from .copies import copy_body, in_steps
 from .trips import enter
@@ -169,21 +168,4 @@ def contracts(loop: For) -> bool:
 
 def _renamed(body: tuple[Stmt, ...], rows: Tensor, row: Tensor) -> tuple[Stmt, ...]:
     """The body with one row in place of the rows."""
-
-    def node(expr: Expr) -> Expr:
-        match expr:
-            case Load(tensor=tensor, index=index) if tensor is rows:
-                return Load(row, index[1:])
-            case _:
-                return expr
-
-    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(statement(stmt) for stmt in body)
-
-    def statement(stmt: Stmt) -> Stmt:
-        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, node))
-        if isinstance(stmt, Store) and stmt.tensor is rows:
-            return replace(stmt, tensor=row, index=stmt.index[1:])
-        return rewrite_bodies(stmt, inside)
-
-    return inside(body)
+    return rewrite_cells(body, lambda tensor, index: (row, index[1:]) if tensor is rows else (tensor, index))

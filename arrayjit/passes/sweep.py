@@ -26,11 +26,10 @@ from itertools import chain, pairwise, product
 
 from ..frozen import frozen, slotted
 from ..ir.code import Caps
-from ..ir.expr import Expr, Load
 from ..ir.index import Affine, Symbol
-from ..ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
+from ..ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, walk_statements
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, substitute_statements, transform
+from ..ir.walk import kept, rewrite_bodies, rewrite_cells, substitute_statements
 from .access import Effects, Range, Touched, distances, effects
 from .copies import copy_body, in_steps, unless_once
 from .lag import THREADS, contracts
@@ -256,22 +255,10 @@ def _over_one_row(nest: For) -> For | None:
     (here,) = stored
     row = Symbol("i")
 
-    def moving(index: tuple[Affine, ...]) -> tuple[Affine, ...]:
-        return (row + (index[0] - here), *index[1:]) if len(index) > 1 else index
+    def moving(tensor: Tensor, index: tuple[Affine, ...]) -> tuple[Tensor, tuple[Affine, ...]]:
+        return tensor, (row + (index[0] - here), *index[1:]) if len(index) > 1 else index
 
-    def node(node: Expr) -> Expr:
-        return replace(node, index=moving(node.index)) if isinstance(node, Load) else node
-
-    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [statement(stmt) for stmt in body])
-
-    def statement(stmt: Stmt) -> Stmt:
-        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, node))
-        if isinstance(stmt, Store):
-            return replace(stmt, index=moving(stmt.index))
-        return rewrite_bodies(stmt, inside)
-
-    return For(row, here, here + 1, (statement(nest),), LoopKind.PARALLEL)
+    return For(row, here, here + 1, rewrite_cells((nest,), moving), LoopKind.PARALLEL)
 
 
 def _all(group: Sequence[_Rows], begin: int, end: int) -> Sequence[Stmt]:
