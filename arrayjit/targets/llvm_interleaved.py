@@ -4,8 +4,8 @@ for i in vector(0, 8, lanes=8):          ; two vectors are interleaved in regist
     y[i, 0] = add(a[i], b[i])      ->    ; stored as one, where the last of them stood
     y[i, 1] = subtract(a[i], b[i])
 
-Where a loop reads and writes nothing but pairs, its lanes are in another order than memory: each vector of
-pairs is then taken apart and put together again by one instruction.
+Where a loop reads and writes pairs, and few single numbers beside them, its lanes are in another order than
+memory: each vector of pairs is then taken apart and put together again by one instruction.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ __all__ = ["lanes_of", "side_by_side"]
 
 Together = tuple[Store, ...]
 """Stores to the neighbours of a group, in the order of memory."""
+
+Access = Union[Store, Load]
+"""Cells that are written or read."""
 
 Cells = tuple[Tensor, tuple[Affine, ...], int]
 """A group: where it starts in the first lane, and how many cells it has."""
@@ -52,8 +55,8 @@ def _by_halves(lanes: int, size: int) -> tuple[int, ...]:
 
 
 def _size_of_pairs(loop: For, lanes: Lanes) -> int | None:
-    """The bytes of each number, if a loop has all its lanes in pairs of one kind, and may have them in any
-    order: what it adds up it does by lanes."""
+    """The bytes of each number, if a loop has most of its lanes in pairs, all in numbers of one size, and may
+    have them in any order: what it adds up it does by lanes."""
     inside = list(walk_statements(loop.body))
     inner = [stmt for stmt in inside if isinstance(stmt, For)]
     if loop.kind is not LoopKind.VECTOR or (changes(loop.body) and lanes.count != loop.lanes):
@@ -62,15 +65,25 @@ def _size_of_pairs(loop: For, lanes: Lanes) -> int | None:
         return None
     if any(stmt.kind is LoopKind.UNROLLED for stmt in inner):
         return None
-    cells = [(stmt.tensor, stmt.index) for stmt in inside if isinstance(stmt, Store)]
-    if len(cells) != 2 * sum(len(_groups(stmt.body, lanes)) for stmt in (loop, *inner)):
+    by_step: dict[int | None, list[Access]] = {}
+    for access in _accesses(loop.body):
+        by_step.setdefault(lanes.step_in(access.tensor, access.index), []).append(access)
+    same, singles, pairs = (by_step.pop(step, []) for step in (0, 1, 2))
+    # One vector of single numbers is put in order by as many instructions as are spared for two of pairs.
+    if by_step or len(pairs) <= 2 * len(singles) or any(isinstance(access, Store) for access in same):
         return None
-    loads = (node for node in nodes(loop.body) if isinstance(node, Load))
-    cells += ((node.tensor, node.index) for node in loads if lanes.step_in(node.tensor, node.index) != 0)
-    if any(lanes.step_in(*cell) != 2 or cell[0].part_of(cell[1], 2) is None for cell in cells):
+    if any(access.tensor.part_of(access.index, 2) is None for access in pairs):
         return None
-    sizes = {tensor.dtype.itemsize for tensor, _ in cells}
+    stored = sum(isinstance(access, Store) for access in pairs)
+    if stored != 2 * sum(len(_groups(stmt.body, lanes)) for stmt in (loop, *inner)):
+        return None
+    sizes = {access.tensor.dtype.itemsize for access in (*singles, *pairs)}
     return sizes.pop() if len(sizes) == 1 else None
+
+
+def _accesses(body: tuple[Stmt, ...]) -> Iterator[Access]:
+    yield from (stmt for stmt in walk_statements(body) if isinstance(stmt, Store))
+    yield from (node for node in nodes(body) if isinstance(node, Load))
 
 
 def side_by_side(body: Sequence[Stmt], lanes: Lanes) -> Iterator[Union[Stmt, Together]]:

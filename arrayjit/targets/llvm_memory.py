@@ -33,6 +33,11 @@ class Lanes:
     count: int = 1
     numbers: tuple[int, ...] = ()
 
+    @property
+    def places(self) -> list[int]:
+        """Which lane counts as the first, which as the second, and so on."""
+        return sorted(range(self.count), key=self.numbers.__getitem__)
+
     def stride(self, value: Affine) -> int:
         """How much the expression grows from lane to lane."""
         return 0 if self.symbol is None else value.coefficient(self.symbol) * self.step
@@ -114,7 +119,8 @@ class Memory:
         if cell.stride == 0:
             return self._read(tensor, cell.pointer, 1)
         if cell.stride == 1:
-            return self._read(tensor, cell.pointer, lanes.count)
+            cells = self._read(tensor, cell.pointer, lanes.count)
+            return self._writer.shuffle(cells, lanes.numbers) if lanes.numbers else cells
         if cell.stride == -1:
             lowest = self._offset(tensor, cell.pointer, 1 - lanes.count)
             return self._reversed(self._read(tensor, lowest, lanes.count))
@@ -160,7 +166,8 @@ class Memory:
             raise CompilerBug(f"all lanes store to one cell of {tensor}", stage="targets/llvm")
         value = self._writer.widen(value, lanes.count)
         if lanes.count == 1 or cell.stride == 1:
-            self._write(tensor, cell.pointer, value, bypass, mask)
+            cells = self._writer.shuffle(value, lanes.places) if lanes.numbers else value
+            self._write(tensor, cell.pointer, cells, bypass, mask)
         elif cell.stride == -1:
             self._write(tensor, self._offset(tensor, cell.pointer, 1 - lanes.count), self._reversed(value))
         else:

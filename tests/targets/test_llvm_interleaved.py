@@ -15,6 +15,7 @@ from arrayjit.ir.expr import Cast, Const, Index, Local, Variable
 from arrayjit.ir.index import Affine, Symbol
 from arrayjit.ir.loops import Define, Kernel, LoopKind, Update
 from arrayjit.ir.tensor import Tensor
+from arrayjit.targets.llvm_interleaved import lanes_of
 
 DTYPES = [np.float64, np.float32, np.int16, np.uint8, np.bool_]
 
@@ -63,7 +64,7 @@ def test_a_group_is_one_store(count):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_pairs_beside_single_numbers(dtype):
-    """Lanes must then be in the order of memory."""
+    """Of as many single numbers lanes are in the order of memory."""
     source, factor = numbers(40, 2, dtype=dtype), numbers(40, dtype=dtype)
     result, sums = np.zeros_like(source), np.zeros_like(factor)
     x, f, y, s = map(tensor_like, "xfys", (source, factor, result, sums))
@@ -73,6 +74,35 @@ def test_pairs_beside_single_numbers(dtype):
     run([vector(i, 40, *pairs, single)], [(x, source), (f, factor)], [(y, result), (s, sums)])
     np.testing.assert_array_equal(result, source * factor[:, None])
     np.testing.assert_array_equal(sums, source.sum(axis=1))
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 32])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
+def test_many_pairs_beside_few_single_numbers(dtype, lanes):
+    """Single numbers are read and written in the order of lanes that pairs take."""
+    source, other, factor = numbers(70, 2, dtype=dtype), numbers(70, 2, dtype=dtype), numbers(70, dtype=dtype)
+    result, sums = np.zeros_like(source), np.zeros_like(factor)
+    x, y, f, z, s = map(tensor_like, "xyfzs", (source, other, factor, result, sums))
+    i, scaled = Symbol("i"), Variable("scaled", f.dtype)
+    first = Define(scaled, call("multiply", part(x, i, 0), at(f, i)))
+    pairs = group(
+        z, i, [call("add", Local(scaled), part(y, i, 0)), call("add", part(x, i, 1), part(y, i, 1))]
+    )
+    body = vector(i, 70, first, *pairs, put(s, i, value=Local(scaled)), lanes=lanes)
+    run([body], [(x, source), (y, other), (f, factor)], [(z, result), (s, sums)])
+    np.testing.assert_array_equal(sums, source[:, 0] * factor)
+    np.testing.assert_array_equal(result[:, 0], sums + other[:, 0])
+    np.testing.assert_array_equal(result[:, 1], source[:, 1] + other[:, 1])
+
+
+@pytest.mark.parametrize(("singles", "in_order"), [(1, False), (2, True)])
+def test_the_order_of_lanes_is_that_of_memory_where_that_takes_fewer_instructions(singles, in_order):
+    i = Symbol("i")
+    x, y = (Tensor.of(name, (16, 2), F64) for name in "xy")
+    f = [Tensor.of(f"f{n}", (16,), F64) for n in range(singles)]
+    factor = at(f[0], i) if singles == 1 else call("add", at(f[0], i), at(f[1], i))
+    pairs = group(y, i, [call("multiply", part(x, i, n), factor if n else Const(2.0, F64)) for n in (0, 1)])
+    assert (lanes_of(vector(i, 16, *pairs, lanes=8), 8).numbers == ()) is in_order
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
