@@ -13,8 +13,14 @@
 Two steps make one iteration; in the first of them, what follows the copy calls each array by the name of the
 other. After both of them every cell holds what it would hold, so nothing outside of the loop changes. Either
 the next nest that touches the source of the copy overwrites nearly all of it, and only the cells around these
-are still copied; or it is a temporary of which each step makes all before it copies it. Where the number of
-steps is odd, or not known, one may be left, which is taken as before.
+are still copied; or it is a temporary of which each step makes all before it copies it; or the nest itself
+gives each cell of the source a new value. That one is stored where the copy would be:
+
+    for i in parallel(0, 100):                      for i in parallel(0, 100):
+        before[i] = now[i]                  ->          before[i] = add(t[i], 1.0)
+        now[i] = add(t[i], 1.0)
+
+Where the number of steps is odd, or not known, one may be left, which is taken as before.
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ from ..ir.assign import ArrayParam
 from ..ir.code import Caps
 from ..ir.expr import Expr, Gather, Load
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Fill, For, Kernel, LoopKind, Raise, Stmt, Store, walk_statements
+from ..ir.loops import Comment, Define, Fill, For, Kernel, LoopKind, Raise, Stmt, Store, walk_statements
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
 from .access import reads
@@ -60,10 +66,11 @@ def swap(kernel: Kernel, caps: Caps) -> Kernel:
 
 @frozen
 class _Copied:
-    """A nest that copies whole arrays: the loops, and each array with the one that it becomes a copy of."""
+    """A nest that copies whole arrays: each array with the one that it becomes a copy of; and what is left to
+    do if it gives the sources new values as well: it stores these instead of the copies."""
 
-    loops: tuple[For, ...]
     pairs: tuple[tuple[Tensor, Tensor], ...]
+    instead: Stmt | None = None
 
     @property
     def names(self) -> dict[Tensor, Tensor]:
@@ -114,6 +121,8 @@ class _Swapping:
             return None
         if any(tensor.storage in both and tensor not in both for tensor in _touched(body)):
             return None
+        if copied.instead is not None:
+            return (copied.instead,)
         out: list[Stmt] = []
         for into, source in copied.pairs:
             around = () if self.is_made_anew(source, body) else _around(source, body[at + 1 :])
@@ -131,29 +140,85 @@ class _Swapping:
 
 
 def _copied(stmt: Stmt) -> _Copied | None:
-    """The statement as a copy of whole arrays, if it is nothing else."""
+    """The statement as a nest that copies whole arrays and either does nothing else, or also gives all cells
+    of their sources new values."""
+    loops, body = _nest(stmt)
+    found = dict(filter(None, map(_copy_of, body)))
+    pairs = tuple(pair for pair in found.items() if pair[0] not in found.values())
+    there = {source: into for into, source in pairs}
+    copies = [inner for inner in body if isinstance(inner, Store) and inner.tensor in there.values()]
+    if not pairs or not all(_fill(into, copies, loops) for into, _ in pairs):
+        return None
+    if all(_copy_of(inner) in pairs for inner in body):
+        return _Copied(pairs)
+    if not all(_gives_anew(body, *pair) for pair in pairs):
+        return None
+    instead = tuple(
+        replace(inner, tensor=there.get(inner.tensor, inner.tensor)) if isinstance(inner, Store) else inner
+        for inner in body
+        if inner not in copies
+    )
+    for loop in reversed(loops):
+        instead = (replace(loop, body=instead),)
+    return _Copied(pairs, *instead)
+
+
+def _copy_of(stmt: Stmt) -> tuple[Tensor, Tensor] | None:
+    """The array that a statement copies a cell to, and the one like it in whose same place it finds that."""
+    match stmt:
+        case Store(tensor=into, index=to, value=Load(tensor=source, index=at), accum=None):
+            alike = (into.shape, into.dtype) == (source.shape, source.dtype)
+            plain = into.base is source.base is None and into.strides is source.strides is None
+            return (into, source) if alike and plain and to == at and into is not source else None
+        case _:
+            return None
+
+
+def _fill(into: Tensor, stores: Sequence[Store], loops: Sequence[For]) -> bool:
+    """Do the stores to an array, within such loops, go to each of its cells once?"""
+    boxes = [_stored(store, loops) for store in stores if store.tensor is into]
+    if not into.has_fixed_shape:
+        return False
+    whole = tuple(range(extent.constant) for extent in into.shape)
+    left = [whole]
+    for box in boxes:
+        if box is None:
+            return False
+        left = [part for one in left for part in without(one, box)]
+    return not left and sum(size(box) for box in boxes if box is not None) == size(whole)
+
+
+def _gives_anew(body: Sequence[Stmt], into: Tensor, source: Tensor) -> bool:
+    """Does a body copy each cell of the source before it gives that a new value? What it copied it reads no
+    more, nor the new value."""
+    copied: set[tuple[Affine, ...]] = set()
+    made: set[tuple[Affine, ...]] = set()
+    for stmt in body:
+        if not isinstance(stmt, (Comment, Define, Store)):
+            return False
+        is_copy = isinstance(stmt, Store) and stmt.tensor is into
+        read = {tensor for tensor, _ in reads(stmt)}
+        if (into in read and copied) or (source in read and made and not is_copy):
+            return False
+        if isinstance(stmt, Store) and is_copy:
+            if _copy_of(stmt) != (into, source) or stmt.index in made:
+                return False
+            copied.add(stmt.index)
+        elif isinstance(stmt, Store) and stmt.tensor is source:
+            if stmt.accum is not None or stmt.index not in copied - made:
+                return False
+            made.add(stmt.index)
+    return made == copied
+
+
+def _nest(stmt: Stmt) -> tuple[list[For], tuple[Stmt, ...]]:
+    """Loops whose iterations are independent, one in another, and what the innermost one does."""
     loops: list[For] = []
     body: tuple[Stmt, ...] = (stmt,)
     while len(body) == 1 and isinstance(loop := body[0], For) and loop.kind is LoopKind.PARALLEL:
         loops.append(loop)
         body = loop.body
-    index = tuple(Affine.of(loop.symbol) for loop in loops)
-    pairs = []
-    for inner in body:
-        match inner:
-            case Store(tensor=into, index=to, value=Load(tensor=source, index=at), accum=None):
-                alike = (into.shape, into.dtype) == (source.shape, source.dtype)
-                plain = into.base is source.base is None and into.strides is source.strides is None
-                if not (alike and plain and to == at == index and into is not source):
-                    return None
-                pairs.append((into, source))
-            case _:
-                return None
-    ends = [(loop.lo, loop.hi, loop.step) for loop in loops]
-    if not pairs or any(ends != [(Affine.of(0), extent, 1) for extent in into.shape] for into, _ in pairs):
-        return None
-    constant = all(extent.is_constant for into, _ in pairs for extent in into.shape)
-    return _Copied(tuple(loops), tuple(pairs)) if constant else None
+    return loops, body
 
 
 def _around(source: Tensor, after: Sequence[Stmt]) -> Sequence[Box] | None:
@@ -176,12 +241,17 @@ def _overwritten(stmt: Stmt, source: Tensor) -> Box | None:
     """The cells that a nest surely stores to, by its first store to the array; None if they are no box."""
     for store, loops in _stores(stmt, ()):
         if store.tensor is source:
-            ranges = {loop.symbol: loop for loop in loops}
-            if not all(loop.trips and loop.step == 1 and loop.lo.is_constant for loop in loops):
-                return None
-            box = [_span(position, ranges) for position in store.index]
-            return tuple(span for span in box if span is not None) if None not in box else None
+            return _stored(store, loops)
     return None
+
+
+def _stored(store: Store, loops: Sequence[For]) -> Box | None:
+    """The cells that a store in such loops goes to; None if they are no box."""
+    ranges = {loop.symbol: loop for loop in loops}
+    if not all(loop.trips and loop.step == 1 and loop.lo.is_constant for loop in loops):
+        return None
+    box = [_span(position, ranges) for position in store.index]
+    return tuple(span for span in box if span is not None) if None not in box else None
 
 
 def _stores(stmt: Stmt, around: tuple[For, ...]) -> Iterator[tuple[Store, tuple[For, ...]]]:

@@ -69,12 +69,13 @@ def _size_of_pairs(loop: For, lanes: Lanes) -> int | None:
     for access in _accesses(loop.body):
         by_step.setdefault(lanes.step_in(access.tensor, access.index), []).append(access)
     same, singles, pairs = (by_step.pop(step, []) for step in (0, 1, 2))
-    # One vector of single numbers is put in order by as many instructions as are spared for two of pairs.
-    if by_step or len(pairs) <= 2 * len(singles) or any(isinstance(access, Store) for access in same):
+    stored = sum(isinstance(access, Store) for access in pairs)
+    # A vector of single numbers is put in order by two instructions. Of pairs, each that is read spares one,
+    # and each that is written two.
+    if by_step or len(pairs) + stored <= 2 * len(singles) or any(isinstance(it, Store) for it in same):
         return None
     if any(access.tensor.part_of(access.index, 2) is None for access in pairs):
         return None
-    stored = sum(isinstance(access, Store) for access in pairs)
     if stored != 2 * sum(len(_groups(stmt.body, lanes)) for stmt in (loop, *inner)):
         return None
     sizes = {access.tensor.dtype.itemsize for access in (*singles, *pairs)}

@@ -61,6 +61,25 @@ def made_anew(a, b):
     a[:], b[:] = u, v
 
 
+def leapfrog(a, b):
+    before, now = a, b
+    for _ in range(7):
+        new = np.zeros_like(now)
+        around = now[1:-1, 2:] + now[1:-1, :-2] + now[2:, 1:-1] + now[:-2, 1:-1]
+        new[1:-1, 1:-1] = 2 * now[1:-1, 1:-1] - before[1:-1, 1:-1] + 0.1 * around
+        before, now = now, new
+    a[:], b[:] = before, now
+
+
+def complex_leapfrog(a, b):
+    before, now = a + 1j * b, b + 1j * a
+    for _ in range(6):
+        energy = np.zeros_like(now)
+        energy[1:-1] = a[1:-1] * now[1:-1] - 0.5 * (now[2:] + now[:-2])
+        before, now = now, before - 0.2j * energy
+    a[:], b[:] = before.real + now.imag, before.imag - now.real
+
+
 @pytest.mark.parametrize("shape", [(60, 24), (61, 23), (12, 90), (9, 9)])
 @pytest.mark.parametrize(
     ("steps", "passes"),
@@ -71,6 +90,8 @@ def made_anew(a, b):
         (through_a_third, {"sweep"}),
         (from_a_copy, {"swap", "sweep"}),
         (made_anew, {"sweep"}),
+        (leapfrog, {"swap", "sweep"}),
+        (complex_leapfrog, {"swap", "sweep"}),
     ],
 )
 def test_steps_have_numpy_s_bits(

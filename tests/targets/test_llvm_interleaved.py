@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial, reduce
 
 import numpy as np
 import pytest
@@ -64,7 +65,6 @@ def test_a_group_is_one_store(count):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_pairs_beside_single_numbers(dtype):
-    """Of as many single numbers lanes are in the order of memory."""
     source, factor = numbers(40, 2, dtype=dtype), numbers(40, dtype=dtype)
     result, sums = np.zeros_like(source), np.zeros_like(factor)
     x, f, y, s = map(tensor_like, "xfys", (source, factor, result, sums))
@@ -95,12 +95,12 @@ def test_many_pairs_beside_few_single_numbers(dtype, lanes):
     np.testing.assert_array_equal(result[:, 1], source[:, 1] + other[:, 1])
 
 
-@pytest.mark.parametrize(("singles", "in_order"), [(1, False), (2, True)])
+@pytest.mark.parametrize(("singles", "in_order"), [(1, False), (2, False), (3, True)])
 def test_the_order_of_lanes_is_that_of_memory_where_that_takes_fewer_instructions(singles, in_order):
     i = Symbol("i")
     x, y = (Tensor.of(name, (16, 2), F64) for name in "xy")
     f = [Tensor.of(f"f{n}", (16,), F64) for n in range(singles)]
-    factor = at(f[0], i) if singles == 1 else call("add", at(f[0], i), at(f[1], i))
+    factor = reduce(partial(call, "add"), [at(tensor, i) for tensor in f])
     pairs = group(y, i, [call("multiply", part(x, i, n), factor if n else Const(2.0, F64)) for n in (0, 1)])
     assert (lanes_of(vector(i, 16, *pairs, lanes=8), 8).numbers == ()) is in_order
 
