@@ -16,7 +16,7 @@ from typing import Any
 from .dtype import F32
 from .terms import Term, fma, rarely, where
 
-__all__ = ["CORES", "PARTS", "Halves", "Pair"]
+__all__ = ["CORES", "PARTS", "Halves", "Pair", "phase"]
 
 Pair = tuple[Term, Term]
 
@@ -147,6 +147,12 @@ def conjugate(z: Pair) -> Pair:
 
 def absolute(z: Pair) -> Term:
     return z[0].op("hypot", z[1])
+
+
+def phase(z: Pair) -> Pair:
+    """The exponential of a number whose real part is 0 or NaN, of which it is one more: `exp(1j * x)`."""
+    size, (_, y) = z[0] + 1.0, z
+    return size * y.op("cos"), where(y == 0, y, size * y.op("sin"))
 
 
 def scaled(name: str, factor: float) -> Callable[[Pair], Pair]:

@@ -8,6 +8,7 @@ A parameter is the caller's memory, in which the two parts of a number are neigh
 A temporary is two tensors. Where one part is needed to compute the other one and is overwritten first, it
 goes through a temporary, since an assignment reads everything before it writes. A product of matrices is one
 of reals (`real_products`), one of vectors is four; a factor that was conjugated before is read as it was.
+A product with an imaginary number has a real part that is 0 or NaN, whose exponential is one more.
 What cannot be accumulated part by part, such as products, is taken in order, in a loop.
 """
 
@@ -35,7 +36,7 @@ from ..ir.assign import (
     statements,
 )
 from ..ir.code import Caps
-from ..ir.complexes import PARTS
+from ..ir.complexes import PARTS, phase
 from ..ir.dtype import BOOL, I64, DType
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, constant, dtype_of
 from ..ir.index import Affine, Symbol
@@ -51,6 +52,9 @@ __all__ = ["reals"]
 REAL, IMAGINARY = 0, 1
 CONJUGATE = OPS["conjugate"]
 
+_OF_NOTHING = {OPS[name] for name in ("add", "subtract", "negative", "positive")}
+"""What gives 0 or NaN for nothing else."""
+
 Pair = tuple[Expr, Expr]
 
 
@@ -58,7 +62,7 @@ def reals(computation: Computation, caps: Caps) -> Computation:
     """The computation without complex numbers."""
     if not _has_complex(computation):
         return computation
-    splitting = _Splitting(computation.params, _conjugates(computation))
+    splitting = _Splitting(computation)
     params = tuple(splitting.param(param) for param in computation.params)
     return replace(computation, params=params, body=splitting.body(computation.body))
 
@@ -77,17 +81,15 @@ def _has_complex(computation: Computation) -> bool:
     return False
 
 
-def _conjugates(computation: Computation) -> dict[Tensor, Assign]:
+def _conjugates(assigns: Sequence[Assign], writes: Mapping[Tensor, int]) -> dict[Tensor, Assign]:
     """What makes the temporaries that are conjugates, number by number, of arrays that nothing writes to."""
-    assigns = [stmt for stmt in statements(computation.body) if isinstance(stmt, Assign)]
-    writes = Counter(stmt.into.storage for stmt in assigns)
     found: dict[Tensor, Assign] = {}
     for stmt in assigns:
         match stmt:
             case Assign(accum=None, into=into, value=Apply(op=op, args=(Load(tensor=source) as load,))):
                 own = {symbol for symbol, _ in stmt.loops}
                 is_plain = stmt.index == tuple(Affine.of(symbol) for symbol, _ in stmt.loops)
-                settled = writes[into.storage] == 1 and not writes[source.storage]
+                settled = writes[into.storage] == 1 and source.storage not in writes
                 if (
                     op is CONJUGATE
                     and is_plain
@@ -101,11 +103,15 @@ def _conjugates(computation: Computation) -> dict[Tensor, Assign]:
 
 
 class _Splitting:
-    """What stands for each complex tensor, and for each expression."""
+    """What stands for each complex tensor, and for each expression; which temporaries, written once, hold
+    nothing but 0 and NaN."""
 
-    def __init__(self, params: Sequence[Param], conjugates: Mapping[Tensor, Assign]) -> None:
-        self._conjugates = conjugates
-        self._given = {param.tensor for param in params if isinstance(param, ArrayParam)}
+    def __init__(self, computation: Computation) -> None:
+        assigns = [stmt for stmt in statements(computation.body) if isinstance(stmt, Assign)]
+        self._writes = Counter(stmt.into.storage for stmt in assigns)
+        self._conjugates = _conjugates(assigns, self._writes)
+        self._given = {param.tensor for param in computation.params if isinstance(param, ArrayParam)}
+        self._nothing: set[Tensor] = set()
         self._beside: dict[Tensor, Tensor] = {}
         self._apart: dict[Tensor, tuple[Tensor, Tensor]] = {}
         self._flat: dict[tuple[Tensor, int], Tensor] = {}
@@ -227,7 +233,31 @@ class _Splitting:
                 return rebuild(expr, tuple(self.real(child) for child in children(expr)))
 
     def _applied(self, expr: Apply) -> Any:
-        return PARTS[expr.op.name](*(self._argument(arg) for arg in expr.args))
+        arguments = [self._argument(arg) for arg in expr.args]
+        match expr.op, arguments:
+            case op, [(real, imaginary)] if op is OPS["exp"] and self._is_nothing(real.value):
+                return phase((real, imaginary))
+            case _:
+                return PARTS[expr.op.name](*arguments)
+
+    def _is_nothing(self, value: Expr) -> bool:
+        """Whether a real number is 0 or NaN, whatever it is computed from."""
+        match value:
+            case Const(value=number):
+                return number == 0
+            case Load(tensor=tensor):
+                return tensor.storage in self._nothing
+            case Cast(arg=arg):
+                return dtype_of(arg).is_float and self._is_nothing(arg)
+            case Apply(op=op, args=args) if op is OPS["multiply"]:
+                return any(map(self._is_nothing, args))
+            case Apply(op=op, args=args) if op in _OF_NOTHING:
+                return all(map(self._is_nothing, args))
+            case Apply(op=op, args=(real, imaginary, Const(value=divisor), Const(value=0))) if divisor != 0:
+                part = {PART_OPS["divide_real"]: real, PART_OPS["divide_imag"]: imaginary}.get(op)
+                return part is not None and self._is_nothing(part)
+            case _:
+                return False
 
     def _argument(self, arg: Expr) -> Term | tuple[Term, ...]:
         builder = _Builder()
@@ -287,6 +317,9 @@ class _Splitting:
 
     def _stored(self, assign: Assign, value: Expr, initial: Expr | None, part: int) -> Assign:
         into, index = self.cell(assign.into, assign.index, part)
+        is_made = into.base is None and assign.into not in self._given and self._writes[assign.into] == 1
+        if is_made and assign.accum is None and self._is_nothing(value):
+            self._nothing.add(into)
         return replace(assign, into=into, index=index, value=value, initial=initial)
 
     def _in_order(self, parts: Sequence[Assign]) -> Iterator[Assign]:

@@ -173,6 +173,35 @@ def test_a_program_is_numpys(name, target):
         assert_alike(mine, theirs)
 
 
+PHASES = {
+    "turned": lambda x: np.exp(1j * x),
+    "turned back": lambda x: np.exp(x * -2j * np.pi / 16),
+    "in single precision": lambda x: np.exp(np.complex64(0.5j) * x.astype(np.float32)),
+    "of cells": lambda x: np.exp(-2j * np.pi * np.arange(len(x)) / len(x)),
+    "not only": lambda x: np.exp((1e-3 + 1j) * x),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", PHASES)
+def test_a_phase_is_numpys(name, target):
+    """Exponentials of numbers whose real parts are known to be 0 or NaN, whatever the other parts are."""
+    ends = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-310, -1e300]
+    x = np.concatenate([ends, np.linspace(-40, 40, 23)])
+    with np.errstate(all="ignore"):
+        expected = PHASES[name](x)
+    actual = arrayjit.jit(PHASES[name], target=target)(x)
+    assert_alike(actual, expected, 1e-5 if expected.dtype == np.complex64 else 1e-10)
+    zeros = expected.imag == 0
+    assert np.array_equal(np.signbit(actual.imag[zeros]), np.signbit(expected.imag[zeros]))
+
+
+def test_a_phase_takes_no_exponential():
+    text = arrayjit.jit(PHASES["turned"]).lower(np.arange(9.0)).as_text("loops")
+    assert "cos[" in text
+    assert "exp" not in text
+
+
 # ---- one operation at a time -------------------------------------------------------------------------
 
 OPERATIONS = {
