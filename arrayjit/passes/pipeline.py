@@ -57,6 +57,7 @@ from .prune import prune
 from .quarters import quarters
 from .rare import rare
 from .reals import reals
+from .reciprocals import reciprocals
 from .rematerialise import rematerialise
 from .reroll import reroll
 from .retain import retain
@@ -285,6 +286,9 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(bypass, after=("stream",), why="a row is as long as it will be", on=CPU),
     Pass(tails, after=("bypass",), why="a loop and its tail are no longer one nest", on=CPU),
     Pass(guess, after=("tails",), why="loops with branches are not rearranged", on=CPU),
+    Pass(
+        reciprocals, after=("guess",), why="what has branches is not rearranged, as a body without is", on=CPU
+    ),
     Pass(rare, after=("guess",), why="what is seldom needed is not waited for"),
     Pass(spell, after=("rare",), why="what is left in order stays so", on=CPU),
     Pass(
@@ -331,6 +335,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         bypass,
         tails,
         guess,
+        reciprocals,
         rare,
         prefetch,
     )

@@ -1,0 +1,138 @@
+"""Quotients made by products: the bits are NumPy's, of any numerators and divisors."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import arrayjit
+from arrayjit.ir.code import Caps, Schedule
+from arrayjit.passes.manager import optimize
+from arrayjit.tracer.calls.function import trace_function
+
+COUNT = 6
+
+
+def quotients(x, divisors):
+    """Each number of `x` by each divisor, and by two of them in turn."""
+    return tuple(x / divisors[n] for n in range(COUNT)), x / divisors[0] / divisors[1]
+
+
+def through_points(x, points):
+    """Polynomials that are one at a point, and none at the others."""
+    value = np.zeros_like(x)
+    for i in range(4):
+        basis = np.ones_like(x)
+        for j in range(4):
+            if i != j:
+                basis *= (x - points[j]) / (points[i] - points[j])
+        value += basis
+    return value
+
+
+def numbers(dtype):
+    """Any bits, numbers of usual size, and those at which products would not do."""
+    random = np.random.default_rng(11)
+    info = np.finfo(dtype)
+    size = np.dtype(dtype).itemsize
+    any_bits = np.frombuffer(random.bytes(3000 * size), dtype)
+    usual = random.standard_normal(3000).astype(dtype)
+    ends = [0, np.inf, np.nan, info.tiny, info.max, info.smallest_subnormal, 1, 1 + info.eps, 2 - info.eps]
+    special = np.array([*ends, *(2.0**power for power in range(info.minexp, info.maxexp))], dtype)
+    with np.errstate(over="ignore"):
+        above = np.nextafter(special, dtype(np.inf))
+    beside = np.concatenate([np.nextafter(special, dtype(0)), special, above])
+    return np.concatenate([any_bits, usual, beside, -beside])
+
+
+def close_to_midpoints(dtype, divisors):
+    """Numerators whose quotients lie as near as can be to where rounding changes its mind."""
+    random = np.random.default_rng(12)
+    bits = np.finfo(dtype).nmant + 1
+    found = []
+    for divisor in divisors:
+        for _ in range(300):
+            middle = Fraction(2 * int(random.integers(2 ** (bits - 1), 2**bits)) + 1, 2 ** (bits + 1))
+            about = dtype(float(middle * Fraction(float(divisor))))
+            found += [about, np.nextafter(about, dtype(0)), np.nextafter(about, dtype(np.inf))]
+    return np.array(found, dtype)
+
+
+USUAL = [3.0, -7.0, 0.1, 1 + 2**-20, 2 - 2**-20, 1e3]
+DIVISORS = {
+    "usual": USUAL,
+    "zero": [*USUAL[:-1], -0.0],
+    "infinite": [np.inf, *USUAL[1:]],
+    "not a number": [*USUAL[:2], np.nan, *USUAL[3:]],
+    "large": [*USUAL[:3], 3e38, *USUAL[4:]],
+    "small": [*USUAL[:4], 1e-45, *USUAL[5:]],
+}
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", DIVISORS)
+@pytest.mark.parametrize("function", [quotients, through_points])
+def test_the_bits_are_those_of_divisions(function, kind, dtype, target):
+    divisors = np.array(DIVISORS[kind], dtype)
+    x = np.concatenate([numbers(dtype), close_to_midpoints(dtype, np.array(USUAL, dtype))])
+    computation = trace_function(function, (x, divisors), {}).computation
+    assert notes(computation) == 1
+    with np.errstate(all="ignore"):
+        expected = flat(function(x, divisors))
+    for one, other in zip(flat(arrayjit.jit(function, target=target)(x, divisors)), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(np.signbit(one)[~np.isnan(one)], np.signbit(other)[~np.isnan(other)])
+
+
+def flat(results):
+    if isinstance(results, tuple):
+        return [array for result in results for array in flat(result)]
+    return [results]
+
+
+def notes(computation, fma=True, without=()):
+    """How many loops multiply."""
+    kernel = optimize(computation, Caps(fma=fma), Schedule(without), verify=True).kernel
+    return sum(note.startswith("reciprocals") for note in kernel.notes)
+
+
+def test_what_has_no_fused_product_divides():
+    x = np.ones(4000)
+    computation = trace_function(quotients, (x, x[:COUNT]), {}).computation
+    assert notes(computation) == 1
+    assert notes(computation, fma=False) == 0
+    assert notes(computation, without=("reciprocals",)) == 0
+
+
+def test_a_loop_that_waits_for_memory_divides():
+    x = np.ones(4000)
+    computation = trace_function(lambda x, d: (x - x[0]) / d, (x, 3.0), {}).computation
+    assert notes(computation) == 0
+
+
+@pytest.mark.parametrize("bits", [5, 6, 7])
+def test_every_quotient_of_short_numbers_is_rounded_correctly(bits):
+    """The method in integers: all pairs of significands of few bits."""
+    significands = range(2 ** (bits - 1), 2**bits)
+    for divisor in significands:
+        reciprocal = rounded(Fraction(1, divisor), bits)
+        for numerator in significands:
+            about = rounded(numerator * reciprocal, bits)
+            excess = rounded(about * divisor - numerator, bits)
+            assert rounded(about - excess * reciprocal, bits) == rounded(Fraction(numerator, divisor), bits)
+
+
+def rounded(number, bits):
+    """To so many bits, and where two are as near, to the even one."""
+    number = Fraction(number)
+    if number == 0:
+        return number
+    unit = Fraction(1)
+    while abs(number) >= unit * 2**bits:
+        unit *= 2
+    while abs(number) < unit * 2 ** (bits - 1):
+        unit /= 2
+    return round(number / unit) * unit
