@@ -186,7 +186,7 @@ def sign(z: Pair) -> Pair:
 
 def power(base: Pair, exponent: Pair) -> Pair:
     """By products where the exponent is a known small integer, as NumPy computes those."""
-    real, imaginary = (part.builder.known(part.value) for part in exponent)
+    real, imaginary = (part.known for part in exponent)
     if imaginary == 0 and real is not None and abs(real) < _MOST_PRODUCTS and real == int(real):
         return _whole_power(base, int(real))
     return in_parts("power")(base, exponent)

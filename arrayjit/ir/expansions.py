@@ -206,21 +206,39 @@ def _safe_divisor(y: Term) -> Term:
     return where(undefined, 1, y)
 
 
+def _binary_digits(y: Term) -> int | None:
+    """Of a known power of two the exponent."""
+    known = int(y.known or 0)
+    return known.bit_length() - 1 if known > 0 and known.bit_count() == 1 else None
+
+
+def _on_wrong_side(rest: Term, divisor: Term) -> Term:
+    """Does what a division towards zero leaves have another sign than the divisor?"""
+    if (divisor.known or 0) > 0:
+        return rest < 0
+    return (rest != 0) & ((rest ^ divisor) < 0)
+
+
 def _floor_divide_integers(x: Term, y: Term) -> Term:
+    digits = _binary_digits(y)
+    if digits is not None:
+        return x.op("raw_right_shift", digits)
     divisor = _safe_divisor(y)
     quotient = x.op("raw_divide", divisor)
     if x.dtype.kind is Kind.INT:
         rest = x - quotient * divisor
-        rounded_up = (rest != 0) & ((rest ^ divisor) < 0)
+        rounded_up = _on_wrong_side(rest, divisor)
         quotient = where(y == -1, 0 - x, where(rounded_up, quotient - 1, quotient))
     return where(y == 0, 0, quotient)
 
 
 def _remainder_integers(x: Term, y: Term) -> Term:
+    if _binary_digits(y) is not None:
+        return x & (y - 1)
     divisor = _safe_divisor(y)
     rest = x.op("raw_remainder", divisor)
     if x.dtype.kind is Kind.INT:
-        rest = where((rest != 0) & ((rest ^ divisor) < 0), rest + divisor, rest)
+        rest = where(_on_wrong_side(rest, divisor), rest + divisor, rest)
     # Anything modulo the stand-in 1 is 0, which is NumPy's answer for both undefined divisors.
     return rest
 

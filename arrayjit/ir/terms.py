@@ -56,6 +56,11 @@ class Term:
         """A constant of this term's dtype."""
         return Term(self.builder, self.builder.const(number, self.dtype))
 
+    @property
+    def known(self) -> Number | None:
+        """The value, if it is a constant."""
+        return self.builder.known(self.value)
+
     def cast(self, dtype: DType) -> Term:
         return self if dtype is self.dtype else Term(self.builder, self.builder.cast(self.value, dtype))
 

@@ -429,8 +429,10 @@ def check_fits(value: Operand, dtype: DType, trace: Trace, stored: bool = False)
     if value.weak is float:
         is_number = Apply(OPS["equal"], (number, number), BOOL)
         trace.check((), _always(is_number), "ValueError", "cannot convert float NaN to integer")
-        whole = Apply(OPS["trunc"], (number,), F64)
-        bounds = [("greater_equal", whole, Const(float(low), F64)), ("less", whole, Const(high + 1.0, F64))]
+        # -128.9 becomes the least int8; between the least int64 and the float64 below it there is none.
+        exact = float(low - 1) == low - 1
+        lowest = ("greater", low - 1.0) if exact else ("greater_equal", float(low))
+        bounds = [(lowest[0], number, Const(lowest[1], F64)), ("less", number, Const(high + 1.0, F64))]
     else:
         widest = _limits(I64)
         bounds = [("greater_equal", number, Const(low, I64))] if low > widest[0] else []

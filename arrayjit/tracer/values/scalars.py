@@ -118,14 +118,33 @@ def _check_power(args: tuple[Expr, ...], dtype: DType, trace: Trace) -> None:
 
 
 def _check_growth(op: Op, args: tuple[Expr, ...], trace: Trace) -> None:
-    """Compare with the size of the result estimated in float64."""
+    """Sums and differences that wrapped lie on the wrong side of an operand. The size of other results is
+    estimated in float64."""
+    words = "a Python int grew beyond 64 bits in a jitted function"
+    if op.dunder in ("add", "sub"):
+        _require(trace, _stays(op, args), "OverflowError", words)
+        return
     left, right = (convert(arg, F64) for arg in args)
     if op.dunder == "lshift":
         right = Apply(OPS["power"], (Const(2.0, F64), right), F64)
         op = OPS["multiply"]
     size = Apply(OPS["absolute"], (Apply(op, (left, right), F64),), F64)
-    words = "a Python int grew beyond 64 bits in a jitted function"
     _require(trace, _apply("less", size, Const(_LARGEST, F64)), "OverflowError", words)
+
+
+def _stays(op: Op, args: tuple[Expr, ...]) -> Expr:
+    """Does a sum or difference of int64s stay within 64 bits?"""
+    left, right = args
+    result = Apply(op, args, I64)
+    if isinstance(right, Const):
+        grows = (right.value >= 0) == (op.dunder == "add")
+        return _apply("greater_equal" if grows else "less_equal", result, left)
+    if isinstance(left, Const) and op.dunder == "add":
+        return _apply("greater_equal" if left.value >= 0 else "less_equal", result, right)
+    turned = Apply(OPS["bitwise_xor"], (left, result), I64)
+    across = Apply(OPS["bitwise_xor"], (right, result if op.dunder == "add" else left), I64)
+    both = Apply(OPS["bitwise_and"], (turned, across), I64)
+    return _apply("greater_equal", both, literal(0, I64))
 
 
 def _require(trace: Trace, condition: Expr, exception: str, message: str) -> None:

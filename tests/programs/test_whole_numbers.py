@@ -1,0 +1,178 @@
+"""Integers in loops: counted, combined, divided by powers of two, and made of floats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import arrayjit
+
+TARGETS = [{"threads": 1}, {"threads": 2}, {"target": "c"}, {"target": "cuda-sim"}, {"target": "interp"}]
+random = np.random.default_rng(7)
+
+
+def darts(x, y):
+    inside = 0
+    for i in range(len(x)):
+        inside += x[i] ** 2 + y[i] ** 2 < 1.0
+    return 4.0 * inside / len(x)
+
+
+def counted_beside_what_is_stored(x, y):
+    near, far, out = np.int64(0), np.int32(7), np.zeros_like(x)
+    for i in range(len(x)):
+        out[i] = x[i] * y[i]
+        near = near + (x[i] < y[i])
+        far -= np.int32(x[i] > 0.9)
+    return near, far, out
+
+
+def read_before_it_is_cleared(x, y):
+    bits = (x * 1000).astype(np.int64)
+    total, mask = np.int64(0), np.int64(-1)
+    for i in range(len(bits)):
+        step = bits[i]
+        bits[i] = 0
+        total ^= step
+        mask &= step | 3
+    return total, mask, bits
+
+
+def seen_between_its_steps(x, y):
+    count, places = np.int64(0), np.zeros(len(x), np.int64)
+    for i in range(len(x)):
+        count += x[i] < y[i]
+        places[i] = count
+    return count, places
+
+
+def in_rows(x, y):
+    counts, total = np.zeros(7, np.int64), np.uint8(250)
+    for r in range(7):
+        count = np.int64(0)
+        for i in range(len(x)):
+            count += x[i] * r < y[i]
+            total += np.uint8(x[i] > 0.5)
+        counts[r] = count
+    return counts, total
+
+
+@pytest.mark.parametrize("options", TARGETS, ids=str)
+@pytest.mark.parametrize(
+    "program",
+    [darts, counted_beside_what_is_stored, read_before_it_is_cleared, seen_between_its_steps, in_rows],
+)
+def test_what_a_loop_counts(program: Callable[..., Any], options: dict[str, Any]) -> None:
+    x, y = random.random(101), random.random(101)
+    with np.errstate(over="ignore"):
+        wanted = program(x.copy(), y.copy())
+    results = arrayjit.jit(program, **options)(x.copy(), y.copy())
+    wanted, results = (given if isinstance(given, tuple) else (given,) for given in (wanted, results))
+    for result, one in zip(results, wanted, strict=True):
+        assert np.asarray(result).dtype == one.dtype
+        np.testing.assert_array_equal(result, one)
+
+
+def test_counts_of_whole_numbers_go_in_vectors() -> None:
+    x = random.random(1000)
+    assert "reduce(add" in arrayjit.jit(darts).lower(x, x).as_text("optimized")
+    assert "lanes=" in arrayjit.jit(darts).lower(x, x).as_text("optimized")
+
+
+@pytest.mark.parametrize("options", TARGETS, ids=str)
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
+def test_divisions_by_known_numbers(dtype: type, options: dict[str, Any]) -> None:
+    limits = np.iinfo(dtype)
+
+    def divided(x):
+        return [f(x, dtype(d)) for d in (1, 2, 3, 16, 64, 100) for f in (np.floor_divide, np.remainder)] + [
+            x // dtype(limits.max),
+            x % dtype(limits.max),
+            x // dtype(limits.min),
+            x % dtype(limits.min),
+        ]
+
+    numbers = np.array([limits.min, limits.min + 1, limits.max, limits.max - 1], dtype)
+    small = np.arange(max(limits.min, -70), 70).astype(dtype)
+    x = np.concatenate([numbers, small])
+    with np.errstate(divide="ignore"):
+        wanted = divided(x)
+    for result, one in zip(arrayjit.jit(divided, **options)(x), wanted, strict=True):
+        np.testing.assert_array_equal(result, one)
+        assert result.dtype == one.dtype
+
+
+LAST, FIRST = 2**63 - 1, -(2**63)
+
+
+@pytest.mark.parametrize(
+    ("operation", "left", "right"),
+    [
+        (operation, left, right)
+        for operation in (lambda x, y: x + y, lambda x, y: x - y)
+        for left in (LAST, LAST - 1, FIRST, FIRST + 1, 0, -1, 5)
+        for right in (LAST, FIRST, 0, 1, -1, -5)
+    ],
+)
+def test_ints_of_python_s_end_where_64_bits_do(
+    operation: Callable[[int, int], int], left: int, right: int
+) -> None:
+    """Both operands known late, and either of them a constant."""
+    wanted = operation(left, right)
+
+    def both(x):
+        return operation(int(x[0]), int(x[1]))
+
+    def constant_right(x):
+        return operation(int(x[0]), right)
+
+    def constant_left(x):
+        return operation(left, int(x[1]))
+
+    for program in (both, constant_right, constant_left):
+        jitted = arrayjit.jit(program)
+        x = np.array([left, right])
+        if FIRST <= wanted <= LAST:
+            assert jitted(x) == wanted
+        else:
+            with pytest.raises(OverflowError):
+                jitted(x)
+
+
+@pytest.mark.parametrize("options", TARGETS, ids=str)
+def test_floats_become_ints_up_to_the_ends_of_64_bits(options: dict[str, Any]) -> None:
+    whole = arrayjit.jit(lambda x: int(x[0]), **options)
+    for number in (-0.9, 2.9, -(2.0**63), np.nextafter(2.0**63, 0), -1e300, 1e300, 2.0**63, np.nan, np.inf):
+        x = np.array([number])
+        try:
+            wanted = int(number)
+        except (ValueError, OverflowError) as error:
+            with pytest.raises(type(error)):
+                whole(x)
+            continue
+        if FIRST <= wanted <= LAST:
+            assert whole(x) == wanted
+        else:
+            with pytest.raises(OverflowError):
+                whole(x)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint32, np.int64, np.uint64])
+def test_floats_that_an_integer_type_holds_once_they_are_whole(dtype: type) -> None:
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+    def converted(x):
+        out = np.zeros(1, dtype)
+        out[0] = float(x[0])
+        return out[0]
+
+    converted = arrayjit.jit(converted)
+    numbers = [least - 0.5, most + 0.5] if most < 2**53 else [-0.5 if least == 0 else float(least)]
+    for number in (*numbers, 3.7):
+        assert converted(np.array([number])) == int(number)
+    for number in (float(least) * 3 - 3, float(most) * 3, np.nan):
+        with pytest.raises((OverflowError, ValueError)):
+            converted(np.array([number]))
