@@ -8,18 +8,28 @@
 
 Then the passes that follow are free to vectorise or interleave them, here along the rows of `a`. An iteration
 must write only cells that no other one touches, and no local that it has not made.
+
+Whole numbers may be added up, compared or combined bit by bit in any order, since they wrap: a local in which
+an innermost loop does that and nothing else accumulates.
+
+    for k in sequential(0, 120):                    for k in parallel(0, 120):
+        t = less(x[k], 1.0)                             t = less(x[k], 1.0)
+        t1 = add(c, cast(t, i64))           ->          c = reduce(add, c, cast(t, i64))
+        c = t1
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 
 from ..ir.code import Caps
+from ..ir.expr import Apply, Expr, Local, Variable
 from ..ir.index import Symbol
-from ..ir.loops import For, Kernel, LoopKind, Stmt
+from ..ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Update, While
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_bodies
+from ..ir.walk import kept, locals_read, rewrite_bodies
 from .access import Range, Ranges, distances, effects
 from .trips import enter
 
@@ -39,17 +49,24 @@ def parallel(kernel: Kernel, caps: Caps) -> Kernel:
     def statement(stmt: Stmt) -> Stmt:
         if isinstance(stmt, For):
             enter(stmt, ranges)
-            if stmt.kind is LoopKind.SEQUENTIAL and carriers(stmt, ranges) == frozenset():
-                stmt = _upwards(stmt)
+            if stmt.kind is LoopKind.SEQUENTIAL:
+                stmt = _independent(stmt, ranges)
         return rewrite_bodies(stmt, visit)
 
     return kernel.with_body(visit(kernel.body))
 
 
-def carriers(loop: For, ranges: Ranges) -> frozenset[Tensor] | None:
-    """The storages by which an iteration may disturb another one; None if there is more than memory to it."""
+def _independent(loop: For, ranges: Ranges) -> For:
+    """The loop as a parallel one, if that does the same."""
+    summing, sums = _accumulating(loop)
+    return _upwards(summing) if carriers(summing, ranges, sums) == frozenset() else loop
+
+
+def carriers(loop: For, ranges: Ranges, sums: frozenset[Variable] = frozenset()) -> frozenset[Tensor] | None:
+    """The storages by which an iteration may disturb another one; None if there is more than memory to it,
+    and these locals in which the loop accumulates."""
     found = effects(loop.body, ranges)
-    if found.leaves or found.updates:
+    if found.leaves or not found.updates <= sums:
         return None
     disturbed = set()
     for storage, written in found.writes.items():
@@ -68,3 +85,46 @@ def _upwards(loop: For) -> For:
     if loop.step == -1:
         loop = replace(loop, lo=loop.hi + 1, hi=loop.lo + 1, step=1)
     return replace(loop, kind=LoopKind.PARALLEL)
+
+
+def _accumulating(loop: For) -> tuple[For, frozenset[Variable]]:
+    """An innermost loop in which whole numbers accumulate, and the locals that do. A step stands where
+    what it adds was computed."""
+    updates = {stmt.variable: stmt for stmt in loop.body if isinstance(stmt, Update)}
+    if not updates or any(isinstance(stmt, (For, While, If)) for stmt in loop.body):
+        return loop, frozenset()
+    reads = Counter(locals_read(loop.body))
+    times = Counter(stmt.variable for stmt in loop.body if isinstance(stmt, Update))
+    once = {
+        stmt
+        for total, stmt in updates.items()
+        if stmt.accum is None and times[total] == reads[total] == 1 and not total.dtype.is_inexact
+    }
+    named = {stmt.value.variable: stmt for stmt in once if isinstance(stmt.value, Local)}
+    body: list[Stmt] = []
+    done: set[Update] = set()
+    for stmt in loop.body:
+        match stmt:
+            case Define(variable=name, value=value) if name in named and reads[name] == 1 and not times[name]:
+                update, step = named[name], _step(named[name].variable, value)
+            case Update(value=value) if stmt in once and stmt not in done:
+                update, step = stmt, _step(stmt.variable, value)
+            case _:
+                update, step = None, None
+        if update is not None and step is not None:
+            done.add(update)
+            body.append(step)
+        elif stmt not in done:
+            body.append(stmt)
+    sums = frozenset(update.variable for update in done)
+    return (replace(loop, body=tuple(body)) if sums else loop), sums
+
+
+def _step(total: Variable, value: Expr) -> Update | None:
+    """What combines a whole number with another one, as a step that accumulates it."""
+    match value:
+        case Apply(op=op, args=(one, other)) if op.associative and op.identity is not None:
+            added = other if one == Local(total) else one if other == Local(total) else None
+            return None if added is None else Update(total, added, op)
+        case _:
+            return None
