@@ -12,15 +12,16 @@ so.
   table. The dispatcher's own code is never unloaded.
 - Values are borrowed. Arguments and the items of their tuples belong to the caller. What only a list or a
   dict keeps alive could go as soon as other Python code runs. A variant in which any may run (it releases
-  the lock, or it makes containers, which can start a garbage collection) owns such values from the moment it
-  has them all.
+  the lock, has Python make large results, or makes containers, which can start a garbage collection) owns
+  such values from the moment it has them all.
 - Until then no Python code runs: types are compared by identity, dict keys as exact `str`, integers are exact
   `int`. Only guards look into dicts that might have strange keys, so they come before any value is looked at.
 - Nothing is written before a variant is sure to be the one. What goes wrong from then on is raised, and never
   tried again: the kernel may have written into arguments.
 - Arrays are used if they are exact `ndarray`s with the layout that the kernel was made for, and their memory
   is apart from that of all other arrays of the call. A kernel stays inside them.
-- A variant's workspace is taken and given back under the lock; a call that does not find it asks Python.
+- A variant's workspace is taken, before anything else can run, and given back under the lock; a call that
+  does not find it asks Python.
 """
 
 from __future__ import annotations

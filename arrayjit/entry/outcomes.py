@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..runtime.results import LARGE
+from ..runtime.results import LARGE, results
 from ..tracer.calls.binding import (
     ArgumentOutput,
     FreshSource,
@@ -38,14 +38,19 @@ _PYTHON_NUMBERS = {
 class Outcome:
     """`fresh` are the rows of new memory, `build` the steps to the result: none where it is the one new
     array.
-    `owned` is what the rows name."""
+    `owned` is what the rows name. `asks_python`: Python makes some of the memory, so other code may run."""
 
     def __init__(
-        self, sources: Sequence[Source], outputs: Sequence[Output], results: Structure, leaves: Sequence[int]
+        self,
+        sources: Sequence[Source],
+        outputs: Sequence[Output],
+        structure: Structure,
+        leaves: Sequence[int],
     ) -> None:
         self.fresh: list[list[int]] = []
         self.build: list[list[int]] = []
         self.owned: list[Any] = []
+        self.asks_python = False
         self._outputs = outputs
         self._leaves = leaves
         self._next = 0
@@ -61,21 +66,23 @@ class Outcome:
             if isinstance(source, FreshSource):
                 self._places[param] = len(self.fresh)
                 self._add_fresh(param, source, param in numbers and param not in arrays)
-        self._add(results)
+        self._add(structure)
         if len(self.fresh) == 1 and self.build == [row("BUILD", kind=code("BUILD", "ARRAY"))]:
             self.build = []
 
     def _add_fresh(self, param: int, source: FreshSource, is_number: bool) -> None:
-        dtype, nbytes = source.dtype, prod(source.shape) * source.dtype.itemsize
-        if nbytes >= LARGE:
-            raise ThroughPython("a result is large")
+        dtype = source.dtype
         if is_number:
             self.fresh.append(row("FRESH", param=param))
             return
         shape, strides = _layout(source)
         extents = words([shape])
         steps = words([strides]) if source.is_transposed else None
-        self.owned += (dtype, extents, steps)
+        make = None
+        if prod(shape) * dtype.itemsize >= LARGE:
+            make = results().maker(shape, dtype, strides if source.is_transposed else None)
+            self.asks_python = True
+        self.owned += (dtype, extents, steps, make)
         self.fresh.append(
             row(
                 "FRESH",
@@ -84,6 +91,7 @@ class Outcome:
                 rank=len(shape),
                 extents=address(extents),
                 strides=0 if steps is None else address(steps),
+                maker=0 if make is None else id(make),
             )
         )
 

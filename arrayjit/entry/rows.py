@@ -70,8 +70,9 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     # A fact about a sum of integers of the call. Its terms are rows of their own.
     "FACT": ("KIND", "TERMS", "TERM_COUNT", "START", "PERIOD", "EXPECTED"),
     "TERM": ("FACTOR", "STEP"),
-    # Memory for a result: an array, or (without a descr) 16 bytes for a number.
-    "FRESH": ("PARAM", "DESCR", "RANK", "EXTENTS", "STRIDES"),
+    # Memory for a result: an array, which Python makes where there is a maker, or (without a descr) 16 bytes
+    # for a number.
+    "FRESH": ("PARAM", "DESCR", "RANK", "EXTENTS", "STRIDES", "MAKER"),
     # A step of making the result, on a stack.
     "BUILD": ("KIND", "ARGUMENT", "DESCR", "VIEW"),
     # Cells of a result, which starts so many bytes before them.

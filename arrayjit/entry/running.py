@@ -21,10 +21,17 @@ own:
   call void @own(ptr %variant, ptr %values, i1 true)
   br label %make
 make:
+  %shared = getelementptr i8, ptr %variant, i64 <VARIANT_WORKSPACE>
+  %workspace = load ptr, ptr %shared
+  store ptr null, ptr %shared
   %made = call i1 @make(ptr %variant, ptr %objects, ptr %numbers, ptr %pointers)
-  br i1 %made, label %launch, label %end
+  br i1 %made, label %launch, label %unmade
+unmade:
+  store ptr %workspace, ptr %shared
+  br label %end
 launch:
-  %status = call i32 @launch(ptr %variant, ptr %pointers)
+  %status = call i32 @launch(ptr %variant, ptr %pointers, ptr %workspace)
+  store ptr %workspace, ptr %shared
   %fine = icmp eq i32 %status, 0
   br i1 %fine, label %finish, label %failed
 failed:
@@ -43,7 +50,7 @@ build:
   call void @drop(ptr %objects, i64 %count)
   br label %end
 end:
-  %result = phi ptr [ null, %make ], [ %raised, %failed ], [ %object, %single ], [ %built, %build ]
+  %result = phi ptr [ null, %unmade ], [ %raised, %failed ], [ %object, %single ], [ %built, %build ]
   br i1 %borrows, label %done, label %disown
 disown:
   call void @own(ptr %variant, ptr %values, i1 false)
@@ -100,7 +107,8 @@ done:
   ret void
 }
 
-; Memory for results. A number has a slot and no object.
+; Memory for results. A number has a slot and no object. What is large is asked of Python: other code may run
+; meanwhile, which finds that the workspace is taken.
 define internal i1 @make(ptr %variant, ptr %objects, ptr %numbers, ptr %pointers) {
 entry:
   %rows = field ptr %variant <VARIANT_FRESH>
@@ -121,17 +129,27 @@ number:
   %slot = getelementptr [2 x i64], ptr %numbers, i64 %i
   br label %made
 array:
+  %maker = field ptr %fresh <FRESH_MAKER>
+  %small = icmp eq ptr %maker, null
+  br i1 %small, label %own, label %ask
+ask:
+  %large = call ptr @PyObject_Vectorcall(ptr %maker, ptr null, i64 0, ptr null)
+  br label %either
+own:
   %rank = field i32 %fresh <FRESH_RANK>
   %extents = field ptr %fresh <FRESH_EXTENTS>
   %strides = field ptr %fresh <FRESH_STRIDES>
   call void @Py_IncRef(ptr %descr)
   %new = call ptr @PyArray_NewFromDescr(
       ptr @rt.ndarray, ptr %descr, i32 %rank, ptr %extents, ptr %strides, ptr null, i32 0, ptr null)
-  store ptr %new, ptr %place
-  %none = icmp eq ptr %new, null
+  br label %either
+either:
+  %object = phi ptr [ %large, %ask ], [ %new, %own ]
+  store ptr %object, ptr %place
+  %none = icmp eq ptr %object, null
   br i1 %none, label %no, label %filled
 filled:
-  %data = field ptr %new <DATA>
+  %data = field ptr %object <DATA>
   br label %made
 made:
   %memory = phi ptr [ %slot, %number ], [ %data, %filled ]
@@ -148,18 +166,15 @@ yes:
   ret i1 true
 }
 
-; Call the kernel, which has the workspace to itself, and by wish without the interpreter's lock.
-define internal i32 @launch(ptr %variant, ptr %pointers) {
+; Call the kernel, by wish without the interpreter's lock.
+define internal i32 @launch(ptr %variant, ptr %pointers, ptr %workspace) {
 entry:
   %params = field i64 %variant <VARIANT_PARAMS>
-  %workspace = field ptr %variant <VARIANT_WORKSPACE>
   %pool = field ptr %variant <VARIANT_POOL>
   %after = getelementptr ptr, ptr %pointers, i64 %params
   %last = getelementptr ptr, ptr %after, i64 1
   store ptr %workspace, ptr %after
   store ptr %pool, ptr %last
-  %place = getelementptr i8, ptr %variant, i64 <VARIANT_WORKSPACE>
-  store ptr null, ptr %place
   %kernel = field ptr %variant <VARIANT_KERNEL>
   %releases = field i64 %variant <VARIANT_RELEASES>
   %holds = icmp eq i64 %releases, 0
@@ -174,7 +189,6 @@ released:
   br label %done
 done:
   %code = phi i32 [ %status, %held ], [ %result, %released ]
-  store ptr %workspace, ptr %place
   ret i32 %code
 }
 

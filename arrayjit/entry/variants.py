@@ -80,7 +80,7 @@ def described(
         workspace=0 if workspace is None else workspace.address,
         needs_workspace=int(workspace is not None),
         releases=int(releases),
-        owns=int(releases or len(outcome.build) > 0),
+        owns=int(releases or outcome.asks_python or len(outcome.build) > 0),
         failed=id(failed),
         **section("guards", "guard_count", list(_guards(convention.guards, captured))),
         **section("facts", "fact_count", facts),

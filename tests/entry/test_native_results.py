@@ -13,7 +13,7 @@ import pytest
 
 import arrayjit
 from arrayjit.errors import IndexOutOfRange, IntegerOverflow
-from arrayjit.runtime.results import LARGE
+from arrayjit.runtime.results import LARGE, Results, results
 
 pytestmark = pytest.mark.filterwarnings("ignore::arrayjit.RecompilationWarning")
 
@@ -325,13 +325,65 @@ def test_temporaries_have_a_workspace(native):
     np.testing.assert_allclose(native(f, x), expected)
 
 
+def test_large_results_lie_in_blocks_that_earlier_ones_have_left(native):
+    x = np.arange(LARGE / 8).reshape(64, -1)
+    for function in (
+        lambda v: v + 1,
+        lambda v: (v + 1).T,
+        lambda v: {"a": v + 1, "b": [(v * 2)[1:], v.sum()]},
+    ):
+        f = arrayjit.jit(function)
+        native(f, x)
+        before = results().idle_bytes
+        result = f(x)
+        assert json.dumps(result, default=np.ndarray.tolist) == json.dumps(
+            function(x), default=np.ndarray.tolist
+        )
+        assert results().idle_bytes <= before - LARGE
+        del result
+        assert results().idle_bytes == before
+
+
+def test_a_large_result_without_memory_is_an_error(native, monkeypatch):
+    f = arrayjit.jit(lambda x: x + 1)
+    x = np.zeros(LARGE // 8)
+    native(f, x)
+
+    def exhausted(self, nbytes):
+        raise MemoryError("none left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Results, "take", exhausted)
+        with pytest.raises(MemoryError, match="none left"):
+            f(x)
+    np.testing.assert_array_equal(native(f, x), x + 1)
+
+
+def test_what_runs_while_a_large_result_is_made_has_a_workspace_of_its_own(native, monkeypatch):
+    f = arrayjit.jit(lambda x, y: x + np.exp(y - y.max(axis=1, keepdims=True)).cumsum(axis=0).T @ y)
+    x, y = np.zeros((LARGE // 512, 64, 64)), np.linspace(0, 1, 2048).reshape(32, 64)
+    wanted, other = native(f, x, y), native(f, x, y * 2)
+    lend, inside = Results.take, []
+
+    def take(self, nbytes):
+        if not inside:
+            inside.append(None)
+            inside[0] = f(x, y * 2)
+        return lend(self, nbytes)
+
+    monkeypatch.setattr(Results, "take", take)
+    before = f._entries.hits
+    np.testing.assert_array_equal(f(x, y), wanted)
+    assert f._entries.hits == before + 1  # the call inside went through Python
+    np.testing.assert_array_equal(inside[0], other)
+
+
 def test_what_stays_with_python(through_python):
     x = np.arange(6.0)
     for function, args in (
         (lambda v: v[1:], (x,)),
         (lambda v: v.T, (x.reshape(2, 3),)),
         (lambda v: v[v > 2], (x,)),
-        (lambda v: v + 1, (np.zeros(LARGE // 8),)),
         (lambda v: v + 1, (np.frombuffer(bytearray(49), "u1")[1:].view("f8"),)),
         (lambda p: p.x + p.y, (Point(x, x + 1),)),
         (lambda d: d["a"], (OrderedDict(a=x),)),
