@@ -104,6 +104,7 @@ def _accumulating(loop: For) -> tuple[For, frozenset[Variable]]:
     body: list[Stmt] = []
     done: set[Update] = set()
     for stmt in loop.body:
+        update: Update | None
         match stmt:
             case Define(variable=name, value=value) if name in named and reads[name] == 1 and not times[name]:
                 update, step = named[name], _step(named[name].variable, value)
