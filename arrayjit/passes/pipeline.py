@@ -45,6 +45,7 @@ from .log import log
 from .lower import lower
 from .margins import margins
 from .mirror import mirror
+from .narrow import narrow
 from .once import once
 from .order import order
 from .pack import pack
@@ -206,6 +207,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     ),
     Pass(expand, after=("wrap",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
+    Pass(narrow, after=("simplify",), why="shifts and choices by known numbers are seen to be such", on=CPU),
     Pass(
         order,
         after=("simplify",),
@@ -313,6 +315,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         fuse,
         rematerialise,
         mirror,
+        narrow,
         beforehand,
         order,
         swap,

@@ -162,7 +162,8 @@ def multiply_bit(expr: Apply, is_bit: Callable[[Expr], bool]) -> Expr | None:
     if not is_bit(bit):
         return None
     zero = Const(0, expr.dtype)
-    return Apply(OPS["where"], (Apply(OPS["not_equal"], (bit, zero), BOOL), x, zero), expr.dtype)
+    is_set = bit.arg if isinstance(bit, Cast) else Apply(OPS["not_equal"], (bit, zero), BOOL)
+    return Apply(OPS["where"], (is_set, x, zero), expr.dtype)
 
 
 def multiply_zero(expr: Apply) -> Expr | None:

@@ -82,6 +82,53 @@ def test_counts_of_whole_numbers_go_in_vectors() -> None:
     assert "lanes=" in arrayjit.jit(darts).lower(x, x).as_text("optimized")
 
 
+def luminance(red, green, blue):
+    return (
+        (red.astype(np.int64) * 77 + green.astype(np.int64) * 150 + blue.astype(np.int64) * 29) >> 8
+    ).astype(np.uint8)
+
+
+def brighter_neighbours(red, green, blue):
+    out = np.zeros(len(red), np.uint8)
+    for i in range(1, len(red) - 1):
+        one = (red[i - 1] >= red[i]) * 1 | (green[i] >= red[i]) * 64
+        out[i] = one | (red[i + 1] > blue[i]) * 128
+    return out
+
+
+def mixed(red, green, blue):
+    half = (red.astype(np.int32) + green) // 2
+    signed = red.astype(np.int64) - green
+    return (
+        half.astype(np.uint8),
+        (signed * signed - blue).astype(np.int8),
+        (signed >> 3).astype(np.int16),
+        ((signed ^ blue) % 64).astype(np.uint16),
+        np.where(red > blue, signed, -300).astype(np.int8),
+        (red.astype(np.uint64) * 255 - green).astype(np.uint32) >> 24,
+        (signed // 3).astype(np.int8),
+        signed + half,
+    )
+
+
+@pytest.mark.parametrize("options", TARGETS, ids=str)
+@pytest.mark.parametrize("program", [luminance, brighter_neighbours, mixed])
+def test_pixels(program: Callable[..., Any], options: dict[str, Any]) -> None:
+    images = [random.integers(0, 256, 301).astype(np.uint8) for _ in range(3)]
+    wanted, results = program(*images), arrayjit.jit(program, **options)(*images)
+    wanted, results = (given if isinstance(given, tuple) else (given,) for given in (wanted, results))
+    for result, one in zip(results, wanted, strict=True):
+        assert np.asarray(result).dtype == one.dtype
+        np.testing.assert_array_equal(result, one)
+
+
+def test_pixels_are_computed_in_16_bits() -> None:
+    image = np.zeros(100, np.uint8)
+    text = arrayjit.jit(luminance).lower(image, image, image).as_text("optimized")
+    assert "i64" not in text
+    assert "multiply[i16]" in text
+
+
 @pytest.mark.parametrize("options", TARGETS, ids=str)
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
 def test_divisions_by_known_numbers(dtype: type, options: dict[str, Any]) -> None:
