@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from threading import RLock
 from types import MethodType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
@@ -33,6 +32,7 @@ from .ir.code import DEFAULT_OPT
 from .ir.journal import VALUES
 from .ir.params import ArrayParam
 from .late import Late
+from .locks import reentrant_lock
 from .pickling import is_taken_by_value
 from .reuse import Call
 from .runtime.device import Device
@@ -119,7 +119,7 @@ class JitFunction(Generic[P, R]):
         self._said = [name for name in Options._fields if name not in parameters_of(function)]
         self._variants = Variants()
         self._baked: dict[Key, tuple[Fact, ...]] = {}
-        self._lock = RLock()
+        self._lock = reentrant_lock()
         self._hits = self._misses = self._compiles = 0
         self._reasons: deque[Miss] = deque(maxlen=_REMEMBERED_MISSES)
         variables = () if options.target else ("ARRAYJIT_TARGET",)

@@ -9,12 +9,12 @@ from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from .errors import BackendUnavailable, NumberError, UnknownTarget, UnsupportedError
 from .frozen import frozen
 from .late import Late
+from .locks import lock
 from .runtime.device import Device, Machine
 from .runtime.driver import Driver
 from .runtime.stream import Stream
@@ -96,7 +96,7 @@ class Backend:
         }
 
 
-_loading = Lock()
+_loading = lock()
 
 
 def backend(name: str) -> Backend:

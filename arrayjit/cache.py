@@ -15,11 +15,11 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from .frozen import frozen, slotted
 from .late import Late
+from .locks import lock
 from .settings import cache_bytes, cache_folder
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Counters:
 
 
 counters = Counters()
-_lock = Lock()
+_lock = lock()
 _unseen_bytes = _EVERY  # written since this process last looked
 
 
@@ -216,13 +216,3 @@ def _count(name: str) -> int:
         value: int = getattr(counters, name) + 1
         setattr(counters, name, value)
     return value
-
-
-def _unlocked() -> None:
-    """In a child: the lock may have been another thread's when the parent was forked."""
-    global _lock
-    _lock = Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlocked)

@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "arrayjit"
 
 FLOORS = (
-    {"errors", "frozen", "timeline", "late", "garbage", "settings", "cache", "processor"},
+    {"errors", "frozen", "timeline", "late", "garbage", "locks", "settings", "cache", "processor"},
     {"ir"},
     {"tracer", "assignments", "passes", "targets", "runtime"},
     {

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
 from operator import is_
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from ..late import Late
+from ..locks import lock
 from ..runtime.machine_code import loaded
 from ..settings import environment
 from ..stages import Variant
@@ -59,7 +59,7 @@ class Entry:
         self._contexts = contexts
         self._variables = variables
         self._shown = shown
-        self._lock = Lock()
+        self._lock = lock()
         self._published: dict[Variant, tuple[Words, int]] = {}
         self._reasons: dict[Variant, str] = {}
         self._held: tuple[Any, ...] = ()

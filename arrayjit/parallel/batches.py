@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from ..array import as_device
 from ..backends import fresh_backend
 from ..errors import DeviceError, NumberError, ShapeError, UnsupportedError
+from ..locks import reentrant_lock
 from ..runtime.device import Device
 from ..tracer.calls.signature import Spec
 from ..tracer.record.tree import Structure, paths
@@ -83,7 +83,7 @@ class DataParallel:
         self._steps: dict[tuple[Layout, Layout, float], Program] = {}
         self._updates: dict[tuple[Layout, Layout, tuple[Layout, ...]], Program] = {}
         self._own: dict[Layout, Replicated] = {}
-        self._lock = RLock()
+        self._lock = reentrant_lock()
 
     @located
     def replicate(self, parameters: Any, *state: Any) -> Replicated:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..frozen import frozen
 from ..ir.tensor import Tensor
+from ..locks import reentrant_lock
 from ..runtime.context import Context
 from ..runtime.device import Device
 from ..runtime.merge import MergeUse
@@ -66,7 +66,7 @@ class Replicated:
             _transfer(tensor, context, contexts[0]) for context in contexts[1:] for tensor in self._parameters
         ]
         self._reductions: dict[Layout, _Reduction] = {}
-        self._lock = RLock()
+        self._lock = reentrant_lock()
         self._is_same_everywhere = False
 
     @located

@@ -7,6 +7,7 @@ compiled without optimisation passes: the emitter prints vector code in single-a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from threading import Lock
@@ -29,6 +30,10 @@ class Compiler:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self._lock = Lock()
+        # A process forks when nothing is compiled: LLVM's own locks would stay taken in the child.
+        os.register_at_fork(
+            before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
+        )
         self._machines: dict[int, llvm.TargetMachine] = {}
 
     @property
@@ -41,18 +46,24 @@ class Compiler:
         """Raises CompilerBug for text that LLVM rejects; `name` is for that. `opt` is the effort of the code
         generator; with 3 LLVM's own passes come before it."""
         with self._lock:
-            module, machine = self._parsed(text, name, opt)
-            public = [part for part in _parts(module) if part.linkage is llvm.Linkage.external]
-            functions = tuple(part.name for part in public if not part.is_declaration)
-            needs = tuple(part.name for part in public if part.is_declaration)
-            needs = tuple(name for name in needs if not name.startswith("llvm."))
-            return ObjectFile(functions, needs, machine.emit_object(module))
+            return self._object_file(text, name, opt)
+
+    def _object_file(self, text: str, name: str, opt: int) -> ObjectFile:
+        """The lock is held until the module is gone."""
+        module, machine = self._parsed(text, name, opt)
+        public = [part for part in _parts(module) if part.linkage is llvm.Linkage.external]
+        functions = tuple(part.name for part in public if not part.is_declaration)
+        needs = tuple(part.name for part in public if part.is_declaration)
+        needs = tuple(name for name in needs if not name.startswith("llvm."))
+        return ObjectFile(functions, needs, machine.emit_object(module))
 
     def assembly(self, text: str, name: str, opt: int = DEFAULT_OPT) -> str:
         """Machine code as text."""
         with self._lock:
             module, machine = self._parsed(text, name, opt)
-            return str(machine.emit_assembly(module))
+            printed = str(machine.emit_assembly(module))
+            del module
+            return printed
 
     def _parsed(self, text: str, name: str, opt: int) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
         """A module that is ready for the code generator."""

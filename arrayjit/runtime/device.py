@@ -6,13 +6,13 @@ import gc
 import weakref
 from collections.abc import Callable, Mapping
 from itertools import count
-from threading import RLock
 
 import numpy as np
 
 from ..errors import BackendUnavailable, DeviceError, LinkError, OutOfMemory
 from ..ir.code import Code
 from ..ir.tensor import Tensor
+from ..locks import reentrant_lock
 from .driver import Driver
 from .memory import Pool, Purpose
 from .merge import MergeBuffers
@@ -38,7 +38,7 @@ class Device:
         self.device_id = next(_device_ids)
         self.limit = limit
         self.is_alive = True
-        self._lock = RLock()
+        self._lock = reentrant_lock()
         self._pool_numbers = count()
         self._stream_numbers = count()
         self._bytes = dict.fromkeys(Purpose, 0)
@@ -247,7 +247,7 @@ class Machine:
     def __init__(self, make_driver: Callable[[], Driver], limit: int | None = None) -> None:
         self._make_driver = make_driver
         self._limit = limit
-        self._lock = RLock()
+        self._lock = reentrant_lock()
         self._devices: dict[tuple[int, int], Device] = {}
         self._driver: Driver | None = None
         self.initialize()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,6 +24,7 @@ from ..ir.code import Code, Failure
 from ..ir.journal import filled, given, journal_of, log_of
 from ..ir.params import Param
 from ..ir.tensor import Tensor
+from ..locks import lock
 from ..timeline import RECORDER, note
 from .driver import Executable
 from .stream import Buffer
@@ -52,7 +52,7 @@ class Workspaces:
         self._allocate = allocate
         self._order = order
         self._idle: WeakKeyDictionary[object, list[Buffer]] = WeakKeyDictionary()
-        self._lock = Lock()
+        self._lock = lock()
 
     def take(self, nbytes: int) -> Buffer:
         """A buffer of at least so many bytes; a smaller idle one makes way for it."""

@@ -12,13 +12,12 @@ partial ordering", 1988). The queue is told of waits right before a task, so tha
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from threading import RLock
 from types import MappingProxyType
 
 from ..frozen import frozen
+from ..locks import reentrant_lock
 from ..timeline import RECORDER
 from .driver import Queue, Task
 from .memory import Location, Pool, Purpose
@@ -113,16 +112,7 @@ _NOTHING: Mapping[Queue, int] = MappingProxyType({})
 
 # A transfer touches buffers of two devices, maybe of two drivers: one lock for all keeps every buffer's
 # writer and readers as if work were submitted by one thread.
-_submitting = RLock()
-
-
-def _renew_lock() -> None:
-    global _submitting
-    _submitting = RLock()
-
-
-# Another thread may hold the lock while a process forks; it does not exist in the child.
-os.register_at_fork(after_in_child=_renew_lock)
+_submitting = reentrant_lock()
 
 
 class Stream:

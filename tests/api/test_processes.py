@@ -354,3 +354,83 @@ print(gc.collect())
 """
     )
     assert told(script) == "0"
+
+
+def forked(text: str) -> None:
+    """A script whose children do something, by `go_on`, ends well."""
+    begin = """
+        import faulthandler, os, threading, time
+        import numpy as np
+        import arrayjit
+
+        def go_on(act):
+            \"\"\"A child does it.\"\"\"
+            child = os.fork()
+            if child == 0:
+                faulthandler.dump_traceback_later(20, exit=True)
+                act()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+    """
+    script = textwrap.dedent(begin) + textwrap.dedent(text)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no children here")
+def test_a_child_may_be_forked_while_threads_compile() -> None:
+    forked("""
+        is_over = False
+
+        def compile_more():
+            number = 0
+            while not is_over:
+                number += 1
+                add = arrayjit.jit(eval(f"lambda x: np.cumsum(np.sin(x) * {number})"))
+                add(np.arange(5.0))
+
+        def act():
+            assert np.array_equal(arrayjit.jit(lambda x: x * 3)(np.arange(4.0)), np.arange(4.0) * 3)
+
+        act()  # a child may not be forked while a thread imports what compiling needs
+        threads = [threading.Thread(target=compile_more, daemon=True) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for _ in range(8):
+            time.sleep(0.05)
+            go_on(act)
+        is_over = True
+        for thread in threads:
+            thread.join()
+    """)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no children here")
+def test_a_child_compiles_what_a_thread_was_about_to() -> None:
+    forked("""
+        begun, allowed = threading.Event(), threading.Event()
+
+        def wait():
+            begun.set()
+            allowed.wait()
+
+        def program(x):
+            wait()
+            return x + 1
+
+        jitted = arrayjit.jit(program)
+
+        def call():
+            assert np.array_equal(jitted(np.arange(4.0)), np.arange(4.0) + 1)
+
+        def act():
+            allowed.set()
+            call()
+
+        thread = threading.Thread(target=call, daemon=True)
+        thread.start()
+        begun.wait()
+        go_on(act)
+        allowed.set()
+        thread.join()
+    """)
