@@ -9,9 +9,11 @@ inlined if it is almost free (constants, ranges, a cell read elsewhere), or if i
 common loop cannot give it (shifted, transposed) and the value is cheap, compared with what storing it costs,
 or not computed more often than before. Readers in step with the producer are left to `fuse`, unless one
 before them computes the neighbours of their cells and the temporary is large: then nobody needs it. A copy
-that some reader needs is read by all. Products take expressions only if they read each cell once, as those
-with a vector do; of a vector that several products read, parts of a conjugate and the like. Wishes go before
-all that: a temporary that is to be virtual is inlined or refused, one that is to be local stays.
+that some reader needs is read by all. One that is changed later is not read before that: what a program then
+overwrites in place need not have been copied (`margins`). Products take expressions only if they read each
+cell once, as those with a vector do; of a vector that several products read, parts of a conjugate and the
+like. Wishes go before all that: a temporary that is to be virtual is inlined or refused, one that is to be
+local stays.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ def inline(computation: Computation, caps: Caps) -> Computation:
     """The computation with fewer temporaries."""
     inlining = _Inlining(given(computation.params), caps.l2_bytes)
     body = inlining.run(computation)
-    if not inlining.inlined:
+    if not inlining.inlined and not inlining.unread:
         return computation
     return replace(computation, body=tuple(inlining.remaining(body)))
 
@@ -107,7 +109,7 @@ def explain_inline(before: Computation, after: Computation, caps: Caps) -> Itera
 class _Producer:
     """An assignment that may be inlined; `reads` are the storages that its value is computed from, `axes` has
     the loop symbol of each axis of its temporary, `written` how many cells it writes along those of which
-    that are not all."""
+    that are not all. With `again` it is a copy, to an array that others write later."""
 
     tensor: Tensor
     value: Expr
@@ -116,6 +118,7 @@ class _Producer:
     written: Mapping[int, Affine]
     at: int
     around: tuple[Scope, ...]
+    again: bool = False
 
     def at_index(self, index: tuple[Affine, ...]) -> Expr:
         """The value of the cell at `index`."""
@@ -126,8 +129,8 @@ class _Producer:
 @slotted
 class _Inlining:
     """Readers are numbered in program order; `ends` is the last number in each loop; `stored` says why an
-    assignment is no producer; `shifted` are large temporaries of which a reader computes neighbours
-    itself."""
+    assignment is no producer; `unread` are arrays that a reader does not read before they are changed;
+    `shifted` are large temporaries of which a reader computes neighbours itself."""
 
     given: frozenset[Tensor]
     cache: int
@@ -136,8 +139,10 @@ class _Inlining:
     sites: dict[Tensor, list[_Site]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     producers: dict[Tensor, _Producer] = field(default_factory=dict)
+    copies: dict[Tensor, _Producer] = field(default_factory=dict)
     stored: dict[Tensor, str] = field(default_factory=dict)
     inlined: set[Tensor] = field(default_factory=set)
+    unread: set[Tensor] = field(default_factory=set)
     shifted: set[Tensor] = field(default_factory=set)
 
     def run(self, computation: Computation) -> Body:
@@ -215,9 +220,14 @@ class _Inlining:
     def offer(self, stmt: Assign, number: int, around: tuple[Scope, ...]) -> None:
         """Make an assignment a producer, if its form allows."""
         storage = stmt.into
-        if storage in self.given or _wishes(storage, "local"):
+        if _wishes(storage, "local"):
             return
         axes = _axes(stmt)
+        if axes is not None and _is_copy(stmt) and len(self.writes[storage]) > 1:
+            reads, written = tuple(_storages_of(stmt.value)), _written(stmt, axes)
+            self.copies[storage] = _Producer(storage, stmt.value, reads, axes, written, number, around, True)
+        if storage in self.given:
+            return
         if len(self.writes[storage.storage]) > 1:
             self.stored[storage] = "several statements write it"
         elif stmt.accum is not None:
@@ -250,7 +260,8 @@ class _Inlining:
             for tensor in _storages(stmt):
                 if tensor in self.stored and _wishes(tensor, "virtual"):
                     raise _broken_wish(tensor, self.stored[tensor], stmt)
-                producer = None if tensor in refused else self.producers.get(tensor)
+                known = self.producers.get(tensor) or self.copies.get(tensor)
+                producer = None if tensor in refused else known
                 if producer is not None and self.is_wanted(producer, stmt, number, around):
                     stmt = _with_values(stmt, partial(_inlined, producer))
                     self.moved(producer, number)
@@ -268,16 +279,18 @@ class _Inlining:
             return True
         if obstacle or not self.keeps_cells(producer, stmt, around):
             return False
+        if producer.again:
+            return True
         extra = around[len(producer.around) :]
         return self.should(producer, stmt, is_repeated=any(scope in self.ends for scope, _ in extra))
 
     def moved(self, producer: _Producer, number: int) -> None:
         """Statement `number` now reads what the producer reads instead of reading its temporary."""
-        self.inlined.add(producer.tensor)
+        (self.unread if producer.again else self.inlined).add(producer.tensor)
         self.readers[producer.tensor].discard(number)
         for storage in producer.reads:
             self.readers[storage].add(number)
-            if not self.readers[producer.tensor]:
+            if not self.readers[producer.tensor] and not producer.again:
                 self.readers[storage].discard(producer.at)
 
     def obstacle(self, producer: _Producer, stmt: Reader, number: int, around: tuple[Scope, ...]) -> str:
@@ -293,6 +306,8 @@ class _Inlining:
         for storage in producer.reads:
             if self.is_written(storage, producer.at, last):
                 return f"{storage.label}, which it is computed from, is written before it is read"
+        if producer.again and self.is_written(producer.tensor, producer.at, max(last, number)):
+            return "it is written again before it is read"
         return ""
 
     def keeps_cells(self, producer: _Producer, stmt: Reader, around: tuple[Scope, ...]) -> bool:
@@ -362,6 +377,15 @@ def _broken_wish(tensor: Tensor, reason: str, stmt: Reader) -> UnsupportedError:
         details=(tensor.wish.why,) if tensor.wish.why else (),
         fix="let it be local or materialized, or undecided",
     )
+
+
+def _is_copy(stmt: Assign) -> bool:
+    """Does it take each cell from the same place of another array?"""
+    match stmt:
+        case Assign(into=into, index=there, value=Load(tensor=tensor, index=here), accum=None):
+            return here == there and tensor.strides is None and tensor.storage is not into.storage
+        case _:
+            return False
 
 
 def _is_light(producer: _Producer) -> bool:

@@ -68,3 +68,37 @@ def test_what_is_read_first_is_filled():
     x = np.ones((N, M))
     assert not is_made_of_edges(after_reading, x, 0, 0)
     assert is_made_of_edges(in_two_halves, x, 1, 2)
+
+
+def sums_and_differences(x):
+    y = x.copy()
+    pairs = y.reshape(-1, 2)
+    sums, differences = pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]
+    y[: len(y) // 2] = sums
+    y[len(y) // 2 :] = differences
+    return y
+
+
+def smooth_within(x):
+    y = x.copy()
+    y[1:-1] = 0.5 * y[1:-1] + 0.25 * (y[:-2] + y[2:])
+    return y
+
+
+def after_the_original_changes(x):
+    y = x.copy()
+    x[:] = 0.0
+    y[1:] = y[:-1] + 1.0
+    return y
+
+
+@pytest.mark.parametrize("target", ["interp", "llvm", "c"])
+@pytest.mark.parametrize("function", [sums_and_differences, smooth_within, after_the_original_changes])
+def test_what_a_program_overwrites_is_not_copied(function, target):
+    x = np.random.default_rng(4).random(4096)
+    ours, theirs = x.copy(), x.copy()
+    np.testing.assert_array_equal(arrayjit.jit(function, target=target)(ours), function(theirs))
+    np.testing.assert_array_equal(ours, theirs)
+    notes = arrayjit.jit(function).lower(x).build.optimized.notes
+    is_copied_in_part = any(note.startswith("margins") for note in notes)
+    assert is_copied_in_part == (function is not after_the_original_changes)
