@@ -60,7 +60,10 @@ _MOST_BYTES = 1 << 20
 
 
 def code_key(computation: Computation, target: str, cpu: str, caps: Caps, schedule: Schedule) -> str:
-    """What the code depends on; `cpu` is the one that the target was asked to emit for."""
+    """What the code depends on; `cpu` is the one that the target was asked to emit for. "" where nothing is
+    kept: to print a long computation takes as long as some passes over it."""
+    if not cache_bytes():
+        return ""
     printed = text.print_computation(computation, locations=True)
     return key_for(printed, target, cpu, caps, schedule, debugger_wanted(), _package_identity())
 
