@@ -61,7 +61,7 @@ def optimize(
     run = _Run(caps, verify, dump, watch)
     left_out = OPTIONAL.intersection(schedule.without)
     for on_assignments in ON_ASSIGNMENTS:
-        if on_assignments.name not in left_out:
+        if on_assignments.name not in left_out and on_assignments.suits(caps):
             computation = run.apply(on_assignments, computation)
     loops = run.apply(LOWERING, computation)
     kernel = loops

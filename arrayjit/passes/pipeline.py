@@ -27,6 +27,7 @@ from .bypass import bypass
 from .bytewise import bytewise
 from .carry import carry
 from .cascade import cascade
+from .chain import chain
 from .check import check
 from .collapse import collapse
 from .contract import contract
@@ -144,6 +145,12 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
     ),
     Pass(
         pieces, after=("inline",), why="an array that is computed where it is read is put together by no one"
+    ),
+    Pass(
+        chain,
+        after=("pieces",),
+        why="what is computed where it is read, or piece by piece, is chosen among values by themselves",
+        on=CPU,
     ),
 )
 
@@ -311,6 +318,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
     for step in (
         inline,
         pieces,
+        chain,
         margins,
         fuse,
         rematerialise,
