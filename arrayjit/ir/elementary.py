@@ -453,13 +453,12 @@ def erf(x: Term) -> Term:
 
 def _erf_single(size: Term) -> Term:
     """`1 - (1 - w/8)**8`, in which no digits cancel. What the fourth power leaves of 1 comes first, `twice`,
-    as `near` and a correction, whose errors are small beside it where they count."""
-    near = where(size > 3.92, 3.92, size)
-    growth = polynomial(near, _ERF32)
-    w = fma(near, growth, near)
+    as `size` and a correction, whose errors are small beside it where they count."""
+    growth = polynomial(size, _ERF32)
+    w = fma(size, growth, size)
     factor = fma(fma(w, 1 / 2048, -1 / 64), w, 3 / 16)
-    twice = near + fma(near, growth, -(w * w * factor))
-    return fma(twice * twice, -0.25, twice)
+    twice = size + fma(size, growth, -(w * w * factor))
+    return where(size > 3.92, 1.0, fma(twice * twice, -0.25, twice))
 
 
 def _erf_double(size: Term) -> Term:

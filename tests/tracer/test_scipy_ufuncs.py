@@ -32,6 +32,14 @@ def test_error_functions_keep_the_dtype(special: ModuleType, name: str, dtype: t
     np.testing.assert_allclose(result, 2 * function(x).astype(dtype), rtol=8 * np.finfo(dtype).eps)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_error_function_of_what_is_far_is_one(special: ModuleType, dtype: type) -> None:
+    x = np.array([6.0, -6.0, 1e30, np.inf, -np.inf, np.nan], dtype)
+    for target in ("llvm", "interp"):
+        result = arrayjit.jit(lambda x: special.erf(x), target=target)(x)
+        np.testing.assert_array_equal(result, np.array([1, -1, 1, 1, -1, np.nan], dtype), strict=True)
+
+
 def test_other_functions_are_refused_by_name(special: ModuleType) -> None:
     with pytest.raises(arrayjit.UnsupportedError, match="gamma"):
         arrayjit.jit(lambda x: special.gamma(x))(np.ones(3))
