@@ -27,7 +27,6 @@ from .errors import (
     UnknownTarget,
     UserError,
 )
-from .garbage import resting
 from .ir.code import DEFAULT_OPT
 from .ir.journal import VALUES
 from .ir.params import ArrayParam
@@ -50,7 +49,7 @@ from .tracer.record.resident import Resident
 from .variants import Choice, Variants
 
 if TYPE_CHECKING:
-    from . import tuning
+    from . import garbage, tuning
     from .explanation import Explanation
     from .ir.tensor import Tensor
     from .profile.gpu.profiled import GpuProfile
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     from .tracer.calls import function as functions
     from .tracer.calls.function import Traced
 else:
-    tuning = Late("arrayjit.tuning")
+    garbage, tuning = Late("arrayjit.garbage"), Late("arrayjit.tuning")
     donation = Late("arrayjit.tracer.calls.donation")
     functions = Late("arrayjit.tracer.calls.function")
 profiled: Any = Late("arrayjit.profile.profiled")  # which imports `stages`
@@ -227,7 +226,7 @@ class JitFunction(Generic[P, R]):
     def _lower(self, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
         try:
             key, given = key_of(args, kwargs, self._static)
-            with resting():
+            with garbage.resting():
                 traced, built, device = self._built(self._chosen(options), args, kwargs, given)
             if options.target is not None:
                 _require_target(device, options.target)
@@ -333,7 +332,7 @@ class JitFunction(Generic[P, R]):
             found = recalled(call, leaves, target, threads=chosen.threads, opt=self._opt, device=device)
             if found is not None:
                 return _linked(*found, device)
-        with resting():
+        with garbage.resting():
             traced, build, device = self._built(chosen, args, kwargs, leaves)
         if self._tune is not None:
             binding = Binding(traced.sources, traced.outputs)

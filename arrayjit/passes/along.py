@@ -17,8 +17,9 @@
                                                         z[j] = sums[j]
 
 A large array is brought from memory once for both: the few rows of a block stay in a near cache. Every sum is
-made of the very operations of before, in their order. The blocks are taken in order, so that threads cannot
-share them; of two threads that wait for memory, one is enough.
+made of the very operations of before, in their order: what `cascade` would add up in a tree stays, as it does
+for more threads. The blocks are taken in order, so that threads cannot share them; of two threads that wait
+for memory, one is enough.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from ..ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, St
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies
 from .access import Effects, Range, distances, effects
+from .cascade import goes_in_tree
 from .copies import Copying, copy_body, unless_once
 from .products import product_of
 from .strides import affine_accesses, stride
@@ -132,6 +134,8 @@ class _Joining:
         something brought from memory once less?"""
         same = (first.lo, first.hi, first.step) == (sums.rows.lo, sums.rows.hi, 1)
         if not same or first.kind is not LoopKind.PARALLEL or product_of(first) is not None:
+            return False
+        if goes_in_tree(sums.rows):
             return False
         enter(first, self.ranges)
         enter(sums.rows, self.ranges)

@@ -57,7 +57,18 @@ from .tails import may_repeat
 from .terms import terms_of
 from .trips import blocks
 
-__all__ = ["BRANCHES", "CHAIN", "FAN", "Names", "Sums", "accumulated", "cascade", "narrow_sums", "partial"]
+__all__ = [
+    "BRANCHES",
+    "CHAIN",
+    "FAN",
+    "Names",
+    "Sums",
+    "accumulated",
+    "cascade",
+    "goes_in_tree",
+    "narrow_sums",
+    "partial",
+]
 
 CHAIN = 16
 """How many terms are added one after another at most, as in NumPy's pairwise sum."""
@@ -143,7 +154,7 @@ def _loop(loop: For, around: _Around) -> Sequence[Stmt]:
         return _lanes(loop, sums)
     inner = rewrite_bodies(loop, lambda body: _body(body, around.inside(loop, sums)))
     assert isinstance(inner, For)
-    if sums and loop.step == 1 and loop.trips is not None and loop.trips > CHAIN:
+    if sums and loop.trips is not None and goes_in_tree(loop):
         is_outermost = not around.is_shared and not around.sums & sums.keys()
         parts = terms_of(inner, sums, around.caps) if is_outermost else None
         if parts is None:
@@ -153,6 +164,11 @@ def _loop(loop: For, around: _Around) -> Sequence[Stmt]:
     if around.sums & sums.keys():
         return partial(sums, {}, lambda names: copy_body((inner,), {}, names))
     return [inner]
+
+
+def goes_in_tree(loop: For) -> bool:
+    """Does a loop of scalars add up floats in an order that is not its own?"""
+    return loop.step == 1 and loop.trips is not None and loop.trips > CHAIN and bool(_sums(loop, False))
 
 
 def _sums(loop: For, contracted: bool) -> Sums:

@@ -95,6 +95,14 @@ def test_the_bits_of_long_sums_are_the_same():
     assert np.isnan(f(x, y)[:4]).all()
 
 
+def test_columns_are_added_up_alike_whether_other_rows_go_along_or_not(x):
+    f = arrayjit.jit(lambda x: (np.cumsum(x, axis=1), x.sum(axis=0), (x * x).mean(axis=0)))
+    wanted = f(x, target="interp")
+    for threads in (1, 2, 3, 4):
+        for result, expected in zip(f(x, threads=threads), wanted, strict=True):
+            np.testing.assert_array_equal(result, expected)
+
+
 def test_targets_without_threads_do_with_one(x):
     f = arrayjit.jit(spread, target="interp", threads=2)
     np.testing.assert_array_equal(f(x[:3, :5]), f(x[:3, :5], target="llvm"))
