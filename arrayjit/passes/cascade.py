@@ -154,7 +154,7 @@ def _loop(loop: For, around: _Around) -> Sequence[Stmt]:
         return _lanes(loop, sums)
     inner = rewrite_bodies(loop, lambda body: _body(body, around.inside(loop, sums)))
     assert isinstance(inner, For)
-    if sums and loop.trips is not None and goes_in_tree(loop):
+    if sums and loop.trips is not None and _is_long(loop):
         is_outermost = not around.is_shared and not around.sums & sums.keys()
         parts = terms_of(inner, sums, around.caps) if is_outermost else None
         if parts is None:
@@ -168,7 +168,11 @@ def _loop(loop: For, around: _Around) -> Sequence[Stmt]:
 
 def goes_in_tree(loop: For) -> bool:
     """Does a loop of scalars add up floats in an order that is not its own?"""
-    return loop.step == 1 and loop.trips is not None and loop.trips > CHAIN and bool(_sums(loop, False))
+    return _is_long(loop) and bool(_sums(loop, False))
+
+
+def _is_long(loop: For) -> bool:
+    return loop.step == 1 and loop.trips is not None and loop.trips > CHAIN
 
 
 def _sums(loop: For, contracted: bool) -> Sums:

@@ -44,7 +44,6 @@ from .copies import Copying
 
 __all__ = ["reciprocals"]
 
-DIVIDE = OPS["divide"]
 
 STEPS, TESTED, BRANCH = 3.0, 3.0, 4.0
 """Operations for a quotient, for the test of a numerator, and for the branch."""

@@ -34,7 +34,19 @@ from ..ir.assign import ArrayParam
 from ..ir.code import Caps
 from ..ir.expr import Expr, Gather, Load
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Comment, Define, Fill, For, Kernel, LoopKind, Raise, Stmt, Store, walk_statements
+from ..ir.loops import (
+    Comment,
+    Define,
+    Fill,
+    For,
+    Kernel,
+    LoopKind,
+    Raise,
+    Stmt,
+    Store,
+    nested,
+    walk_statements,
+)
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
 from .access import reads
@@ -158,9 +170,7 @@ def _copied(stmt: Stmt) -> _Copied | None:
         for inner in body
         if inner not in copies
     )
-    for loop in reversed(loops):
-        instead = (replace(loop, body=instead),)
-    return _Copied(pairs, *instead)
+    return _Copied(pairs, *nested(loops, instead))
 
 
 def _copy_of(stmt: Stmt) -> tuple[Tensor, Tensor] | None:

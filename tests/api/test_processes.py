@@ -377,7 +377,6 @@ def forked(text: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no children here")
 def test_a_child_may_be_forked_while_threads_compile() -> None:
     forked("""
         is_over = False
@@ -405,7 +404,6 @@ def test_a_child_may_be_forked_while_threads_compile() -> None:
     """)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no children here")
 def test_a_child_compiles_what_a_thread_was_about_to() -> None:
     forked("""
         begun, allowed = threading.Event(), threading.Event()
