@@ -8,14 +8,14 @@ at print time, in order of use.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import count
 from typing import Union
 
 from ..frozen import frozen
 
-__all__ = ["Affine", "Extent", "Symbol", "SymbolKind", "affine", "row_major_strides"]
+__all__ = ["Affine", "Extent", "Symbol", "SymbolKind", "affine", "row_major_strides", "symbols_of"]
 
 
 class SymbolKind(Enum):
@@ -206,3 +206,8 @@ def row_major_strides(shape: tuple[Affine, ...]) -> tuple[Affine, ...]:
         step = strides[-1]
         strides.append(extent * step.offset if step.is_constant else step * extent.constant)
     return tuple(reversed(strides[: len(shape)]))
+
+
+def symbols_of(values: Iterable[Affine]) -> Iterator[Symbol]:
+    """The symbols that values depend on, each as often as they name it."""
+    return (symbol for value in values for symbol in value.symbols)

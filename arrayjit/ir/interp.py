@@ -22,7 +22,7 @@ from .assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statem
 from .evaluation import Evaluation
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from .frame import Array, Frame, Number, Step, accumulate, spread
-from .index import Affine, Symbol
+from .index import Affine, Symbol, symbols_of
 from .loops import (
     Barrier,
     Comment,
@@ -388,7 +388,7 @@ class _Interpreter:
         step, operands = self._combination(accum, assign.contract, assign.value, points)
         operands = tuple(spread(operand, points.lanes) for operand in operands)
         if assign.initial is not None:
-            kept = {symbol for position in assign.index for symbol in position.symbols}
+            kept = set(symbols_of(assign.index))
             cells = _points(frame, tuple(pair for pair in assign.loops if pair[0] in kept))
             start = spread(self.value(assign.initial, cells), cells.lanes)
             self._memory.store(assign.into, _cell(cells, assign.index), start)

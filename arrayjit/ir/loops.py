@@ -97,7 +97,11 @@ class LoopKind(Enum):
 @frozen
 class For:
     """`for symbol in range(lo, hi, step)`; `lanes` counts for `vector` and `lockstep` loops, and for `grid`
-    and `block`; `grain` is None where threads may not share the iterations."""
+    and `block`; `grain` is None where threads may not share the iterations.
+
+    The vectors of a loop that is `aligned`, to so many bytes, may start where most cells that it reaches lie
+    on boundaries of memory, and the first and the last of them overlap those beside them: iterations may be
+    repeated, which changes nothing. It adds up nothing."""
 
     symbol: Symbol
     lo: Affine
@@ -107,6 +111,7 @@ class For:
     step: int = 1
     lanes: int = 1
     grain: Affine | None = None
+    aligned: int | None = None
 
     @property
     def trips(self) -> int | None:

@@ -312,17 +312,19 @@ class _Reader:
     def loop(self, node: ast.For, call: ast.expr, kind: LoopKind) -> For:
         assert isinstance(call, ast.Call)
         lo, hi, step = self.bounds(node, call.args)
-        lanes, grain = 1, None
+        lanes, grain, aligned = 1, None, None
         for keyword in call.keywords:
             match keyword:
                 case ast.keyword(arg="lanes", value=value):
                     lanes = _integer(value)
                 case ast.keyword(arg="grain", value=value):
                     grain = self.affine(value)
+                case ast.keyword(arg="aligned", value=value):
+                    aligned = _integer(value)
                 case _:
-                    _refuse(call, "no other keywords than `lanes` and `grain`")
+                    _refuse(call, "no other keywords than `lanes`, `grain` and `aligned`")
         symbol = self.fresh(node.target)
-        return For(symbol, lo, hi, self.stmts(node.body), kind, step, lanes, grain)
+        return For(symbol, lo, hi, self.stmts(node.body), kind, step, lanes, grain, aligned)
 
     def update(self, variable: Variable, value: ast.expr) -> Update:
         match value:

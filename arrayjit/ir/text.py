@@ -425,6 +425,8 @@ def _for_head(loop: For, names: _Names) -> str:
         parts.append(f"lanes={loop.lanes}")
     if loop.grain is not None:
         parts.append(f"grain={names.affine(loop.grain)}")
+    if loop.aligned is not None:
+        parts.append(f"aligned={loop.aligned}")
     return f"for {names.of(loop.symbol)} in {loop.kind.value}({', '.join(parts)}):"
 
 

@@ -34,9 +34,10 @@ from typing_extensions import assert_never
 from ..errors import DTypeError, InvalidProgram
 from ..frozen import slotted
 from .assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
+from .boundaries import lying_alike
 from .dtype import BOOL, I64, DType
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
-from .index import Affine, Symbol, SymbolKind
+from .index import Affine, Symbol, SymbolKind, symbols_of
 from .loops import (
     Barrier,
     Comment,
@@ -384,7 +385,7 @@ def _check_assign(assign: Assign, rules: _Rules) -> None:
             initial = rules.expression(assign.initial)
             rules.same(initial, assign.into.dtype, f"the initial value of {assign.into}")
     else:
-        used = {symbol for position in assign.index for symbol in position.symbols}
+        used = set(symbols_of(assign.index))
         for symbol, extent in assign.loops:
             once = symbol in used or (extent.is_constant and extent.offset <= 1)
             rules.require(once, f"loop {symbol.hint} assigns the same cells of {assign.into} again")
@@ -540,6 +541,9 @@ def _check_loop(loop: For, rules: _Rules) -> None:
         rules.require(loop.kind in (LoopKind.PARALLEL, LoopKind.VECTOR), f"loop {hint} is not to be shared")
         rules.require(shared is None, f"loop {hint}, which threads share, stands inside another such loop")
         rules.shared = rules.depth
+    if loop.aligned is not None:
+        found = loop.kind is LoopKind.VECTOR and loop.step == 1 and lying_alike(loop, loop.aligned)
+        rules.require(bool(found), f"loop {hint} has nothing to be aligned by")
     host, together = rules.host, rules.together
     rules.host = host and loop.kind is LoopKind.SEQUENTIAL
     if loop.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP):

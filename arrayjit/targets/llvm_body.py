@@ -48,10 +48,13 @@ from .llvm_chunks import Chunk, call_chunk, cut
 from .llvm_interleaved import lanes_of, side_by_side
 from .llvm_loops import (
     Exit,
+    boundary_before,
+    edge_of,
     filling,
     in_units,
     is_short,
     least,
+    nearest,
     numbers,
     until_aligned,
     whole_vectors,
@@ -399,20 +402,14 @@ class Body:
         writer = self._writer
         lo, hi = self._bound(loop.lo), self._bound(loop.hi)
         changed = changes(loop.body)
-        if bypasses(loop.body):
-            self._guarded(
-                writer.compare("slt", writer.add(lo, loop.lanes - 1), hi),
-                (),
-                partial(self._past_caches, loop, lo, hi),
-                partial(self._sequential, loop, lo, hi),
-            )
+        if loop.aligned is not None or bypasses(loop.body):
+            vectors = self._past_caches if loop.aligned is None else self._aligned
+            enough = writer.compare("slt", writer.add(lo, loop.lanes - 1), hi)
+            self._guarded(enough, (), partial(vectors, loop, lo, hi), partial(self._sequential, loop, lo, hi))
             return
         if fills_lanes(loop):
-            self._guarded(
-                writer.compare("slt" if loop.step > 0 else "sgt", lo, hi),
-                changed,
-                partial(self._vectors, loop, loop.lanes, lo, hi, changed),
-            )
+            runs = writer.compare("slt" if loop.step > 0 else "sgt", lo, hi)
+            self._guarded(runs, changed, partial(self._vectors, loop, loop.lanes, lo, hi, changed))
             return
         for lanes in widths(loop, changed):
             whole = whole_vectors(writer, lo, hi, loop.step, lanes)
@@ -445,11 +442,23 @@ class Body:
                 folded = fold(self._writer, op, self._values[variable], within.numbers)
                 self._values[variable] = apply(self._writer, op, (totals[variable], folded), variable.dtype)
 
+    def _aligned(self, loop: For, lo: Operand, hi: Operand) -> None:
+        """At least one vector: from one boundary to the next, but for the first and the last of them, which
+        are moved to where the loop starts and ends."""
+        start, counter = boundary_before(self._memory, loop, lo, self._writer), Symbol(loop.symbol.hint)
+        symbols, last = self._memory.symbols, self._writer.add(hi, -loop.lanes)
+
+        def one() -> None:
+            symbols[loop.symbol] = nearest(self._writer, symbols[counter], lo, last)
+            self._lanes_of(loop)
+
+        self._repeat(counter, start, hi, loop.lanes, (), one)
+
     def _past_caches(self, loop: For, lo: Operand, hi: Operand) -> None:
         """At least one vector: those that start on a boundary of the memory that is written past the caches;
         then, where cells are left before or behind these, the lanes for them of the first and the last vector
         of all: lines that are on their way to memory are not written again."""
-        writer, memory, lanes = self._writer, self._memory, loop.lanes
+        writer, memory, lanes, number = self._writer, self._memory, loop.lanes, Symbol("edge")
         memory.symbols[loop.symbol] = lo
         before, *others = until_aligned(memory, loop.body, lanes)
         alike = [writer.pure(f"icmp eq i64 {other}, {before}") for other in others if other != before]
@@ -461,15 +470,10 @@ class Body:
         end = writer.add(start, whole_vectors(writer, start, hi, 1, lanes))
         vectors = partial(self._repeat, loop.symbol, start, end, lanes, (), partial(self._lanes_of, loop))
         self._guarded(writer.compare("slt", start, end), (), partial(self._if_alike, alike, vectors))
-        number, last = Symbol("edge"), writer.add(hi, -lanes)
 
         def edge() -> None:
-            at_end = writer.pure(f"icmp eq i64 {memory.symbols[number]}, 1")
-            memory.symbols[loop.symbol] = at = writer.pure(f"select i1 {at_end}, i64 {last}, i64 {lo}")
-            left = writer.pure(f"select i1 {at_end}, i64 {end}, i64 {at}")
-            until = writer.pure(f"select i1 {at_end}, i64 {hi}, i64 {start}")
-            distance = writer.multiply(at, -1)
-            self._edge = writer.lanes_between(writer.add(left, distance), writer.add(until, distance), lanes)
+            which = memory.symbols[number]
+            memory.symbols[loop.symbol], self._edge = edge_of(writer, which, (lo, start), (end, hi), lanes)
             self._lanes_of(loop)
             self._edge = ""
 
@@ -589,10 +593,7 @@ class Body:
         """Every cell of the tensor's flat form gets the value."""
         if self._lanes.count > 1:
             raise CompilerBug("a whole tensor filled by every lane", stage="targets/llvm")
-        cells: Operand = 1
-        for extent in fill.tensor.shape:
-            cells = self._writer.multiply(cells, self._memory.affine(extent))
         count, value = Symbol("cells"), Variable("value", fill.tensor.dtype)
-        self._memory.symbols[count] = cells
+        self._memory.symbols[count] = self._memory.size(fill.tensor)
         self._define(value, self._value(fill.value))
         self._vector(filling(fill, Affine.of(count), Local(value)))

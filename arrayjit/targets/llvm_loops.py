@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from ..frozen import slotted
+from ..ir.boundaries import lying_alike
 from ..ir.expr import Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Fill, For, LoopKind, Stmt, Store, walk_statements
@@ -15,10 +16,13 @@ from .llvm_text import Operand, Value, Writer
 
 __all__ = [
     "Exit",
+    "boundary_before",
+    "edge_of",
     "filling",
     "in_units",
     "is_short",
     "least",
+    "nearest",
     "numbers",
     "until_aligned",
     "whole_vectors",
@@ -83,6 +87,33 @@ def until_aligned(memory: Memory, body: tuple[Stmt, ...], lanes: int) -> list[st
     return found
 
 
+def boundary_before(memory: Memory, loop: For, lo: Operand, writer: Writer) -> Operand:
+    """The iteration at which an aligned loop meets the last boundary up to `lo`, if it starts before it."""
+    memory.symbols[loop.symbol] = lo
+    tensor, index = lying_alike(loop, loop.aligned or LINE_BYTES)[0]
+    behind = memory.behind_boundary(tensor, index, loop.lanes)
+    return writer.add(lo, writer.multiply(behind, -1))
+
+
+def edge_of(
+    writer: Writer,
+    number: Operand,
+    before: tuple[Operand, Operand],
+    after: tuple[Operand, Operand],
+    lanes: int,
+) -> tuple[str, str]:
+    """Where the first vector of a loop starts, for number 0, or its last one, for 1, and a mask: the lanes of
+    that vector which lie `before` the vectors on boundaries, or `after` them, each given as a span."""
+    at_end = writer.pure(f"icmp eq i64 {number}, 1")
+    (lo, start), (end, hi) = before, after
+    at, left, until = (
+        writer.pure(f"select i1 {at_end}, i64 {second}, i64 {first}")
+        for first, second in ((lo, writer.add(hi, -lanes)), (lo, end), (start, hi))
+    )
+    distance = writer.multiply(at, -1)
+    return at, writer.lanes_between(writer.add(left, distance), writer.add(until, distance), lanes)
+
+
 def whole_vectors(writer: Writer, lo: Operand, hi: Operand, step: int, lanes: int) -> Operand:
     """The iterations that fill whole vectors."""
     if isinstance(lo, int) and isinstance(hi, int):
@@ -102,6 +133,12 @@ def in_units(writer: Writer, number: Operand, unit: int) -> Operand:
     if unit == 1:
         return number
     return writer.pure(f"sdiv i64 {writer.add(number, unit - 1)}, {unit}")
+
+
+def nearest(writer: Writer, number: Operand, lo: Operand, hi: Operand) -> str:
+    """The number from `lo` to `hi` that is nearest to another one."""
+    writer.declare("declare i64 @llvm.smax.i64(i64, i64)")
+    return writer.pure(f"call i64 @llvm.smax.i64(i64 {least(writer, number, hi)}, i64 {lo})")
 
 
 def least(writer: Writer, one: Operand, other: Operand) -> str:

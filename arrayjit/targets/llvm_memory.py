@@ -255,6 +255,13 @@ class Memory:
                 raise CompilerBug(f"{tensor} has no memory", stage="targets/llvm")
         return name
 
+    def size(self, tensor: Tensor) -> Operand:
+        """How many cells a tensor has."""
+        cells: Operand = 1
+        for extent in tensor.shape:
+            cells = self._writer.multiply(cells, self.affine(extent))
+        return cells
+
     def scratch(self) -> str:
         """Where the calling thread's scratch memory is, and how much of it a thread needs: two arguments."""
         size = self._kernel.scratch_bytes
@@ -287,9 +294,9 @@ class Memory:
             text = self._writer.pure(f"icmp ne {memory} {text}, zeroinitializer")
         return Value(text, dtype, lanes)
 
-    def until_aligned(self, tensor: Tensor, index: tuple[Affine, ...], lanes: int) -> str:
-        """How many cells further the first one is that a vector can be stored to past the caches. Cells that
-        are whole lines apart have one answer, given in the same words."""
+    def behind_boundary(self, tensor: Tensor, index: tuple[Affine, ...], lanes: int) -> str:
+        """How many cells before this one a cache line starts, or the part of one that a vector fills. Cells
+        that are whole lines apart have one answer, given in the same words."""
         size, alignment = tensor.dtype.itemsize, _whole_lines(tensor, lanes)
         cells, writer = alignment // size, self._writer
         nearest = tuple(
@@ -297,8 +304,13 @@ class Memory:
             for position, step in zip(index, self._strides_of(tensor), strict=True)
         )
         address = writer.pure(f"ptrtoint ptr {self._cell(tensor, nearest, Lanes()).pointer} to i64")
-        missing = writer.pure(f"and i64 {writer.pure(f'sub i64 0, {address}')}, {alignment - 1}")
-        return writer.pure(f"udiv i64 {missing}, {size}")
+        return writer.pure(f"udiv i64 {writer.pure(f'and i64 {address}, {alignment - 1}')}, {size}")
+
+    def until_aligned(self, tensor: Tensor, index: tuple[Affine, ...], lanes: int) -> str:
+        """How many cells further the first one is that a vector can be stored to past the caches."""
+        behind, cells = self.behind_boundary(tensor, index, lanes), _whole_lines(tensor, lanes)
+        missing = self._writer.pure(f"sub i64 0, {behind}")
+        return self._writer.pure(f"and i64 {missing}, {cells // tensor.dtype.itemsize - 1}")
 
     def _write(
         self, tensor: Tensor, pointer: str, value: Value, bypass: bool = False, mask: str = ""

@@ -343,6 +343,14 @@ BROKEN = {
         "for i in vector(0, 8, lanes=8):\n    for j in sequential(0, 1):\n        y[i] = bypass(x[i])",
         "loop j in lanes stores past the caches",
     ),
+    "a loop in order that is aligned": (
+        "for i in sequential(0, 8, aligned=32):\n    y[i] = x[i]",
+        "loop i has nothing to be aligned by",
+    ),
+    "an aligned loop without neighbours": (
+        "for i in vector(0, 4, lanes=4, aligned=32):\n    y[2*i] = x[0]",
+        "loop i has nothing to be aligned by",
+    ),
     "a flat form of two axes": (
         "t: temporary[f32, 2, 4, flat(x)]\ny[0] = t[0, 0]",
         "t: f32[2, 4] is no flat form of x: f32[8]",

@@ -1,0 +1,169 @@
+"""Aligned loops, and stores past the caches: vectors on whole cache lines, wherever the memory starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from handmade import at, call, f64, link, loop, put, static, vector
+
+import arrayjit
+from arrayjit.backends import backend
+from arrayjit.ir.assign import ArrayParam, IndexParam
+from arrayjit.ir.dtype import BOOL, F32, F64, named
+from arrayjit.ir.expr import Const
+from arrayjit.ir.index import Affine, Symbol
+from arrayjit.ir.loops import Kernel
+from arrayjit.ir.tensor import Tensor
+
+MARGIN = 256
+"""Cells around a result that must stay as they are."""
+
+
+def past(tensor, *index, value):
+    return replace(put(tensor, *index, value=value), bypass=True)
+
+
+def on_boundaries(symbol, hi, *stores, aligned, **how):
+    """A vector loop that is aligned, or has its stores past the caches."""
+    if not aligned:
+        stores = [replace(store, bypass=True) for store in stores]
+    return vector(symbol, hi, *stores, aligned=64 if aligned else None, **how)
+
+
+def lying(cells, offset, dtype):
+    """Zeros, and among them so many cells that start `offset` cells behind a cache line's boundary."""
+    around = np.zeros(cells + 2 * MARGIN + 128, dtype)
+    start = (-around.ctypes.data % 64) // around.itemsize + MARGIN + offset
+    return around, around[start : start + cells]
+
+
+def is_all_there_is(around, result, expected):
+    """Whether the result is as expected, and zeros are around it."""
+    right = bool((result == expected).all())
+    result[:] = 0
+    return right and not around.any()
+
+
+@pytest.mark.parametrize("dtype", [F64, F32, named("i16"), named("u8"), BOOL], ids=str)
+@pytest.mark.parametrize("lanes", [4, 16, 64])
+@pytest.mark.parametrize("aligned", [True, False])
+def test_every_start_and_length(dtype, lanes, aligned):
+    n, i = static("n"), Symbol("i")
+    x, out = (Tensor(label, (Affine.of(n),), dtype) for label in ("x", "out"))
+    body = on_boundaries(i, n, put(out, i, value=at(x, i)), lanes=lanes, aligned=aligned)
+    params = (IndexParam(n), ArrayParam(x, "read"), ArrayParam(out, "write"))
+    procedure = link(Kernel("copied", params, (body,)))
+    for offset in range(64 // dtype.itemsize):
+        for cells in (0, 1, lanes - 1, lanes, lanes + 1, 2 * lanes - 1, 3 * lanes, 5 * lanes + 3):
+            source = (np.arange(cells) % 3 + 1).astype(dtype.numpy)
+            around, result = lying(cells, offset, dtype.numpy)
+            procedure.launch([source.ctypes.data, result.ctypes.data], [cells])
+            assert is_all_there_is(around, result, source), (offset, cells)
+
+
+@pytest.mark.parametrize("offset", range(8))
+@pytest.mark.parametrize("aligned", [True, False])
+def test_results_that_start_apart_within_a_line(offset, aligned):
+    x, low, high, i = f64("x", 100), f64("low", 100), f64("high", 100), Symbol("i")
+    stores = (put(low, i, value=at(x, i)), put(high, i, value=call("negative", at(x, i))))
+    params = (ArrayParam(x, "read"), ArrayParam(low, "write"), ArrayParam(high, "write"))
+    procedure = link(Kernel("both", params, (on_boundaries(i, 100, *stores, aligned=aligned),)))
+    source = np.arange(1.0, 101.0)
+    first, second = lying(100, 3, np.float64), lying(100, offset, np.float64)
+    procedure.launch([source.ctypes.data, first[1].ctypes.data, second[1].ctypes.data])
+    assert is_all_there_is(*first, source)
+    assert is_all_there_is(*second, -source)
+
+
+@pytest.mark.parametrize("columns", [64, 67])
+@pytest.mark.parametrize("aligned", [True, False])
+def test_rows_start_anywhere(columns, aligned):
+    x, out, i, j = f64("x", 9, columns), f64("out", 9, columns), Symbol("i"), Symbol("j")
+    body = loop(i, 9, on_boundaries(j, columns, put(out, i, j, value=at(x, i, j)), aligned=aligned))
+    procedure = link(Kernel("rows", (ArrayParam(x, "read"), ArrayParam(out, "write")), (body,)))
+    source = np.arange(1.0, 9 * columns + 1)
+    around, result = lying(9 * columns, 5, np.float64)
+    procedure.launch([source.ctypes.data, result.ctypes.data])
+    assert is_all_there_is(around, result, source)
+
+
+@pytest.mark.parametrize("offset", range(8))
+@pytest.mark.parametrize("cells", [1, 15, 16, 17, 31, 40, 64, 101])
+def test_an_aligned_loop_starts_vectors_on_boundaries(offset, cells):
+    """What is repeated shows in a body that may not be: each iteration counts."""
+    out, i = f64("out", cells), Symbol("i")
+    count = put(out, i, value=call("add", at(out, i), Const(1.0, F64)))
+    body = vector(i, cells, count, lanes=16, aligned=64)
+    procedure = link(Kernel("counted", (ArrayParam(out, "update"),), (body,)))
+    around, result = lying(cells, offset, np.float64)
+    procedure.launch([result.ctypes.data])
+    if cells < 16:
+        assert (result == 1).all()
+        return
+    starts = [min(max(start, 0), cells - 16) for start in range(-offset, cells, 16)]
+    expected = np.zeros(cells)
+    for start in starts:
+        expected[start : start + 16] += 1
+    assert is_all_there_is(around, result, expected)
+
+
+def test_threads_share_an_aligned_loop():
+    x, out, i = f64("x", 10007), f64("out", 10007), Symbol("i")
+    body = vector(i, 10007, put(out, i, value=at(x, i)), aligned=64, grain=Affine.of(1))
+    procedure = link(Kernel("copied", (ArrayParam(x, "read"), ArrayParam(out, "write")), (body,)), "llvm")
+    source = np.arange(1.0, 10008.0)
+    around, result = lying(10007, 3, np.float64)
+    procedure.launch([source.ctypes.data, result.ctypes.data])
+    assert is_all_there_is(around, result, source)
+
+
+@pytest.mark.parametrize("cells", [0, 1, 191, 192, 193, 307, 1009])
+@pytest.mark.parametrize("offset", [0, 1, 2])
+def test_functions_of_arrays_that_start_anywhere(cells, offset):
+    def function(x, y):
+        y[1:-1, 1:-1] = x[1:-1, 1:-1] + (x[1:-1, 2:] - x[1:-1, :-2] + x[2:, 1:-1] * x[:-2, 1:-1])
+        return y * 2
+
+    x, y = (lying(7 * cells, offset, np.float64)[1].reshape(7, cells) for _ in range(2))
+    x[...] = np.random.default_rng(0).standard_normal(x.shape)
+    expected = y.copy()
+    returned = function(x, expected)
+    for target in ("sync_llvm", "llvm", "sync_c"):
+        y[...] = 0
+        np.testing.assert_array_equal(arrayjit.jit(function, target=target)(x, y), returned)
+        np.testing.assert_array_equal(y, expected)
+
+
+def test_what_went_past_the_caches_is_there_for_others_when_the_kernel_ends():
+    """Nothing but a fence orders these stores."""
+    x, out, i = f64("x", 1000), f64("out", 1000), Symbol("i")
+    params = (ArrayParam(x, "read"), ArrayParam(out, "write"))
+    text = emitted(Kernel("copied", params, (vector(i, 1000, past(out, i, value=at(x, i))),)))
+    call_, fence, end = (text.index(part) for part in ("call i32", "fence seq_cst", "ret i32 %status"))
+    assert call_ < fence < end
+    plain = Kernel("copied", params, (vector(i, 1000, put(out, i, value=at(x, i))),))
+    assert "fence" not in emitted(plain)
+
+
+def test_each_thread_ends_its_part_with_a_fence():
+    x, out, i = f64("x", 1000), f64("out", 1000), Symbol("i")
+    body = vector(i, 1000, past(out, i, value=at(x, i)), grain=Affine.of(1))
+    text = emitted(Kernel("copied", (ArrayParam(x, "read"), ArrayParam(out, "write")), (body,)))
+    shared = text[text.index("define internal void @shared") :]
+    assert shared.index("fence seq_cst") < shared.index("ret void")
+
+
+@pytest.mark.parametrize("target", ["sync_llvm", "llvm"])
+def test_large_results_of_functions(target):
+    function = arrayjit.jit(lambda x, y: (x + y, x[1:-1] - y[:-2]), target=target)
+    x, y = np.arange(6e6) % 1000, np.arange(6e6) % 77
+    for got, wanted in zip(function(x, y), (x + y, x[1:-1] - y[:-2]), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    if backend(target).target.caps().l3_bytes < 96e6:
+        assert "past the caches" in function.explain(x, y)
+
+
+def emitted(kernel):
+    return backend("sync_llvm").target.emit(kernel).payload
