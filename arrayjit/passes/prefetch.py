@@ -43,7 +43,7 @@ from dataclasses import field, replace
 
 from ..frozen import frozen, slotted
 from ..ir.code import Caps
-from ..ir.index import Affine, Symbol
+from ..ir.index import Affine, Symbol, symbols_of
 from ..ir.loops import (
     Bind,
     Define,
@@ -57,7 +57,7 @@ from ..ir.loops import (
     walk_statements,
 )
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_bodies
+from ..ir.walk import kept, rewrite_loops
 from .access import Range
 from .strides import affine_accesses
 from .trips import about, enter
@@ -84,7 +84,7 @@ KEPT = 3
 def prefetch(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with rows brought near while those before them are worked on."""
     ahead = _Ahead(caps)
-    body = ahead.body(kernel.body)
+    body = rewrite_loops(kernel.body, ahead.loop)
     return kernel.with_body(body, ahead.notes)
 
 
@@ -109,16 +109,10 @@ class _Ahead:
     ranges: dict[Symbol, Range] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [self.statement(stmt) for stmt in body])
-
-    def statement(self, stmt: Stmt) -> Stmt:
-        if not isinstance(stmt, For):
-            return rewrite_bodies(stmt, self.body)
-        enter(stmt, self.ranges)
-        return (
-            self.rows(stmt) or self.beginnings(stmt) or self.further(stmt) or rewrite_bodies(stmt, self.body)
-        )
+    def loop(self, loop: For) -> Sequence[For] | None:
+        enter(loop, self.ranges)
+        asking = self.rows(loop) or self.beginnings(loop) or self.further(loop)
+        return None if asking is None else (asking,)
 
     def rows(self, loop: For) -> For | None:
         """The loop with what its next iteration reads brought near, if it goes through rows several times."""
@@ -154,7 +148,7 @@ class _Ahead:
             if along is not None and cells.constant >= LINES * line:
                 start = along.substitute({first.symbol: first.lo})
                 start = start.substitute({loop.symbol: Affine.of(loop.symbol) + loop.step})
-                if not inside.isdisjoint(_symbols((*row.place, start))):
+                if not inside.isdisjoint(symbols_of((*row.place, start))):
                     continue  # what the body is about to compute is not known in front of it
                 ask = (Prefetch(row.tensor, (*row.place, start + line * k)) for k in range(BEGINNING))
                 asked.extend(ask)
@@ -168,13 +162,13 @@ class _Ahead:
         if loop.kind is not LoopKind.VECTOR or length is None:
             return None
         inside = _bound(loop.body)
-        cells = {
-            (tensor, index[:-1], index[-1] - index[-1].offset): (tensor, index)
+        cells = _leading(
+            (tensor, index)
             for tensor, index in _fetched(loop)
             if self.is_large(tensor)
             and index[-1].coefficient(loop.symbol) == 1
-            and inside.isdisjoint(_symbols(index))
-        }.values()
+            and inside.isdisjoint(symbols_of(index))
+        )
         read = [length * tensor.dtype.itemsize for tensor, _ in cells]
         total = sum(tensor.nbytes for tensor in {tensor: None for tensor, _ in cells})
         if total * KEPT <= self.caps.l3_bytes or min(read) < LONG * FURTHER:
@@ -212,8 +206,8 @@ class _Ahead:
         rows: dict[_Row, None] = {}
         for tensor, index in cells:
             place, along = index[:-1], index[-1:]
-            moves = around.symbol in _symbols(place) and around.symbol not in _symbols(along)
-            if moves and inside.isdisjoint(_symbols(place)) and self.is_large(tensor):
+            moves = around.symbol in symbols_of(place) and around.symbol not in symbols_of(along)
+            if moves and inside.isdisjoint(symbols_of(place)) and self.is_large(tensor):
                 rows[_Row(tensor, tuple(position.substitute(following) for position in place))] = None
         return list(rows)
 
@@ -259,10 +253,24 @@ def _fetched(loop: For) -> Iterator[_Cell]:
             yield tensor, index
 
 
+def _leading(cells: Iterable[_Cell]) -> list[_Cell]:
+    """Of neighbours in a row the last, and of neighbouring rows the one that a loop around comes to first:
+    the others were there before."""
+    leading: dict[tuple[Tensor, tuple[Affine, ...]], _Cell] = {}
+    for tensor, index in cells:
+        place = tensor, (*index[:-2], *map(_moving, index[-2:]))
+        known = leading.get(place)
+        if known is None or [row.offset for row in index[-2:-1]] >= [row.offset for row in known[1][-2:-1]]:
+            leading[place] = tensor, index
+    return list(leading.values())
+
+
+def _moving(position: Affine) -> Affine:
+    """What goes up with loops, from wherever it starts."""
+    goes_up = all(position.coefficient(symbol) > 0 for symbol in position.symbols)
+    return position - position.offset if goes_up and not position.is_constant else position
+
+
 def _bound(body: tuple[Stmt, ...]) -> set[Symbol]:
     """The symbols that get their values in a body."""
     return {stmt.symbol for stmt in walk_statements(body) if isinstance(stmt, (For, Bind))}
-
-
-def _symbols(index: tuple[Affine, ...]) -> set[Symbol]:
-    return {symbol for position in index for symbol in position.symbols}

@@ -17,7 +17,7 @@ from typing import Union
 import numpy as np
 
 from ..frozen import frozen
-from ..ir.dtype import BOOL, I64, DType
+from ..ir.dtype import BOOL, I32, DType
 from .llvm_lines import Lines
 
 __all__ = ["ALWAYS", "PART", "SLOT", "Operand", "Value", "Writer", "constant", "vector_type"]
@@ -182,6 +182,11 @@ class Writer:
         self._known[-1][instruction] = name
         return name
 
+    def made(self, name: str) -> str:
+        """The pure instruction whose result has a name; "" where it is another's."""
+        found = (text for known in self._known for text, result in known.items() if result == name)
+        return next(found, "")
+
     @contextmanager
     def scope(self) -> Iterator[None]:
         """What is computed inside is not visible after."""
@@ -251,10 +256,12 @@ class Writer:
         return self.pure(f"icmp {predicate} i64 {left}, {right}")
 
     def lanes_between(self, first: Operand, last: Operand, lanes: int) -> str:
-        """A mask: true in the lanes from `first` to before `last`."""
-        numbers = f"<{', '.join(f'i64 {lane}' for lane in range(lanes))}>"
-        kind = vector_type("i64", lanes)
-        low, high = (self.widen(Value(str(edge), I64), lanes).text for edge in (first, last))
+        """A mask: true in the lanes from `first` to before `last`, neither of which is beyond the lanes. They
+        are numbered in 32 bits: masks of wider ones are packed by forty instructions more."""
+        numbers = f"<{', '.join(f'i32 {lane}' for lane in range(lanes))}>"
+        kind = vector_type("i32", lanes)
+        edges = (Value(self.pure(f"trunc i64 {edge} to i32"), I32) for edge in (first, last))
+        low, high = (self.widen(edge, lanes).text for edge in edges)
         after = self.pure(f"icmp sle {kind} {low}, {numbers}")
         before = self.pure(f"icmp slt {kind} {numbers}, {high}")
         return self.pure(f"and {vector_type('i1', lanes)} {after}, {before}")

@@ -8,6 +8,7 @@ negative beyond int32; the scalar's result is taken.)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from ..ir.expr import constant as as_number
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
 from ..ir.small import converted
+from ..processor import features
 from .llvm_text import SLOT, Value, Writer, constant, vector_type
 
 __all__ = [
@@ -228,7 +230,25 @@ def _convert(writer: Writer, instruction: str, value: Value, dtype: DType) -> Va
     if instruction == "":
         return Value(value.text, dtype, value.lanes)
     result = Value("", dtype, value.lanes)
-    return Value(writer.pure(f"{instruction} {value} to {result.type}"), dtype, value.lanes)
+    if instruction == "trunc" and dtype.bits == 16 and _may_lose_sign(writer, value.text):
+        turned = replace(value, text=_intrinsic(writer, "@llvm.bswap", (value,), value.dtype))
+        highest = writer.widen(constant(value.dtype.bits - 16, value.dtype), value.lanes)
+        value = replace(value, text=writer.pure(f"lshr {turned}, {highest.text}"))
+        cut = replace(result, text=writer.pure(f"trunc {value} to {result.type}"))
+        return replace(result, text=_intrinsic(writer, "@llvm.bswap", (cut,), dtype))
+    return replace(result, text=writer.pure(f"{instruction} {value} to {result.type}"))
+
+
+def _may_lose_sign(writer: Writer, name: str) -> bool:
+    """Is it a vector of 64 bits shifted down by more than 16, or cut from one? Of a product of two numbers of
+    16 bits LLVM 22 loses the sign there (llvm/llvm-project#218844). It does not look through bytes that
+    are turned around and back."""
+    made = re.fullmatch(
+        r"(trunc|[al]shr) <\d+ x i64> ([^ ,]+)(?:, splat \(i64 (\d+)\)| to .*)", writer.made(name)
+    )
+    if made is None or made[1] == "trunc":
+        return made is not None and _may_lose_sign(writer, made[2])
+    return int(made[3]) > 16
 
 
 def _instruction(source: DType, target: DType) -> str:
@@ -261,12 +281,24 @@ def _float_to_integer(writer: Writer, value: Value, dtype: DType) -> Value:
 
 def _truncated(writer: Writer, value: Value, dtype: DType) -> Value:
     """Towards zero; the smallest integer for NaN and for what is out of range, as `cvttsd2si` gives it."""
+    if value.lanes == 1 and "sse2" in features():
+        return _cvtt(writer, value, dtype)
     magnitude = _intrinsic(writer, "@llvm.fabs", (value,), value.dtype)
     limit = writer.widen(constant(2.0 ** (dtype.bits - 1), value.dtype), value.lanes)
     fits = writer.pure(f"fcmp olt {value.type} {magnitude}, {limit.text}")
     smallest = writer.widen(constant(-(2 ** (dtype.bits - 1)), dtype), value.lanes)
     converted = _convert(writer, "fptosi", value, dtype)
     return select(writer, fits, converted, smallest)
+
+
+def _cvtt(writer: Writer, value: Value, dtype: DType) -> Value:
+    """That instruction of x86 itself, which takes the first number of a register."""
+    extension, letter = ("sse2", "d") if value.dtype is F64 else ("sse", "s")
+    register = vector_type(value.dtype.llvm, 16 // value.dtype.itemsize)
+    name = f"@llvm.x86.{extension}.cvtts{letter}2si{'64' if dtype is I64 else ''}"
+    writer.declare(f"declare {dtype.llvm} {name}({register})")
+    argument = writer.pure(f"insertelement {register} poison, {value}, i64 0")
+    return Value(writer.pure(f"call {dtype.llvm} {name}({register} {argument})"), dtype)
 
 
 def _float_to_uint64(writer: Writer, value: Value, dtype: DType) -> Value:

@@ -151,3 +151,17 @@ def test_calls_among_lanes_that_need_none_leave_the_others_as_they_are(length):
     got = jit(waves, target="llvm")(x, y)
     for one, other in zip(got, jit(waves, target="interp")(x, y), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("between", [np.int64, np.int32])
+def test_products_keep_their_signs_however_far_they_are_shifted_down_to_16_bits(between):
+    """LLVM 22 has the upper 16 of 32 bits, and zeros before them (llvm/llvm-project#218844)."""
+
+    def high(x, y):
+        product = x.astype(np.int64) * y
+        return [(product >> count).astype(between).astype(np.int16) for count in (16, 17, 20, 31, 32, 40, 60)]
+
+    x, y = np.arange(-32, 32, dtype=np.int16) * 1000, np.arange(64) * 7
+    for factor in (np.int64(-30001), y.astype(np.int8)):
+        for result, wanted in zip(jit(high)(x, factor), high(x, factor), strict=True):
+            np.testing.assert_array_equal(result, wanted)
