@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -33,11 +34,11 @@ from . import complexes, elementary, hyperbolic, roots, trigonometric
 from . import expansions as define
 from . import references as reference
 from .dtype import F32, F64, DType, Kind
-from .power import power
+from .power import power, unusual_power
 from .powers import known_power
 from .terms import Builder, Term, definition
 
-__all__ = ["OPS", "PART_OPS", "Builder", "Op", "op"]
+__all__ = ["OPS", "PART_OPS", "Builder", "Op", "divides_integers", "is_of_library", "op"]
 
 
 _ON_SMALL_FLOATS = {
@@ -113,6 +114,18 @@ class Op:
 
     def __repr__(self) -> str:
         return self.name
+
+
+@cache
+def is_of_library(op: Op) -> bool:
+    """Whether LLVM calls the mathematical library for it, lane by lane."""
+    return any(spelling.startswith("libm") for spelling in op.llvm.values())
+
+
+@cache
+def divides_integers(op: Op, dtype: DType) -> bool:
+    """Whether it divides operands of that type as integers, which not all of them can be."""
+    return dtype.is_integer and op.llvm.get(dtype.kind, "sdiv") in ("sdiv", "udiv", "srem", "urem")
 
 
 def _spelled(f: str = "", i: str = "", u: str = "", b: str = "") -> Mapping[Kind, str]:
@@ -344,6 +357,8 @@ _MACHINE = (
        ulp=(1.7, 0.9), cost=100.0),
     Op("raw_far_tangent", 1, np.tan, like="tan", expand=trigonometric.far_tangent, apart=True,
        ulp=(2.6, 1.1), cost=110.0),
+    Op("raw_unusual_power", 2, np.power, like="arctan2", expand=unusual_power, apart=True, ulp=(0.6, 1.4),
+       cost=130.0),
     Op("from_brain_bits", 1, reference.from_brain_bits, llvm=_spelled("", "bitcast"), c=_spelled("", "bits")),
 )  # fmt: skip
 

@@ -40,7 +40,7 @@ from ..ir.assign import ArrayParam, Assign, Bind, Branch, Check, Computation, Lo
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, F64, I64, DType, Kind
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, constant, dtype_of
-from ..ir.index import Affine, Symbol
+from ..ir.index import Affine, Symbol, symbols_of
 from ..ir.journal import FIELDS, given, journal_of, new_journal, shown_cell
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
@@ -370,7 +370,7 @@ def _index(value: Expr) -> Sequence[Expr]:
 
 def _split(assign: Assign) -> tuple[Loops, Loops]:
     """The loops over the cells that are written, and those that are reduced over."""
-    written = {symbol for position in assign.index for symbol in position.symbols}
+    written = set(symbols_of(assign.index))
     return (
         tuple(loop for loop in assign.loops if loop[0] in written),
         tuple(loop for loop in assign.loops if loop[0] not in written),

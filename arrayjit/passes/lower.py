@@ -1,4 +1,4 @@
-"""Assignments become loop nests over scalars; every nest keeps NumPy's meaning by itself.
+"""lower: assignments become loop nests over scalars; every nest keeps NumPy's meaning by itself.
 
     s[i] = add(x[i, j])   for i in 8, j in 4        for i in parallel(0, 8):
                                                         s0 = 0.0
@@ -26,7 +26,7 @@ from ..ir.assign import Assign, Bind, Branch, Check, Computation, Loop, Note, St
 from ..ir.code import Caps
 from ..ir.dtype import BOOL
 from ..ir.expr import Apply, Const, Expr, Load, Local, Variable
-from ..ir.index import Affine, Symbol
+from ..ir.index import Affine, Symbol, symbols_of
 from ..ir.loops import Comment, Define, For, If, Kernel, LoopKind, Raise, Stmt, Store, Update
 from ..ir.loops import While as WhileStmt
 from ..ir.ops import op
@@ -211,7 +211,7 @@ def _split(stmt: Assign) -> tuple[Loops, Loops]:
     """The loops over the cells that are written, and the loops that are reduced over."""
     if stmt.accum is None:
         return stmt.loops, ()
-    written = {symbol for position in stmt.index for symbol in position.symbols}
+    written = set(symbols_of(stmt.index))
     return (
         tuple(loop for loop in stmt.loops if loop[0] in written),
         tuple(loop for loop in stmt.loops if loop[0] not in written),

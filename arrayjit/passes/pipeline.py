@@ -27,6 +27,7 @@ from .bypass import bypass
 from .bytewise import bytewise
 from .carry import carry
 from .cascade import cascade
+from .certain import certain
 from .chain import chain
 from .check import check
 from .collapse import collapse
@@ -201,6 +202,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=GPU,
     ),
     Pass(wrap, after=("place",), why="what indices are divided by is a definition of many steps later"),
+    Pass(
+        certain,
+        after=("wrap",),
+        why="a position is tested at once by then, from both ends of its axis",
+        on=CPU,
+    ),
     Pass("scan", after=("parallel",), why="rows that are independent are seen to be so", on=GPU),
     Pass(segments, after=("parallel",), why="what is shared by threads already has no need of them", on=CPU),
     Pass(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from ..frozen import frozen
-from ..ir.dtype import BOOL, I64
+from ..ir.dtype import BOOL, I64, named
 from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Stmt, Update, nested
@@ -14,9 +14,10 @@ from ..ir.ops import OPS
 from ..ir.walk import substitute
 from .copies import copy_body
 
-__all__ = ["ZERO", "Positions", "are_negative", "tested"]
+__all__ = ["ZERO", "Positions", "are_negative", "outside", "tested", "tested_outside"]
 
 ZERO = Const(0, I64)
+U64 = named("u64")
 
 
 @frozen
@@ -74,6 +75,20 @@ def tested(condition: Expr) -> Affine | None:
         case Apply(op=no, args=(Apply(op=is_from, args=(Index(value=value), zero)),)):
             is_test = no is OPS["logical_not"] and is_from is OPS["greater_equal"] and zero == ZERO
             return value if is_test else None
+        case _:
+            return None
+
+
+def outside(number: Affine, most: int) -> Expr:
+    """Whether a number is not from 0 to `most`: without its sign a negative one is larger than that."""
+    return Apply(OPS["greater"], (Cast(Index(number), U64), Const(most, U64)), BOOL)
+
+
+def tested_outside(condition: Expr) -> tuple[Affine, int] | None:
+    """The number and the most that it may be, if `outside` is what a condition asks."""
+    match condition:
+        case Apply(op=op, args=(Cast(arg=Index(value=number), dtype=dtype), Const(value=most))):
+            return (number, int(most)) if op is OPS["greater"] and dtype is U64 else None
         case _:
             return None
 

@@ -10,22 +10,25 @@
 
 `rarely` is a `where` whose condition seldom holds. All that only its first choice needs moves into a branch,
 which a vector loop takes when the condition holds in any lane. Choices by one condition share a branch, and
-what they need together moves too: the sine and the cosine of one large angle.
+what they need together moves too: the sine and the cosine of one large angle. So do exceptions of which one
+condition tells whether there are any (`alarms`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.expr import Apply, Expr, Gather, Index, Load, Local, Variable, constant
-from ..ir.loops import Define, If, Kernel, Stmt, Update, walk_statements, written
+from ..ir.loops import Define, If, Kernel, Raise, Stmt, Update, walk_statements, written
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, locals_read, rewrite_bodies, variables, walk
+from .alarms import with_alarms
 
 __all__ = ["rare"]
 
@@ -36,7 +39,7 @@ def rare(kernel: Kernel, caps: Caps) -> Kernel:
     """Every `rarely` whose first choice needs work made a branch."""
     updates = (stmt.variable for stmt in walk_statements(kernel.body) if isinstance(stmt, Update))
     changing = frozenset(updates)
-    gathered = _gathered(kernel.body, changing)
+    gathered = _gathered(kernel.body if caps.gpu else with_alarms(kernel.body), changing)
     reads = Counter(locals_read(walk_statements(gathered)))
     return kernel.with_body(_Mover(reads, changing).body(gathered))
 
@@ -118,6 +121,15 @@ def _last_choices(body: Sequence[Stmt]) -> list[_Choice]:
     return found[::-1]
 
 
+def _alarm(stmt: Stmt) -> If | None:
+    """A branch in which nothing is done but raise exceptions."""
+    match stmt:
+        case If(seldom=True, body=body, orelse=()) if all(isinstance(inner, Raise) for inner in body):
+            return stmt
+        case _:
+            return None
+
+
 class _Mover:
     """`reads` counts the places that read each local of the kernel."""
 
@@ -129,6 +141,13 @@ class _Mover:
         """From the end: what moves stands before the choice that needs it, and may hold choices itself."""
         remaining, done = list(body), list[Stmt]()
         while remaining:
+            if (alarm := _alarm(remaining[-1])) is not None:
+                remaining.pop()
+                moved = self._moved(
+                    remaining, tuple(stmt.condition for stmt in alarm.body if isinstance(stmt, Raise))
+                )
+                done.append(replace(alarm, body=(*moved, *alarm.body)))
+                continue
             group = _last_choices(remaining)
             before = remaining[: len(remaining) - len(group)]
             moved = self._moved(before, tuple(choice.then for choice in group)) if group else []

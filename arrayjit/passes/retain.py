@@ -34,16 +34,9 @@ from ..ir.dtype import DType
 from ..ir.expr import Apply, Cast, Expr, Gather, Load, Local, Variable, dtype_of
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, nested
+from ..ir.ops import divides_integers
 from ..ir.tensor import Tensor
-from ..ir.walk import (
-    children,
-    kept,
-    rebuild,
-    rewrite_bodies,
-    rewrite_expressions,
-    substitute_statements,
-    walk,
-)
+from ..ir.walk import children, rebuild, rewrite_expressions, rewrite_loops, substitute_statements, walk
 from .access import Range, Ranges, exists
 from .boxes import Box, size, without
 from .copies import in_steps, unless_once
@@ -71,9 +64,6 @@ NARROW = 32
 BEYOND = 8
 """Of so many cells one may lie beyond the ends of the loops."""
 
-DIVISIONS = ("sdiv", "udiv", "srem", "urem")
-"""Instructions that fail if a number is zero."""
-
 AROUND, APART = 2, 8
 """What a strip costs beside its columns, in columns; and if it has a text of its own."""
 
@@ -81,7 +71,7 @@ AROUND, APART = 2, 8
 def retain(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with nests that keep what the next row needs."""
     retaining = _Retaining(caps)
-    body = retaining.body(kernel.body)
+    body = rewrite_loops(kernel.body, retaining.loop)
     return kernel.with_body(body, retaining.notes, retaining.placement)
 
 
@@ -140,17 +130,10 @@ class _Retaining:
     placement: dict[Tensor, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def loop(self, loop: For) -> Sequence[Stmt] | None:
         """Not inside loops whose iterations are independent: they would have to share the rows."""
-        out: list[Stmt] = []
-        for stmt in body:
-            if isinstance(stmt, For):
-                enter(stmt, self.ranges)
-            if isinstance(stmt, For) and stmt.kind is not LoopKind.SEQUENTIAL:
-                out.extend(self.nest(stmt))
-            else:
-                out.append(rewrite_bodies(stmt, self.body))
-        return kept(body, out)
+        enter(loop, self.ranges)
+        return None if loop.kind is LoopKind.SEQUENTIAL else self.nest(loop)
 
     def nest(self, nest: For) -> Sequence[Stmt]:
         """A nest, its rows in order if they have something to keep."""
@@ -426,8 +409,8 @@ class _Writing:
 def _may_fail(node: Expr) -> bool:
     """Is it what cannot be done to all numbers: a division of integers, or a conversion to them?"""
     match node:
-        case Apply(op=op, args=args) if dtype_of(args[0]).is_integer:
-            return op.llvm.get(dtype_of(args[0]).kind, "sdiv") in DIVISIONS
+        case Apply(op=op, args=(arg, *_)):
+            return divides_integers(op, dtype_of(arg))
         case Cast(arg=arg, dtype=dtype):
             return dtype_of(arg).is_float and dtype.is_integer
         case _:

@@ -13,7 +13,7 @@ from ..ir.dtype import I64
 from ..ir.expr import Apply, Const, Expr, Gather, Index, Load, dtype_of
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Fill, For, If, Kernel, LoopKind, Stmt, Store, While, walk_statements
-from ..ir.ops import OPS
+from ..ir.ops import OPS, is_of_library
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, walk
 from .access import Ranges
@@ -39,8 +39,13 @@ def is_short(kernel: Kernel) -> bool:
     """Whether the kernel does little, for certain."""
     if any(isinstance(stmt, While) for stmt in walk_statements(kernel.body)):
         return False
-    total = work(kernel.body, frozenset(), {})
-    return not any(total.keys() - {()}) and total.get((), 0.0) <= SHORT
+    total = 0.0
+    for stmt in kernel.body:
+        known = work((stmt,), frozenset(), {})
+        total += known.get((), 0.0)
+        if total > SHORT or any(known.keys() - {()}):
+            return False
+    return True
 
 
 def work(body: Sequence[Stmt], own: Collection[Symbol], ranges: Ranges, vector: For | None = None) -> Work:
@@ -113,7 +118,7 @@ def _cost(stmt: Stmt, vector: For | None) -> float:
 def _node_cost(node: Expr, vector: For | None) -> float:
     match node:
         case Apply(op=op, args=args):
-            if any(spelling.startswith("libm") for spelling in op.llvm.values()):
+            if is_of_library(op):
                 return op.cost
             return op.cost * _share(max(dtype_of(arg).itemsize for arg in args), vector)
         case Load(tensor=tensor, index=index):

@@ -21,21 +21,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.code import Caps
-from ..ir.dtype import BOOL, I64, named
-from ..ir.expr import Apply, Cast, Const, Expr, Index
+from ..ir.dtype import BOOL, I64
+from ..ir.expr import Apply, Const, Expr, Index
 from ..ir.index import Affine, Symbol
 from ..ir.loops import For, Kernel, Raise, Stmt
 from ..ir.ops import OPS, Op
 from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
 from .access import Range, Ranges
-from .positions import tested
+from .positions import outside, tested
 from .trips import enter
 
 __all__ = ["wrap"]
 
 REMAINDER, LAPS = OPS["remainder"], OPS["floor_divide"]
 ZERO = Affine.of(0)
-U64 = named("u64")
 
 
 def wrap(kernel: Kernel, caps: Caps) -> Kernel:
@@ -119,5 +118,4 @@ def _outside(first: Raise, second: Raise) -> Raise | None:
     if one is None or other is None or not are_alike or not (one + other).is_constant:
         return None
     most = (one + other).constant
-    outside = Apply(OPS["greater"], (Cast(Index(one), U64), Const(most, U64)), BOOL)
-    return replace(first, condition=outside) if most >= 0 else None
+    return replace(first, condition=outside(one, most)) if most >= 0 else None

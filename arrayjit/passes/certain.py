@@ -1,0 +1,204 @@
+"""certain: what follows from tests before is not tested again.
+
+    while True:                                         while True:
+        if not (j >= 0 and key < x[last]):                  if not (j >= 0 and key < x[last]):
+            break                                               break
+        raise_(u64(j + 50) > 99, 'IndexError', ...)
+        y[where(j < 0, j + 50, j)] = key          ->        y[j] = key
+        raise_(not (j - 1 <= j), 'OverflowError', ...)
+        j = j - 1                                           j = j - 1
+
+Python's integers have no end and its positions count from both ends of an axis, so that each step of a loop
+that moves a position has exceptions of its own. Few of them can be raised: the loop's condition, the
+positions looked at before and where the integer came from tell its range. In a loop that changes integers
+their ranges are those of before, widened until an iteration leaves them as they are: Cousot and Cousot,
+Abstract interpretation (1977). What a known number of iterations add to moves by so many steps at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ..ir.code import Caps
+from ..ir.dtype import BOOL, I64
+from ..ir.expr import Apply, Expr, Local, Variable
+from ..ir.index import Affine
+from ..ir.loops import Bind, Define, For, If, Kernel, LoopKind, Raise, Stmt, Update, While, walk_statements
+from ..ir.ops import OPS
+from ..ir.walk import kept, rewrite_expressions, transform
+from .access import Range
+from .facts import ALL, Facts, hull
+
+__all__ = ["certain"]
+
+ROUNDS = 4
+"""After so many iterations nothing is known of what still changes: one to begin with, one to find out at
+which end, one to see that it stays, and one to see how near."""
+
+WHERE = OPS["where"]
+
+
+def certain(kernel: Kernel, caps: Caps) -> Kernel:
+    """The kernel without exceptions that are never raised."""
+    if not any(isinstance(stmt, Raise) for stmt in walk_statements(kernel.body)):
+        return kernel
+    return kernel.with_body(_body(kernel.body, Facts.none()))
+
+
+def _body(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
+    """A body without such exceptions; the facts become those after it."""
+    return kept(body, [new for stmt in body for new in _statement(stmt, facts)])
+
+
+def _statement(stmt: Stmt, facts: Facts) -> Iterable[Stmt]:
+    match stmt:
+        case Raise(condition=condition):
+            test = facts.test(condition)
+            outcome = facts.outcome(test)
+            facts.assume(test.no)
+            return () if outcome is False else (_rewritten(stmt, facts),)
+        case For() | While():
+            return (_looped(stmt, facts),)
+        case If():
+            return (_branched(stmt, facts),)
+        case _:
+            new = _rewritten(stmt, facts)
+            _note(new, facts)
+            return (new,)
+
+
+def _note(stmt: Stmt, facts: Facts) -> None:
+    """What a statement does to numbers."""
+    match stmt:
+        case Define(variable=variable, value=value):
+            facts.define(variable, value)
+        case Update(variable=variable, value=value, accum=accum):
+            facts.define(
+                variable, value if accum is None else Apply(accum, (Local(variable), value), variable.dtype)
+            )
+        case Bind(symbol=symbol, value=value):
+            facts.bind(symbol, value)
+        case _:
+            pass
+
+
+def _rewritten(stmt: Stmt, facts: Facts) -> Stmt:
+    """A statement whose choices are made, if they are certain."""
+
+    def rule(node: Expr) -> Expr:
+        match node:
+            case Apply(op=op, args=(condition, then, otherwise)) if op is WHERE and node.dtype is I64:
+                outcome = facts.outcome(facts.test(condition))
+                return node if outcome is None else then if outcome else otherwise
+            case _:
+                return node
+
+    return rewrite_expressions(stmt, lambda expr: transform(expr, rule))
+
+
+def _branched(stmt: If, facts: Facts) -> If:
+    other, test = facts.copy(), facts.test(stmt.condition)
+    facts.assume(test.yes)
+    other.assume(test.no)
+    body, orelse = _body(stmt.body, facts), _body(stmt.orelse, other)
+    facts.join(other, _changed((stmt,)))
+    return stmt if body is stmt.body and orelse is stmt.orelse else replace(stmt, body=body, orelse=orelse)
+
+
+def _looped(loop: For | While, facts: Facts) -> Stmt:
+    """A loop, in each iteration of which the locals that it changes have any value of theirs."""
+    starts, ends = _ranges(loop, facts)
+    if isinstance(loop, For):
+        there = facts.copy()
+        there.change(starts)
+        there.enter(loop.symbol, loop.lo, loop.hi, loop.step)
+        body = _body(loop.body, there)
+        facts.change(ends)
+        return loop if body is loop.body else replace(loop, body=body)
+    facts.change(starts)
+    test = _body(loop.test, facts)
+    there, outcome = facts.copy(), facts.test(loop.condition)
+    there.assume(outcome.yes)
+    body = _body(loop.body, there)
+    facts.assume(outcome.no)
+    return loop if test is loop.test and body is loop.body else replace(loop, test=test, body=body)
+
+
+Ranges = Mapping[Variable, Range]
+
+
+def _ranges(loop: For | While, facts: Facts) -> tuple[Ranges, Ranges]:
+    """The values that locals have at the start of any iteration, and after the last."""
+    changed = _changed((loop,))
+    trips = loop.trips if isinstance(loop, For) else None
+    before = {variable: facts.range_of(variable) for variable in changed}
+    known, steps = dict(before), dict[Variable, Range]()
+    for number in range(ROUNDS if _is_in_order(loop) else 0):
+        there = facts.copy()
+        there.change(known)
+        starts = {variable: there.local(variable) for variable in changed if variable.dtype is I64}
+        _iterate(loop, there)
+        after = {variable: hull(before[variable], there.range_of(variable)) for variable in changed}
+        moved = {variable: _step(start, there.local(variable), there) for variable, start in starts.items()}
+        wider = [
+            variable
+            for variable in changed
+            if hull(known[variable], after[variable]) != known[variable]
+            and not _is_within(moved[variable], steps.get(variable))
+        ]
+        if not wider:
+            ends = {at: _moved(before[at], step, trips or 0) for at, step in steps.items()}
+            return {**after, **{variable: known[variable] for variable in steps}}, {**after, **ends}
+        for variable in wider:
+            step = moved[variable] if number and variable not in steps else None
+            if step is None or not trips:
+                steps.pop(variable, None)
+                known[variable] = _wider(known[variable], after[variable], number)
+            else:
+                steps[variable] = hull(step, (0, 0))
+                known[variable] = _moved(before[variable], steps[variable], trips - 1)
+    return dict.fromkeys(changed, ALL), dict.fromkeys(changed, ALL)
+
+
+def _step(start: Affine, end: Affine, facts: Facts) -> Range | None:
+    """How far an iteration moves a number; None where that depends on the number."""
+    way = end - start
+    return facts.range(way) if set(start.symbols).isdisjoint(way.symbols) else None
+
+
+def _is_within(step: Range | None, steps: Range | None) -> bool:
+    return step is not None and steps is not None and hull(step, steps) == steps
+
+
+def _moved(known: Range, step: Range, times: int) -> Range:
+    """The range after so many steps at most."""
+    return max(ALL[0], known[0] + step[0] * times), min(ALL[1], known[1] + step[1] * times)
+
+
+def _is_in_order(loop: For | While) -> bool:
+    return isinstance(loop, While) or loop.kind is LoopKind.SEQUENTIAL
+
+
+def _iterate(loop: For | While, facts: Facts) -> None:
+    """The facts become those after an iteration."""
+    if isinstance(loop, For):
+        facts.enter(loop.symbol, loop.lo, loop.hi, loop.step)
+    else:
+        _body(loop.test, facts)
+        facts.assume(facts.test(loop.condition).yes)
+    _body(loop.body, facts)
+
+
+def _wider(known: Range, after: Range, number: int) -> Range:
+    """Both, and from the second iteration on whatever lies beyond an end that has moved."""
+    low, high = hull(known, after)
+    if number:
+        low, high = ALL[0] if low < known[0] else low, ALL[1] if high > known[1] else high
+    return low, high
+
+
+def _changed(body: tuple[Stmt, ...]) -> tuple[Variable, ...]:
+    """The integers and the tests that a body changes."""
+    updates = (stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update))
+    return tuple(dict.fromkeys(variable for variable in updates if variable.dtype in (I64, BOOL)))

@@ -1,0 +1,339 @@
+"""What is certain of the integers of a program where a walk over its statements has come to.
+
+Every value that nothing is known of is a symbol of its own with a range, and what is computed from it an
+affine expression: `j + 1` is larger than `j`, whatever `j` is. A test that has come out is a conjunction of
+such expressions that are not negative; it narrows the ranges of their symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ..frozen import frozen, slotted
+from ..ir.dtype import I64, DType, Kind
+from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
+from ..ir.index import Affine, Symbol
+from ..ir.ops import OPS, Op
+from .access import Range
+from .positions import tested_outside
+
+__all__ = ["ALL", "Facts", "Test", "hull"]
+
+ALL = (-(2**63), 2**63 - 1)
+"""The values of an int64."""
+
+
+@frozen
+class Side:
+    """What is not negative where a test comes out so; that `is_enough` for it to come out so, or not."""
+
+    numbers: tuple[Affine, ...] = ()
+    is_enough: bool = False
+
+
+@frozen
+class Test:
+    """What is certain where a condition holds, and where it does not."""
+
+    yes: Side
+    no: Side
+
+    def inverse(self) -> Test:
+        return Test(self.no, self.yes)
+
+
+OPEN = Test(Side(), Side())
+CERTAIN = Test(Side((), True), Side((Affine.of(-1),), True))
+
+
+@slotted
+class Facts:
+    """The present values of int64 locals and of bound symbols, the tests that bool locals hold, and the
+    values that symbols may have."""
+
+    values: dict[Variable, Affine]
+    numbers: dict[Symbol, Affine]
+    tests: dict[Variable, Test]
+    ranges: dict[Symbol, Range]
+
+    @staticmethod
+    def none() -> Facts:
+        return Facts({}, {}, {}, {})
+
+    def copy(self) -> Facts:
+        return Facts(dict(self.values), dict(self.numbers), dict(self.tests), dict(self.ranges))
+
+    # What is known
+
+    def range(self, number: Affine) -> Range:
+        """The least and the greatest value, were there no wrapping around."""
+        low = high = number.offset
+        for factor, symbol in number.terms:
+            ends = [factor * end for end in self.ranges.get(symbol) or _declared(symbol)]
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+    def outcome(self, test: Test) -> bool | None:
+        """How a test comes out, if that is certain."""
+        for side, other, outcome in ((test.yes, test.no, True), (test.no, test.yes, False)):
+            is_met = side.is_enough and all(self.range(number)[0] >= 0 for number in side.numbers)
+            if is_met or any(self.range(number)[1] < 0 for number in other.numbers):
+                return outcome
+        return None
+
+    def local(self, variable: Variable) -> Affine:
+        """The present value of a local."""
+        if variable not in self.values:
+            self.values[variable] = self.fresh(ALL)
+        return self.values[variable]
+
+    def exact(self, number: Affine) -> Affine | None:
+        """The number, if it is sure not to wrap around."""
+        low, high = self.range(number)
+        return number if ALL[0] <= low and high <= ALL[1] else None
+
+    def number(self, expr: Expr) -> Affine | None:
+        """An int64 as an expression over symbols; None where it may wrap around."""
+        match expr:
+            case Const(value=value, dtype=dtype) if dtype is I64:
+                return Affine.of(int(value))
+            case Index(value=value):
+                return self.exact(value.substitute(self.numbers))
+            case Local(variable=variable) if variable.dtype is I64:
+                return self.local(variable)
+            case Apply(op=op, args=(condition, *choices), dtype=dtype) if op is OPS["where"] and dtype is I64:
+                return self.chosen(self.test(condition), *choices)
+            case Apply(op=op, args=(left, right), dtype=dtype) if dtype is I64:
+                return self.combined(op, self.number(left), self.number(right))
+            case _ if (known := _of_type(expr)) is not None:
+                return self.fresh(known)
+            case _:
+                return None
+
+    def combined(self, op: Op, left: Affine | None, right: Affine | None) -> Affine | None:
+        """The result of an operation on two numbers."""
+        if left is None or right is None:
+            return None
+        if op is OPS["add"]:
+            return self.exact(left + right)
+        if op is OPS["subtract"]:
+            return self.exact(left - right)
+        if op is OPS["multiply"] and (left.is_constant or right.is_constant):
+            return self.exact(left * right.offset if right.is_constant else right * left.offset)
+        bounds = _BOUNDS.get(op)
+        known = None if bounds is None else bounds(self.range(left), self.range(right))
+        return None if known is None else self.fresh(known)
+
+    def chosen(self, test: Test, then: Expr, otherwise: Expr) -> Affine | None:
+        """One of two numbers."""
+        found = []
+        for value, side in ((then, test.yes), (otherwise, test.no)):
+            there = self.copy()
+            there.assume(side)
+            number = there.number(value)
+            if number is None:
+                return None
+            found.append((number, there.range(number)))
+        (one, first), (other, second) = found
+        return self.either(one, other, hull(first, second))
+
+    def test(self, condition: Expr) -> Test:
+        """What a condition tells."""
+        match condition:
+            case Const(value=value):
+                return CERTAIN if value else CERTAIN.inverse()
+            case Local(variable=variable):
+                return self.tests.get(variable, OPEN)
+            case Apply(op=op, args=(arg,)) if op is OPS["logical_not"]:
+                return self.test(arg).inverse()
+            case Apply(op=op, args=(left, Const(value=False))) if op is OPS["equal"]:
+                return self.test(left).inverse()
+            case Apply(op=op, args=(left, right)) if op is OPS["logical_and"]:
+                return self.both(self.test(left), self.test(right))
+            case Apply(op=op, args=(left, right)) if op is OPS["logical_or"]:
+                return self.both(self.test(left).inverse(), self.test(right).inverse()).inverse()
+            case _ if (asked := tested_outside(condition)) is not None:
+                number, most = asked
+                return self.outside(number.substitute(self.numbers), most)
+            case Apply(op=op, args=(left, right)) if op in _COMPARISONS:
+                return self.compared(op, self.number(left), self.number(right))
+            case _:
+                return OPEN
+
+    def both(self, one: Test, other: Test) -> Test:
+        """Whether both come out true."""
+        yes = Side((*one.yes.numbers, *other.yes.numbers), one.yes.is_enough and other.yes.is_enough)
+        if self.outcome(one):
+            return Test(yes, other.no)
+        return Test(yes, one.no if self.outcome(other) else Side())
+
+    def outside(self, number: Affine, most: int) -> Test:
+        """Whether a number that may wrap around is not from 0 to `most`."""
+        low, high = self.range(number)
+        is_one = most - 2**64 < low and high < 2**64
+        return Test(Side(), Side((number, most - number), True)) if is_one else OPEN
+
+    def compared(self, op: Op, left: Affine | None, right: Affine | None) -> Test:
+        """A comparison of numbers."""
+        return OPEN if left is None or right is None else _COMPARISONS[op](left - right)
+
+    # What becomes known
+
+    def fresh(self, known: Range) -> Affine:
+        """A number of which the range is all that is known."""
+        if known[0] == known[1]:
+            return Affine.of(known[0])
+        symbol = Symbol("number")
+        self.ranges[symbol] = known
+        return Affine.of(symbol)
+
+    def either(self, one: Affine, other: Affine, known: Range) -> Affine:
+        """One of two numbers, which lies in a range: of such as always are as far apart, the first and what
+        lies between, where that says no less."""
+        if (way := other - one).is_constant:
+            number = one + self.fresh(hull((0, 0), (way.offset, way.offset)))
+            if hull(self.range(number), known) == known:
+                return number
+        return self.fresh(known)
+
+    def assume(self, side: Side) -> None:
+        """A test came out so: each symbol of its numbers lies where the others let it."""
+        for number in side.numbers:
+            for factor, symbol in number.terms:
+                _, most = self.range(number - Affine.of(symbol) * factor)
+                low, high = self.range(Affine.of(symbol))
+                if factor > 0:
+                    low = max(low, -(most // factor))
+                else:
+                    high = min(high, most // -factor)
+                if low <= high:
+                    self.ranges[symbol] = low, high
+
+    def define(self, variable: Variable, value: Expr) -> None:
+        """A local gets a value."""
+        if variable.dtype is I64:
+            self.values[variable] = self.number(value) or self.fresh(ALL)
+        else:
+            self.tests[variable] = self.test(value) if variable.dtype.kind is Kind.BOOL else OPEN
+
+    def bind(self, symbol: Symbol, value: Expr) -> None:
+        """A symbol gets a value, which lies in its declared range."""
+        number = self.number(value) or self.fresh(ALL)
+        low, high = _declared(symbol)
+        self.assume(Side((number - low, high - number)))
+        self.numbers[symbol] = number
+
+    def enter(self, symbol: Symbol, lo: Affine, hi: Affine, step: int) -> None:
+        """A loop's symbol gets the values of its iterations."""
+        ends = [self.range(end.substitute(self.numbers)) for end in (lo, hi)]
+        (first, _), (_, last) = ends if step > 0 else reversed(ends)
+        known = (first, last - 1) if step > 0 else (first + 1, last)
+        self.ranges[symbol] = known if ALL[0] <= known[0] <= known[1] <= ALL[1] else ALL
+
+    def change(self, ranges: Mapping[Variable, Range]) -> None:
+        """Locals get other values, of which only the range is known."""
+        for variable, known in ranges.items():
+            self.tests.pop(variable, None)
+            if variable.dtype is I64:
+                self.values[variable] = self.fresh(known)
+
+    def join(self, other: Facts, changed: Iterable[Variable]) -> None:
+        """Only what holds there as well still does; these locals may differ."""
+        both = {variable: hull(self.range_of(variable), other.range_of(variable)) for variable in changed}
+        for symbol in self.ranges.keys() & other.ranges.keys():
+            self.ranges[symbol] = hull(self.ranges[symbol], other.ranges[symbol])
+        for variable, known in both.items():
+            self.tests.pop(variable, None)
+            if variable.dtype is I64:
+                self.values[variable] = self.either(self.local(variable), other.local(variable), known)
+
+    def range_of(self, variable: Variable) -> Range:
+        """The values that a local may have; of one that is no int64, any."""
+        return self.range(self.local(variable)) if variable.dtype is I64 else ALL
+
+
+def hull(one: Range, other: Range) -> Range:
+    """The range of both."""
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def _declared(symbol: Symbol) -> Range:
+    return (
+        ALL[0] if symbol.lower is None else symbol.lower,
+        ALL[1] if symbol.upper is None else symbol.upper - 1,
+    )
+
+
+def _of_type(expr: Expr) -> Range | None:
+    """The range of what becomes an int64 from a narrower integer."""
+    match expr:
+        case Cast(arg=arg, dtype=dtype) if dtype is I64:
+            return _held(dtype_of(arg))
+        case Load() | Gather() if dtype_of(expr) is I64:
+            return ALL
+        case _:
+            return None
+
+
+def _held(dtype: DType) -> Range | None:
+    """The integers that a type narrower than int64 holds."""
+    if dtype.kind is Kind.BOOL:
+        return 0, 1
+    if not dtype.is_integer or dtype.bits == 64:
+        return None
+    is_signed = dtype.kind is Kind.INT
+    return (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if is_signed else (0, 2**dtype.bits - 1)
+
+
+def _quotients(left: Range, right: Range) -> Range | None:
+    return (left[0] // right[0], left[1] // right[0]) if right[0] == right[1] > 0 else None
+
+
+def _remainders(left: Range, right: Range) -> Range | None:
+    return (0, right[1] - 1) if right[0] > 0 else None
+
+
+def _halves(left: Range, right: Range) -> Range | None:
+    return (left[0] >> right[0], left[1] >> right[0]) if right[0] == right[1] and 0 <= right[0] < 64 else None
+
+
+def _masked(left: Range, right: Range) -> Range | None:
+    positive = [known[1] for known in (left, right) if known[0] >= 0]
+    return (0, min(positive)) if positive else None
+
+
+def _mixed(left: Range, right: Range) -> Range | None:
+    bits = max(left[1], right[1]).bit_length()
+    return (0, 2**bits - 1) if left[0] >= 0 and right[0] >= 0 else None
+
+
+_BOUNDS: Mapping[Op, Callable[[Range, Range], Range | None]] = {
+    OPS["floor_divide"]: _quotients,
+    OPS["remainder"]: _remainders,
+    OPS["right_shift"]: _halves,
+    OPS["bitwise_and"]: _masked,
+    OPS["bitwise_or"]: _mixed,
+    OPS["bitwise_xor"]: _mixed,
+    OPS["minimum"]: lambda left, right: (min(left[0], right[0]), min(left[1], right[1])),
+    OPS["maximum"]: lambda left, right: (max(left[0], right[0]), max(left[1], right[1])),
+}
+"""The range of a result, by those of the operands."""
+
+
+def _sides(yes: tuple[Affine, ...], no: tuple[Affine, ...]) -> Test:
+    return Test(Side(yes, True), Side(no, True))
+
+
+def _same(difference: Affine) -> Test:
+    return Test(Side((difference, -difference), True), Side())
+
+
+_COMPARISONS: Mapping[Op, Callable[[Affine], Test]] = {
+    OPS["less"]: lambda difference: _sides((-difference - 1,), (difference,)),
+    OPS["less_equal"]: lambda difference: _sides((-difference,), (difference - 1,)),
+    OPS["greater"]: lambda difference: _sides((difference - 1,), (-difference,)),
+    OPS["greater_equal"]: lambda difference: _sides((difference,), (-difference - 1,)),
+    OPS["equal"]: _same,
+    OPS["not_equal"]: lambda difference: _same(difference).inverse(),
+}
+"""What a comparison tells, by the difference of its operands."""

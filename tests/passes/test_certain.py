@@ -1,0 +1,171 @@
+"""Random programs of integers do the same without the tests whose outcome is certain."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from pass_programs import CAPS
+
+from arrayjit.ir.assign import ArrayParam
+from arrayjit.ir.expr import Apply
+from arrayjit.ir.interp import KernelRaise, run
+from arrayjit.ir.loops import Kernel, Raise, walk_statements
+from arrayjit.ir.ops import OPS
+from arrayjit.ir.parse import parse
+from arrayjit.ir.walk import expressions, walk
+from arrayjit.passes.certain import certain
+
+NUMBERS = (0, 1, 2, 3, 7, -1, -5, 40, 2**31, 2**62, 2**63 - 1, -(2**63))
+RESULTS = (
+    "add",
+    "subtract",
+    "multiply",
+    "minimum",
+    "maximum",
+    "bitwise_and",
+    "bitwise_xor",
+    "floor_divide",
+    "remainder",
+)
+TESTS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+
+
+class Author:
+    """Writes a program over three integers that change, in loops that end."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.names = 0
+
+    def fresh(self, hint: str) -> str:
+        self.names += 1
+        return f"{hint}{self.names}"
+
+    def number(self, depth: int = 2) -> str:
+        choice = self.random.random()
+        if depth == 0 or choice < 0.4:
+            return self.random.choice(("a", "b", "c"))
+        if choice < 0.55:
+            return f"i64({self.random.choice(NUMBERS)})"
+        if choice < 0.65:
+            return f"where[i64]({self.test(depth - 1)}, {self.number(depth - 1)}, {self.number(depth - 1)})"
+        op = self.random.choice(RESULTS)
+        right = f"i64({self.random.choice((2, 3, 10))})" if op in RESULTS[-2:] else self.number(depth - 1)
+        return f"{op}[i64]({self.number(depth - 1)}, {right})"
+
+    def test(self, depth: int = 1) -> str:
+        choice = self.random.random()
+        if depth and choice < 0.2:
+            return f"logical_not[bool]({self.test(depth - 1)})"
+        if depth and choice < 0.5:
+            op = self.random.choice(("logical_and", "logical_or"))
+            return f"{op}[bool]({self.test(depth - 1)}, {self.test(depth - 1)})"
+        return f"{self.random.choice(TESTS)}[bool]({self.number(depth)}, {self.number(depth)})"
+
+    def body(self, depth: int, indent: str) -> None:
+        for _ in range(self.random.randint(2, 5)):
+            self.statement(depth, indent)
+
+    def statement(self, depth: int, indent: str) -> None:
+        kinds = ("update", "probe", "probe", "probe", "raise", "position")
+        match self.random.choice((*kinds, *("if", "for", "while") * 2) if depth else kinds):
+            case "update":
+                self.put(f"{indent}{self.random.choice('abc')} = {self.number()}")
+            case "probe":
+                told = f"where[i64]({self.test()}, i64(1), i64(2))"
+                self.put(f"{indent}y[5] = add[i64](multiply[i64](y[5], i64(3)), {told})")
+            case "raise" if self.random.random() < 0.3:
+                self.put(f"{indent}raise_({self.test()}, 'ValueError', '{len(self.lines)}')")
+            case "raise":
+                self.put(f"{indent}if {self.test()}:")
+                exception = f"'ValueError', '{len(self.lines)}'"
+                self.put(f"{indent}    raise_(less[bool](i64(9), {self.number(1)}), {exception})")
+            case "position":
+                self.position(indent)
+            case "if":
+                self.put(f"{indent}if {self.test()}:")
+                self.body(depth - 1, indent + "    ")
+                self.put(f"{indent}else:")
+                self.body(depth - 1, indent + "    ")
+            case "for":
+                lo, hi = sorted(self.random.sample(range(-3, 9), 2))
+                symbol = self.fresh("i")
+                ends = f"{lo}, {hi}" if self.random.random() < 0.5 else f"{hi}, {lo}, -1"
+                self.put(f"{indent}for {symbol} in sequential({ends}):")
+                self.put(
+                    f"{indent}    {self.random.choice('abc')} = add[i64](index({symbol}), {self.number(1)})"
+                )
+                self.body(depth - 1, indent + "    ")
+            case "while":
+                left = self.fresh("left")
+                self.put(f"{indent}{left}: i64 = i64({self.random.randint(1, 6)})")
+                self.put(f"{indent}while logical_and[bool](greater[bool]({left}, i64(0)), {self.test()}):")
+                self.put(f"{indent}    {left} = subtract[i64]({left}, i64(1))")
+                self.body(depth - 1, indent + "    ")
+
+    def position(self, indent: str) -> None:
+        """A position, tested as those of an axis of six are, or for one that is further."""
+        n, at = self.fresh("n"), self.fresh("p")
+        number = f"maximum[i64](i64(-6), minimum[i64](i64(5), {self.number(1)}))"
+        self.put(
+            f"{indent}{n}: index[None, None] = {self.number(1) if self.random.random() < 0.2 else number}"
+        )
+        outside = f"greater[bool](cast(index({n} + 6), u64), u64(11))"
+        self.put(f"{indent}raise_({outside}, 'IndexError', '{len(self.lines)}')")
+        chosen = f"where[i64](less[bool](index({n}), i64(0)), index({n} + 6), index({n}))"
+        self.put(f"{indent}{at}: index[0, 6] = {chosen}")
+        self.put(f"{indent}y[{at}] = {self.number(1)}")
+        self.put(f"{indent}{self.random.choice('abc')} = index({n})")
+
+    def put(self, line: str) -> None:
+        self.lines.append(line)
+
+    def program(self) -> Kernel:
+        self.put("def f(x: read[i64, 3], y: update[i64, 6]):")
+        for at, name in enumerate("abc"):
+            self.put(f"    {name}: i64 = x[{at}]")
+            self.put(f"    {name} = {name}")
+        bounds = self.random.choice((6, 50, 2**40, 2**40))
+        for name in "abc":
+            self.put(f"    raise_(less[bool]({name}, i64({-bounds})), 'ValueError', 'low {name}')")
+            self.put(f"    raise_(greater[bool]({name}, i64({bounds})), 'ValueError', 'high {name}')")
+        self.body(3, "    ")
+        self.body(2, "    ")
+        for at, name in enumerate("abc"):
+            self.put(f"    y[{at}] = {name}")
+        return parse("\n".join(self.lines) + "\n")
+
+
+def outcome(kernel: Kernel, numbers: list[int]) -> tuple[list[int], str]:
+    tensors = [param.tensor for param in kernel.params if isinstance(param, ArrayParam)]
+    arrays = dict(zip(tensors, (np.array(numbers), np.arange(6)), strict=True))
+    try:
+        run(kernel, arrays, {})
+    except KernelRaise as error:
+        return arrays[tensors[1]].tolist(), str(error)
+    return arrays[tensors[1]].tolist(), ""
+
+
+def decided_at_run_time(kernel: Kernel) -> int:
+    """How many exceptions and choices it has."""
+    statements = list(walk_statements(kernel.body))
+    nodes = (node for stmt in statements for expr in expressions(stmt) for node in walk(expr))
+    choices = sum(isinstance(node, Apply) and node.op is OPS["where"] for node in nodes)
+    return choices + sum(isinstance(stmt, Raise) for stmt in statements)
+
+
+@pytest.mark.parametrize("seed", range(0, 80, 10))
+def test_random_programs_do_the_same(seed: int) -> None:
+    spared = 0
+    for number in range(seed, seed + 10):
+        before = Author(number).program()
+        after = certain(before, CAPS)
+        spared += decided_at_run_time(before) - decided_at_run_time(after)
+        drawn = random.Random(number)
+        for _ in range(5):
+            numbers = [drawn.choice((drawn.randint(-6, 6), drawn.randint(-50, 50), 2**40)) for _ in range(3)]
+            assert outcome(after, numbers) == outcome(before, numbers), number
+    assert spared > 20
