@@ -7,9 +7,17 @@
                                                         c = t
 
 Read back from memory it would make each iteration wait for the store of the one before. The same goes for
-what was stored two iterations ago, and for a cell that every iteration reads and then writes; if nothing else
-reads it, that is written once, after the last iteration. The first value is read before the loop, so its cell
-must exist even if the loop does not run. No other store of the loop may meet the cell.
+what was stored two iterations ago, and for a cell that every iteration reads and then writes. What the next
+iteration writes anew, and nothing else reads, is written once, after the last. The first value is read before
+the loop, so its cell must exist even if the loop does not run. No other store of the loop may meet the cell,
+but for one that takes its place once it was read:
+
+    for k in sequential(0, 99):                     c = x[0]
+        b = x[k + 1]                                for k in sequential(0, 99):
+        a = x[k]                        ->              b = x[k + 1]
+        x[k] = minimum(a, b)                            x[k] = minimum(c, b)
+        x[k + 1] = maximum(a, b)                        c = maximum(c, b)
+                                                    x[99] = c
 """
 
 from __future__ import annotations
@@ -22,7 +30,7 @@ from ..ir.code import Caps
 from ..ir.expr import Const, Expr, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
-from ..ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
+from ..ir.walk import expressions, rewrite_expressions, rewrite_loops, transform, walk
 from .access import Range, Ranges, effects, exists, loads
 from .cells import Cells
 from .trips import enter
@@ -50,18 +58,12 @@ def carry(kernel: Kernel, caps: Caps) -> Kernel:
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            if isinstance(stmt, For):
-                enter(stmt, ranges)
-                if stmt.kind is LoopKind.SEQUENTIAL and all(map(_is_plain, stmt.body)):
-                    out.extend(_carrying(stmt, ranges, notes))
-                    continue
-            out.append(rewrite_bodies(stmt, visit))
-        return kept(body, out)
+    def carrying(loop: For) -> Sequence[Stmt] | None:
+        enter(loop, ranges)
+        is_plain = loop.kind is LoopKind.SEQUENTIAL and all(map(_is_plain, loop.body))
+        return _carrying(loop, ranges, notes) if is_plain else None
 
-    return kernel.with_body(visit(kernel.body), notes)
+    return kernel.with_body(rewrite_loops(kernel.body, carrying), notes)
 
 
 def _is_plain(stmt: Stmt) -> bool:
@@ -84,32 +86,45 @@ def _carrying(loop: For, ranges: Ranges, notes: list[str]) -> list[Stmt]:
         for one in handed
     )
     before = [Define(one.carried, one.first) for one in handed]
-    last = [one for one in handed if _is_for_last(one, loop.body, cells)]
+    span = ((loop.hi - loop.lo) * loop.step).bounds(ranges)
+    ends_at_hi = abs(loop.step) == 1 and span is not None and span[0] >= 0
+    last = [one for one in handed if _is_for_last(one, loop.body, cells, ends_at_hi)]
     body = tuple(_handing_on(loop.body, handed, {one.position for one in last}))
-    after = [Store(one.load.tensor, one.load.index, Local(one.carried)) for one in last]
+    behind = [_moved(one.load, {loop.symbol: loop.hi}) for one in last]
+    after = [
+        Store(load.tensor, load.index, Local(one.carried)) for load, one in zip(behind, last, strict=True)
+    ]
     return [*before, replace(loop, body=body), *after]
 
 
-def _is_for_last(one: _Handed, body: Sequence[Stmt], cells: Cells) -> bool:
-    """Whether only the value of the last iteration is ever read from the cell."""
+def _is_for_last(one: _Handed, body: Sequence[Stmt], cells: Cells, ends_at_hi: bool) -> bool:
+    """Whether only the value of the last iteration is ever read from a cell, as the next writes it anew: the
+    same one in all, or where the loop would go on."""
     store = body[one.position]
-    if not isinstance(store, Store) or store.index != one.load.index:
+    if not isinstance(store, Store) or not (store.index == one.load.index or ends_at_hi):
         return False
-    if any(isinstance(stmt, Raise) for stmt in body):
+    if any(isinstance(stmt, Raise) for stmt in body) or not any(_goes_to(stmt, one.load) for stmt in body):
         return False
     return not any(
-        (index != store.index or position > one.position) and cells.meet(one.load, tensor, index)
+        (index != store.index or position > one.position)
+        and (index != one.load.index or index == store.index)
+        and cells.meet(one.load, tensor, index)
         for position, stmt in enumerate(body)
         for expr in expressions(stmt)
         for tensor, index in loads(expr)
     )
 
 
+def _goes_to(stmt: Stmt, cell: Load) -> bool:
+    """Does a statement store in the cell, which it does not read for that?"""
+    return isinstance(stmt, Store) and stmt.accum is None and _moved(stmt, {}) == cell
+
+
 def _handed(loop: For, cells: Cells, exists: Callable[[Load], bool]) -> Iterator[_Handed]:
-    """The stores that no other one meets, and whose cells a later iteration reads, up to two further on; if
-    that writes the same cells, before it does."""
-    stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
-    read = _first_reads(loop.body)
+    """The stores whose cells a later iteration reads, up to two further on, and no other store meets but for
+    one that takes their place; if that iteration writes the cells, before it does."""
+    stores = [(position, stmt) for position, stmt in enumerate(loop.body) if isinstance(stmt, Store)]
+    read, last = _reads(loop.body)
     for position, stmt in enumerate(loop.body):
         if not isinstance(stmt, Store) or stmt.accum is not None or not cells.is_known(stmt.index):
             continue
@@ -121,10 +136,11 @@ def _handed(loop: For, cells: Cells, exists: Callable[[Load], bool]) -> Iterator
         firsts = [_moved(load, {loop.symbol: loop.lo}) for load in wanted]
         if not wanted or not all(map(exists, firsts)):
             continue
+        replaced = wanted[0] if wanted == earlier[:1] and wanted[0].index != stmt.index else None
         if any(
             cells.meet(Load(stmt.tensor, stmt.index), other.tensor, other.index)
-            for other in stores
-            if other is not stmt
+            for at, other in stores
+            if at != position and not (replaced and _goes_to(other, replaced) and last[replaced] <= at)
         ):
             continue
         source = None
@@ -134,15 +150,17 @@ def _handed(loop: For, cells: Cells, exists: Callable[[Load], bool]) -> Iterator
             source = carried
 
 
-def _first_reads(body: Iterable[Stmt]) -> dict[Load, int]:
-    """Where each cell is read first."""
-    found: dict[Load, int] = {}
+def _reads(body: Iterable[Stmt]) -> tuple[dict[Load, int], dict[Load, int]]:
+    """Where each cell is read first, and where last."""
+    first: dict[Load, int] = {}
+    last: dict[Load, int] = {}
     for position, stmt in enumerate(body):
         for expr in expressions(stmt):
             for node in walk(expr):
                 if isinstance(node, Load):
-                    found.setdefault(node, position)
-    return found
+                    first.setdefault(node, position)
+                    last[node] = position
+    return first, last
 
 
 def _moved(cell: Store | Load, values: Mapping[Symbol, Affine]) -> Load:
