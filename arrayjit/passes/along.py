@@ -18,14 +18,15 @@
 
 A large array is brought from memory once for both: the few rows of a block stay in a near cache. Every sum is
 made of the very operations of before, in their order: what `cascade` would add up in a tree stays, as it does
-for more threads. The blocks are taken in order, so that threads cannot share them; of two threads that wait
-for memory, one is enough.
+for more threads. The blocks are taken in order; two threads that only read the array share the rows of each,
+and then the columns: their blocks are as many rows as stay in the cache that they have in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from itertools import product
 
 from ..frozen import frozen, slotted
@@ -48,7 +49,10 @@ ROWS = 8
 """How many rows are gone through at once."""
 
 THREADS = 2
-"""With more threads than these, memory gives all of them more than one of them can take."""
+"""More of them have not been seen to gain by it."""
+
+SHARED = 8
+"""A block that threads share is such a part of the last cache: for smaller ones they would wait too often."""
 
 NEAR = 4
 """So many statements may stand between the two nests."""
@@ -167,23 +171,48 @@ class _Joining:
     def together(self, first: For, sums: _Sums) -> Sequence[Stmt]:
         reason = "sums down the columns go on from block to block of rows"
         self.placement |= {home: Place(PlaceKind.ARENA, reason) for home in sums.homes.values()}
-        names = ", ".join(variable.hint for variable in sums.homes)
-        self.notes.append(f"along: {names}: summed along with the rows of the nest before, {ROWS} at a time")
-        count, rest = divmod(sums.rows.trips or 0, ROWS)
-        block = Symbol(first.symbol.hint)
-        main = _rows(first, sums, first.lo + Affine.of(block) * ROWS, ROWS)
-        last = _rows(first, sums, first.hi - rest, rest) if rest else ()
-        blocks = unless_once(For(block, ZERO, Affine.of(count), main)) if count else ()
-        return (sums.loop(sums.before), *blocks, *last, sums.loop(sums.after))
+        names, height = ", ".join(variable.hint for variable in sums.homes), self.height(first, sums)
+        self.notes.append(
+            f"along: {names}: summed along with the rows of the nest before, {height} at a time"
+        )
+        blocks = _in_blocks(first.lo, sums.rows.trips or 0, height, first, partial(_rows, first, sums))
+        return (sums.loop(sums.before), *blocks, sums.loop(sums.after))
+
+    def height(self, first: For, sums: _Sums) -> int:
+        """How many rows a block has. Rows that change stay with the thread that changes them: another one
+        would wait for them longer than for memory."""
+        makes, takes = (effects(loop.body, self.ranges) for loop in (first, sums.rows))
+        changes = any(tensor.rank > 1 for tensor in makes.writes.keys() & takes.reads.keys())
+        if self.caps.threads == 1 or changes:
+            return ROWS
+        row = max(home.nbytes for home in sums.homes.values())
+        return max(1, self.caps.l3_bytes // (SHARED * ROWS * row)) * ROWS
+
+
+def _in_blocks(
+    start: Affine, count: int, height: int, loop: For, part: Callable[[Affine, int], tuple[Stmt, ...]]
+) -> tuple[Stmt, ...]:
+    """What is to be done for so many rows from `start` on, block by block, each of them as `part` says."""
+    times, rest = divmod(count, height)
+    block = Symbol(loop.symbol.hint)
+    whole = part(start + Affine.of(block) * height, height)
+    blocks = unless_once(For(block, ZERO, Affine.of(times), whole)) if times else ()
+    return (*blocks, *(part(start + times * height, rest) if rest else ()))
 
 
 def _rows(first: For, sums: _Sums, start: Affine, count: int) -> tuple[Stmt, ...]:
     """Some rows of the nest, then their part of the sums."""
-    own, row = Symbol(first.symbol.hint), Symbol(sums.rows.symbol.hint)
+    own = Symbol(first.symbol.hint)
     body = copy_body(first.body, {first.symbol: start + own}, {})
-    terms = copy_body(sums.rows.body, {sums.rows.symbol: start + row}, {})
     made = For(own, ZERO, Affine.of(count), body, LoopKind.PARALLEL)
-    return made, sums.loop((For(row, ZERO, Affine.of(count), terms),))
+    return made, *_in_blocks(start, count, ROWS, sums.rows, partial(_terms, sums))
+
+
+def _terms(sums: _Sums, start: Affine, count: int) -> tuple[Stmt, ...]:
+    """The part of the sums that a few rows are."""
+    row = Symbol(sums.rows.symbol.hint)
+    terms = copy_body(sums.rows.body, {sums.rows.symbol: start + row}, {})
+    return (sums.loop((For(row, ZERO, Affine.of(count), terms),)),)
 
 
 def _sums(stmt: Stmt) -> _Sums | None:

@@ -26,11 +26,17 @@ __all__ = ["strips_of"]
 MAX_REGIONS = 64
 """Places of one array that are compared with one another."""
 
+STRIPS = 2
+"""So many strips are made for each thread, or more, so that one may help another."""
 
-def strips_of(loop: For, count: int, most_bytes: int, ranges: Ranges) -> For | None:
-    """A loop in order around a loop over columns, as about `count` strips of columns, which need nothing of
-    one another and of which a row has so many bytes at most; None where that is not so, or there are too few
-    columns."""
+SHORT = 2048
+"""Bytes of a row of a strip: where sums would read fewer, there is one for each thread, of twice as many."""
+
+
+def strips_of(loop: For, threads: int, most_bytes: int, ranges: Ranges) -> For | None:
+    """A loop in order around a loop over columns, as strips of columns for so many threads, which need
+    nothing of one another and of which a row has so many bytes at most; None where that is not so, or there
+    are too few columns."""
     nest = _nest(loop)
     columns = nest[-1]
     if columns.kind is not LoopKind.VECTOR or columns.trips is None or not columns.lo.is_constant:
@@ -38,13 +44,15 @@ def strips_of(loop: For, count: int, most_bytes: int, ranges: Ranges) -> For | N
     vectors = columns.trips // columns.lanes
     if vectors < 2 or not _are_alone(nest, ranges):
         return None
-    itemsize = max(
-        (stmt.tensor.dtype.itemsize for stmt in walk_statements(columns.body) if isinstance(stmt, Store)),
-        default=1,
-    )
+    stores = [stmt for stmt in walk_statements(columns.body) if isinstance(stmt, Store)]
+    itemsize = max((stmt.tensor.dtype.itemsize for stmt in stores), default=1)
+    rows = [outer.symbol for outer in nest[:-1]]
+    are_sums = not any(at.coefficient(row) for stmt in stores for at in stmt.index for row in rows)
+    width = vectors // (STRIPS * threads)
+    if are_sums and width * columns.lanes * itemsize < SHORT:
+        width = -(-columns.trips // (columns.lanes * threads))
     most = most_bytes // (columns.lanes * itemsize)
-    width = columns.lanes * max(1, min(vectors // count, most))
-    return _cut(nest, width)
+    return _cut(nest, columns.lanes * max(1, min(width, most)))
 
 
 def _nest(loop: For) -> list[For]:

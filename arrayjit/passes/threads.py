@@ -72,9 +72,6 @@ BALANCED = 2
 LARGE = 10
 """In times what is worth waking a thread for."""
 
-STRIPS = 2
-"""So many strips of columns are made for each thread, or more."""
-
 NOTING = 32
 """Iterations that do so much at least may note each what they combine, and have it read again."""
 
@@ -201,7 +198,7 @@ class _Sharing:
         """A loop that goes in order, as strips of columns that do not, where these do enough."""
         if not self.scratch.isdisjoint(counts(loop.body)):
             return None
-        strips = strips_of(loop, STRIPS * self.threads, self.row_bytes, self.ranges)
+        strips = strips_of(loop, self.threads, self.row_bytes, self.ranges)
         if strips is None:
             return None
         enter(strips, self.ranges)

@@ -1,0 +1,58 @@
+"""Sums down columns that are formed on the way of the rows before, where two threads share each block."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pass_programs import inputs
+
+from arrayjit.ir.code import Caps
+from arrayjit.ir.interp import run
+from arrayjit.ir.loops import For, LoopKind, walk_statements
+from arrayjit.passes.manager import optimize
+from arrayjit.tracer.calls.function import trace_function
+
+BLOCK, COLUMNS = 16, 256
+"""Rows that two threads share at once, and columns of an array of float64."""
+ONE = Caps(l2_bytes=32 * 1024)
+TWO = Caps(threads=2, thread_work=64, l2_bytes=32 * 1024, l3_bytes=8 * BLOCK * COLUMNS * 8)
+
+
+def normal_product(a, x):
+    return (a @ x) @ a
+
+
+def changed_rows(a, x):
+    a += np.outer(np.arange(len(a)), x)
+    return np.ones(len(a)) @ a
+
+
+def blocks_of(kernel):
+    """The loop over blocks, which are taken in order."""
+    (blocks,) = (stmt for stmt in kernel.body if isinstance(stmt, For) and stmt.kind is LoopKind.SEQUENTIAL)
+    return blocks
+
+
+def traced(program, rows):
+    random = np.random.default_rng(8)
+    return trace_function(program, (random.random((rows, COLUMNS)), random.random(COLUMNS)), {}).computation
+
+
+@pytest.mark.parametrize(("program", "block"), [(normal_product, BLOCK), (changed_rows, 8)])
+@pytest.mark.parametrize("rest", [0, 5])
+def test_blocks_are_larger_for_two_threads_that_only_read_them(program, block, rest):
+    computation = traced(program, 4 * block + rest)
+    found = set()
+    for caps, height in (ONE, 8), (TWO, block):
+        kernel = optimize(computation, caps, verify=True).kernel
+        assert blocks_of(kernel).trips == (4 * block + rest) // height
+        arrays = inputs(computation)
+        run(kernel, arrays)
+        found.add(tuple(array.tobytes() for array in arrays.values()))
+    assert len(found) == 1
+
+
+def test_they_share_the_rows_of_a_block_and_then_its_columns():
+    kernel = optimize(traced(normal_product, 4 * BLOCK), TWO, verify=True).kernel
+    loops = (stmt for stmt in walk_statements(blocks_of(kernel).body) if isinstance(stmt, For))
+    assert [loop.symbol.hint for loop in loops if loop.grain is not None] == ["i", "strip"]
