@@ -97,27 +97,29 @@ class _Rows:
 
 @frozen
 class _Strip:
-    """`count` panels from column `start` on, at most `most`, the first of them the panel of a number, or part
-    of such a strip, from the panel `place` of it on; what is done with sums of columns before `fresh` was
-    done with the panel before."""
+    """`width` columns from `start` on, in `count` panels, at most `most`, the first of them the panel of a
+    number, or part of such a strip, from the panel `place` of it on. What is done with sums of columns before
+    `fresh` was done with the panel before. Where the last panel overlaps that, `last` is its first column."""
 
     start: Affine
+    width: Affine
     number: Affine
     count: Affine
     most: int
     fresh: int = 0
     before: tuple[Stmt, ...] = ()
     place: Affine = ZERO
+    last: Affine | None = None
 
 
 @frozen
 class _Panel:
-    """Columns from `start` on, a panel by its number among all, among those of the strip, and among those
-    that are packed together."""
+    """Columns from `start` on, and from `column` on in the strip; a panel by its number among all, and among
+    those that are packed together."""
 
     start: Affine
+    column: Affine
     number: Affine
-    place: Affine
     packed: Affine
 
 
@@ -181,23 +183,37 @@ class _Blocked:
         size: int,
         kind: LoopKind = LoopKind.PARALLEL,
     ) -> tuple[Stmt, ...]:
-        """What `one` makes of a strip of panels, for all of them; the last panel is a strip of its own if it
-        overlaps the one before."""
+        """What `one` makes of a strip of panels, for all of them. If the last panel overlaps the one before,
+        it goes along with all others, or is a strip of its own."""
         columns, width = self.product.columns.trips or 0, self.blocking.columns
         whole, rest = divmod(columns, width)
+        last = Affine.of(columns - width)
+        if rest and whole < size and self.may_overlap():
+            panels = whole + 1
+            return one(_Strip(ZERO, Affine.of(columns), ZERO, Affine.of(panels), panels, last=last))
         symbol, count = Symbol("s"), Affine.of(min(size, whole))
         number = Affine.of(symbol) * size
         before: tuple[Stmt, ...] = ()
         if whole % size and whole > size:
-            panels = Symbol("panels", lower=1, upper=size + 1)
-            before, count = (Bind(panels, lesser(count, whole - number)),), Affine.of(panels)
-        strip = _Strip(number * width, number, count, min(size, whole))
+            some = Symbol("panels", lower=1, upper=size + 1)
+            before, count = (Bind(some, lesser(count, whole - number)),), Affine.of(some)
+        strip = _Strip(number * width, count * width, number, count, min(size, whole))
         body = (*before, *one(strip))
         out = unless_once(For(symbol, ZERO, Affine.of(-(-whole // size)), body, kind))
         if rest:
             once, fresh = Affine.of(1), 0 if may_repeat(self.product.epilogue) else width - rest
-            out += one(_Strip(Affine.of(columns - width), Affine.of(whole), once, 1, fresh))
+            out += one(_Strip(last, Affine.of(width), Affine.of(whole), once, 1, fresh))
         return out
+
+    def may_overlap(self) -> bool:
+        """Whether panels with columns in common may go one after the other in one loop: sums are not gone on
+        with, and no copy is made across memory, for which a nest is transposed that has nothing between its
+        loops."""
+        sums = self.product.sums
+        return self.product.within is None and all(
+            total.depth <= self.blocking.depth and (not self.blocking.right or self.is_along(total))
+            for total in sums
+        )
 
     def each_panel(
         self,
@@ -207,9 +223,13 @@ class _Blocked:
     ) -> tuple[Stmt, ...]:
         symbol = Symbol("p")
         here = Affine.of(symbol)
-        start = strip.start + here * self.blocking.columns
-        panel = _Panel(start, strip.number + here, strip.place + here, here)
-        return unless_once(For(symbol, ZERO, strip.count, one(panel), kind))
+        offset, before = here * self.blocking.columns, tuple[Stmt, ...]()
+        if strip.last is not None:
+            first = Symbol("column", lower=0, upper=strip.last.constant + 1)
+            offset, before = Affine.of(first), (Bind(first, lesser(offset, strip.last)),)
+        column = strip.place * self.blocking.columns + offset
+        panel = _Panel(strip.start + offset, column, strip.number + here, here)
+        return unless_once(For(symbol, ZERO, strip.count, (*before, *one(panel)), kind))
 
     def each_run(self, strip: _Strip, one: Callable[[_Strip], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
         """What `one` makes of the panels of a strip that are packed together, for all of them."""
@@ -218,8 +238,9 @@ class _Blocked:
             return one(strip)
         symbol = Symbol("run")
         place = Affine.of(symbol) * size
-        start = strip.start + place * self.blocking.columns
-        panels = _Strip(start, strip.number + place, Affine.of(size), size, place=place)
+        width = self.blocking.columns
+        start, columns = strip.start + place * width, Affine.of(size * width)
+        panels = _Strip(start, columns, strip.number + place, Affine.of(size), size, place=place)
         return (For(symbol, ZERO, Affine.of(strip.most // size), one(panels)),)
 
     # Packing
@@ -255,11 +276,7 @@ class _Blocked:
 
     def copied_right(self, total: Sum, strip: _Strip, terms: Depth) -> tuple[Stmt, ...]:
         """Panels of the right factor, row by row of it where these lie in memory one after the other."""
-        columns, lane = self.product.columns, Symbol("l")
-        along = not (
-            isinstance(total.right, Load)
-            and stride(total.right.tensor, total.right.index, columns.symbol) != 1
-        )
+        columns, lane, along = self.product.columns, Symbol("l"), self.is_along(total)
 
         def one(panel: _Panel) -> tuple[Stmt, ...]:
             symbols = {**terms.symbols, columns.symbol: columns.lo + panel.start + lane}
@@ -271,6 +288,11 @@ class _Blocked:
         if not along:
             return self.each_panel(strip, one, LoopKind.PARALLEL)
         return self.in_bands(strip, terms.loops, one)
+
+    def is_along(self, total: Sum) -> bool:
+        """Whether columns of the right factor are neighbours in memory, or computed."""
+        right, column = total.right, self.product.columns.symbol
+        return not isinstance(right, Load) or stride(right.tensor, right.index, column) == 1
 
     def in_bands(
         self, strip: _Strip, loops: Sequence[For], one: Callable[[_Panel], tuple[Stmt, ...]]
@@ -419,9 +441,7 @@ class _Blocked:
         column = self.product.columns.lo + panel.start + lane
         cells = [first + row for row in range(self.blocking.rows)]
         offset = Affine.of(sliver) * self.blocking.rows
-        kept = [
-            (offset + row, panel.place * self.blocking.columns + lane) for row in range(self.blocking.rows)
-        ]
+        kept = [(offset + row, panel.column + lane) for row in range(self.blocking.rows)]
         tile = self.tiles.get(total.variable)
         names = [Variable(total.variable.hint, total.variable.dtype) for _ in cells]
         shared = Variable("t", dtype_of(total.right))
@@ -496,7 +516,7 @@ class _Blocked:
         start = self.start(total, first + row, self.product.columns.lo + strip.start + lane)
         cell = (Affine.of(sliver) * self.blocking.rows + row, Affine.of(lane))
         store = Store(self.tiles[total.variable], cell, start)
-        line = For(lane, ZERO, self.width(strip), (store,), LoopKind.PARALLEL)
+        line = For(lane, ZERO, strip.width, (store,), LoopKind.PARALLEL)
         lines = _parallel(row, self.blocking.rows, (line,))
         return unless_once(For(sliver, ZERO, slivers, (*before, lines), LoopKind.PARALLEL))
 
@@ -524,12 +544,12 @@ class _Blocked:
         line = For(lane, some, end, copy, LoopKind.PARALLEL)
         again = of_rows.lo + rows.start + number - first
         lines = For(row, again, Affine.of(height), (*binds, line), LoopKind.PARALLEL)
-        binds, some, end = self.met(rows, strip.start, self.width(strip), slivers)
+        binds, some, end = self.met(rows, strip.start, strip.width, slivers)
         return (*binds, *unless_once(For(sliver, some, end, (*before, lines), LoopKind.PARALLEL)))
 
     def columns_of(self, row: Affine, strip: _Strip) -> tuple[tuple[Stmt, ...], Affine, Affine]:
         """The first new column of a row in a strip, and the end of these columns, after what finds out."""
-        ends = [Affine.of(strip.fresh), self.width(strip)]
+        ends = [Affine.of(strip.fresh), strip.width]
         binds: list[Stmt] = []
         for number, bound in enumerate(self.product.within or ()):
             if bound.coefficient(self.product.rows.symbol):
@@ -540,9 +560,6 @@ class _Blocked:
                 binds += between(end, here, *ends)
                 ends[number] = Affine.of(end)
         return tuple(binds), ends[0], ends[1]
-
-    def width(self, strip: _Strip) -> Affine:
-        return strip.count * self.blocking.columns
 
 
 def _name(factor: Expr, otherwise: str) -> str:

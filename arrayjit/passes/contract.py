@@ -18,14 +18,15 @@ operations of before, in their order.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 
 from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.expr import Load
-from ..ir.loops import Kernel, Place, Stmt
+from ..ir.loops import For, Kernel, Place, Stmt
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_bodies
+from ..ir.walk import rewrite_loops
 from .blocking import Blocking, blocked
 from .depths import UNROLL
 from .products import Product, Sum, product_of
@@ -64,7 +65,7 @@ BLOCKS = 4
 def contract(kernel: Kernel, caps: Caps) -> Kernel:
     """Every product blocked."""
     contracting = _Contracting(caps)
-    body = contracting.body(kernel.body)
+    body = rewrite_loops(kernel.body, contracting.nest)
     return kernel.with_body(body, contracting.notes, contracting.placement)
 
 
@@ -76,17 +77,13 @@ class _Contracting:
     placement: dict[Tensor, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            product = product_of(stmt)
-            blocking = None if product is None else _blocking(product, self.caps)
-            if product is None or blocking is None:
-                out.append(rewrite_bodies(stmt, self.body))
-            else:
-                self.notes.append(_note(product, blocking))
-                out.extend(blocked(product, blocking, self.placement))
-        return kept(body, out)
+    def nest(self, outermost: For) -> Iterable[Stmt] | None:
+        product = product_of(outermost)
+        blocking = None if product is None else _blocking(product, self.caps)
+        if product is None or blocking is None:
+            return None
+        self.notes.append(_note(product, blocking))
+        return blocked(product, blocking, self.placement)
 
 
 def _note(product: Product, cut: Blocking) -> str:

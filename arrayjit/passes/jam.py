@@ -1,18 +1,19 @@
-"""jam: several rows of a matrix product are computed at once, so that what they share is loaded once.
+"""jam: several rows of sums are computed at once, so that what they share is loaded once.
 
-    for i in parallel(0, 256):                        for j in vector(0, 256, lanes=32):
-        for j in vector(0, 256, lanes=64):                for i in sequential(0, 21):
-            c0 = -0.0                                         c0 = -0.0
-            for k in sequential(0, 256):        ->            c1 = -0.0  ...
-                c0 = fma(a[i, k], b[k, j], c0)                for k in sequential(0, 256):
-            y[i, j] = c0                                          t = b[k, j]
-                                                                  c0 = fma(a[12*i, k], t, c0)
-                                                                  c1 = fma(a[12*i + 1, k], t, c1)  ...
-                                                              y[12*i, j] = c0  ...
-                                                          (the last 4 rows likewise)
+    for i in parallel(0, 256):                           for j in vector(0, 256, lanes=8):
+        for j in vector(0, 256, lanes=32):                   for i in sequential(0, 42):
+            s = 0.0                                              s = 0.0
+            for k in sequential(0, 16):            ->            s1 = 0.0  ...
+                s = add(s, multiply(a[i, k], b[k, j]))           for k in sequential(0, 16):
+            y[i, j] = s                                              t = b[k, j]
+                                                                     s = add(s, multiply(a[6*i, k], t))
+                                                                     s1 = add(s1, multiply(a[..., k], t))  ...
+                                                                 y[6*i, j] = s  ...
+                                                             (the last 4 rows likewise)
 
 The outer loop is unrolled and its copies are interleaved; the sums stay in vector registers, of which
-`Caps` says how many bytes they have. Every cell is computed by the very operations of before.
+`Caps` says how many bytes they have. Every cell is computed by the very operations of before. Products by
+fused operations `contract` has cut already.
 
 Rows of a matrix-vector product are interleaved likewise, so that the vector is loaded once for a few rows.
 They are as far apart as rows can be: the next ones go on where these end, and memory is read in a few long
@@ -30,7 +31,7 @@ from ..ir.expr import Load, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, kept, rewrite_bodies, walk
+from ..ir.walk import expressions, rewrite_loops, walk
 from .access import loads
 from .copies import copy_body, interleaved, unless_once
 from .share import share
@@ -52,22 +53,14 @@ MAX_BYTES = 64
 
 
 def jam(kernel: Kernel, caps: Caps) -> Kernel:
-    """Every matrix-product-like nest with its rows interleaved."""
-
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            jammed = _rows_of_sums(stmt, caps) or _jammed(stmt, caps)
-            out.extend(jammed or [rewrite_bodies(stmt, visit)])
-        return kept(body, out)
-
-    body = visit(kernel.body)
+    """Every such nest with its rows interleaved."""
+    body = rewrite_loops(kernel.body, lambda loop: _rows_of_sums(loop, caps) or _jammed(loop, caps))
     return kernel if body is kernel.body else share(replace(kernel, body=body), caps)
 
 
-def _rows_of_sums(rows: Stmt, caps: Caps) -> Sequence[Stmt] | None:
+def _rows_of_sums(rows: For, caps: Caps) -> Sequence[Stmt] | None:
     """A loop over rows of a matrix-vector product with a few rows at once; None for other statements."""
-    if not isinstance(rows, For) or rows.kind is not LoopKind.PARALLEL or rows.step != 1:
+    if rows.kind is not LoopKind.PARALLEL or rows.step != 1:
         return None
     vectors = [stmt for stmt in rows.body if isinstance(stmt, For)]
     sums = {stmt.variable for stmt in rows.body if isinstance(stmt, Define)}
@@ -124,9 +117,9 @@ def _sums_products(vector: For, row: Symbol, sums: Collection[Variable]) -> bool
     )
 
 
-def _jammed(rows: Stmt, caps: Caps) -> Sequence[Stmt] | None:
+def _jammed(rows: For, caps: Caps) -> Sequence[Stmt] | None:
     """A loop over rows and columns with the rows interleaved, or None where that does not help."""
-    if not isinstance(rows, For) or rows.kind is not LoopKind.PARALLEL or rows.step != 1:
+    if rows.kind is not LoopKind.PARALLEL or rows.step != 1:
         return None
     *before, columns = rows.body
     if not isinstance(columns, For) or not _is_product(rows, before, columns):
@@ -174,11 +167,12 @@ def _mentions(store: Store, symbol: Symbol) -> bool:
 
 
 def _shares_columns(stmt: Stmt, row: Symbol, column: Symbol) -> bool:
-    """Does a sum read a cell that is the same in every row but not in every column?"""
-    nodes = (node for expr in expressions(stmt) for node in walk(expr)) if isinstance(stmt, Update) else ()
+    """Does a sum, or a term of it, read a cell that is the same in every row but not in every column?"""
+    values = expressions(stmt) if isinstance(stmt, (Define, Update)) else ()
     return any(
         isinstance(node, Load)
         and stride(node.tensor, node.index, row) == 0
         and stride(node.tensor, node.index, column) != 0
-        for node in nodes
+        for value in values
+        for node in walk(value)
     )
