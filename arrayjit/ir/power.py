@@ -27,12 +27,27 @@ from .elementary import (
 )
 from .terms import Term, definition, fma, rarely, where
 
-__all__ = ["power"]
+__all__ = ["power", "unusual_power"]
 
 
 @definition
 def power(x: Term, y: Term) -> Term:
     return _single(x, y) if x.dtype is F32 else _double(x, y)
+
+
+@definition
+def unusual_power(x: Term, y: Term) -> Term:
+    """The same for any numbers: it is long, and called where there is none of an everyday power's."""
+    return _general(x, y)
+
+
+def _unusual(x: Term, y: Term) -> Term:
+    """A call of it; of a known base the power itself, which is short where the logarithm is a number too."""
+    return x.op("raw_unusual_power", y) if x.known is None else _general(x, y)
+
+
+def _general(x: Term, y: Term) -> Term:
+    return _general_single(x, y) if x.dtype is F32 else _general_double(x, y)
 
 
 def _specials(x: Term, y: Term, size: Term) -> Term:
@@ -53,12 +68,14 @@ _SINGLE_SPAN = 200.0
 
 
 def _single(x: Term, y: Term) -> Term:
+    usual = _exp2(y.cast(F64) * _log2(abs(x).cast(F64))).cast(F32)
+    return rarely(~((x > 0) & (x < math.inf) & (abs(y) < math.inf)), _unusual(x, y), usual)
+
+
+def _general_single(x: Term, y: Term) -> Term:
     size = abs(x).cast(F64)
-    log = _log2(size)
-    usual = _exp2(y.cast(F64) * log).cast(F32)
-    exponent = y.cast(F64) * log_specials(size, log)
-    general = _specials(x, y, where(exponent == exponent, _exp2(exponent), math.nan).cast(F32))
-    return rarely(~((x > 0) & (x < math.inf) & (abs(y) < math.inf)), general, usual)
+    exponent = y.cast(F64) * log_specials(size, _log2(size))
+    return _specials(x, y, where(exponent == exponent, _exp2(exponent), math.nan).cast(F32))
 
 
 def _log2(x: Term) -> Term:
@@ -88,7 +105,7 @@ def _double(x: Term, y: Term) -> Term:
     large, small = _product(y, *_log_in_parts(*normal_parts(x)))
     k, rest = _exp_of_parts(large, small)
     is_rare = is_unusual(x) | ~(abs(large) < _DOUBLE_SPAN)
-    return rarely(is_rare, _general(x, y), times_power_of_two(rest, k))
+    return rarely(is_rare, _unusual(x, y), times_power_of_two(rest, k))
 
 
 def _product(y: Term, high: Term, low: Term) -> tuple[Term, Term]:
@@ -96,7 +113,7 @@ def _product(y: Term, high: Term, low: Term) -> tuple[Term, Term]:
     return large, fma(y, low, fma(y, high, -large))
 
 
-def _general(x: Term, y: Term) -> Term:
+def _general_double(x: Term, y: Term) -> Term:
     size = abs(x)
     high, low = _log_in_parts(*exponent_and_mantissa(size))
     large, small = _product(y, log_specials(size, high), low)

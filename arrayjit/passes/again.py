@@ -54,6 +54,11 @@ class _Reduction:
     index: tuple[Affine, ...]
     read: frozenset[Tensor]
 
+    @property
+    def touched(self) -> tuple[Tensor, ...]:
+        """The storages that must stay as they are for the result to be this one."""
+        return (*self.read, self.into.storage)
+
     @staticmethod
     def of(statement: Statement) -> _Reduction | None:
         """None for other statements, and where a cell of the result is not one of the loops that are left."""
@@ -83,17 +88,25 @@ class _Reduction:
 
 
 def _once(body: Body) -> Body:
-    done: dict[Hashable, _Reduction] = {}
+    done: dict[Hashable, tuple[int, _Reduction]] = {}
+    written: dict[Tensor, int] = {}
+
+    def known(what: Hashable) -> _Reduction | None:
+        """The reduction that was done, unless something of it was written since."""
+        since, one = done.get(what, (0, None))
+        lasts = one is not None and all(written.get(tensor, 0) <= since for tensor in one.touched)
+        return one if lasts else None
+
     out: list[Statement] = []
-    for statement in body:
+    for now, statement in enumerate(body, 1):
         statement = rewrite_bodies(statement, _once)
         found = _Reduction.of(statement)
-        before = None if found is None else done.get(found.what)
+        before = None if found is None else known(found.what)
         if before is not None and isinstance(statement, Assign):
             statement = before.copied(statement)
         out.append(statement)
-        written = {part.into.storage for part in statements((statement,)) if isinstance(part, Assign)}
-        done = {what: one for what, one in done.items() if written.isdisjoint((*one.read, one.into.storage))}
-        if found is not None and found.read.isdisjoint(written):
-            done.setdefault(found.what, found)
+        here = {part.into.storage for part in statements((statement,)) if isinstance(part, Assign)}
+        written.update(dict.fromkeys(here, now))
+        if found is not None and found.read.isdisjoint(here) and known(found.what) is None:
+            done[found.what] = now, found
     return body if all(map(is_, out, body)) else tuple(out)

@@ -94,8 +94,8 @@ class _Cutting:
     def body(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
         new = tuple(rewrite_bodies(stmt, self.body) for stmt in body)
         refused: set[Tensor] = set()
+        parts = self.parts(new)
         for _ in range(MAX_ROUNDS):
-            parts = {t: found for t, found in self.parts(new).items() if t not in refused}
             first = next((stmt for stmt in new if _reads(stmt, parts)), None)
             if first is None:
                 break
@@ -106,12 +106,14 @@ class _Cutting:
             cut = None if missed else self.cut(group, {t: parts[t] for t in asked})
             if cut is None:
                 refused |= missed or asked
+                parts = {t: found for t, found in parts.items() if t not in refused}
                 continue
             gone = {id(part.stmt) for t in asked for part in parts[t]}
             before = (stmt for stmt in group.before if id(stmt) not in gone)
             new = (*before, *cut, *group.after)
             self.mentions.subtract(t.storage for member in group.members for t, _ in _mentioned(member))
             self.mentions.update(t.storage for member in cut for t, _ in _mentioned(member))
+            parts = {t: found for t, found in self.parts(new).items() if t not in refused}
         return body if len(new) == len(body) and all(map(is_, new, body)) else new
 
     def parts(self, body: Sequence[Statement]) -> dict[Tensor, list[_Part]]:

@@ -56,12 +56,15 @@ def same(computation: Computation, caps: Caps) -> Computation:
 @slotted
 class _Numbering:
     """What is known where we are: the number of each value by the expression that it is of, over numbers, and
-    of what is in each scalar temporary; and the symbol of each number. Symbols in `sizes` are part of a
-    tensor's shape and keep their names."""
+    of what is in each scalar temporary; and the symbol of each number. An expression's number is known since
+    a time, and holds unless what it reads was `written` later. Symbols in `sizes` are part of a tensor's
+    shape and keep their names."""
 
     given: frozenset[Tensor]
     sizes: frozenset[Symbol]
-    numbers: dict[Expr, Load] = field(default_factory=dict)
+    now: int = 0
+    written: dict[Tensor, int] = field(default_factory=dict)
+    numbers: dict[Expr, tuple[int, Load]] = field(default_factory=dict)
     content: dict[Tensor, Load] = field(default_factory=dict)
     symbols: dict[Load, Symbol] = field(default_factory=dict)
 
@@ -99,8 +102,8 @@ class _Numbering:
         """Bodies that may run any number of times: what they find out stays there."""
 
         def bodies(body: Body) -> Body:
-            known = dict(self.numbers), dict(self.content), dict(self.symbols)
-            return _Numbering(self.given, self.sizes, *known).body(body)
+            known = dict(self.written), dict(self.numbers), dict(self.content), dict(self.symbols)
+            return _Numbering(self.given, self.sizes, self.now, *known).body(body)
 
         match statement:
             case Loop(body=body):
@@ -135,14 +138,18 @@ class _Numbering:
 
         if isinstance(value, Load) and value.tensor in self.content:
             return self.content[value.tensor]
-        new = Load(Tensor("value", (), dtype_of(value)), ())
-        return self.numbers.setdefault(transform(value, rule), new)
+        value = transform(value, rule)
+        since, number = self.numbers.get(value, (-1, None))
+        if number is None or any(self.written.get(tensor, 0) > since for tensor in _read(value)):
+            number = Load(Tensor("value", (), dtype_of(value)), ())
+            self.numbers[value] = self.now, number
+        return number
 
     def forget(self, written: Iterable[Tensor]) -> None:
         """What these hold is not known any more, nor what is computed from them hereafter. Values stay."""
-        storages = frozenset(written)
-        self.numbers = {v: n for v, n in self.numbers.items() if storages.isdisjoint(_read(v))}
-        for tensor in storages:
+        self.now += 1
+        for tensor in written:
+            self.written[tensor] = self.now
             self.content.pop(tensor, None)
 
 

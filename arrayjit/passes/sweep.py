@@ -145,7 +145,9 @@ class _Sweeping:
     def following(self, group: Sequence[_Rows], stmt: Stmt) -> _Rows | None:
         """A statement as one that follows the others; None if it cannot, or that does not pay."""
         loop = _over_rows(stmt)
-        if loop is None:
+        if loop is None or not any(
+            self.is_large(tensor.storage) for tensor, _, _ in affine_accesses((loop,))
+        ):
             return None
         row = group[0].loop.symbol if group else loop.symbol
         loop = replace(loop, symbol=row, body=substitute_statements(loop.body, {loop.symbol: Affine.of(row)}))
