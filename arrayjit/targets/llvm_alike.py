@@ -50,7 +50,7 @@ from .llvm_text import Value, Writer
 __all__ = ["Form", "Nests", "alike"]
 
 LENGTH = 60
-"""A nest of fewer nodes of expressions is not worth a call."""
+"""A nest of fewer nodes of expressions is not worth a call, unless threads share it."""
 
 Given = Mapping[str, tuple[str, str]]
 """The arguments of a function by their names, each with its type and what it is called where the call is."""
@@ -126,11 +126,16 @@ def alike(kernel: Kernel) -> Mapping[int, Form]:
     those of nests in such nests."""
     outlines = [(nest, _outline(nest)) for nest in _nests(kernel.body)]
     seen = Counter(outline for _, outline in outlines)
-    likely = [nest for nest, outline in outlines if seen[outline] > 1 and length((nest,)) >= LENGTH]
+    likely = [nest for nest, outline in outlines if seen[outline] > 1 and _is_worth_a_call(nest)]
     forms = {id(nest): form for nest in likely if (form := _form(nest, kernel)) is not None}
     several = _several(forms)
     within = {id(stmt) for nest in likely if id(nest) in several for stmt in walk_statements(nest.body)}
     return _several({nest: form for nest, form in several.items() if nest not in within})
+
+
+def _is_worth_a_call(nest: For) -> bool:
+    """What threads share is: it is a function already, with a context that has to be filled and read."""
+    return nest.grain is not None or length((nest,)) >= LENGTH
 
 
 def _several(forms: Mapping[int, Form]) -> dict[int, Form]:

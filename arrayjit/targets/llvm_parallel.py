@@ -4,10 +4,12 @@
 
     %shared1.values = type { float, ... }
     define internal void @shared1(ptr %context, i64 %first, i64 %last, ptr %scratch)
-    define internal void @shared1.body(float %t3, ..., i64 %first, i64 %last, ptr noalias %scratch)
+    define internal void @shared1.body(ptr noalias %p0, ..., ptr noalias %context, i64 %first, i64 %last,
+                                       ptr noalias %scratch)
 
 `shared1` does the iterations from `%first` to before `%last`. What the loop uses of the function around it is
-in the context; the body takes it as arguments of the same names. `%scratch` is memory of the thread's own.
+in the context. The body reads it there, under the same names; arrays it takes as arguments, to which nothing
+else leads. `%scratch` is memory of the thread's own.
 Without a pool, or with few iterations, the calling thread does them all.
 """
 
@@ -51,14 +53,15 @@ def share(
     layout = f"%{name}.values"
     writer.declare(f"{layout} = type {{ {', '.join(captured.values())} }}")
     writer.frame.append(f"  {context} = alloca {layout}")
-    unpacking = []
+    unpacking: list[str] = []
     for number, (value, kind) in enumerate(captured.items()):
         field = writer.let(f"getelementptr {layout}, ptr {context}, i32 0, i32 {number}")
         writer.emit(f"store {kind} {value}, ptr {field}")
-        unpacking.append(f"  %f{number} = getelementptr {layout}, ptr %context, i32 0, i32 {number}")
-        unpacking.append(f"  {value} = load {kind}, ptr %f{number}")
-    arguments = [f"{kind} {value}" for value, kind in captured.items()]
-    arguments += [f"i64 {FIRST}", f"i64 {LAST}", "ptr %scratch"]
+        where = unpacking if kind == "ptr" else loop.frame
+        where.append(f"  %field{number} = getelementptr {layout}, ptr %context, i32 0, i32 {number}")
+        where.append(f"  {value} = load {kind}, ptr %field{number}")
+    arguments = [f"ptr {value}" for value, kind in captured.items() if kind == "ptr"]
+    arguments += ["ptr %context", f"i64 {FIRST}", f"i64 {LAST}", "ptr %scratch"]
     heads = [argument.replace("ptr ", "ptr noalias ") for argument in arguments]
     body = f"{name}.body"
     writer.functions += [

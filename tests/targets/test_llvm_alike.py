@@ -260,6 +260,21 @@ def f(x: update[f32, 33, 50], y: update[f32, 33, 50]):
     pool.close()
 
 
+@pytest.mark.parametrize(("grain", "found"), [(", grain=4", (1, 2)), ("", (0, 0))])
+def test_what_threads_share_is_worth_a_call_however_short(monkeypatch, grain, found):
+    monkeypatch.setattr(llvm_alike, "LENGTH", 60)
+    text = "def f(x: update[f32, 64], y: update[f32, 64]):"
+    for n, (one, other) in enumerate((("x", "y"), ("y", "x"))):
+        text += f"""
+    for i{n} in vector(0, 64, lanes=4{grain}):
+        {other}[i{n}] = add[f32]({one}[i{n}], f32(1.0))
+"""
+    pool = ThreadPool(2)
+    for address in (0, pool.address):
+        assert functions(text, address) == found
+    pool.close()
+
+
 def test_what_runs_often_is_called_by_no_one():
     text = """
     for i in parallel(0, 10):

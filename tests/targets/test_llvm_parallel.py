@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import random
+import re
 
 import numpy as np
 import pytest
@@ -158,6 +159,26 @@ def f(n: index[0, 2000], x: read[f32, 1000], y: update[f32, 1000]):
         y[i] = sqrt[f32](x[i])
 """
     assert check(text, pools, 1000) == [(63, 12, 0)]
+
+
+def test_locals_are_no_arguments_of_a_shared_loop(pools):
+    """Hundreds of them would be stored for the call once more, and read from the stack."""
+    numbers = range(20)
+    lines = "\n".join(f"    t{n}: f64 = add[f64](d[{n}], f64(1.0))" for n in numbers)
+    value = "x[i]"
+    for n in numbers:
+        value = f"multiply[f64]({value}, t{n})"
+    text = f"""
+def f(x: read[f64, 640], d: read[f64, 20], y: write[f64, 640]):
+{lines}
+    for i in vector(0, 640, lanes=8, grain=64):
+        y[i] = {value}
+"""
+    check(text, pools)
+    emitted = str(LlvmTarget("sync_llvm").emit(parse(text)).payload)
+    (heads,) = re.findall(r'@"shared\d+\.body"\((.*?)\) ', emitted)
+    kinds = [head.split()[0] for head in heads.split(", ")]
+    assert kinds == ["ptr"] * 3 + ["i64"] * 2 + ["ptr"]
 
 
 def test_a_loop_sees_what_is_around_it(pools):
