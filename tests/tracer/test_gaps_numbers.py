@@ -87,6 +87,21 @@ def test_floats_out_of_arrays_give_no_size() -> None:
         arrayjit.jit(lambda a: np.arange(0, a[0], 0.5))(x)
 
 
+def whole_floats(a: np.ndarray) -> np.ndarray:
+    total = np.zeros(4)
+    for i in range(1, len(a)):
+        total[0] += (a[:i] * np.arange(1.0, i + 1)).sum()
+        total[1] += (a[: i + 1] * np.arange(i, -i - 1, -2.0)).sum()
+        total[2] += np.arange(i, len(a) + 3.0, np.float32(3)).sum()
+        total[3] += np.arange(np.float64(0), i)[-1]
+    return total
+
+
+def test_floats_that_are_whole_count_as_integers_do() -> None:
+    assert_like_numpy(whole_floats, (x,))
+    assert_kept(whole_floats)
+
+
 def sieve(limit: np.ndarray) -> np.ndarray:
     prime = np.ones(len(limit), dtype=bool)
     prime[:2] = False

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rolling import assert_kept, assert_like_numpy, length
+from rolling import assert_kept, assert_like_numpy, assert_unrolled, length
 
 import arrayjit
 from arrayjit.errors import ConcretizationError, UnsupportedError
@@ -86,6 +86,33 @@ def triangle(m: Any) -> Any:
 def test_nested_loops() -> None:
     assert length(triangle, np.ones((9, 9))) == length(triangle, np.ones((50, 50)))
     assert_like_numpy(triangle, (square,), (square[:5, :5],))
+
+
+def divisors(x: Any) -> Any:
+    """Multiples of each number, from its square on, and those as far below each cell."""
+    for i in range(1, len(x)):
+        for j in range(i * i, len(x), i):
+            x[j] += i
+        for j in range(i - 3, len(x), i + 1):
+            x[i] -= j
+    return x[::-1]
+
+
+def test_steps_may_be_indices() -> None:
+    assert_kept(divisors)
+    assert_like_numpy(divisors, (np.ones(5),), (np.arange(50.0),), (np.zeros(1),), (np.zeros(0),))
+
+
+def multiples_from_the_end(x: Any) -> Any:
+    for i in range(1, len(x)):
+        for j in range(len(x) - 1, -1, -i):
+            x[j] += i * (j + 1)
+    return x[::-1]
+
+
+def test_steps_back_by_an_index_unroll_the_loop_around() -> None:
+    assert_unrolled(multiples_from_the_end)
+    assert_like_numpy(multiples_from_the_end, (np.ones(9),), (np.arange(20.0),), (np.zeros(1),))
 
 
 def smoothed(x: Any, weight: float) -> Any:

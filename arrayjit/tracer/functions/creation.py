@@ -34,7 +34,7 @@ from ..values.elementwise import (
     is_traced,
     operand_at,
 )
-from ..values.extents import ZERO, divided, greater, lesser
+from ..values.extents import ZERO, lesser, steps_between
 from ..values.integer import SymbolicInt, number, python_int
 from ..values.layout import Order, copy_order, is_laid_out, shape_order
 from ..values.numbers import as_affine, integer_of
@@ -204,10 +204,9 @@ def _no_range() -> ShapeError:
 
 
 def _traced_range(first: Any, last: Any, stride: Any, dtype: Any) -> SymbolicArray:
-    """Integers between numbers that are known when the compiled function runs."""
+    """Whole numbers between such as are known when the compiled function runs."""
     trace = current_trace()
-    ends = [as_affine(value, trace) for value in (first, last)]
-    step = as_affine(stride, trace)
+    *ends, step = (as_affine(_whole(value), trace) for value in (first, last, stride))
     if step is None or None in ends:
         given = [as_operand(value, trace) for value in (first, last, stride)]
         needed = [value.load(()) for value in given if type(value) is SymbolicArray]
@@ -220,13 +219,19 @@ def _traced_range(first: Any, last: Any, stride: Any, dtype: Any) -> SymbolicArr
     assert begin is not None
     assert end is not None
     kind = element_type(dtype, _number_dtype(first, last, stride))
-    span = (end - begin) if by > 0 else (begin - end)
-    length = greater(divided(span + (abs(by) - 1), abs(by)), ZERO)
+    low, high = (begin, end) if by > 0 else (end, begin)
+    length = steps_between(low, high, Affine.of(abs(by)))
 
     def cell(position: tuple[Affine, ...]) -> Expr:
         return convert(Index(position[0] * by + begin), kind)
 
     return SymbolicArray(trace.compute((length,), kind, cell, label="range"), trace)
+
+
+def _whole(value: Any) -> Any:
+    """A float that is an integer as that; anything else as it is."""
+    is_float = type(value) in (float, np.float32, np.float64) and abs(value) < 2.0**53
+    return int(value) if is_float and value == int(value) else value
 
 
 def _number_dtype(*numbers: Any) -> DType:

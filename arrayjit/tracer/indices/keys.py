@@ -22,7 +22,7 @@ from ..record.trace import Trace, current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_operand, constant_array, is_traced
-from ..values.extents import ZERO, agree, as_expr, divided, greater, is_at_least, most, require_at_least
+from ..values.extents import ZERO, agree, as_expr, is_at_least, most, require_at_least, steps_between
 from ..values.integer import number
 from ..values.numbers import as_affine, integer_of
 from .bounds import require_integers, within
@@ -228,8 +228,8 @@ def _span(part: slice, extent: Affine, trace: Trace) -> Span:
     past = 0 if stride > 0 else 1
     low = ZERO if first is None else _bound(first, extent, past, trace, is_low=True)
     high = extent if last is None else _bound(last, extent, past, trace, is_low=False)
-    cells = divided(high - low + (abs(stride) - 1), abs(stride))
-    return Span(low if stride > 0 else high - 1, stride, greater(cells, ZERO))
+    cells = steps_between(low, high, Affine.of(abs(stride)))
+    return Span(low if stride > 0 else high - 1, stride, cells)
 
 
 def _steps(part: slice, extent: Affine, trace: Trace) -> Steps | None:
@@ -240,11 +240,7 @@ def _steps(part: slice, extent: Affine, trace: Trace) -> Steps | None:
     first, last = (None if one is None else integer_of(one, trace) for one in (part.start, part.stop))
     low = ZERO if first is None else _bound(first, extent, 0, trace, is_low=True)
     high = extent if last is None else _bound(last, extent, 0, trace, is_low=False)
-    rounded = Apply(op("floor_divide"), (as_expr(high - low + step - 1), as_expr(step)), I64)
-    longest = most(greater(high - low, ZERO))
-    room = None if longest is None else longest + 1
-    cells = trace.bind(Apply(op("maximum"), (rounded, Const(0, I64)), I64), 0, room)
-    return Steps(low, step, cells)
+    return Steps(low, step, steps_between(low, high, step))
 
 
 def _parts(part: slice) -> tuple[Any, Any, Any]:

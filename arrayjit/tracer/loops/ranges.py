@@ -18,7 +18,7 @@ from ...ir.index import Affine
 from ..record.registry import method
 from ..record.trace import Trace, current_trace, tracing, user_location
 from ..values.array import SymbolicArray
-from ..values.extents import ZERO, divided, greater, lesser
+from ..values.extents import ONE, ZERO, is_at_least, lesser, product, steps_between
 from ..values.integer import number, python_int
 from ..values.numbers import as_affine
 from .loops import Counted, iterate
@@ -27,14 +27,15 @@ __all__ = ["BUILTINS", "Range", "explicit_range"]
 
 
 class Range(Counted):
-    """`range` as the traced function sees it. Steps other than 1 and -1 are counted from 0."""
+    """`range` as the traced function sees it. Steps other than 1 and -1 are counted from 0; one that is known
+    only at run time is positive."""
 
-    def __init__(self, trace: Trace, start: Affine, stop: Affine, step: int, rolled: bool = False) -> None:
+    def __init__(self, trace: Trace, start: Affine, stop: Affine, step: Affine, rolled: bool = False) -> None:
         self.trace = trace
         self.first, self.last, self.stride = start, stop, step
         self.rolled = rolled
-        if abs(step) == 1:
-            self.lo, self.hi, self.step = start, stop, step
+        if step in (ONE, -ONE):
+            self.lo, self.hi, self.step = start, stop, step.offset
         else:
             self.lo, self.hi, self.step = Affine.of(0), _steps(start, stop, step), 1
 
@@ -51,14 +52,15 @@ class Range(Counted):
         return python_int(self.last, self.trace)
 
     def item(self, index: Affine) -> Any:
-        place = index if abs(self.stride) == 1 else self.first + index * self.stride
+        place = index if self.stride in (ONE, -ONE) else self.first + product((index, self.stride))
         return python_int(place, self.trace)
 
     def numbers(self) -> builtins.range:
         """The range itself, whose bounds must be known while tracing."""
         purpose = "the bounds of a range that is used as a sequence"
-        first, last = (number(end, self.trace, purpose) for end in (self.first, self.last))
-        return builtins.range(first, last, self.stride)
+        return builtins.range(
+            *(number(end, self.trace, purpose) for end in (self.first, self.last, self.stride))
+        )
 
     def __len__(self) -> int:
         return len(self.numbers())
@@ -79,7 +81,7 @@ class Range(Counted):
         return hash(self.numbers())
 
     def __repr__(self) -> str:
-        return f"range({self.start}, {self.stop}, {self.stride})"
+        return f"range({self.start}, {self.stop}, {python_int(self.stride, self.trace)})"
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.numbers(), name)
@@ -153,7 +155,7 @@ def counted(value: Any) -> Counted | None:
     if type(value) is SymbolicArray and value.ndim and value.weak is None:
         return Rows(value)
     if type(value) is builtins.range:
-        return Range(current_trace(), Affine.of(value.start), Affine.of(value.stop), value.step)
+        return Range(current_trace(), Affine.of(value.start), Affine.of(value.stop), Affine.of(value.step))
     return None
 
 
@@ -164,8 +166,10 @@ def traced_range(*bounds: Any, rolled: bool = False) -> Any:
         return builtins.range(*bounds)
     ends = [_bound(bound, trace) for bound in bounds]
     start, stop = (Affine.of(0), ends[0]) if len(ends) == 1 else ends[:2]
-    step = number(ends[2], trace, "the step of a range") if len(ends) == 3 else 1
-    if step == 0:
+    step = ends[2] if len(ends) == 3 else ONE
+    if not is_at_least(step, 1):
+        step = Affine.of(number(step, trace, "the step of a range that may go backwards"))
+    if step == ZERO:
         raise ShapeError("range() arg 3 must not be zero", loc=user_location(), fix="use another step")
     return Range(trace, start, stop, step, rolled)
 
@@ -213,11 +217,12 @@ def _bound(value: Any, trace: Trace) -> Affine:
     return found
 
 
-def _steps(start: Affine, stop: Affine, step: int) -> Affine:
+def _steps(start: Affine, stop: Affine, step: Affine) -> Affine:
     """How many steps lead from `start` to `stop`."""
-    span = stop - start if step > 0 else start - stop
-    count = greater(divided(span + (abs(step) - 1), abs(step)), ZERO)
-    current_trace().spans[count] = span, abs(step)
+    low, high, size = (start, stop, step) if is_at_least(step, 1) else (stop, start, -step)
+    count = steps_between(low, high, size)
+    if size.is_constant:
+        current_trace().spans[count] = high - low, size.offset
     return count
 
 

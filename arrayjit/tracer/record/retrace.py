@@ -16,7 +16,7 @@ from typing import NoReturn, Protocol, Union
 from ...errors import ConcretizationError, Location
 from ...frozen import frozen
 from ...ir.expr import Cast, Expr, Gather, Index, Load
-from ...ir.index import Affine, Symbol
+from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.tensor import Tensor
 from ...ir.walk import walk
 from .facts import Argument, Fact, Positive, Remainder
@@ -153,16 +153,11 @@ def _sources(expr: Expr) -> Iterator[Symbol | Tensor]:
                 yield from value.symbols
             case Load(tensor=tensor, index=index):
                 yield tensor.storage
-                yield from _symbols(index)
+                yield from symbols_of(index)
             case Gather(tensor=tensor):
                 yield tensor.storage
             case _:
                 pass
-
-
-def _symbols(index: tuple[Affine, ...]) -> Iterator[Symbol]:
-    for position in index:
-        yield from position.symbols
 
 
 def positive(origins: Origins, value: Affine) -> Positive | None:

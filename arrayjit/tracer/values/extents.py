@@ -128,6 +128,16 @@ def divided(value: Affine, divisor: int) -> Affine:
     return _bound("floor_divide", value, Affine.of(divisor), low, high)
 
 
+def steps_between(low: Affine, high: Affine, step: Affine) -> Affine:
+    """How many steps of a positive number lead from one to below the other."""
+    if step.is_constant:
+        return greater(divided(high - low + step.offset - 1, step.offset), ZERO)
+    rounded = Apply(op("floor_divide"), (as_expr(high - low + step - 1), as_expr(step)), I64)
+    longest = most(greater(high - low, ZERO))
+    room = None if longest is None else longest + 1
+    return current_trace().bind(Apply(op("maximum"), (rounded, Const(0, I64)), I64), 0, room)
+
+
 def remainder(value: Affine, divisor: Affine) -> Affine:
     """The remainder of the division by an extent, from 0 on; 0 for an extent of 0."""
     if value.is_constant and divisor.is_constant:
