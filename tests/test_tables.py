@@ -74,6 +74,7 @@ def test_a_pass_is_a_documented_function_in_a_file_of_its_name(name: str) -> Non
     assert Path(str(module.__file__)).stem == name
     assert inspect.getdoc(run)
     text = inspect.getdoc(module) or ""
+    assert text.startswith(f"{name}: ")
     assert "->" in text or " " * 8 in text, "the module shows no program before and after"
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from . import assign
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
-from .index import Affine, Symbol
+from .index import Affine, Symbol, symbols_of
 from .loops import (
     Barrier,
     Bind,
@@ -45,9 +45,11 @@ __all__ = [
     "rewrite_bodies",
     "rewrite_cells",
     "rewrite_expressions",
+    "rewrite_loops",
     "substitute",
     "substitute_assignments",
     "substitute_statements",
+    "symbols_read",
     "transform",
     "transform_statements",
     "variables",
@@ -178,6 +180,15 @@ def locals_read(stmts: Iterable[Stmt]) -> Iterator[Variable]:
     return (variable for stmt in stmts for expr in expressions(stmt) for variable in variables(expr))
 
 
+def symbols_read(expr: Expr) -> Iterator[Symbol]:
+    """The symbols that an expression depends on, each as often as it names it."""
+    for node in walk(expr):
+        if isinstance(node, Load):
+            yield from symbols_of(node.index)
+        elif isinstance(node, Index):
+            yield from node.value.symbols
+
+
 def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
     """The statement with `rule` applied to each expression standing directly in it; of an `Update` with
     `contract`, to both factors, since the product must stay one."""
@@ -231,6 +242,23 @@ def rewrite_bodies(stmt: Stmt, rule: Callable[[tuple[Stmt, ...]], tuple[Stmt, ..
             return stmt if first is test and new is body else replace(stmt, test=first, body=new)
         case _:
             return stmt
+
+
+def rewrite_loops(body: tuple[Stmt, ...], rule: Callable[[For], Iterable[Stmt] | None]) -> tuple[Stmt, ...]:
+    """A body with what `rule` makes of its loops, outer ones first. Where that is None, `rule` sees the loops
+    inside; otherwise it does not."""
+
+    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        out: list[Stmt] = []
+        for stmt in body:
+            new = rule(stmt) if type(stmt) is For else None
+            if new is None:
+                out.append(rewrite_bodies(stmt, inside))
+            else:
+                out.extend(new)
+        return kept(body, out)
+
+    return inside(body)
 
 
 def transform_statements(body: tuple[Stmt, ...], rule: Callable[[Expr], Expr]) -> tuple[Stmt, ...]:

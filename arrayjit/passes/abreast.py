@@ -38,9 +38,9 @@ from itertools import chain, combinations, takewhile
 
 from ..ir.code import Caps
 from ..ir.expr import Load
-from ..ir.index import Affine, Symbol
+from ..ir.index import Affine, Symbol, symbols_of
 from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Update, walk_statements
-from ..ir.walk import expressions, kept, rewrite_bodies, substitute_statements, walk
+from ..ir.walk import expressions, rewrite_loops, substitute_statements, walk
 from .access import Effects, Range, Ranges, distances, effects
 from .copies import Copying, copy_body, merged
 from .trips import enter
@@ -56,19 +56,14 @@ def abreast(kernel: Kernel, caps: Caps) -> Kernel:
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            if isinstance(stmt, For):
-                enter(stmt, ranges)
-                if _is_triangle(stmt) and _may_go(stmt, ranges):
-                    notes.append(f"abreast: {ROWS} rows of {stmt.symbol.hint} go side by side")
-                    out += _together(stmt)
-                    continue
-            out.append(rewrite_bodies(stmt, visit))
-        return kept(body, out)
+    def together(loop: For) -> Sequence[Stmt] | None:
+        enter(loop, ranges)
+        if not (_is_triangle(loop) and _may_go(loop, ranges)):
+            return None
+        notes.append(f"abreast: {ROWS} rows of {loop.symbol.hint} go side by side")
+        return _together(loop)
 
-    return kernel.with_body(visit(kernel.body), notes)
+    return kernel.with_body(rewrite_loops(kernel.body, together), notes)
 
 
 def _parts(rows: For) -> tuple[tuple[Define, ...], For, tuple[Stmt, ...]] | None:
@@ -105,7 +100,7 @@ def _shares(loop: For, row: Symbol) -> bool:
     sums = [stmt for stmt in loop.body if isinstance(stmt, Update) and stmt.accum is not None]
     parts = (node for stmt in sums for expr in expressions(stmt) for node in walk(expr))
     reads = (node.index for node in parts if isinstance(node, Load))
-    symbols = [{symbol for position in index for symbol in position.symbols} for index in reads]
+    symbols = [set(symbols_of(index)) for index in reads]
     return any(loop.symbol in found and row not in found for found in symbols)
 
 

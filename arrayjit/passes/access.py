@@ -18,7 +18,7 @@ from typing import Union
 from ..frozen import frozen, slotted
 from ..ir.assign import ArrayParam, Param
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
-from ..ir.index import Affine, Symbol
+from ..ir.index import Affine, Symbol, symbols_of
 from ..ir.loops import (
     Barrier,
     Bind,
@@ -204,27 +204,22 @@ def mentioned(body: Iterable[Stmt]) -> Iterator[Symbol]:
             for node in walk(expr):
                 match node:
                     case Load(index=index):
-                        yield from _symbols(index)
+                        yield from symbols_of(index)
                     case Index(value=value):
                         yield from value.symbols
                     case _:
                         pass
         match stmt:
             case Store(index=index):
-                yield from _symbols(index)
+                yield from symbols_of(index)
             case Copy(index=index, at=at):
-                yield from _symbols((*index, *at))
+                yield from symbols_of((*index, *at))
             case Multiply(stage=stage):
-                yield from _symbols((stage,))
+                yield from symbols_of((stage,))
             case For(lo=lo, hi=hi):
-                yield from _symbols((lo, hi))
+                yield from symbols_of((lo, hi))
             case _:
                 pass
-
-
-def _symbols(positions: Iterable[Affine]) -> Iterator[Symbol]:
-    for position in positions:
-        yield from position.symbols
 
 
 Touched = dict[Tensor, dict[Region, None]]

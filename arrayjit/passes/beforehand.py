@@ -29,7 +29,7 @@ Of positions that go along with a loop (`ends`) the first and the last tell:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..ir.code import Caps
@@ -37,7 +37,7 @@ from ..ir.dtype import I64
 from ..ir.expr import Expr, Index, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, For, If, Kernel, LoopKind, Raise, Stmt, walk_statements
-from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
+from ..ir.walk import rewrite_bodies, rewrite_expressions, rewrite_loops, transform
 from .access import Range, effects
 from .copies import copy_body
 from .ends import Ends, position
@@ -52,26 +52,18 @@ def beforehand(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such nest of steps in two forms, of which its positions choose one."""
     if not any(isinstance(stmt, Raise) for stmt in walk_statements(kernel.body)):
         return kernel
+    ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
 
-    ranges: dict[Symbol, Range] = {}
+    def in_two_forms(loop: For) -> Iterable[Stmt] | None:
+        enter(loop, ranges)
+        looked_at = _Steps.of(loop) or Ends.of(loop, ranges)
+        if looked_at is None:
+            return None
+        notes.append(f"beforehand: positions are looked through before the loop {loop.symbol.hint}")
+        return looked_at.in_two_forms()
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            if not isinstance(stmt, For):
-                out.append(rewrite_bodies(stmt, visit))
-                continue
-            enter(stmt, ranges)
-            looked_at = _Steps.of(stmt) or Ends.of(stmt, ranges)
-            if looked_at is None:
-                out.append(rewrite_bodies(stmt, visit))
-                continue
-            out += looked_at.in_two_forms()
-            notes.append(f"beforehand: positions are looked through before the loop {stmt.symbol.hint}")
-        return kept(body, out)
-
-    return kernel.with_body(visit(kernel.body), notes)
+    return kernel.with_body(rewrite_loops(kernel.body, in_two_forms), notes)
 
 
 class _Steps:

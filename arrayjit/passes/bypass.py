@@ -20,7 +20,7 @@ from ..frozen import slotted
 from ..ir.assign import ArrayParam
 from ..ir.code import Caps
 from ..ir.expr import Apply, Load
-from ..ir.index import Symbol
+from ..ir.index import Symbol, symbols_of
 from ..ir.loops import For, If, Kernel, LoopKind, Stmt, Store
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
@@ -117,7 +117,7 @@ class _Choice:
         row = (loop.trips or 0) * size
         if row >= LINES * line:
             return True
-        symbols = {symbol for position in store.index for symbol in position.symbols} - {loop.symbol}
+        symbols = set(symbols_of(store.index)) - {loop.symbol}
         steps = [stride(store.tensor, store.index, symbol) for symbol in symbols]
         return row > 0 and all(step is not None and step * size % line == 0 for step in (*steps, row // size))
 

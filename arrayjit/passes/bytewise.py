@@ -21,7 +21,7 @@ high-performance CRC generation (2008).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..frozen import frozen
@@ -32,7 +32,7 @@ from ..ir.index import Affine, Symbol, affine
 from ..ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, substitute, transform
+from ..ir.walk import rewrite_bodies, rewrite_expressions, rewrite_loops, substitute, transform
 from .copies import copy_body
 from .linear import Followed, changed
 from .work import work
@@ -60,20 +60,16 @@ def bytewise(kernel: Kernel, caps: Caps) -> Kernel:
     placement: dict[Tensor, Place] = {}
     notes: list[str] = []
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            steps = _steps(stmt) if isinstance(stmt, For) else None
-            if steps is None:
-                out.append(rewrite_bodies(stmt, visit))
-                continue
-            lookups = _Lookups(steps, caps)
-            placement[lookups.tables] = Place(PlaceKind.SCRATCH, "steps look up what they make of a byte")
-            out += lookups.all()
-            notes.append(f"bytewise: {lookups.count} steps of {steps.loop.symbol.hint} at once look bytes up")
-        return kept(body, out)
+    def looked_up(loop: For) -> Iterable[Stmt] | None:
+        steps = _steps(loop)
+        if steps is None:
+            return None
+        lookups = _Lookups(steps, caps)
+        placement[lookups.tables] = Place(PlaceKind.SCRATCH, "steps look up what they make of a byte")
+        notes.append(f"bytewise: {lookups.count} steps of {loop.symbol.hint} at once look bytes up")
+        return lookups.all()
 
-    body = visit(kernel.body)
+    body = rewrite_loops(kernel.body, looked_up)
     return kernel.with_body(body, notes, placement)
 
 

@@ -1,4 +1,4 @@
-"""Neighbouring loop nests over the same ranges become one nest.
+"""fuse: neighbouring loop nests over the same ranges become one nest.
 
     for i in parallel(0, 8):                        for i in parallel(0, 8):
         for j in parallel(0, 4):                        for j in parallel(0, 4):
@@ -375,7 +375,7 @@ class _Schedule:
         others: list[Stmt] = [stmt for stmt in nest.prelude if isinstance(stmt, Define)]
         if not stores or len(stores) + len(others) < len(nest.prelude):
             return False
-        before, after = effects(stores, self.ranges), nest.effects
+        before, after = effects(stores, self.ranges) if others else nest.before, nest.effects
         if not before.writes.keys().isdisjoint(after.reads | after.writes):
             return False
         if not before.reads.keys().isdisjoint(after.writes) or not before.uses.isdisjoint(after.updates):

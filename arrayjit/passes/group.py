@@ -51,10 +51,10 @@ from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import (
     expressions,
-    kept,
     locals_read,
     rewrite_bodies,
     rewrite_expressions,
+    rewrite_loops,
     substitute,
     substitute_statements,
     transform,
@@ -89,7 +89,7 @@ REASON = "which iterations count in which round"
 def group(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop with groups of iterations."""
     grouping = _Grouping(kernel)
-    body = grouping.body(kernel.body)
+    body = rewrite_loops(kernel.body, grouping.loop)
     return kernel.with_body(body, grouping.notes, grouping.placement)
 
 
@@ -101,20 +101,14 @@ class _Grouping:
     placement: dict[Tensor, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def loop(self, loop: For) -> Iterable[Stmt] | None:
         """Not inside loops whose iterations are independent: they would have to share the groups."""
-        out: list[Stmt] = []
-        for stmt in body:
-            found = _grouped(stmt, self.kernel) if isinstance(stmt, For) else None
-            if found is not None:
-                out += found.statements()
-                self.placement |= {table: Place(PlaceKind.ARENA, REASON) for table in found.tables}
-                self.notes.append(f"group: a round of {found.rounds.symbol.hint} meets what counts in it")
-            elif not isinstance(stmt, For) or stmt.kind is LoopKind.SEQUENTIAL:
-                out.append(rewrite_bodies(stmt, self.body))
-            else:
-                out.append(stmt)
-        return kept(body, out)
+        found = _grouped(loop, self.kernel)
+        if found is None:
+            return None if loop.kind is LoopKind.SEQUENTIAL else (loop,)
+        self.placement |= {table: Place(PlaceKind.ARENA, REASON) for table in found.tables}
+        self.notes.append(f"group: a round of {found.rounds.symbol.hint} meets what counts in it")
+        return found.statements()
 
 
 @frozen

@@ -22,7 +22,7 @@ from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Vari
 from ..ir.loops import Bind, Comment, Define, For, If, Kernel, LoopKind, Raise, Stmt, Store, Update
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, kept, locals_read, rewrite_bodies, rewrite_expressions
+from ..ir.walk import expressions, kept, locals_read, rewrite_expressions, rewrite_loops
 from .access import loads
 
 __all__ = ["guess"]
@@ -38,23 +38,18 @@ def guess(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such choice a branch."""
     notes: list[str] = []
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [statement(stmt) for stmt in body])
+    def guessing(loop: For) -> Sequence[For] | None:
+        if loop.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP):
+            return (loop,)
+        if loop.kind is not LoopKind.SEQUENTIAL or not all(isinstance(line, _PLAIN) for line in loop.body):
+            return None
+        body = kept(loop.body, list(_Step(loop.body).guessing()))
+        if body is loop.body:
+            return (loop,)
+        notes.append(f"guess: steps of {loop.symbol.hint} go on before what they choose by is known")
+        return (replace(loop, body=body),)
 
-    def statement(stmt: Stmt) -> Stmt:
-        if not isinstance(stmt, For):
-            return rewrite_bodies(stmt, visit)
-        if stmt.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP):
-            return stmt
-        if stmt.kind is not LoopKind.SEQUENTIAL or not all(isinstance(line, _PLAIN) for line in stmt.body):
-            return rewrite_bodies(stmt, visit)
-        body = kept(stmt.body, list(_Step(stmt.body).guessing()))
-        if body is stmt.body:
-            return stmt
-        notes.append(f"guess: steps of {stmt.symbol.hint} go on before what they choose by is known")
-        return replace(stmt, body=body)
-
-    return kernel.with_body(visit(kernel.body), notes)
+    return kernel.with_body(rewrite_loops(kernel.body, guessing), notes)
 
 
 class _Step:

@@ -1,4 +1,4 @@
-"""A cheap or badly placed value is computed where it is read instead of being stored.
+"""inline: a cheap or badly placed value is computed where it is read instead of being stored.
 
     t[i] = multiply(0.5, x[i])      for i in 8      ->      y[i] = add(multiply(0.5, x[i]),
     y[i] = add(t[i], t[i + 1])      for i in 7                         multiply(0.5, x[i + 1]))   for i in 7
@@ -222,9 +222,9 @@ class _Inlining:
         storage = stmt.into
         if _wishes(storage, "local"):
             return
-        axes = _axes(stmt)
+        axes, reads = _axes(stmt), tuple(_storages(stmt))
         if axes is not None and _is_copy(stmt) and len(self.writes[storage]) > 1:
-            reads, written = tuple(_storages_of(stmt.value)), _written(stmt, axes)
+            written = _written(stmt, axes)
             self.copies[storage] = _Producer(storage, stmt.value, reads, axes, written, number, around, True)
         if storage in self.given:
             return
@@ -232,14 +232,13 @@ class _Inlining:
             self.stored[storage] = "several statements write it"
         elif stmt.accum is not None:
             self.stored[storage] = "its cells combine several values"
-        elif storage in _storages(stmt):
+        elif storage in reads:
             self.stored[storage] = "it is computed from what it holds"
         elif axes is None:
             self.stored[storage] = (
                 "its statement does not write it from the first cell on, one for each point"
             )
         else:
-            reads = tuple(_storages_of(stmt.value))
             producer = _Producer(storage, stmt.value, reads, axes, _written(stmt, axes), number, around)
             if isinstance(stmt.value, Load) and not _wishes(storage, "virtual") and self.must_stay(producer):
                 self.stored[storage] = "it is a copy of what changes before it is read"
@@ -454,12 +453,13 @@ def _inlined(producer: _Producer, expr: Expr) -> Expr:
 
 
 def _storages(stmt: Reader) -> list[Tensor]:
-    return list(dict.fromkeys(storage for expr in expressions(stmt) for storage in _storages_of(expr)))
-
-
-def _storages_of(expr: Expr) -> list[Tensor]:
-    read = (node.tensor.storage for node in walk(expr) if type(node) is Load or type(node) is Gather)
-    return list(dict.fromkeys(read))
+    """The storages that a statement reads, each once."""
+    found: dict[Tensor, None] = {}
+    for expr in expressions(stmt):
+        for node in walk(expr):
+            if type(node) is Load or type(node) is Gather:
+                found[node.tensor.storage] = None
+    return list(found)
 
 
 def _indices(stmt: Reader, tensor: Tensor) -> list[tuple[Affine, ...] | None]:

@@ -17,7 +17,7 @@ from itertools import product
 
 from ..ir.code import Caps
 from ..ir.expr import Expr, Load, Local, Variable
-from ..ir.index import Affine, Symbol
+from ..ir.index import Affine, Symbol, symbols_of
 from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, nested
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_bodies, rewrite_expressions, substitute_statements, transform
@@ -120,7 +120,7 @@ def _is_about_cells(
         return False
     few = steps.trips is not None and steps.trips <= FEW
     for tensor, index, _ in affine_accesses(tuple(body)):
-        symbols = {symbol for position in index for symbol in position.symbols}
+        symbols = set(symbols_of(index))
         walks = steps.symbol in symbols and not symbols.isdisjoint(own)
         if (
             walks

@@ -1,4 +1,4 @@
-"""Temporaries in the arena get offsets; two that are never alive together share bytes.
+"""lifetimes: temporaries in the arena get offsets; two that are never alive together share bytes.
 
     t (800 bytes) used by statements 0-1, u (400 bytes) by 1-2, v (800 bytes) by 2-3
         ->  t at 0, u at 832, v at 0, arena of 1232 bytes

@@ -30,7 +30,7 @@ from ..ir.assign import ArrayParam, Assign, Bind, Branch, Computation, Loop, Sta
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, F64, I64
 from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, dtype_of
-from ..ir.index import Affine, Symbol
+from ..ir.index import Affine, Symbol, symbols_of
 from ..ir.journal import CAPACITY, END, FIRST, NEXT, VALUES, Logged, new_journal
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
@@ -74,7 +74,7 @@ class _Logging:
             match statement:
                 case Assign(into=into, index=index, loc=loc):
                     yield statement
-                    written = {symbol for position in index for symbol in position.symbols}
+                    written = set(symbols_of(index))
                     loops = tuple(loop for loop in statement.loops if loop[0] in written)
                     yield from self.cells(into, loops, index, loc)
                 case _:

@@ -1,17 +1,19 @@
-"""pack: an operand that a product reads across memory is first laid out the way it is read.
+"""pack: an operand that sums read across memory is first laid out the way it is read.
 
     for i in parallel(0, 64):                           for k in parallel(0, 32):
         for j in parallel(0, 48):                           for j in parallel(0, 48):
-            c = -0.0                                            packed[k, j] = b[j, k]
+            s = 0.0                                             b_packed[k, j] = b[j, k]
             for k in parallel(0, 32):           ->      for i in parallel(0, 64):
-                c = fma(a[i, k], b[j, k], c)                for j in parallel(0, 48):
-            y[i, j] = c                                         c = -0.0
-                                                                for k in parallel(0, 32):
-                                                                    c = fma(a[i, k], packed[k, j], c)
-                                                                y[i, j] = c
+                t = subtract(a[i, k], b[j, k])              for j in parallel(0, 48):
+                s = add(s, absolute(t))                         s = 0.0
+            y[i, j] = s                                         for k in parallel(0, 32):
+                                                                    t = subtract(a[i, k], b_packed[k, j])
+                                                                    s = add(s, absolute(t))
+                                                                y[i, j] = s
 
-It pays where the operand is read again for every iteration of an outer loop, as in `a @ b.T`: the copy
-is made once, and the loop over columns then reads neighbours.
+It pays where the operand is read again for every iteration of an outer loop, as for the distances of all rows
+of one array from those of another: the copy is made once, and the loop over columns then reads neighbours.
+What is a product `contract` has cut already.
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ from dataclasses import field, replace
 from ..frozen import slotted
 from ..ir.code import Caps
 from ..ir.expr import Load
-from ..ir.index import Affine, Symbol
+from ..ir.index import Affine, Symbol, symbols_of
 from ..ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_bodies, transform_statements
+from ..ir.walk import rewrite_loops, transform_statements
 from .strides import LINE, affine_accesses, parallel_nest, stride
 
 __all__ = ["pack"]
@@ -36,10 +38,10 @@ REUSE = 8
 
 
 def pack(kernel: Kernel, caps: Caps) -> Kernel:
-    """Every operand of a product read in the order in which it lies."""
+    """Every such operand read in the order in which it lies."""
     taken = sum(t.nbytes for t, place in kernel.placement.items() if place.kind is PlaceKind.STACK)
     packing = _Packing(caps.stack_bytes - taken)
-    body = packing.body(kernel.body)
+    body = rewrite_loops(kernel.body, packing.nest)
     notes = tuple(f"pack: {tensor.label}: {place.reason}" for tensor, place in packing.placement.items())
     return kernel.with_body(body, notes, packing.placement)
 
@@ -51,16 +53,10 @@ class _Packing:
     stack_left: int
     placement: dict[Tensor, Place] = field(default_factory=dict)
 
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            loops = parallel_nest(stmt)
-            found = _across(loops) if len(loops) > 1 else None
-            if found is None:
-                out.append(rewrite_bodies(stmt, self.body))
-            else:
-                out.extend(self._packed(loops, *found))
-        return kept(body, out)
+    def nest(self, outermost: For) -> Sequence[Stmt] | None:
+        loops = parallel_nest(outermost)
+        found = _across(loops) if len(loops) > 1 else None
+        return None if found is None else self._packed(loops, *found)
 
     def _packed(self, loops: Sequence[For], terms: For, load: Load) -> Sequence[Stmt]:
         """A nest that reads `load` from a copy, made outside of as many of its loops as possible. The loops
@@ -122,7 +118,7 @@ def _pays(loops: Sequence[For], terms: For, load: Load) -> bool:
 
 def _depth(loops: Sequence[For], load: Load) -> int:
     """How many loops of the nest, from outside, a copy of what `load` reads must stand in."""
-    used = {symbol for position in load.index for symbol in position.symbols}
+    used = set(symbols_of(load.index))
     return max((n + 1 for n, loop in enumerate(loops[:-1]) if loop.symbol in used), default=0)
 
 

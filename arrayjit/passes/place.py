@@ -1,4 +1,4 @@
-"""Where each temporary lives; most vanish.
+"""place: each temporary gets a place to live in; most vanish.
 
     for i in parallel(0, 8):                        for i in parallel(0, 8):
         t[i] = multiply(a[i], b[i])                     t0 = multiply(a[i], b[i])

@@ -31,7 +31,7 @@ from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Stmt, Store, walk_statements, written
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_bodies
+from ..ir.walk import rewrite_loops
 from .access import Range, Ranges, effects, reads
 from .copies import in_steps
 from .trips import enter
@@ -55,21 +55,16 @@ def portion(kernel: Kernel, caps: Caps) -> Kernel:
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [statement(stmt) for stmt in body])
-
-    def statement(stmt: Stmt) -> Stmt:
-        if not isinstance(stmt, For):
-            return rewrite_bodies(stmt, visit)
-        enter(stmt, ranges)
-        steps = _Steps.of(stmt, ranges)
+    def in_portions(loop: For) -> Sequence[Stmt] | None:
+        enter(loop, ranges)
+        steps = _Steps.of(loop, ranges)
         cells = 0 if steps is None else steps.cells(ranges, caps)
         if steps is None or not cells:
-            return rewrite_bodies(stmt, visit)
-        notes.append(f"portion: all steps of loop {stmt.symbol.hint} are taken in {cells:,} cells at a time")
-        return steps.in_portions(cells)
+            return None
+        notes.append(f"portion: all steps of loop {loop.symbol.hint} are taken in {cells:,} cells at a time")
+        return (steps.in_portions(cells),)
 
-    return kernel.with_body(visit(kernel.body), notes)
+    return kernel.with_body(rewrite_loops(kernel.body, in_portions), notes)
 
 
 @frozen

@@ -16,16 +16,16 @@ a row may have columns of its own, such as those of a triangle, `for j in parall
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..frozen import frozen
-from ..ir.expr import Apply, Const, Expr, Gather, Index, Load, Local, Variable
+from ..ir.expr import Apply, Const, Expr, Gather, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, LoopKind, Stmt, Store, Update
 from ..ir.ops import OPS, Op
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, rebuild, rewrite_bodies, transform, walk
+from ..ir.walk import expressions, rebuild, rewrite_bodies, symbols_read, transform, walk
 from .access import Range, Ranges, exists, loads
 from .strides import parallel_nest, stride
 from .triangles import Rectangle, rectangles
@@ -137,7 +137,7 @@ def _product(
     if not all(_fits(total, rows.symbol, columns.symbol) for total in sums):
         return None
     others = [loop for loop in loops if loop is not rows and loop is not columns]
-    needed = {symbol for total in sums for symbol in _symbols(total.right)}
+    needed = {symbol for total in sums for symbol in symbols_read(total.right)}
     outer = [loop for loop in others if loop.symbol in needed]
     inner = [loop for loop in others if loop.symbol not in needed]
     nests = {id(total.terms[0]) for total in sums}
@@ -311,7 +311,7 @@ def _stands_alone(total: Sum, own: set[Variable], written: set[Tensor]) -> bool:
 def _roles(loops: Sequence[For], body: Sequence[Stmt], sums: Sequence[Sum]) -> tuple[For, For] | None:
     """Rows and columns: of the loops that one factor depends on and the other does not, the columns are
     those along which the result lies, and the rows the longest for the other factor."""
-    first, second = (set(_symbols(factor)) for factor in (sums[0].left, sums[0].right))
+    first, second = (set(symbols_read(factor)) for factor in (sums[0].left, sums[0].right))
     single = [
         loop
         for loop in loops
@@ -336,23 +336,11 @@ def _is_along(body: Sequence[Stmt], symbol: Symbol) -> bool:
 
 def _turned(total: Sum, row: Symbol) -> Sum:
     """The sum with the factor on the left that varies by row."""
-    if row in _symbols(total.left):
+    if row in symbols_read(total.left):
         return total
     return Sum(total.variable, total.start, total.terms, total.update, total.right, total.left)
 
 
 def _fits(total: Sum, row: Symbol, column: Symbol) -> bool:
-    left, right = set(_symbols(total.left)), set(_symbols(total.right))
+    left, right = set(symbols_read(total.left)), set(symbols_read(total.right))
     return row in left and column not in left and column in right and row not in right
-
-
-def _symbols(expr: Expr) -> Iterator[Symbol]:
-    for node in walk(expr):
-        match node:
-            case Load(index=index):
-                for position in index:
-                    yield from position.symbols
-            case Index(value=Affine() as value):
-                yield from value.symbols
-            case _:
-                pass

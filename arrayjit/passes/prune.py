@@ -1,4 +1,4 @@
-"""Temporaries, variables and bound symbols that nothing needs disappear, with the loops that only made them.
+"""prune: temporaries, variables and bound symbols that nothing needs disappear, and the loops that made them.
 
     t[i] = exp(x[i])   for i in parallel(0, 8)
     y[i] = x[i]        for i in parallel(0, 8)      ->      y[i] = x[i]   for i in parallel(0, 8)
@@ -10,12 +10,12 @@ those roots, so the time is linear.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Union
 
 from ..ir.code import Caps
 from ..ir.expr import Expr, Gather, Index, Load, Local, Variable
-from ..ir.index import Affine, Symbol
+from ..ir.index import Symbol, symbols_of
 from ..ir.loops import Bind, Copy, Define, Fill, For, If, Kernel, Multiply, Stmt, Store, Update, While
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
@@ -48,7 +48,7 @@ def _needs(body: tuple[Stmt, ...], under: frozenset[Value]) -> Iterator[tuple[Va
     for stmt in body:
         match stmt:
             case For(lo=lo, hi=hi, body=inner):
-                yield from _needs(inner, under.union(_symbols((lo, hi))))
+                yield from _needs(inner, under.union(symbols_of((lo, hi))))
             case If(condition=condition, body=inner, orelse=orelse):
                 decisive = under.union(_read(condition))
                 yield from _needs(inner, decisive)
@@ -77,13 +77,13 @@ def _made(stmt: Stmt) -> Value | None:
 def _needed(stmt: Stmt) -> Iterator[Value]:
     match stmt:
         case Store(index=index):
-            yield from _symbols(index)
+            yield from symbols_of(index)
         case Copy(index=index, source=source, at=at):
             yield source.storage
-            yield from _symbols((*index, *at))
+            yield from symbols_of((*index, *at))
         case Multiply(total=total, left=left, right=right, stage=stage):
             yield from (total.storage, left.storage, right.storage)
-            yield from _symbols((stage,))
+            yield from symbols_of((stage,))
         case _:
             pass
     for expr in expressions(stmt):
@@ -95,7 +95,7 @@ def _read(expr: Expr) -> Iterator[Value]:
         match node:
             case Load(tensor=tensor, index=index):
                 yield tensor.storage
-                yield from _symbols(index)
+                yield from symbols_of(index)
             case Gather(tensor=tensor):
                 yield tensor.storage
             case Index(value=value):
@@ -104,11 +104,6 @@ def _read(expr: Expr) -> Iterator[Value]:
                 yield variable
             case _:
                 pass
-
-
-def _symbols(values: Iterable[Affine]) -> Iterator[Symbol]:
-    for value in values:
-        yield from value.symbols
 
 
 def _swept(body: tuple[Stmt, ...], needed: set[Value]) -> tuple[Stmt, ...]:

@@ -17,14 +17,14 @@ are left to `cascade` as they are: a quarter of the lanes would not fill a regis
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..ir.code import Caps
 from ..ir.expr import Gather, Load
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Update
-from ..ir.walk import expressions, kept, rewrite_bodies, walk
+from ..ir.walk import expressions, rewrite_loops, walk
 from .cascade import Names, Sums, accumulated, narrow_sums, partial
 from .copies import copy_body
 from .strides import stride
@@ -49,18 +49,12 @@ PAGE_BYTES, APART = 4096, 512
 def quarters(kernel: Kernel, caps: Caps) -> Kernel:
     """Every long sum by quarters."""
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            sums = accumulated(stmt) if isinstance(stmt, For) else {}
-            length = _length(stmt, sums) if isinstance(stmt, For) and sums else 0
-            if isinstance(stmt, For) and length:
-                out += _at_once(stmt, sums, length)
-            else:
-                out.append(rewrite_bodies(stmt, visit))
-        return kept(body, out)
+    def at_once(loop: For) -> Iterable[Stmt] | None:
+        sums = accumulated(loop)
+        length = _length(loop, sums) if sums else 0
+        return _at_once(loop, sums, length) if length else None
 
-    return kernel.with_body(visit(kernel.body))
+    return kernel.with_body(rewrite_loops(kernel.body, at_once))
 
 
 def _length(loop: For, sums: Sums) -> int:

@@ -23,11 +23,11 @@ from dataclasses import replace
 
 from ..frozen import frozen
 from ..ir.assign import Assign
-from ..ir.expr import Apply, Expr, Index, Load, constant, dtype_of
-from ..ir.index import Affine, Extent, Symbol
+from ..ir.expr import Apply, Expr, Load, constant, dtype_of
+from ..ir.index import Affine, Extent, Symbol, symbols_of
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
-from ..ir.walk import walk
+from ..ir.walk import symbols_read
 from .strides import stride
 
 __all__ = ["Matrix", "RealProduct", "real_product"]
@@ -61,10 +61,10 @@ def real_product(
     """The sums of products of a matrix, which is the one factor, with the other factor. None where the matrix
     has no rows of its own, where the result does not lie along the columns of the other one, and where it is
     not known how large a copy of that is. `pair` gives the parts of an expression."""
-    mine, theirs = _symbols(factor), _symbols(other)
+    mine, theirs = set(symbols_read(factor)), set(symbols_read(other))
     if not all(extent.is_constant for symbol, extent in assign.loops if symbol in theirs):
         return None
-    cells = {symbol for position in assign.index for symbol in position.symbols}
+    cells = set(symbols_of(assign.index))
     rows, columns = (mine - theirs) & cells, (theirs - mine) & cells
     if not rows or (columns and not columns & set(assign.index[-1].symbols)):
         return None
@@ -175,7 +175,7 @@ class _Forming:
 
 def _cells(assign: Assign) -> Loops:
     """The loops over the cells that are written."""
-    cells = {symbol for position in assign.index for symbol in position.symbols}
+    cells = set(symbols_of(assign.index))
     return tuple(loop for loop in assign.loops if loop[0] in cells)
 
 
@@ -185,20 +185,6 @@ def _extents(loops: Loops) -> tuple[Affine, ...]:
 
 def _positions(loops: Loops) -> tuple[Affine, ...]:
     return tuple(Affine.of(symbol) for symbol, _ in loops)
-
-
-def _symbols(expr: Expr) -> set[Symbol]:
-    """The symbols that an expression depends on."""
-    found: set[Symbol] = set()
-    for node in walk(expr):
-        match node:
-            case Load(index=index):
-                found.update(symbol for position in index for symbol in position.symbols)
-            case Index(value=value):
-                found.update(value.symbols)
-            case _:
-                pass
-    return found
 
 
 def _apply(name: str, *args: Expr) -> Apply:

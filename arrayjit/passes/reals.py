@@ -39,7 +39,7 @@ from ..ir.code import Caps
 from ..ir.complexes import PARTS, phase
 from ..ir.dtype import BOOL, I64, DType
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, constant, dtype_of
-from ..ir.index import Affine, Symbol
+from ..ir.index import Affine, Symbol, symbols_of
 from ..ir.ops import OPS, PART_OPS
 from ..ir.resolve import resolve
 from ..ir.tensor import Tensor
@@ -492,7 +492,7 @@ def _kept(
     loops: tuple[tuple[Symbol, Affine], ...], index: tuple[Affine, ...]
 ) -> tuple[tuple[Symbol, Affine], ...]:
     """The loops over the cells that are written."""
-    symbols = {symbol for position in index for symbol in position.symbols}
+    symbols = set(symbols_of(index))
     return tuple(pair for pair in loops if pair[0] in symbols)
 
 

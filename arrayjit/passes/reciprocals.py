@@ -39,7 +39,7 @@ from ..ir.expr import Apply, Cast, Const, Expr, Gather, Load, Local, Variable, c
 from ..ir.layout import largest_exponent, signed
 from ..ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Store, Update
 from ..ir.ops import OPS
-from ..ir.walk import expressions, kept, locals_read, rewrite_bodies, rewrite_expressions, transform, walk
+from ..ir.walk import expressions, locals_read, rewrite_expressions, rewrite_loops, transform, walk
 from .copies import Copying
 
 __all__ = ["reciprocals"]
@@ -61,20 +61,14 @@ def reciprocals(kernel: Kernel, caps: Caps) -> Kernel:
     """Every vector loop that waits for its divisions without them."""
     notes: list[str] = []
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            quotients = _quotients(stmt) if isinstance(stmt, For) and stmt.kind is LoopKind.VECTOR else []
-            if isinstance(stmt, For) and quotients:
-                out += _Loop(stmt, quotients).multiplying()
-                notes.append(
-                    f"reciprocals: loop {stmt.symbol.hint} multiplies for {len(quotients)} quotients"
-                )
-            else:
-                out.append(rewrite_bodies(stmt, visit))
-        return kept(body, out)
+    def multiplying(loop: For) -> Iterable[Stmt] | None:
+        quotients = _quotients(loop) if loop.kind is LoopKind.VECTOR else []
+        if not quotients:
+            return None
+        notes.append(f"reciprocals: loop {loop.symbol.hint} multiplies for {len(quotients)} quotients")
+        return _Loop(loop, quotients).multiplying()
 
-    return kernel.with_body(visit(kernel.body), notes) if caps.fma else kernel
+    return kernel.with_body(rewrite_loops(kernel.body, multiplying), notes) if caps.fma else kernel
 
 
 @frozen

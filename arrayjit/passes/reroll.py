@@ -1,4 +1,4 @@
-"""A round of a loop that stands before it, written out, joins the loop.
+"""reroll: a round of a loop that stands before it, written out, joins the loop.
 
     b[0] = exp(a[0])                             for k in range(0, 8):
     for k in range(1, 8):                  ->        b[k] = exp(a[k])

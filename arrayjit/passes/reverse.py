@@ -17,7 +17,7 @@ way in every step, and add one cell to it. The terms, their lanes and their orde
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import field, replace
 
 from ..frozen import frozen, slotted
@@ -39,7 +39,7 @@ from ..ir.loops import (
     written,
 )
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_bodies, transform_statements
+from ..ir.walk import rewrite_loops, transform_statements
 from .access import Range, reads
 from .trips import about, enter
 from .uses import counts
@@ -55,7 +55,7 @@ LANES = 8
 def reverse(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with such arrays kept in both orders."""
     reversing = _Reversing()
-    body = reversing.body(kernel.body)
+    body = rewrite_loops(kernel.body, reversing.steps)
     notes = (f"reverse: {tensor.label}: {place.reason}" for tensor, place in reversing.placement.items())
     return kernel.with_body(body, notes, reversing.placement)
 
@@ -67,26 +67,20 @@ class _Reversing:
     ranges: dict[Symbol, Range] = field(default_factory=dict)
     placement: dict[Tensor, Place] = field(default_factory=dict)
 
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Not inside loops whose iterations are independent: they would have to share what is kept."""
-        out: list[Stmt] = []
-        for stmt in body:
-            if isinstance(stmt, For) and stmt.kind is LoopKind.SEQUENTIAL:
-                enter(stmt, self.ranges)
-                out.extend(self.steps(stmt))
-            else:
-                out.append(stmt if isinstance(stmt, For) else rewrite_bodies(stmt, self.body))
-        return kept(body, out)
-
-    def steps(self, loop: For) -> Iterator[Stmt]:
-        """The loop, after the copies that it reads instead of arrays."""
-        found = [tensor for tensor, terms in _backwards(loop, self.ranges).items() if _pays(tensor, terms)]
-        for tensor in found:
-            copy = _Copy(tensor, Tensor(f"{tensor.label}_reversed", tensor.shape, tensor.dtype))
-            self.placement[copy.reversed] = Place(PlaceKind.ARENA, f"sums read {tensor.label} backwards")
-            yield copy.made()
-            loop = replace(loop, body=copy.used(loop.body))
-        yield loop if found else rewrite_bodies(loop, self.body)
+    def steps(self, loop: For) -> Sequence[Stmt] | None:
+        """The loop, after the copies that it reads instead of arrays. Not inside loops whose iterations are
+        independent: they would have to share what is kept."""
+        if loop.kind is not LoopKind.SEQUENTIAL:
+            return (loop,)
+        enter(loop, self.ranges)
+        copies: list[Stmt] = []
+        for tensor, terms in _backwards(loop, self.ranges).items():
+            if _pays(tensor, terms):
+                copy = _Copy(tensor, Tensor(f"{tensor.label}_reversed", tensor.shape, tensor.dtype))
+                self.placement[copy.reversed] = Place(PlaceKind.ARENA, f"sums read {tensor.label} backwards")
+                copies.append(copy.made())
+                loop = replace(loop, body=copy.used(loop.body))
+        return (*copies, loop) if copies else None
 
 
 @frozen

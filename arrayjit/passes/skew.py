@@ -17,7 +17,7 @@ the rows are apart, times the shift. The first rows of a block begin alone, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -25,7 +25,7 @@ from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
-from ..ir.walk import kept, rewrite_bodies
+from ..ir.walk import rewrite_loops
 from .access import Distance, Range, Ranges, distances, effects
 from .copies import Copying, unless_once
 from .tails import weight
@@ -51,21 +51,16 @@ def skew(kernel: Kernel, caps: Caps) -> Kernel:
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            if isinstance(stmt, For):
-                enter(stmt, ranges)
-            table = _Table.of(stmt, ranges)
-            if table is None:
-                out.append(rewrite_bodies(stmt, visit))
-                continue
-            out += table.skewed()
-            hint = table.rows.symbol.hint
-            notes.append(f"skew: {ROWS} rows of {hint} at once, each {table.shift} behind the one before")
-        return kept(body, out)
+    def skewed(rows: For) -> Iterable[Stmt] | None:
+        enter(rows, ranges)
+        table = _Table.of(rows, ranges)
+        if table is None:
+            return None
+        hint = rows.symbol.hint
+        notes.append(f"skew: {ROWS} rows of {hint} at once, each {table.shift} behind the one before")
+        return table.skewed()
 
-    return kernel.with_body(visit(kernel.body), notes)
+    return kernel.with_body(rewrite_loops(kernel.body, skewed), notes)
 
 
 @frozen
@@ -79,9 +74,9 @@ class _Table:
     shift: int
 
     @staticmethod
-    def of(rows: Stmt, ranges: dict[Symbol, Range]) -> _Table | None:
+    def of(rows: For, ranges: dict[Symbol, Range]) -> _Table | None:
         """None where rows cannot be taken at once, or need not be."""
-        if not isinstance(rows, For) or not _is_plain_loop(rows) or (rows.trips or 0) < ROWS:
+        if not _is_plain_loop(rows) or (rows.trips or 0) < ROWS:
             return None
         *before, columns = rows.body
         definitions = tuple(stmt for stmt in before if isinstance(stmt, (Bind, Define)))

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from ..ir.code import Caps
 from ..ir.index import SymbolKind
-from ..ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
+from ..ir.loops import Bind, Comment, Define, For, If, Kernel, LoopKind, Raise, Stmt, Store, Update
 from ..ir.walk import kept, rewrite_bodies
 from .copies import in_steps
 from .tails import weight
@@ -56,7 +56,7 @@ def _spelled(stmt: Stmt) -> Sequence[Stmt]:
     stmt = rewrite_bodies(stmt, _body)
     if not isinstance(stmt, For) or stmt.kind is not LoopKind.SEQUENTIAL:
         return (stmt,)
-    if not all(isinstance(inner, (Bind, Comment, Define, Raise, Store, Update)) for inner in stmt.body):
+    if not all(map(_is_plain, stmt.body)):
         return (stmt,)
     steps = stmt.trips if stmt.trips is not None and stmt.trips <= MOST else STEPS
     if steps * weight(stmt.body) > HEAVY:
@@ -64,6 +64,15 @@ def _spelled(stmt: Stmt) -> Sequence[Stmt]:
     if steps == stmt.trips:
         return (replace(stmt, kind=LoopKind.UNROLLED),)
     return in_steps(stmt, (stmt.body,) * STEPS) if _is_long(stmt) else (stmt,)
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    """Is it no loop, and no branch but one in which exceptions are raised?"""
+    match stmt:
+        case If(seldom=True, body=body, orelse=()):
+            return all(isinstance(inner, (Define, Raise)) for inner in body)
+        case _:
+            return isinstance(stmt, (Bind, Comment, Define, Raise, Store, Update))
 
 
 def _is_long(loop: For) -> bool:

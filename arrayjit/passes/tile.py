@@ -24,7 +24,7 @@ from ..ir.dtype import BOOL
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Define, For, Kernel, LoopKind, Stmt, Store
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_bodies
+from ..ir.walk import rewrite_loops
 from .copies import copy_body, unless_once
 from .strides import LINE, affine_accesses, parallel_nest, stride
 from .tails import may_repeat, weight
@@ -48,19 +48,14 @@ BYTES = 32
 def tile(kernel: Kernel, caps: Caps) -> Kernel:
     """Every transposing nest in blocks."""
 
-    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        out: list[Stmt] = []
-        for stmt in body:
-            match parallel_nest(stmt):
-                case [rows, columns] if across := _across(rows, columns):
-                    out.extend(
-                        _transposed(rows, columns, across, caps) or _in_blocks(rows, columns) or [stmt]
-                    )
-                case _:
-                    out.append(rewrite_bodies(stmt, inside))
-        return kept(body, out)
+    def in_blocks(loop: For) -> Sequence[Stmt] | None:
+        match parallel_nest(loop):
+            case [rows, columns] if across := _across(rows, columns):
+                return _transposed(rows, columns, across, caps) or _in_blocks(rows, columns) or [loop]
+            case _:
+                return None
 
-    return kernel.with_body(inside(kernel.body))
+    return kernel.with_body(rewrite_loops(kernel.body, in_blocks))
 
 
 def _across(rows: For, columns: For) -> Mapping[Tensor, int]:

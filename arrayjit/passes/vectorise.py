@@ -22,8 +22,9 @@ Nothing but the lane order of accumulating loops changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
+from functools import cache, partial
 from itertools import chain
 
 from typing_extensions import assert_never
@@ -55,7 +56,7 @@ from ..ir.loops import (
     While,
     walk_statements,
 )
-from ..ir.ops import OPS, Op
+from ..ir.ops import OPS, Op, is_of_library
 from ..ir.tensor import GROUPS, Tensor
 from ..ir.walk import children, expressions, kept, rewrite_bodies, walk
 from .access import Range, Ranges, loads
@@ -133,6 +134,8 @@ def _best(
     if not isinstance(stmt, (For, If, While)):
         return _Tally.of((stmt,), None, ranges).cost(1), [stmt]
     cost = 0.0
+    if isinstance(stmt, For) and stmt.kind is LoopKind.VECTOR:
+        return cost, [stmt]  # what it costs is of no interest: no loop around it can be one as well
     rows = isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL
 
     def best_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -145,11 +148,11 @@ def _best(
         new = rewrite_bodies(stmt, best_body)
         return cost, [new]
     enter(stmt, ranges)
-    tally = _Tally.of(stmt.body, stmt.symbol, ranges)
+    tally = cache(partial(_Tally.of, stmt.body, stmt.symbol, ranges))
     if any(isinstance(child, (For, If, While)) for child in stmt.body):
         new = rewrite_bodies(stmt, best_body)
     else:
-        new, cost = stmt, tally.cost(1)
+        new, cost = stmt, tally().cost(1)
     count = _trips(stmt, ranges)
     found = _side_by_side(stmt, count, tally, in_rows, ranges, register)
     cost = 1.0 + count * cost
@@ -158,7 +161,7 @@ def _best(
 
 
 def _side_by_side(
-    loop: For, count: int, tally: _Tally, in_rows: bool, ranges: Ranges, register: int
+    loop: For, count: int, tally: Callable[[], _Tally], in_rows: bool, ranges: Ranges, register: int
 ) -> tuple[float, Sequence[Stmt]] | None:
     """The loop with iterations side by side, if they may be."""
     if loop.kind is LoopKind.PARALLEL:
@@ -173,7 +176,12 @@ def _side_by_side(
 
 
 def _as_vector(
-    loop: For, kind: LoopKind, count: int, tally: _Tally, in_rows: bool, register: int = REGISTER_BYTES
+    loop: For,
+    kind: LoopKind,
+    count: int,
+    tallied: Callable[[], _Tally],
+    in_rows: bool,
+    register: int = REGISTER_BYTES,
 ) -> tuple[float, Stmt] | None:
     """The loop as a vector loop at its best number of lanes, or None where that is not possible."""
     if loop.step != 1 or count < MIN_LANES:
@@ -181,7 +189,7 @@ def _as_vector(
     facts = _Facts.of(loop, in_rows)
     if facts is None:
         return None
-    repeats = may_repeat(loop.body, facts.sums)
+    tally, repeats = tallied(), may_repeat(loop.body, facts.sums)
     lanes, options = facts.lanes, []
     while lanes >= MIN_LANES:
         if lanes <= count:
@@ -239,19 +247,19 @@ class _Facts:
         outer = [stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable not in own]
         if any(stmt.accum is None or stmt.accum.identity is None for stmt in outer):
             return None
-        weights = [_weight(stmt) for stmt in inside]
+        weights = {id(stmt): _weight(stmt) for stmt in inside}
         sums = frozenset(stmt.variable for stmt in outer)
         hot = list(_innermost(loop.body)) or inside
-        cost = sum(_weight(stmt)[0] for stmt in hot)
+        cost = sum(weights[id(stmt)][0] for stmt in hot)
         recurrent = any(isinstance(stmt, Update) for stmt in inside)
-        usual = sum(_weight(stmt)[0] for stmt in _usually_done(loop.body))
+        usual = sum(weights[id(stmt)][0] for stmt in _usually_done(loop.body))
         cells = {cell for stmt in hot for expr in expressions(stmt) for cell in loads(expr)}
         light, few = cost <= LIGHT_COST, not recurrent and len(cells) <= FEW_CELLS
         deep = (few and DEEP_COST[0] <= usual <= DEEP_COST[1]) or loop.kind is LoopKind.SEQUENTIAL
         registers = ((4 if len(sums) < 2 else 1) if recurrent else 2) if light else 2 if deep else 1
         if in_rows and outer and all(stmt.contract for stmt in outer):
             registers = 1
-        widest = max(size for _, size in weights) or REGISTER_BYTES // 8
+        widest = max(size for _, size in weights.values()) or REGISTER_BYTES // 8
         return _Facts(max(MIN_LANES, min(MAX_LANES, registers * REGISTER_BYTES // widest)), sums)
 
 
@@ -371,7 +379,7 @@ class _Tally:
     def _node(self, node: Expr, times: float) -> None:
         match node:
             case Apply(op=op, args=args, dtype=dtype):
-                if any(spelling.startswith("libm") for spelling in op.llvm.values()):
+                if is_of_library(op):
                     self.per_lane += op.cost * times
                 else:
                     widest = max((dtype_of(arg) for arg in args), key=lambda d: d.bits, default=dtype)

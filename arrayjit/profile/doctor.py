@@ -171,7 +171,7 @@ def _cores() -> Iterator[Finding]:
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if load > BUSY * there:
         yield Finding(
-            "cores", f"other programs use {load:.1f} cores: times measured now mean little", Kind.ADVICE
+            "cores", f"{load:.1f} tasks wanted them of late: times measured now mean little", Kind.ADVICE
         )
 
 

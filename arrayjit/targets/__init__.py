@@ -1,0 +1,1 @@
+"""From a Kernel to Code."""

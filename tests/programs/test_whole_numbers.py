@@ -207,6 +207,48 @@ def test_floats_become_ints_up_to_the_ends_of_64_bits(options: dict[str, Any]) -
                 whole(x)
 
 
+def counted_by_their_whole_parts(x, y, counts):
+    for i in range(len(x)):
+        counts[int(x[i]), int(y[i])] += 1.0
+    return counts
+
+
+@pytest.mark.parametrize("options", TARGETS, ids=str)
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ((np.nan, np.nan), "NaN"),
+        ((1.0, np.nan), "NaN"),
+        ((-(2.0**63), np.nan), "NaN"),
+        ((np.inf, np.nan), "for int64"),
+        ((2.0, 2.0**63), "for int64"),
+        ((-9.0, -1e300), "for int64"),
+        ((-9.0, 7.0), "axis 0"),
+        ((8.0, -8.0), "axis 0"),
+        ((-(2.0**63), 7.0), "axis 0"),
+        ((7.9, -(2.0**63)), "axis 1"),
+        ((7.9, -8.0), "axis 1"),
+        ((-8.9, -7.9), ""),
+    ],
+)
+def test_of_several_exceptions_the_first_of_a_line_is_raised(
+    options: dict[str, Any], pair: tuple[float, float], message: str
+) -> None:
+    """The steps before it are done, and it is raised at the user's line."""
+    x, y = random.uniform(-8, 8, 400), random.uniform(-7, 7, 400)
+    x[-3], y[-3] = pair
+    counted = arrayjit.jit(counted_by_their_whole_parts, **options)
+    wanted, found = np.zeros((8, 7)), np.zeros((8, 7))
+    if not message:
+        np.testing.assert_array_equal(counted(x, y, found), counted_by_their_whole_parts(x, y, wanted))
+        return
+    with pytest.raises((ValueError, OverflowError, IndexError), match=message) as caught:
+        counted(x, y, found)
+    assert "counts[int(x[i]), int(y[i])] += 1.0" in str(caught.value)
+    counted_by_their_whole_parts(x[:-3], y[:-3], wanted)
+    np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint32, np.int64, np.uint64])
 def test_floats_that_an_integer_type_holds_once_they_are_whole(dtype: type) -> None:
     least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)

@@ -102,6 +102,12 @@ def test_what_stands_apart_is_a_function_that_is_written_once() -> None:
     assert len(re.findall(r"= raw_far_sine_f64_i64\(", text)) == 2
 
 
+def test_powers_that_are_not_everyday_are_one_function_of_all_lines_with_powers() -> None:
+    text = text_of(lambda x, y: (x**y, y**x), np.ones(9), np.ones(9))
+    assert len(re.findall(r"^static .*raw_unusual_power_f64_f64\(.*\) \{", text, re.M)) == 1
+    assert len(re.findall(r"= raw_unusual_power_f64_f64\(", text)) == 2
+
+
 @pytest.mark.parametrize("dtype", [F32, F64], ids=str)
 def test_what_stands_apart_names_nothing_that_it_does_not_use(dtype: DType) -> None:
     """Compilers warn of it."""

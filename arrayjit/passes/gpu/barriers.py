@@ -14,7 +14,7 @@ ends with a barrier as it is. What the end of a loop leaves is waited for by its
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from ...frozen import frozen, slotted
@@ -34,7 +34,7 @@ from ...ir.loops import (
     walk_statements,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, rewrite_bodies
+from ...ir.walk import expressions, kept, rewrite_bodies, rewrite_loops
 from ..access import Effects, Range, Region, distances, effects, loads, region
 from ..trips import enter
 from .crossing import block_threads
@@ -50,20 +50,15 @@ def barriers(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with the barriers that its blocks need."""
     if caps.gpu is None:
         return kernel
-    private = {tensor for tensor, place in kernel.placement.items() if place.kind in PRIVATE}
-    return kernel.with_body(_grids(kernel.body, frozenset(private)))
+    private = frozenset(tensor for tensor, place in kernel.placement.items() if place.kind in PRIVATE)
 
+    def waiting(loop: For) -> Sequence[Stmt] | None:
+        if loop.kind is not LoopKind.GRID:
+            return None
+        are_several = block_threads(loop) > 1 and loop.lanes == 1
+        return (rewrite_bodies(loop, _Block(private).body) if are_several else loop,)
 
-def _grids(body: tuple[Stmt, ...], private: frozenset[Tensor]) -> tuple[Stmt, ...]:
-    """The host's statements, with barriers in the blocks that have several threads."""
-
-    def statement(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, For) and stmt.kind is LoopKind.GRID:
-            together = block_threads(stmt) > 1 and stmt.lanes == 1
-            return rewrite_bodies(stmt, _Block(private).body) if together else stmt
-        return rewrite_bodies(stmt, lambda inner: _grids(inner, private))
-
-    return kept(body, [statement(stmt) for stmt in body])
+    return kernel.with_body(rewrite_loops(kernel.body, waiting))
 
 
 @frozen

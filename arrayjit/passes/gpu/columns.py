@@ -26,7 +26,7 @@ from ...frozen import frozen, slotted
 from ...ir.code import GpuCaps
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, constant
-from ...ir.index import Affine, Symbol, affine
+from ...ir.index import Affine, Symbol, affine, symbols_of
 from ...ir.loops import (
     Bind,
     Define,
@@ -176,7 +176,7 @@ def _are_rows(loop: For, own: set[Symbol]) -> bool:
 def _is_reused(rows: tuple[For, ...], columns: For, around: Sequence[For]) -> bool:
     """Do iterations of the loops around read the same columns, as those of matrix products do?"""
     for _, index, _ in affine_accesses(rows):
-        symbols = {symbol for position in index for symbol in position.symbols}
+        symbols = set(symbols_of(index))
         if columns.symbol in symbols and all(loop.symbol in symbols for loop in around):
             return False
     return True

@@ -18,7 +18,7 @@ long for that are still taken 16 bytes at a time, where memory lies along them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 
 from ...frozen import frozen, slotted
@@ -43,7 +43,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
+from ...ir.walk import expressions, rewrite_bodies, rewrite_expressions, rewrite_loops, transform, walk
 from ..access import loads
 from ..copies import copy_body
 from ..strides import affine_accesses, neighbours, stride
@@ -72,26 +72,23 @@ def keep(kernel: Kernel, caps: Caps) -> Kernel:
     placement = dict(kernel.placement)
     notes: list[str] = []
 
-    def statement(stmt: Stmt) -> Stmt:
-        if not isinstance(stmt, For) or stmt.kind is not LoopKind.GRID:
-            return rewrite_bodies(stmt, visit)
-        row = _row_of(stmt)
-        plan = None if row is None else _planned(row, _own(row, stmt, scratch), gpu)
+    def keeping(grid: For) -> Sequence[Stmt] | None:
+        if grid.kind is not LoopKind.GRID:
+            return None
+        row = _row_of(grid)
+        plan = None if row is None else _planned(row, _own(row, grid, scratch), gpu)
         if row is None or plan is None:
-            return stmt
+            return (grid,)
         own: dict[Cell, Tensor] = {}
         for tensor, index in plan.own:
             if tensor in scratch:
                 placement.pop(tensor, None)
             own[tensor, index] = Tensor(tensor.label, affine((plan.threads, plan.cells)), tensor.dtype)
         placement.update((tensor, Place(PlaceKind.SCRATCH, "a row")) for tensor in own.values())
-        notes.append(f"keep: loop {stmt.symbol.hint}: {plan}")
-        return _Rewriting(row, plan, own, scratch).statement(stmt)
+        notes.append(f"keep: loop {grid.symbol.hint}: {plan}")
+        return (_Rewriting(row, plan, own, scratch).statement(grid),)
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [statement(stmt) for stmt in body])
-
-    body = visit(kernel.body)
+    body = rewrite_loops(kernel.body, keeping)
     if body is kernel.body:
         return kernel
     return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *notes))

@@ -10,13 +10,15 @@ the number of iterations is no multiple, the last thread takes what is left one 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...ir.code import Caps, GpuCaps
 from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Index
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, For, If, Kernel, LoopKind, Stmt, Store, Update, While, walk_statements
 from ...ir.ops import OPS
-from ...ir.walk import expressions, kept, rewrite_bodies, substitute_statements
+from ...ir.walk import expressions, rewrite_loops, substitute_statements
 from ..access import loads
 from ..copies import copy_body
 from ..strides import NEIGHBOURS, stride
@@ -30,15 +32,10 @@ def widen(kernel: Kernel, caps: Caps) -> Kernel:
     if gpu is None:
         return kernel
 
-    def statement(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, For) and stmt.kind is LoopKind.GRID:
-            return _widened(stmt, gpu)
-        return rewrite_bodies(stmt, visit)
+    def widened(loop: For) -> Sequence[For] | None:
+        return (_widened(loop, gpu),) if loop.kind is LoopKind.GRID else None
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [statement(stmt) for stmt in body])
-
-    return kernel.with_body(visit(kernel.body))
+    return kernel.with_body(rewrite_loops(kernel.body, widened))
 
 
 def _widened(grid: For, gpu: GpuCaps) -> For:

@@ -1,0 +1,1 @@
+"""NVIDIA's GPUs, real and simulated."""
