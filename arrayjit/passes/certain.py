@@ -24,10 +24,25 @@ from ..ir.code import Caps
 from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Expr, Local, Variable
 from ..ir.index import Affine
-from ..ir.loops import Bind, Define, For, If, Kernel, LoopKind, Raise, Stmt, Update, While, walk_statements
+from ..ir.loops import (
+    Bind,
+    Define,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    Raise,
+    Stmt,
+    Store,
+    Update,
+    While,
+    walk_statements,
+    written,
+)
 from ..ir.ops import OPS
+from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_expressions, transform
-from .access import Range
+from .access import Range, reads
 from .facts import ALL, Facts, hull
 
 __all__ = ["certain"]
@@ -43,7 +58,18 @@ def certain(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel without exceptions that are never raised."""
     if not any(isinstance(stmt, Raise) for stmt in walk_statements(kernel.body)):
         return kernel
-    return kernel.with_body(_body(kernel.body, Facts.none()))
+    return kernel.with_body(_body(kernel.body, Facts.none(_cells(kernel.body))))
+
+
+def _cells(body: tuple[Stmt, ...]) -> dict[Tensor, Variable]:
+    """The integers in memory that nothing but plain loads and stores reaches, each as a local."""
+    inside = list(walk_statements(body))
+    stored = {stmt.tensor for stmt in inside if isinstance(stmt, Store) and stmt.accum is None}
+    others = {written(stmt) for stmt in inside if not isinstance(stmt, Store) or stmt.accum is not None}
+    views = {tensor for stmt in inside for tensor, _ in reads(stmt)} | stored
+    others |= {view.storage for view in views if view.storage is not view}
+    cells = (tensor for tensor in stored if tensor.rank == 0 and tensor.dtype is I64)
+    return {tensor: Variable(tensor.label, I64) for tensor in cells if tensor.storage not in others}
 
 
 def _body(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
@@ -77,6 +103,8 @@ def _note(stmt: Stmt, facts: Facts) -> None:
             facts.define(
                 variable, value if accum is None else Apply(accum, (Local(variable), value), variable.dtype)
             )
+        case Store(tensor=tensor, value=value) if tensor in facts.cells:
+            facts.define(facts.cells[tensor], value)
         case Bind(symbol=symbol, value=value):
             facts.bind(symbol, value)
         case _:
@@ -102,19 +130,21 @@ def _branched(stmt: If, facts: Facts) -> If:
     facts.assume(test.yes)
     other.assume(test.no)
     body, orelse = _body(stmt.body, facts), _body(stmt.orelse, other)
-    facts.join(other, _changed((stmt,)))
+    facts.join(other, _changed((stmt,), facts))
     return stmt if body is stmt.body and orelse is stmt.orelse else replace(stmt, body=body, orelse=orelse)
 
 
 def _looped(loop: For | While, facts: Facts) -> Stmt:
     """A loop, in each iteration of which the locals that it changes have any value of theirs."""
-    starts, ends = _ranges(loop, facts)
+    starts, ends, steps = _ranges(loop, facts)
     if isinstance(loop, For):
         there = facts.copy()
         there.change(starts)
         there.enter(loop.symbol, loop.lo, loop.hi, loop.step)
         body = _body(loop.body, there)
+        before = {variable: facts.local(variable) for variable in steps}
         facts.change(ends)
+        facts.move(before, steps)
         return loop if body is loop.body else replace(loop, body=body)
     facts.change(starts)
     test = _body(loop.test, facts)
@@ -128,10 +158,11 @@ def _looped(loop: For | While, facts: Facts) -> Stmt:
 Ranges = Mapping[Variable, Range]
 
 
-def _ranges(loop: For | While, facts: Facts) -> tuple[Ranges, Ranges]:
-    """The values that locals have at the start of any iteration, and after the last."""
-    changed = _changed((loop,))
-    trips = loop.trips if isinstance(loop, For) else None
+def _ranges(loop: For | While, facts: Facts) -> tuple[Ranges, Ranges, Ranges]:
+    """The values that locals have at the start of any iteration, and after the last; how far the loop moves
+    some."""
+    changed = _changed((loop,), facts)
+    trips = _most_trips(loop, facts) if isinstance(loop, For) else 0
     before = {variable: facts.range_of(variable) for variable in changed}
     known, steps = dict(before), dict[Variable, Range]()
     for number in range(ROUNDS if _is_in_order(loop) else 0):
@@ -148,8 +179,9 @@ def _ranges(loop: For | While, facts: Facts) -> tuple[Ranges, Ranges]:
             and not _is_within(moved[variable], steps.get(variable))
         ]
         if not wider:
-            ends = {at: _moved(before[at], step, trips or 0) for at, step in steps.items()}
-            return {**after, **{variable: known[variable] for variable in steps}}, {**after, **ends}
+            ways = {at: (low * trips, high * trips) for at, (low, high) in steps.items()}
+            ends = {at: _moved(before[at], way) for at, way in ways.items()}
+            return {**after, **{variable: known[variable] for variable in steps}}, {**after, **ends}, ways
         for variable in wider:
             step = moved[variable] if number and variable not in steps else None
             if step is None or not trips:
@@ -157,8 +189,16 @@ def _ranges(loop: For | While, facts: Facts) -> tuple[Ranges, Ranges]:
                 known[variable] = _wider(known[variable], after[variable], number)
             else:
                 steps[variable] = hull(step, (0, 0))
-                known[variable] = _moved(before[variable], steps[variable], trips - 1)
-    return dict.fromkeys(changed, ALL), dict.fromkeys(changed, ALL)
+                low, high = steps[variable]
+                known[variable] = _moved(before[variable], (low * (trips - 1), high * (trips - 1)))
+    return dict.fromkeys(changed, ALL), dict.fromkeys(changed, ALL), {}
+
+
+def _most_trips(loop: For, facts: Facts) -> int:
+    """How often a loop runs at most."""
+    lo, hi = (end.substitute(facts.numbers) for end in (loop.lo, loop.hi))
+    span = facts.range(hi - lo)[1 if loop.step > 0 else 0]
+    return max(0, -(-span // loop.step))
 
 
 def _step(start: Affine, end: Affine, facts: Facts) -> Range | None:
@@ -171,9 +211,9 @@ def _is_within(step: Range | None, steps: Range | None) -> bool:
     return step is not None and steps is not None and hull(step, steps) == steps
 
 
-def _moved(known: Range, step: Range, times: int) -> Range:
-    """The range after so many steps at most."""
-    return max(ALL[0], known[0] + step[0] * times), min(ALL[1], known[1] + step[1] * times)
+def _moved(known: Range, way: Range) -> Range:
+    """The range of what is so much further on."""
+    return max(ALL[0], known[0] + way[0]), min(ALL[1], known[1] + way[1])
 
 
 def _is_in_order(loop: For | While) -> bool:
@@ -198,7 +238,12 @@ def _wider(known: Range, after: Range, number: int) -> Range:
     return low, high
 
 
-def _changed(body: tuple[Stmt, ...]) -> tuple[Variable, ...]:
+def _changed(body: tuple[Stmt, ...], facts: Facts) -> tuple[Variable, ...]:
     """The integers and the tests that a body changes."""
-    updates = (stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update))
-    return tuple(dict.fromkeys(variable for variable in updates if variable.dtype in (I64, BOOL)))
+    inside = list(walk_statements(body))
+    updates = (stmt.variable for stmt in inside if isinstance(stmt, Update))
+    numbers = (variable for variable in updates if variable.dtype in (I64, BOOL))
+    stored = (
+        facts.cells[stmt.tensor] for stmt in inside if isinstance(stmt, Store) and stmt.tensor in facts.cells
+    )
+    return tuple(dict.fromkeys((*numbers, *stored)))

@@ -14,6 +14,7 @@ from ..ir.dtype import I64, DType, Kind
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ..ir.index import Affine, Symbol
 from ..ir.ops import OPS, Op
+from ..ir.tensor import Tensor
 from .access import Range
 from .positions import tested_outside
 
@@ -49,19 +50,20 @@ CERTAIN = Test(Side((), True), Side((Affine.of(-1),), True))
 @slotted
 class Facts:
     """The present values of int64 locals and of bound symbols, the tests that bool locals hold, and the
-    values that symbols may have."""
+    values that symbols may have. Integers in memory are `cells`, each with a local in its place."""
 
     values: dict[Variable, Affine]
     numbers: dict[Symbol, Affine]
     tests: dict[Variable, Test]
     ranges: dict[Symbol, Range]
+    cells: Mapping[Tensor, Variable]
 
     @staticmethod
-    def none() -> Facts:
-        return Facts({}, {}, {}, {})
+    def none(cells: Mapping[Tensor, Variable]) -> Facts:
+        return Facts({}, {}, {}, {}, cells)
 
     def copy(self) -> Facts:
-        return Facts(dict(self.values), dict(self.numbers), dict(self.tests), dict(self.ranges))
+        return Facts(dict(self.values), dict(self.numbers), dict(self.tests), dict(self.ranges), self.cells)
 
     # What is known
 
@@ -101,6 +103,8 @@ class Facts:
                 return self.exact(value.substitute(self.numbers))
             case Local(variable=variable) if variable.dtype is I64:
                 return self.local(variable)
+            case Load(tensor=tensor) if tensor in self.cells:
+                return self.local(self.cells[tensor])
             case Apply(op=op, args=(condition, *choices), dtype=dtype) if op is OPS["where"] and dtype is I64:
                 return self.chosen(self.test(condition), *choices)
             case Apply(op=op, args=(left, right), dtype=dtype) if dtype is I64:
@@ -236,6 +240,13 @@ class Facts:
             self.tests.pop(variable, None)
             if variable.dtype is I64:
                 self.values[variable] = self.fresh(known)
+
+    def move(self, before: Mapping[Variable, Affine], ways: Mapping[Variable, Range]) -> None:
+        """Locals have moved so far from the values of before."""
+        for variable, way in ways.items():
+            number = self.exact(before[variable] + self.fresh(way))
+            if number is not None:
+                self.values[variable] = number
 
     def join(self, other: Facts, changed: Iterable[Variable]) -> None:
         """Only what holds there as well still does; these locals may differ."""

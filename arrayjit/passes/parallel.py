@@ -33,7 +33,7 @@ from ..ir.walk import kept, locals_read, rewrite_bodies
 from .access import Range, Ranges, distances, effects
 from .trips import enter
 
-__all__ = ["carriers", "parallel"]
+__all__ = ["carriers", "parallel", "upwards"]
 
 MAX_REGIONS = 64
 """Places of one array that are compared with one another; a loop that goes to more stays as it is."""
@@ -59,7 +59,7 @@ def parallel(kernel: Kernel, caps: Caps) -> Kernel:
 def _independent(loop: For, ranges: Ranges) -> For:
     """The loop as a parallel one, if that does the same."""
     summing, sums = _accumulating(loop)
-    return _upwards(summing) if carriers(summing, ranges, sums) == frozenset() else loop
+    return upwards(summing) if carriers(summing, ranges, sums) == frozenset() else loop
 
 
 def carriers(loop: For, ranges: Ranges, sums: frozenset[Variable] = frozenset()) -> frozenset[Tensor] | None:
@@ -80,7 +80,7 @@ def carriers(loop: For, ranges: Ranges, sums: frozenset[Variable] = frozenset())
     return frozenset(disturbed)
 
 
-def _upwards(loop: For) -> For:
+def upwards(loop: For) -> For:
     """The loop as a parallel one; one that counts down may count up as well."""
     if loop.step == -1:
         loop = replace(loop, lo=loop.hi + 1, hi=loop.lo + 1, step=1)

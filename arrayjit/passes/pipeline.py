@@ -79,6 +79,7 @@ from .sweep import sweep
 from .tails import tails
 from .threads import explain_threads, threads
 from .tile import tile
+from .totals import totals
 from .unroll import explain_unroll, unroll
 from .vectorise import explain_vectorise, vectorise
 from .wrap import wrap
@@ -208,6 +209,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="a position is tested at once by then, from both ends of its axis",
         on=CPU,
     ),
+    Pass(totals, after=("certain",), why="loops that may raise exceptions are in order", on=CPU),
     Pass("scan", after=("parallel",), why="rows that are independent are seen to be so", on=GPU),
     Pass(segments, after=("parallel",), why="what is shared by threads already has no need of them", on=CPU),
     Pass(
@@ -331,6 +333,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         rematerialise,
         mirror,
         narrow,
+        totals,
         beforehand,
         order,
         swap,

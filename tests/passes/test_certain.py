@@ -33,12 +33,14 @@ TESTS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 
 
 class Author:
-    """Writes a program over three integers that change, in loops that end."""
+    """Writes a program over three integers that change, in loops that end; of some programs one integer is
+    in memory."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.lines: list[str] = []
         self.names = 0
+        self.integers = ("a", "b", "memory[()]" if seed % 2 else "c")
 
     def fresh(self, hint: str) -> str:
         self.names += 1
@@ -47,7 +49,7 @@ class Author:
     def number(self, depth: int = 2) -> str:
         choice = self.random.random()
         if depth == 0 or choice < 0.4:
-            return self.random.choice(("a", "b", "c"))
+            return self.random.choice(self.integers)
         if choice < 0.55:
             return f"i64({self.random.choice(NUMBERS)})"
         if choice < 0.65:
@@ -73,7 +75,7 @@ class Author:
         kinds = ("update", "probe", "probe", "probe", "raise", "position")
         match self.random.choice((*kinds, *("if", "for", "while") * 2) if depth else kinds):
             case "update":
-                self.put(f"{indent}{self.random.choice('abc')} = {self.number()}")
+                self.put(f"{indent}{self.random.choice(self.integers)} = {self.number()}")
             case "probe":
                 told = f"where[i64]({self.test()}, i64(1), i64(2))"
                 self.put(f"{indent}y[5] = add[i64](multiply[i64](y[5], i64(3)), {told})")
@@ -95,9 +97,8 @@ class Author:
                 symbol = self.fresh("i")
                 ends = f"{lo}, {hi}" if self.random.random() < 0.5 else f"{hi}, {lo}, -1"
                 self.put(f"{indent}for {symbol} in sequential({ends}):")
-                self.put(
-                    f"{indent}    {self.random.choice('abc')} = add[i64](index({symbol}), {self.number(1)})"
-                )
+                changed = self.random.choice(self.integers)
+                self.put(f"{indent}    {changed} = add[i64](index({symbol}), {self.number(1)})")
                 self.body(depth - 1, indent + "    ")
             case "while":
                 left = self.fresh("left")
@@ -118,30 +119,31 @@ class Author:
         chosen = f"where[i64](less[bool](index({n}), i64(0)), index({n} + 6), index({n}))"
         self.put(f"{indent}{at}: index[0, 6] = {chosen}")
         self.put(f"{indent}y[{at}] = {self.number(1)}")
-        self.put(f"{indent}{self.random.choice('abc')} = index({n})")
+        self.put(f"{indent}{self.random.choice(self.integers)} = index({n})")
 
     def put(self, line: str) -> None:
         self.lines.append(line)
 
     def program(self) -> Kernel:
-        self.put("def f(x: read[i64, 3], y: update[i64, 6]):")
-        for at, name in enumerate("abc"):
-            self.put(f"    {name}: i64 = x[{at}]")
+        self.put("def f(x: read[i64, 3], y: update[i64, 6], memory: update[i64]):")
+        for at, name in enumerate(self.integers):
+            declared = name if name == "memory[()]" else f"{name}: i64"
+            self.put(f"    {declared} = x[{at}]")
             self.put(f"    {name} = {name}")
         bounds = self.random.choice((6, 50, 2**40, 2**40))
-        for name in "abc":
+        for name in self.integers:
             self.put(f"    raise_(less[bool]({name}, i64({-bounds})), 'ValueError', 'low {name}')")
             self.put(f"    raise_(greater[bool]({name}, i64({bounds})), 'ValueError', 'high {name}')")
         self.body(3, "    ")
         self.body(2, "    ")
-        for at, name in enumerate("abc"):
+        for at, name in enumerate(self.integers):
             self.put(f"    y[{at}] = {name}")
         return parse("\n".join(self.lines) + "\n")
 
 
 def outcome(kernel: Kernel, numbers: list[int]) -> tuple[list[int], str]:
     tensors = [param.tensor for param in kernel.params if isinstance(param, ArrayParam)]
-    arrays = dict(zip(tensors, (np.array(numbers), np.arange(6)), strict=True))
+    arrays = dict(zip(tensors, (np.array(numbers), np.arange(6), np.array(0)), strict=True))
     try:
         run(kernel, arrays, {})
     except KernelRaise as error:

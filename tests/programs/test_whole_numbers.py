@@ -60,11 +60,42 @@ def in_rows(x, y):
     return counts, total
 
 
+def chosen(x, y):
+    count, total = 0, np.int64(0)
+    for i in range(len(x)):
+        count += int(x[i] > 0.25)
+        total = np.where(y[i] < x[i], total + np.int64(y[i] * 100), total)
+        count = np.where(y[i] < 0.5, count + 2, count)
+    return count, total
+
+
+def compared(x, y):
+    numbers = (x * 1000).astype(np.int64)
+    least, most, is_any, are_all = numbers[0], numbers[0], False, True
+    for i in range(1, len(numbers)):
+        least = min(least, numbers[i])
+        most = np.where(numbers[i] > most, numbers[i], most)
+        is_any |= x[i] > y[i]
+        are_all = np.where(x[i] < 2.0, are_all, False)
+    return least, most, is_any, are_all
+
+
+def in_a_triangle(x, y):
+    count = 0
+    for i in range(len(x)):
+        for j in range(i):
+            count += int(x[i] < y[j])
+    return count
+
+
+COUNTING = [
+    *(darts, counted_beside_what_is_stored, read_before_it_is_cleared, seen_between_its_steps, in_rows),
+    *(chosen, compared, in_a_triangle),
+]
+
+
 @pytest.mark.parametrize("options", TARGETS, ids=str)
-@pytest.mark.parametrize(
-    "program",
-    [darts, counted_beside_what_is_stored, read_before_it_is_cleared, seen_between_its_steps, in_rows],
-)
+@pytest.mark.parametrize("program", COUNTING)
 def test_what_a_loop_counts(program: Callable[..., Any], options: dict[str, Any]) -> None:
     x, y = random.random(101), random.random(101)
     with np.errstate(over="ignore"):
@@ -72,14 +103,17 @@ def test_what_a_loop_counts(program: Callable[..., Any], options: dict[str, Any]
     results = arrayjit.jit(program, **options)(x.copy(), y.copy())
     wanted, results = (given if isinstance(given, tuple) else (given,) for given in (wanted, results))
     for result, one in zip(results, wanted, strict=True):
-        assert np.asarray(result).dtype == one.dtype
+        assert np.asarray(result).dtype == np.asarray(one).dtype
         np.testing.assert_array_equal(result, one)
 
 
-def test_counts_of_whole_numbers_go_in_vectors() -> None:
+@pytest.mark.parametrize("program", [darts, chosen, compared, in_a_triangle])
+def test_what_is_accumulated_goes_in_vectors(program: Callable[..., Any]) -> None:
     x = random.random(1000)
-    assert "reduce(add" in arrayjit.jit(darts).lower(x, x).as_text("optimized")
-    assert "lanes=" in arrayjit.jit(darts).lower(x, x).as_text("optimized")
+    text = arrayjit.jit(program, threads=1).lower(x, x).as_text("optimized")
+    assert "reduce(" in text
+    assert "lanes=" in text
+    assert "raise_" not in text
 
 
 def luminance(red, green, blue):

@@ -1,0 +1,110 @@
+"""Random loops that may accumulate give the same bits when they do."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from pass_programs import CAPS
+
+from arrayjit.ir.assign import ArrayParam
+from arrayjit.ir.interp import run
+from arrayjit.ir.loops import Kernel
+from arrayjit.ir.parse import parse
+from arrayjit.ir.text import print_kernel
+from arrayjit.passes.totals import totals
+
+OPS = {
+    "i8": ("add", "subtract", "multiply", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    "bool": ("logical_and", "logical_or", "logical_xor"),
+    "f64": ("add", "maximum", "minimum"),
+}
+COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+
+
+class Author:
+    """Writes a nest of two loops whose steps mostly accumulate in the cells `p` and `q`."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.dtype = self.random.choice(("i8", "i8", "i8", "i8", "bool", "bool", "f64"))
+        self.op = self.random.choice(OPS[self.dtype])
+        self.lines: list[str] = []
+
+    def term(self) -> str:
+        return self.random.choice(("x[k, l]", "y[l]", "y[k]", "x[l, k]"))
+
+    def condition(self, total: str) -> str:
+        left, right = self.random.sample([self.term(), self.term(), "y[0]"], 2)
+        if self.random.random() < 0.03:
+            left = total
+        return f"{self.random.choice(COMPARISONS)}[bool]({left}, {right})"
+
+    def step(self, total: str, depth: int = 2) -> str:
+        """The total after a step."""
+        choice, dtype = self.random.random(), self.dtype
+        before = self.step(total, depth - 1) if depth > 1 else total
+        if depth == 1 or choice < 0.5:
+            op = self.op if self.random.random() < 0.98 else self.random.choice(OPS[dtype])
+            operands = [before, self.term()]
+            if self.random.random() < 0.3:
+                operands.reverse()
+            return f"{op}[{dtype}]({', '.join(operands)})"
+        if choice < 0.7 and self.op in ("maximum", "minimum") and dtype == "i8":
+            value = self.random.choice(("x[k, l]", "y[l]"))
+            pair = self.random.sample([value, total], 2)
+            chosen = self.random.sample([value, total], 2)
+            return (
+                f"where[i8]({self.random.choice(COMPARISONS)}[bool]({', '.join(pair)}), {', '.join(chosen)})"
+            )
+        other = "bool(True)" if dtype == "bool" and choice < 0.8 else self.random.choice((total, before))
+        chosen = self.random.sample([before, other], 2)
+        return f"where[{dtype}]({self.condition(total)}, {', '.join(chosen)})"
+
+    def steps(self, total: str, indent: str) -> None:
+        name = f"{total[0]}{len(self.lines)}"
+        self.lines.append(f"{indent}{name}: {self.dtype} = {self.step(total)}")
+        if self.random.random() < 0.05:
+            self.lines.append(f"{indent}y[l] = {self.term()}")
+        self.lines.append(f"{indent}{total} = {name}")
+        if self.random.random() < 0.05:
+            self.lines.append(f"{indent}x[k, l] = {total}")
+
+    def program(self) -> Kernel:
+        d = self.dtype
+        self.lines.append(f"def f(x: update[{d}, 9, 9], y: update[{d}, 9], p: update[{d}], q: update[{d}]):")
+        self.lines.append("    for k in sequential(0, 9):")
+        copied = self.random.random() < 0.5
+        self.lines += [f"        c: {d} = p[()]"] if copied else []
+        self.lines.append(f"        for l in sequential({self.random.choice(('0, 9', '8, -1, -1'))}):")
+        self.steps("c" if copied else "p[()]", " " * 12)
+        if self.random.random() < 0.5:
+            self.steps("q[()]", " " * 12)
+        if self.random.random() < 0.3:
+            self.steps("c" if copied else "p[()]", " " * 12)
+        self.lines += ["        p[()] = c"] if copied else []
+        return parse("\n".join(self.lines) + "\n")
+
+
+def outcome(kernel: Kernel, seed: int) -> list[bytes]:
+    drawn = np.random.default_rng(seed)
+    arrays = {}
+    for param in kernel.params:
+        assert isinstance(param, ArrayParam)
+        shape = tuple(extent.constant for extent in param.tensor.shape)
+        values = drawn.integers(-128, 128, shape) if drawn.random() < 0.7 else drawn.integers(-1, 2, shape)
+        arrays[param.tensor] = np.array(values.astype(param.tensor.dtype.numpy))
+    run(kernel, arrays, {})
+    return [array.tobytes() for array in arrays.values()]
+
+
+@pytest.mark.parametrize("seed", range(0, 200, 50))
+def test_random_steps_do_the_same(seed: int) -> None:
+    accumulating = 0
+    for number in range(seed, seed + 50):
+        before = Author(number).program()
+        after = totals(before, CAPS)
+        accumulating += after is not before
+        assert outcome(after, number) == outcome(before, number), print_kernel(before)
+    assert accumulating > 10
