@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.code import Caps
+from ..ir.dtype import BOOL
 from ..ir.expr import Apply, Expr, Gather, Index, Load, Local, Variable
 from ..ir.loops import Comment, Define, For, Kernel, LoopKind, Stay, Stmt, Update
 from ..ir.walk import expressions, kept, rewrite_bodies, walk
@@ -87,7 +88,9 @@ class _Body:
             case "where", (Local(variable=condition) as asked, _, old) if self._named(old, at)[0] == kept:
                 source, _ = self._named(asked, at)
                 return at, source.variable if isinstance(source, Local) else condition
-            case "bitwise_and", args if any(self._named(arg, at)[0] == kept for arg in args):
+            case "bitwise_and", args if stmt.variable.dtype is BOOL and any(
+                self._named(arg, at)[0] == kept for arg in args
+            ):
                 return at, stmt.variable
             case _:
                 return at, None
