@@ -17,7 +17,8 @@ choices.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..frozen import slotted
@@ -42,6 +43,7 @@ from ..ir.ops import OPS, Op
 from ..ir.tensor import Tensor
 from ..ir.walk import locals_read, rewrite_expressions, rewrite_loops, transform, walk
 from .access import Range, Ranges, exists, loads, reads
+from .branches import without_branches
 from .foremost import LONG, written_out
 from .parallel import carriers, upwards
 from .trips import enter
@@ -62,24 +64,51 @@ def totals(kernel: Kernel, caps: Caps) -> Kernel:
 
     def rule(loop: For) -> Iterable[Stmt] | None:
         enter(loop, ranges)
-        return _in_any_order(loop, ranges, notes) if loop.kind is LoopKind.SEQUENTIAL else None
+        if loop.kind is not LoopKind.SEQUENTIAL:
+            return None
+        return _in_any_order(loop, ranges, notes, lambda: _own(loop, kernel))
 
     return kernel.with_body(rewrite_loops(kernel.body, rule), notes)
 
 
-def _in_any_order(loop: For, ranges: dict[Symbol, Range], notes: list[str]) -> list[Stmt] | None:
+def _own(loop: For, kernel: Kernel) -> set[Tensor]:
+    """The temporaries that are used in a loop alone."""
+    inside, everywhere = (
+        Counter(tensor for stmt in walk_statements(body) for tensor in _touched(stmt))
+        for body in ((loop,), kernel.body)
+    )
+    return {tensor for tensor in kernel.placement if inside[tensor] == everywhere[tensor]}
+
+
+def _touched(stmt: Stmt) -> Iterator[Tensor]:
+    """The storages that a statement itself reads or writes."""
+    yield from (tensor.storage for tensor, _ in reads(stmt))
+    if (tensor := written(stmt)) is not None:
+        yield tensor
+
+
+def _in_any_order(
+    loop: For, ranges: dict[Symbol, Range], notes: list[str], own: Callable[[], set[Tensor]]
+) -> list[Stmt] | None:
     """The loop as a parallel one that accumulates in locals, between what reads and what stores them; None
     where it is none."""
-    inside = list(walk_statements(loop.body))
-    if not all(isinstance(stmt, (Bind, Comment, Define, For, Store, Update)) for stmt in inside):
+    flat = _plain(loop, ranges)
+    if flat is None:
         return None
+    inside = list(walk_statements(flat))
     cells: dict[Load, Variable] = {
         cell: Variable(cell.tensor.label, cell.tensor.dtype) for cell in _cells(loop, inside, ranges)
     }
-    body = _named_once(tuple(_in_locals(loop.body, cells)))
-    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
+    body, carried = tuple(_in_locals(flat, cells)), dict(cells)
+    for cell, variable in cells.items():
+        made_anew = _made_anew(body, variable) if cell.tensor in own() else None
+        if made_anew is not None:
+            body = made_anew
+            del carried[cell]
+    body = _named_once(body)
+    made = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Define)}
     updated = (stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update))
-    sums = dict.fromkeys(variable for variable in updated if variable not in own)
+    sums = dict.fromkeys(variable for variable in updated if variable not in made)
     if not sums:
         return None
     for total in sums:
@@ -93,10 +122,24 @@ def _in_any_order(loop: For, ranges: dict[Symbol, Range], notes: list[str]) -> l
         return None
     notes += (f"totals: {total.hint} is accumulated in any order" for total in sums)
     return [
-        *(Define(total, cell) for cell, total in cells.items()),
+        *(Define(total, cell) for cell, total in carried.items()),
         new,
-        *(Store(cell.tensor, cell.index, Local(total)) for cell, total in cells.items()),
+        *(Store(cell.tensor, cell.index, Local(total)) for cell, total in carried.items()),
     ]
+
+
+def _plain(loop: For, ranges: dict[Symbol, Range]) -> tuple[Stmt, ...] | None:
+    """The body of a nest of nothing but computations, with choices for branches."""
+    for inner in walk_statements(loop.body):
+        if isinstance(inner, For):
+            enter(inner, ranges)
+    body = without_branches(loop.body, ranges)
+    if body is None:
+        return None
+    is_plain = all(
+        isinstance(stmt, (Bind, Comment, Define, For, Store, Update)) for stmt in walk_statements(body)
+    )
+    return body if is_plain else None
 
 
 def _parallel(loop: For, ranges: dict[Symbol, Range], sums: frozenset[Variable]) -> For | None:
@@ -153,6 +196,28 @@ def _in_locals(
                 yield replace(stmt, variable=found[Local(variable)])
             case _:
                 yield stmt
+
+
+def _made_anew(body: tuple[Stmt, ...], variable: Variable) -> tuple[Stmt, ...] | None:
+    """A body that defines a local, if that gets its one value before it is read."""
+    for at, stmt in enumerate(body):
+        before, after = body[:at], body[at + 1 :]
+        match stmt:
+            case Update(variable=updated, value=value, accum=None) if updated is variable:
+                again = (other.variable for other in walk_statements(after) if isinstance(other, Update))
+                is_first = _is_free(value, (variable,)) and variable not in _used(before)
+                return (
+                    (*before, Define(variable, value), *after) if is_first and variable not in again else None
+                )
+            case For() if variable in _used((stmt,)):
+                inner = _made_anew(stmt.body, variable)
+                is_apart = variable not in _used((*before, *after))
+                return (
+                    (*before, replace(stmt, body=inner), *after) if inner is not None and is_apart else None
+                )
+            case _:
+                pass
+    return None
 
 
 def _named_once(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -88,9 +88,22 @@ def in_a_triangle(x, y):
     return count
 
 
+def in_branches(x, y):
+    count, total = 0, np.int64(5)
+    for i in range(len(x)):
+        count = arrayjit.cond(x[i] > 0.5, lambda c: c + 1, lambda c: c, count)
+        count, total = arrayjit.cond(
+            x[i] < y[i],
+            lambda c, t: (c, t + np.int64(7)),
+            lambda c, t: (c - 1, t),
+            *(count, total),
+        )
+    return count, total
+
+
 COUNTING = [
     *(darts, counted_beside_what_is_stored, read_before_it_is_cleared, seen_between_its_steps, in_rows),
-    *(chosen, compared, in_a_triangle),
+    *(chosen, compared, in_a_triangle, in_branches),
 ]
 
 
@@ -107,7 +120,7 @@ def test_what_a_loop_counts(program: Callable[..., Any], options: dict[str, Any]
         np.testing.assert_array_equal(result, one)
 
 
-@pytest.mark.parametrize("program", [darts, chosen, compared, in_a_triangle])
+@pytest.mark.parametrize("program", [darts, chosen, compared, in_a_triangle, in_branches])
 def test_what_is_accumulated_goes_in_vectors(program: Callable[..., Any]) -> None:
     x = random.random(1000)
     text = arrayjit.jit(program, threads=1).lower(x, x).as_text("optimized")
