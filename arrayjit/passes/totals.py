@@ -44,6 +44,7 @@ from ..ir.tensor import Tensor
 from ..ir.walk import locals_read, rewrite_expressions, rewrite_loops, transform, walk
 from .access import Range, Ranges, exists, loads, reads
 from .branches import without_branches
+from .extremes import places_apart
 from .foremost import LONG, written_out
 from .parallel import carriers, upwards
 from .trips import enter
@@ -105,7 +106,7 @@ def _in_any_order(
         if made_anew is not None:
             body = made_anew
             del carried[cell]
-    body = _named_once(body)
+    body, sought = places_apart(_named_once(body), loop)
     made = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Define)}
     updated = (stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update))
     sums = dict.fromkeys(variable for variable in updated if variable not in made)
@@ -121,9 +122,12 @@ def _in_any_order(
     if new is None:
         return None
     notes += (f"totals: {total.hint} is accumulated in any order" for total in sums)
+    starts = [Variable("start", one.extreme.dtype) for one in sought]
     return [
         *(Define(total, cell) for cell, total in carried.items()),
+        *(Define(start, Local(one.extreme)) for one, start in zip(sought, starts, strict=True)),
         new,
+        *(stmt for one, start in zip(sought, starts, strict=True) for stmt in one.search(loop, start)),
         *(Store(cell.tensor, cell.index, Local(total)) for cell, total in carried.items()),
     ]
 

@@ -101,9 +101,34 @@ def in_branches(x, y):
     return count, total
 
 
+def first_of_the_greatest(x, y):
+    numbers = (x * 20).astype(np.int32)
+    most, place, least, last = numbers[0], 0, np.int32(5), np.int64(-1)
+    for i in range(1, len(numbers)):
+        place = np.where(numbers[i] > most, i, place)
+        most = np.where(numbers[i] > most, numbers[i], most)
+    for i in range(len(numbers) - 1, -1, -1):
+        least, last = arrayjit.cond(
+            numbers[i] < least, lambda m, p, i=i: (numbers[i], i), lambda m, p: (m, p), *(least, last)
+        )
+    return most, place, least, last
+
+
+def first_in_a_table(x, y):
+    table = (x[:90] * 20).astype(np.int64).reshape(9, 10)
+    most, row, column = np.int64(3), 0, 0
+    for i in range(9):
+        for j in range(10):
+            is_more = table[i, j] > most
+            row = np.where(is_more, i, row)
+            column = np.where(is_more, j, column)
+            most = np.where(is_more, table[i, j], most)
+    return most, row, column
+
+
 COUNTING = [
     *(darts, counted_beside_what_is_stored, read_before_it_is_cleared, seen_between_its_steps, in_rows),
-    *(chosen, compared, in_a_triangle, in_branches),
+    *(chosen, compared, in_a_triangle, in_branches, first_of_the_greatest, first_in_a_table),
 ]
 
 
