@@ -16,9 +16,9 @@ Loop kinds say what may be assumed, never what a target must do:
   the first `lanes * (n // lanes)`; then the lanes are folded in half repeatedly (lane `l` with lane
   `l + width / 2`), the result is combined onto the variable, and the remaining iterations follow in order.
   With fewer than `lanes` iterations the variable is combined with the iterations in order and nothing else.
-- `lockstep`: iterations in order; or any number of successive ones side by side, each statement done for all
-  of them before the next (`x[i] = x[i + 1]`). Taken `lanes` at a time; a variable of outside accumulates by
-  one op, in the order of the iterations.
+- `lockstep`: iterations in order; or successive ones, at most `lanes` from the first iteration on, side by
+  side, each statement done for all of them before the next (`x[i] = x[i + 1]`). Taken `lanes` at a time; a
+  variable of outside accumulates by one op, in the order of the iterations.
 - `unrolled`: sequential, and the target should print the copies.
 
 A `parallel` or `vector` loop may have a *grain*: threads may share its iterations, and so many are worth

@@ -32,6 +32,7 @@ from .chain import chain
 from .check import check
 from .collapse import collapse
 from .contract import contract
+from .distant import distant
 from .expand import expand
 from .foremost import foremost
 from .fuse import explain_fuse, fuse
@@ -271,6 +272,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         explained=explain_vectorise,
         on=CPU,
     ),
+    Pass(distant, after=("vectorise",), why="what goes in vectors anyway asks for nothing first", on=CPU),
     Pass(
         reverse, after=("vectorise",), why="which sums take their terms in vectors is known by then", on=CPU
     ),
@@ -347,6 +349,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         abreast,
         pack,
         tile,
+        distant,
         reverse,
         straight,
         foremost,
