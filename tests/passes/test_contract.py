@@ -191,3 +191,18 @@ def test_the_bits_are_the_same_for_any_blocks_and_threads(pool, program, m, k, n
 def test_the_decision_is_explained():
     kernel = contract(product({"i": 24, "j": 32, "k": 20}, (0, 0, 0), 1), MACHINES[1])
     assert kernel.notes == ("contract: c: 6 x 16 sums at once, 1 panels at a time, columns packed",)
+
+
+@pytest.mark.parametrize(
+    ("terms", "layout", "sums"),
+    [
+        (1040, 0, "12 x 32"),  # rows begin at 64 places of the first cache
+        (1024, 0, "6 x 64"),  # at one, of eight lines
+        (512, 0, "12 x 32"),  # at two
+        (1024, 1, "12 x 32"),  # cells of a column, which lie side by side
+    ],
+)
+def test_rows_that_push_one_another_out_of_the_first_cache_are_fewer(terms, layout, sums):
+    caps = Caps(vector_bytes=64, registers=32)
+    kernel = contract(product({"i": 96, "j": 128, "k": terms}, (layout, 0, 0), 0), caps)
+    assert kernel.notes[0].startswith(f"contract: c: {sums} sums at once")
