@@ -5,7 +5,7 @@ interpreter. Its memory starts with the address of `run`, which a kernel calls f
 The iterations are cut into chunks. Of these each thread has a range of its own, the same part of every loop:
 what it wrote in one loop is in its cache when it reads that in the next. Threads claim one chunk after
 another of their own range, then of others'; the caller claims too, so it never waits for a thread that
-sleeps. Between loops threads look for work for about a millisecond, then sleep.
+sleeps. Between loops threads look for work for about a millisecond, then sleep; `cores` says where they wake.
 
 A pool has no threads before the first loop that is shared. In a child made by `fork` it has none again.
 """
@@ -20,6 +20,7 @@ from collections.abc import Callable
 from functools import cache
 from weakref import finalize, ref
 
+from . import cores
 from .machine_code import loaded, process_address
 
 __all__ = ["ThreadPool"]
@@ -38,6 +39,7 @@ _FIELDS = {
     "SCRATCH": 56,  # memory of the workers' own,
     "SHARE": 64,  # and the bytes of it for each
     "MISSED": 72,  # grains of loops that were not shared since the workers slept
+    "HOME": 80,  # the core, from 1, on which the caller began the loop
     "DONE": 1 * ALIGNMENT,  # chunks that workers have done
     "ROUND": 2 * ALIGNMENT,  # grows with each loop
     "SLEEPERS": 3 * ALIGNMENT,  # workers that sleep, or are about to
@@ -53,7 +55,8 @@ _MEMBER = {
     "RANGE": 0,  # the end of its chunks << 32 | the next one to be claimed
     "POOL": 8,  # of a worker: the pool's address,
     "NUMBER": 16,  # its number from 1,
-    "THREAD": 24,  # its pthread_t
+    "THREAD": 24,  # its pthread_t,
+    "FORBIDDEN": 32,  # the core, from 1, on which it must not wake; 0 for none
 }
 
 SPINS = 20_000
@@ -151,8 +154,11 @@ def _text() -> str:
         "PARTS": PARTS,
         "PATIENCE": PATIENCE,
         "LINE": ALIGNMENT,
+        "CORES": cores.CORES,
+        "SET": cores.CORES // 8,
+        "WORDS": cores.CORES // 64,
     }
-    text = _TEXT
+    text = _TEXT + cores.TEXT
     for name, value in values.items():
         text = text.replace(f"<{name}>", str(value))
     return text
@@ -237,6 +243,7 @@ define internal void @announce(ptr %pool) {
 entry:
   %round = getelementptr i8, ptr %pool, i64 <ROUND>
   %sleepers = getelementptr i8, ptr %pool, i64 <SLEEPERS>
+  call void @note_core(ptr %pool)
   %old = atomicrmw add ptr %round, i32 1 seq_cst
   %asleep = load atomic i32, ptr %sleepers seq_cst, align 4
   %any = icmp ne i32 %asleep, 0
@@ -245,6 +252,7 @@ wake:
   %lock = getelementptr i8, ptr %pool, i64 <LOCK>
   %news = getelementptr i8, ptr %pool, i64 <NEWS>
   %r1 = call i32 @pthread_mutex_lock(ptr %lock)
+  call void @leave_cores(ptr %pool)
   %r2 = call i32 @pthread_mutex_unlock(ptr %lock)
   %r3 = call i32 @pthread_cond_broadcast(ptr %news)
   br label %leave
@@ -328,6 +336,7 @@ yield:
   %r0 = call i32 @sched_yield()
   br label %look
 sleep:
+  call void @leave_core(ptr %pool, ptr %worker)
   %r1 = call i32 @pthread_mutex_lock(ptr %lock)
   %s1 = atomicrmw add ptr %sleepers, i32 1 seq_cst
   br label %still
@@ -341,6 +350,7 @@ doze:
 awake:
   %s2 = atomicrmw sub ptr %sleepers, i32 1 seq_cst
   %r3 = call i32 @pthread_mutex_unlock(ptr %lock)
+  call void @return(ptr %worker)
   br label %turn
 leave:
   ret ptr null

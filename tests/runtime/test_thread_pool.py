@@ -297,6 +297,33 @@ pool.close()
     assert float(more) < 1.4
 
 
+@pytest.mark.skipif(
+    sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2, reason="there is no other core, or no choice"
+)
+def test_a_thread_that_sleeps_leaves_the_caller_its_core():
+    printed = script("""
+import time
+pool.close()
+cores = sorted(os.sched_getaffinity(0))
+before = threads_of_this_process()
+pool = ThreadPool(2)
+run(pool, address, 12, 1)
+(worker,) = map(int, threads_of_this_process() - before)
+
+def until(condition):
+    while not condition():
+        time.sleep(0.0001)
+
+for core in cores[:2]:  # on the second one the thread may be, asleep
+    os.sched_setaffinity(0, {core})
+    run(pool, address, 12, 1)
+    until(lambda: os.sched_getaffinity(worker) == set(cores) - {core})
+until(lambda: run(pool, address, 12, 1, micros=500) and os.sched_getaffinity(worker) == set(cores))
+pool.close()
+""")
+    assert printed == []
+
+
 def test_signals_are_for_other_threads(note):
     before = set(os.listdir("/proc/self/task"))
     pool = ThreadPool(2)
