@@ -20,7 +20,7 @@ from dataclasses import field
 
 from ..frozen import frozen, slotted
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Fill, For, If, Stmt, Store, While
+from ..ir.loops import Fill, For, If, Stmt, Store, While, walk_statements
 from ..ir.tensor import Tensor
 from .access import reads
 
@@ -35,9 +35,12 @@ ZERO = Affine.of(0)
 
 
 def is_private(tensor: Tensor, body: Sequence[Stmt]) -> bool:
-    """Does a body read of the storage `tensor` only cells that it has written before?"""
+    """Does a body read of the storage `tensor` only cells that it has written before? If it reads them by
+    one view, boxes are parts of that."""
+    every = (view for stmt in walk_statements(tuple(body)) for view, _ in reads(stmt))
+    read = (view for view in every if view.storage is tensor)
     try:
-        _Walk(tensor).body(body)
+        _Walk(next(read, tensor)).body(body)
     except _Foreign:
         return False
     return True
@@ -137,8 +140,9 @@ class _Walk:
             boxes.append(box)
 
     def reads(self, stmt: Stmt) -> None:
+        storage = self.tensor.storage
         for tensor, index in reads(stmt):
-            if tensor.storage is self.tensor and not (tensor is self.tensor and self.is_known(index)):
+            if tensor.storage is storage and not (tensor is self.tensor and self.is_known(index)):
                 raise _Foreign
 
     def is_known(self, index: Sequence[Affine] | None) -> bool:
