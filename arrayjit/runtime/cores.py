@@ -65,11 +65,16 @@ leave:
   ret void
 }
 
-; A worker that is awake may go anywhere.
-define internal void @return(ptr %worker) {
-entry:
+; The core that a worker may use again, which is awake and has the lock: from here on only itself moves it.
+define internal i32 @forgive(ptr %worker) {
   %place = getelementptr i8, ptr %worker, i64 <FORBIDDEN>
-  %core = load atomic i32, ptr %place monotonic, align 4
+  %core = atomicrmw xchg ptr %place, i32 0 monotonic
+  ret i32 %core
+}
+
+; A worker that is awake may go anywhere.
+define internal void @return(ptr %worker, i32 %core) {
+entry:
   %any = icmp ne i32 %core, 0
   br i1 %any, label %back, label %leave
 back:
@@ -142,7 +147,11 @@ define internal void @leave_cores(ptr %pool) {
   ret void
 }
 
-define internal void @return(ptr %worker) {
+define internal i32 @forgive(ptr %worker) {
+  ret i32 0
+}
+
+define internal void @return(ptr %worker, i32 %core) {
   ret void
 }
 """

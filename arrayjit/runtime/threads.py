@@ -349,8 +349,9 @@ doze:
   br label %still
 awake:
   %s2 = atomicrmw sub ptr %sleepers, i32 1 seq_cst
+  %core = call i32 @forgive(ptr %worker)
   %r3 = call i32 @pthread_mutex_unlock(ptr %lock)
-  call void @return(ptr %worker)
+  call void @return(ptr %worker, i32 %core)
   br label %turn
 leave:
   ret ptr null
