@@ -167,6 +167,7 @@ class HostQueue(ABC):
             if error is not None:
                 run.first = entry.number
                 run.error = error
+        entry.task = _let_go  # what only the task has kept is gone before anybody hears that it is over
         if self.done < entry.number:  # a task may have put another one, which came first
             self.done = entry.number
 
@@ -273,6 +274,10 @@ class WorkerQueue(HostQueue):
     def _notify(self) -> None:
         with self._progress:
             self._progress.notify_all()
+
+
+def _let_go() -> None:
+    """The task of work that is over."""
 
 
 def _located(error: BaseException, name: str, label: str) -> BaseException:

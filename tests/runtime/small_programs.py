@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,6 +17,7 @@ from arrayjit.ir.expr import Apply, Cast, Const, Expr, Index, Load
 from arrayjit.ir.index import Affine, Symbol, SymbolKind
 from arrayjit.ir.ops import op
 from arrayjit.ir.tensor import Tensor
+from arrayjit.runtime.queues import WorkerQueue
 
 N = 8
 
@@ -98,6 +100,17 @@ class Failed(Exception):
 
 def fail() -> None:
     raise Failed("as the test asked")
+
+
+def set_when_awaited(gate: threading.Event, queue: WorkerQueue) -> None:
+    """Set the gate once somebody waits for the queue's work."""
+
+    def watch() -> None:
+        while not queue._watchers:
+            time.sleep(0.001)
+        gate.set()
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
