@@ -1,16 +1,25 @@
-"""What all tests share: reproducible hypothesis runs, golden files rewritten by `--update`, a cache."""
+"""What all tests share: reproducible hypothesis runs, golden files rewritten by `--update`, a cache, and
+processes for tests that need one of their own."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("arrayjit", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "arrayjit",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],  # a matter of what else the machine does
+)
 settings.load_profile("arrayjit")
 
 
@@ -23,6 +32,30 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="arrayjit-tests-")
         os.environ[_FOLDER] = folder.name
         config.add_cleanup(folder.cleanup)
+
+
+_ALONE = "ARRAYJIT_TEST_ALONE"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is marked `alone` runs in a process of its own. It counts what all of a process has, its
+    objects, references or pages; where thousands of tests were before, these also come and go by what those
+    have left: threads that end, garbage, memory in pieces."""
+    if pyfuncitem.get_closest_marker("alone") is None or _ALONE in os.environ:
+        return None
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", pyfuncitem.nodeid],
+        cwd=pyfuncitem.config.rootpath,
+        env={**outside, _ALONE: "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.fail(done.stdout + done.stderr, pytrace=False)
+    return True
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

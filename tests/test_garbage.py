@@ -63,11 +63,11 @@ def resting_elsewhere() -> Iterator[None]:
     def other() -> None:
         with resting():
             here.set()
-            assert there.wait(10)
+            assert there.wait(60)
 
     thread = threading.Thread(target=other)
     thread.start()
-    assert here.wait(10)
+    assert here.wait(60)
     yield
     there.set()
     thread.join()

@@ -38,14 +38,17 @@ REQUIRED = {
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
-    """Of a call, of one that is compiled already, and of work on two devices."""
-    file = tmp_path_factory.mktemp("trace") / "t.json"
+    """Of a call, of one that is compiled already, and of work on two devices. Nobody has compiled anything
+    before: the cache is of these tests alone."""
+    folder = tmp_path_factory.mktemp("trace")
+    file = folder / "t.json"
 
     @arrayjit.jit(target="llvm")
     def program(x: Any) -> Any:
         return np.exp(x).sum() + 1
 
-    with arrayjit.trace(file):
+    with pytest.MonkeyPatch.context() as patch, arrayjit.trace(file):
+        patch.setenv("ARRAYJIT_CACHE_DIR", str(folder / "cache"))
         program(np.ones(1000))
         program(np.ones(1000))
         there = arrayjit.asarray(np.ones(1000), device="llvm") * 2.0

@@ -367,13 +367,13 @@ def forked(text: str) -> None:
             \"\"\"A child does it.\"\"\"
             child = os.fork()
             if child == 0:
-                faulthandler.dump_traceback_later(20, exit=True)
+                faulthandler.dump_traceback_later(200, exit=True)
                 act()
                 os._exit(0)
             assert os.waitpid(child, 0)[1] == 0
     """
     script = textwrap.dedent(begin) + textwrap.dedent(text)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
 
 

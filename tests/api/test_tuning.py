@@ -5,10 +5,11 @@ What is not about time itself decides who is faster by rule, so that it does not
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
-import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -158,10 +159,15 @@ def test_a_search_that_had_no_time_is_made_again_with_more(x, monkeypatch):
     assert len(tune_notes(f, x)) > 2
 
 
-def test_there_is_a_budget(x):
-    start = time.perf_counter()
-    arrayjit.jit(smooth, tune=0.2)(x)
-    assert time.perf_counter() - start < 10
+@pytest.mark.parametrize(("seconds", "count"), [(0.15, 1), (0.25, 2), (60, len(FEW_PASSES) + len(FEW_SIZES))])
+def test_there_is_a_budget(x, monkeypatch, seconds, count):
+    """Each look at the clock finds it a tenth of a second later."""
+    looks, tried, built = itertools.count(), [], tuning._built
+    monkeypatch.setattr(tuning, "time", SimpleNamespace(perf_counter=lambda: next(looks) / 10))
+    monkeypatch.setattr(tuning, "_built", lambda *args: (tried.append(args), built(*args))[1])
+    judge(monkeypatch, lambda tried, rounds: 1.0)
+    arrayjit.jit(smooth, tune=seconds)(x)
+    assert len(tried) == count
 
 
 DAMAGES = {

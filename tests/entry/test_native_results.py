@@ -392,6 +392,7 @@ def test_what_stays_with_python(through_python):
         np.testing.assert_array_equal(through_python(arrayjit.jit(function), *args), expected)
 
 
+@pytest.mark.alone
 def test_references_do_not_drift(native):
     add_once = arrayjit.jit(lambda a, b: a + b)
     inside = arrayjit.jit(lambda d, n: (d["w"] + d["b"][0], d["w"], {"n": n, "m": n * 2}))

@@ -1,14 +1,14 @@
-"""A program twice as long takes twice the work to compile, counted in calls of Python functions."""
+"""A program twice as long takes twice the work to compile, counted in calls of functions."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from work import calls_in
 
 from arrayjit import jit
 
@@ -50,20 +50,9 @@ def of_halves(length: int) -> tuple[Program, tuple[Any, ...]]:
 
 
 def calls(program: Program, args: tuple[Any, ...]) -> int:
-    """How many calls of Python functions it takes to compile a program, those of generators included."""
-    count = 0
-
-    def note(frame: Any, event: str, _: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
+    """How many calls of functions it takes to compile a program, those of generators included."""
     function = jit(program, target="llvm")
-    sys.setprofile(note)
-    try:
-        function.lower(*args).as_text("llvm")
-    finally:
-        sys.setprofile(None)
-    return count
+    return calls_in(lambda: function.lower(*args).as_text("llvm"))
 
 
 @pytest.mark.parametrize(("make", "length"), [(of_filter, 3), (of_halves, 8)])

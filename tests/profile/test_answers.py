@@ -8,9 +8,9 @@ from arrayjit.profile.answers import answer_seconds
 
 
 def test_an_answer_takes_longer_than_not_to_wait_for_one() -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     assert 5e-9 < answer_seconds() < 1.0
-    assert threading.active_count() == before
+    assert set(threading.enumerate()) <= before
 
 
 def test_every_round_is_asked_and_answered_to_its_end() -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -15,8 +18,10 @@ from small_programs import (
     code,
     fail,
     guarded,
+    held_up,
     incremented,
     merged,
+    set_when_awaited,
     stamped,
     summed,
     value,
@@ -354,30 +359,66 @@ def test_WK_8_a_host_that_is_waiting_already_hears_of_the_failure():
     stream, gate = backend.get_device().stream, threading.Event()
     stream.submit(gate.wait, "gate")
     event = stream.submit(fail, "my task")
-    threading.Timer(0.05, gate.set).start()
+    set_when_awaited(gate, stream.queue)
     with pytest.raises(DeviceError, match="on llvm:0, in 'my task'"):
         event.sync()
     backend.machine.unsafe_cleanup()
 
 
-def press_ctrl_c_soon():
-    main = threading.main_thread().ident
-    threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
+@contextmanager
+def ctrl_c_while_waiting(begun: threading.Event) -> Iterator[None]:
+    """The block is interrupted once the task that sets the event has begun and the main thread waits, for it
+    or in it. A lock that is just about to be waited for does not hear of a signal, so it is sent until it is
+    heard, which it is once."""
+    main, heard = threading.main_thread().ident, []
+
+    def hear(number: int, frame: object) -> None:
+        if not heard:
+            heard.append(number)
+            raise KeyboardInterrupt
+
+    def press() -> None:
+        begun.wait()
+        while not heard:
+            if sys._current_frames()[main].f_code is threading.Condition.wait.__code__:
+                signal.pthread_kill(main, signal.SIGINT)
+            time.sleep(0.01)
+
+    before = signal.signal(signal.SIGINT, hear)
+    presses = threading.Thread(target=press)
+    presses.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+    finally:
+        heard.append(0)
+        begun.set()
+        presses.join()
+        signal.signal(signal.SIGINT, before)
+
+
+def held(begun: threading.Event, gate: threading.Event) -> Callable[[], None]:
+    """A task that says that it has begun, and lasts until the gate is open."""
+
+    def task() -> None:
+        begun.set()
+        gate.wait(60)
+
+    return task
 
 
 @pytest.mark.parametrize("how", ["await", "sync", "read"])
 def test_ctrl_c_while_awaiting_leaves_everything_as_it_was(machine, root, device, target, how, works):
     x = vector("x")
     routine = root.init_from_host(x, FILLED).link(code(machine, incremented(x)))
-    gate, result = threading.Event(), np.empty(N)
+    begun, gate, result = threading.Event(), threading.Event(), np.empty(N)
     wait = {
         "await": device.await_,
         "sync": lambda: device.stream.record().sync(),
         "read": lambda: value(routine.context, x),
     }[how]
-    press_ctrl_c_soon()
-    with pytest.raises(KeyboardInterrupt):
-        (device.stream.submit(lambda: gate.wait(20), "gate"), wait())
+    with ctrl_c_while_waiting(begun):
+        (device.stream.submit(held(begun, gate), "gate"), wait())
     gate.set()
     routine.schedule()
     routine.context.to_host(x, result)
@@ -387,11 +428,10 @@ def test_ctrl_c_while_awaiting_leaves_everything_as_it_was(machine, root, device
 
 
 def test_ctrl_c_while_finalizing_frees_nothing_that_is_in_use():
-    backend, x, gate = fresh_backend("llvm"), vector("x"), threading.Event()
+    backend, x, begun, gate = fresh_backend("llvm"), vector("x"), threading.Event(), threading.Event()
     context = backend.init().init_from_host(x, FILLED)
-    context.stream.submit(lambda: gate.wait(20), "gate", writes=(context.buffers[x],))
-    press_ctrl_c_soon()
-    with pytest.raises(KeyboardInterrupt):
+    with ctrl_c_while_waiting(begun):
+        context.stream.submit(held(begun, gate), "gate", writes=(context.buffers[x],))
         context.finalize()
     assert backend.get_device().get_used_memory() == 8 * N
     gate.set()
@@ -425,14 +465,16 @@ def test_WK_8_a_worker_that_was_killed_is_reported_everywhere_and_reinitialize_h
     x = vector("x")
     context = Context(device).init_from_host(x, FILLED)
     device.await_()
+    held_up_elsewhere = other.new_stream()
+    with held_up(held_up_elsewhere):
+        device.stream.wait_for(held_up_elsewhere.record())
+        pending = device.stream.submit(lambda: None, "never", writes=(context.buffers[x],))
+        kill_between_tasks(device.stream)
+        other.stream.wait_for(pending)
+        waiting = other.stream.submit(lambda: None, "behind")
     thread = device.stream.queue._thread
-    gate = threading.Event()
-    device.stream.submit(gate.wait, "gate")
-    pending = device.stream.submit(lambda: None, "never", writes=(context.buffers[x],))
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
-    other.stream.wait_for(pending)
-    waiting = other.stream.submit(lambda: None, "behind")
-    kill_between_tasks(device.stream, gate)
+    thread.join(60)
+    assert not thread.is_alive()
     for act in (pending.sync, device.await_, waiting.sync, lambda: device.stream.submit(fail, "more").sync()):
         refused(DeviceError, act, "worker of llvm:0 is dead", "reinitialize")
     other.await_()
@@ -442,8 +484,8 @@ def test_WK_8_a_worker_that_was_killed_is_reported_everywhere_and_reinitialize_h
     backend.machine.unsafe_cleanup()
 
 
-def kill_between_tasks(stream: Stream, gate: threading.Event) -> None:
-    """The exception that waits for the thread strikes where the queue's own code runs."""
-    gate.set()
-    stream.queue._thread.join(20)
-    assert not stream.queue._thread.is_alive()
+def kill_between_tasks(stream: Stream) -> None:
+    """The exception strikes where the queue's own code runs: its thread is in no task, but waits for one or
+    for another stream."""
+    thread = ctypes.c_ulong(stream.queue._thread.ident)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(SystemExit))

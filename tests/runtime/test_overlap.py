@@ -82,7 +82,7 @@ def test_the_interpreter_goes_on_while_native_code_runs(target):
     thread = threading.Thread(target=lambda: (routines[0].schedule(), backend.get_device().await_()))
     thread.start()
     other.schedule()
-    thread.join(20)
+    thread.join(60)
     np.testing.assert_array_equal(results, [0, 0])
     backend.machine.unsafe_cleanup()
 

@@ -167,12 +167,20 @@ def test_a_fork_has_its_own_blocks() -> None:
     assert (kept == x * 2).all()
 
 
-def test_results_of_calls_are_apart_and_memory_stays_steady() -> None:
+def test_results_of_calls_are_apart() -> None:
     double = arrayjit.jit(lambda x: x * 2)
     x = np.arange(float(CELLS))
     first, second = double(x), double(x + 1)
     assert not np.shares_memory(first, second)
     assert (first == x * 2).all()
+
+
+@pytest.mark.alone
+def test_results_of_calls_take_no_more_memory_in_the_long_run() -> None:
+    double = arrayjit.jit(lambda x: x * 2)
+    x = np.arange(float(CELLS))
+    for _ in range(100):
+        double(x)
     before = resident()
     for _ in range(300):
         double(x)

@@ -21,8 +21,9 @@ from arrayjit.runtime.threads import _FIELDS, ThreadPool
 NOTE = """
 declare i32 @usleep(i32)
 define void @note(ptr %context, i64 %first, i64 %last, ptr %scratch) {
-  %n = atomicrmw add ptr %context, i64 1 monotonic
-  %chunk = getelementptr { i64, i64, i64, ptr }, ptr %context, i64 %n
+entry:
+  %n = atomicrmw add ptr %context, i64 1 seq_cst
+  %chunk = getelementptr [24 x i8], ptr %context, i64 %n
   %f1 = getelementptr i8, ptr %chunk, i64 16
   %f2 = getelementptr i8, ptr %chunk, i64 24
   %f3 = getelementptr i8, ptr %chunk, i64 32
@@ -30,14 +31,33 @@ define void @note(ptr %context, i64 %first, i64 %last, ptr %scratch) {
   store i64 %last, ptr %f2
   store ptr %scratch, ptr %f3
   %where = getelementptr i8, ptr %context, i64 8
-  %pause = load i64, ptr %where
-  %micros = trunc i64 %pause to i32
-  %r = call i32 @usleep(i32 %micros)
+  br label %look
+look:
+  %looks = phi i64 [ 0, %entry ], [ %more, %wait ]
+  %begun = load atomic i64, ptr %context seq_cst, align 8
+  %company = load atomic i64, ptr %where seq_cst, align 8
+  %before = udiv i64 %n, %company
+  %groups = add i64 %before, 1
+  %wanted = mul i64 %groups, %company
+  %complete = icmp uge i64 %begun, %wanted
+  %late = icmp uge i64 %looks, 600000
+  %over = or i1 %complete, %late
+  br i1 %over, label %leave, label %wait
+wait:
+  %more = add i64 %looks, 1
+  %r = call i32 @usleep(i32 100)
+  br label %look
+leave:
   ret void
 }
 """
-"""The loop's function: the context is a number of chunks, how long each takes in microseconds, then of each
-chunk (after 16 bytes of the next one's) its first and last iteration and its scratch memory."""
+"""The loop's function: the context is a number of chunks, how many keep company, then of each chunk its first
+and last iteration and its scratch memory. A chunk ends when as many as keep company have begun, so that these
+are on threads of their own, whatever else the machine does; after a minute it ends anyway, for a test that
+fails to come to an end."""
+
+NOBODY = 1 << 40
+"""As company, it comes never: the chunks last until the context says otherwise."""
 
 RUN = ctypes.CFUNCTYPE(
     None, *(ctypes.c_void_p,) * 3, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
@@ -78,12 +98,17 @@ def pool():
     pool.close()
 
 
-def run(pool, note, trips, grain, own=0, scratch=0, micros=0):
-    """The chunks of one loop, in the order in which they were claimed."""
-    context = (ctypes.c_int64 * (2 + 4 * (trips // grain + 2)))(0, micros)
+def blank(trips, grain, company=1):
+    """The context of a loop before it runs."""
+    return (ctypes.c_int64 * (2 + 3 * (trips // grain + 2)))(0, company)
+
+
+def run(pool, note, trips, grain, own=0, scratch=0, company=1, context=None):
+    """The chunks of one loop, in the order of their iterations."""
+    context = context or blank(trips, grain, company)
     function = RUN(ctypes.c_void_p.from_address(pool.address).value)
     function(pool.address, note, ctypes.addressof(context), trips, grain, own, scratch)
-    chunks = [Chunk(*context[2 + 4 * n : 5 + 4 * n]) for n in range(context[0])]
+    chunks = [Chunk(*context[2 + 3 * n : 5 + 3 * n]) for n in range(context[0])]
     return sorted(chunks, key=lambda chunk: chunk.first)
 
 
@@ -131,38 +156,31 @@ def test_the_chunks_of_a_loop_are_always_the_same(pool, note):
 
 
 def test_a_thread_begins_with_the_same_part_of_every_loop(note):
-    """It may be late, and lose chunks to others; so many loops are looked at."""
+    """One that is late would lose chunks to the other, so each chunk waits for one of the other's."""
     pool = ThreadPool(2)
     own = ctypes.create_string_buffer(64)
     address = ctypes.addressof(own)
-    run(pool, note, 12, 1)
     owners = [
-        [chunk.scratch == address for chunk in run(pool, note, 96, 12, address, 64, micros=1000)]
+        [chunk.scratch == address for chunk in run(pool, note, 192, 12, address, 64, company=2)]
         for _ in range(50)
     ]
     pool.close()
-    assert owners.count([False] * 4 + [True] * 4) > len(owners) / 2
+    assert owners == [[False] * 4 + [True] * 4] * 50
 
 
 def test_threads_help(pool, note):
     own = ctypes.create_string_buffer(64)
     address = ctypes.addressof(own)
-    helped = 0
-    for _ in range(100):
-        helped = max(helped, len({c.scratch for c in run(pool, note, 12, 1, address, 64, micros=2000)}))
-        if helped == 3:
-            break
-    assert helped == 3
+    assert len({chunk.scratch for chunk in run(pool, note, 12, 1, address, 64, company=3)}) == 3
 
 
 def test_scratch_memory_is_each_thread_s_own_and_begins_on_a_cache_line(pool, note):
     own = ctypes.create_string_buffer(4096)
     address = ctypes.addressof(own)
-    found = set()
     for size in (64, 4096, 128):
         for _ in range(5):
-            found = {c.scratch for c in run(pool, note, 12, 1, address, size, micros=500)} - {address}
-            starts = sorted(found)
+            starts = sorted({c.scratch for c in run(pool, note, 12, 1, address, size, company=3)} - {address})
+            assert len(starts) == 2
             assert all(start % 64 == 0 for start in starts)
             assert all(b - a >= size for a, b in pairwise(starts))
 
@@ -173,18 +191,21 @@ def test_without_memory_for_the_threads_the_caller_does_all(pool, note):
 
 
 def test_a_loop_while_another_call_has_the_pool_runs_on_its_own_thread(pool, note):
-    chunks = []
-
-    def call():
-        chunks.append(run(pool, note, 12, 1, micros=20_000))
-
-    callers = [threading.Thread(target=call) for _ in range(2)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    assert sorted(map(len, chunks)) == [1, 12]
+    chunks, context = [], blank(12, 1, company=NOBODY)
+    caller = threading.Thread(target=lambda: chunks.extend(run(pool, note, 12, 1, context=context)))
+    caller.start()
+    until_begun(context)
+    assert len(run(pool, note, 12, 1)) == 1
+    context[1] = 1
+    caller.join()
+    assert len(chunks) == 12
     assert len(run(pool, note, 12, 1)) == 12
+
+
+def until_begun(context):
+    """Some chunk of the context's loop has begun."""
+    while not context[0]:
+        time.sleep(0.001)
 
 
 def test_many_calls_at_once(pool, note):
@@ -245,14 +266,15 @@ def test_sleeping_threads_end_too(note):
     run(pool, note, 12, 1)
     begun = threads_of_this_process() - before
     assert len(begun) == 2
-    threading.Event().wait(0.1)
+    until_all_sleep(pool)
     pool.close()
     assert ended(begun)
 
 
 def test_sleeping_threads_wake(pool, note):
     for _ in range(5):
-        threading.Event().wait(0.02)
+        run(pool, note, 12, 1)
+        until_all_sleep(pool)
         assert sum(chunk.last - chunk.first for chunk in run(pool, note, 100, 1)) == 100
 
 
@@ -338,7 +360,7 @@ def test_signals_are_for_other_threads(note):
 CHILD = """
 import ctypes, os, sys
 sys.path[:0] = {path!r}
-from test_thread_pool import ThreadPool, loaded, run, threads_of_this_process
+from test_thread_pool import NOBODY, ThreadPool, blank, loaded, run, threads_of_this_process, until_begun
 
 engine, address = loaded()
 pool = ThreadPool(3)
@@ -351,7 +373,7 @@ def script(rest):
     """What a process of its own prints that has a pool with threads."""
     text = CHILD.format(path=[str(Path(__file__).parent), *sys.path], rest=rest)
     done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
@@ -380,14 +402,16 @@ def test_the_interpreter_ends_whatever_the_threads_do(rest):
 def test_a_child_may_be_forked_in_the_middle_of_a_loop():
     printed = script("""
 import threading
-import time
-slow = threading.Thread(target=run, args=(pool, address, 12, 1), kwargs={"micros": 50_000})
+context = blank(12, 1, company=NOBODY)
+slow = threading.Thread(target=run, args=(pool, address, 12, 1), kwargs={"context": context})
 slow.start()
+until_begun(context)
 child = os.fork()
 if child == 0:
     print(len(run(pool, address, 12, 1)), flush=True)
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
+context[1] = 1
 slow.join()
 print(len(run(pool, address, 12, 1)))
 """)
