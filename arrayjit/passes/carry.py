@@ -121,8 +121,9 @@ def _goes_to(stmt: Stmt, cell: Load) -> bool:
 
 
 def _handed(loop: For, cells: Cells, exists: Callable[[Load], bool]) -> Iterator[_Handed]:
-    """The stores whose cells a later iteration reads, up to two further on, and no other store meets but for
-    one that takes their place; if that iteration writes the cells, before it does."""
+    """The stores whose cells a later iteration reads, up to two further on, and no other store meets, neither
+    them nor what is read before the loop, but for one that takes their place; if that iteration writes the
+    cells, before it does."""
     stores = [(position, stmt) for position, stmt in enumerate(loop.body) if isinstance(stmt, Store)]
     read, last = _reads(loop.body)
     for position, stmt in enumerate(loop.body):
@@ -138,7 +139,8 @@ def _handed(loop: For, cells: Cells, exists: Callable[[Load], bool]) -> Iterator
             continue
         replaced = wanted[0] if wanted == earlier[:1] and wanted[0].index != stmt.index else None
         if any(
-            cells.meet(Load(stmt.tensor, stmt.index), other.tensor, other.index)
+            cells.meet(cell, other.tensor, other.index)
+            for cell in (Load(stmt.tensor, stmt.index), *wanted)
             for at, other in stores
             if at != position and not (replaced and _goes_to(other, replaced) and last[replaced] <= at)
         ):

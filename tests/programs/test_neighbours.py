@@ -61,7 +61,26 @@ def beside_a_lookup(x, bounds):
     return total
 
 
-PROGRAMS = [exchanges, downwards, read_after_it_is_written, two_on, three, beside_a_lookup]
+def beside_the_cell_in_front(x, bounds):
+    total = 0.0
+    for _, hi in bounds:
+        for j in range(2, hi):
+            x[j] = x[j + 1] * 0.5
+            x[1] += x[j]
+            x[j - 1] -= 0.25
+            total += x[j - 1]
+    return total
+
+
+PROGRAMS = [
+    exchanges,
+    downwards,
+    read_after_it_is_written,
+    two_on,
+    three,
+    beside_a_lookup,
+    beside_the_cell_in_front,
+]
 BOUNDS = np.array([[0, 12], [7, 3], [5, 5], [11, 12], [2, 9], [12, 0], [0, 1]])
 
 
