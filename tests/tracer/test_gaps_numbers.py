@@ -68,6 +68,7 @@ SIZES: dict[str, Function] = {
     "float step": lambda n: np.arange(-n, n + 1, 2.0),
     "half steps": lambda n: np.arange(0, n, 0.5) * 2,
     "float end": lambda n: np.arange(n * 1.0),
+    "from -0.0": lambda n: np.copysign(1.0, np.arange(-0.0, n)),
     "int step": lambda n: np.arange(0, 20, n),
     "linspace": lambda n: np.linspace(0.0, 1.0, n + 1),
     "zeros": lambda n: np.zeros((n, 2 * n)) + np.eye(n, 2 * n),

@@ -338,6 +338,18 @@ def test_a_number_is_converted_where_the_loop_may_not_run() -> None:
     assert type(counted(x10, [0])) is float
 
 
+def test_a_number_of_numpy_s_keeps_its_dtype_where_the_loop_may_not_run() -> None:
+    def last(x: Any, counts: Any) -> Any:
+        found = np.float64(1.5)
+        for i in range(counts[0]):
+            found = x[i]
+        return found
+
+    assert type(arrayjit.jit(last)(x10, np.array([0]))) is np.float64
+    with pytest.raises((ConcretizationError, UnsupportedError), match="fix:"):
+        arrayjit.jit(last)(x10.astype(np.float32), np.array([0]))
+
+
 def test_none_cannot_change_where_the_loop_may_not_run() -> None:
     def program(x: Any, counts: Any) -> Any:
         return greatest(x, counts[0])

@@ -229,9 +229,13 @@ def _traced_range(first: Any, last: Any, stride: Any, dtype: Any) -> SymbolicArr
 
 
 def _whole(value: Any) -> Any:
-    """A float that is an integer as that; anything else as it is."""
+    """A float that is an integer as that; anything else as it is, and -0.0, which no integer is."""
     is_float = type(value) in (float, np.float32, np.float64) and abs(value) < 2.0**53
-    return int(value) if is_float and value == int(value) else value
+    return int(value) if is_float and value == int(value) and not _is_negative_zero(value) else value
+
+
+def _is_negative_zero(value: float) -> bool:
+    return value == 0 and math.copysign(1.0, value) < 0
 
 
 def _number_dtype(*numbers: Any) -> DType:
@@ -264,9 +268,13 @@ def _progression(length: int, dtype: DType, numbers: np.ndarray) -> SymbolicArra
 
 
 def _ahead(count: Affine, begin: float, step: float, dtype: DType) -> Expr:
-    """`begin + count * step`"""
+    """`begin + count * step`, but for the first number `begin` itself: -0.0 plus 0.0 would be 0.0."""
     distance = Apply(op("multiply"), (Cast(Index(count), dtype), constant(step, dtype)), dtype)
-    return Apply(op("add"), (constant(begin, dtype), distance), dtype)
+    number = Apply(op("add"), (constant(begin, dtype), distance), dtype)
+    if not _is_negative_zero(begin):
+        return number
+    is_first = Apply(op("equal"), (Index(count), constant(0, I64)), BOOL)
+    return Apply(op("where"), (is_first, constant(begin, dtype), number), dtype)
 
 
 @implements(np.linspace)

@@ -86,11 +86,12 @@ class Kind:
         return f"an array of {self.dtype.name} and shape ({shape})"
 
     def holds(self, number: Any) -> bool:
-        """Whether a scalar of another kind keeps its value as one of this kind, be it an array of no axes."""
+        """Whether a scalar of another kind keeps its value as one of this kind, be it an array of no axes: a
+        Python number this value, one of NumPy's any of its dtype."""
         theirs = kind_of(number)
         if theirs is None or self.shape or theirs.is_array:
             return False
-        if type(number) in _NUMBERS or issubclass(type(number), np.generic):
+        if type(number) in _NUMBERS:
             exact = np.asarray(number).item()
             with np.errstate(all="ignore"):
                 converted = np.asarray(number).astype(self.dtype.numpy).item()
