@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rolling import TARGETS, assert_kept, assert_like_numpy
+from rolling import TARGETS, assert_like_numpy, length
 
 import arrayjit
 
@@ -60,7 +60,49 @@ def test_sorting_in_place_writes_the_array() -> None:
 
 
 def test_sorting_is_one_loop_for_all_sizes() -> None:
-    assert_kept(lambda x: x[np.argsort(-x)])
+    def program(x: np.ndarray) -> np.ndarray:
+        return x[np.argsort(-x)]
+
+    assert length(program, np.ones(6)) == length(program, np.ones(60))
+    assert length(program, np.ones(300)) == length(program, np.ones(996))
+
+
+SPECIAL = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1.0, -1.0, 5e-324, -5e-324])
+KEYS = {
+    "floats": random.choice([*SPECIAL, *random.standard_normal(8)], 3000),
+    "float32": random.choice([*SPECIAL, *random.standard_normal(8)], 3000).astype("f4"),
+    "float16": random.choice([*SPECIAL, *random.standard_normal(8)], 3000).astype("f2"),
+    "int64": random.integers(-(2**63), 2**63 - 1, 3000),
+    "small integers": random.integers(-3, 3, 3000),
+    "int8": random.integers(-128, 128, 3000).astype("i1"),
+    "uint64": random.integers(0, 2**64 - 1, 3000, "u8"),
+    "bools": random.random(3000) < 0.5,
+}
+
+
+@pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
+def test_rows_by_digits_and_by_exchanges(keys: np.ndarray) -> None:
+    """Long rows are sorted by their digits; short ones side by side, the last group of them smaller."""
+    program = arrayjit.jit(lambda x: (np.sort(x), np.argsort(x, kind="stable")))
+    for rows in (keys[:600].reshape(2, 300), keys[: 37 * 11].reshape(37, 11), keys[:50].reshape(1, 50), keys):
+        ordered, places = program(rows)
+        np.testing.assert_array_equal(ordered, np.sort(rows))
+        np.testing.assert_array_equal(places, np.argsort(rows, kind="stable"))
+
+
+@pytest.mark.parametrize("kind", ["stable", "mergesort"])
+def test_stable_sorts_keep_the_order_of_zeros(kind: Any) -> None:
+    zeros = random.choice([0.0, -0.0, 1.0], 400)
+    for x in (zeros[:20], zeros):
+        ordered = arrayjit.jit(lambda x: np.sort(x, kind=kind))(x)
+        assert ordered.tobytes() == np.sort(x, kind=kind).tobytes()
+
+
+def test_threads_share_rows_that_are_sorted_by_digits() -> None:
+    program = arrayjit.jit(lambda x: np.sort(x), threads=2)
+    rows = random.standard_normal((200, 700))
+    assert "spare: i64[700]: each thread makes and uses its own" in program.explain(rows)
+    np.testing.assert_array_equal(program(rows), np.sort(rows))
 
 
 def test_prefixes_in_a_loop_are_sorted() -> None:
@@ -70,7 +112,7 @@ def test_prefixes_in_a_loop_are_sorted() -> None:
         return x
 
     assert_like_numpy(program, (floats.ravel(),))
-    assert_kept(program)
+    assert length(program, np.ones(300)) == length(program, np.ones(996))
 
 
 def test_partitions_have_their_places() -> None:

@@ -26,7 +26,7 @@ from .reductions import reduce_array
 from .reshaping import ravel
 from .shaping import atleast_1d, insert_axes
 
-__all__ = ["comes_before"]
+__all__: list[str] = []
 
 _ZERO, _ONE = Const(0, I64), Const(1, I64)
 
@@ -114,7 +114,7 @@ def _advanced(
         there = Apply(op("add"), (here, Const(step, I64)), I64)
         last = Apply(op("minimum"), (Apply(op("subtract"), (there, _ONE), I64), as_expr(extent - 1)), I64)
         probed = gather(array.cells, [Apply(op("maximum"), (last, _ZERO), I64)])
-        before = comes_before(convert(probed, dtype), operand_at(values, at, dtype), side)
+        before = _comes_before(convert(probed, dtype), operand_at(values, at, dtype), side)
         inside = Apply(op("less_equal"), (there, as_expr(extent)), BOOL)
         moves = Apply(op("logical_and"), (inside, before), BOOL)
         return Apply(op("where"), (moves, there, here), I64)
@@ -122,11 +122,11 @@ def _advanced(
     return SymbolicArray(trace.compute(values.cells.shape, I64, grown, label="position"), trace)
 
 
-def comes_before(cell: Expr, value: Expr, side: str) -> Expr:
+def _comes_before(cell: Expr, value: Expr, side: str) -> Expr:
     """Whether a sorted cell stands before the value: a lesser one, on the right an equal one too. NaN comes
     last."""
     if side == "right":
-        return Apply(op("logical_not"), (comes_before(value, cell, "left"),), BOOL)
+        return Apply(op("logical_not"), (_comes_before(value, cell, "left"),), BOOL)
     less = Apply(op("less"), (cell, value), BOOL)
     if not dtype_of(value).is_float:
         return less

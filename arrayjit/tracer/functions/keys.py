@@ -1,0 +1,74 @@
+"""Keys: integers that lie as the cells do whose order is wanted. NaN comes last.
+
+A float's bits, as a signed integer `b`, lie as positive floats do; of negative ones all bits but the sign are
+turned, `b ^ ((b >> 63) & (2**63 - 1))`. Then NaN with a sign come first, as many as there are without one,
+and are moved to the end.
+"""
+
+from __future__ import annotations
+
+from ...ir.dtype import BF16, BOOL, DType, named
+from ...ir.expr import Apply, Cast, Const, Expr, dtype_of
+from ...ir.layout import mantissa_bits, signed
+from ...ir.ops import op
+
+__all__ = ["cell_of", "key", "key_of_equals", "type_of_keys"]
+
+_OF_BOOLS = named("u8")
+
+
+def type_of_keys(dtype: DType) -> DType:
+    """The type of the keys of cells of a type."""
+    return signed(dtype) if dtype.is_float else _OF_BOOLS if dtype is BOOL else dtype
+
+
+def key(cell: Expr) -> Expr:
+    """The cell's own key, by which `cell_of` finds it again: -0.0 comes before 0.0."""
+    dtype = dtype_of(cell)
+    if not dtype.is_float:
+        return Cast(cell, type_of_keys(dtype)) if dtype is BOOL else cell
+    place = _turned(Apply(op("bits"), (cell,), signed(dtype)))
+    nans, least, ahead = _nans(dtype)
+    is_nan = Apply(op("less"), (place, Const(least.value + nans, least.dtype)), BOOL)
+    there = _where(is_nan, Apply(op("bitwise_xor"), (place, least), least.dtype), place)
+    return Apply(op("add"), (there, _where(is_nan, ahead, Const(-nans, least.dtype))), least.dtype)
+
+
+def key_of_equals(cell: Expr) -> Expr:
+    """As `key`, but equal cells have one key, and so have all NaN."""
+    dtype = dtype_of(cell)
+    if not dtype.is_float:
+        return key(cell)
+    positive = key(Apply(op("add"), (cell, Const(0.0, dtype)), dtype))
+    last = Const((1 << (dtype.bits - 1)) - 1, signed(dtype))
+    return _where(Apply(op("isnan"), (cell,), BOOL), last, positive)
+
+
+def cell_of(key: Expr, dtype: DType) -> Expr:
+    """The cell of a type that has the key."""
+    if not dtype.is_float:
+        return Cast(key, BOOL) if dtype is BOOL else key
+    nans, least, ahead = _nans(dtype)
+    is_nan = Apply(op("greater_equal"), (key, ahead), BOOL)
+    step = _where(is_nan, Const(-ahead.value, ahead.dtype), Const(nans, ahead.dtype))
+    there = Apply(op("add"), (key, step), ahead.dtype)
+    place = _where(is_nan, Apply(op("bitwise_xor"), (there, least), least.dtype), there)
+    return Apply(op("from_brain_bits" if dtype is BF16 else "from_bits"), (_turned(place),), dtype)
+
+
+def _turned(bits: Expr) -> Expr:
+    """The bits of a float in the order of floats, or the other way round."""
+    whole = dtype_of(bits)
+    signs = Apply(op("raw_right_shift"), (bits, Const(whole.bits - 1, whole)), whole)
+    mask = Apply(op("bitwise_and"), (signs, Const((1 << (whole.bits - 1)) - 1, whole)), whole)
+    return Apply(op("bitwise_xor"), (bits, mask), whole)
+
+
+def _nans(dtype: DType) -> tuple[int, Const, Const]:
+    """How many NaN have a sign, the place of the first of them, and its key."""
+    whole, count, least = signed(dtype), (1 << mantissa_bits(dtype)) - 1, -(1 << (dtype.bits - 1))
+    return count, Const(least, whole), Const(-least - count, whole)
+
+
+def _where(condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+    return Apply(op("where"), (condition, then, otherwise), dtype_of(then))
