@@ -90,6 +90,39 @@ def test_rows_by_digits_and_by_exchanges(keys: np.ndarray) -> None:
         np.testing.assert_array_equal(places, np.argsort(rows, kind="stable"))
 
 
+@pytest.mark.parametrize("keys", [KEYS[name] for name in KEYS if name != "bools"])
+def test_what_is_selected_is_what_sorting_finds(keys: np.ndarray) -> None:
+    """Few places of long rows are found without sorting, whatever the cells have in common."""
+    rows = np.stack([keys[:600], np.repeat(keys[:3], 200), np.repeat(keys[0], 600), np.sort(keys[:600])])
+
+    def program(x: np.ndarray) -> Any:
+        found = np.quantile(x, [0.0, 0.3, 1.0], axis=-1)
+        return found, np.median(x, axis=-1), np.percentile(x, 99, axis=-1)
+
+    if keys.dtype.kind == "f":
+        rows = np.where(np.isnan(rows), keys.dtype.type(2), rows)
+    text = arrayjit.jit(program).lower(rows).as_text("assignments")
+    assert ("candidates" in text) == (keys.itemsize > 2)
+    with np.errstate(all="ignore"):
+        for ours, theirs in zip(arrayjit.jit(program)(rows), program(rows), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-3 if keys.itemsize == 2 else 1e-6)
+
+
+@pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
+@pytest.mark.parametrize("kth", [0, 150, 299, -7])
+def test_partitions_of_long_rows(keys: np.ndarray, kth: int) -> None:
+    rows, k = keys[:600].reshape(2, 300), kth % 300
+    ordered = np.sort(rows)
+
+    def program(x: np.ndarray) -> Any:
+        return np.partition(x, kth), np.take_along_axis(x, np.argpartition(x, kth), -1)
+
+    for divided in arrayjit.jit(program)(rows):
+        np.testing.assert_array_equal(divided[:, k], ordered[:, k])
+        np.testing.assert_array_equal(np.sort(divided[:, :k]), ordered[:, :k])
+        np.testing.assert_array_equal(np.sort(divided[:, k:]), ordered[:, k:])
+
+
 @pytest.mark.parametrize("kind", ["stable", "mergesort"])
 def test_stable_sorts_keep_the_order_of_zeros(kind: Any) -> None:
     zeros = random.choice([0.0, -0.0, 1.0], 400)

@@ -40,7 +40,7 @@ def work_of_exchanges(dtype: DType, rows: int, length: int) -> float:
 
 def _side(dtype: DType, rows: int) -> int:
     """How many rows are sorted side by side."""
-    return min(rows, _GROUP_BYTES // dtype.itemsize)
+    return max(1, min(rows, _GROUP_BYTES // dtype.itemsize))
 
 
 def _pairs(length: int) -> list[tuple[int, int]]:

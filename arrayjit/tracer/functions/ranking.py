@@ -15,7 +15,7 @@ from ..values.elementwise import as_array
 from ..values.integer import number
 from .adopted import numpy_program
 from .operands import axes_of, deliver, is_true, refuse
-from .sorting import argsort, sort
+from .sorting import argsort, divided, ranked, sort
 
 __all__: list[str] = []
 
@@ -28,8 +28,9 @@ _FLOATS = "fV"
 def partition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> SymbolicArray:
-    """Sorted wholly, which is one of the orders that NumPy allows."""
-    return sort(a, axis, order=order)
+    """Where there are several places, or few cells, sorted wholly: one of the orders that NumPy allows."""
+    found = divided(a, kth, axis, places=False) if order is None else None
+    return sort(a, axis, order=order) if found is None else found
 
 
 @implements(np.argpartition)
@@ -37,7 +38,8 @@ def partition(
 def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> SymbolicArray:
-    return argsort(a, axis, order=order)
+    found = divided(a, kth, axis, places=True) if order is None else None
+    return argsort(a, axis, order=order) if found is None else found
 
 
 @method("partition")
@@ -45,7 +47,7 @@ def partition_in_place(
     self: SymbolicArray, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> None:
     require_assignable(self)
-    setitem(self, Ellipsis, sort(self, axis, order=order))
+    setitem(self, Ellipsis, partition(self, kth, axis, kind, order))
 
 
 @implements(np.lexsort)
@@ -121,12 +123,12 @@ def median(
 
 @numpy_program
 def _median(a: Any, axis: Any, keepdims: bool) -> Any:
-    cells: Any = np.sort(_in_rows(a, axis))
-    count = _count(cells, "the number of values of a median")
+    rows: Any = _in_rows(a, axis)
+    count = _count(rows, "the number of values of a median")
     if count == 0:
-        return _kept(np.mean(cells, axis=-1), a, axis, keepdims)
-    middle = np.mean(cells[..., (count - 1) // 2 : count // 2 + 1], axis=-1)
-    return _kept(_nan_if_last(middle, cells), a, axis, keepdims)
+        return _kept(np.mean(rows, axis=-1), a, axis, keepdims)
+    middle: Any = np.mean(ranked(rows, range((count - 1) // 2, count // 2 + 1)), axis=-1)
+    return _kept(_nan_where_any(middle, rows), a, axis, keepdims)
 
 
 @implements(np.quantile)
@@ -257,15 +259,19 @@ def _fractions(q: Any, whole: int, words: str) -> np.ndarray:
 
 @numpy_program
 def _quantiles(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool) -> Any:
-    cells: Any = np.sort(_in_rows(a, axis))
-    before, after, part = _neighbours(fractions, _count(cells, "the number of values of a quantile"))
+    rows: Any = _in_rows(a, axis)
+    before, after, part = _neighbours(fractions, _count(rows, "the number of values of a quantile"))
     weight = float(part) if is_weak else part
-    low, high = cells[..., before], cells[..., after]
+    cells: Any = ranked(rows, [*before.flat, *after.flat])
+    low, high = (
+        cells[..., first : first + before.size].reshape(*cells.shape[:-1], *before.shape)
+        for first in (0, before.size)
+    )
     between = low if _are_ends(fractions) else _between(low, high, weight)
     rank = np.ndim(fractions)
     if rank:
         between = np.moveaxis(between, list(range(-rank, 0)), list(range(rank)))
-    return _kept(_nan_if_last(between, cells), a, axis, keepdims)
+    return _kept(_nan_where_any(between, rows), a, axis, keepdims)
 
 
 @numpy_program
@@ -312,8 +318,8 @@ def _count(cells: SymbolicArray, purpose: str) -> int:
 
 
 @numpy_program
-def _nan_if_last(result: Any, cells: Any) -> Any:
-    """NaN where the greatest cell of a row is: NaN comes last."""
-    if cells.dtype.kind in _FLOATS:
-        result = np.where(np.isnan(cells[..., -1]), cells.dtype.type(np.nan), result)
+def _nan_where_any(result: Any, rows: Any) -> Any:
+    """NaN where a row has any."""
+    if rows.dtype.kind in _FLOATS:
+        result = np.where(np.isnan(rows).any(axis=-1), rows.dtype.type(np.nan), result)
     return result[()]

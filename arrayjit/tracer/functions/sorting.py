@@ -12,6 +12,7 @@ import numpy as np
 
 from ...ir.dtype import I64, DType
 from ...ir.expr import Expr, Index
+from ...ir.index import affine
 from ..indices.gathering import gather
 from ..indices.indexing import require_assignable, setitem
 from ..record.registry import implements, method
@@ -25,9 +26,10 @@ from .exchanges import sort_by_exchanges, work_of_exchanges
 from .keys import cell_of, key, key_of_equals, type_of_keys
 from .operands import axis_of, refuse, require_real
 from .reshaping import ravel, reshape
+from .selection import divide, select, work_of_division, work_of_selection
 from .shaping import moveaxis
 
-__all__ = ["argsort", "sort"]
+__all__ = ["argsort", "divided", "ranked", "sort"]
 
 _NO_FIELDS = "sort arrays of numbers"
 _STABLE = ("stable", "mergesort")
@@ -73,6 +75,40 @@ def _sorted_places(rows: SymbolicArray) -> SymbolicArray:
     places = _of_rows(rows, I64, lambda at: Index(at[1]))
     _sort([_keys(rows, key_of_equals), places])
     return places
+
+
+def divided(a: Any, kth: Any, axis: Any, *, places: bool) -> SymbolicArray | None:
+    """The array along an axis, or the places of its cells there: the cell that belongs at `kth` is there, no
+    greater one before it and no lesser one after it. None where that is slower than sorting."""
+    rows, array, along = _rows(a, axis)
+    extent = rows.cells.shape[1]
+    if not extent.is_constant or type(kth) is not int or not -extent.offset <= kth < extent.offset:
+        return None
+    if work_of_division(extent.offset) > _work_of_sorting(rows):
+        return None
+    keys, rank = _keys(rows, key), kth % extent.offset
+    if places:
+        result = divide(keys, rank, I64, lambda at: Index(at[1]))
+    else:
+        result = divide(keys, rank, array.element_type, rows.cells.load)
+    return _along(result, array, along)
+
+
+def ranked(a: Any, ranks: Sequence[int]) -> SymbolicArray:
+    """The cells that stand at given places of the order along the last axis, whose extent is known."""
+    rows, array, _ = _rows(a, -1)
+    extent = rows.cells.shape[1]
+    places = [rank % extent.constant for rank in ranks]
+    keys = _keys(rows, key)
+    if work_of_selection(extent.constant, places) < _work_of_sorting(keys):
+        found = select(keys, places)
+    else:
+        _sort([keys])
+        found = _columns(keys, places)
+    dtype = array.element_type
+    cells = _of_rows(found, dtype, lambda at: cell_of(found.cells.load(at), dtype))
+    shape = affine((*array.cells.shape[:-1], len(places)))
+    return reshape(cells, tuple(python_int(part, array.record) for part in shape))
 
 
 def _rows(a: Any, axis: Any) -> tuple[SymbolicArray, SymbolicArray, int]:
@@ -122,3 +158,23 @@ def _takes_exchanges(keys: SymbolicArray) -> bool:
         return False
     dtype, rows, cells = keys.element_type, count.offset, extent.offset
     return work_of_exchanges(dtype, rows, cells) < rows * work_of_digits(dtype, cells)
+
+
+def _work_of_sorting(keys: SymbolicArray) -> float:
+    """The cycles that it takes to sort a row, whose length is known, roughly."""
+    count, extent = keys.cells.shape
+    dtype, cells = keys.element_type, extent.constant
+    if _takes_exchanges(keys):
+        return work_of_exchanges(dtype, count.constant, cells) / max(1, count.constant)
+    return work_of_digits(dtype, cells)
+
+
+def _columns(keys: SymbolicArray, places: Sequence[int]) -> SymbolicArray:
+    trace = current_trace()
+    count = keys.cells.shape[0]
+    found = trace.window((count, len(places)), keys.element_type, "found")
+    row = found.axes[0]
+    for column, place in enumerate(places):
+        source = keys.cells.remap((count,), (row,), (row, place))
+        trace.store(found.remap((count,), (row,), (row, column)), source.load)
+    return SymbolicArray(found, trace)

@@ -1,0 +1,224 @@
+"""The cells at a few places of the order, found without putting all in order.
+
+    t = x; left = n; rank = k
+    while any bit differs among t[:left]:
+        shift = the highest such bit, less 7     8 bits that tell the cells apart, from the highest one on
+        numbers = how many of t[:left] have which digit there
+        wanted = the digit that the cell of this rank has
+        rank -= how many cells have lower digits
+        t[:reached] = those of t[:left] with that digit, in place
+        left = reached
+
+What is left are equal cells: the one wanted, and the next ones in order, if rank allows. If not, the next one
+is the least of the greater cells, which is one more way through all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...ir.assign import Branch, While
+from ...ir.dtype import BOOL, I64, DType, Kind
+from ...ir.expr import Apply, Cast, Const, Expr, dtype_of
+from ...ir.index import Affine
+from ...ir.ops import op
+from ..record.trace import Body, Trace, current_trace, user_location
+from ..record.view import View
+from ..values.array import SymbolicArray
+from ..values.extents import as_expr, most
+
+__all__ = ["divide", "select", "work_of_division", "work_of_selection"]
+
+_ZERO, _ONE = Const(0, I64), Const(1, I64)
+_BITS = 8
+
+
+def work_of_selection(cells: int, ranks: Sequence[int]) -> float:
+    """The cycles that it takes to select from a row of so many cells, roughly."""
+    return len(_runs(ranks)) * (10 * cells + 6 * (1 << _BITS))
+
+
+def work_of_division(cells: int) -> float:
+    """The cycles that it takes to divide a row of so many cells, roughly."""
+    return work_of_selection(cells, (0,)) + 6 * cells
+
+
+def select(keys: SymbolicArray, ranks: Sequence[int]) -> SymbolicArray:
+    """For each row of keys, those at the given places of its order."""
+    trace = current_trace()
+    count = keys.cells.shape[0]
+    found = trace.window((count, len(ranks)), keys.element_type, "found")
+    with trace.loop(0, count) as row:
+        cells = _row(keys.cells, row)
+        for run in _runs(ranks):
+            search = _Search(trace, cells, run[0])
+            before = search.key
+            for rank in run:
+                value = before if rank == run[0] else search.next(before, rank - run[0])
+                for column in (n for n, other in enumerate(ranks) if other == rank):
+                    trace.store(found.remap((), (), (row, column)), value.load)
+                before = value
+    return SymbolicArray(found, trace)
+
+
+def divide(keys: SymbolicArray, rank: int, dtype: DType, cell: Body) -> SymbolicArray:
+    """For each row of keys, the cells that belong to them: first those of lesser keys than the one at this
+    place of the order, then those of equal ones, then the others, each in the order of before."""
+    trace = current_trace()
+    count, extent = keys.cells.shape
+    divided = trace.window(keys.cells.shape, dtype, "divided")
+    with trace.loop(0, count) as row:
+        search = _Search(trace, _row(keys.cells, row), rank)
+        middle = Apply(op("subtract"), (Const(rank, I64), search.rank.load(())), I64)
+        lesser = search.number(_ZERO, "lesser")
+        equal = search.number(middle, "equal")
+        greater = search.number(_sum(middle, search.left.load(())), "greater")
+        with trace.loop(0, extent) as at:
+            key, found = keys.cells.load((row, at)), search.key.load(())
+            is_less, is_equal = (Apply(op(name), (key, found), BOOL) for name in ("less", "equal"))
+            others = Apply(op("where"), (is_equal, equal.load(()), greater.load(())), I64)
+            place = Apply(op("where"), (is_less, lesser.load(()), others), I64)
+            target = divided.remap((), (), (row, trace.bind(place, 0, most(extent))))
+            trace.store(target, lambda _: cell((row, at)))
+            is_greater = Apply(op("greater"), (key, found), BOOL)
+            for part, belongs in ((lesser, is_less), (equal, is_equal), (greater, is_greater)):
+                _grow(trace, part, belongs)
+    return SymbolicArray(divided, trace)
+
+
+def _grow(trace: Trace, number: View, condition: Expr) -> None:
+    """Count one more where the condition holds."""
+    trace.store(number, lambda _: _sum(number.load(()), Cast(condition, I64)))
+
+
+def _row(rows: View, row: Affine) -> View:
+    return rows.remap(rows.shape[1:], rows.axes[1:], (row, rows.axes[1]))
+
+
+def _runs(ranks: Sequence[int]) -> list[list[int]]:
+    """The ranks that follow one another."""
+    runs: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    return runs
+
+
+class _Search:
+    """The search for the key at one place of a row's order. `key` is what it finds."""
+
+    def __init__(self, trace: Trace, cells: View, rank: int) -> None:
+        self.trace, self.cells, self.dtype = trace, cells, cells.tensor.dtype
+        (self.extent,) = cells.shape
+        self.those = trace.compute(cells.shape, self.dtype, cells.load, label="candidates")
+        self.left, self.rank = (
+            self.number(as_expr(self.extent), "left"),
+            self.number(Const(rank, I64), "rank"),
+        )
+        trace.begin()
+        first = self.those.load((0,))
+        left = trace.bind(self.left.load(()), 0, most(self.extent + 1))
+
+        def differing(at: tuple[Affine, ...]) -> Expr:
+            return Apply(op("bitwise_xor"), (self.those.load(at), first), self.dtype)
+
+        nothing = Const(0, self.dtype)
+        bits = trace.compute((), self.dtype, differing, over=(left,), accum=op("bitwise_or"), initial=nothing)
+        test = trace.end()
+        trace.begin()
+        self._narrow(bits, trace.bind(self.left.load(()), 0, most(self.extent + 1)))
+        differs = Apply(op("not_equal"), (bits.load(()), nothing), BOOL)
+        trace.emit(While(test, differs, trace.end(), user_location()))
+        self.key = trace.compute((), self.dtype, lambda _: first)
+
+    def next(self, before: View, steps: int) -> View:
+        """The key so many steps on from the one found, of which `before` is the one just before."""
+        reach = Apply(op("add"), (self.rank.load(()), Const(steps, I64)), I64)
+        is_equal = Apply(op("less"), (reach, self.left.load(())), BOOL)
+        trace = self.trace
+        value = trace.compute((), self.dtype, before.load)
+        trace.begin()
+        last = Const(_last(self.dtype), self.dtype)
+
+        def above(at: tuple[Affine, ...]) -> Expr:
+            key = self.cells.load(at)
+            is_above = Apply(op("greater"), (key, before.load(())), BOOL)
+            return Apply(op("where"), (is_above, key, last), self.dtype)
+
+        least = trace.compute((), self.dtype, above, over=(self.extent,), accum=op("minimum"), initial=last)
+        trace.store(value, least.load)
+        trace.emit(Branch(is_equal, (), trace.end(), user_location()))
+        return value
+
+    def _narrow(self, bits: View, left: Affine) -> None:
+        """Keep the candidates whose highest digit that tells them apart is the one wanted."""
+        trace = self.trace
+        shift = trace.compute((), self.dtype, lambda _: _shift(bits.load(())))
+
+        def digit(at: Affine) -> Expr:
+            return _digit(self.those.load((at,)), shift.load(()))
+
+        numbers = trace.window((1 << _BITS,), I64, "numbers")
+        trace.store(numbers, lambda _: _ZERO)
+        with trace.loop(0, left) as at:
+            target = numbers.remap((), (), (trace.bind(digit(at), 0, 1 << _BITS),))
+            trace.store(target, lambda _: _sum(target.load(()), _ONE))
+        wanted, below = self._wanted(numbers)
+        reached = self.number(_ZERO, "reached")
+        with trace.loop(0, left) as at:
+            place = trace.bind(reached.load(()), 0, most(self.extent))
+            is_wanted = Apply(op("equal"), (digit(at), wanted.load(())), BOOL)
+            kept = trace.compute((), I64, lambda _: Cast(is_wanted, I64))
+            trace.store(self.those.remap((), (), (place,)), lambda _: self.those.load((at,)))
+            trace.store(reached, lambda _: _sum(reached.load(()), kept.load(())))
+        trace.store(self.left, reached.load)
+        trace.store(self.rank, lambda _: Apply(op("subtract"), (self.rank.load(()), below.load(())), I64))
+
+    def _wanted(self, numbers: View) -> tuple[View, View]:
+        """The digit of the cell of the rank, and how many candidates have lower ones."""
+        trace = self.trace
+        wanted, below, passed = (self.number(_ZERO, name) for name in ("wanted", "below", "passed"))
+        with trace.loop(0, 1 << _BITS) as digit:
+            trace.store(passed, lambda _: _sum(passed.load(()), numbers.load((digit,))))
+            is_lower = Apply(op("less_equal"), (passed.load(()), self.rank.load(())), BOOL)
+            trace.store(wanted, lambda _: _sum(wanted.load(()), Cast(is_lower, I64)))
+            trace.store(below, lambda _: Apply(op("where"), (is_lower, passed.load(()), below.load(())), I64))
+        return wanted, below
+
+    def number(self, value: Expr, name: str) -> View:
+        return self.trace.compute((), I64, lambda _: value, label=name)
+
+
+def _shift(bits: Expr) -> Expr:
+    """How far down the digit lies that begins with the highest of the bits."""
+    dtype = dtype_of(bits)
+    filled = bits
+    for step in (1, 2, 4, 8, 16, 32):
+        if step < dtype.bits:
+            lower = Apply(op("raw_right_shift"), (filled, Const(step, dtype)), dtype)
+            filled = Apply(op("bitwise_or"), (filled, lower), dtype)
+    length = Cast(Apply(op("popcount"), (filled,), dtype), I64)
+    above = Apply(op("subtract"), (length, Const(_BITS, I64)), I64)
+    return Cast(Apply(op("maximum"), (above, _ZERO), I64), dtype)
+
+
+def _digit(key: Expr, shift: Expr) -> Expr:
+    """So many bits from the shift on. Of signed integers, negative ones come first."""
+    dtype = dtype_of(key)
+    if dtype.kind is Kind.INT:
+        key = Apply(op("bitwise_xor"), (key, Const(-(1 << (dtype.bits - 1)), dtype)), dtype)
+    moved = Apply(op("raw_right_shift"), (key, shift), dtype)
+    mask = (1 << _BITS) - 1
+    if dtype.bits == _BITS and dtype.kind is Kind.INT:
+        return Apply(op("bitwise_and"), (Cast(moved, I64), Const(mask, I64)), I64)
+    return Cast(Apply(op("bitwise_and"), (moved, Const(mask, dtype)), dtype), I64)
+
+
+def _last(dtype: DType) -> int:
+    return (1 << (dtype.bits - (dtype.kind is Kind.INT))) - 1
+
+
+def _sum(one: Expr, other: Expr) -> Expr:
+    return Apply(op("add"), (one, other), I64)
