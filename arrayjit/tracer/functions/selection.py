@@ -1,13 +1,15 @@
 """The cells at a few places of the order, found without putting all in order.
 
     t = x; left = n; rank = k
-    while any bit differs among t[:left]:
-        shift = the highest such bit, less 7     8 bits that tell the cells apart, from the highest one on
+    bits = those that are not the same in all cells
+    while bits:
+        shift = max(0, the highest of them less 7)     a digit that tells cells apart
         numbers = how many of t[:left] have which digit there
         wanted = the digit that the cell of this rank has
         rank -= how many cells have lower digits
         t[:reached] = those of t[:left] with that digit, in place
         left = reached
+        bits = those that are not the same in all of t[:left]
 
 What is left are equal cells: the one wanted, and the next ones in order, if rank allows. If not, the next one
 is the least of the greater cells, which is one more way through all of them.
@@ -19,7 +21,7 @@ from collections.abc import Sequence
 
 from ...ir.assign import Branch, While
 from ...ir.dtype import BOOL, I64, DType, Kind
-from ...ir.expr import Apply, Cast, Const, Expr, dtype_of
+from ...ir.expr import Apply, Cast, Const, Expr, Index, dtype_of
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.trace import Body, Trace, current_trace, user_location
@@ -52,12 +54,10 @@ def select(keys: SymbolicArray, ranks: Sequence[int]) -> SymbolicArray:
         cells = _row(keys.cells, row)
         for run in _runs(ranks):
             search = _Search(trace, cells, run[0])
-            before = search.key
             for rank in run:
-                value = before if rank == run[0] else search.next(before, rank - run[0])
+                value = search.key if rank == run[0] else search.next()
                 for column in (n for n, other in enumerate(ranks) if other == rank):
                     trace.store(found.remap((), (), (row, column)), value.load)
-                before = value
     return SymbolicArray(found, trace)
 
 
@@ -96,10 +96,10 @@ def _row(rows: View, row: Affine) -> View:
 
 
 def _runs(ranks: Sequence[int]) -> list[list[int]]:
-    """The ranks that follow one another."""
+    """The ranks, two together that follow one another: one search finds both."""
     runs: list[list[int]] = []
     for rank in sorted(set(ranks)):
-        if runs and rank == runs[-1][-1] + 1:
+        if runs and [rank - 1] == runs[-1]:
             runs[-1].append(rank)
         else:
             runs.append([rank])
@@ -113,38 +113,26 @@ class _Search:
         self.trace, self.cells, self.dtype = trace, cells, cells.tensor.dtype
         (self.extent,) = cells.shape
         self.those = trace.compute(cells.shape, self.dtype, cells.load, label="candidates")
-        self.left, self.rank = (
-            self.number(as_expr(self.extent), "left"),
-            self.number(Const(rank, I64), "rank"),
-        )
+        self.left = self.number(as_expr(self.extent), "left")
+        self.rank = self.number(Const(rank, I64), "rank")
+        self.bits = trace.window((), self.dtype, "bits")
+        self._compare()
         trace.begin()
-        first = self.those.load((0,))
-        left = trace.bind(self.left.load(()), 0, most(self.extent + 1))
+        self._narrow(trace.bind(self.left.load(()), 0, most(self.extent + 1)))
+        differs = Apply(op("not_equal"), (self.bits.load(()), Const(0, self.dtype)), BOOL)
+        trace.emit(While((), differs, trace.end(), user_location()))
+        self.key = trace.compute((), self.dtype, lambda _: self.those.load((0,)))
 
-        def differing(at: tuple[Affine, ...]) -> Expr:
-            return Apply(op("bitwise_xor"), (self.those.load(at), first), self.dtype)
-
-        nothing = Const(0, self.dtype)
-        bits = trace.compute((), self.dtype, differing, over=(left,), accum=op("bitwise_or"), initial=nothing)
-        test = trace.end()
+    def next(self) -> View:
+        """The key that comes after the one found."""
+        trace, last = self.trace, Const(_last(self.dtype), self.dtype)
+        is_equal = Apply(op("less"), (_sum(self.rank.load(()), _ONE), self.left.load(())), BOOL)
+        value = trace.compute((), self.dtype, self.key.load)
         trace.begin()
-        self._narrow(bits, trace.bind(self.left.load(()), 0, most(self.extent + 1)))
-        differs = Apply(op("not_equal"), (bits.load(()), nothing), BOOL)
-        trace.emit(While(test, differs, trace.end(), user_location()))
-        self.key = trace.compute((), self.dtype, lambda _: first)
-
-    def next(self, before: View, steps: int) -> View:
-        """The key so many steps on from the one found, of which `before` is the one just before."""
-        reach = Apply(op("add"), (self.rank.load(()), Const(steps, I64)), I64)
-        is_equal = Apply(op("less"), (reach, self.left.load(())), BOOL)
-        trace = self.trace
-        value = trace.compute((), self.dtype, before.load)
-        trace.begin()
-        last = Const(_last(self.dtype), self.dtype)
 
         def above(at: tuple[Affine, ...]) -> Expr:
             key = self.cells.load(at)
-            is_above = Apply(op("greater"), (key, before.load(())), BOOL)
+            is_above = Apply(op("greater"), (key, self.key.load(())), BOOL)
             return Apply(op("where"), (is_above, key, last), self.dtype)
 
         least = trace.compute((), self.dtype, above, over=(self.extent,), accum=op("minimum"), initial=last)
@@ -152,10 +140,10 @@ class _Search:
         trace.emit(Branch(is_equal, (), trace.end(), user_location()))
         return value
 
-    def _narrow(self, bits: View, left: Affine) -> None:
+    def _narrow(self, left: Affine) -> None:
         """Keep the candidates whose highest digit that tells them apart is the one wanted."""
         trace = self.trace
-        shift = trace.compute((), self.dtype, lambda _: _shift(bits.load(())))
+        shift = trace.compute((), self.dtype, lambda _: _shift(self.bits.load(())))
 
         def digit(at: Affine) -> Expr:
             return _digit(self.those.load((at,)), shift.load(()))
@@ -166,6 +154,7 @@ class _Search:
             target = numbers.remap((), (), (trace.bind(digit(at), 0, 1 << _BITS),))
             trace.store(target, lambda _: _sum(target.load(()), _ONE))
         wanted, below = self._wanted(numbers)
+        trace.store(self.rank, lambda _: Apply(op("subtract"), (self.rank.load(()), below.load(())), I64))
         reached = self.number(_ZERO, "reached")
         with trace.loop(0, left) as at:
             place = trace.bind(reached.load(()), 0, most(self.extent))
@@ -174,7 +163,23 @@ class _Search:
             trace.store(self.those.remap((), (), (place,)), lambda _: self.those.load((at,)))
             trace.store(reached, lambda _: _sum(reached.load(()), kept.load(())))
         trace.store(self.left, reached.load)
-        trace.store(self.rank, lambda _: Apply(op("subtract"), (self.rank.load(()), below.load(())), I64))
+        self._compare()
+
+    def _compare(self) -> None:
+        """Find the bits that are not the same in all candidates. It goes through all cells, since that takes
+        less than ending within a vector."""
+        nothing = Const(0, self.dtype)
+
+        def differing(at: tuple[Affine, ...]) -> Expr:
+            bits = self._op("bitwise_xor", self.those.load(at), self.those.load((0,)))
+            is_candidate = Apply(op("less"), (Index(at[0]), self.left.load(())), BOOL)
+            return Apply(op("where"), (is_candidate, bits, nothing), self.dtype)
+
+        over = (self.extent,)
+        self.trace.store(self.bits, differing, over=over, accum=op("bitwise_or"), initial=nothing)
+
+    def _op(self, name: str, one: Expr, other: Expr) -> Expr:
+        return Apply(op(name), (one, other), self.dtype)
 
     def _wanted(self, numbers: View) -> tuple[View, View]:
         """The digit of the cell of the rank, and how many candidates have lower ones."""
