@@ -1,8 +1,8 @@
 """Branches as choices among values, where both sides may be computed: for loops that go in vectors then.
 
-if t:                                           u = add(c, 1)
-    u = add(c, 1)                  ->           v = where(t, u, c)
-    c = u                                       c = v
+    if t:                                           u = add(c, 1)
+        u = add(c, 1)                  ->           v = where(t, u, c)
+        c = u                                       c = v
 """
 
 from __future__ import annotations
