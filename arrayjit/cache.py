@@ -2,9 +2,10 @@
 
     FOLDER/machine/5f0c...    one file an entry, its folder says what it is
 
-A file is written beside its place, brought to the disk and renamed, so nobody ever reads half of one, whoever
-else writes and whatever is killed. Its first line has the checksum of its place and of the rest: an entry
-that is damaged, or another's, is as good as none, is counted and goes. Above the size that the setting
+A file is written beside its place and renamed, so nobody ever reads half of one, whoever else writes and
+whatever is killed. Its first line has the checksum of its place and of the rest: an entry that is damaged, as
+one may be that had not reached the disk when the machine stopped, or another's, is as good as none, is
+counted and goes. So nobody waits for the disk. Above the size that the setting
 allows, the entries that were not used for longest go. Where nothing can be written, the log says so once, and
 work goes on without.
 """
@@ -167,8 +168,6 @@ def _write(place: pathlib.Path, content: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
         os.replace(name, place)
     except BaseException:
         pathlib.Path(name).unlink(missing_ok=True)

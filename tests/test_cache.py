@@ -123,13 +123,23 @@ def test_where_nothing_can_be_written_the_log_says_so_once(tmp_path, monkeypatch
 
 
 def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
-    def full(handle):
-        raise OSError(28, "No space left on device")
+    def full(handle, mode):
+        os.close(handle)
+        return open("/dev/full", mode)
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fdopen", full)
     cache.remember("things", KEY, b"x")
     assert cache.recall("things", KEY) is None
     assert [path for path in folder.rglob("*") if path.is_file()] == []
+
+
+def test_nothing_waits_for_the_disk(folder, monkeypatch):
+    def waits(handle):
+        raise AssertionError
+
+    monkeypatch.setattr(os, "fsync", waits)
+    cache.remember("things", KEY, b"x")
+    assert cache.recall("things", KEY) == b"x"
 
 
 def test_with_no_room_allowed_nothing_is_written_or_read(folder, monkeypatch):

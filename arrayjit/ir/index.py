@@ -115,11 +115,11 @@ class Affine:
     def __add__(self, other: Extent) -> Affine:
         if isinstance(other, int):
             return Affine(self.terms, self.offset + other) if other else self
-        right = Affine.of(other)
+        right = other if type(other) is Affine else Affine.of(other)
         if not right.terms:
-            return Affine(self.terms, self.offset + right.offset)
+            return Affine(self.terms, self.offset + right.offset) if right.offset else self
         if not self.terms:
-            return Affine(right.terms, self.offset + right.offset)
+            return Affine(right.terms, self.offset + right.offset) if self.offset else right
         sums: dict[Symbol, int] = {symbol: coefficient for coefficient, symbol in self.terms}
         for coefficient, symbol in right.terms:
             sums[symbol] = sums.get(symbol, 0) + coefficient
@@ -132,7 +132,10 @@ class Affine:
         return self * -1
 
     def __sub__(self, other: Extent) -> Affine:
-        return self + Affine.of(other) * -1
+        right = other if type(other) is Affine else Affine.of(other)
+        if not right.terms:
+            return Affine(self.terms, self.offset - right.offset) if right.offset else self
+        return self + right * -1
 
     def __rsub__(self, other: Extent) -> Affine:
         return Affine.of(other) - self
@@ -140,6 +143,8 @@ class Affine:
     def __mul__(self, factor: int) -> Affine:
         if factor == 1:
             return self
+        if not self.terms:
+            return Affine((), self.offset * factor)
         if factor == 0:
             return Affine((), 0)
         return Affine(tuple((c * factor, s) for c, s in self.terms), self.offset * factor)

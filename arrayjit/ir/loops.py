@@ -116,8 +116,10 @@ class For:
     @property
     def trips(self) -> int | None:
         """How often the body runs, when that is a constant."""
-        span = self.hi - self.lo
-        return len(range(0, span.offset, self.step)) if span.is_constant else None
+        if self.lo.terms or self.hi.terms:
+            span = self.hi - self.lo
+            return len(range(0, span.offset, self.step)) if span.is_constant else None
+        return len(range(self.lo.offset, self.hi.offset, self.step))
 
 
 @frozen

@@ -55,7 +55,8 @@ class Tensor:
     @property
     def storage(self) -> Tensor:
         """The tensor that owns the memory: two tensors alias exactly when it is the same."""
-        return self if self.base is None else self.base.storage
+        base = self.base
+        return self if base is None else base.storage
 
     @property
     def is_real_form(self) -> bool:

@@ -99,13 +99,24 @@ def _fused(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> tuple[St
     """A body with its nests joined, and the same for the bodies in it."""
     if not any(isinstance(stmt, (For, If, While)) for stmt in body):
         return body
+    if len(body) == 1:
+        return kept(body, (_inside(body[0], ranges, streams),))
     nests = list(_nests(body, ranges, streams))
     for turn in Turn:
         schedule = _Schedule(ranges, streams, turn)
         for nest in nests:
             schedule.add(nest)
+        is_settled = len(schedule.nests) == len(nests) and sum(bool(nest.band) for nest in nests) < 2
         nests = schedule.nests
+        if is_settled:
+            break
     return kept(body, [stmt for nest in nests for stmt in nest.rebuilt(ranges, streams)])
+
+
+def _inside(stmt: Stmt, ranges: Ranges, streams: Streams) -> Stmt:
+    """A statement with the bodies in it fused."""
+    within = _ranges_inside((stmt,), ranges) if isinstance(stmt, For) else ranges
+    return rewrite_bodies(stmt, lambda body: _fused(body, within, streams))
 
 
 def _nests(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> Iterator[_Nest]:
@@ -218,9 +229,7 @@ class _Nest:
         """The statements, with the bodies inside fused."""
         yield from self.prelude
         if not self.band:
-            (stmt,) = self.body
-            inside = _ranges_inside((stmt,), ranges) if isinstance(stmt, For) else ranges
-            yield rewrite_bodies(stmt, lambda body: _fused(body, inside, streams))
+            yield _inside(self.body[0], ranges, streams)
             return
         body = tuple(self.body)
         inner = _fused(body, _ranges_inside(self.band, ranges), streams)

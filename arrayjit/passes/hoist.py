@@ -68,7 +68,8 @@ class _Frame:
 
 class _Hoisting:
     """A walk with the loops around the present statement. The *level* of a value is the number of those
-    loops that it must stay inside of."""
+    loops that it must stay inside of; `found` are those of the operations in the present expression, each of
+    which is asked for once however many are around it."""
 
     def __init__(self, body: tuple[Stmt, ...]) -> None:
         self.changing = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update)}
@@ -76,6 +77,7 @@ class _Hoisting:
         self.depths: dict[Symbol, int] = {}
         self.ranges: dict[Symbol, Range] = {}
         self.frames: list[_Frame] = []
+        self.found: dict[int, int] = {}
         self.branches = 0
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -142,6 +144,7 @@ class _Hoisting:
 
     def _definition(self, stmt: Define) -> list[Stmt]:
         """A definition moves as a whole, if it can."""
+        self.found = {}
         level = self._level(stmt.value)
         self.levels[stmt.variable] = level
         if level == len(self.frames):
@@ -152,6 +155,7 @@ class _Hoisting:
 
     def _settled(self, expr: Expr) -> Expr:
         """An expression of the present statement with its invariant parts moved out."""
+        self.found = {}
         return self._at(expr, len(self.frames))
 
     def _at(self, expr: Expr, level: int) -> Expr:
@@ -186,7 +190,10 @@ class _Hoisting:
                 level = self._last(lambda frame: tensor.storage in frame.stores)
                 return max(level, self._certain(), *(self._level(child) for child in operands))
             case Apply() | Cast():
-                return max((self._level(child) for child in children(expr)), default=0)
+                level = self.found.get(id(expr), -1)
+                if level < 0:
+                    level = self.found[id(expr)] = max(map(self._level, children(expr)), default=0)
+                return level
 
     def _innermost(self, positions: tuple[Affine, ...]) -> int:
         """The level below every loop whose symbol the positions mention."""

@@ -26,7 +26,7 @@ from itertools import count
 from typing import TypeVar, Union
 
 from ..errors import UnsupportedError
-from ..frozen import frozen, slotted
+from ..frozen import frozen, frozen_by_identity, slotted
 from ..ir.assign import (
     Assign,
     Bind,
@@ -74,7 +74,7 @@ Body = tuple[Statement, ...]
 Scope = tuple[int, int]
 """A body in a statement: which statement, and which side of a branch. A test is part of its loop's body."""
 
-_Site = tuple[Reader, int, tuple[Scope, ...]]
+_Site = tuple["_Read", int, tuple[Scope, ...]]
 """Where a temporary is read: by which statement, its number, and what it stands in."""
 
 _Reader = TypeVar("_Reader", Assign, Bind, Branch, Check, While)
@@ -105,6 +105,30 @@ def explain_inline(before: Computation, after: Computation, caps: Caps) -> Itera
             yield f"inline: {tensor}{place} is stored: {inlining.refusal(tensor)}"
 
 
+@frozen_by_identity
+class _Read:
+    """A statement with the indices at which it reads each storage, None for one that no expression can
+    replace; `size` is the number of nodes of its expressions."""
+
+    stmt: Reader
+    indices: Mapping[Tensor, Sequence[tuple[Affine, ...] | None]]
+    size: int
+
+    @staticmethod
+    def of(stmt: Reader) -> _Read:
+        indices: dict[Tensor, list[tuple[Affine, ...] | None]] = {}
+        size = 0
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                size += 1
+                if type(node) is Load:
+                    storage = node.tensor.storage
+                    indices.setdefault(storage, []).append(node.index if node.tensor is storage else None)
+                elif type(node) is Gather:
+                    indices.setdefault(node.tensor.storage, []).append(None)
+        return _Read(stmt, indices, size)
+
+
 @frozen
 class _Producer:
     """An assignment that may be inlined; `reads` are the storages that its value is computed from, `axes` has
@@ -130,7 +154,8 @@ class _Producer:
 class _Inlining:
     """Readers are numbered in program order; `ends` is the last number in each loop; `stored` says why an
     assignment is no producer; `unread` are arrays that a reader does not read before they are changed;
-    `shifted` are large temporaries of which a reader computes neighbours itself."""
+    `shifted` are large temporaries of which a reader computes neighbours itself; `reads` are those of the
+    statements that were looked at, by identity."""
 
     given: frozenset[Tensor]
     cache: int
@@ -144,6 +169,7 @@ class _Inlining:
     inlined: set[Tensor] = field(default_factory=set)
     unread: set[Tensor] = field(default_factory=set)
     shifted: set[Tensor] = field(default_factory=set)
+    reads: dict[int, _Read] = field(default_factory=dict)
 
     def run(self, computation: Computation) -> Body:
         """The statements with what is inlined in them."""
@@ -181,12 +207,20 @@ class _Inlining:
         return number
 
     def note(self, reader: Reader, around: tuple[Scope, ...], number: int) -> int:
-        for storage in _storages(reader):
+        read = self.read_by(reader)
+        for storage in read.indices:
             self.readers.setdefault(storage, set()).add(number)
-            self.sites.setdefault(storage, []).append((reader, number, around))
+            self.sites.setdefault(storage, []).append((read, number, around))
         if isinstance(reader, Assign):
             self.writes.setdefault(reader.into.storage, []).append(number)
         return number + 1
+
+    def read_by(self, stmt: Reader) -> _Read:
+        """What a statement reads."""
+        read = self.reads.get(id(stmt))
+        if read is None:
+            read = self.reads[id(stmt)] = _Read.of(stmt)
+        return read
 
     def body(self, body: Body, around: tuple[Scope, ...], numbers: Iterator[int]) -> Body:
         return tuple(self.statement(statement, around, numbers) for statement in body)
@@ -222,7 +256,7 @@ class _Inlining:
         storage = stmt.into
         if _wishes(storage, "local"):
             return
-        axes, reads = _axes(stmt), tuple(_storages(stmt))
+        axes, reads = _axes(stmt), tuple(self.read_by(stmt).indices)
         if axes is not None and _is_copy(stmt) and len(self.writes[storage]) > 1:
             written = _written(stmt, axes)
             self.copies[storage] = _Producer(storage, stmt.value, reads, axes, written, number, around, True)
@@ -248,20 +282,21 @@ class _Inlining:
     def must_stay(self, producer: _Producer) -> bool:
         """Whether a reader needs the temporary, whatever is done for the others."""
         return any(
-            number <= producer.at or self.obstacle(producer, reader, number, around)
-            for reader, number, around in self.sites.get(producer.tensor, ())
+            number <= producer.at or self.obstacle(producer, read, number, around)
+            for read, number, around in self.sites.get(producer.tensor, ())
         )
 
     def reader(self, stmt: _Reader, number: int, around: tuple[Scope, ...]) -> _Reader:
         """A statement with all producers inlined that should be."""
         refused: set[Tensor] = set()
         while True:
-            for tensor in _storages(stmt):
+            read = self.read_by(stmt)
+            for tensor in read.indices:
                 if tensor in self.stored and _wishes(tensor, "virtual"):
                     raise _broken_wish(tensor, self.stored[tensor], stmt)
                 known = self.producers.get(tensor) or self.copies.get(tensor)
                 producer = None if tensor in refused else known
-                if producer is not None and self.is_wanted(producer, stmt, number, around):
+                if producer is not None and self.is_wanted(producer, read, number, around):
                     stmt = _with_values(stmt, partial(_inlined, producer))
                     self.moved(producer, number)
                     break
@@ -269,19 +304,19 @@ class _Inlining:
             else:
                 return stmt
 
-    def is_wanted(self, producer: _Producer, stmt: Reader, number: int, around: tuple[Scope, ...]) -> bool:
+    def is_wanted(self, producer: _Producer, read: _Read, number: int, around: tuple[Scope, ...]) -> bool:
         """Whether a reader computes the producer's value itself."""
-        obstacle = self.obstacle(producer, stmt, number, around)
+        obstacle = self.obstacle(producer, read, number, around)
         if _wishes(producer.tensor, "virtual"):
             if obstacle:
-                raise _broken_wish(producer.tensor, obstacle, stmt)
+                raise _broken_wish(producer.tensor, obstacle, read.stmt)
             return True
-        if obstacle or not self.keeps_cells(producer, stmt, around):
+        if obstacle or not self.keeps_cells(producer, read, around):
             return False
         if producer.again:
             return True
         extra = around[len(producer.around) :]
-        return self.should(producer, stmt, is_repeated=any(scope in self.ends for scope, _ in extra))
+        return self.should(producer, read, is_repeated=any(scope in self.ends for scope, _ in extra))
 
     def moved(self, producer: _Producer, number: int) -> None:
         """Statement `number` now reads what the producer reads instead of reading its temporary."""
@@ -292,11 +327,11 @@ class _Inlining:
             if not self.readers[producer.tensor] and not producer.again:
                 self.readers[storage].discard(producer.at)
 
-    def obstacle(self, producer: _Producer, stmt: Reader, number: int, around: tuple[Scope, ...]) -> str:
+    def obstacle(self, producer: _Producer, read: _Read, number: int, around: tuple[Scope, ...]) -> str:
         """Why the producer's value is not the same where the reader stands; empty if it is."""
-        if None in _indices(stmt, producer.tensor):
+        if None in read.indices[producer.tensor]:
             return "it is read at an index that is computed at run time, or in another shape"
-        if not _reads_within(producer, stmt):
+        if not _reads_within(producer, read):
             return "it is read where its statement may write nothing"
         if around[: len(producer.around)] != producer.around:
             return "it is computed in a loop or a branch and read outside"
@@ -309,13 +344,14 @@ class _Inlining:
             return "it is written again before it is read"
         return ""
 
-    def keeps_cells(self, producer: _Producer, stmt: Reader, around: tuple[Scope, ...]) -> bool:
+    def keeps_cells(self, producer: _Producer, read: _Read, around: tuple[Scope, ...]) -> bool:
         """Whether a reader that overwrites what the producer reads does so cell by cell, in place."""
+        stmt = read.stmt
         if not isinstance(stmt, Assign) or stmt.into.storage not in producer.reads:
             return True
         return around == producer.around and all(
             (tensor, index) == (stmt.into, stmt.index)
-            for position in _indices(stmt, producer.tensor)
+            for position in read.indices[producer.tensor]
             if position is not None
             for tensor, index in loads(producer.at_index(position))
             if tensor.storage is stmt.into.storage
@@ -326,11 +362,12 @@ class _Inlining:
         writes = self.writes.get(storage, [])
         return bisect_right(writes, after) < bisect_right(writes, last)
 
-    def should(self, producer: _Producer, stmt: Reader, *, is_repeated: bool) -> bool:
+    def should(self, producer: _Producer, read: _Read, *, is_repeated: bool) -> bool:
         """Whether reading the temporary costs more than computing the value again; `is_repeated` says that
         the reader stands in a loop and the producer before it."""
-        indices = [index for index in _indices(stmt, producer.tensor) if index is not None]
-        grown = sum(_size(expr) for expr in expressions(stmt)) + len(indices) * (_size(producer.value) - 1)
+        stmt = read.stmt
+        indices = [index for index in read.indices[producer.tensor] if index is not None]
+        grown = read.size + len(indices) * (_size(producer.value) - 1)
         order = _loop_order(stmt)
         each_once = len(set(indices)) == 1 and not is_repeated and _is_permutation(indices[0], order)
         once = each_once and len(self.readers[producer.tensor]) == 1
@@ -420,15 +457,16 @@ def _written(stmt: Assign, axes: Sequence[Symbol | None]) -> dict[int, Affine]:
     return {axis: extent for axis, extent in written if extent != stmt.into.shape[axis]}
 
 
-def _reads_within(producer: _Producer, stmt: Reader) -> bool:
+def _reads_within(producer: _Producer, read: _Read) -> bool:
     """Whether a reader goes over as many cells as the producer writes, where these are not all."""
     if not producer.written:
         return True
+    stmt = read.stmt
     extents = dict(stmt.loops) if isinstance(stmt, (Assign, Check)) else {}
     return all(
         index is not None and (symbol := index[axis].symbol) is not None and extents.get(symbol) == extent
         for axis, extent in producer.written.items()
-        for index in _indices(stmt, producer.tensor)
+        for index in read.indices[producer.tensor]
     )
 
 
@@ -450,26 +488,6 @@ def _inlined(producer: _Producer, expr: Expr) -> Expr:
         return node
 
     return transform(expr, rule)
-
-
-def _storages(stmt: Reader) -> list[Tensor]:
-    """The storages that a statement reads, each once."""
-    found: dict[Tensor, None] = {}
-    for expr in expressions(stmt):
-        for node in walk(expr):
-            if type(node) is Load or type(node) is Gather:
-                found[node.tensor.storage] = None
-    return list(found)
-
-
-def _indices(stmt: Reader, tensor: Tensor) -> list[tuple[Affine, ...] | None]:
-    """The indices at which a statement reads a tensor; None for one that no expression can replace."""
-    return [
-        index if read is tensor else None
-        for expr in expressions(stmt)
-        for read, index in loads(expr)
-        if read.storage is tensor
-    ]
 
 
 def _bytes(tensor: Tensor) -> int:

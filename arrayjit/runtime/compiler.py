@@ -77,15 +77,8 @@ class Compiler:
             module.verify()
         except RuntimeError as error:
             raise CompilerBug(f"LLVM rejects the text of {name!r}: {error}", stage="targets/llvm") from error
-        options = llvm.create_pipeline_tuning_options(speed_level=opt)
-        builder = llvm.create_pass_builder(machine, options)
-        if opt >= _WITH_PASSES:
-            builder.getModulePassManager().run(module, builder)
-        elif "alwaysinline" in text:
-            passes = llvm.create_new_module_pass_manager()
-            passes.add_always_inliner_pass()
-            passes.add_simplify_cfg_pass()
-            passes.run(module, builder)
+        if opt >= _WITH_PASSES or "alwaysinline" in text:
+            _run_passes(module, machine, opt)
         return module, machine
 
 
@@ -108,6 +101,18 @@ def engine_image(file: ObjectFile, resolve: Callable[[str], int], *, listed: boo
 def compiler() -> Compiler:
     """The process's compiler."""
     return Compiler()
+
+
+def _run_passes(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt: int) -> None:
+    """LLVM's own, or those alone that put functions where they are called."""
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=opt))
+    if opt >= _WITH_PASSES:
+        passes = builder.getModulePassManager()
+    else:
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
 
 
 def _target_machine(opt: int = DEFAULT_OPT) -> llvm.TargetMachine:

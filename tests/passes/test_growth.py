@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,16 @@ import pytest
 from work import calls_in
 
 from arrayjit import jit
+from arrayjit.ir.code import Caps
+from arrayjit.ir.dtype import F64
+from arrayjit.ir.expr import Apply, Expr, Load, constant
+from arrayjit.ir.index import Affine, Symbol, affine
+from arrayjit.ir.loops import For, Kernel, Stmt, Store
+from arrayjit.ir.ops import op
+from arrayjit.ir.params import ArrayParam
+from arrayjit.ir.tensor import Tensor
+from arrayjit.passes.fuse import fuse
+from arrayjit.passes.hoist import hoist
 
 Program = Callable[..., Any]
 
@@ -49,13 +60,39 @@ def of_halves(length: int) -> tuple[Program, tuple[Any, ...]]:
     return halves, (np.linspace(1, 2, length),)
 
 
-def calls(program: Program, args: tuple[Any, ...]) -> int:
-    """How many calls of functions it takes to compile a program, those of generators included."""
+def deep_expression(depth: int) -> Kernel:
+    """A value of so many operations, each on the one before, in a loop."""
+    symbol, cells = Symbol("i"), Tensor.of("x", (8,), F64)
+    cell: Expr = Load(cells, (Affine.of(symbol),))
+    value = cell
+    for _ in range(depth):
+        value = Apply(op("add"), (value, cell), F64)
+    loop = For(symbol, Affine.of(0), Affine.of(8), (Store(cells, (Affine.of(symbol),), value),))
+    return Kernel("deep", (ArrayParam(cells, "update"),), (loop,))
+
+
+def deep_nest(depth: int) -> Kernel:
+    """A cell that is stored in so many loops."""
+    symbols, cells = [Symbol("i") for _ in range(depth)], Tensor.of("x", (2,) * depth, F64)
+    body: tuple[Stmt, ...] = (Store(cells, affine(symbols), constant(1.0, F64)),)
+    for symbol in reversed(symbols):
+        body = (For(symbol, Affine.of(0), Affine.of(2), body),)
+    return Kernel("deep", (ArrayParam(cells, "write"),), body)
+
+
+def compilation(program: Program, args: tuple[Any, ...]) -> int:
+    """How many calls of functions it takes to compile a program."""
     function = jit(program, target="llvm")
     return calls_in(lambda: function.lower(*args).as_text("llvm"))
 
 
 @pytest.mark.parametrize(("make", "length"), [(of_filter, 3), (of_halves, 8)])
 def test_twice_the_program_takes_twice_the_work(make: Any, length: int) -> None:
-    once, twice, four_times = (calls(*make(length * factor)) for factor in (1, 2, 4))
+    once, twice, four_times = (compilation(*make(length * factor)) for factor in (1, 2, 4))
+    assert four_times - twice < 2.4 * (twice - once)
+
+
+@pytest.mark.parametrize(("step", "make"), [(hoist, deep_expression), (fuse, deep_nest)])
+def test_twice_the_depth_takes_twice_the_work(step: Any, make: Callable[[int], Kernel]) -> None:
+    once, twice, four_times = (calls_in(partial(step, make(8 * factor), Caps())) for factor in (1, 2, 4))
     assert four_times - twice < 2.4 * (twice - once)
