@@ -3,6 +3,8 @@
     if t:                                           u = add(c, 1)
         u = add(c, 1)                  ->           v = where(t, u, c)
         c = u                                       c = v
+
+A branch stays that computes much, or what need not exist where it is not taken.
 """
 
 from __future__ import annotations
