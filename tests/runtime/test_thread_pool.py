@@ -340,7 +340,7 @@ for core in cores[:2]:  # on the second one the thread may be, asleep
     os.sched_setaffinity(0, {core})
     run(pool, address, 12, 1)
     until(lambda: os.sched_getaffinity(worker) == set(cores) - {core})
-until(lambda: run(pool, address, 12, 1, micros=500) and os.sched_getaffinity(worker) == set(cores))
+until(lambda: run(pool, address, 12, 1, company=2) and os.sched_getaffinity(worker) == set(cores))
 pool.close()
 """)
     assert printed == []

@@ -36,14 +36,15 @@ def recursion(steps: int) -> Callable[[Any, Any], Any]:
 
 
 @pytest.mark.parametrize("program", [jacobi, recursion])
-def test_ten_steps_and_ten_thousand_are_the_same_work(program: Callable[[int], Any]) -> None:
+def test_a_hundred_steps_and_ten_thousand_are_the_same_work(program: Callable[[int], Any]) -> None:
+    """Of ten, remainders by seven would be simpler."""
     grid = np.ones((40, 40))
 
     def compiling(steps: int) -> int:
         return calls_in(lambda: arrayjit.jit(program(steps)).lower(grid, grid.copy()))
 
     compiling(10)
-    assert compiling(10_000) == pytest.approx(compiling(10), rel=0.1)
+    assert compiling(10_000) == pytest.approx(compiling(100), rel=0.05)
 
 
 def test_the_number_of_steps_is_no_reason_to_compile() -> None:
