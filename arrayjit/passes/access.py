@@ -172,7 +172,11 @@ def loop_range(lo: Affine, hi: Affine, step: int, ranges: Ranges) -> Range | Non
     first, last = lo.bounds(ranges), hi.bounds(ranges)
     if first is None or last is None:
         return None
-    return (first[0], last[1] - 1) if step > 0 else (last[0] + 1, first[1])
+    least, greatest = (first[0], last[1] - 1) if step > 0 else (last[0] + 1, first[1])
+    if first[0] != first[1] or least > greatest:
+        return least, greatest
+    passed = (greatest - least) % abs(step)
+    return (least, greatest - passed) if step > 0 else (least + passed, greatest)
 
 
 def given(params: Iterable[Param]) -> frozenset[Tensor]:

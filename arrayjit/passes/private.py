@@ -36,7 +36,8 @@ ZERO = Affine.of(0)
 
 def is_private(tensor: Tensor, body: Sequence[Stmt]) -> bool:
     """Does a body read of the storage `tensor` only cells that it has written before? If it reads them by
-    one view, boxes are parts of that."""
+    one view, boxes are parts of that, in which what it stores by the storage's own shape has its place if the
+    view is flat."""
     every = (view for stmt in walk_statements(tuple(body)) for view, _ in reads(stmt))
     read = (view for view in every if view.storage is tensor)
     try:
@@ -108,14 +109,23 @@ class _Walk:
                     self.loop(stmt)
                 case Store(tensor=tensor, index=index):
                     self.reads(stmt)
-                    if tensor is self.tensor:
-                        self.write(tuple(_Line(position) for position in index))
+                    place = self.place(tensor, index)
+                    if place is not None:
+                        self.write(tuple(_Line(position) for position in place))
                 case Fill(tensor=tensor):
                     self.reads(stmt)
                     if tensor is self.tensor:
                         self.write(_whole(tensor))
                 case _:
                     self.reads(stmt)
+
+    def place(self, tensor: Tensor, index: tuple[Affine, ...]) -> tuple[Affine, ...] | None:
+        """The index of another tensor's cell in the view that is read, if it has one there."""
+        view = self.tensor
+        if tensor is view:
+            return index
+        is_flat = view.base is tensor and view.rank == 1 and view.dtype is tensor.dtype
+        return (tensor.linear(index),) if is_flat and tensor.has_fixed_shape else None
 
     def loop(self, loop: For) -> None:
         self.loops.append(loop)
@@ -187,6 +197,9 @@ def _joined(one: Box, other: Box) -> Box | None:
         return None
     (axis,) = differing
     mine, theirs = one[axis].ends(), other[axis].ends()
+    if mine is None and theirs is None:
+        longer = _continued(one[axis], other[axis])
+        return None if longer is None else (*one[:axis], longer, *one[axis + 1 :])
     if mine is None or theirs is None:
         return None
     gaps = (theirs[0] - mine[0], mine[1] + 1 - theirs[0], theirs[1] - mine[1])
@@ -194,6 +207,18 @@ def _joined(one: Box, other: Box) -> Box | None:
         return None
     line = _Line(mine[0], ((1, theirs[1] + 1 - mine[0]),))
     return (*one[:axis], line, *one[axis + 1 :])
+
+
+def _continued(one: _Line, other: _Line) -> _Line | None:
+    """Two lines with gaps as one, if the other is the next in a progression of equal ones."""
+    step = other.first - one.first
+    if not step.is_constant:
+        return None
+    if one.terms == other.terms:
+        return _Line(one.first, (*one.terms, (step.constant, Affine.of(2))))
+    *terms, (apart, count) = one.terms or ((0, ZERO),)
+    goes_on = tuple(terms) == other.terms and step == count * apart
+    return _Line(one.first, (*terms, (apart, count + 1))) if goes_on else None
 
 
 def _covers(box: Box, spans: Sequence[tuple[Affine, Affine]]) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arrayjit.ir.dtype import F64
 from arrayjit.ir.index import Affine, Symbol, affine
 from arrayjit.ir.tensor import Tensor
-from arrayjit.passes.access import distances, is_injective, region
+from arrayjit.passes.access import distances, is_injective, loop_range, region
 
 I, J, K = Symbol("i"), Symbol("j"), Symbol("k")  # noqa: E741
 COUNTS = {I: 4, J: 3, K: 2}
@@ -97,3 +98,21 @@ def test_what_moves_away_from_where_another_one_stays_never_meets_it():
     moving = region(WHOLE, (Affine.of(I) + 1, Affine.of(J)), {})
     staying = region(WHOLE, affine([0, 0]), {})
     assert distances(moving, staying, [I, J], RANGES) is None
+
+
+@pytest.mark.parametrize("step", [-5, -4, -1, 1, 2, 3, 7])
+def test_a_loop_s_symbol_goes_from_the_first_to_the_last_value_that_it_has(step):
+    for lo, hi in product(range(-6, 7), repeat=2):
+        values = range(lo, hi, step)
+        if values:
+            assert loop_range(Affine.of(lo), Affine.of(hi), step, {}) == (min(values), max(values))
+
+
+@pytest.mark.parametrize("step", [-3, -1, 1, 2])
+def test_where_a_loop_starts_or_ends_by_another_one_no_value_is_left_out(step):
+    ends = Affine.of(I) * 3 - 2, Affine.of(J) + 1
+    for lo, hi in (ends, ends[::-1], (ends[0], Affine.of(5)), (Affine.of(5), ends[0])):
+        least, greatest = loop_range(lo, hi, step, RANGES)
+        for i, j in product(range(COUNTS[I]), range(COUNTS[J])):
+            first, end = (bound.evaluate({I: i, J: j}) for bound in (lo, hi))
+            assert all(least <= value <= greatest for value in range(first, end, step))
