@@ -56,6 +56,7 @@ from .copies import copy_body
 from .tails import may_repeat
 from .terms import terms_of
 from .trips import blocks
+from .work import REGISTER_BYTES
 
 __all__ = [
     "BRANCHES",
@@ -78,8 +79,6 @@ FAN = 8
 
 BRANCHES = 8
 """Parts for each thread, of what may be added up in any parts."""
-
-REGISTER_BYTES = 64
 
 NARROW = {
     named(terms): (named(total), most)

@@ -39,10 +39,10 @@ from .copies import copy_body
 from .strides import affine_accesses, stride
 from .tails import HEAVY, weight
 from .trips import about, enter, greater, lesser
+from .work import REGISTER_BYTES
 
 __all__ = ["distant"]
 
-REGISTER_BYTES = 64
 MAX_LANES = 64
 REGISTERS = 2
 """Vectors have so many registers; a span fills at least one."""

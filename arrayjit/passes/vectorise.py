@@ -65,20 +65,19 @@ from .lockstep import lockstep
 from .strides import LINE, stride
 from .tails import may_repeat
 from .trips import about, enter
+from .work import REGISTER_BYTES, UNKNOWN_TRIPS
 
 __all__ = ["explain_vectorise", "vectorise"]
 
 RARELY = OPS["rarely"]
 MIN_LANES = 4
 MAX_LANES = 64
-REGISTER_BYTES = 64
 LIGHT_COST = 6.0
 DEEP_COST = 18.0, 70.0
 """The work of bodies in which an iteration is one long chain and has few values at a time: an elementary
 function or two."""
 FEW_CELLS = 8
 """A body that reads more has many values at a time."""
-UNKNOWN_TRIPS = 256
 OUTER_GAIN = 0.7
 """A vector loop inside stays unless this one costs less than so much of it: it can still be jammed."""
 FAR = 4.0

@@ -20,11 +20,12 @@ from .access import Ranges
 from .strides import stride
 from .trips import about
 
-__all__ = ["UNKNOWN_TRIPS", "Work", "as_expression", "is_short", "work"]
+__all__ = ["REGISTER_BYTES", "UNKNOWN_TRIPS", "Work", "as_expression", "is_short", "work"]
 
 Work = Mapping[tuple[Affine, ...], float]
 
 REGISTER_BYTES = 64
+"""Of the widest registers that any machine has: how many lanes a loop has does not depend on the machine."""
 
 UNKNOWN_TRIPS = 256
 """How often a loop is taken to run of which nothing is known before."""

@@ -286,3 +286,33 @@ def test_quantiles_lie_between_0_and_1() -> None:
             program(floats)
         with pytest.raises(ValueError, match="must be in the range"):
             arrayjit.jit(program)(floats)
+
+
+@pytest.mark.parametrize("kth", [20, -21, np.int64(30), [1, 25], True, [True], 2.0, [], [1, 2.0]])
+def test_places_that_no_row_has_are_refused(kth: Any) -> None:
+    rows = np.zeros((3, 20))
+    for program in (
+        lambda x: np.partition(x, kth),
+        lambda x: np.argpartition(x, kth, 1),
+        lambda x: x.partition(kth),
+    ):
+        with pytest.raises((ValueError, TypeError)) as theirs:
+            program(rows.copy())
+        with pytest.raises(theirs.type) as ours:
+            arrayjit.jit(program)(rows.copy())
+        assert isinstance(ours.value, arrayjit.UserError)
+        assert str(theirs.value).partition("(=")[0] in str(ours.value)
+
+
+@pytest.mark.parametrize("kth", [19, -20, np.int64(3), [1, 19], np.array([2, -20]), (4,)])
+def test_places_of_rows_may_be_given_in_many_ways(kth: Any) -> None:
+    rows = random.permutation(60).reshape(3, 20)
+    ordered, places = np.sort(rows), np.ravel(kth)
+    np.testing.assert_array_equal(
+        arrayjit.jit(lambda x: np.partition(x, kth))(rows)[:, places], ordered[:, places]
+    )
+
+
+def test_of_no_cells_any_place_may_be_asked_for() -> None:
+    for shape in ((0, 4), (3, 0), (0,)):
+        assert_like_numpy(lambda x: np.partition(x, 9), (np.zeros(shape),))

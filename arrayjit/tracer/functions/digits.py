@@ -25,7 +25,7 @@ from collections.abc import Sequence
 
 from ...frozen import frozen
 from ...ir.assign import Branch
-from ...ir.dtype import BOOL, I64, DType, Kind
+from ...ir.dtype import BOOL, I64, DType
 from ...ir.expr import Apply, Cast, Const, Expr, Index, dtype_of
 from ...ir.index import Affine
 from ...ir.ops import op
@@ -35,6 +35,7 @@ from ..record.view import View
 from ..values.array import SymbolicArray
 from ..values.extents import as_expr, most
 from ..values.integer import number
+from .keys import digit_of
 
 __all__ = ["sort_by_digits", "work_of_digits"]
 
@@ -60,12 +61,8 @@ class Digits:
         return self.count * (4 * cells + 2 * (1 << self.bits))
 
     def of_key(self, key: Expr, place: Affine) -> Expr:
-        """The digit of a key at a place. Of signed integers, negative ones come first."""
-        kind = dtype_of(key)
-        if kind.kind is Kind.INT:
-            key = Apply(op("bitwise_xor"), (key, Const(-(1 << (kind.bits - 1)), kind)), kind)
-        moved = Apply(op("raw_right_shift"), (key, Cast(Index(place * self.bits), kind)), kind)
-        return Cast(Apply(op("bitwise_and"), (moved, Const((1 << self.bits) - 1, kind)), kind), I64)
+        """The digit of a key at a place."""
+        return digit_of(key, Cast(Index(place * self.bits), dtype_of(key)), self.bits)
 
 
 def work_of_digits(dtype: DType, cells: int) -> float:
@@ -81,7 +78,7 @@ def sort_by_digits(arrays: Sequence[SymbolicArray]) -> None:
     cells = number(extent, trace, "the length of what is sorted") if longest is None else longest
     digits = Digits.of(arrays[0].element_type, cells)
     with trace.loop(0, count) as row:
-        here = [_row(array.cells, row) for array in arrays]
+        here = [array.cells.part(row) for array in arrays]
         spare = [trace.window((extent,), array.element_type, "spare") for array in arrays]
         for old, new in zip(here, spare, strict=True):
             trace.store(new, old.load)  # so that each thread may have its own: nothing else is read
@@ -95,10 +92,6 @@ def sort_by_digits(arrays: Sequence[SymbolicArray]) -> None:
             lower.move(trace, here, spare)
             upper.move(trace, spare, here)
             trace.emit(Branch(moves, trace.end(), (), user_location()))
-
-
-def _row(rows: View, row: Affine) -> View:
-    return rows.remap(rows.shape[1:], rows.axes[1:], (row, rows.axes[1]))
 
 
 def _counted(trace: Trace, cells: View, digits: Digits) -> View:

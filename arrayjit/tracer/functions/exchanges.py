@@ -92,7 +92,7 @@ def _columns(rows: View, first: Affine, count: int) -> View:
 def _exchange(trace: Trace, held: Sequence[View], one: Affine, other: Affine) -> None:
     """Put the cells at two places of each column in order."""
     shape = held[0].shape[1:]
-    below, above = ([_at(array, place) for array in held] for place in (one, other))
+    below, above = ([array.part(place) for array in held] for place in (one, other))
     key, tie = below[0].load, below[-1].load
     later, later_tie = above[0].load, above[-1].load
     if len(held) == 1:
@@ -113,10 +113,6 @@ def _exchange(trace: Trace, held: Sequence[View], one: Affine, other: Affine) ->
         first = trace.compute(shape, dtype, _chosen(wrong, high, low))
         trace.store(high, _chosen(wrong, low, high))
         trace.store(low, first.load)
-
-
-def _at(held: View, place: Affine) -> View:
-    return held.remap(held.shape[1:], held.axes[1:], (place, held.axes[1]))
 
 
 def _both(name: str, one: Body, other: Body) -> Body:

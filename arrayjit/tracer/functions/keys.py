@@ -7,12 +7,12 @@ and are moved to the end.
 
 from __future__ import annotations
 
-from ...ir.dtype import BF16, BOOL, DType, named
+from ...ir.dtype import BF16, BOOL, I64, DType, Kind, named
 from ...ir.expr import Apply, Cast, Const, Expr, dtype_of
 from ...ir.layout import mantissa_bits, signed
 from ...ir.ops import op
 
-__all__ = ["cell_of", "key", "key_of_equals", "type_of_keys"]
+__all__ = ["cell_of", "digit_of", "key", "key_of_equals", "type_of_keys"]
 
 _OF_BOOLS = named("u8")
 
@@ -54,6 +54,17 @@ def cell_of(key: Expr, dtype: DType) -> Expr:
     there = Apply(op("add"), (key, step), ahead.dtype)
     place = _where(is_nan, Apply(op("bitwise_xor"), (there, least), least.dtype), there)
     return Apply(op("from_brain_bits" if dtype is BF16 else "from_bits"), (_turned(place),), dtype)
+
+
+def digit_of(key: Expr, shift: Expr, bits: int) -> Expr:
+    """So many bits of a key from the shift on. Of signed integers, negative ones come first."""
+    dtype, mask = dtype_of(key), (1 << bits) - 1
+    if dtype.kind is Kind.INT:
+        key = Apply(op("bitwise_xor"), (key, Const(-(1 << (dtype.bits - 1)), dtype)), dtype)
+    moved = Apply(op("raw_right_shift"), (key, shift), dtype)
+    if bits == dtype.bits and dtype.kind is Kind.INT:
+        return Apply(op("bitwise_and"), (Cast(moved, I64), Const(mask, I64)), I64)
+    return Cast(Apply(op("bitwise_and"), (moved, Const(mask, dtype)), dtype), I64)
 
 
 def _turned(bits: Expr) -> Expr:

@@ -28,6 +28,7 @@ from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray
 from ..values.extents import as_expr, most
+from .keys import digit_of
 
 __all__ = ["divide", "select", "work_of_division", "work_of_selection"]
 
@@ -51,7 +52,7 @@ def select(keys: SymbolicArray, ranks: Sequence[int]) -> SymbolicArray:
     count = keys.cells.shape[0]
     found = trace.window((count, len(ranks)), keys.element_type, "found")
     with trace.loop(0, count) as row:
-        cells = _row(keys.cells, row)
+        cells = keys.cells.part(row)
         for run in _runs(ranks):
             search = _Search(trace, cells, run[0])
             for rank in run:
@@ -68,7 +69,7 @@ def divide(keys: SymbolicArray, rank: int, dtype: DType, cell: Body) -> Symbolic
     count, extent = keys.cells.shape
     divided = trace.window(keys.cells.shape, dtype, "divided")
     with trace.loop(0, count) as row:
-        search = _Search(trace, _row(keys.cells, row), rank)
+        search = _Search(trace, keys.cells.part(row), rank)
         middle = Apply(op("subtract"), (Const(rank, I64), search.rank.load(())), I64)
         lesser = search.number(_ZERO, "lesser")
         equal = search.number(middle, "equal")
@@ -89,10 +90,6 @@ def divide(keys: SymbolicArray, rank: int, dtype: DType, cell: Body) -> Symbolic
 def _grow(trace: Trace, number: View, condition: Expr) -> None:
     """Count one more where the condition holds."""
     trace.store(number, lambda _: _sum(number.load(()), Cast(condition, I64)))
-
-
-def _row(rows: View, row: Affine) -> View:
-    return rows.remap(rows.shape[1:], rows.axes[1:], (row, rows.axes[1]))
 
 
 def _runs(ranks: Sequence[int]) -> list[list[int]]:
@@ -146,7 +143,7 @@ class _Search:
         shift = trace.compute((), self.dtype, lambda _: _shift(self.bits.load(())))
 
         def digit(at: Affine) -> Expr:
-            return _digit(self.those.load((at,)), shift.load(()))
+            return digit_of(self.those.load((at,)), shift.load(()), _BITS)
 
         numbers = trace.window((1 << _BITS,), I64, "numbers")
         trace.store(numbers, lambda _: _ZERO)
@@ -207,18 +204,6 @@ def _shift(bits: Expr) -> Expr:
     length = Cast(Apply(op("popcount"), (filled,), dtype), I64)
     above = Apply(op("subtract"), (length, Const(_BITS, I64)), I64)
     return Cast(Apply(op("maximum"), (above, _ZERO), I64), dtype)
-
-
-def _digit(key: Expr, shift: Expr) -> Expr:
-    """So many bits from the shift on. Of signed integers, negative ones come first."""
-    dtype = dtype_of(key)
-    if dtype.kind is Kind.INT:
-        key = Apply(op("bitwise_xor"), (key, Const(-(1 << (dtype.bits - 1)), dtype)), dtype)
-    moved = Apply(op("raw_right_shift"), (key, shift), dtype)
-    mask = (1 << _BITS) - 1
-    if dtype.bits == _BITS and dtype.kind is Kind.INT:
-        return Apply(op("bitwise_and"), (Cast(moved, I64), Const(mask, I64)), I64)
-    return Cast(Apply(op("bitwise_and"), (moved, Const(mask, dtype)), dtype), I64)
 
 
 def _last(dtype: DType) -> int:

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import DTypeError, ShapeError
 from ...ir.dtype import I64, DType
 from ...ir.expr import Expr, Index
-from ...ir.index import affine
+from ...ir.index import Affine, affine
 from ..indices.gathering import gather
 from ..indices.indexing import require_assignable, setitem
 from ..record.registry import implements, method
-from ..record.trace import Body, current_trace
+from ..record.trace import Body, current_trace, user_location
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, copy
 from ..values.extents import most, product
@@ -31,6 +32,7 @@ from .shaping import moveaxis
 
 __all__ = ["argsort", "divided", "ranked", "sort"]
 
+_PLACES = "name places that rows have, as integers"
 _NO_FIELDS = "sort arrays of numbers"
 _STABLE = ("stable", "mergesort")
 _MOST_EXCHANGED = 256
@@ -82,11 +84,10 @@ def divided(a: Any, kth: Any, axis: Any, *, places: bool) -> SymbolicArray | Non
     greater one before it and no lesser one after it. None where that is slower than sorting."""
     rows, array, along = _rows(a, axis)
     extent = rows.cells.shape[1]
-    if not extent.is_constant or type(kth) is not int or not -extent.offset <= kth < extent.offset:
+    ranks = _ranks(kth, most(rows.cells.shape[0]), extent)
+    if len(ranks) != 1 or not extent.is_constant or work_of_division(extent.offset) > _work_of_sorting(rows):
         return None
-    if work_of_division(extent.offset) > _work_of_sorting(rows):
-        return None
-    keys, rank = _keys(rows, key), kth % extent.offset
+    keys, (rank,) = _keys(rows, key), ranks
     if places:
         result = divide(keys, rank, I64, lambda at: Index(at[1]))
     else:
@@ -109,6 +110,25 @@ def ranked(a: Any, ranks: Sequence[int]) -> SymbolicArray:
     cells = _of_rows(found, dtype, lambda at: cell_of(found.cells.load(at), dtype))
     shape = affine((*array.cells.shape[:-1], len(places)))
     return reshape(cells, tuple(python_int(part, array.record) for part in shape))
+
+
+def _ranks(kth: Any, count: int | None, extent: Affine) -> list[int]:
+    """The places in rows that are asked for, from the front; none if they are known only at run time. Raises
+    ShapeError for one that no row has, and for bools, and DTypeError for what is no integer."""
+    given = list(kth) if type(kth) in (tuple, list) else [kth]
+    types = [type(place) for place in given]
+    if any(issubclass(each, (bool, np.bool_)) for each in types):
+        raise ShapeError("Booleans unacceptable as partition index", loc=user_location(), fix=_PLACES)
+    if not given or any(issubclass(each, (float, np.inexact)) for each in types):
+        raise DTypeError("Partition index must be integer", loc=user_location(), fix=_PLACES)
+    is_known = all(issubclass(each, (int, np.integer)) for each in types)
+    if not (is_known and extent.is_constant and extent.offset and count != 0):
+        return []
+    size = extent.offset
+    for place in given:
+        if not -size <= place < size:
+            raise ShapeError(f"kth(={place}) out of bounds ({size})", loc=user_location(), fix=_PLACES)
+    return [int(place) % size for place in given]
 
 
 def _rows(a: Any, axis: Any) -> tuple[SymbolicArray, SymbolicArray, int]:

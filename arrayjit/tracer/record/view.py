@@ -58,6 +58,10 @@ class View:
         """The view whose cell at `axes` is this view's cell at `position` (expressions in `axes`)."""
         return View(self.tensor, affine(shape), axes, self.at(position), self.writeable)
 
+    def part(self, place: Extent) -> View:
+        """What stands at one place of the first axis."""
+        return self.remap(self.shape[1:], self.axes[1:], (place, *self.axes[1:]))
+
     def transpose(self, order: Sequence[int]) -> View:
         return View(
             self.tensor,
