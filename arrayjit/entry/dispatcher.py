@@ -103,6 +103,7 @@ declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyArray_Scalar(ptr, ptr, ptr)
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare ptr @PyArray_NewCopy(ptr, i32)
 declare i32 @PyArray_SetBaseObject(ptr, ptr)
 
 define ptr @entry.call(ptr %self, ptr %args, i64 %flags, ptr %names) {

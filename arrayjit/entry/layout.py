@@ -46,7 +46,12 @@ C_CONTIGUOUS, _ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 LAYOUT_FLAGS = C_CONTIGUOUS | _ALIGNED | WRITEABLE
 """The flags of an ndarray on which code depends."""
 
-_NUMPY = {"PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
+_NUMPY = {
+    "PyArray_Scalar": 60,
+    "PyArray_NewCopy": 85,
+    "PyArray_NewFromDescr": 94,
+    "PyArray_SetBaseObject": 282,
+}
 """Places in NumPy's table of functions, the same in 1.x and 2.x."""
 
 _NUMPY_ENTRIES = 283

@@ -12,6 +12,7 @@ import numpy as np
 from ..runtime.results import LARGE, results
 from ..tracer.calls.binding import (
     ArgumentOutput,
+    Counted,
     FreshSource,
     Output,
     RepeatedOutput,
@@ -55,6 +56,13 @@ class Outcome:
         self._leaves = leaves
         self._next = 0
         numbers = {output.param for output in outputs if isinstance(output, ScalarOutput)}
+        numbers |= {
+            extent.param
+            for output in outputs
+            if isinstance(output, SizedOutput)
+            for extent in output.extents
+            if isinstance(extent, Counted)
+        }
         arrays = {
             output.param
             for output in outputs
@@ -131,25 +139,46 @@ class Outcome:
                 isinstance(source := self._sources[param], FreshSource) and shape and 0 not in shape
             ):
                 self._add_view(output, shape, source)
+            case SizedOutput(param=param) if isinstance(source := self._sources[param], FreshSource):
+                self._add_sized(output, source)
             case RepeatedOutput() | ScalarOutput() | ViewOutput() | SizedOutput():
-                raise ThroughPython("the result is a view of an argument, or of a size that is computed")
+                raise ThroughPython("the result is a view of an argument")
 
     def _add_view(self, output: ViewOutput, shape: tuple[int, ...], source: FreshSource) -> None:
         """Cells of a new array, which need not be all of it."""
         units = (source.dtype.itemsize,) if output.flat else _layout(source)[1]
         strides = [sum(map(mul, step, units)) for step in output.steps]
-        extents, steps = words([shape]), words([strides])
-        view = row(
-            "VIEW",
-            rank=len(shape),
-            extents=address(extents),
-            strides=address(steps),
-            start=sum(map(mul, output.corner, units)),
-            flags=WRITEABLE if output.writeable else 0,
-        )
-        described = words([view], extents, steps)
-        self.owned += (source.dtype, described)
-        self._step("VIEW", self._places[output.param], id(source.dtype), address(described))
+        start = sum(map(mul, output.corner, units))
+        flags = WRITEABLE if output.writeable else 0
+        self._add_cells("VIEW", output.param, source.dtype, [shape], strides, start=start, flags=flags)
+
+    def _add_sized(self, output: SizedOutput, source: FreshSource) -> None:
+        """As many cells of a new array as are counted, in an array of their own."""
+        extents = [
+            row("EXTENT", counted=1, number=extent.param)
+            if isinstance(extent, Counted)
+            else row("EXTENT", number=extent)
+            for extent in output.extents
+        ]
+        strides = [
+            source.dtype.itemsize * prod(source.shape[axis + 1 :]) for axis in range(len(source.shape))
+        ]
+        self._add_cells("SIZED", output.param, source.dtype, extents, strides)
+
+    def _add_cells(
+        self,
+        kind: str,
+        param: int,
+        dtype: np.dtype[Any],
+        extents: Sequence[Sequence[int]],
+        strides: Sequence[int],
+        **more: int,
+    ) -> None:
+        shape, steps = words(extents), words([strides])
+        view = row("VIEW", rank=len(strides), extents=address(shape), strides=address(steps), **more)
+        described = words([view], shape, steps)
+        self.owned += (dtype, described)
+        self._step(kind, self._places[param], id(dtype), address(described))
 
     def _add_number(self, place: int, dtype: np.dtype[Any], is_python: bool) -> None:
         if not is_python:

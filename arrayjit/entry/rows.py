@@ -75,8 +75,10 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "FRESH": ("PARAM", "DESCR", "RANK", "EXTENTS", "STRIDES", "MAKER"),
     # A step of making the result, on a stack.
     "BUILD": ("KIND", "ARGUMENT", "DESCR", "VIEW"),
-    # Cells of a result, which starts so many bytes before them.
+    # Cells of a result, which starts so many bytes before them. Of a sized one the extents are rows.
     "VIEW": ("RANK", "EXTENTS", "STRIDES", "START", "FLAGS"),
+    # An extent: that of a constant, or (with `counted`) the number in a parameter.
+    "EXTENT": ("COUNTED", "NUMBER"),
 }
 
 CODES: Mapping[str, tuple[str, ...]] = {
@@ -97,6 +99,7 @@ CODES: Mapping[str, tuple[str, ...]] = {
         "INT",
         "BOOL",
         "VIEW",
+        "SIZED",
     ),
 }
 """The kinds of each, numbered from 0."""

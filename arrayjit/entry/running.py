@@ -46,7 +46,7 @@ single:
   %object = load ptr, ptr %objects
   br label %end
 build:
-  %built = call ptr @build(ptr %variant, ptr %objects, ptr %numbers, ptr %values)
+  %built = call ptr @build(ptr %variant, ptr %objects, ptr %numbers, ptr %values, ptr %pointers)
   call void @drop(ptr %objects, i64 %count)
   br label %end
 end:
@@ -209,7 +209,7 @@ done:
   ret ptr null
 }
 
-define internal ptr @build(ptr %variant, ptr %objects, ptr %numbers, ptr %values) {
+define internal ptr @build(ptr %variant, ptr %objects, ptr %numbers, ptr %values, ptr %pointers) {
 entry:
   %steps = field ptr %variant <VARIANT_BUILD>
   %count = field i64 %variant <VARIANT_BUILD_COUNT>
@@ -237,7 +237,12 @@ one:
                                     i64 <BUILD_IS_TUPLE>, label %tuple
                                     i64 <BUILD_IS_LIST>, label %list
                                     i64 <BUILD_IS_DICT>, label %dict
-                                    i64 <BUILD_IS_VIEW>, label %view ]
+                                    i64 <BUILD_IS_VIEW>, label %view
+                                    i64 <BUILD_IS_SIZED>, label %sized ]
+sized:
+  %prefix = item ptr %objects %argument
+  %issized = call ptr @sized(ptr %step, ptr %prefix, ptr %pointers)
+  br label %new
 view:
   %whole = item ptr %objects %argument
   %isview = call ptr @view(ptr %step, ptr %whole)
@@ -284,7 +289,7 @@ made:
   %rest = phi i64 [ %under, %fill ], [ %base, %dict ]
   br label %push
 new:
-  %fresh = phi ptr [ %isnumber, %number ], [ %isview, %view ]
+  %fresh = phi ptr [ %isnumber, %number ], [ %isview, %view ], [ %issized, %sized ]
   %nothing = icmp eq ptr %fresh, null
   br i1 %nothing, label %fail, label %push
 push:
@@ -335,17 +340,8 @@ done:
 ; Some cells of a new array, which they keep alive.
 define internal ptr @view(ptr %step, ptr %whole) {
   %view = field ptr %step <BUILD_VIEW>
-  %descr = field ptr %step <BUILD_DESCR>
-  %rank = field i32 %view <VIEW_RANK>
   %extents = field ptr %view <VIEW_EXTENTS>
-  %strides = field ptr %view <VIEW_STRIDES>
-  %start = field i64 %view <VIEW_START>
-  %flags = field i32 %view <VIEW_FLAGS>
-  %data = field ptr %whole <DATA>
-  %first = getelementptr i8, ptr %data, i64 %start
-  call void @Py_IncRef(ptr %descr)
-  %new = call ptr @PyArray_NewFromDescr(
-      ptr @rt.ndarray, ptr %descr, i32 %rank, ptr %extents, ptr %strides, ptr %first, i32 %flags, ptr null)
+  %new = call ptr @cells(ptr %step, ptr %extents, ptr %whole)
   %none = icmp eq ptr %new, null
   br i1 %none, label %no, label %own
 own:
@@ -360,6 +356,63 @@ drop:
   br label %no
 no:
   ret ptr null
+}
+
+; So many of an array's first cells along each axis as the kernel has counted, in an array of their own.
+define internal ptr @sized(ptr %step, ptr %whole, ptr %pointers) {
+entry:
+  %view = field ptr %step <BUILD_VIEW>
+  %rows = field ptr %view <VIEW_EXTENTS>
+  %rank = field i64 %view <VIEW_RANK>
+  %extents = alloca i64, i64 %rank
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %known ]
+  %extent = phi ptr [ %rows, %entry ], [ %following, %known ]
+  %end = icmp eq i64 %i, %rank
+  br i1 %end, label %make, label %one
+one:
+  %iscounted = field i64 %extent <EXTENT_COUNTED>
+  %number = field i64 %extent <EXTENT_NUMBER>
+  %isconstant = icmp eq i64 %iscounted, 0
+  br i1 %isconstant, label %known, label %count
+count:
+  %memory = item ptr %pointers %number
+  %counted = load i64, ptr %memory
+  br label %known
+known:
+  %size = phi i64 [ %number, %one ], [ %counted, %count ]
+  %place = getelementptr i64, ptr %extents, i64 %i
+  store i64 %size, ptr %place
+  %next = add i64 %i, 1
+  %following = getelementptr i8, ptr %extent, i64 <EXTENT_BYTES>
+  br label %each
+make:
+  %cells = call ptr @cells(ptr %step, ptr %extents, ptr %whole)
+  %none = icmp eq ptr %cells, null
+  br i1 %none, label %no, label %copy
+copy:
+  %new = call ptr @PyArray_NewCopy(ptr %cells, i32 0)
+  call void @Py_DecRef(ptr %cells)
+  ret ptr %new
+no:
+  ret ptr null
+}
+
+; An array of some cells of another, which it does not keep alive.
+define internal ptr @cells(ptr %step, ptr %extents, ptr %whole) {
+  %view = field ptr %step <BUILD_VIEW>
+  %descr = field ptr %step <BUILD_DESCR>
+  %rank = field i32 %view <VIEW_RANK>
+  %strides = field ptr %view <VIEW_STRIDES>
+  %start = field i64 %view <VIEW_START>
+  %flags = field i32 %view <VIEW_FLAGS>
+  %data = field ptr %whole <DATA>
+  %first = getelementptr i8, ptr %data, i64 %start
+  call void @Py_IncRef(ptr %descr)
+  %new = call ptr @PyArray_NewFromDescr(
+      ptr @rt.ndarray, ptr %descr, i32 %rank, ptr %extents, ptr %strides, ptr %first, i32 %flags, ptr null)
+  ret ptr %new
 }
 
 ; The number in a slot, as Python or NumPy has it.
