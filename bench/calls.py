@@ -31,6 +31,10 @@ def total(a):
     return a.sum()
 
 
+def chosen(a):
+    return a[a > 5]
+
+
 def ends(leaves):
     first, *_, last = leaves.values()
     return first + last, first - last
@@ -61,6 +65,7 @@ PROGRAMS: Mapping[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[s
     "np.add(a, b, out)": (np.add, added_into, two_and_out),
     "a * 2.5": (operator.mul, scaled, one_and_number),
     "a.sum()": (np.ndarray.sum, total, one),
+    "a[a > 5]": (chosen, chosen, one),
     "ends of 20 arrays": (ends, ends, weights),
 }
 """By the statement: what NumPy's users call, the function that others compile, and its arguments."""

@@ -37,12 +37,13 @@ WIDTH = 180
 
 
 def console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else WIDTH)
+    """Names of rows are text, brackets and all."""
+    return Console(width=None if sys.stdout.isatty() else WIDTH, markup=False)
 
 
 def text(results: Results) -> str:
     """What `printed` shows."""
-    shown = Console(width=WIDTH, file=io.StringIO())
+    shown = Console(width=WIDTH, file=io.StringIO(), markup=False)
     printed(shown, results)
     return shown.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
@@ -51,7 +52,8 @@ class Watcher:
     """Shows how far a run has come: a bar, and above it the rows that are there."""
 
     def __init__(self, console: Console, total: int) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        words = TextColumn("{task.description}", markup=False)
+        columns = (words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         # Drawing takes time of the cores that are measured.
         self._progress = Progress(*columns, console=console, transient=True, refresh_per_second=1)
         self._bar = self._progress.add_task("", total=total)
@@ -91,11 +93,11 @@ def printed(console: Console, results: Results) -> None:
     for (suite, threads), rows in groups(results).items():
         console.print(table(results, f"{suite} on {where(results, threads)}", rows))
     for words in (*ceilings(results), *answers(results)):
-        console.print(words, markup=False)
+        console.print(words)
     for row, peer, error in results.errors:
-        console.print(f"{named(results, row)}, {peer}: {error}", style="red", markup=False)
+        console.print(f"{named(results, row)}, {peer}: {error}", style="red")
     for remark in results.remarks:
-        console.print(remark, markup=False)
+        console.print(remark)
     if results.left:
         console.print(f"{len(results.left)} rows are left, for want of time; --resume measures them")
 

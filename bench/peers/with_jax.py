@@ -28,7 +28,7 @@ def entry(task: Task, written: tuple[int, ...]) -> Entry | None:
             kernel = KERNELS.get(task.name)
             return Entry(giving(kernel, written), place, pure=True) if kernel else None
         case "calls":
-            return with_jax.entry(task, written) if not written else None
+            return with_jax.entry(task, written) if not written and task.name != "a[a > 5]" else None
         case "compile":
             return anew(with_jax.entry)(task, written)
         case "startup":

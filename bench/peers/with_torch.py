@@ -183,6 +183,7 @@ EXPRESSIONS: dict[str, Callable[..., Any]] = {
     "np.add(a, b, out)": lambda a, b, out: torch.add(a, b, out=out),
     "a * 2.5": torch.mul,
     "a.sum()": torch.sum,
+    "a[a > 5]": lambda a: a[a > 5],
     "ends of 20 arrays": ends,
 }
 FEW_RESULTS = ("black_scholes", "sum", "argmax", "variance", "norm", "dot", "a + b")

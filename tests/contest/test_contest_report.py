@@ -127,6 +127,11 @@ def test_the_terminal_shows_the_same() -> None:
     assert "without torch: torch is not installed" in shown
 
 
+def test_names_with_brackets_are_shown_whole() -> None:
+    shown = text(replace(SOME, rows=[row("a[a > 5]", arrayjit=0.1, numpy=0.2)]))
+    assert "a[a > 5] 100 f32" in shown
+
+
 def test_rows_of_several_threads_say_how_near_the_cores_were() -> None:
     near = "2 threads: a core answers another in 68 ns, in single rows in 63 ns to 460 ns"
     page = markdown(SOME)
