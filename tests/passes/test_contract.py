@@ -23,8 +23,8 @@ SIZES = st.integers(2, 40)
 
 MACHINES = (
     Caps(vector_bytes=16),
-    Caps(vector_bytes=32, l1_bytes=512, l2_bytes=512),
-    Caps(vector_bytes=64, registers=32, l1_bytes=1024, l2_bytes=256, threads=3),
+    Caps(vector_bytes=32, l1_bytes=512, l2_bytes=512, l3_bytes=2048),
+    Caps(vector_bytes=64, registers=32, l1_bytes=1024, l2_bytes=256, l3_bytes=1024, threads=3),
     Caps(vector_bytes=16, l1_bytes=512, l2_bytes=4096),
     Caps(vector_bytes=16, l1_bytes=128, l2_bytes=2048),
 )
@@ -194,12 +194,43 @@ def test_the_decision_is_explained():
 
 
 @pytest.mark.parametrize(
+    ("rows", "terms", "leaves_off"),
+    [
+        (768, 1024, False),  # half of the second cache holds two panels of them
+        (768, 4096, True),  # or half of one
+        (32, 1024, True),  # few rows do not make up for short runs
+    ],
+)
+def test_sums_of_many_rows_leave_off_only_where_the_second_cache_is_too_small(rows, terms, leaves_off):
+    caps = Caps(vector_bytes=64, registers=32)
+    kernel = contract(product({"i": rows, "j": 4096, "k": terms}, (0, 0, 0), 0), caps)
+    assert ("c_tile" in {tensor.label for tensor in kernel.placement}) is leaves_off
+
+
+@pytest.mark.parametrize(
+    ("columns", "threads", "order"),
+    [
+        (4096, 1, "panels at a time"),
+        (256, 2, "panels at a time"),
+        (256, 4, "in blocks of 128 rows"),  # too few panels for the threads
+    ],
+)
+def test_rows_that_the_last_cache_holds_are_read_for_every_panel(columns, threads, order):
+    before = product({"i": 2048, "j": columns, "k": 2048}, (0, 0, 0), 0)
+    kernel = contract(before, Caps(vector_bytes=64, registers=32, threads=threads))
+    assert order in kernel.notes[0]
+    smaller = Caps(vector_bytes=64, registers=32, threads=threads, l3_bytes=8 << 20)
+    assert "in blocks of" in contract(before, smaller).notes[0]
+
+
+@pytest.mark.parametrize(
     ("terms", "layout", "sums"),
     [
         (1040, 0, "12 x 32"),  # rows begin at 64 places of the first cache
         (1024, 0, "6 x 64"),  # at one, of eight lines
         (512, 0, "12 x 32"),  # at two
-        (1024, 1, "12 x 32"),  # cells of a column, which lie side by side
+        (1040, 1, "12 x 32"),  # copies of rows that lie across memory
+        (1024, 1, "6 x 64"),  # which begin so far apart
     ],
 )
 def test_rows_that_push_one_another_out_of_the_first_cache_are_fewer(terms, layout, sums):
