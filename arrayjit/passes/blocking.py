@@ -30,7 +30,8 @@ A tile is made of slivers, each of as many rows as there are registers for:
 
 Every sum has its one chain of operations, in order: a deep one leaves off in the tile and goes on from there.
 A wide strip then goes through all its panels, packed a run at a time, before the next part of the terms.
-Where rows or columns do not make whole slivers or panels, the last one overlaps the one before.
+Where rows or columns do not make whole slivers or panels, the last one overlaps the one before; if few
+columns are left, their panel is narrower.
 """
 
 from __future__ import annotations
@@ -54,13 +55,17 @@ from .strides import stride
 from .tails import may_repeat
 from .trips import between, greater, lesser
 
-__all__ = ["Blocking", "blocked"]
+__all__ = ["Blocking", "blocked", "last_panel"]
 
 ZERO = Affine.of(0)
 
 BAND = 8
 """How many rows are copied into panels together: so many streams the hardware follows, and panels are written
 in runs, not line by line with long steps between, of which the first cache holds few."""
+
+
+SAVED = 24
+"""One of so many columns that are not computed twice is worth a last panel of its own width."""
 
 
 @frozen
@@ -77,6 +82,12 @@ class Blocking:
     block: int | None
     left: bool
     right: bool
+
+
+def last_panel(columns: int, width: int) -> int:
+    """The columns of the last panel: as few lanes as hold what whole panels leave, if that saves enough."""
+    narrow = max(2, 1 << (columns % width - 1).bit_length()) if columns % width else width
+    return narrow if (width - narrow) * SAVED >= columns else width
 
 
 def blocked(product: Product, blocking: Blocking, placement: dict[Tensor, Place]) -> tuple[Stmt, ...]:
@@ -98,14 +109,16 @@ class _Rows:
 @frozen
 class _Strip:
     """`width` columns from `start` on, in `count` panels, at most `most`, the first of them the panel of a
-    number, or part of such a strip, from the panel `place` of it on. What is done with sums of columns before
-    `fresh` was done with the panel before. Where the last panel overlaps that, `last` is its first column."""
+    number, or part of such a strip, from the panel `place` of it on; panels have `lanes` columns. What is
+    done with sums of columns before `fresh` was done with the panel before. Where the last panel overlaps
+    that, `last` is its first column."""
 
     start: Affine
     width: Affine
     number: Affine
     count: Affine
     most: int
+    lanes: int
     fresh: int = 0
     before: tuple[Stmt, ...] = ()
     place: Affine = ZERO
@@ -114,13 +127,14 @@ class _Strip:
 
 @frozen
 class _Panel:
-    """Columns from `start` on, and from `column` on in the strip; a panel by its number among all, and among
-    those that are packed together."""
+    """So many `lanes` of columns from `start` on, and from `column` on in the strip; a panel by its number
+    among all, and among those that are packed together."""
 
     start: Affine
     column: Affine
     number: Affine
     packed: Affine
+    lanes: int
 
 
 @slotted
@@ -184,25 +198,26 @@ class _Blocked:
         kind: LoopKind = LoopKind.PARALLEL,
     ) -> tuple[Stmt, ...]:
         """What `one` makes of a strip of panels, for all of them. If the last panel overlaps the one before,
-        it goes along with all others, or is a strip of its own."""
+        it goes along with all others if it is as wide, or is a strip of its own."""
         columns, width = self.product.columns.trips or 0, self.blocking.columns
         whole, rest = divmod(columns, width)
-        last = Affine.of(columns - width)
-        if rest and whole < size and self.may_overlap():
+        lanes = last_panel(columns, width)
+        last = Affine.of(columns - lanes)
+        if rest and lanes == width and whole < size and self.may_overlap():
             panels = whole + 1
-            return one(_Strip(ZERO, Affine.of(columns), ZERO, Affine.of(panels), panels, last=last))
+            return one(_Strip(ZERO, Affine.of(columns), ZERO, Affine.of(panels), panels, width, last=last))
         symbol, count = Symbol("s"), Affine.of(min(size, whole))
         number = Affine.of(symbol) * size
         before: tuple[Stmt, ...] = ()
         if whole % size and whole > size:
             some = Symbol("panels", lower=1, upper=size + 1)
             before, count = (Bind(some, lesser(count, whole - number)),), Affine.of(some)
-        strip = _Strip(number * width, count * width, number, count, min(size, whole))
+        strip = _Strip(number * width, count * width, number, count, min(size, whole), width)
         body = (*before, *one(strip))
         out = unless_once(For(symbol, ZERO, Affine.of(-(-whole // size)), body, kind))
         if rest:
-            once, fresh = Affine.of(1), 0 if may_repeat(self.product.epilogue) else width - rest
-            out += one(_Strip(last, Affine.of(width), Affine.of(whole), once, 1, fresh))
+            once, fresh = Affine.of(1), 0 if may_repeat(self.product.epilogue) else lanes - rest
+            out += one(_Strip(last, Affine.of(lanes), Affine.of(whole), once, 1, lanes, fresh))
         return out
 
     def may_overlap(self) -> bool:
@@ -223,12 +238,12 @@ class _Blocked:
     ) -> tuple[Stmt, ...]:
         symbol = Symbol("p")
         here = Affine.of(symbol)
-        offset, before = here * self.blocking.columns, tuple[Stmt, ...]()
+        offset, before = here * strip.lanes, tuple[Stmt, ...]()
         if strip.last is not None:
             first = Symbol("column", lower=0, upper=strip.last.constant + 1)
             offset, before = Affine.of(first), (Bind(first, lesser(offset, strip.last)),)
-        column = strip.place * self.blocking.columns + offset
-        panel = _Panel(strip.start + offset, column, strip.number + here, here)
+        column = strip.place * strip.lanes + offset
+        panel = _Panel(strip.start + offset, column, strip.number + here, here, strip.lanes)
         return unless_once(For(symbol, ZERO, strip.count, (*before, *one(panel)), kind))
 
     def each_run(self, strip: _Strip, one: Callable[[_Strip], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
@@ -238,9 +253,9 @@ class _Blocked:
             return one(strip)
         symbol = Symbol("run")
         place = Affine.of(symbol) * size
-        width = self.blocking.columns
+        width = strip.lanes
         start, columns = strip.start + place * width, Affine.of(size * width)
-        panels = _Strip(start, columns, strip.number + place, Affine.of(size), size, place=place)
+        panels = _Strip(start, columns, strip.number + place, Affine.of(size), size, width, place=place)
         return (For(symbol, ZERO, Affine.of(strip.most // size), one(panels)),)
 
     # Packing
@@ -267,7 +282,7 @@ class _Blocked:
             return ()
         name, depth = f"{_name(total.right, 'right')}_panel", min(total.depth, self.blocking.depth)
         shape, reason = (
-            (strip.most, depth, self.blocking.columns),
+            (strip.most, depth, strip.lanes),
             "many rows of a product read these columns",
         )
         copy = self.kept(name, shape, dtype_of(total.right), PlaceKind.SCRATCH, reason)
@@ -282,7 +297,7 @@ class _Blocked:
             symbols = {**terms.symbols, columns.symbol: columns.lo + panel.start + lane}
             cell = self.cell_right(panel, terms, lane)
             store = Store(self.rights[total.variable], cell, substitute(total.right, symbols))
-            line = _parallel(lane, self.blocking.columns, (store,))
+            line = _parallel(lane, panel.lanes, (store,))
             return (line,) if along else nested(terms.loops, (line,), LoopKind.PARALLEL)
 
         if not along:
@@ -411,7 +426,7 @@ class _Blocked:
         product, cut = self.product, self.blocking
         if product.store is not None and all(total.depth <= cut.depth for total in product.sums):
             return {}
-        shape, reason = (-(-rows.most // cut.rows) * cut.rows, strip.most * cut.columns), "sums of a tile"
+        shape, reason = (-(-rows.most // cut.rows) * cut.rows, strip.most * strip.lanes), "sums of a tile"
         names = [total.variable for total in product.sums]
         kind = PlaceKind.SCRATCH
         return {name: self.kept(f"{name.hint}_tile", shape, name.dtype, kind, reason) for name in names}
@@ -456,7 +471,7 @@ class _Blocked:
         body += unrolled(terms.loops, tuple(updates))
         for name, place, cell in zip(names, kept, cells, strict=True):
             body.append(self.put(name, tile, place, cell, column))
-        width = self.blocking.columns
+        width = panel.lanes
         lanes = For(lane, ZERO, Affine.of(width), tuple(body), LoopKind.VECTOR, lanes=width)
         binds, some, end = self.met(rows, panel.start, Affine.of(width), slivers)
         return (*binds, *unless_once(For(sliver, some, end, (*before, lanes))))
@@ -556,7 +571,7 @@ class _Blocked:
                 here = (
                     bound.substitute({self.product.rows.symbol: row}) - self.product.columns.lo - strip.start
                 )
-                end = Symbol(("some", "end")[number], lower=0, upper=strip.most * self.blocking.columns + 1)
+                end = Symbol(("some", "end")[number], lower=0, upper=strip.most * strip.lanes + 1)
                 binds += between(end, here, *ends)
                 ends[number] = Affine.of(end)
         return tuple(binds), ends[0], ends[1]

@@ -28,7 +28,7 @@ from ..ir.expr import Load, dtype_of
 from ..ir.loops import For, Kernel, Place, Stmt
 from ..ir.tensor import Tensor
 from ..ir.walk import rewrite_loops
-from .blocking import Blocking, blocked
+from .blocking import Blocking, blocked, last_panel
 from .depths import UNROLL
 from .products import Product, Sum, product_of
 from .strides import stride
@@ -68,6 +68,12 @@ BLOCK = 384
 
 BLOCKS = 4
 """How many blocks are made for each thread at least, where several share them."""
+
+TRIED = 32
+"""How many numbers of blocks for each thread are considered."""
+
+UNEVEN = 1.02
+"""What blocks cost whose rows are counted at run time, since the last has fewer."""
 
 
 def contract(kernel: Kernel, caps: Caps) -> Kernel:
@@ -122,7 +128,8 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     if any(len(total.terms) > 1 for total in product.sums):
         at_once = depth
     row, half = (depth + columns) * size, caps.l2_bytes // 2
-    far = caps.l3_bytes if panels >= STRIPS * caps.threads else NEAR * caps.l2_bytes
+    is_shared = caps.threads == 1 or panels >= STRIPS * caps.threads
+    far = caps.l3_bytes if is_shared else NEAR * caps.l2_bytes
     block = None
     if depth * columns * size <= half and rows * row > caps.l2_bytes:
         block, run = _block(rows, height, max(height, half // row), caps), panels
@@ -196,11 +203,16 @@ def _sizes(rows: int, columns: int, lanes: int, registers: int, side_by_side: in
     over, or if only so many rows should be read side by side; then it may be wider. Two sums take as long as
     two loads, of a row's factor or of a vector of columns."""
 
+    def each(height: int, width: int) -> float:
+        vectors = max(1, width // lanes)
+        return max(height * vectors, height + vectors, LATENCY) / 2 + OVERHEAD
+
     def cost(size: tuple[int, int]) -> tuple[float, int]:
         height, width = size
-        vectors = max(1, width // lanes)
-        each = max(height * vectors, height + vectors, LATENCY) / 2 + OVERHEAD
-        return -(-rows // height) * -(-columns // width) * each, -height * width
+        panels = columns // width * each(height, width)
+        if columns % width:
+            panels += each(height, last_panel(columns, width))
+        return -(-rows // height) * panels, -height * width
 
     options = []
     widths = [2 * lanes >> halvings for halvings in range((2 * lanes).bit_length() - 1)]
@@ -212,14 +224,20 @@ def _sizes(rows: int, columns: int, lanes: int, registers: int, side_by_side: in
 
 
 def _block(rows: int, height: int, most: int, caps: Caps) -> int:
-    """The rows of a block, about `most`: as many blocks for each thread, all of one size if that can be, the
-    last of one sliver at least."""
-    least = BLOCKS if caps.threads > 1 else 1
-    fewest = max(-(-rows // (most * caps.threads)), least) * caps.threads
-    for blocks in range(fewest, 2 * fewest, caps.threads):
-        if rows % blocks == 0 and rows // blocks >= height:
-            return rows // blocks
-    for block in range(_even(rows, fewest, height), 0, -height):
-        if rows % block == 0 or rows % block >= height:
-            return block
-    return _even(rows, 1, height)
+    """The rows of a block, about `most`, the last of one sliver at least: of some numbers of blocks, as many
+    for each thread, the one that leaves the fewest slivers to the thread with most. Blocks of 25 rows are
+    three of twelve, those of 24 two. Blocks of one size are better if that is a matter of a few."""
+    threads = caps.threads
+    least = BLOCKS if threads > 1 else 1
+    fewest = max(-(-rows // (most * threads)), least) * threads
+
+    def cost(block: int) -> tuple[float, int]:
+        before, last = divmod(rows - 1, block)
+        slivers = -(-block // height)
+        final = -(-(last + 1) // height) if before % threads == 0 else slivers
+        return (before // threads * slivers + final) * (UNEVEN if rows % block else 1), -block
+
+    numbers = range(fewest, min(2 * fewest, fewest + TRIED * threads), threads)
+    sizes = {_even(rows, blocks, unit) for blocks in numbers for unit in (1, height)}
+    fitting = [size for size in sizes if size >= height and (rows % size == 0 or rows % size >= height)]
+    return min(fitting, key=cost, default=rows)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.code import Caps
 from arrayjit.ir.interp import run
+from arrayjit.ir.loops import For, LoopKind, walk_statements
 from arrayjit.ir.parse import parse
 from arrayjit.ir.verify import verify_kernel
 from arrayjit.passes.contract import contract
@@ -221,6 +222,29 @@ def test_rows_that_the_last_cache_holds_are_read_for_every_panel(columns, thread
     assert order in kernel.notes[0]
     smaller = Caps(vector_bytes=64, registers=32, threads=threads, l3_bytes=8 << 20)
     assert "in blocks of" in contract(before, smaller).notes[0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "lanes"),
+    [
+        (100, {32, 4}),  # three panels of 32, and what they leave
+        (65, {32, 2}),
+        (90, {32}),  # 26 columns are as good as 32
+        (1000, {32}),  # that would save little
+    ],
+)
+def test_the_last_panel_is_as_narrow_as_what_is_left(columns, lanes):
+    before = product({"i": 40, "j": columns, "k": 30}, (0, 0, 0), 1)
+    kernel = contract(before, Caps(vector_bytes=64, registers=32))
+    loops = (stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, For))
+    assert {loop.lanes for loop in loops if loop.kind is LoopKind.VECTOR} == lanes
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(2000, 1), (2000, 2), (2016, 1)])
+def test_blocks_have_the_rows_of_whole_slivers_where_others_would_take_longer(rows, threads):
+    before = product({"i": rows, "j": 30, "k": 2000}, (0, 0, 0), 0)
+    kernel = contract(before, Caps(vector_bytes=64, registers=32, threads=threads))
+    assert "c: 12 x 16 sums at once, in blocks of 72 rows" in kernel.notes[0]
 
 
 @pytest.mark.parametrize(
