@@ -41,7 +41,9 @@ class LlvmTarget:
     def emit(self, kernel: Kernel) -> Code:
         means = failures.failures_of(kernel)
         code = Code(self.name, kernel.name, None, kernel.params, kernel.arena_bytes, means)
-        text = llvm_module.module(kernel, code.symbol, self._attributes, has_lines=debugger_wanted())
+        text = llvm_module.module(
+            kernel, code.symbol, self._attributes, self._cpu.vector_bytes, has_lines=debugger_wanted()
+        )
         return replace(code, payload=text, needs=self._cpu.features)
 
 

@@ -11,8 +11,8 @@ from ..ir.index import Affine, Symbol
 from ..ir.loops import Fill, For, LoopKind, Stmt, Store, walk_statements
 from ..ir.tensor import Tensor
 from .bodies import updated
-from .llvm_memory import LINE_BYTES, Memory
-from .llvm_text import Operand, Value, Writer
+from .llvm_memory import Memory
+from .llvm_text import LINE_BYTES, Operand, Value, Writer
 
 __all__ = [
     "Exit",

@@ -16,11 +16,10 @@ from ..ir.index import Affine, Symbol
 from ..ir.loops import Kernel, PlaceKind
 from ..ir.tensor import GROUPS, Tensor
 from .llvm_clock import LAP
-from .llvm_text import Operand, Value, Writer, vector_type
+from .llvm_neighbours import Neighbours
+from .llvm_text import LINE_BYTES, Operand, Value, Writer, vector_type
 
 __all__ = ["Lanes", "Memory"]
-
-LINE_BYTES = 64
 
 
 @frozen
@@ -52,19 +51,27 @@ class Lanes:
 
 @frozen
 class _Cell:
-    """A cell: its address in the first lane, and the elements from there to the next lane's."""
+    """A cell: its address in the first lane, and the elements from there to the next lane's; an address that
+    many cells are counted from, and how many elements further it is."""
 
     pointer: str
     stride: Operand
+    base: str
+    place: int
 
 
 class Memory:
     """Addresses, loads and stores of one function. `pointers` has the parameters' first cells; symbols
     have the value of the first lane. With `outside`, the function stands for a part of another one, whose
-    symbols, parameters and stack it uses."""
+    symbols, parameters and stack it uses. `widest` are the bytes of the CPU's registers."""
 
     def __init__(
-        self, writer: Writer, kernel: Kernel, pointers: Mapping[Tensor, str], outside: Memory | None = None
+        self,
+        writer: Writer,
+        kernel: Kernel,
+        pointers: Mapping[Tensor, str],
+        widest: int,
+        outside: Memory | None = None,
     ) -> None:
         self.symbols: dict[Symbol, Operand] = dict(outside.symbols) if outside else {}
         self._writer = writer
@@ -72,6 +79,7 @@ class Memory:
         self._params = pointers
         self._pointers = dict(pointers)
         self._outside = outside
+        self._neighbours = Neighbours(widest)
         self._strides: dict[Tensor, tuple[Affine, ...]] = outside._strides if outside else {}
 
     @property
@@ -81,11 +89,11 @@ class Memory:
 
     def part(self, writer: Writer) -> Memory:
         """The memory of a function that stands for a part of this one."""
-        return Memory(writer, self._kernel, self._params, self)
+        return Memory(writer, self._kernel, self._params, self._neighbours.widest, self)
 
     def apart(self, writer: Writer, pointers: Mapping[Tensor, str]) -> Memory:
         """The memory of a function that is given all that it uses."""
-        return Memory(writer, self._kernel, pointers)
+        return Memory(writer, self._kernel, pointers, self._neighbours.widest)
 
     def affine(self, value: Affine) -> Operand:
         """The expression's number in the first lane."""
@@ -119,7 +127,7 @@ class Memory:
         if cell.stride == 0:
             return self._read(tensor, cell.pointer, 1)
         if cell.stride == 1:
-            cells = self._read(tensor, cell.pointer, lanes.count)
+            cells = self._neighbouring(tensor, cell, lanes)
             return self._writer.shuffle(cells, lanes.numbers) if lanes.numbers else cells
         if cell.stride == -1:
             lowest = self._offset(tensor, cell.pointer, 1 - lanes.count)
@@ -222,7 +230,7 @@ class Memory:
         pointer = self._offset(tensor, self.pointer(tensor), moving)
         if moving != 0 and any(isinstance(self.symbols[symbol], int) for symbol in fixed.symbols):
             pointer = self._start(pointer)
-        return _Cell(self._offset(tensor, pointer, known), stride)
+        return _Cell(self._offset(tensor, pointer, known), stride, pointer, known)
 
     def _strides_of(self, tensor: Tensor) -> tuple[Affine, ...]:
         strides = self._strides.get(tensor)
@@ -294,6 +302,15 @@ class Memory:
             text = self._writer.pure(f"icmp ne {memory} {text}, zeroinitializer")
         return Value(text, dtype, lanes)
 
+    def _neighbouring(self, tensor: Tensor, cell: _Cell, lanes: Lanes) -> Value:
+        """The cells of lanes that are neighbours."""
+
+        def read(place: int, count: int) -> Value:
+            return self._read(tensor, self._offset(tensor, cell.base, place), count)
+
+        self._neighbours.begin(lanes, self._writer.block)
+        return self._neighbours.load(self._writer, tensor, cell.base, cell.place, lanes.count, read)
+
     def behind_boundary(self, tensor: Tensor, index: tuple[Affine, ...], lanes: int) -> str:
         """How many cells before this one a cache line starts, or the part of one that a vector fills. Cells
         that are whole lines apart have one answer, given in the same words."""
@@ -315,6 +332,7 @@ class Memory:
     def _write(
         self, tensor: Tensor, pointer: str, value: Value, bypass: bool = False, mask: str = ""
     ) -> None:
+        self._neighbours.forget(tensor.storage)
         dtype = tensor.dtype
         memory = vector_type(dtype.llvm_memory, value.lanes)
         text = value.text

@@ -23,9 +23,11 @@ from .llvm_text import Operand, Writer
 __all__ = ["module"]
 
 
-def module(kernel: Kernel, symbol: str, attributes: str, *, has_lines: bool = False) -> str:
-    """The text of a module: the function `symbol`, with these attributes, and with the user's lines if a
-    debugger is to know them."""
+def module(
+    kernel: Kernel, symbol: str, attributes: str, vector_bytes: int, *, has_lines: bool = False
+) -> str:
+    """The text of a module: the function `symbol`, with these attributes, for a CPU whose registers hold
+    `vector_bytes`, and with the user's lines if a debugger is to know them."""
     pointers: dict[Tensor, str] = {}
     symbols: dict[Symbol, Operand] = {}
     heads, arguments, unpacking = [], [], []
@@ -46,7 +48,7 @@ def module(kernel: Kernel, symbol: str, attributes: str, *, has_lines: bool = Fa
     writer = Writer()
     if has_lines:
         writer.origin = lines_of(kernel, writer.declarations)
-    memory = Memory(writer, kernel, pointers)
+    memory = Memory(writer, kernel, pointers, vector_bytes)
     memory.symbols.update(symbols)
     if kernel.scratch_bytes:
         start = kernel.arena_bytes - kernel.scratch_bytes

@@ -20,7 +20,7 @@ from ..frozen import frozen
 from ..ir.dtype import BOOL, I32, DType
 from .llvm_lines import Lines
 
-__all__ = ["ALWAYS", "PART", "SLOT", "Operand", "Value", "Writer", "constant", "vector_type"]
+__all__ = ["ALWAYS", "LINE_BYTES", "PART", "SLOT", "Operand", "Value", "Writer", "constant", "vector_type"]
 
 # Instruction selection takes quadratic time in the memory accesses of a block. Blocks are cut after this many
 # stores, by a branch that is always taken; only an argument of the function keeps LLVM from knowing that.
@@ -30,6 +30,9 @@ SELDOM = '!1 = !{!"branch_weights", i32 1, i32 2000}'
 
 SLOT = "align 16"
 """How a value on the stack is aligned. With more each function would have to align its own."""
+
+LINE_BYTES = 64
+"""What caches hold and fetch at once."""
 
 PART = 16
 """Bytes within which all CPUs can interleave two vectors; larger vectors consist of such parts."""
