@@ -44,6 +44,12 @@ BEHIND = 4
 STEPS = 2
 """So many steps of a loop go through memory together. More of them gain little."""
 
+PART = 4
+"""An array of less than such a part of the second cache costs little to fetch again."""
+
+OTHERS = 2
+"""Where nests touch so many times what the second cache holds, smaller arrays have left it as well."""
+
 LARGE = 128
 """The most statements of a step: each is written several times."""
 
@@ -85,15 +91,24 @@ class _Rows:
 @slotted
 class _Sweeping:
     """What is found out on the way through a kernel; `ranges` are those of the loops around, `settled` count
-    loops that have several steps an iteration already, or are what is left of such."""
+    loops that have several steps an iteration already, or are what is left of such; `touched` are the bytes
+    of the arrays of the body at hand."""
 
     caps: Caps
     placement: Mapping[Tensor, Place]
     ranges: dict[Symbol, Range] = field(default_factory=dict)
     settled: set[Symbol] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    touched: int = 0
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        around, self.touched = self.touched, _touched(body)
+        new = self.nests(body)
+        self.touched = around
+        return new
+
+    def nests(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """A body whose nests go through memory together."""
         out: list[Stmt] = []
         group: list[_Rows] = []
         for stmt in body:
@@ -128,19 +143,25 @@ class _Sweeping:
         if loop.step != 1 or short or large or loop.symbol in self.settled:
             return [loop]
         enter(loop, self.ranges)
-        group: list[_Rows] = []
-        for stmt in loop.body * STEPS:
-            one = self.following(group, stmt)
-            if one is None:
-                return [loop]
-            group.append(one)
-        made = {storage for one in group for storage in one.does.writes}
-        if not all(storage.nbytes > self.caps.l2_bytes for storage in made):
+        around, self.touched = self.touched, _touched(loop.body)
+        pays = self.pays(loop.body * STEPS)
+        self.touched = around
+        if not pays:
             return [loop]
         self.notes.append(f"sweep: {STEPS} steps of loop {loop.symbol.hint} go through memory together")
         parts = in_steps(loop, (loop.body,) * STEPS)
         self.settled.update(part.symbol for part in parts if isinstance(part, For))
         return parts
+
+    def pays(self, steps: Sequence[Stmt]) -> bool:
+        """Can all these nests go through memory together, and would each array have to be fetched again?"""
+        group: list[_Rows] = []
+        for stmt in steps:
+            one = self.following(group, stmt)
+            if one is None:
+                return False
+            group.append(one)
+        return all(self.has_left(storage) for one in group for storage in one.does.writes)
 
     def following(self, group: Sequence[_Rows], stmt: Stmt) -> _Rows | None:
         """A statement as one that follows the others; None if it cannot, or that does not pay."""
@@ -198,7 +219,12 @@ class _Sweeping:
         if self.caps.threads > 1:
             return storage.nbytes > self.caps.l3_bytes
         is_own = place is not None and place.kind is PlaceKind.ARENA
-        return storage.nbytes > (self.caps.l1_bytes if is_own else self.caps.l2_bytes)
+        return (is_own and storage.nbytes > self.caps.l1_bytes) or self.has_left(storage)
+
+    def has_left(self, storage: Tensor) -> bool:
+        """Would an array of the caller's have left the second cache until the next nest?"""
+        near = self.caps.l2_bytes
+        return storage.nbytes > near or (storage.nbytes > near // PART and self.touched > OTHERS * near)
 
     def is_near(self, group: Sequence[_Rows]) -> bool:
         """Do the rows between the first nest and the last one stay in a near cache?"""
@@ -230,6 +256,12 @@ def _span(group: Sequence[_Rows]) -> tuple[int, int]:
     """From when to when all nests over more than one row take part."""
     long = [one for one in group if one.is_long]
     return max((one.first for one in long), default=0), min((one.end for one in long), default=0)
+
+
+def _touched(body: tuple[Stmt, ...]) -> int:
+    """How many bytes the arrays of known size have that statements touch."""
+    storages = {tensor.storage for tensor, _, _ in affine_accesses(body)}
+    return sum(storage.nbytes for storage in storages if storage.has_fixed_shape)
 
 
 def _over_rows(stmt: Stmt) -> For | None:
