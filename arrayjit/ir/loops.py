@@ -211,10 +211,11 @@ class Stay:
 @frozen
 class Prefetch:
     """The cell at the index, and in a vector loop those of all lanes, its neighbours, will be read soon: a
-    target may have them brought near, and need not. It may lie outside."""
+    target may have them brought into that cache, 1 or 2, and need not. It may lie outside."""
 
     tensor: Tensor
     index: tuple[Affine, ...]
+    cache: int = 1
 
 
 @frozen

@@ -345,6 +345,8 @@ class _Reader:
                 return Stay(self.expr(condition))
             case "prefetch", [ast.Subscript() as cell]:
                 return Prefetch(*self.cell(cell))
+            case "prefetch", [ast.Subscript() as cell, cache]:
+                return Prefetch(*self.cell(cell), _integer(cache))
             case "lap", [ast.Name() as times, ast.Constant(value=int(number))]:
                 return Lap(self.tensor_named(times), number)
             case "barrier", []:

@@ -407,8 +407,8 @@ def _line(
 def _aside(stmt: Prefetch | Lap | Barrier | Comment, names: _Names) -> str:
     """A statement that changes nothing of the program's."""
     match stmt:
-        case Prefetch(tensor=tensor, index=index):
-            return f"prefetch({_cell(tensor, index, names)})"
+        case Prefetch(tensor=tensor, index=index, cache=cache):
+            return f"prefetch({_cell(tensor, index, names)}{'' if cache == 1 else f', {cache}'})"
         case Lap(times=times, number=number):
             return f"lap({names.of(times)}, {number})"
         case Barrier(pending=pending):

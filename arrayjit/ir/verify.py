@@ -471,8 +471,9 @@ def _check_exit(stmt: Raise | Stay, rules: _Rules, in_loop: bool) -> None:
 def _check_aside(stmt: Prefetch | Lap | Barrier | Comment, rules: _Rules) -> None:
     """A statement that changes nothing."""
     match stmt:
-        case Prefetch(tensor=tensor, index=index):
+        case Prefetch(tensor=tensor, index=index, cache=cache):
             rules.indexed(tensor, index)
+            rules.require(cache in (1, 2), f"{tensor} cannot be brought into cache {cache}")
         case Lap(times=times):
             rules.require(rules.vector is None, "a Lap stands inside a vector loop")
             rules.require(rules.shared is None, "a Lap stands inside a loop that threads share")

@@ -33,7 +33,18 @@ next row are asked for with the row before.
 Where much is computed between reading and writing, the processor sees too little of what comes to wait for
 several lines at once, and the hardware that fetches ahead stops at the end of each page. So a loop that goes
 along more than the last cache keeps for it asks for what it will read and write half a page later, but for
-what goes past the caches: exponentials of numbers in memory take 0.9 of the time.
+what goes past the caches: exponentials of numbers in memory take 0.9 of the time. So does a loop that stores
+past the caches, however little it computes: a copy takes 0.8 to 0.9 of the time.
+
+    for i in sequential(0, 5790):                   for i in sequential(0, 5790):
+        for j in vector(0, 5790, lanes=32):             for j in vector(0, 5790, lanes=32):
+            y[i, j] = add(x[i, j], x[i + 1, j])  ->         prefetch(x[i + 1, j + 512])
+                                                            prefetch(x[i + 1, j + 2048], 2)
+                                                            y[i, j] = add(x[i, j], x[i + 1, j])
+
+Where the next rows read a row again, it waits for them in the second cache, and is brought there by two pages
+ahead: the first cache has little room beside the rows that are gone through. A stencil of five points takes
+0.65 of the time.
 """
 
 from __future__ import annotations
@@ -54,6 +65,7 @@ from ..ir.loops import (
     Stmt,
     Store,
     Update,
+    bypasses,
     walk_statements,
 )
 from ..ir.tensor import Tensor
@@ -73,6 +85,8 @@ BEGINNING = 8
 """Cache lines after which the hardware has seen where a row goes."""
 FURTHER = 2048
 """Bytes from what a loop works on to what it asks for."""
+FARTHEST = 8192
+"""Bytes from there to what comes into the second cache first, if its row is read again with the next one."""
 LONG = 4
 """So many times as far such a loop goes, at least."""
 COMPUTED = 8.0
@@ -173,12 +187,10 @@ class _Ahead:
         total = sum(tensor.nbytes for tensor in {tensor: None for tensor, _ in cells})
         if total * KEPT <= self.caps.l3_bytes or min(read) < LONG * FURTHER:
             return None
-        if self.work(loop) < COMPUTED * sum(read) / self.caps.line_bytes:
+        if not bypasses(loop.body) and self.work(loop) < COMPUTED * sum(read) / self.caps.line_bytes:
             return None
-        asked = [
-            Prefetch(tensor, (*index[:-1], index[-1] + FURTHER // tensor.dtype.itemsize))
-            for tensor, index in cells
-        ]
+        asked = [_further(cell, FURTHER, 1) for cell in cells]
+        asked += [_further(cell, FARTHEST, 2) for cell, is_again in cells.items() if is_again]
         names = ", ".join(dict.fromkeys(tensor.label for tensor, _ in cells))
         self.notes.append(f"prefetch: {FURTHER:,} bytes ahead of {loop.symbol.hint}, {names} are fetched")
         return replace(loop, body=(*asked, *loop.body))
@@ -253,16 +265,25 @@ def _fetched(loop: For) -> Iterator[_Cell]:
             yield tensor, index
 
 
-def _leading(cells: Iterable[_Cell]) -> list[_Cell]:
+def _leading(cells: Iterable[_Cell]) -> dict[_Cell, bool]:
     """Of neighbours in a row the last, and of neighbouring rows the one that a loop around comes to first:
-    the others were there before."""
+    the others were there before. Each with whether there are such others, by which its row is read again."""
     leading: dict[tuple[Tensor, tuple[Affine, ...]], _Cell] = {}
+    again: set[tuple[Tensor, tuple[Affine, ...]]] = set()
     for tensor, index in cells:
         place = tensor, (*index[:-2], *map(_moving, index[-2:]))
         known = leading.get(place)
+        if known is not None and known[1][-2:-1] != index[-2:-1]:
+            again.add(place)
         if known is None or [row.offset for row in index[-2:-1]] >= [row.offset for row in known[1][-2:-1]]:
             leading[place] = tensor, index
-    return list(leading.values())
+    return {cell: place in again for place, cell in leading.items()}
+
+
+def _further(cell: _Cell, distance: int, cache: int) -> Prefetch:
+    """Asks for what lies so many bytes behind a cell."""
+    tensor, index = cell
+    return Prefetch(tensor, (*index[:-1], index[-1] + distance // tensor.dtype.itemsize), cache)
 
 
 def _moving(position: Affine) -> Affine:

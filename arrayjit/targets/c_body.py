@@ -161,8 +161,8 @@ class Body:
     def _aside(self, stmt: Prefetch | Lap | Comment | Barrier) -> None:
         """A statement that changes nothing of the program's."""
         match stmt:
-            case Prefetch(tensor=tensor, index=index):
-                self.memory.prefetch(tensor, index)
+            case Prefetch(tensor=tensor, index=index, cache=cache):
+                self.memory.prefetch(tensor, index, cache)
             case Lap(times=times, number=number):
                 if not self.writer.dialect.lap:
                     raise CompilerBug(f"{self.writer.dialect.name} has no clock", stage="targets/c")

@@ -81,13 +81,13 @@ class Memory:
         """Write the cell at the index."""
         self._writer.emit(f"{self._cell(tensor, index)} = {value.text};")
 
-    def prefetch(self, tensor: Tensor, index: tuple[Affine, ...], beyond: int = 0) -> None:
-        """Have the cell that lies so far beyond the one at the index brought near, if the language can. It
-        may lie outside."""
+    def prefetch(self, tensor: Tensor, index: tuple[Affine, ...], cache: int, beyond: int = 0) -> None:
+        """Have the cell that lies so far beyond the one at the index brought into that cache, if the language
+        can. It may lie outside."""
         name = self._writer.dialect.prefetch
         if name:
             offset = added(self._offset(tensor, index), beyond)
-            self._writer.emit(f"{name}({self.pointer(tensor)} + ({offset}));")
+            self._writer.emit(f"{name}({self.pointer(tensor)} + ({offset}), {cache});")
 
     def address(self, tensor: Tensor, index: tuple[Affine, ...]) -> str:
         """Of the cell at the index."""

@@ -27,9 +27,9 @@ INCLUDES = """\
 #include <stdint.h>
 
 #if defined(__GNUC__)
-#define PREFETCH(address) __builtin_prefetch(address)
+#define PREFETCH(address, cache) __builtin_prefetch(address, 0, 4 - (cache))
 #else
-#define PREFETCH(address) ((void)0)
+#define PREFETCH(address, cache) ((void)0)
 #endif
 
 #if defined(__clang__)

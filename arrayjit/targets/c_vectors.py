@@ -230,7 +230,7 @@ class _Block:
         memory.symbols[self._loop.symbol] = memory.symbols[self._start]
         line = max(1, LINE_BYTES // tensor.dtype.itemsize)
         for cells in range(0, self._loop.lanes, line):
-            memory.prefetch(tensor, stmt.index, cells)
+            memory.prefetch(tensor, stmt.index, stmt.cache, cells)
 
     def _any(self, condition: Expr) -> str:
         """Whether the condition holds in any lane."""

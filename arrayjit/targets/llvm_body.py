@@ -60,7 +60,7 @@ from .llvm_loops import (
     whole_vectors,
     widths,
 )
-from .llvm_memory import Lanes, Memory
+from .llvm_memory import Edge, Lanes, Memory
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
 from .llvm_transposed import transposed_loads
@@ -82,7 +82,7 @@ class Body:
         self._accumulating: frozenset[Variable] = frozenset()
         self._in_order: frozenset[Variable] = frozenset()
         self._bypassing = False
-        self._edge = ""
+        self._edge: Edge | None = None
         self._transposed: dict[int, Value] = {}
         self._exit: Exit | None = None
         self._status = {id(stmt): number for number, stmt in enumerate(raises(kernel), 1)}
@@ -99,7 +99,7 @@ class Body:
         with self._writer.origin.at(stmt):
             match stmt:
                 case Store(tensor=tensor, index=index, value=value, accum=None):
-                    bypass, edge = (self._bypassing, self._edge) if stmt.bypass else (False, "")
+                    bypass, edge = (self._bypassing, self._edge) if stmt.bypass else (False, None)
                     self._memory.store(tensor, index, self._value(value), self._lanes, bypass, edge)
                 case Define(variable=variable, value=value):
                     self._define(variable, self._value(value))
@@ -130,8 +130,8 @@ class Body:
     def _aside(self, stmt: Prefetch | Lap | Comment | Barrier | Copy | Multiply | Store) -> None:
         """A statement that changes nothing of the program's, or is for GPUs."""
         match stmt:
-            case Prefetch(tensor=tensor, index=index):
-                self._memory.prefetch(tensor, index, self._lanes)
+            case Prefetch(tensor=tensor, index=index, cache=cache):
+                self._memory.prefetch(tensor, index, self._lanes, cache)
             case Lap(times=times, number=number):
                 self._memory.lap(times, number)
             case Comment(text=text):
@@ -475,7 +475,7 @@ class Body:
             which = memory.symbols[number]
             memory.symbols[loop.symbol], self._edge = edge_of(writer, which, (lo, start), (end, hi), lanes)
             self._lanes_of(loop)
-            self._edge = ""
+            self._edge = None
 
         first = writer.pure(f"select i1 {writer.compare('sgt', before, 0)}, i64 0, i64 1")
         edges = writer.pure(f"select i1 {writer.compare('slt', end, hi)}, i64 2, i64 1")

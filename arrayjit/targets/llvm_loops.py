@@ -11,7 +11,7 @@ from ..ir.index import Affine, Symbol
 from ..ir.loops import Fill, For, LoopKind, Stmt, Store, walk_statements
 from ..ir.tensor import Tensor
 from .bodies import updated
-from .llvm_memory import Memory
+from .llvm_memory import Edge, Memory
 from .llvm_text import LINE_BYTES, Operand, Value, Writer
 
 __all__ = [
@@ -101,17 +101,17 @@ def edge_of(
     before: tuple[Operand, Operand],
     after: tuple[Operand, Operand],
     lanes: int,
-) -> tuple[str, str]:
-    """Where the first vector of a loop starts, for number 0, or its last one, for 1, and a mask: the lanes of
-    that vector which lie `before` the vectors on boundaries, or `after` them, each given as a span."""
+) -> tuple[str, Edge]:
+    """Where the first vector of a loop starts, for number 0, or its last one, for 1, and the lanes of that
+    vector which lie `before` the vectors on boundaries, or `after` them, each given as a span."""
     at_end = writer.pure(f"icmp eq i64 {number}, 1")
     (lo, start), (end, hi) = before, after
     at, left, until = (
         writer.pure(f"select i1 {at_end}, i64 {second}, i64 {first}")
         for first, second in ((lo, writer.add(hi, -lanes)), (lo, end), (start, hi))
     )
-    distance = writer.multiply(at, -1)
-    return at, writer.lanes_between(writer.add(left, distance), writer.add(until, distance), lanes)
+    count = writer.add(until, writer.multiply(left, -1))
+    return at, Edge(writer.add(left, writer.multiply(at, -1)), writer.first_lanes(count, lanes))
 
 
 def whole_vectors(writer: Writer, lo: Operand, hi: Operand, step: int, lanes: int) -> Operand:

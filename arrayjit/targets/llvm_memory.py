@@ -17,9 +17,9 @@ from ..ir.loops import Kernel, PlaceKind
 from ..ir.tensor import GROUPS, Tensor
 from .llvm_clock import LAP
 from .llvm_neighbours import Neighbours
-from .llvm_text import LINE_BYTES, Operand, Value, Writer, vector_type
+from .llvm_text import LINE_BYTES, SLOT, Operand, Value, Writer, vector_type
 
-__all__ = ["Lanes", "Memory"]
+__all__ = ["Edge", "Lanes", "Memory"]
 
 
 @frozen
@@ -58,6 +58,16 @@ class _Cell:
     stride: Operand
     base: str
     place: int
+
+
+@frozen
+class Edge:
+    """Lanes of a vector which alone are stored, from `first` on: as many as `mask` has, from lane 0 on. They
+    are moved there, through the stack: lines on their way to memory, in which the other lanes would lie, are
+    waited for by a store to them, even where its mask leaves them out, which took a fifth of a row's time."""
+
+    first: Operand
+    mask: str
 
 
 class Memory:
@@ -165,17 +175,17 @@ class Memory:
         value: Value,
         lanes: Lanes,
         bypass: bool = False,
-        mask: str = "",
+        edge: Edge | None = None,
     ) -> None:
         """Write the cell at the index; where lanes are neighbours, with `bypass` past the caches, or only the
-        lanes of `mask`."""
+        lanes of `edge`."""
         cell = self._cell(tensor, index, lanes)
         if lanes.count > 1 and cell.stride == 0:
             raise CompilerBug(f"all lanes store to one cell of {tensor}", stage="targets/llvm")
         value = self._writer.widen(value, lanes.count)
         if lanes.count == 1 or cell.stride == 1:
             cells = self._writer.shuffle(value, lanes.places) if lanes.numbers else value
-            self._write(tensor, cell.pointer, cells, bypass, mask)
+            self._write(tensor, cell.pointer, cells, bypass, edge)
         elif cell.stride == -1:
             self._write(tensor, self._offset(tensor, cell.pointer, 1 - lanes.count), self._reversed(value))
         else:
@@ -197,13 +207,13 @@ class Memory:
         groups = self._writer.groups(wide, lanes.numbers)
         self._write(tensor, pointer, groups, bypass)
 
-    def prefetch(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes) -> None:
-        """Have the lines of the lanes' cells, which are neighbours, brought near."""
+    def prefetch(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes, cache: int) -> None:
+        """Have the lines of the lanes' cells, which are neighbours, brought into that cache."""
         first, writer = self._cell(tensor, index, lanes).pointer, self._writer
         writer.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         for start in range(0, lanes.count * tensor.dtype.itemsize, LINE_BYTES):
             pointer = writer.pure(f"getelementptr i8, ptr {first}, i64 {start}") if start else first
-            writer.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+            writer.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {4 - cache}, i32 1)")
 
     def lap(self, times: Tensor, number: int) -> None:
         """Add the time since the last lap to a cell."""
@@ -330,7 +340,7 @@ class Memory:
         return self._writer.pure(f"and i64 {missing}, {cells // tensor.dtype.itemsize - 1}")
 
     def _write(
-        self, tensor: Tensor, pointer: str, value: Value, bypass: bool = False, mask: str = ""
+        self, tensor: Tensor, pointer: str, value: Value, bypass: bool = False, edge: Edge | None = None
     ) -> None:
         self._neighbours.forget(tensor.storage)
         dtype = tensor.dtype
@@ -339,8 +349,13 @@ class Memory:
         if dtype is BOOL:
             text = self._writer.pure(f"zext {value} to {memory}")
         alignment = _whole_lines(tensor, value.lanes) if bypass else dtype.itemsize
-        if mask:
-            self._writer.masked_store(memory, text, pointer, alignment, mask)
+        if edge:
+            slot = self._writer.slot(f"[2 x {memory}]")
+            self._writer.emit(f"store {memory} {text}, ptr {slot}, {SLOT}")
+            moved = self._offset(tensor, slot, edge.first)
+            text = self._writer.let(f"load {memory}, ptr {moved}, align {dtype.itemsize}")
+            pointer = self._offset(tensor, pointer, edge.first)
+            self._writer.masked_store(memory, text, pointer, alignment, edge.mask)
         else:
             self._writer.store(f"{memory} {text}", pointer, alignment, bypass)
 

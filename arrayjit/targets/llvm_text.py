@@ -258,16 +258,12 @@ class Writer:
             return left < right if predicate == "slt" else left > right
         return self.pure(f"icmp {predicate} i64 {left}, {right}")
 
-    def lanes_between(self, first: Operand, last: Operand, lanes: int) -> str:
-        """A mask: true in the lanes from `first` to before `last`, neither of which is beyond the lanes. They
-        are numbered in 32 bits: masks of wider ones are packed by forty instructions more."""
+    def first_lanes(self, count: Operand, lanes: int) -> str:
+        """A mask: true in so many lanes from the first one on. They are numbered in 32 bits: masks of wider
+        ones are packed by forty instructions more."""
         numbers = f"<{', '.join(f'i32 {lane}' for lane in range(lanes))}>"
-        kind = vector_type("i32", lanes)
-        edges = (Value(self.pure(f"trunc i64 {edge} to i32"), I32) for edge in (first, last))
-        low, high = (self.widen(edge, lanes).text for edge in edges)
-        after = self.pure(f"icmp sle {kind} {low}, {numbers}")
-        before = self.pure(f"icmp slt {kind} {numbers}, {high}")
-        return self.pure(f"and {vector_type('i1', lanes)} {after}, {before}")
+        until = self.widen(Value(self.pure(f"trunc i64 {count} to i32"), I32), lanes).text
+        return self.pure(f"icmp slt {vector_type('i32', lanes)} {numbers}, {until}")
 
     def all(self, conditions: Sequence[str]) -> str | bool:
         """Whether all of them hold."""

@@ -280,6 +280,7 @@ BROKEN = {
         loop("sequential(0, 8)", "y[i] = x[i]") + "\nprefetch(x[i])",
         "symbol i is used outside its loop",
     ),
+    "a cache that is none": ("prefetch(x[0], 3)", "x: f32[8] cannot be brought into cache 3"),
     "three lanes": (
         loop("vector(0, 8, lanes=3)", "y[i] = x[i]"),
         "loop i has 3 lanes, which is no power of two",

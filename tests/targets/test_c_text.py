@@ -9,6 +9,7 @@ import pytest
 from handmade import at, call, f64, launch, link, loop, put, run, tensor_like, vector
 
 import arrayjit
+from arrayjit.backends import backend
 from arrayjit.errors import CompilerBug, UnsupportedError
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.dtype import BF16, BOOL, DTYPES, F32, F64, I64, DType
@@ -230,11 +231,15 @@ def test_what_crosses_from_region_to_region_is_kept_for_each_lane(size) -> None:
 
 def test_a_prefetch_reads_nothing() -> None:
     x, out, i = tensor_like("x", np.ones(64, np.float32)), Tensor.of("out", (64,), F32), Symbol("i")
-    body = vector(i, 64, Prefetch(x, (Affine.of(i) + 10**6,)), put(out, i, value=at(x, i)), lanes=32)
+    ahead = Prefetch(x, (Affine.of(i) + 10**6,)), Prefetch(x, (Affine.of(i) + 10**7,), 2)
+    body = vector(i, 64, *ahead, put(out, i, value=at(x, i)), lanes=32)
     result = np.zeros(64, np.float32)
     run([body], [(x, np.ones(64, np.float32))], [(out, result)])
     kernel = Kernel("ahead", (ArrayParam(x, "read"), ArrayParam(out, "write")), (body,))
-    assert CTarget("sync_c").emit(kernel).payload.count("PREFETCH(x +") == 2
+    asked = [line for line in CTarget("sync_c").emit(kernel).payload.splitlines() if "PREFETCH(x +" in line]
+    assert [line.rpartition(", ")[2] for line in asked] == ["1);", "1);", "2);", "2);"]
+    text = backend("sync_llvm").target.emit(kernel).payload
+    assert [text.count(f"i32 0, i32 {locality}, i32 1)") for locality in (3, 2)] == [2, 2]
 
 
 def test_comments_cannot_end_themselves() -> None:

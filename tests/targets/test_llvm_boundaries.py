@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -145,6 +146,18 @@ def test_what_went_past_the_caches_is_there_for_others_when_the_kernel_ends():
     assert call_ < fence < end
     plain = Kernel("copied", params, (vector(i, 1000, put(out, i, value=at(x, i))),))
     assert "fence" not in emitted(plain)
+
+
+def test_lines_on_their_way_to_memory_are_not_touched_again():
+    """The vector at an edge is stored from its first cell that is left on, not where it was computed."""
+    x, out, i = f64("x", 1000), f64("out", 1000), Symbol("i")
+    params = (ArrayParam(x, "read"), ArrayParam(out, "write"))
+    text = emitted(Kernel("copied", params, (vector(i, 1000, past(out, i, value=at(x, i)), lanes=8),)))
+    slot = re.search(r"(%\S+) = alloca \[2 x <8 x double>\]", text).group(1)
+    moved = re.search(rf"(%\S+) = getelementptr double, ptr {slot}, i64 (%\S+)\n", text)
+    stored = re.search(r"call void @llvm.masked.store\S+\(<8 x double> (%\S+), ptr (%\S+),", text)
+    assert f"{stored.group(1)} = load <8 x double>, ptr {moved.group(1)}, align 8" in text
+    assert re.search(rf"{stored.group(2)} = getelementptr double, ptr %\S+, i64 {moved.group(2)}\n", text)
 
 
 def test_each_thread_ends_its_part_with_a_fence():
