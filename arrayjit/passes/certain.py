@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from ..frozen import frozen
 from ..ir.code import Caps
 from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Expr, Local, Variable
@@ -43,7 +44,7 @@ from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import kept, rewrite_expressions, transform
 from .access import Range, reads
-from .facts import ALL, Facts, hull
+from .facts import ALL, Facts, Moves, hull
 
 __all__ = ["certain"]
 
@@ -136,17 +137,18 @@ def _branched(stmt: If, facts: Facts) -> If:
 
 def _looped(loop: For | While, facts: Facts) -> Stmt:
     """A loop, in each iteration of which the locals that it changes have any value of theirs."""
-    starts, ends, steps = _ranges(loop, facts)
+    found = _ranges(loop, facts)
     if isinstance(loop, For):
-        there = facts.copy()
-        there.change(starts)
-        there.enter(loop.symbol, loop.lo, loop.hi, loop.step)
-        body = _body(loop.body, there)
-        before = {variable: facts.local(variable) for variable in steps}
-        facts.change(ends)
-        facts.move(before, steps)
+        body = found.body
+        if body is None:
+            there = facts.copy()
+            there.change(found.starts)
+            body = _iterate(loop, there)
+        before = {variable: facts.local(variable) for variable in found.ways}
+        facts.change(found.ends)
+        facts.move(before, found.ways)
         return loop if body is loop.body else replace(loop, body=body)
-    facts.change(starts)
+    facts.change(found.starts)
     test = _body(loop.test, facts)
     there, outcome = facts.copy(), facts.test(loop.condition)
     there.assume(outcome.yes)
@@ -158,20 +160,33 @@ def _looped(loop: For | While, facts: Facts) -> Stmt:
 Ranges = Mapping[Variable, Range]
 
 
-def _ranges(loop: For | While, facts: Facts) -> tuple[Ranges, Ranges, Ranges]:
-    """The values that locals have at the start of any iteration, and after the last; how far the loop moves
-    some."""
+@frozen
+class _Found:
+    """The values that locals have at the start of any iteration of a loop, and after the last; how far the
+    loop moves some; its body over those values, if that was walked through."""
+
+    starts: Ranges
+    ends: Ranges
+    ways: Ranges
+    body: tuple[Stmt, ...] | None
+
+
+def _ranges(loop: For | While, facts: Facts) -> _Found:
+    """What a loop does to locals, found by going through iterations from wider and wider ranges; at first
+    from those that were found last, in an earlier iteration of a loop around, so that depths add up."""
     changed = _changed((loop,), facts)
     trips = _most_trips(loop, facts) if isinstance(loop, For) else 0
     before = {variable: facts.range_of(variable) for variable in changed}
-    known, steps = dict(before), dict[Variable, Range]()
+    known, steps = _known(loop, facts, before, trips)
     for number in range(ROUNDS if _is_in_order(loop) else 0):
         there = facts.copy()
         there.change(known)
-        starts = {variable: there.local(variable) for variable in changed if variable.dtype is I64}
-        _iterate(loop, there)
+        origins = {variable: there.local(variable) for variable in changed if variable.dtype is I64}
+        body = _iterate(loop, there)
         after = {variable: hull(before[variable], there.range_of(variable)) for variable in changed}
-        moved = {variable: _step(start, there.local(variable), there) for variable, start in starts.items()}
+        moved = {
+            variable: _step(origin, there.local(variable), there) for variable, origin in origins.items()
+        }
         wider = [
             variable
             for variable in changed
@@ -179,9 +194,13 @@ def _ranges(loop: For | While, facts: Facts) -> tuple[Ranges, Ranges, Ranges]:
             and not _is_within(moved[variable], steps.get(variable))
         ]
         if not wider:
+            starts = {**after, **{variable: known[variable] for variable in steps}}
+            # Of a local that an iteration may move further by now, only the range still holds.
+            steps = {at: step for at, step in steps.items() if _is_within(moved[at], step)}
+            facts.loops[id(loop)] = Moves(starts, steps)
             ways = {at: (low * trips, high * trips) for at, (low, high) in steps.items()}
             ends = {at: _moved(before[at], way) for at, way in ways.items()}
-            return {**after, **{variable: known[variable] for variable in steps}}, {**after, **ends}, ways
+            return _Found(starts, {**after, **ends}, ways, body if starts == known else None)
         for variable in wider:
             step = moved[variable] if number and variable not in steps else None
             if step is None or not trips:
@@ -189,9 +208,28 @@ def _ranges(loop: For | While, facts: Facts) -> tuple[Ranges, Ranges, Ranges]:
                 known[variable] = _wider(known[variable], after[variable], number)
             else:
                 steps[variable] = hull(step, (0, 0))
-                low, high = steps[variable]
-                known[variable] = _moved(before[variable], (low * (trips - 1), high * (trips - 1)))
-    return dict.fromkeys(changed, ALL), dict.fromkeys(changed, ALL), {}
+                known[variable] = _reached(before[variable], steps[variable], trips)
+    any_value = dict.fromkeys(changed, ALL)
+    facts.loops[id(loop)] = Moves(any_value, {})
+    return _Found(any_value, any_value, {}, None)
+
+
+def _known(
+    loop: For | While, facts: Facts, before: Ranges, trips: int
+) -> tuple[dict[Variable, Range], dict[Variable, Range]]:
+    """The values to begin with, and the steps."""
+    last = facts.loops.get(id(loop))
+    if last is None:
+        return dict(before), {}
+    steps = dict(last.steps) if trips else {}
+    known = {variable: hull(start, last.starts[variable]) for variable, start in before.items()}
+    known.update((variable, _reached(before[variable], step, trips)) for variable, step in steps.items())
+    return known, steps
+
+
+def _reached(before: Range, step: Range, trips: int) -> Range:
+    """The range at the start of any of so many iterations, each of which takes a step."""
+    return _moved(before, (step[0] * (trips - 1), step[1] * (trips - 1)))
 
 
 def _most_trips(loop: For, facts: Facts) -> int:
@@ -220,14 +258,14 @@ def _is_in_order(loop: For | While) -> bool:
     return isinstance(loop, While) or loop.kind is LoopKind.SEQUENTIAL
 
 
-def _iterate(loop: For | While, facts: Facts) -> None:
-    """The facts become those after an iteration."""
+def _iterate(loop: For | While, facts: Facts) -> tuple[Stmt, ...]:
+    """The facts become those after an iteration; its body over them."""
     if isinstance(loop, For):
         facts.enter(loop.symbol, loop.lo, loop.hi, loop.step)
     else:
         _body(loop.test, facts)
         facts.assume(facts.test(loop.condition).yes)
-    _body(loop.body, facts)
+    return _body(loop.body, facts)
 
 
 def _wider(known: Range, after: Range, number: int) -> Range:

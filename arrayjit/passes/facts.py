@@ -18,7 +18,7 @@ from ..ir.tensor import Tensor
 from .access import Range
 from .positions import tested_outside
 
-__all__ = ["ALL", "Facts", "Test", "hull"]
+__all__ = ["ALL", "Facts", "Moves", "Test", "hull"]
 
 ALL = (-(2**63), 2**63 - 1)
 """The values of an int64."""
@@ -43,6 +43,15 @@ class Test:
         return Test(self.no, self.yes)
 
 
+@frozen
+class Moves:
+    """The values that locals have at the start of any iteration of a loop; by how much an iteration moves
+    some of them."""
+
+    starts: Mapping[Variable, Range]
+    steps: Mapping[Variable, Range]
+
+
 OPEN = Test(Side(), Side())
 CERTAIN = Test(Side((), True), Side((Affine.of(-1),), True))
 
@@ -50,20 +59,23 @@ CERTAIN = Test(Side((), True), Side((Affine.of(-1),), True))
 @slotted
 class Facts:
     """The present values of int64 locals and of bound symbols, the tests that bool locals hold, and the
-    values that symbols may have. Integers in memory are `cells`, each with a local in its place."""
+    values that symbols may have. Integers in memory are `cells`, each with a local in its place; `loops` has
+    what was found last of a loop, by its identity."""
 
     values: dict[Variable, Affine]
     numbers: dict[Symbol, Affine]
     tests: dict[Variable, Test]
     ranges: dict[Symbol, Range]
     cells: Mapping[Tensor, Variable]
+    loops: dict[int, Moves]
 
     @staticmethod
     def none(cells: Mapping[Tensor, Variable]) -> Facts:
-        return Facts({}, {}, {}, {}, cells)
+        return Facts({}, {}, {}, {}, cells, {})
 
     def copy(self) -> Facts:
-        return Facts(dict(self.values), dict(self.numbers), dict(self.tests), dict(self.ranges), self.cells)
+        known = dict(self.values), dict(self.numbers), dict(self.tests), dict(self.ranges)
+        return Facts(*known, self.cells, self.loops)
 
     # What is known
 

@@ -247,7 +247,12 @@ class _Writer:
                 self._raise(stmt, next(self._roots), out)
                 continue
             new = rewrite_expressions(stmt, lambda _: self._expression(next(self._roots), out))
-            out.append(rewrite_bodies(new, self.body))
+            new = rewrite_bodies(new, self.body)
+            match new:
+                case For(body=()) | If(body=(), orelse=()):
+                    pass  # It held nothing but exceptions that were raised before.
+                case _:
+                    out.append(new)
         return tuple(out)
 
     def _define(self, stmt: Define, value: _Value, lines: list[Stmt]) -> None:

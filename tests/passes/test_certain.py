@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
 from pass_programs import CAPS
+from work import calls_in
 
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.expr import Apply
@@ -171,3 +173,21 @@ def test_random_programs_do_the_same(seed: int) -> None:
             numbers = [drawn.choice((drawn.randint(-6, 6), drawn.randint(-50, 50), 2**40)) for _ in range(3)]
             assert outcome(after, numbers) == outcome(before, numbers), number
     assert spared > 20
+
+
+def nest(depth: int) -> Kernel:
+    """So many loops in one another, each of which moves a number that has to stay within bounds."""
+    lines = ["def f(h: update[i64, 64]):", "    a: i64 = h[0]"]
+    for level in range(depth):
+        indent = "    " * (level + 1)
+        lines += [
+            f"{indent}for k{level} in sequential(0, 9):",
+            f"{indent}    raise_(less[bool](i64(63), a), 'ValueError', 'high')",
+            f"{indent}    a = where[i64](less[bool](a, i64(60)), add[i64](a, i64({level + 1})), i64(0))",
+        ]
+    return parse("\n".join(lines) + "\n")
+
+
+def test_loops_in_loops_are_not_walked_through_each_time_from_the_start() -> None:
+    shallow, deep = (calls_in(partial(certain, nest(depth), CAPS)) for depth in (3, 6))
+    assert deep < 10 * shallow
