@@ -108,6 +108,26 @@ def test_what_is_selected_is_what_sorting_finds(keys: np.ndarray) -> None:
             np.testing.assert_allclose(ours, theirs, rtol=1e-3 if keys.itemsize == 2 else 1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("keys", [KEYS[name] for name in KEYS if name != "bools"])
+def test_what_is_selected_of_numbers_is_what_sorting_finds(keys: np.ndarray) -> None:
+    """Where it stands in a row's order is known only when NaN have been counted."""
+    rows = np.stack([keys[:600], np.repeat(keys[:3], 200), np.repeat(keys[0], 600), np.sort(keys[:600])])
+
+    def program(x: np.ndarray) -> Any:
+        few = np.nanquantile(x, [0.3, 0.8], axis=-1), np.nanmedian(x[:, ::20], axis=-1)
+        return *few, np.nanmedian(x, axis=-1), np.nanpercentile(x, [0, 100], axis=-1)
+
+    if keys.dtype.kind == "f":
+        rows[2:, 1:100] = np.nan
+        rows = np.concatenate([rows, np.where(rows < 0, rows, np.nan), np.where(rows == 1, rows, np.nan)])
+    text = arrayjit.jit(lambda x: np.nanmedian(x, axis=-1)).lower(rows).as_text("assignments")
+    assert ("candidates" in text) == (keys.itemsize > 2)
+    with np.errstate(all="ignore"):
+        for ours, theirs in zip(arrayjit.jit(program)(rows), program(rows), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-3 if keys.itemsize == 2 else 1e-6)
+
+
 @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
 @pytest.mark.parametrize("kth", [0, 150, 299, -7])
 def test_partitions_of_long_rows(keys: np.ndarray, kth: int) -> None:
@@ -131,7 +151,9 @@ def test_stable_sorts_keep_the_order_of_zeros(kind: Any) -> None:
         assert ordered.tobytes() == np.sort(x, kind=kind).tobytes()
 
 
-@pytest.mark.parametrize(("function", "own"), [(np.sort, "spare"), (np.median, "candidates")])
+@pytest.mark.parametrize(
+    ("function", "own"), [(np.sort, "spare"), (np.median, "candidates"), (np.nanmedian, "candidates")]
+)
 def test_threads_share_rows(function: Any, own: str) -> None:
     program = arrayjit.jit(lambda x: function(x, axis=-1), threads=2)
     rows = random.standard_normal((200, 700))
@@ -286,6 +308,23 @@ def test_quantiles_lie_between_0_and_1() -> None:
             program(floats)
         with pytest.raises(ValueError, match="must be in the range"):
             arrayjit.jit(program)(floats)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_quantiles_of_no_values(shape: tuple[int, ...], dtype: str) -> None:
+    """NumPy has none but of numbers, of which it does not ask how many are wanted."""
+    x = np.zeros(shape, dtype)
+    for fractions in (0, 1, 0.5, [0.5], [0, 1], [0.1, 0.9]):
+        for quantile in (np.quantile, np.percentile):
+            with pytest.raises(IndexError):
+                quantile(x, fractions)
+            with pytest.raises(IndexError, match="no quantile of no values"):
+                arrayjit.jit(lambda x, quantile=quantile, q=fractions: quantile(x, q))(x)
+        for axis in range(len(shape)):
+            assert_like_numpy(lambda x, q=fractions, axis=axis: np.nanquantile(x, q, axis=axis), (x,))
+    assert_like_numpy(lambda x: [np.nanmedian(x), np.median(x), np.nanmedian(x, 0, keepdims=True)], (x,))
 
 
 @pytest.mark.parametrize("kth", [20, -21, np.int64(30), [1, 25], True, [True], 2.0, [], [1, 2.0]])

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import IndexOutOfRange, ShapeError
+from ...ir.index import Affine
 from ..indices.indexing import require_assignable, setitem
 from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
@@ -15,10 +16,11 @@ from ..values.elementwise import as_array
 from ..values.integer import number
 from .adopted import numpy_program
 from .operands import axes_of, deliver, is_true, refuse
-from .sorting import argsort, divided, ranked, sort
+from .sorting import argsort, divided, pairs_at, ranked, sort
 
 __all__: list[str] = []
 
+_SOME = "pass arrays that have values along the axis"
 _LINEAR = "use method='linear', without weights"
 _FLOATS = "fV"
 """Kinds; bfloat16 is to NumPy of its own kind."""
@@ -174,9 +176,12 @@ def nanmedian(
 
 @numpy_program
 def _median_of_numbers(a: Any, axis: Any, keepdims: bool) -> Any:
-    cells, last = _numbers_first(a, axis)
-    low, high = _at(cells, last // 2), _at(cells, (last + 1) // 2)
-    middle: Any = np.where(last % 2 == 0, np.mean(low[None], axis=0), np.mean(np.stack([low, high]), axis=0))
+    rows: Any = _in_rows(a, axis)
+    if _is_empty(rows):
+        return _kept(np.mean(rows, axis=-1), a, axis, keepdims)
+    last: Any = _last_number(rows)
+    pairs: Any = pairs_at(rows, [last // 2])[0]
+    middle: Any = np.where(last % 2 == 0, np.mean(pairs[..., :1], axis=-1), np.mean(pairs, axis=-1))
     return _kept(middle[()], a, axis, keepdims)
 
 
@@ -216,35 +221,34 @@ def nanpercentile(
 
 @numpy_program
 def _quantiles_of_numbers(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool) -> Any:
-    cells, last = _numbers_first(a, axis)
+    rows: Any = _in_rows(a, axis)
+    if _is_empty(rows):  # NumPy does not ask how many are wanted.
+        return _kept(np.mean(rows, axis=-1), a, axis, keepdims)
+    last: Any = _last_number(rows)
+    are_ends = _are_ends(fractions)
+    places = [last * (int(fraction) if are_ends else float(fraction)) for fraction in fractions.flat]
+    before: Any = [np.floor(place).astype(np.intp) for place in places]
     found = []
-    for fraction in fractions.flat:
-        if _are_ends(fractions):
-            found.append(_kept(_at(cells, last * int(fraction)), a, axis, keepdims))
-            continue
-        places = last * float(fraction)
-        before = np.floor(places).astype(np.intp)
-        is_like_cells = is_weak and cells.dtype.kind in _FLOATS
-        weight = (places - before).astype(cells.dtype if is_like_cells else fractions.dtype)
-        between = _between(_at(cells, before), _at(cells, np.minimum(before + 1, last)), weight)
-        found.append(_kept(between, a, axis, keepdims))
+    for pair, place, first in zip(pairs_at(rows, before), places, before, strict=True):
+        low = pair[..., 0]
+        if not are_ends:
+            is_like_cells = is_weak and rows.dtype.kind in _FLOATS
+            weight = (place - first).astype(rows.dtype if is_like_cells else fractions.dtype)
+            low = _between(low, np.where(first < last, pair[..., 1], low), weight)
+        found.append(_kept(low, a, axis, keepdims))
     return np.stack(found).reshape(fractions.shape + found[0].shape) if fractions.ndim else found[0][()]
 
 
 @numpy_program
-def _numbers_first(a: Any, axis: Any) -> Any:
-    """The cells of each row in order, NaN last, and where the last number stands: 0 if there is none."""
-    cells: Any = np.sort(_in_rows(a, axis))
-    if _count(cells, "the number of values of a quantile") == 0:
-        kind = cells.dtype if cells.dtype.kind in _FLOATS else np.float64
-        cells = np.full((*cells.shape[:-1], 1), np.nan, kind)
-    return cells, np.maximum(np.sum(cells == cells, axis=-1) - 1, 0)
+def _last_number(rows: Any) -> Any:
+    """Where the last number of each row stands in its order, NaN being last: 0 if there is none."""
+    return np.maximum(np.sum(rows == rows, axis=-1) - 1, 0)
 
 
-@numpy_program
-def _at(cells: Any, places: Any) -> Any:
-    """The cell of each row at its place."""
-    return np.take_along_axis(cells, np.asarray(places)[..., None], -1)[..., 0]
+def _is_empty(rows: SymbolicArray) -> bool:
+    """Whether there are no cells, as far as is known before the run."""
+    _count(rows, "the number of values of a quantile")
+    return any(extent == Affine.of(0) for extent in rows.cells.shape)
 
 
 def _fractions(q: Any, whole: int, words: str) -> np.ndarray:
@@ -260,7 +264,10 @@ def _fractions(q: Any, whole: int, words: str) -> np.ndarray:
 @numpy_program
 def _quantiles(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool) -> Any:
     rows: Any = _in_rows(a, axis)
-    before, after, part = _neighbours(fractions, _count(rows, "the number of values of a quantile"))
+    count = _count(rows, "the number of values of a quantile")
+    if count == 0 and fractions.size:
+        raise IndexOutOfRange("there is no quantile of no values", loc=user_location(), fix=_SOME)
+    before, after, part = _neighbours(fractions, count)
     weight = float(part) if is_weak else part
     cells: Any = ranked(rows, [*before.flat, *after.flat])
     low, high = (

@@ -30,7 +30,7 @@ from ..values.array import SymbolicArray
 from ..values.extents import as_expr, most
 from .keys import digit_of
 
-__all__ = ["divide", "select", "work_of_division", "work_of_selection"]
+__all__ = ["divide", "select", "select_pairs", "work_of_division", "work_of_selection"]
 
 _ZERO, _ONE = Const(0, I64), Const(1, I64)
 _BITS = 8
@@ -54,11 +54,24 @@ def select(keys: SymbolicArray, ranks: Sequence[int]) -> SymbolicArray:
     with trace.loop(0, count) as row:
         cells = keys.cells.part(row)
         for run in _runs(ranks):
-            search = _Search(trace, cells, run[0])
+            search = _Search(trace, cells, Const(run[0], I64))
             for rank in run:
                 value = search.key if rank == run[0] else search.next()
                 for column in (n for n, other in enumerate(ranks) if other == rank):
                     trace.store(found.remap((), (), (row, column)), value.load)
+    return SymbolicArray(found, trace)
+
+
+def select_pairs(keys: SymbolicArray, ranks: SymbolicArray) -> SymbolicArray:
+    """For each row of keys, the one at the row's own place of the order and the next; the greatest key there
+    could be after the last one."""
+    trace = current_trace()
+    count = keys.cells.shape[0]
+    found = trace.window((count, 2), keys.element_type, "found")
+    with trace.loop(0, count) as row:
+        search = _Search(trace, keys.cells.part(row), ranks.cells.load((row,)))
+        for column, value in enumerate((search.key, search.next())):
+            trace.store(found.remap((), (), (row, column)), value.load)
     return SymbolicArray(found, trace)
 
 
@@ -69,7 +82,7 @@ def divide(keys: SymbolicArray, rank: int, dtype: DType, cell: Body) -> Symbolic
     count, extent = keys.cells.shape
     divided = trace.window(keys.cells.shape, dtype, "divided")
     with trace.loop(0, count) as row:
-        search = _Search(trace, keys.cells.part(row), rank)
+        search = _Search(trace, keys.cells.part(row), Const(rank, I64))
         middle = Apply(op("subtract"), (Const(rank, I64), search.rank.load(())), I64)
         lesser = search.number(_ZERO, "lesser")
         equal = search.number(middle, "equal")
@@ -106,12 +119,12 @@ def _runs(ranks: Sequence[int]) -> list[list[int]]:
 class _Search:
     """The search for the key at one place of a row's order. `key` is what it finds."""
 
-    def __init__(self, trace: Trace, cells: View, rank: int) -> None:
+    def __init__(self, trace: Trace, cells: View, rank: Expr) -> None:
         self.trace, self.cells, self.dtype = trace, cells, cells.tensor.dtype
         (self.extent,) = cells.shape
         self.those = trace.compute(cells.shape, self.dtype, cells.load, label="candidates")
         self.left = self.number(as_expr(self.extent), "left")
-        self.rank = self.number(Const(rank, I64), "rank")
+        self.rank = self.number(rank, "rank")
         self.bits = trace.window((), self.dtype, "bits")
         self._compare()
         trace.begin()

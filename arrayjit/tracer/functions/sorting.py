@@ -12,8 +12,9 @@ import numpy as np
 
 from ...errors import DTypeError, ShapeError
 from ...ir.dtype import I64, DType
-from ...ir.expr import Expr, Index
-from ...ir.index import Affine, affine
+from ...ir.expr import Apply, Const, Expr, Index
+from ...ir.index import Affine
+from ...ir.ops import op
 from ..indices.gathering import gather
 from ..indices.indexing import require_assignable, setitem
 from ..record.registry import implements, method
@@ -27,10 +28,10 @@ from .exchanges import sort_by_exchanges, work_of_exchanges
 from .keys import cell_of, key, key_of_equals, type_of_keys
 from .operands import axis_of, refuse, require_real
 from .reshaping import ravel, reshape
-from .selection import divide, select, work_of_division, work_of_selection
+from .selection import divide, select, select_pairs, work_of_division, work_of_selection
 from .shaping import moveaxis
 
-__all__ = ["argsort", "divided", "ranked", "sort"]
+__all__ = ["argsort", "divided", "pairs_at", "ranked", "sort"]
 
 _PLACES = "name places that rows have, as integers"
 _NO_FIELDS = "sort arrays of numbers"
@@ -106,10 +107,40 @@ def ranked(a: Any, ranks: Sequence[int]) -> SymbolicArray:
     else:
         _sort([keys])
         found = _columns(keys, places)
+    return _cells_of(found, array)
+
+
+def pairs_at(a: Any, places: Sequence[Any]) -> list[SymbolicArray]:
+    """For each array of places, one for each row along the last axis, the cells that stand there and at the
+    next places of the order, in a last axis of two. After the last place stands anything."""
+    rows, array, _ = _rows(a, -1)
+    keys, extent = _keys(rows, key), rows.cells.shape[1]
+    ranks = [ravel(as_array(place)) for place in places]
+    if work_of_selection(extent.constant, range(0, 2 * len(ranks), 2)) < _work_of_sorting(keys):
+        return [_cells_of(select_pairs(keys, rank), array) for rank in ranks]
+    _sort([keys])
+    return [_cells_of(_pairs(keys, rank), array) for rank in ranks]
+
+
+def _cells_of(keys: SymbolicArray, array: SymbolicArray) -> SymbolicArray:
+    """The cells that some keys of each row belong to, in the shape of the array without its last axis."""
     dtype = array.element_type
-    cells = _of_rows(found, dtype, lambda at: cell_of(found.cells.load(at), dtype))
-    shape = affine((*array.cells.shape[:-1], len(places)))
+    cells = _of_rows(keys, dtype, lambda at: cell_of(keys.cells.load(at), dtype))
+    shape = (*array.cells.shape[:-1], keys.cells.shape[-1])
     return reshape(cells, tuple(python_int(part, array.record) for part in shape))
+
+
+def _pairs(keys: SymbolicArray, ranks: SymbolicArray) -> SymbolicArray:
+    """Of rows in order, those at each row's own place and at the next."""
+    trace = current_trace()
+    count, extent = keys.cells.shape
+
+    def pair(at: tuple[Affine, ...]) -> Expr:
+        place = Apply(op("add"), (ranks.cells.load(at[:1]), Index(at[1])), I64)
+        there = Apply(op("minimum"), (place, Const(extent.constant - 1, I64)), I64)
+        return gather(keys.cells, [Index(at[0]), there])
+
+    return SymbolicArray(trace.compute((count, Affine.of(2)), keys.element_type, pair), trace)
 
 
 def _ranks(kth: Any, count: int | None, extent: Affine) -> list[int]:
