@@ -228,6 +228,38 @@ def test_names_that_take_over_the_arrays_of_others(program: Callable[[Any], Any]
     assert_like_numpy(program, (np.arange(float(size)),))
 
 
+def numbers_of_an_array(x: Any) -> Any:
+    a, b = x[0], x[1]
+    for i in range(len(x)):
+        a, b = b, a / 2 + x[i]
+    return a, b
+
+
+def numbers_by_an_argument(x: Any) -> Any:
+    a, b, c = 0, np.int64(1), x[0]
+    for _ in range(len(x)):
+        new = (a + b) % np.int64(len(x))
+        a = b
+        b = new
+        c = c + a
+    return a, b, c
+
+
+def numbers_in_turn(x: Any) -> Any:
+    a, b, c, pair = x[0], x[1], x[2], [x[3], x[0]]
+    for _ in range(len(x)):
+        a, b, c = b, c, a
+        pair[0], pair[1] = pair[1], pair[0] - a
+    return a, b, c, pair
+
+
+@pytest.mark.parametrize("program", [numbers_of_an_array, numbers_by_an_argument, numbers_in_turn])
+@pytest.mark.parametrize("size", [5, 6, 7, 12])
+def test_names_that_exchange_numbers(program: Callable[[Any], Any], size: int) -> None:
+    assert_kept(program)
+    assert_like_numpy(program, (np.arange(float(size)),))
+
+
 def test_a_remainder_of_the_count_is_compiled_in() -> None:
     def program(x: Any, k: int) -> Any:
         u, v = x.copy(), x * 0

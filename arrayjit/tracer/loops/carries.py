@@ -40,6 +40,7 @@ __all__ = [
     "Planner",
     "Unfit",
     "is_array",
+    "is_number",
     "kind_of",
     "leaves_of",
     "map_leaves",
@@ -360,6 +361,12 @@ def _cycle(name: Name, becomes: Mapping[Name, Name]) -> int:
 def is_array(value: Any) -> bool:
     """Whether a value is a traced array, and no number."""
     return type(value) is SymbolicArray and value.weak is None and not value.is_scalar
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, traced or not."""
+    kind = kind_of(value)
+    return kind is not None and not kind.is_array
 
 
 def _integer(value: Any) -> Affine | None:

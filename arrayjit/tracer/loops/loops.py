@@ -36,6 +36,7 @@ from .carries import (
     Planner,
     Unfit,
     is_array,
+    is_number,
     leaves_of,
     moved,
     rotation,
@@ -240,7 +241,7 @@ class _Rolled:
         """Whether the recorded body is that of every iteration. If not, the record is discarded, and what to
         assume in the next attempt is noted. Raises Unfit where nothing can be assumed."""
         after = self.places.read()
-        period = rotation(self.entry, after, lambda value: is_array(value) or self.places.has(value))
+        period = rotation(self.entry, after, lambda value: is_array(value) or self.is_object(value))
         if period > 1 and self.iterations.period == 1 and not self.carries:
             self.discard()
             self.group(period)
@@ -270,12 +271,17 @@ class _Rolled:
             if name in self.carries:
                 found[name] = planner.checked(name, self.carries[name], now)
             elif self.is_handed_on(name) and not same(entry, now):
-                if self.places.has(now):
+                if self.is_object(now):
                     followers.append(name)
                 else:
                     found[name] = planner.carry(name, entry, now)
         self.require_led(followers, after, found)
         return None if all(found[name] is self.carries.get(name) for name in found) else found
+
+    def is_object(self, value: Any) -> bool:
+        """Whether the value is an object from before the iteration that may be told from one that is equal: a
+        number may not."""
+        return self.places.has(value) and not is_number(value)
 
     def require_led(self, followers: list[Name], after: Names, found: Mapping[Name, Carry]) -> None:
         """Raise Unfit unless each of these names becomes an array that another one stood for, and this one is
