@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import CompilerBug, Location
-from ..ir.expr import Expr, Variable
+from ..ir.expr import Apply, Expr, Variable
 from ..ir.loops import Define, Fill, For, Raise, Stmt, Store, Update, walk_statements
-from ..ir.ops import Op
+from ..ir.ops import OPS, Op
 from ..ir.walk import expressions, walk
 
-__all__ = ["accumulation", "changes", "fills_lanes", "nodes", "place", "updated"]
+__all__ = ["accumulation", "changes", "fills_lanes", "nodes", "place", "squared", "updated"]
+
+MULTIPLY = OPS["multiply"]
 
 
 def updated(body: tuple[Stmt, ...]) -> dict[Variable, None]:
     """The locals that a body updates, in order."""
     return {stmt.variable: None for stmt in walk_statements(body) if isinstance(stmt, Update)}
+
+
+def squared(body: tuple[Stmt, ...]) -> set[Variable]:
+    """The integers that may be multiplied by themselves from iteration to iteration."""
+    products = (node for node in nodes(body) if isinstance(node, Apply) and node.op is MULTIPLY)
+    if not any(one == other for one, other in (node.args for node in products)):
+        return set()
+    updates = (stmt for stmt in walk_statements(body) if isinstance(stmt, Update) and stmt.accum is None)
+    return {stmt.variable for stmt in updates if stmt.variable.dtype.is_integer}
 
 
 def changes(body: tuple[Stmt, ...]) -> tuple[Variable, ...]:

@@ -41,7 +41,7 @@ from ..ir.loops import (
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import bottom_up, children
-from .bodies import place, updated
+from .bodies import place, squared, updated
 from .c_memory import Memory
 from .c_text import Operand, Value, Writer, constant, multiplied
 from .c_values import apply, cast, fma
@@ -94,6 +94,7 @@ class Body:
         self._tensor_cores = tensor_cores
         self._accumulate = accumulate
         self._mutable = updated(kernel.body)
+        self._squared = squared(kernel.body)
         self.leaves_loop = False
         self._loc: Location | None = None
         self._status = {id(stmt): number for number, stmt in enumerate(raises(kernel), 1)}
@@ -252,6 +253,8 @@ class Body:
         else:
             new = apply(self.writer, accum, (old, self.value(update.value)), old.dtype)
         self.writer.emit(f"{old.text} = {new.text};")
+        if update.variable in self._squared - self.arrays and self.writer.dialect.known_to_none:
+            self.writer.emit(f"{self.writer.dialect.known_to_none}({old.text});")
 
     # Branches
 

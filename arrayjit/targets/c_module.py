@@ -28,8 +28,10 @@ INCLUDES = """\
 
 #if defined(__GNUC__)
 #define PREFETCH(address, cache) __builtin_prefetch(address, 0, 4 - (cache))
+#define KNOWN_TO_NONE(number) __asm__("" : "+r"(number))
 #else
 #define PREFETCH(address, cache) ((void)0)
+#define KNOWN_TO_NONE(number) ((void)0)
 #endif
 
 #if defined(__clang__)
@@ -61,6 +63,7 @@ C11 = Dialect(
     prefetch="PREFETCH",
     lap=_LAP,
     reads_first=True,
+    known_to_none="KNOWN_TO_NONE",
 )
 
 

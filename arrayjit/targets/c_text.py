@@ -71,7 +71,9 @@ class Dialect:
     for one another; `prefetch` brings what is at an address near, and `lap` defines the function of a Lap, if
     they are not "". `converted` has the body of a function from `x` of one type to another, for those that
     casts do not convert. With `reads_first`, both sides of a selection are read before it: what C reads for
-    the chosen side only, GCC 12 reads under a mask, of which it takes the wrong lanes.
+    the chosen side only, GCC 12 reads under a mask, of which it takes the wrong lanes. `known_to_none` hides
+    how an integer was computed, if it is not "": of one that a loop multiplies by itself, GCC 12 takes the
+    first value to be a factor, and multiplies vectors of them.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Dialect:
     prefetch: str
     lap: str = ""
     reads_first: bool = False
+    known_to_none: str = ""
     converted: Mapping[tuple[DType, DType], str] = field(default_factory=dict)
 
     def type(self, dtype: DType) -> str:

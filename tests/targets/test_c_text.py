@@ -74,6 +74,23 @@ def test_a_selection_reads_both_sides_before_it_chooses() -> None:
         np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int32, np.uint16])
+def test_numbers_are_squared_from_iteration_to_iteration(dtype):
+    """GCC 12 multiplies vectors of the first value, from `-O3` on where processors have such a product."""
+
+    def squares(x, y):
+        a, b = dtype(3), dtype(3)
+        for _ in range(150):
+            a = a * a
+        for k in range(len(x)):
+            b = (b * y[k]) * (b * y[k])
+        return a, b
+
+    y = np.arange(1, 33).astype(dtype) * dtype(2) + dtype(1)
+    with np.errstate(over="ignore"):
+        assert arrayjit.jit(squares, target="sync_c")(y, y) == squares(y, y)
+
+
 def test_a_straight_vector_loop_is_a_plain_loop_and_others_are_loops_over_lanes() -> None:
     assert "lane" not in text_of(lambda x: np.sqrt(x) + 1, np.ones(100))
     assert re.search(r"lane < \d+;", text_of(np.sum, np.ones(1000)))
