@@ -12,19 +12,23 @@ Python's integers have no end and its positions count from both ends of an axis,
 that moves a position has exceptions of its own. Few of them can be raised: the loop's condition, the
 positions looked at before and where the integer came from tell its range. In a loop that changes integers
 their ranges are those of before, widened until an iteration leaves them as they are: Cousot and Cousot,
-Abstract interpretation (1977). What a known number of iterations add to moves by so many steps at most.
+Abstract interpretation (1977). What a known number of iterations add to moves by so many steps at most; and
+where only what is computed ends a loop, by as many as a run can take at all: a counter needs centuries to
+reach the end of its 64 bits. (Of a loop that ends by a counter, a compiler may know the last value without
+running it.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from ..frozen import frozen
 from ..ir.code import Caps
-from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Expr, Local, Variable
-from ..ir.index import Affine
+from ..ir.dtype import BOOL, I64, Kind, named
+from ..ir.expr import Apply, Cast, Const, Expr, Gather, Local, Variable
+from ..ir.index import Affine, Symbol
 from ..ir.loops import (
     Bind,
     Define,
@@ -42,9 +46,9 @@ from ..ir.loops import (
 )
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, rewrite_expressions, transform
-from .access import Range, reads
-from .facts import ALL, Facts, Moves, hull
+from ..ir.walk import kept, locals_read, rewrite_expressions, transform, variables
+from .access import Range, loads, reads
+from .facts import ALL, Facts, Moves, Way, hull
 
 __all__ = ["certain"]
 
@@ -52,7 +56,27 @@ ROUNDS = 4
 """After so many iterations nothing is known of what still changes: one to begin with, one to find out at
 which end, one to see that it stays, and one to see how near."""
 
+LIFETIME = 2**56
+"""No run comes to so many iterations of a loop: at one a cycle they take half a year."""
+
+MOST_CELLS = 2**48
+"""Loops over what memory holds are no longer."""
+
 WHERE = OPS["where"]
+
+U64 = named("u64")
+
+COMPUTED = {
+    OPS[name]
+    for name in (
+        "multiply", "floor_divide", "remainder", "right_shift", "raw_divide", "raw_remainder",
+        "raw_right_shift", "bitwise_and", "bitwise_or", "bitwise_xor",
+    )
+}  # fmt: skip
+"""By what such numbers are found."""
+
+UPWARDS = {OPS["floor_divide"]: OPS["raw_divide"], OPS["remainder"]: OPS["raw_remainder"]}
+"""The ops that do the same to numbers without a sign."""
 
 
 def certain(kernel: Kernel, caps: Caps) -> Kernel:
@@ -91,7 +115,7 @@ def _statement(stmt: Stmt, facts: Facts) -> Iterable[Stmt]:
             return (_branched(stmt, facts),)
         case _:
             new = _rewritten(stmt, facts)
-            _note(new, facts)
+            _note(stmt, facts)
             return (new,)
 
 
@@ -117,6 +141,8 @@ def _rewritten(stmt: Stmt, facts: Facts) -> Stmt:
 
     def rule(node: Expr) -> Expr:
         match node:
+            case Apply(op=op, args=(left, right), dtype=dtype) if op in UPWARDS and dtype is I64:
+                return _without_sign(node) if _is_plain(left, right, facts) else node
             case Apply(op=op, args=(condition, then, otherwise)) if op is WHERE and node.dtype is I64:
                 outcome = facts.outcome(facts.test(condition))
                 return node if outcome is None else then if outcome else otherwise
@@ -124,6 +150,22 @@ def _rewritten(stmt: Stmt, facts: Facts) -> Stmt:
                 return node
 
     return rewrite_expressions(stmt, lambda expr: transform(expr, rule))
+
+
+def _is_plain(left: Expr, right: Expr, facts: Facts) -> bool:
+    """Is neither of two numbers that are divided negative, nor the second one zero, nor a power of two, by
+    which it is quicker to divide downwards?"""
+    if isinstance(right, Const) and int(right.value).bit_count() == 1:
+        return False
+    one, other = facts.number(left), facts.number(right)
+    if one is None or other is None:
+        return False
+    return facts.range(one)[0] >= 0 and facts.range(other)[0] > 0
+
+
+def _without_sign(node: Apply) -> Expr:
+    """A division of numbers that are not negative."""
+    return Cast(Apply(UPWARDS[node.op], tuple(Cast(arg, U64) for arg in node.args), U64), I64)
 
 
 def _branched(stmt: If, facts: Facts) -> If:
@@ -138,17 +180,18 @@ def _branched(stmt: If, facts: Facts) -> If:
 def _looped(loop: For | While, facts: Facts) -> Stmt:
     """A loop, in each iteration of which the locals that it changes have any value of theirs."""
     found = _ranges(loop, facts)
+    before = {variable: facts.local(variable) for variable in found.ways}
     if isinstance(loop, For):
         body = found.body
         if body is None:
             there = facts.copy()
             there.change(found.starts)
             body = _iterate(loop, there)
-        before = {variable: facts.local(variable) for variable in found.ways}
         facts.change(found.ends)
         facts.move(before, found.ways)
         return loop if body is loop.body else replace(loop, body=body)
     facts.change(found.starts)
+    facts.move(before, found.ways)
     test = _body(loop.test, facts)
     there, outcome = facts.copy(), facts.test(loop.condition)
     there.assume(outcome.yes)
@@ -158,6 +201,8 @@ def _looped(loop: For | While, facts: Facts) -> Stmt:
 
 
 Ranges = Mapping[Variable, Range]
+Ways = Mapping[Variable, tuple[Range, Range]]
+"""How far a loop moves locals, and how far it does in all of a run."""
 
 
 @frozen
@@ -167,7 +212,7 @@ class _Found:
 
     starts: Ranges
     ends: Ranges
-    ways: Ranges
+    ways: Ways
     body: tuple[Stmt, ...] | None
 
 
@@ -175,31 +220,34 @@ def _ranges(loop: For | While, facts: Facts) -> _Found:
     """What a loop does to locals, found by going through iterations from wider and wider ranges; at first
     from those that were found last, in an earlier iteration of a loop around, so that depths add up."""
     changed = _changed((loop,), facts)
-    trips = _most_trips(loop, facts) if isinstance(loop, For) else 0
+    trips = _most_trips(loop, facts) if isinstance(loop, For) else _lifetime(loop, facts)
     before = {variable: facts.range_of(variable) for variable in changed}
     known, steps = _known(loop, facts, before, trips)
     for number in range(ROUNDS if _is_in_order(loop) else 0):
         there = facts.copy()
         there.change(known)
         origins = {variable: there.local(variable) for variable in changed if variable.dtype is I64}
+        old = frozenset(there.ranges)
         body = _iterate(loop, there)
+        new = there.ranges.keys() - old
         after = {variable: hull(before[variable], there.range_of(variable)) for variable in changed}
         moved = {
-            variable: _step(origin, there.local(variable), there) for variable, origin in origins.items()
+            variable: _step(there.local(variable) - origin, origin, trips, there, new)
+            for variable, origin in origins.items()
         }
+        steady = {at for at, way in moved.items() if way is not None and way.within(steps.get(at), trips)}
         wider = [
             variable
             for variable in changed
-            if hull(known[variable], after[variable]) != known[variable]
-            and not _is_within(moved[variable], steps.get(variable))
+            if hull(known[variable], after[variable]) != known[variable] and variable not in steady
         ]
         if not wider:
-            starts = {**after, **{variable: known[variable] for variable in steps}}
+            starts = {**after, **{at: _meet(after[at], known[at]) for at in steps}}
             # Of a local that an iteration may move further by now, only the range still holds.
-            steps = {at: step for at, step in steps.items() if _is_within(moved[at], step)}
+            steps = {at: step for at, step in steps.items() if at in steady}
             facts.loops[id(loop)] = Moves(starts, steps)
-            ways = {at: (low * trips, high * trips) for at, (low, high) in steps.items()}
-            ends = {at: _moved(before[at], way) for at, way in ways.items()}
+            ends = {at: _moved(before[at], step.over(trips)) for at, step in steps.items()}
+            ways = {at: (step.over(trips), step.altogether) for at, step in steps.items()}
             return _Found(starts, {**after, **ends}, ways, body if starts == known else None)
         for variable in wider:
             step = moved[variable] if number and variable not in steps else None
@@ -207,8 +255,8 @@ def _ranges(loop: For | While, facts: Facts) -> _Found:
                 steps.pop(variable, None)
                 known[variable] = _wider(known[variable], after[variable], number)
             else:
-                steps[variable] = hull(step, (0, 0))
-                known[variable] = _reached(before[variable], steps[variable], trips)
+                steps[variable] = step.or_nothing()
+                known[variable] = _moved(before[variable], steps[variable].over(trips - 1))
     any_value = dict.fromkeys(changed, ALL)
     facts.loops[id(loop)] = Moves(any_value, {})
     return _Found(any_value, any_value, {}, None)
@@ -216,20 +264,17 @@ def _ranges(loop: For | While, facts: Facts) -> _Found:
 
 def _known(
     loop: For | While, facts: Facts, before: Ranges, trips: int
-) -> tuple[dict[Variable, Range], dict[Variable, Range]]:
+) -> tuple[dict[Variable, Range], dict[Variable, Way]]:
     """The values to begin with, and the steps."""
     last = facts.loops.get(id(loop))
     if last is None:
         return dict(before), {}
     steps = dict(last.steps) if trips else {}
     known = {variable: hull(start, last.starts[variable]) for variable, start in before.items()}
-    known.update((variable, _reached(before[variable], step, trips)) for variable, step in steps.items())
+    known.update(
+        (variable, _moved(before[variable], step.over(trips - 1))) for variable, step in steps.items()
+    )
     return known, steps
-
-
-def _reached(before: Range, step: Range, trips: int) -> Range:
-    """The range at the start of any of so many iterations, each of which takes a step."""
-    return _moved(before, (step[0] * (trips - 1), step[1] * (trips - 1)))
 
 
 def _most_trips(loop: For, facts: Facts) -> int:
@@ -239,19 +284,63 @@ def _most_trips(loop: For, facts: Facts) -> int:
     return max(0, -(-span // loop.step))
 
 
-def _step(start: Affine, end: Affine, facts: Facts) -> Range | None:
-    """How far an iteration moves a number; None where that depends on the number."""
-    way = end - start
-    return facts.range(way) if set(start.symbols).isdisjoint(way.symbols) else None
+def _lifetime(loop: While, facts: Facts) -> int:
+    """How many iterations a run can take; 0 where they may be skipped, since the loop ends by what each of
+    them adds to."""
+    inside = list(walk_statements(loop.body))
+    made = {stmt.variable: stmt.value for stmt in inside if isinstance(stmt, Define)}
+    asked = {*locals_read(loop.test), *variables(loop.condition)}
+    read = chain(loads(loop.condition), *map(reads, walk_statements(loop.test)))
+    asked |= {facts.cells[tensor] for tensor, _ in read if tensor in facts.cells}
+    values = [stmt.value for stmt in inside if isinstance(stmt, Update) and stmt.variable in asked]
+    values += [
+        stmt.value for stmt in inside if isinstance(stmt, Store) and facts.cells.get(stmt.tensor) in asked
+    ]
+    return LIFETIME if any(_is_computed(value, made) for value in values) else 0
 
 
-def _is_within(step: Range | None, steps: Range | None) -> bool:
-    return step is not None and steps is not None and hull(step, steps) == steps
+def _is_computed(value: Expr, made: Mapping[Variable, Expr]) -> bool:
+    """Is a number found by what has no inverse, so that nobody knows it before?"""
+    match value:
+        case Local(variable=variable):
+            return variable in made and _is_computed(made[variable], made)
+        case Cast(arg=arg):
+            return _is_computed(arg, made)
+        case Apply(op=op, args=(_, then, otherwise)) if op is WHERE:
+            return _is_computed(then, made) or _is_computed(otherwise, made)
+        case Apply(op=op, dtype=dtype):
+            return dtype.kind is Kind.FLOAT or (op in COMPUTED and dtype is not BOOL)
+        case _:
+            return isinstance(value, Gather)
+
+
+def _step(way: Affine, start: Affine, trips: int, facts: Facts, new: Collection[Symbol]) -> Way | None:
+    """How far an iteration moves a number; None where that depends on the number. What a loop in it moves it
+    by, which is a new symbol, comes together to no more than a run can take."""
+    if not set(start.symbols).isdisjoint(way.symbols):
+        return None
+    each = facts.range(way)
+    if trips > MOST_CELLS and trips != LIFETIME:
+        return Way(each, (each[0] * trips, each[1] * trips))
+    low = high = 0
+    rest = way
+    for factor, symbol in way.terms:
+        if symbol in facts.altogether and symbol in new:
+            rest -= Affine.of(symbol) * factor
+            ends = [factor * end for end in facts.altogether[symbol]]
+            low, high = low + min(ends), high + max(ends)
+    least, most = facts.range(rest)
+    return Way(each, (low + least * trips, high + most * trips))
 
 
 def _moved(known: Range, way: Range) -> Range:
     """The range of what is so much further on."""
     return max(ALL[0], known[0] + way[0]), min(ALL[1], known[1] + way[1])
+
+
+def _meet(one: Range, other: Range) -> Range:
+    """What lies in both, which have numbers in common."""
+    return max(one[0], other[0]), min(one[1], other[1])
 
 
 def _is_in_order(loop: For | While) -> bool:

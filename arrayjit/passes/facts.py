@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from ..frozen import frozen, slotted
-from ..ir.dtype import I64, DType, Kind
+from ..ir.dtype import BOOL, F64, I64, DType, Kind
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ..ir.index import Affine, Symbol
 from ..ir.ops import OPS, Op
@@ -18,7 +18,7 @@ from ..ir.tensor import Tensor
 from .access import Range
 from .positions import tested_outside
 
-__all__ = ["ALL", "Facts", "Moves", "Test", "hull"]
+__all__ = ["ALL", "Facts", "Moves", "Test", "Way", "hull"]
 
 ALL = (-(2**63), 2**63 - 1)
 """The values of an int64."""
@@ -44,13 +44,41 @@ class Test:
 
 
 @frozen
+class Way:
+    """How far an iteration of a loop moves a number, and how far all those of a run do together."""
+
+    each: Range
+    altogether: Range
+
+    def or_nothing(self) -> Way:
+        """The way of iterations that may move it less."""
+        return Way(hull(self.each, (0, 0)), hull(self.altogether, (0, 0)))
+
+    def over(self, trips: int) -> Range:
+        """How far so many iterations move it, of which some may move it less."""
+        (low, high), (least, most) = self.each, self.altogether
+        return max(low * trips, least), min(high * trips, most)
+
+    def within(self, other: Way | None, trips: int) -> bool:
+        """Does another one go as far, in an iteration and in so many?"""
+        if other is None or hull(self.each, other.each) != other.each:
+            return False
+        reach = other.over(trips)
+        return hull(self.or_nothing().over(trips), reach) == reach
+
+
+@frozen
 class Moves:
-    """The values that locals have at the start of any iteration of a loop; by how much an iteration moves
-    some of them."""
+    """The values that locals have at the start of any iteration of a loop; how far it moves some of them."""
 
     starts: Mapping[Variable, Range]
-    steps: Mapping[Variable, Range]
+    steps: Mapping[Variable, Way]
 
+
+LESS = OPS["less"]
+_ANDS = OPS["logical_and"], OPS["bitwise_and"]
+_ORS = OPS["logical_or"], OPS["bitwise_or"]
+_EQUALITIES = OPS["equal"], OPS["not_equal"]
 
 OPEN = Test(Side(), Side())
 CERTAIN = Test(Side((), True), Side((Affine.of(-1),), True))
@@ -60,7 +88,8 @@ CERTAIN = Test(Side((), True), Side((Affine.of(-1),), True))
 class Facts:
     """The present values of int64 locals and of bound symbols, the tests that bool locals hold, and the
     values that symbols may have. Integers in memory are `cells`, each with a local in its place; `loops` has
-    what was found last of a loop, by its identity."""
+    what was found last of a loop, by its identity. Of symbols that stand for what a loop adds to a number,
+    `altogether` says what all those of a run come to."""
 
     values: dict[Variable, Affine]
     numbers: dict[Symbol, Affine]
@@ -68,14 +97,15 @@ class Facts:
     ranges: dict[Symbol, Range]
     cells: Mapping[Tensor, Variable]
     loops: dict[int, Moves]
+    altogether: dict[Symbol, Range]
 
     @staticmethod
     def none(cells: Mapping[Tensor, Variable]) -> Facts:
-        return Facts({}, {}, {}, {}, cells, {})
+        return Facts({}, {}, {}, {}, cells, {}, {})
 
     def copy(self) -> Facts:
         known = dict(self.values), dict(self.numbers), dict(self.tests), dict(self.ranges)
-        return Facts(*known, self.cells, self.loops)
+        return Facts(*known, self.cells, self.loops, self.altogether)
 
     # What is known
 
@@ -164,17 +194,35 @@ class Facts:
                 return self.test(arg).inverse()
             case Apply(op=op, args=(left, Const(value=False))) if op is OPS["equal"]:
                 return self.test(left).inverse()
-            case Apply(op=op, args=(left, right)) if op is OPS["logical_and"]:
+            case Apply(op=op, args=(left, right), dtype=dtype) if op in _ANDS and dtype is BOOL:
                 return self.both(self.test(left), self.test(right))
-            case Apply(op=op, args=(left, right)) if op is OPS["logical_or"]:
+            case Apply(op=op, args=(left, right), dtype=dtype) if op in _ORS and dtype is BOOL:
                 return self.both(self.test(left).inverse(), self.test(right).inverse()).inverse()
             case _ if (asked := tested_outside(condition)) is not None:
                 number, most = asked
                 return self.outside(number.substitute(self.numbers), most)
+            case Apply(op=op, args=(Apply(dtype=dtype) as size, Const(value=most))) if (
+                op is LESS and dtype is F64
+            ):
+                known = self.size(size)
+                return OPEN if known is None or known * (1 + 2**-50) >= most else CERTAIN
             case Apply(op=op, args=(left, right)) if op in _COMPARISONS:
                 return self.compared(op, self.number(left), self.number(right))
             case _:
                 return OPEN
+
+    def size(self, expr: Expr) -> float | None:
+        """What the size of a float64 made of int64s is at most, but for rounding."""
+        match expr:
+            case Cast(arg=arg) if dtype_of(arg) is I64 and (number := self.number(arg)) is not None:
+                return float(max(abs(end) for end in self.range(number)))
+            case Apply(op=op, args=(arg,)) if op is OPS["absolute"]:
+                return self.size(arg)
+            case Apply(op=op, args=args) if op is OPS["multiply"]:
+                left, right = (self.size(arg) for arg in args)
+                return None if left is None or right is None else left * right
+            case _:
+                return None
 
     def both(self, one: Test, other: Test) -> Test:
         """Whether both come out true."""
@@ -191,7 +239,13 @@ class Facts:
 
     def compared(self, op: Op, left: Affine | None, right: Affine | None) -> Test:
         """A comparison of numbers."""
-        return OPEN if left is None or right is None else _COMPARISONS[op](left - right)
+        if left is None or right is None:
+            return OPEN
+        found, (low, high) = _COMPARISONS[op](left - right), self.range(left - right)
+        if op not in _EQUALITIES or (low and high):
+            return found
+        apart = Side((left - right - 1,) if low == 0 else (right - left - 1,))
+        return Test(found.yes, apart) if op is OPS["equal"] else Test(apart, found.no)
 
     # What becomes known
 
@@ -253,11 +307,17 @@ class Facts:
             if variable.dtype is I64:
                 self.values[variable] = self.fresh(known)
 
-    def move(self, before: Mapping[Variable, Affine], ways: Mapping[Variable, Range]) -> None:
-        """Locals have moved so far from the values of before."""
-        for variable, way in ways.items():
-            number = self.exact(before[variable] + self.fresh(way))
+    def move(self, before: Mapping[Variable, Affine], ways: Mapping[Variable, tuple[Range, Range]]) -> None:
+        """Locals, of which the range is known, have moved so far from the values of before, and so far in all
+        of a run."""
+        for variable, (way, altogether) in ways.items():
+            moved = self.fresh(way)
+            if moved.symbol is not None:
+                self.altogether[moved.symbol] = altogether
+            number = self.exact(before[variable] + moved)
             if number is not None:
+                low, high = self.range_of(variable)
+                self.assume(Side((number - low, high - number)))
                 self.values[variable] = number
 
     def join(self, other: Facts, changed: Iterable[Variable]) -> None:
@@ -309,7 +369,10 @@ def _held(dtype: DType) -> Range | None:
 
 
 def _quotients(left: Range, right: Range) -> Range | None:
-    return (left[0] // right[0], left[1] // right[0]) if right[0] == right[1] > 0 else None
+    if right[0] <= 0:
+        return None
+    ends = [one // other for one in left for other in right]
+    return min(ends), max(ends)
 
 
 def _remainders(left: Range, right: Range) -> Range | None:
@@ -330,7 +393,14 @@ def _mixed(left: Range, right: Range) -> Range | None:
     return (0, 2**bits - 1) if left[0] >= 0 and right[0] >= 0 else None
 
 
+def _products(left: Range, right: Range) -> Range | None:
+    ends = [one * other for one in left for other in right]
+    known = min(ends), max(ends)
+    return known if hull(known, ALL) == ALL else None
+
+
 _BOUNDS: Mapping[Op, Callable[[Range, Range], Range | None]] = {
+    OPS["multiply"]: _products,
     OPS["floor_divide"]: _quotients,
     OPS["remainder"]: _remainders,
     OPS["right_shift"]: _halves,

@@ -65,13 +65,20 @@ class Author:
         if depth and choice < 0.2:
             return f"logical_not[bool]({self.test(depth - 1)})"
         if depth and choice < 0.5:
-            op = self.random.choice(("logical_and", "logical_or"))
+            op = self.random.choice(("logical_and", "logical_or", "bitwise_and", "bitwise_or"))
             return f"{op}[bool]({self.test(depth - 1)}, {self.test(depth - 1)})"
+        if choice > 0.95:
+            return self.growing()
         return f"{self.random.choice(TESTS)}[bool]({self.number(depth)}, {self.number(depth)})"
 
     def body(self, depth: int, indent: str) -> None:
         for _ in range(self.random.randint(2, 5)):
             self.statement(depth, indent)
+
+    def growing(self) -> str:
+        """Whether a product is small, as the size of one of floats tells."""
+        product = f"multiply[f64](cast({self.number(1)}, f64), cast({self.number(1)}, f64))"
+        return f"less[bool](absolute[f64]({product}), f64({self.random.choice((9.0, 2.0**40, 2.0**63))}))"
 
     def statement(self, depth: int, indent: str) -> None:
         kinds = ("update", "probe", "probe", "probe", "raise", "position")

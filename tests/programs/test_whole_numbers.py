@@ -337,3 +337,68 @@ def test_floats_that_an_integer_type_holds_once_they_are_whole(dtype: type) -> N
     for number in (float(least) * 3 - 3, float(most) * 3, np.nan):
         with pytest.raises((OverflowError, ValueError)):
             converted(np.array([number]))
+
+
+def sums_of_digits(m, n):
+    total = 0
+    for i in range(n):
+        digits, _ = arrayjit.while_loop(
+            lambda state: state[1] > 0, lambda state: (state[0] + state[1] % 10, state[1] // 10), (0, m + i)
+        )
+        total += digits * digits
+    return total
+
+
+def common_divisors(m, n):
+    total = 0
+    for i in range(1, n):
+        divisor, _ = arrayjit.while_loop(
+            lambda state: state[1] != 0, lambda state: (state[1], state[0] % state[1]), (i, m)
+        )
+        total += divisor
+    return total
+
+
+def drawn_by_multiplying(m, n):
+    seed, inside = m, 0
+    for _ in range(n):
+        seed = (1103515245 * seed + 12345) % 2147483648
+        inside += np.where(seed % 1000 < 300, 1, 0)
+    return seed, inside
+
+
+@pytest.mark.parametrize("options", TARGETS, ids=str)
+@pytest.mark.parametrize("program", [sums_of_digits, common_divisors, drawn_by_multiplying])
+def test_numbers_without_a_sign_are_divided(program: Callable[..., Any], options: dict[str, Any]) -> None:
+    jitted = arrayjit.jit(program, **options)
+    for m, n in ((0, 30), (-17, 40), (3**20, 25), (-(2**31), 3)):
+        np.testing.assert_array_equal(jitted(m, n), program(m, n))
+
+
+def test_what_no_run_can_count_to_is_not_looked_out_for() -> None:
+    def bits(x):
+        count = 0
+        for i in range(len(x)):
+            count, _ = arrayjit.while_loop(
+                lambda state: state[1] != 0,
+                lambda state: (state[0] + 1, state[1] & (state[1] - 1)),
+                (count, x[i]),
+            )
+        return count
+
+    x = random.integers(0, 2**62, 50)
+    jitted = arrayjit.jit(bits)
+    assert jitted(x) == bits(x)
+    assert "raise_" not in jitted.lower(x).as_text()
+
+
+def test_a_counter_that_starts_at_the_end_is_looked_out_for() -> None:
+    def steps(start, n):
+        for _ in range(n):
+            start += 1
+        return start
+
+    jitted = arrayjit.jit(steps)
+    assert jitted(2**63 - 5, 4) == 2**63 - 1
+    with pytest.raises(OverflowError):
+        jitted(2**63 - 5, 5)
