@@ -10,22 +10,42 @@
 
 The first of the greatest is the one that was greater than all before it. If it is no greater than what the
 loop started with, nothing was chosen.
+
+    for k in sequential(0, 1000):                   s = m
+        m = where(greater(x[k], m), x[k], m)        m = nan
+                                                    for k in parallel(0, 1000):
+                                        ->              m = reduce(fmax, m, x[k])
+                                                    z = m
+                                                    m = where(greater(z, s), z, s)
+                                                    if seldom(z == 0.0 and z >= s):
+                                                        m = s
+                                                        for k in sequential(0, 1000):
+                                                            m = where(greater(x[k], m), x[k], m)
+
+Of equal floats only zeros differ, by their signs: if an extreme is a zero, the old loop says which. What is
+no number is never chosen, and what started as none stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 
 from ..frozen import frozen
 from ..ir.dtype import BOOL, I64
-from ..ir.expr import Apply, Const, Expr, Index, Local, Variable
+from ..ir.expr import Apply, Const, Expr, Index, Local, Variable, constant
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Comment, Define, For, LoopKind, Stmt, Update
-from ..ir.ops import OPS
-from ..ir.walk import expressions, substitute, variables, walk
+from ..ir.loops import Comment, Define, For, If, LoopKind, Stmt, Store, Update, walk_statements
+from ..ir.ops import OPS, Op
+from ..ir.walk import expressions, rewrite_bodies, substitute, variables, walk
+from .copies import copy_body
 from .foremost import LONG, written_out
 
-__all__ = ["Sought", "places_apart"]
+__all__ = ["EXTREMES", "Sought", "Zeros", "places_apart"]
+
+EXTREMES = OPS["fmax"], OPS["fmin"]
+"""By which floats are accumulated: the greatest and the least, whatever is no number left out."""
 
 WHERE = OPS["where"]
 STRICT = OPS["greater"], OPS["less"]
@@ -49,7 +69,10 @@ class Sought:
         number = Index(self.number.substitute(there))
         step = Update(first, Apply(WHERE, (is_it, number, NOWHERE), I64), OPS["minimum"])
         lo, hi = (loop.lo, loop.hi) if loop.step > 0 else (loop.hi + 1, loop.lo + 1)
-        is_new = Apply(OPS["not_equal"], (Local(self.extreme), Local(start)), BOOL)
+        pair = Local(self.extreme), Local(start)
+        is_new: Expr = Apply(OPS["not_equal"], pair, BOOL)
+        if not start.dtype.is_integer:
+            is_new = _or(*(Apply(op, pair, BOOL) for op in STRICT))
         yield Define(first, NOWHERE)
         yield For(symbol, lo, hi, (step,), LoopKind.PARALLEL)
         yield Update(self.place, Apply(WHERE, (is_new, Local(first), Local(self.place)), I64))
@@ -113,7 +136,7 @@ def _sought(
                 variable = extreme.variable
                 chosen = Apply(WHERE, (condition, cell, extreme), variable.dtype)
                 is_kept = written_out(updates[variable].value, known) == chosen
-                if is_kept and variable.dtype.is_integer and not set(variables(cell)) & set(updates):
+                if is_kept and not set(variables(cell)) & set(updates):
                     return Sought(place, variable, cell, number)
             return None
         case _:
@@ -122,3 +145,62 @@ def _sought(
 
 def _variable(stmt: Stmt) -> Variable | None:
     return stmt.variable if isinstance(stmt, (Define, Update)) else None
+
+
+@frozen
+class Zeros:
+    """A loop that finds extremes of floats, each with what it `started` with: `body` is what it does in order
+    to find them."""
+
+    loop: For
+    body: tuple[Stmt, ...]
+    started: Mapping[Variable, Variable]
+
+    @staticmethod
+    def of(loop: For, body: tuple[Stmt, ...], totals: Collection[Variable]) -> Zeros | None:
+        """None of a loop without any."""
+        started = {total: Variable("start", total.dtype) for total in totals if total.dtype.is_inexact}
+        return Zeros(loop, body, started) if started else None
+
+    @property
+    def can_be_looked_at(self) -> bool:
+        """Does the loop do nothing that it cannot do twice?"""
+        return not any(isinstance(stmt, Store) for stmt in walk_statements(self.body))
+
+    def before(self) -> Iterator[Stmt]:
+        """What stands before the loop that finds them in any order."""
+        for extreme, start in self.started.items():
+            yield Define(start, Local(extreme))
+            yield Update(extreme, constant(float("nan"), extreme.dtype))
+
+    def after(self, ops: Mapping[Variable, Op]) -> Iterator[Stmt]:
+        """What stands after it."""
+        conditions: list[Expr] = []
+        for extreme, start in self.started.items():
+            found, is_greatest = Variable("found", extreme.dtype), ops[extreme] is EXTREMES[0]
+            pair = Local(found), Local(start)
+            beyond, not_before = ("greater", "greater_equal") if is_greatest else ("less", "less_equal")
+            yield Define(found, Local(extreme))
+            yield Update(extreme, Apply(WHERE, (Apply(OPS[beyond], pair, BOOL), *pair), extreme.dtype))
+            is_zero = Apply(OPS["equal"], (Local(found), constant(0, extreme.dtype)), BOOL)
+            conditions.append(_and(is_zero, Apply(OPS[not_before], pair, BOOL)))
+        symbol = Symbol(self.loop.symbol.hint)
+        body = copy_body(self._alone(self.body), {self.loop.symbol: Affine.of(symbol)}, {})
+        again = replace(self.loop, symbol=symbol, body=body)
+        starts = (Update(extreme, Local(start)) for extreme, start in self.started.items())
+        yield If(reduce(_or, conditions), (*starts, again), seldom=True)
+
+    def _alone(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """A body that accumulates nothing else."""
+        made = {stmt.variable for stmt in walk_statements(self.body) if isinstance(stmt, Define)}
+        wanted = made | set(self.started)
+        left = (stmt for stmt in body if not isinstance(stmt, Update) or stmt.variable in wanted)
+        return tuple(rewrite_bodies(stmt, self._alone) for stmt in left)
+
+
+def _and(one: Expr, other: Expr) -> Expr:
+    return Apply(OPS["logical_and"], (one, other), BOOL)
+
+
+def _or(one: Expr, other: Expr) -> Expr:
+    return Apply(OPS["logical_or"], (one, other), BOOL)

@@ -10,9 +10,9 @@
 Whole numbers wrap, so that sums of them have the same bits in any order, and so have extremes and bits that
 are combined. What a step does to a total, in a local or in a cell of memory, is found by writing out the
 value that the total gets: a choice between two values of it is the total with one of two numbers, of which
-one may be the neutral element; a choice by a comparison with a whole number is an extreme. In innermost
-loops in which nothing could be raised from the start, `parallel` has done so for locals that get no
-choices.
+one may be the neutral element; a choice by a comparison with a number is an extreme. Of floats only zeros
+tell in which order they were compared: `extremes` looks at them once more. In innermost loops in which
+nothing could be raised from the start, `parallel` has done so for locals that get no choices.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ..ir.tensor import Tensor
 from ..ir.walk import locals_read, rewrite_expressions, rewrite_loops, transform, walk
 from .access import Range, Ranges, exists, loads, reads
 from .branches import without_branches
-from .extremes import places_apart
+from .extremes import EXTREMES, Zeros, places_apart
 from .foremost import LONG, written_out
 from .parallel import carriers, upwards
 from .trips import enter
@@ -56,6 +56,9 @@ AND, OR, NOT = OPS["logical_and"], OPS["logical_or"], OPS["logical_not"]
 GREATEST, LEAST = OPS["maximum"], OPS["minimum"]
 LARGER = OPS["greater"], OPS["greater_equal"]
 SMALLER = OPS["less"], OPS["less_equal"]
+
+MANY = 32
+"""So many iterations are worth what is done beside them for an extreme of floats."""
 
 
 def totals(kernel: Kernel, caps: Caps) -> Kernel:
@@ -112,12 +115,19 @@ def _in_any_order(
     sums = dict.fromkeys(variable for variable in updated if variable not in made)
     if not sums:
         return None
+    zeros = Zeros.of(loop, body, sums)
+    is_short = loop.trips is not None and loop.trips < MANY
+    if zeros is not None and (is_short or not zeros.can_be_looked_at):
+        return None
+    ops: dict[Variable, Op] = {}
     for total in sums:
         steps = _Steps(total)
         found = steps.body(steps.without_copies(body))
         if found is None:
             return None
         body = found
+        if steps.op is not None:
+            ops[total] = steps.op
     new = _parallel(replace(loop, body=body), ranges, frozenset(sums))
     if new is None:
         return None
@@ -126,7 +136,9 @@ def _in_any_order(
     return [
         *(Define(total, cell) for cell, total in carried.items()),
         *(Define(start, Local(one.extreme)) for one, start in zip(sought, starts, strict=True)),
+        *(zeros.before() if zeros else ()),
         new,
+        *(zeros.after(ops) if zeros else ()),
         *(stmt for one, start in zip(sought, starts, strict=True) for stmt in one.search(loop, start)),
         *(Store(cell.tensor, cell.index, Local(total)) for cell, total in carried.items()),
     ]
@@ -407,14 +419,17 @@ def _chosen(total: Variable, condition: Expr, one: Expr, other: Expr) -> Step | 
 
 
 def _extreme(total: Variable, condition: Expr, one: Expr, other: Expr) -> Step | None:
-    """The total or another whole number, whichever a comparison of the two chooses."""
+    """The total or another number, whichever a comparison of the two chooses; of floats the total, where one
+    of them is none."""
+    is_known = total.dtype.is_integer or (total.dtype.is_float and other == Local(total))
     match condition:
-        case Apply(op=op, args=(left, right)) if total.dtype.is_integer and {left, right} == {one, other}:
+        case Apply(op=op, args=(left, right)) if is_known and {left, right} == {one, other}:
             is_greatest = op in LARGER if left == one else op in SMALLER
             is_least = op in SMALLER if left == one else op in LARGER
             value = other if one == Local(total) else one
             is_one = Local(total) in (one, other) and _is_free(value, (total,))
-            accum = GREATEST if is_greatest else LEAST if is_least else None
+            greatest, least = EXTREMES if total.dtype.is_float else (GREATEST, LEAST)
+            accum = greatest if is_greatest else least if is_least else None
             return (accum, value) if accum is not None and is_one else None
         case _:
             return None
