@@ -200,6 +200,8 @@ def _shiftable(count: Term) -> Term:
 
 def _safe_divisor(y: Term) -> Term:
     """`y`, but 1 where division by it is undefined: zero, and -1, which overflows for the least integer."""
+    if y.known not in (None, 0, -1):
+        return y
     undefined = y == 0
     if y.dtype.kind is Kind.INT:
         undefined = undefined | (y == -1)
