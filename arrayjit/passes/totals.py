@@ -53,6 +53,7 @@ __all__ = ["totals"]
 
 WHERE, ADD, SUBTRACT = OPS["where"], OPS["add"], OPS["subtract"]
 AND, OR, NOT = OPS["logical_and"], OPS["logical_or"], OPS["logical_not"]
+BOTH = AND, OPS["bitwise_and"]
 GREATEST, LEAST = OPS["maximum"], OPS["minimum"]
 LARGER = OPS["greater"], OPS["greater_equal"]
 SMALLER = OPS["less"], OPS["less_equal"]
@@ -400,7 +401,7 @@ def _combined(total: Variable, op: Op, value: Expr, added: Expr) -> Step | None:
 def _chosen(total: Variable, condition: Expr, one: Expr, other: Expr) -> Step | None:
     """A choice between two values of the total."""
     if not _is_free(condition, (total,)):
-        return _extreme(total, condition, one, other)
+        return _among_some(total, condition, one, other) or _extreme(total, condition, one, other)
     if total.dtype is BOOL and one == Local(total) and isinstance(other, Const):
         return _chosen(total, Apply(NOT, (condition,), BOOL), other, one)
     if total.dtype is BOOL and other == Local(total) and isinstance(one, Const):
@@ -416,6 +417,18 @@ def _chosen(total: Variable, condition: Expr, one: Expr, other: Expr) -> Step | 
     neutral = constant(op.identity(total.dtype), total.dtype)
     then, otherwise = (neutral if step is None else step[1] for step in steps)
     return op, Apply(WHERE, (condition, then, otherwise), total.dtype)
+
+
+def _among_some(total: Variable, condition: Expr, one: Expr, other: Expr) -> Step | None:
+    """A choice between two values of the total where something else holds as well."""
+    match condition:
+        case Apply(op=op, args=(left, right)) if op in BOTH and condition.dtype is BOOL:
+            apart, test = (left, right) if _is_free(left, (total,)) else (right, left)
+            if _is_free(apart, (total,)):
+                return _chosen(total, apart, Apply(WHERE, (test, one, other), total.dtype), other)
+            return None
+        case _:
+            return None
 
 
 def _extreme(total: Variable, condition: Expr, one: Expr, other: Expr) -> Step | None:

@@ -56,6 +56,16 @@ def of_some(x):
     return most
 
 
+def where_another_says_so(x):
+    numbers = np.arange(len(x)) % 17
+    most, least, whole = x[0], x[0], np.int64(-3)
+    for i in range(1, len(x)):
+        most = np.where((x[i - 1] < 0.5) & (x[i] > most), x[i], most)
+        least = np.where((x[i] < least) & (x[i - 1] > -0.5), x[i], least)
+        whole = np.where((x[i] < 0.5) & (whole < numbers[i]), numbers[i], whole)
+    return most, least, whole
+
+
 def in_place(x):
     out = np.zeros(3, x.dtype)
     out[1] = x[0]
@@ -79,7 +89,9 @@ def samples(dtype: Any) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("options", TARGETS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-@pytest.mark.parametrize("program", [python_s_own, chosen, between_pairs, places, of_some, in_place])
+@pytest.mark.parametrize(
+    "program", [python_s_own, chosen, between_pairs, places, of_some, where_another_says_so, in_place]
+)
 def test_extremes_that_loops_find(program: Callable[..., Any], dtype: Any, options: dict[str, Any]) -> None:
     jitted = arrayjit.jit(program, **options)
     for x in samples(dtype):
@@ -95,7 +107,7 @@ def test_extremes_that_loops_find(program: Callable[..., Any], dtype: Any, optio
             np.testing.assert_array_equal(np.signbit(result[result == 0]), np.signbit(one[one == 0]))
 
 
-@pytest.mark.parametrize("program", [python_s_own, between_pairs, places])
+@pytest.mark.parametrize("program", [python_s_own, between_pairs, places, where_another_says_so])
 def test_they_are_found_in_vectors(program: Callable[..., Any]) -> None:
     lowered = arrayjit.jit(program, threads=1).lower(np.ones(1000))
     assert "is accumulated in any order" in str(lowered.explain())
