@@ -5,10 +5,11 @@
 
 A cache fetches each line before it is written to, and pushes out another: traffic for nothing. That is so
 of a store if the loops around it write every cell once and read none of these cells, and if they move more
-bytes than the last cache has: what they wrote first is no longer there when they end. Rows must be long,
-since where a row starts or ends within a line, that line is fetched all the same. And memory must be what
-such a loop waits for: most elementary functions take longer than their argument and result, and stores past
-the caches are in their way. What is seldom needed (`rare`) is no work.
+bytes than the last cache has: what they wrote first is no longer there when they end. Rows must be long:
+where one starts or ends within a line, that line is fetched all the same, and the stores past the caches wait
+for it as long as thousands of bytes take otherwise. And memory must be what such a loop waits for: most
+elementary functions take longer than their argument and result, and stores past the caches are in their way.
+What is seldom needed (`rare`) is no work.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from .trips import enter
 
 __all__ = ["bypass"]
 
-LINES = 16
-"""Cache lines in a row, at least."""
+LINES = 160
+"""Cache lines in a row, at least, unless all rows consist of whole ones."""
 LIGHT_COST = 11.0
 """The work for each number that is read or written, in additions, at most."""
 

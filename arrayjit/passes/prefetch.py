@@ -4,16 +4,16 @@
         for j in vector(0, 512, lanes=8):               for j in vector(0, 512, lanes=8):
             s = reduce(add, s, x[i, j])                     s = reduce(add, s, x[i, j])
         for k in vector(0, 512, lanes=8):   ->          for k in vector(0, 512, lanes=8):
-            y[i, k] = divide(x[i, k], s)                    prefetch(x[i + 1, k])
-                                                            prefetch(y[i + 1, k])
-                                                            y[i, k] = divide(x[i, k], s)
+            y[i, k] = bypass(divide(x[i, k], s))            prefetch(x[i + 1, k])
+                                                            y[i, k] = bypass(divide(x[i, k], s))
 
 Where a row is gone through more than once, the first time waits for memory, and memory for all others, which
 find the row in a cache: the hardware sees no further than what is asked for. So the busiest of the others
-asks for the next row, line by line, which comes while it computes, and for the next row of a result, whose
-lines are fetched before they are written to. That is done for arrays larger than the second cache, in rows of
-which the first cache holds two. A loop that does little with a line is over before the next one is there, and
-short rows need no help: the processor is ahead of itself by as much.
+asks for the next row, line by line, which comes while it computes. That is done for arrays larger than the
+second cache, in rows of which the first cache holds two. A loop that does little with a line is over before
+the next one is there, and short rows need no help: the processor is ahead of itself by as much. Lines of a
+result that are fetched before they are written to are left to the hardware. Where they come from memory, it
+has something to do in the meantime: only a loop that does much with a line asks for another one beside these.
 
     for i in sequential(0, 4000):                   for i in sequential(0, 4000):
         s = 0.0                                         prefetch(x[i + 1, 0])
@@ -79,8 +79,9 @@ __all__ = ["prefetch"]
 
 LINES = 16
 """Cache lines in a row, at least."""
-BUSY = 4.0
-"""The work for each line that is asked for, in additions of one register each, at least."""
+BUSY, BUSIER = 4.0, 20.0
+"""The work for each line that is asked for, in additions of one register each, at least: usually, and beside
+results whose lines are fetched from memory."""
 BEGINNING = 8
 """Cache lines after which the hardware has seen where a row goes."""
 FURTHER = 2048
@@ -135,14 +136,13 @@ class _Ahead:
             return None
         rows = self.rows_read(passes[0], loop)
         nbytes = sum(row.nbytes for row in rows)
-        asked = [*rows, *self.rows_written(loop)]
         if not LINES * self.caps.line_bytes <= nbytes <= self.caps.l1_bytes // 2:
             return None
         busiest = max(passes[1:], key=self.work)
-        asking = _asking(busiest, asked)
-        if asking is busiest or self.work(busiest) < BUSY * nbytes / self.caps.line_bytes:
+        asking, busy = _asking(busiest, rows), BUSIER if self.waits_for_results(loop, rows) else BUSY
+        if asking is busiest or self.work(busiest) < busy * nbytes / self.caps.line_bytes:
             return None
-        names = ", ".join(dict.fromkeys(row.tensor.label for row in asked))
+        names = ", ".join(dict.fromkeys(row.tensor.label for row in rows))
         self.notes.append(f"prefetch: while {busiest.symbol.hint} goes on, the next of {names} is fetched")
         return replace(loop, body=tuple(asking if stmt is busiest else stmt for stmt in loop.body))
 
@@ -204,12 +204,14 @@ class _Ahead:
         cells = ((tensor, index) for tensor, index, is_store in affine_accesses((first,)) if not is_store)
         return self.next_rows(cells, (first,), around)
 
-    def rows_written(self, around: For) -> list[_Row]:
-        """The next rows of large results, of those whose lines are fetched to be written to."""
+    def waits_for_results(self, around: For, rows: Sequence[_Row]) -> bool:
+        """Are lines of results fetched first, and from memory, since the last cache is too small for all?"""
         stores = (
             stmt for stmt in walk_statements(around.body) if isinstance(stmt, Store) and not stmt.bypass
         )
-        return self.next_rows(((store.tensor, store.index) for store in stores), around.body, around)
+        written = self.next_rows(((store.tensor, store.index) for store in stores), around.body, around)
+        arrays = {row.tensor: None for row in (*rows, *written)}
+        return bool(written) and sum(tensor.nbytes for tensor in arrays) > self.caps.l3_bytes
 
     def next_rows(self, cells: Iterable[_Cell], body: tuple[Stmt, ...], around: For) -> list[_Row]:
         """The rows of large arrays that cells which the body of a loop reaches have in its next iteration."""

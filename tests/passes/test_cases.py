@@ -37,7 +37,7 @@ MACHINES = {
     "atomics": Caps(gpu=GpuCaps(processors=4)),
     "attend": Caps(gpu=GpuCaps(processors=1, tensor_cores=True)),
     "barriers": Caps(gpu=GpuCaps()),
-    "bypass": Caps(l3_bytes=4096),
+    "bypass": Caps(l3_bytes=40960),
     "cascade": Caps(threads=4, thread_work=1000),
     "contract": Caps(vector_bytes=16, l1_bytes=512, l2_bytes=4096, l3_bytes=16384),
     "fragments": Caps(gpu=GpuCaps(processors=4, tensor_cores=True), fast=("tf32",)),
