@@ -26,7 +26,6 @@ __all__ = [
     "exp_in_span",
     "expm1",
     "expm1_half",
-    "expm1_near_zero",
     "exponent_and_mantissa",
     "horner",
     "in_span",
@@ -37,6 +36,7 @@ __all__ = [
     "log10",
     "nearest",
     "normal_parts",
+    "parts_from",
     "polynomial",
     "rounded",
     "scaled",
@@ -165,10 +165,6 @@ def _integer(shifted: Term) -> tuple[Term, Term]:
     return shifted - WIDTHS[shifted.dtype].rounder, shifted.op("bits")
 
 
-def expm1_near_zero(r: Term) -> Term:
-    return fma(polynomial(r, WIDTHS[r.dtype].exp_tail), r * r, r)
-
-
 def exp_near_zero(r: Term) -> Term:
     return fma(fma(polynomial(r, WIDTHS[r.dtype].exp_tail), r, 1.0), r, 1.0)
 
@@ -294,9 +290,14 @@ def exponent_and_mantissa(x: Term) -> tuple[Term, Term]:
 
 
 def normal_parts(x: Term) -> tuple[Term, Term]:
+    k, m, _ = parts_from(x, 0x3F2AAAAB if x.dtype is F32 else 0x3FE6A09E00000000)
+    return k, m
+
+
+def parts_from(x: Term, start: int) -> tuple[Term, Term, Term]:
+    """A usual number as `2**k m`, m from the number whose bits are `start` to twice that, and an integer
+    whose bits of a mantissa are how far m's are from these."""
     mantissa, bias = mantissa_bits(x.dtype), largest_exponent(x.dtype)
-    # Exponent and mantissa part at `start`.
-    start = 0x3F2AAAAB if x.dtype is F32 else 0x3FE6A09E00000000
     if x.dtype is F32:
         parts = x.op("bits") - start
         k = parts.op("raw_right_shift", mantissa).cast(F32)
@@ -305,7 +306,7 @@ def normal_parts(x: Term) -> tuple[Term, Term]:
         parts = x.op("bits") + (((bias + 1) << mantissa) - start)
         unit_bits = (bias + mantissa) << mantissa
         k = (shifted_right(parts, mantissa) | unit_bits).op("from_bits") - (2.0**mantissa + (bias + 1))
-    return k, ((parts & ((1 << mantissa) - 1)) + start).op("from_bits")
+    return k, ((parts & ((1 << mantissa) - 1)) + start).op("from_bits"), parts
 
 
 def _log1p_parts(k: Term, f: Term) -> Logarithm:

@@ -12,11 +12,13 @@ Spellings of the `llvm` column, keyed by the kind of the first argument:
   `"bitcast"` gives the result type;
 - `"icmp slt"`, `"fcmp olt"` compare and give a bool;
 - `"@llvm.sqrt"` is an intrinsic, overloaded on the result type;
+- `"table"` chooses one of the op's constants;
 - `"libm exp"` is a scalar call per lane: `exp` for float64, `expf` for float32.
 
 Spellings of the `c` column, keyed alike: `"+"` and other signs stand between two operands (before one),
 `"?:"` chooses, `"sqrt{f}"` is a function with `f` after its name for float32, `"bits"` copies the bytes
-into the result type, `"popcount"` counts bits that are set. Integers are unsigned there: overflow wraps.
+into the result type, `"popcount"` counts bits that are set, `"table"` chooses one of the op's
+constants. Integers are unsigned there: overflow wraps.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from . import references as reference
 from .dtype import F32, F64, DType, Kind
 from .power import power, unusual_power
 from .powers import known_power
+from .tables import LOG_OF_CENTRES, POWERS, RECIPROCALS, REST_OF_LOG, REST_OF_POWERS, Table
 from .terms import Builder, Term, definition
 
 __all__ = ["OPS", "PART_OPS", "Builder", "Op", "divides_integers", "is_of_library", "op"]
@@ -63,6 +66,7 @@ class Op:
     output      which output of a many-valued ufunc (divmod, frexp, modf) this op is
     expand      the definition over other ops, or None for an op that always is a primitive
     expand_for  whether the definition is meant for arguments of these dtypes
+    tables      what the op chooses one of, for each dtype of its result, by the lowest bits of its argument
     apart       whether targets make the definition a function, and the op a call: it is long, seldom needed
     llvm, c     spellings per arithmetic kind of the first argument (primitives)
     identity    neutral element for `accum`, given the dtype; None when the op does not accumulate.
@@ -82,6 +86,7 @@ class Op:
     output: int = 0
     expand: Callable[..., Any] | None = None
     expand_for: Callable[[Sequence[DType]], bool] = _always
+    tables: Table = field(default_factory=dict)
     apart: bool = False
     llvm: Mapping[Kind, str] = field(default_factory=dict)
     c: Mapping[Kind, str] = field(default_factory=dict)
@@ -184,6 +189,12 @@ def _written(module: ModuleType, name: str, ulp: tuple[float, float], cost: floa
     return Op(name, arity, getattr(np, name), name, expand=getattr(module, name), ulp=ulp, cost=cost)
 
 
+def _chosen(name: str, tables: Table) -> Op:
+    """One of few constants, in each lane another one."""
+    return Op(name, 1, lambda index: reference.chosen(tables, index), tables=tables,
+              llvm=_spelled(i="table"), c=_spelled(i="table"), cost=2.0)  # fmt: skip
+
+
 def _power(builder: Builder, x: Any, y: Any) -> Any:
     exponent = builder.known(y)
     product = None if exponent is None else known_power(Term(builder, x), exponent)
@@ -208,8 +219,8 @@ _ARITHMETIC = (
        c=_spelled("fmod{f}"), cost=30.0),
     Op("divmod_quotient", 2, np.floor_divide, "divmod", expand=define.divmod_quotient, cost=30.0),
     Op("divmod_remainder", 2, np.remainder, "divmod", output=1, expand=define.divmod_remainder, cost=30.0),
-    Op("power", 2, reference.power, "power", expand=_power, ulp=(0.6, 1.4), cost=60.0, dunder="pow"),
-    Op("float_power", 2, np.float_power, "float_power", expand=define.float_power, ulp=(0.6, 1.4), cost=60.0),
+    Op("power", 2, reference.power, "power", expand=_power, ulp=(0.7, 1.4), cost=60.0, dunder="pow"),
+    Op("float_power", 2, np.float_power, "float_power", expand=define.float_power, ulp=(0.7, 1.4), cost=60.0),
     Op("negative", 1, np.negative, "negative", expand=define.negative, expand_for=_not_floats,
        llvm=_spelled("fneg"), c=_spelled("-"), dunder="neg"),
     Op("positive", 1, np.positive, "positive", expand=define.identity, cost=0.0, dunder="pos"),
@@ -353,6 +364,11 @@ _MACHINE = (
        c=_spelled("", "popcount"), cost=4.0),
     Op("bits", 1, reference.bits, llvm=_spelled("bitcast"), c=_spelled("bits")),
     Op("from_bits", 1, reference.from_bits, llvm=_spelled("", "bitcast"), c=_spelled("", "bits")),
+    _chosen("raw_centre_reciprocal", RECIPROCALS),
+    _chosen("raw_centre_log", LOG_OF_CENTRES),
+    _chosen("raw_centre_log_rest", REST_OF_LOG),
+    _chosen("raw_power_bits", POWERS),
+    _chosen("raw_power_rest", REST_OF_POWERS),
     Op("raw_far_sine", 2, reference.sine, like="ldexp", expand=trigonometric.far_sine, apart=True,
        ulp=(1.7, 0.9), cost=100.0),
     Op("raw_far_tangent", 1, np.tan, like="tan", expand=trigonometric.far_tangent, apart=True,

@@ -1,30 +1,32 @@
 """`x ** y`, by `e**(y log x)` with a logarithm that has more bits than the result.
 
-float32 is computed in float64. In float64 the logarithm is the sum of two numbers (as in Tang, Table-driven
-implementation of the logarithm function, 1990, but with a series instead of tables). What is not an everyday
-power of a positive number goes another way, with all special cases of C's `pow`.
+The logarithm is the sum of three numbers; it and the exponential are taken around numbers of small tables (as
+in Tang, Table-driven implementation of the logarithm function, 1990). What is not an everyday power of a
+positive number goes another way, with all special cases of C's `pow`, and float32s by float64.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
-from .dtype import F32, F64
+from ..frozen import frozen
+from .dtype import F32, F64, DType
 from .elementary import (
     WIDTHS,
     clamped,
-    expm1_near_zero,
-    exponent_and_mantissa,
     horner,
     is_unusual,
     log_specials,
     normal_parts,
+    parts_from,
     polynomial,
     rounded,
     scaled,
     short_exp2,
-    times_power_of_two,
 )
+from .layout import largest_exponent, mantissa_bits, shifted_right
+from .tables import POWERS, RECIPROCALS
 from .terms import Term, definition, fma, rarely, where
 
 __all__ = ["power", "unusual_power"]
@@ -32,7 +34,11 @@ __all__ = ["power", "unusual_power"]
 
 @definition
 def power(x: Term, y: Term) -> Term:
-    return _single(x, y) if x.dtype is F32 else _double(x, y)
+    large, small = _product(y, *_log_in_parts(*_around_centre(x)))
+    steps, change = _exp_in_parts(large, small)
+    result = _changed(steps, steps, change)
+    is_rare = is_unusual(x) | ~(abs(large) < WIDTHS[x.dtype].usual_exponent)
+    return rarely(is_rare, _unusual(x, y), result)
 
 
 @definition
@@ -60,16 +66,97 @@ def _specials(x: Term, y: Term, size: Term) -> Term:
     return where((y == 0) | (x == 1) | ((x == -1) & (abs(y) == math.inf)), 1.0, result)
 
 
-# float32
+# With tables
+
+
+@frozen
+class _Width:
+    """What depends on the float's width: the terms of `log(1 + r)` from the third power on, the part of a
+    doubling that a step of the exponential is, in two parts, the first with few bits, and the terms of `e**r`
+    from the square on."""
+
+    log_tail: tuple[float, ...]
+    step: tuple[float, float]
+    exp_tail: tuple[float, ...]
+
+
+_WIDTHS: Mapping[DType, _Width] = {
+    F32: _Width(
+        log_tail=(0.33333325386047363, -0.24999989569187164, 0.20023231208324432, -0.16690443456172943),
+        step=(0.0433197021484375, 1.9966364561696537e-06),
+        exp_tail=(0.5000162124633789, 0.16667024791240692),
+    ),
+    F64: _Width(
+        log_tail=(
+            0.3333333333333333, -0.2499999999999832, 0.1999999999999381, -0.1666666667832876,
+            0.1428571430915458, -0.1249997313477408, 0.11111072969227896, -0.10025235671109872,
+            0.09118993546762363,
+        ),
+        step=(0.043321698784993146, 3.436201886692732e-15),
+        exp_tail=(
+            0.5000000000000006, 0.1666666666441556, 0.04166666665965708, 0.008333471990783815,
+            0.0013889128971116182,
+        ),
+    ),
+}  # fmt: skip
+
+
+def _around_centre(x: Term) -> tuple[Term, Term, Term]:
+    """A usual number as `2**k m`, m from half a centre's distance below 1 on, and which centre m is near."""
+    mantissa, bias = mantissa_bits(x.dtype), largest_exponent(x.dtype)
+    beyond = mantissa + 1 - len(RECIPROCALS[x.dtype]).bit_length()
+    k, m, bits = parts_from(x, (bias << mantissa) - (1 << (beyond - 1)))
+    return k, m, shifted_right(bits, beyond)
+
+
+def _log_in_parts(k: Term, m: Term, centre: Term) -> tuple[Term, Term, Term]:
+    """`log(2**k m)` as the sum of three, the others far smaller: right to 2**-34 or 2**-63 of it.
+
+    With `r = m/c - 1`, which is exact, it is `k log 2 + log c + r - r**2 / 2 + r**3 (1/3 ...)`.
+    """
+    r = fma(m, centre.op("raw_centre_reciprocal"), -1.0)
+    half = r * -0.5
+    near = fma(half, r, r)
+    lost = fma(half, r, r - near)
+    tail = fma(r * r * r, polynomial(r, _WIDTHS[r.dtype].log_tail), lost)
+    width = WIDTHS[k.dtype]
+    whole = fma(k, width.ln2_high, centre.op("raw_centre_log"))
+    rest = fma(k, width.ln2_low, centre.op("raw_centre_log_rest"))
+    # |whole| is 0 or exceeds |near|, so their sum loses exactly this.
+    high = whole + near
+    return high, ((whole - high) + near) + rest, tail
+
+
+def _product(y: Term, high: Term, low: Term, tail: Term) -> tuple[Term, Term]:
+    large = y * high
+    return large, fma(y, tail, fma(y, low, fma(y, high, -large)))
+
+
+def _exp_in_parts(large: Term, small: Term) -> tuple[Term, Term]:
+    """Of `e**(large + small)`, `small` being far smaller: how many steps up the nearest power of the table
+    is, in the lowest bits of an integer, and how much the result differs from it, relative to it."""
+    high, low = _WIDTHS[large.dtype].step
+    whole, steps = rounded(large + small, 1 / (high + low))
+    r = fma(whole, -high, large) + (fma(whole, -low, small) + steps.op("raw_power_rest"))
+    return steps, fma(r * r, polynomial(r, _WIDTHS[r.dtype].exp_tail), r)
+
+
+def _changed(entry: Term, steps: Term, change: Term) -> Term:
+    """The power of the table at `entry`, so many `steps` up and changed by so much."""
+    dtype = change.dtype
+    per_doubling = len(POWERS[dtype]).bit_length() - 1
+    moved = steps.op("raw_left_shift", mantissa_bits(dtype) - per_doubling)
+    power = (entry.op("raw_power_bits").op("bits") + moved).op("from_bits")
+    return fma(power, change, power)
+
+
+# For any numbers
 
 # log2(m) is s P(s**2) with s = (m - 1) / (m + 1).
 _LOG2 = (2.885390081790092, 0.9617966733334139, 0.5770835866723865, 0.4116726108014843, 0.3407322059458819)
 _SINGLE_SPAN = 200.0
-
-
-def _single(x: Term, y: Term) -> Term:
-    usual = _exp2(y.cast(F64) * _log2(abs(x).cast(F64))).cast(F32)
-    return rarely(~((x > 0) & (x < math.inf) & (abs(y) < math.inf)), _unusual(x, y), usual)
+_DOUBLE_SPAN = 1400.0
+"""So far from 0, all powers are infinite or vanish."""
 
 
 def _general_single(x: Term, y: Term) -> Term:
@@ -88,76 +175,16 @@ def _exp2(x: Term) -> Term:
     return short_exp2(clamped(x, -_SINGLE_SPAN, _SINGLE_SPAN))
 
 
-# float64
-
-_DOUBLE_SPAN = 700.0
-"""So far from 0, e**x is far from overflow and from subnormal numbers."""
-
-
-_TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
-_ATANH_TAIL = (
-    0.40000000000002256, 0.28571428570098484, 0.22222222520122167, 0.18181784349304972,
-    0.15386758169264703, 0.13256797839687282, 0.1319651702115989,
-)  # fmt: skip
-
-
-def _double(x: Term, y: Term) -> Term:
-    large, small = _product(y, *_log_in_parts(*normal_parts(x)))
-    k, rest = _exp_of_parts(large, small)
-    is_rare = is_unusual(x) | ~(abs(large) < _DOUBLE_SPAN)
-    return rarely(is_rare, _unusual(x, y), times_power_of_two(rest, k))
-
-
-def _product(y: Term, high: Term, low: Term) -> tuple[Term, Term]:
-    large = y * high
-    return large, fma(y, low, fma(y, high, -large))
-
-
 def _general_double(x: Term, y: Term) -> Term:
     size = abs(x)
-    high, low = _log_in_parts(*exponent_and_mantissa(size))
-    large, small = _product(y, log_specials(size, high), low)
+    lift = mantissa_bits(x.dtype) + 2
+    tiny = size < 2.0 ** (1 - largest_exponent(x.dtype))
+    k, m, centre = _around_centre(where(tiny, size * 2.0**lift, size))
+    high, low, tail = _log_in_parts(k - where(tiny, k.const(float(lift)), 0.0), m, centre)
+    large, small = _product(y, log_specials(size, high), low, tail)
     # Where the result overflows or vanishes, the small part may be no number.
-    small = where(abs(large) < 2 * _DOUBLE_SPAN, small, 0.0)
-    k, rest = _exp_of_parts(clamped(large, -2 * _DOUBLE_SPAN, 2 * _DOUBLE_SPAN), small)
-    return _specials(x, y, scaled(rest, k))
-
-
-def _exp_of_parts(large: Term, small: Term) -> tuple[Term, Term]:
-    """`k` and `e**(large + small) / 2**k`; `small` is at most a rounding of `large`, and what rounding `r`
-    loses counts with it."""
-    width = WIDTHS[large.dtype]
-    whole, k = rounded(large, 1 / math.log(2))
-    rest = fma(whole, -width.ln2_high, large)
-    r = fma(whole, -width.ln2_low, rest)
-    small = small + fma(whole, -width.ln2_low, rest - r)
-    q = expm1_near_zero(r)
-    return k, (q + fma(q, small, small)) + 1.0
-
-
-def _log_in_parts(k: Term, m: Term) -> tuple[Term, Term]:
-    """`log(2**k m)` as the sum of two, the second far smaller: right to 2**-65 or so. In float64 only.
-
-    With `s = (m - 1) / (m + 1)`, in two parts like all that matters, it is `k log 2 + 2 s + s**3 (2/3 ...)`.
-    """
-    f, over = m - 1.0, m + 1.0
-    lost = m - (over - 1.0)
-    inverse = 1.0 / over
-    s = f * inverse
-    s_low = (fma(-s, over, f) - s * lost) * inverse
-    z = s * s
-    z_low = fma(s + s, s_low, fma(s, s, -z))
-    tail = z * polynomial(z, _ATANH_TAIL)
-    factor = tail + _TWO_THIRDS[0]
-    factor_low = ((_TWO_THIRDS[0] - factor) + tail) + _TWO_THIRDS[1]
-    cube = s * z
-    cube_low = fma(s_low, z, fma(s, z_low, fma(s, z, -cube)))
-    rest = cube * factor
-    rest_low = fma(cube_low, factor, fma(cube, factor_low, fma(cube, factor, -rest)))
-    twice = s + s
-    large = twice + rest
-    small = ((twice - large) + rest) + fma(s_low, 2.0, rest_low)
-    width = WIDTHS[k.dtype]
-    whole = k * width.ln2_high
-    total = whole + large
-    return total, ((whole - total) + large) + fma(k, width.ln2_low, small)
+    small = where(abs(large) < _DOUBLE_SPAN, small, 0.0)
+    steps, change = _exp_in_parts(clamped(large, -_DOUBLE_SPAN, _DOUBLE_SPAN), small)
+    count, rounder = len(POWERS[x.dtype]), WIDTHS[x.dtype].rounder_bits
+    k = (steps - rounder).op("raw_right_shift", count.bit_length() - 1) + rounder
+    return _specials(x, y, scaled(_changed(steps, steps & (count - 1), change), k))

@@ -5,15 +5,17 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .dtype import BF16
+from .dtype import BF16, DType, named
 
 __all__ = [
     "bits",
+    "chosen",
     "erf",
     "erfc",
     "fma",
@@ -33,6 +35,13 @@ Values = NDArray[Any]
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 _erfc = np.frompyfunc(math.erfc, 1, 1)
+
+
+def chosen(tables: Mapping[DType, tuple[float, ...]], index: Values) -> Values:
+    """Entries of the table of floats as wide as the index, of which the lowest bits count."""
+    dtype = named(f"f{8 * np.asarray(index).dtype.itemsize}")
+    table = np.array(tables[dtype], dtype.numpy)
+    return np.asarray(table[index & (len(table) - 1)])
 
 
 def erf(x: Values) -> Values:

@@ -33,7 +33,7 @@ def resolve(op: Op, args: Sequence[Argument]) -> Signature:
 def _resolve(op: Op, args: tuple[Argument, ...]) -> Signature:
     if len(args) != op.arity:
         raise DTypeError(f"{op.name} takes {op.arity} arguments, not {len(args)}")
-    rule = _RULES.get(op.name)
+    rule = _from_bits if op.tables else _RULES.get(op.name)
     try:
         dtypes = rule(_strong(args)) if rule else _by_ufunc(op, args)
     except TypeError as error:

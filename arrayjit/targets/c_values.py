@@ -49,6 +49,8 @@ def apply(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Valu
             return Value(text, dtype, is_atom=False)
         case "bits", (value,):
             return Value(f"{_reinterpretation(writer, value.dtype, dtype)}({value.text})", dtype)
+        case "table", (index,):
+            return Value(f"{_table(writer, op, dtype)}({index.text})", dtype)
         case "popcount", (value,):
             return _popcount(writer, value, dtype)
         case "-", (value,):
@@ -139,6 +141,15 @@ def _popcount(writer: Writer, value: Value, dtype: DType) -> Value:
     unsigned = types[named(f"u{value.dtype.bits}")]
     text = f"{name}(({unsigned}){value.operand})"
     return Value(f"({types[dtype]}){text}", dtype, is_atom=False)
+
+
+def _table(writer: Writer, op: Op, dtype: DType) -> str:
+    """A function that chooses one of the op's constants, by the lowest bits of an integer."""
+    dialect, table = writer.dialect, op.tables[dtype]
+    kind, name = dialect.types[dtype], f"{op.name}_{dtype.short}"
+    entries = ", ".join(constant(dialect, entry, dtype).text for entry in table)
+    body = f"static const {kind} entries[{len(table)}] = {{{entries}}}; return entries[i & {len(table) - 1}];"
+    return writer.helper(name, f"{kind} {name}({dialect.types[named(f'i{dtype.bits}')]} i) {{ {body} }}")
 
 
 def _reinterpretation(writer: Writer, source: DType, target: DType) -> str:

@@ -41,10 +41,11 @@ class LlvmTarget:
     def emit(self, kernel: Kernel) -> Code:
         means = failures.failures_of(kernel)
         code = Code(self.name, kernel.name, None, kernel.params, kernel.arena_bytes, means)
+        features = self._cpu.features
         text = llvm_module.module(
-            kernel, code.symbol, self._attributes, self._cpu.vector_bytes, has_lines=debugger_wanted()
+            kernel, code.symbol, self._attributes, features, has_lines=debugger_wanted()
         )
-        return replace(code, payload=text, needs=self._cpu.features)
+        return replace(code, payload=text, needs=features)
 
 
 class ParallelLlvmTarget(LlvmTarget):

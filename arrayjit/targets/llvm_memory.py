@@ -73,15 +73,10 @@ class Edge:
 class Memory:
     """Addresses, loads and stores of one function. `pointers` has the parameters' first cells; symbols
     have the value of the first lane. With `outside`, the function stands for a part of another one, whose
-    symbols, parameters and stack it uses. `widest` are the bytes of the CPU's registers."""
+    symbols, parameters and stack it uses."""
 
     def __init__(
-        self,
-        writer: Writer,
-        kernel: Kernel,
-        pointers: Mapping[Tensor, str],
-        widest: int,
-        outside: Memory | None = None,
+        self, writer: Writer, kernel: Kernel, pointers: Mapping[Tensor, str], outside: Memory | None = None
     ) -> None:
         self.symbols: dict[Symbol, Operand] = dict(outside.symbols) if outside else {}
         self._writer = writer
@@ -89,7 +84,7 @@ class Memory:
         self._params = pointers
         self._pointers = dict(pointers)
         self._outside = outside
-        self._neighbours = Neighbours(widest)
+        self._neighbours = Neighbours()
         self._strides: dict[Tensor, tuple[Affine, ...]] = outside._strides if outside else {}
 
     @property
@@ -99,11 +94,11 @@ class Memory:
 
     def part(self, writer: Writer) -> Memory:
         """The memory of a function that stands for a part of this one."""
-        return Memory(writer, self._kernel, self._params, self._neighbours.widest, self)
+        return Memory(writer, self._kernel, self._params, self)
 
     def apart(self, writer: Writer, pointers: Mapping[Tensor, str]) -> Memory:
         """The memory of a function that is given all that it uses."""
-        return Memory(writer, self._kernel, pointers, self._neighbours.widest)
+        return Memory(writer, self._kernel, pointers)
 
     def affine(self, value: Affine) -> Operand:
         """The expression's number in the first lane."""

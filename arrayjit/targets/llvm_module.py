@@ -9,6 +9,8 @@ that a written array overlaps no other array of the call. The result is 0, or th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..ir.assign import ArrayParam, IndexParam
 from ..ir.index import Symbol
 from ..ir.loops import Kernel
@@ -24,10 +26,10 @@ __all__ = ["module"]
 
 
 def module(
-    kernel: Kernel, symbol: str, attributes: str, vector_bytes: int, *, has_lines: bool = False
+    kernel: Kernel, symbol: str, attributes: str, features: Sequence[str], *, has_lines: bool = False
 ) -> str:
-    """The text of a module: the function `symbol`, with these attributes, for a CPU whose registers hold
-    `vector_bytes`, and with the user's lines if a debugger is to know them."""
+    """The text of a module: the function `symbol`, with these attributes, for a CPU that has these features
+    at least, and with the user's lines if a debugger is to know them."""
     pointers: dict[Tensor, str] = {}
     symbols: dict[Symbol, Operand] = {}
     heads, arguments, unpacking = [], [], []
@@ -45,10 +47,10 @@ def module(
                 symbols[static] = f"%s{number}"
                 heads.append(f"i64 %s{number}")
                 arguments.append(f"i64 %s{number}")
-    writer = Writer()
+    writer = Writer(features=features)
     if has_lines:
         writer.origin = lines_of(kernel, writer.declarations)
-    memory = Memory(writer, kernel, pointers, vector_bytes)
+    memory = Memory(writer, kernel, pointers)
     memory.symbols.update(symbols)
     if kernel.scratch_bytes:
         start = kernel.arena_bytes - kernel.scratch_bytes

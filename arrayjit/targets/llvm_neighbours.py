@@ -33,9 +33,8 @@ Read = Callable[[int, int], Value]
 @slotted
 class Neighbours:
     """What has been loaded for the lanes of one loop, in one block: vectors by the memory and the pointer in
-    it that their places are counted from, and by these. `widest` are the bytes of the CPU's registers."""
+    it that their places are counted from, and by these."""
 
-    widest: int
     lanes: object = None
     block: str = ""
     loaded: dict[tuple[Tensor, str, int], dict[int, Value]] = field(default_factory=dict)
@@ -53,7 +52,7 @@ class Neighbours:
     def load(self, writer: Writer, tensor: Tensor, base: str, place: int, count: int, read: Read) -> Value:
         """So many cells of a tensor from a place on."""
         size = tensor.dtype.itemsize
-        if self.widest < LINE_BYTES or size not in ITEMS or count * size < LINE_BYTES:
+        if "avx512f" not in writer.features or size not in ITEMS or count * size < LINE_BYTES:
             return read(place, count)
         known = self.loaded.setdefault((tensor.storage, base, size), {})
         for distance in DISTANCES if count * size > LINE_BYTES else DISTANCES[:1]:

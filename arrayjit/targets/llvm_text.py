@@ -89,10 +89,11 @@ class Writer:
     of the block being written. A function that `is_cut` needs an argument `ALWAYS` and a block `never`. What
     is written `beside` another function is of the same module: `functions` and `declarations` are what it
     calls, and no name is given twice. `called` are the ops that have become functions. `origin` are the
-    user's lines.
+    user's lines, `features` those of the CPU, as LLVM calls them.
     """
 
-    def __init__(self, beside: Writer | None = None) -> None:
+    def __init__(self, beside: Writer | None = None, features: Sequence[str] = ()) -> None:
+        self.features: Sequence[str] = beside.features if beside else features
         self.frame: list[str] = []
         self.lines: list[str] = []
         self.functions: list[str] = beside.functions if beside else []

@@ -21,6 +21,7 @@ from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
 from ..ir.small import converted
 from ..processor import features
+from .llvm_tables import chosen
 from .llvm_text import SLOT, Value, Writer, constant, vector_type
 
 __all__ = [
@@ -66,6 +67,8 @@ def apply(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Valu
     match spelling.split():
         case ["libm", name]:
             return _libm(writer, name, args, dtype)
+        case ["table"]:
+            return chosen(writer, op.name, op.tables[dtype], args[0], dtype)
         case ["select"]:
             text = writer.pure("select " + ", ".join(map(str, args)))
         case ["bitcast"]:

@@ -1,0 +1,65 @@
+"""Constants that are chosen lane by lane: from registers where the CPU can, from memory elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from handmade import at, call, put, vector
+
+from arrayjit.backends import fresh_backend
+from arrayjit.ir.assign import ArrayParam
+from arrayjit.ir.dtype import F32, F64, named
+from arrayjit.ir.index import Symbol
+from arrayjit.ir.loops import Kernel
+from arrayjit.ir.ops import OPS
+from arrayjit.ir.tensor import Tensor
+from arrayjit.processor import features
+from arrayjit.targets.host import CPUS
+from arrayjit.targets.llvm import LlvmTarget
+
+HERE = [cpu.name for cpu in CPUS if features().issuperset(cpu.features)]
+COUNT = 96
+
+
+def choosing(name, dtype, lanes):
+    index, symbol = Tensor.of("n", (COUNT,), named(f"i{dtype.bits}")), Symbol("i")
+    chosen = Tensor.of("y", (COUNT,), dtype)
+    body = vector(symbol, COUNT, put(chosen, symbol, value=call(name, at(index, symbol))), lanes=lanes)
+    return Kernel("choose", (ArrayParam(index, "read"), ArrayParam(chosen, "write")), (body,))
+
+
+@pytest.mark.parametrize("name", [op.name for op in OPS.values() if op.tables])
+@pytest.mark.parametrize("dtype", [F32, F64], ids=repr)
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16, 32])
+@pytest.mark.parametrize("cpu", HERE)
+def test_the_lowest_bits_choose(cpu, lanes, dtype, name):
+    made_for = fresh_backend("sync_llvm", cpu=cpu)
+    procedure = made_for.get_device().load(made_for.target.emit(choosing(name, dtype, lanes)))
+    integer = named(f"i{dtype.bits}").numpy
+    info = np.iinfo(integer)
+    index = np.random.default_rng(3).integers(info.min, info.max, COUNT, integer)
+    result = np.empty(COUNT, dtype.numpy)
+    procedure.launch([index.ctypes.data, result.ctypes.data])
+    table = np.array(OPS[name].tables[dtype], dtype.numpy)
+    np.testing.assert_array_equal(result, table[index % len(table)], strict=True)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "dtype", "lanes", "instruction"),
+    [
+        ("avx512", F32, 32, "permvar.sf.512"),
+        ("avx512", F64, 8, "vpermi2var.pd.512"),
+        ("avx2", F32, 8, "avx2.permps"),
+    ],
+)
+def test_registers_that_hold_the_table_are_chosen_from(cpu, dtype, lanes, instruction):
+    text = LlvmTarget("sync_llvm", cpu).emit(choosing("raw_centre_log", dtype, lanes)).payload
+    assert instruction in text
+    assert "private" not in text
+
+
+@pytest.mark.parametrize(("cpu", "dtype"), [("avx2", F64), ("sse2", F32), ("neon", F32)])
+def test_other_tables_are_in_memory(cpu, dtype):
+    text = LlvmTarget("sync_llvm", cpu).emit(choosing("raw_centre_log", dtype, 4)).payload
+    assert "private unnamed_addr constant [16 x" in text
+    assert "llvm.x86" not in text
