@@ -321,6 +321,8 @@ def any_lane(writer: Writer, condition: Value, beside: Iterable[Variable]) -> st
     if condition.lanes == 1:
         return condition.text
     width = max((variable.dtype.bits for variable in beside), default=32)
+    if "avx512f" in writer.features:
+        return _any_bit(writer, condition, 512 // width)
     mask = Value("", named(f"i{width}"), condition.lanes)
     mask = replace(mask, text=writer.pure(f"sext {condition} to {mask.type}"))
     while mask.lanes * width > 256:
@@ -330,6 +332,16 @@ def any_lane(writer: Writer, condition: Value, beside: Iterable[Variable]) -> st
     signs = Value(writer.pure(f"icmp slt {mask}, zeroinitializer"), BOOL, mask.lanes)
     bits = f"i{mask.lanes}"
     return writer.pure(f"icmp ne {bits} {writer.pure(f'bitcast {signs} to {bits}')}, 0")
+
+
+def _any_bit(writer: Writer, mask: Value, lanes: int) -> str:
+    """The same where masks have registers of their own, one for so many lanes."""
+    while mask.lanes > lanes:
+        half = mask.lanes // 2
+        low, high = writer.shuffle(mask, range(half)), writer.shuffle(mask, range(half, mask.lanes))
+        mask = replace(low, text=writer.pure(f"or {low}, {high.text}"))
+    bits = f"i{mask.lanes}"
+    return writer.pure(f"icmp ne {bits} {writer.pure(f'bitcast {mask} to {bits}')}, 0")
 
 
 def carried(writer: Writer, value: Value) -> Value:

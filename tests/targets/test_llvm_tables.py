@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from handmade import at, call, put, vector
 
+import arrayjit
 from arrayjit.backends import fresh_backend
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.dtype import F32, F64, named
@@ -63,3 +64,11 @@ def test_other_tables_are_in_memory(cpu, dtype):
     text = LlvmTarget("sync_llvm", cpu).emit(choosing("raw_centre_log", dtype, 4)).payload
     assert "private unnamed_addr constant [16 x" in text
     assert "llvm.x86" not in text
+
+
+def test_where_masks_have_registers_one_instruction_asks_for_any_lane():
+    text = arrayjit.jit(np.power).lower(*[np.ones(4096, np.float32)] * 2).as_text("llvm")
+    if HERE[0] == "avx512":
+        assert "icmp ne i16" in text
+    else:
+        assert "icmp slt <8 x i32>" in text
