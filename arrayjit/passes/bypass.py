@@ -33,7 +33,7 @@ from .trips import enter
 
 __all__ = ["bypass"]
 
-LINES = 160
+LINES = 96
 """Cache lines in a row, at least, unless all rows consist of whole ones."""
 LIGHT_COST = 11.0
 """The work for each number that is read or written, in additions, at most."""
