@@ -28,7 +28,7 @@ no number is never chosen, and what started as none stays.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -149,18 +149,19 @@ def _variable(stmt: Stmt) -> Variable | None:
 
 @frozen
 class Zeros:
-    """A loop that finds extremes of floats, each with what it `started` with: `body` is what it does in order
-    to find them."""
+    """A loop that finds extremes of floats by `ops`, each with what it `started` with: `body` is what it does
+    in order to find them."""
 
     loop: For
     body: tuple[Stmt, ...]
+    ops: Mapping[Variable, Op]
     started: Mapping[Variable, Variable]
 
     @staticmethod
-    def of(loop: For, body: tuple[Stmt, ...], totals: Collection[Variable]) -> Zeros | None:
+    def of(loop: For, body: tuple[Stmt, ...], ops: Mapping[Variable, Op]) -> Zeros | None:
         """None of a loop without any."""
-        started = {total: Variable("start", total.dtype) for total in totals if total.dtype.is_inexact}
-        return Zeros(loop, body, started) if started else None
+        started = {total: Variable("start", total.dtype) for total in ops if total.dtype.is_inexact}
+        return Zeros(loop, body, ops, started) if started else None
 
     @property
     def can_be_looked_at(self) -> bool:
@@ -173,11 +174,11 @@ class Zeros:
             yield Define(start, Local(extreme))
             yield Update(extreme, constant(float("nan"), extreme.dtype))
 
-    def after(self, ops: Mapping[Variable, Op]) -> Iterator[Stmt]:
+    def after(self) -> Iterator[Stmt]:
         """What stands after it."""
         conditions: list[Expr] = []
         for extreme, start in self.started.items():
-            found, is_greatest = Variable("found", extreme.dtype), ops[extreme] is EXTREMES[0]
+            found, is_greatest = Variable("found", extreme.dtype), self.ops[extreme] is EXTREMES[0]
             pair = Local(found), Local(start)
             beyond, not_before = ("greater", "greater_equal") if is_greatest else ("less", "less_equal")
             yield Define(found, Local(extreme))

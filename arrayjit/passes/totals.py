@@ -116,10 +116,7 @@ def _in_any_order(
     sums = dict.fromkeys(variable for variable in updated if variable not in made)
     if not sums:
         return None
-    zeros = Zeros.of(loop, body, sums)
-    is_short = loop.trips is not None and loop.trips < MANY
-    if zeros is not None and (is_short or not zeros.can_be_looked_at):
-        return None
+    in_order = body
     ops: dict[Variable, Op] = {}
     for total in sums:
         steps = _Steps(total)
@@ -129,6 +126,10 @@ def _in_any_order(
         body = found
         if steps.op is not None:
             ops[total] = steps.op
+    zeros = Zeros.of(loop, in_order, ops)
+    is_short = loop.trips is not None and loop.trips < MANY
+    if zeros is not None and (is_short or not zeros.can_be_looked_at):
+        return None
     new = _parallel(replace(loop, body=body), ranges, frozenset(sums))
     if new is None:
         return None
@@ -139,7 +140,7 @@ def _in_any_order(
         *(Define(start, Local(one.extreme)) for one, start in zip(sought, starts, strict=True)),
         *(zeros.before() if zeros else ()),
         new,
-        *(zeros.after(ops) if zeros else ()),
+        *(zeros.after() if zeros else ()),
         *(stmt for one, start in zip(sought, starts, strict=True) for stmt in one.search(loop, start)),
         *(Store(cell.tensor, cell.index, Local(total)) for cell, total in carried.items()),
     ]

@@ -29,6 +29,14 @@ def chosen(x):
     return least, last, other
 
 
+def left_as_it_is(x):
+    result = x.copy()
+    for _ in range(len(x)):
+        for _ in range(len(x)):
+            result = result.copy()
+    return result
+
+
 def between_pairs(x):
     nearest, count = x.dtype.type(np.inf), 0
     for i in range(len(x)):
@@ -90,7 +98,8 @@ def samples(dtype: Any) -> list[np.ndarray]:
 @pytest.mark.parametrize("options", TARGETS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 @pytest.mark.parametrize(
-    "program", [python_s_own, chosen, between_pairs, places, of_some, where_another_says_so, in_place]
+    "program",
+    [python_s_own, chosen, left_as_it_is, between_pairs, places, of_some, where_another_says_so, in_place],
 )
 def test_extremes_that_loops_find(program: Callable[..., Any], dtype: Any, options: dict[str, Any]) -> None:
     jitted = arrayjit.jit(program, **options)
