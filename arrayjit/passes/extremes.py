@@ -90,13 +90,13 @@ def places_apart(body: tuple[Stmt, ...], loop: For) -> tuple[tuple[Stmt, ...], l
         for one in (_sought(place, written_out(update.value, known), updates, known),)
         if one is not None and one.number.coefficient(loop.symbol) * loop.step > 0
     ]
+    left = body
     for one in found:
         dropped = {one.place} | {name for name, value in known.items() if one.place in variables(value)}
-        rest = tuple(stmt for stmt in body if _variable(stmt) not in dropped)
-        if any(name in dropped for stmt in rest for value in expressions(stmt) for name in variables(value)):
+        left = tuple(stmt for stmt in left if _variable(stmt) not in dropped)
+        if any(name in dropped for stmt in left for value in expressions(stmt) for name in variables(value)):
             return body, []
-        body = rest
-    return body, found
+    return left, found
 
 
 def _written_out(body: Sequence[Stmt]) -> Mapping[Variable, Expr] | None:
