@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from ..frozen import frozen_by_identity
-from . import complexes, elementary, hyperbolic, roots, trigonometric
+from . import complexes, elementary, hyperbolic, logarithms, roots, trigonometric
 from . import expansions as define
 from . import references as reference
 from .dtype import F32, F64, DType, Kind
@@ -314,10 +314,10 @@ _ELEMENTARY = (
     _written(elementary, "exp", (1.1, 1.1), 20.0),
     _written(elementary, "exp2", (1.2, 1.2), 20.0),
     _written(elementary, "expm1", (1.2, 1.4), 25.0),
-    _written(elementary, "log", (1.0, 1.0), 20.0),
-    _written(elementary, "log2", (1.0, 1.0), 20.0),
-    _written(elementary, "log10", (1.0, 1.0), 25.0),
-    _written(elementary, "log1p", (1.0, 1.0), 25.0),
+    _written(logarithms, "log", (1.0, 1.0), 20.0),
+    _written(logarithms, "log2", (1.0, 1.0), 20.0),
+    _written(logarithms, "log10", (1.0, 1.0), 25.0),
+    _written(logarithms, "log1p", (1.0, 1.0), 25.0),
     Op("logaddexp", 2, np.logaddexp, "logaddexp", expand=define.logaddexp, ulp=(3.0, 2.0), cost=50.0,
        identity=lambda d: float("-inf"), commutative=True, associative=True),
     Op("logaddexp2", 2, np.logaddexp2, "logaddexp2", expand=define.logaddexp2, ulp=(3.0, 3.0), cost=50.0,

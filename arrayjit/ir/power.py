@@ -16,8 +16,6 @@ from .elementary import (
     WIDTHS,
     clamped,
     horner,
-    is_unusual,
-    log_specials,
     normal_parts,
     parts_from,
     polynomial,
@@ -26,6 +24,7 @@ from .elementary import (
     short_exp2,
 )
 from .layout import largest_exponent, mantissa_bits, shifted_right
+from .logarithms import is_unusual, log_specials
 from .tables import POWERS, RECIPROCALS
 from .terms import Term, definition, fma, rarely, where
 
