@@ -62,6 +62,9 @@ LIFETIME = 2**56
 MOST_CELLS = 2**48
 """Loops over what memory holds are no longer."""
 
+ENDLESS = 2**128
+"""So many iterations move whatever moves beyond 64 bits."""
+
 WHERE = OPS["where"]
 
 U64 = named("u64")
@@ -180,39 +183,32 @@ def _branched(stmt: If, facts: Facts) -> If:
 def _looped(loop: For | While, facts: Facts) -> Stmt:
     """A loop, in each iteration of which the locals that it changes have any value of theirs."""
     found = _ranges(loop, facts)
-    before = {variable: facts.local(variable) for variable in found.ways}
+    body = found.body
+    if body is None:
+        there = facts.copy()
+        there.move(found.starts, found.steps, found.trips - 1)
+        body = _iterate(loop, there)
     if isinstance(loop, For):
-        body = found.body
-        if body is None:
-            there = facts.copy()
-            there.change(found.starts)
-            body = _iterate(loop, there)
-        facts.change(found.ends)
-        facts.move(before, found.ways)
+        facts.move(found.ends, found.steps, found.trips)
         return loop if body is loop.body else replace(loop, body=body)
-    facts.change(found.starts)
-    facts.move(before, found.ways)
+    facts.move(found.starts, found.steps, found.trips - 1)
     test = _body(loop.test, facts)
-    there, outcome = facts.copy(), facts.test(loop.condition)
-    there.assume(outcome.yes)
-    body = _body(loop.body, there)
-    facts.assume(outcome.no)
+    facts.assume(facts.test(loop.condition).no)
     return loop if test is loop.test and body is loop.body else replace(loop, test=test, body=body)
 
 
 Ranges = Mapping[Variable, Range]
-Ways = Mapping[Variable, tuple[Range, Range]]
-"""How far a loop moves locals, and how far it does in all of a run."""
 
 
 @frozen
 class _Found:
-    """The values that locals have at the start of any iteration of a loop, and after the last; how far the
-    loop moves some; its body over those values, if that was walked through."""
+    """The values that locals have at the start of any iteration of a loop, and after the last; how far each
+    of so many `trips` moves some; its body over those values, if that was walked through."""
 
     starts: Ranges
     ends: Ranges
-    ways: Ways
+    steps: Mapping[Variable, Way]
+    trips: int
     body: tuple[Stmt, ...] | None
 
 
@@ -221,18 +217,19 @@ def _ranges(loop: For | While, facts: Facts) -> _Found:
     from those that were found last, in an earlier iteration of a loop around, so that depths add up."""
     changed = _changed((loop,), facts)
     trips = _most_trips(loop, facts) if isinstance(loop, For) else _lifetime(loop, facts)
+    altogether = _altogether(loop, trips)
     before = {variable: facts.range_of(variable) for variable in changed}
     known, steps = _known(loop, facts, before, trips)
     for number in range(ROUNDS if _is_in_order(loop) else 0):
         there = facts.copy()
-        there.change(known)
+        there.move(known, steps, trips - 1)
         origins = {variable: there.local(variable) for variable in changed if variable.dtype is I64}
         old = frozenset(there.ranges)
         body = _iterate(loop, there)
         new = there.ranges.keys() - old
         after = {variable: hull(before[variable], there.range_of(variable)) for variable in changed}
         moved = {
-            variable: _step(there.local(variable) - origin, origin, trips, there, new)
+            variable: _step(there.local(variable) - origin, origin, altogether, there, new)
             for variable, origin in origins.items()
         }
         steady = {at for at, way in moved.items() if way is not None and way.within(steps.get(at), trips)}
@@ -243,12 +240,12 @@ def _ranges(loop: For | While, facts: Facts) -> _Found:
         ]
         if not wider:
             starts = {**after, **{at: _meet(after[at], known[at]) for at in steps}}
+            is_walked = starts == known and steady.issuperset(steps)
             # Of a local that an iteration may move further by now, only the range still holds.
             steps = {at: step for at, step in steps.items() if at in steady}
             facts.loops[id(loop)] = Moves(starts, steps)
             ends = {at: _moved(before[at], step.over(trips)) for at, step in steps.items()}
-            ways = {at: (step.over(trips), step.altogether) for at, step in steps.items()}
-            return _Found(starts, {**after, **ends}, ways, body if starts == known else None)
+            return _Found(starts, {**after, **ends}, steps, trips, body if is_walked else None)
         for variable in wider:
             step = moved[variable] if number and variable not in steps else None
             if step is None or not trips:
@@ -259,7 +256,7 @@ def _ranges(loop: For | While, facts: Facts) -> _Found:
                 known[variable] = _moved(before[variable], steps[variable].over(trips - 1))
     any_value = dict.fromkeys(changed, ALL)
     facts.loops[id(loop)] = Moves(any_value, {})
-    return _Found(any_value, any_value, {}, None)
+    return _Found(any_value, any_value, {}, trips, None)
 
 
 def _known(
@@ -314,14 +311,19 @@ def _is_computed(value: Expr, made: Mapping[Variable, Expr]) -> bool:
             return isinstance(value, Gather)
 
 
-def _step(way: Affine, start: Affine, trips: int, facts: Facts, new: Collection[Symbol]) -> Way | None:
+def _altogether(loop: For | While, trips: int) -> int:
+    """How many iterations of a loop a run can take, however often it comes to the loop: a compiler may know
+    what a `for` loop counts without running it, but for those in which it has to run another one."""
+    inside = loop.body if isinstance(loop, For) and trips <= MOST_CELLS else ()
+    is_run = isinstance(loop, While) or any(isinstance(stmt, While) for stmt in walk_statements(inside))
+    return LIFETIME if is_run else ENDLESS
+
+
+def _step(way: Affine, start: Affine, altogether: int, facts: Facts, new: Collection[Symbol]) -> Way | None:
     """How far an iteration moves a number; None where that depends on the number. What a loop in it moves it
     by, which is a new symbol, comes together to no more than a run can take."""
     if not set(start.symbols).isdisjoint(way.symbols):
         return None
-    each = facts.range(way)
-    if trips > MOST_CELLS and trips != LIFETIME:
-        return Way(each, (each[0] * trips, each[1] * trips))
     low = high = 0
     rest = way
     for factor, symbol in way.terms:
@@ -330,7 +332,7 @@ def _step(way: Affine, start: Affine, trips: int, facts: Facts, new: Collection[
             ends = [factor * end for end in facts.altogether[symbol]]
             low, high = low + min(ends), high + max(ends)
     least, most = facts.range(rest)
-    return Way(each, (low + least * trips, high + most * trips))
+    return Way(facts.range(way), (low + least * altogether, high + most * altogether))
 
 
 def _moved(known: Range, way: Range) -> Range:

@@ -205,7 +205,7 @@ class Facts:
                 op is LESS and dtype is F64
             ):
                 known = self.size(size)
-                return OPEN if known is None or known * (1 + 2**-50) >= most else CERTAIN
+                return CERTAIN if known is not None and known * (1 + 2**-50) < most else OPEN
             case Apply(op=op, args=(left, right)) if op in _COMPARISONS:
                 return self.compared(op, self.number(left), self.number(right))
             case _:
@@ -300,31 +300,29 @@ class Facts:
         known = (first, last - 1) if step > 0 else (first + 1, last)
         self.ranges[symbol] = known if ALL[0] <= known[0] <= known[1] <= ALL[1] else ALL
 
-    def change(self, ranges: Mapping[Variable, Range]) -> None:
-        """Locals get other values, of which only the range is known."""
+    def move(self, ranges: Mapping[Variable, Range], steps: Mapping[Variable, Way], trips: int) -> None:
+        """Locals get other values, of which only the range is known; and of some, how far so many iterations
+        of a loop have moved them from the values of before."""
+        before = {variable: self.local(variable) for variable in steps}
         for variable, known in ranges.items():
             self.tests.pop(variable, None)
             if variable.dtype is I64:
                 self.values[variable] = self.fresh(known)
-
-    def move(self, before: Mapping[Variable, Affine], ways: Mapping[Variable, tuple[Range, Range]]) -> None:
-        """Locals, of which the range is known, have moved so far from the values of before, and so far in all
-        of a run."""
-        for variable, (way, altogether) in ways.items():
-            moved = self.fresh(way)
+        for variable, step in steps.items():
+            moved = self.fresh(step.over(trips))
             if moved.symbol is not None:
-                self.altogether[moved.symbol] = altogether
+                self.altogether[moved.symbol] = step.altogether
             number = self.exact(before[variable] + moved)
             if number is not None:
-                low, high = self.range_of(variable)
+                low, high = ranges[variable]
                 self.assume(Side((number - low, high - number)))
                 self.values[variable] = number
 
     def join(self, other: Facts, changed: Iterable[Variable]) -> None:
         """Only what holds there as well still does; these locals may differ."""
         both = {variable: hull(self.range_of(variable), other.range_of(variable)) for variable in changed}
-        for symbol in self.ranges.keys() & other.ranges.keys():
-            self.ranges[symbol] = hull(self.ranges[symbol], other.ranges[symbol])
+        for symbol, known in self.ranges.items():
+            self.ranges[symbol] = hull(known, other.ranges.get(symbol) or _declared(symbol))
         for variable, known in both.items():
             self.tests.pop(variable, None)
             if variable.dtype is I64:

@@ -182,19 +182,20 @@ def test_random_programs_do_the_same(seed: int) -> None:
     assert spared > 20
 
 
-def nest(depth: int) -> Kernel:
+def nest(depth: int, head: str) -> Kernel:
     """So many loops in one another, each of which moves a number that has to stay within bounds."""
     lines = ["def f(h: update[i64, 64]):", "    a: i64 = h[0]"]
     for level in range(depth):
         indent = "    " * (level + 1)
         lines += [
-            f"{indent}for k{level} in sequential(0, 9):",
+            f"{indent}{head.format(level)}:",
             f"{indent}    raise_(less[bool](i64(63), a), 'ValueError', 'high')",
             f"{indent}    a = where[i64](less[bool](a, i64(60)), add[i64](a, i64({level + 1})), i64(0))",
         ]
     return parse("\n".join(lines) + "\n")
 
 
-def test_loops_in_loops_are_not_walked_through_each_time_from_the_start() -> None:
-    shallow, deep = (calls_in(partial(certain, nest(depth), CAPS)) for depth in (3, 6))
+@pytest.mark.parametrize("head", ["for k{} in sequential(0, 9)", "while less[bool](a, h[0])"])
+def test_loops_in_loops_are_not_walked_through_each_time_from_the_start(head: str) -> None:
+    shallow, deep = (calls_in(partial(certain, nest(depth, head), CAPS)) for depth in (3, 9))
     assert deep < 10 * shallow

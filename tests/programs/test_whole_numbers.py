@@ -402,3 +402,34 @@ def test_a_counter_that_starts_at_the_end_is_looked_out_for() -> None:
     assert jitted(2**63 - 5, 4) == 2**63 - 1
     with pytest.raises(OverflowError):
         jitted(2**63 - 5, 5)
+
+
+def counted_in_rows(x, y):
+    place = 0
+    for i in range(len(x)):
+        for j in range(x.shape[1]):
+            y[place] = x[i, j]
+            place += 1
+    return place
+
+
+def asked_on_one_side(c, x):
+    total = arrayjit.cond(x[0] > 0, lambda: x[c[()]], lambda: 2.0)
+    total += x[c[()]]
+    c[()] = 3
+    return total
+
+
+@pytest.mark.parametrize("options", TARGETS, ids=str)
+def test_positions_that_are_outside_after_all_are_found(options: dict[str, Any]) -> None:
+    rows = np.arange(63.0).reshape(7, 9)
+    assert arrayjit.jit(counted_in_rows, **options)(rows, np.zeros(63)) == 63
+    with pytest.raises(IndexError):
+        arrayjit.jit(counted_in_rows, **options)(rows, np.zeros(50))
+    for side, number in ((1.0, 4), (-1.0, 4), (1.0, -20), (-1.0, -20), (-1.0, 10)):
+        cell, x = np.array(number), np.full(10, side)
+        if number == 4:
+            assert arrayjit.jit(asked_on_one_side, **options)(cell, x) == asked_on_one_side(np.array(4), x)
+            continue
+        with pytest.raises(IndexError):
+            arrayjit.jit(asked_on_one_side, **options)(cell, x)

@@ -259,6 +259,18 @@ def test_ints_of_64_bits() -> None:
     with pytest.raises(OverflowError, match="64 bits"):
         jitted(x10, 64)
 
+    def counted(k: int) -> int:
+        n = 7
+        for _ in range(k):
+            n -= 8
+        return n
+
+    jitted = arrayjit.jit(counted)
+    assert jitted(2**60) == 7 - 2**63
+    assert jitted(-1) == 7
+    with pytest.raises(OverflowError, match="64 bits"):
+        jitted(2**60 + 1)
+
 
 def test_mistakes_are_found_in_loops_that_may_not_run() -> None:
     def program(x: Any, counts: Any) -> Any:

@@ -25,7 +25,8 @@ from ..record.trace import Mark, Trace
 from ..record.view import View
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand, copy, operand_at
-from ..values.integer import python_int
+from ..values.extents import require_at_least
+from ..values.integer import BEYOND, LARGEST, python_int
 from .bytecode import Liveness
 from .carries import (
     Carry,
@@ -323,8 +324,8 @@ class Exit:
 
         def at_end(leaf: Leaf, before: Any) -> Any:
             match leaf:
-                case Count(start=start, stride=stride):
-                    return python_int(start + done * stride, self.trace)
+                case Count():
+                    return python_int(self.reached(leaf, done), self.trace)
                 case Moving(view=view):
                     return SymbolicArray(moved(view, ended), self.trace)
                 case Cell():
@@ -345,6 +346,16 @@ class Exit:
             return ends.setdefault(id(leaf), substituted(leaf, values))
 
         return names | {name: map_leaves(value, lasting) for name, value in last.items()}
+
+    def reached(self, count: Count, done: Affine) -> Affine:
+        """What an integer that grows by steps is after so many of them."""
+        value = count.start + done * count.stride
+        if not value.is_constant and abs(count.stride) > 1:
+            # By steps of one, only a loop of more iterations than any run takes leaves 64 bits.
+            ends = self.trace.limits.between(count.start) or (0, 0)
+            room = LARGEST - ends[1] if count.stride > 0 else LARGEST + ends[0]
+            require_at_least(room // abs(count.stride) - done, 0, "OverflowError", BEYOND)
+        return value
 
     def note(self) -> None:
         """Say what became of the loop."""

@@ -21,7 +21,7 @@ from ..record.registry import METHODS, method
 from ..record.trace import current_trace, user_location
 from .array import PythonNumber, SymbolicArray, describe
 from .elementwise import as_array, as_operand, cast, check_fits, convert
-from .integer import SymbolicInt
+from .integer import BEYOND, LARGEST, SymbolicInt
 from .numbers import as_scalar
 
 __all__ = ["CONVERSIONS", "is_called", "scalar", "to_bool", "to_complex", "to_float", "to_int"]
@@ -58,10 +58,9 @@ def to_int(*args: Any, **options: Any) -> Any:
         number = _converted(number, float, F64)
         check_fits(number, I64, number.record)
     elif number.element_type.kind is Kind.UINT and number.element_type.bits == I64.bits:
-        largest = Const(2**63 - 1, number.element_type)
+        largest = Const(LARGEST, number.element_type)
         fits = Apply(OPS["less_equal"], (number.load(()), largest), BOOL)
-        words = "a Python int grew beyond 64 bits in a jitted function"
-        number.record.check((), lambda _: fits, "OverflowError", words)
+        number.record.check((), lambda _: fits, "OverflowError", BEYOND)
     return _converted(number, int, I64)
 
 

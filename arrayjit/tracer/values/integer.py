@@ -23,7 +23,11 @@ from ..record.retrace import Fix, number_needed
 from ..record.rewrites import instead_of_condition
 from ..record.trace import Trace, user_location
 
-__all__ = ["SymbolicInt", "number", "python_int"]
+__all__ = ["BEYOND", "LARGEST", "SymbolicInt", "number", "python_int"]
+
+LARGEST = 2**63 - 1
+BEYOND = "a Python int grew beyond 64 bits in a jitted function"
+"""What is said of an integer that would be larger."""
 
 _BOUND = {"mul": "multiply", "floordiv": "floor_divide", "mod": "remainder"}
 _LARGEST = 2**62

@@ -17,7 +17,7 @@ from ...ir.ops import OPS, Op
 from ..record.trace import Trace, current_trace, user_location
 from .array import PythonNumber, SymbolicArray
 from .elementwise import as_operand, convert, operand_at
-from .integer import SymbolicInt
+from .integer import BEYOND, SymbolicInt
 
 __all__ = ["is_python_scalar", "python_operator", "unsupported"]
 
@@ -120,16 +120,15 @@ def _check_power(args: tuple[Expr, ...], dtype: DType, trace: Trace) -> None:
 def _check_growth(op: Op, args: tuple[Expr, ...], trace: Trace) -> None:
     """Sums and differences that wrapped lie on the wrong side of an operand. The size of other results is
     estimated in float64."""
-    words = "a Python int grew beyond 64 bits in a jitted function"
     if op.dunder in ("add", "sub"):
-        _require(trace, _stays(op, args), "OverflowError", words)
+        _require(trace, _stays(op, args), "OverflowError", BEYOND)
         return
     left, right = (convert(arg, F64) for arg in args)
     if op.dunder == "lshift":
         right = Apply(OPS["power"], (Const(2.0, F64), right), F64)
         op = OPS["multiply"]
     size = Apply(OPS["absolute"], (Apply(op, (left, right), F64),), F64)
-    _require(trace, _apply("less", size, Const(_LARGEST, F64)), "OverflowError", words)
+    _require(trace, _apply("less", size, Const(_LARGEST, F64)), "OverflowError", BEYOND)
 
 
 def _stays(op: Op, args: tuple[Expr, ...]) -> Expr:
