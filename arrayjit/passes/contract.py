@@ -72,6 +72,12 @@ BLOCKS = 4
 TRIED = 32
 """How many numbers of blocks for each thread are considered."""
 
+FEW = 96
+"""So many terms at once at least are worth it that their sums leave off and go on."""
+
+PLACES = 32
+"""Rows of which the first cache holds fewer lines push one another out before they are read again."""
+
 UNEVEN = 1.02
 """What blocks cost whose rows are counted at run time, since the last has fewer."""
 
@@ -117,13 +123,14 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     size = max(total.variable.dtype.itemsize for total in product.sums)
     if min(rows, columns, depth) < 2:
         return None
+    in_memory = _terms_in_memory(product, rows, columns, depth, size, caps)
+    if in_memory is not None:
+        return in_memory
     most = min(_side_by_side(total, product, caps) for total in product.sums)
     height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers, most)
-    along = all(_is_vector(total.right, product) for total in product.sums)
+    along = all(_is_vector(total.right, product.columns) for total in product.sums)
     panels = -(-columns // width)
     right = not along or depth * columns * size > (caps.l1_bytes if rows >= REUSE else caps.l2_bytes)
-    near = panels == 1 or rows * depth * size <= caps.l1_bytes
-    left = not all(isinstance(total.left, Load) and (near or _is_run(total)) for total in product.sums)
     run, strip, at_once = _strips(rows, columns, depth, width, size, caps)
     if any(len(total.terms) > 1 for total in product.sums):
         at_once = depth
@@ -137,7 +144,48 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
         block = _block(rows, height, BLOCK, caps)
     if at_once == depth or block is not None:
         strip = run
+    near = panels == 1 or rows * depth * size <= caps.l1_bytes
+    side = (block or rows) * at_once * size <= caps.l2_bytes
+    left = not all(
+        isinstance(total.left, Load)
+        and (near or _is_run(total) or (side and _is_vector(total.left, product.rows)))
+        for total in product.sums
+    )
     return Blocking(height, width, at_once, strip, run, block, left, right)
+
+
+def _terms_in_memory(
+    product: Product, rows: int, columns: int, depth: int, size: int, caps: Caps
+) -> Blocking | None:
+    """How to cut a product whose terms lie in memory one after the other, rows and columns of each side by
+    side, as those of `x.T @ y` do, if these are few: some terms at a time, of which a panel takes half of the
+    first cache, all that is read half of the second, and sums the other. They are near until all sums have
+    them, so nothing is packed (20000 x 40 x 40: half of the time) but columns where lines push one another
+    out."""
+    by_row, by_column = product.rows, product.columns
+    if not all(
+        len(total.terms) == 1 and _is_vector(total.left, by_row) and _is_vector(total.right, by_column)
+        for total in product.sums
+    ):
+        return None
+    height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers, MOST_ROWS)
+    strip, block = -(-columns // width), None
+    if caps.threads > 1:
+        part = _even(rows, caps.threads * (BLOCKS if product.within else 1), height)
+        if rows >= columns and part < rows and rows % part in (0, *range(height, part)):
+            block = part
+        else:
+            strip = -(-strip // caps.threads)
+    high, wide = block or rows, min(columns, strip * width)
+    near = min(caps.l1_bytes // (2 * width * size), caps.l2_bytes // (2 * (high + wide) * size))
+    sums = high * wide * size // (2 if product.within else 1)
+    if near < min(FEW, depth) or 2 * sums > caps.l2_bytes:
+        return None
+    parts = -(-depth // near)
+    at_once = depth if parts == 1 else _even(depth, parts, UNROLL)
+    steps = [_step(factor, total.terms[0]) for total in product.sums for factor in (total.left, total.right)]
+    right = any(step is None or _places(step * size, caps) < PLACES for step in steps)
+    return Blocking(height, width, at_once, strip, strip, block, False, right)
 
 
 def _strips(rows: int, columns: int, depth: int, width: int, size: int, caps: Caps) -> tuple[int, int, int]:
@@ -179,9 +227,19 @@ def _even(whole: int, parts: int, unit: int) -> int:
     return -(-whole // (parts * unit)) * unit
 
 
-def _is_vector(factor: object, product: Product) -> bool:
-    """Can a factor be read in place, a vector of columns at a time?"""
-    return isinstance(factor, Load) and stride(factor.tensor, factor.index, product.columns.symbol) == 1
+def _is_vector(factor: object, loop: For) -> bool:
+    """Can a factor be read in place, a vector of columns, or neighbouring rows, at a time?"""
+    return _step(factor, loop) == 1
+
+
+def _step(factor: object, loop: For) -> int | None:
+    """How far a loop goes in memory from one cell that it reads to the next."""
+    return stride(factor.tensor, factor.index, loop.symbol) if isinstance(factor, Load) else None
+
+
+def _places(step: int, caps: Caps) -> int:
+    """Of how many rows, so many bytes apart, the first cache holds a line each."""
+    return WAY // math.gcd(step, WAY) * max(1, caps.l1_bytes // WAY)
 
 
 def _side_by_side(total: Sum, product: Product, caps: Caps) -> int:
@@ -192,10 +250,7 @@ def _side_by_side(total: Sum, product: Product, caps: Caps) -> int:
     step: int | None = total.depth
     if isinstance(left, Load) and _is_run(total):
         step = stride(left.tensor, left.index, product.rows.symbol)
-    if step is None:
-        return MOST_ROWS
-    apart = WAY // math.gcd(step * dtype_of(left).itemsize, WAY)
-    return min(MOST_ROWS, apart * max(1, caps.l1_bytes // WAY))
+    return MOST_ROWS if step is None else min(MOST_ROWS, _places(step * dtype_of(left).itemsize, caps))
 
 
 def _sizes(rows: int, columns: int, lanes: int, registers: int, side_by_side: int) -> tuple[int, int]:

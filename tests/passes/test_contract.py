@@ -259,5 +259,39 @@ def test_blocks_have_the_rows_of_whole_slivers_where_others_would_take_longer(ro
 )
 def test_rows_that_push_one_another_out_of_the_first_cache_are_fewer(terms, layout, sums):
     caps = Caps(vector_bytes=64, registers=32)
-    kernel = contract(product({"i": 96, "j": 128, "k": terms}, (layout, 0, 0), 0), caps)
+    kernel = contract(product({"i": 2400, "j": 128, "k": terms}, (layout, 0, 0), 0), caps)
     assert kernel.notes[0].startswith(f"contract: c: {sums} sums at once")
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    st.integers(2, 14),
+    st.integers(2, 10),
+    st.integers(97, 140),
+    st.sampled_from(range(len(ENDINGS))),
+    st.sampled_from((1, 2)),
+)
+def test_so_it_is_where_terms_are_read_in_place_some_at_a_time(rows, columns, terms, ending, threads):
+    before = product({"i": rows, "j": columns, "k": terms}, (1, 0, 0), ending)
+    after = contract(before, Caps(vector_bytes=16, l1_bytes=4096, l2_bytes=1 << 18, threads=threads))
+    verify_kernel(after)
+    assert after is not before
+    assert outcome(after) == outcome(before)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "terms", "threads", "order"),
+    [
+        (40, 40, 20000, 1, "2 panels at a time"),
+        (40, 40, 20000, 2, "in blocks of 20 rows"),  # every thread reads all columns
+        (40, 400, 20000, 2, "7 panels at a time"),  # or all rows
+        (40, 512, 20000, 1, "16 panels at a time, columns packed"),  # lines a page apart
+        (2000, 2000, 2000, 1, "2 panels at a time, rows and columns packed"),  # too much for the second cache
+        (64, 784, 128, 1, "25 panels at a time"),
+    ],
+)
+def test_few_rows_and_columns_that_lie_term_by_term_are_not_packed(rows, columns, terms, threads, order):
+    caps = Caps(vector_bytes=64, registers=32, threads=threads)
+    before = product({"i": rows, "j": columns, "k": terms}, (1, 0, 0), 0)
+    kernel = contract(before, caps)
+    assert kernel.notes[0].endswith(f"sums at once, {order}")
