@@ -15,7 +15,7 @@ their ranges are those of before, widened until an iteration leaves them as they
 Abstract interpretation (1977). What a known number of iterations add to moves by so many steps at most; and
 where only what is computed ends a loop, by as many as a run can take at all: a counter needs centuries to
 reach the end of its 64 bits. (Of a loop that ends by a counter, a compiler may know the last value without
-running it.)
+running it.) The loops in which nothing is raised after all are looked at by `parallel` once more.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ from ..ir.loops import (
 )
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
-from ..ir.walk import kept, locals_read, rewrite_expressions, transform, variables
+from ..ir.walk import expressions, kept, locals_read, rewrite_expressions, transform, variables, walk
 from .access import Range, loads, reads
 from .facts import ALL, Facts, Moves, Way, hull
+from .parallel import parallel
 
 __all__ = ["certain"]
 
@@ -78,15 +79,36 @@ COMPUTED = {
 }  # fmt: skip
 """By what such numbers are found."""
 
+MULTIPLY = OPS["multiply"]
+TRIED = MULTIPLY, OPS["floor_divide"], OPS["remainder"]
+ORS = OPS["logical_or"], OPS["bitwise_or"], OPS["logical_not"]
+
 UPWARDS = {OPS["floor_divide"]: OPS["raw_divide"], OPS["remainder"]: OPS["raw_remainder"]}
 """The ops that do the same to numbers without a sign."""
+
+EXTREMES = {OPS["minimum"]: OPS["less_equal"], OPS["maximum"]: OPS["greater_equal"]}
+"""Where what holds the first of two numbers is the extreme."""
 
 
 def certain(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel without exceptions that are never raised."""
-    if not any(isinstance(stmt, Raise) for stmt in walk_statements(kernel.body)):
+    if not any(_may_be_certain(stmt) for stmt in walk_statements(kernel.body)):
         return kernel
-    return kernel.with_body(_body(kernel.body, Facts.none(_cells(kernel.body))))
+    return followed(kernel, caps)
+
+
+def followed(kernel: Kernel, caps: Caps) -> Kernel:
+    """The kernel with what follows from tests before; a loop in which nothing is raised after all may be
+    parallel."""
+    return parallel(kernel.with_body(_body(kernel.body, Facts.none(_cells(kernel.body)))), caps)
+
+
+def _may_be_certain(stmt: Stmt) -> bool:
+    """Is something raised or divided here, which ranges may tell more of?"""
+    if isinstance(stmt, Raise):
+        return True
+    nodes = (node for expr in expressions(stmt) for node in walk(expr))
+    return any(isinstance(node, Apply) and node.op in UPWARDS and node.dtype is I64 for node in nodes)
 
 
 def _cells(body: tuple[Stmt, ...]) -> dict[Tensor, Variable]:
@@ -149,6 +171,10 @@ def _rewritten(stmt: Stmt, facts: Facts) -> Stmt:
             case Apply(op=op, args=(condition, then, otherwise)) if op is WHERE and node.dtype is I64:
                 outcome = facts.outcome(facts.test(condition))
                 return node if outcome is None else then if outcome else otherwise
+            case Apply(op=op, args=(left, right), dtype=dtype) if op in EXTREMES and dtype is I64:
+                is_first = facts.test(Apply(EXTREMES[op], (left, right), BOOL))
+                outcome = facts.outcome(is_first)
+                return node if outcome is None else left if outcome else right
             case _:
                 return node
 
@@ -284,6 +310,9 @@ def _most_trips(loop: For, facts: Facts) -> int:
 def _lifetime(loop: While, facts: Facts) -> int:
     """How many iterations a run can take; 0 where they may be skipped, since the loop ends by what each of
     them adds to."""
+    tested = {stmt.variable: stmt.value for stmt in loop.test if isinstance(stmt, Define)}
+    if _is_tried(loop.condition, tested, _changed((loop,), facts)):
+        return LIFETIME
     inside = list(walk_statements(loop.body))
     made = {stmt.variable: stmt.value for stmt in inside if isinstance(stmt, Define)}
     asked = {*locals_read(loop.test), *variables(loop.condition)}
@@ -294,6 +323,21 @@ def _lifetime(loop: While, facts: Facts) -> int:
         stmt.value for stmt in inside if isinstance(stmt, Store) and facts.cells.get(stmt.tensor) in asked
     ]
     return LIFETIME if any(_is_computed(value, made) for value in values) else 0
+
+
+def _is_tried(condition: Expr, made: Mapping[Variable, Expr], changed: Collection[Variable]) -> bool:
+    """Does a loop go on by what only each of its iterations tells: by a remainder, or a product of numbers
+    that change?"""
+    match condition:
+        case Local(variable=variable):
+            return variable in made and _is_tried(made[variable], made, changed)
+        case Apply(op=op, args=args, dtype=dtype) if dtype is BOOL and op not in ORS:
+            return any(_is_tried(arg, made, changed) for arg in args)
+        case Apply(op=op, args=args) if op in TRIED:
+            changing = [not changed_by.isdisjoint(changed) for changed_by in map(set, map(variables, args))]
+            return all(changing) if op is MULTIPLY else any(changing)
+        case _:
+            return False
 
 
 def _is_computed(value: Expr, made: Mapping[Variable, Expr]) -> bool:

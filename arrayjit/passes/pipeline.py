@@ -55,6 +55,7 @@ from .pack import pack
 from .parallel import parallel
 from .pieces import pieces
 from .place import place
+from .popcount import popcount
 from .portion import portion
 from .prefetch import prefetch
 from .prune import prune
@@ -70,6 +71,7 @@ from .same import same
 from .segments import segments
 from .settle import settle
 from .share import share
+from .short_circuit import short_circuit
 from .simplify import simplify
 from .skew import skew
 from .spell import spell
@@ -210,7 +212,16 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="a position is tested at once by then, from both ends of its axis",
         on=CPU,
     ),
-    Pass(totals, after=("certain",), why="loops that may raise exceptions are in order", on=CPU),
+    Pass(
+        short_circuit,
+        after=("certain",),
+        why="exceptions of a second condition that cannot be raised do not keep it where it is",
+        on=CPU,
+    ),
+    Pass(
+        popcount, after=("certain",), why="a step that may raise an exception takes more than a bit", on=CPU
+    ),
+    Pass(totals, after=("popcount",), why="loops that may raise exceptions are in order", on=CPU),
     Pass("scan", after=("parallel",), why="rows that are independent are seen to be so", on=GPU),
     Pass(segments, after=("parallel",), why="what is shared by threads already has no need of them", on=CPU),
     Pass(
@@ -335,6 +346,8 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         rematerialise,
         mirror,
         narrow,
+        short_circuit,
+        popcount,
         totals,
         beforehand,
         order,

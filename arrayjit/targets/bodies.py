@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import CompilerBug, Location
-from ..ir.expr import Apply, Expr, Variable
-from ..ir.loops import Define, Fill, For, Raise, Stmt, Store, Update, walk_statements
+from ..ir.expr import Apply, Const, Expr, Local, Variable
+from ..ir.loops import Define, Fill, For, If, Raise, Stmt, Store, Update, walk_statements
 from ..ir.ops import OPS, Op
 from ..ir.walk import expressions, walk
 
-__all__ = ["accumulation", "changes", "fills_lanes", "nodes", "place", "squared", "updated"]
+__all__ = ["accumulation", "changes", "conditions", "fills_lanes", "nodes", "place", "squared", "updated"]
 
 MULTIPLY = OPS["multiply"]
 
@@ -33,6 +33,20 @@ def changes(body: tuple[Stmt, ...]) -> tuple[Variable, ...]:
     """The locals from outside that a body updates."""
     defined = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Define)}
     return tuple(variable for variable in updated(body) if variable not in defined)
+
+
+def conditions(test: tuple[Stmt, ...], condition: Expr) -> list[tuple[tuple[Stmt, ...], Expr]]:
+    """The conditions that a loop goes on by, one after the other, each after what it is computed from: where
+    the first does not hold, the second need not be."""
+    match test:
+        case (
+            *before,
+            Define(variable=both, value=Const(value=False)),
+            If(condition=first, body=(*own, Update(variable=last, value=second, accum=None)), orelse=()),
+        ) if both is last and condition == Local(both) and not changes((*before, *own)):
+            return [*conditions(tuple(before), first), *conditions(tuple(own), second)]
+        case _:
+            return [(test, condition)]
 
 
 def nodes(body: tuple[Stmt, ...]) -> Iterator[Expr]:

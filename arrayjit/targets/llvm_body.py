@@ -41,7 +41,7 @@ from ..ir.loops import (
     walk_statements,
 )
 from ..ir.walk import bottom_up
-from .bodies import accumulation, changes, fills_lanes, nodes, updated
+from .bodies import accumulation, changes, conditions, fills_lanes, nodes, updated
 from .failures import raises
 from .llvm_alike import Form, Nests
 from .llvm_chunks import Chunk, call_chunk, cut
@@ -566,8 +566,7 @@ class Body:
         """Test and body by turns. What the test leaves in the locals is what follows finds."""
         writer = self._writer
         changed = changes((*loop.test, *loop.body))
-        outside, header = writer.block, writer.fresh("while")
-        body, leave = writer.fresh("body"), writer.fresh("done")
+        outside, header, leave = writer.block, writer.fresh("while"), writer.fresh("done")
         before = {variable: self._values[variable] for variable in changed}
         writer.jump(header)
         writer.start(header)
@@ -575,11 +574,13 @@ class Body:
         for variable, (_, name) in phis.items():
             self._values[variable] = replace(before[variable], text=name)
         with writer.scope():
-            for stmt in loop.test:
-                self._statement(stmt)
-            writer.branch(self._condition(loop.condition), body, leave)
+            for test, condition in conditions(loop.test, loop.condition):
+                for stmt in test:
+                    self._statement(stmt)
+                body = writer.fresh("body")
+                writer.branch(self._condition(condition), body, leave)
+                writer.start(body)
             tested = {variable: self._values[variable] for variable in changed}
-            writer.start(body)
             self.statements(loop.body)
             writer.jump(header)
         for variable, (line, name) in phis.items():
