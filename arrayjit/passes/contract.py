@@ -32,6 +32,7 @@ from .blocking import Blocking, blocked, last_panel
 from .depths import UNROLL
 from .products import Product, Sum, product_of
 from .strides import stride
+from .symmetric import half
 
 __all__ = ["contract"]
 
@@ -78,6 +79,12 @@ FEW = 96
 PLACES = 32
 """Rows of which the first cache holds fewer lines push one another out before they are read again."""
 
+DIAGONAL = 1.5
+"""So many times the sides of a sliver are rows at least of whose columns half are worth leaving out."""
+
+DEEP = 32
+"""Sums of so many terms at least are worth being stored twice rather than formed twice."""
+
 UNEVEN = 1.02
 """What blocks cost whose rows are counted at run time, since the last has fewer."""
 
@@ -99,11 +106,25 @@ class _Contracting:
 
     def nest(self, outermost: For) -> Iterable[Stmt] | None:
         product = product_of(outermost)
-        blocking = None if product is None else _blocking(product, self.caps)
-        if product is None or blocking is None:
+        if product is None:
+            return None
+        halved = half(product)
+        blocking = None if halved is None else _blocking(halved, self.caps)
+        if halved is not None and blocking is not None and _pays(halved, blocking):
+            self.notes.append(f"{_note(halved, blocking)}, which are stored on both sides of the diagonal")
+            return blocked(halved, blocking, self.placement)
+        blocking = _blocking(product, self.caps)
+        if blocking is None:
             return None
         self.notes.append(_note(product, blocking))
         return blocked(product, blocking, self.placement)
+
+
+def _pays(halved: Product, cut: Blocking) -> bool:
+    """Are the slivers of one half of a product's cells enough fewer than those of all? Those on the diagonal
+    are whole: about as many cells per row as a sliver has rows and columns."""
+    rows, (total,) = halved.rows.trips or 0, halved.sums
+    return DIAGONAL * (cut.rows + cut.columns) <= rows and total.depth >= DEEP
 
 
 def _note(product: Product, cut: Blocking) -> str:

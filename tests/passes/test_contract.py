@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import arrayjit
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.code import Caps
 from arrayjit.ir.interp import run
@@ -136,6 +137,65 @@ def f(a: read[f32, {shape}], y: update[f32, {n}, {n + 3}]):
     assert outcome(after) == outcome(before)
 
 
+WITH_ITSELF = """
+def f(a: read[f32, {shape}], y: write[f32, {n}, {n}], z: write[f32, {n}, {n}]):
+    for i in parallel(0, {n}):
+        for j in parallel(0, {n}):
+            c: f32 = f32(0.0)
+            for k in parallel(0, {terms}):
+                c = reduce(add, c, multiply[f32]({left}, {right}), fused=True)
+            d: f32 = divide[f32](c, f32(3.0))
+            y[i, j] = c
+            z[{cell}] = maximum[f32](d, f32(0.5))
+"""
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.integers(24, 40),
+    st.integers(32, 40),
+    st.booleans(),
+    st.sampled_from(("i, j", "j, i")),
+    st.sampled_from(MACHINES),
+)
+def test_so_it_is_where_one_half_of_a_product_is_the_other(n, terms, transposed, cell, caps):
+    left, right, shape = (
+        ("a[k, i]", "a[k, j]", f"{terms}, {n}") if transposed else ("a[i, k]", "a[j, k]", f"{n}, {terms}")
+    )
+    before = parse(WITH_ITSELF.format(n=n, terms=terms, shape=shape, left=left, right=right, cell=cell))
+    after = contract(before, caps)
+    verify_kernel(after)
+    assert after is not before
+    assert outcome(after) == outcome(before)
+
+
+@pytest.mark.parametrize(
+    ("n", "terms", "right", "value", "halved"),
+    [
+        (64, 64, "a[j, k]", "c", True),
+        (64, 64, "b[j, k]", "c", False),
+        (64, 64, "a[j + 1, k]", "c", False),
+        (64, 64, "a[j, k]", "add[f32](c, b[i, j])", False),
+        (16, 64, "a[j, k]", "c", False),  # few slivers lie below the diagonal
+        (64, 16, "a[j, k]", "c", False),  # it is not worth storing sums across memory
+    ],
+)
+def test_one_half_is_computed_where_that_is_the_other_and_much_less(n, terms, right, value, halved):
+    before = parse(
+        f"""
+def f(a: read[f32, 65, 64], b: read[f32, 64, 64], y: write[f32, {n}, {n}]):
+    for i in parallel(0, {n}):
+        for j in parallel(0, {n}):
+            c: f32 = f32(0.0)
+            for k in parallel(0, {terms}):
+                c = reduce(add, c, multiply[f32](a[i, k], {right}), fused=True)
+            y[i, j] = {value}
+"""
+    )
+    (note,) = contract(before, Caps()).notes
+    assert note.endswith("which are stored on both sides of the diagonal") is halved
+
+
 def dense(x, w, b, y):
     y[...] = np.maximum(x @ w + b, 0)
 
@@ -187,6 +247,26 @@ def test_the_bits_are_the_same_for_any_blocks_and_threads(pool, program, m, k, n
             np.testing.assert_allclose(result, expected, rtol=1e-4 if dtype is np.float32 else 1e-12)
             found.add(result.tobytes())
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shape", [(400, 90), (90, 33)])
+def test_an_array_s_product_with_itself_has_the_bits_of_that_with_a_copy(shape, threads, dtype):
+    x = (9 * np.random.default_rng(3).standard_normal(shape)).astype(dtype)
+
+    @arrayjit.jit(threads=threads)
+    def products(x, y):
+        return x.T @ y, (x @ y.T) / 7
+
+    @arrayjit.jit(threads=threads)
+    def squares(x):
+        return x.T @ x, (x @ x.T) / 7
+
+    assert any("both sides of the diagonal" in line for line in str(squares.explain(x)).splitlines())
+    for square, product in zip(squares(x), products(x, x.copy()), strict=True):
+        np.testing.assert_array_equal(square, product)
+        np.testing.assert_array_equal(square, square.T)
 
 
 def test_the_decision_is_explained():
