@@ -16,8 +16,8 @@
 
 That is what a stencil in place becomes: NumPy computes all of it before it stores any. Of the temporary two
 rows are left, which stay in the nearest cache, and the array goes through memory once: three quarters of the
-time. The rows are taken in order, so that threads cannot share them; of two threads that wait for memory, one
-is enough.
+time. The rows are taken in order, so that threads cannot share them: of two threads that wait for memory, one
+is enough, and nests that do little are left to one anyway.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from .access import Effects, Range, distances, effects, loads
 from .copies import copy_body, in_steps
 from .trips import enter
 from .uses import Use, uses_of_temporaries
+from .work import threads_for
 
 __all__ = ["THREADS", "contracts", "lag"]
 
@@ -88,7 +89,9 @@ class _Lagging:
         enter(first, self.ranges)
         makes, takes = effects(first.body, self.ranges), effects(follower, self.ranges)
         rows = self.handed_on(first, follower, makes)
-        if rows is None or not self.pays(rows) or not self.follows(first.symbol, makes, takes, rows):
+        if rows is None or not self.pays(rows, (first, second)):
+            return None
+        if not self.follows(first.symbol, makes, takes, rows):
             return None
         return self.in_rows(first, follower, rows)
 
@@ -119,12 +122,14 @@ class _Lagging:
         )
         return rows if alike and row.coefficient(first.symbol) == 1 and len(row.terms) == 1 else None
 
-    def pays(self, rows: Tensor) -> bool:
-        """Is the temporary larger than the cache that two rows of it stay in?"""
+    def pays(self, rows: Tensor, nests: Sequence[For]) -> bool:
+        """Is the temporary larger than the cache that two rows of it stay in? Nests that threads would share
+        are better left to them, up to the size of their common cache."""
         near = 2 * rows.nbytes // rows.shape[0].constant
-        if self.caps.threads > THREADS or near > self.caps.l2_bytes // 2:
+        is_shared = threads_for(nests, self.ranges, self.caps) > 1
+        if (is_shared and self.caps.threads > THREADS) or near > self.caps.l2_bytes // 2:
             return False
-        return rows.nbytes > (self.caps.l1_bytes if self.caps.threads == 1 else self.caps.l3_bytes)
+        return rows.nbytes > (self.caps.l3_bytes if is_shared else self.caps.l1_bytes)
 
     def follows(self, symbol: Symbol, makes: Effects, takes: Effects, rows: Tensor) -> bool:
         """Does an iteration read nothing that the follower has overwritten, if that is one behind, and are

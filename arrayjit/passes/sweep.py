@@ -14,13 +14,13 @@ behind that each cell is written and read in the order of before. What stores to
 row.
 
 Steps of a loop that is made of such nests alone are taken two at a time, where the arrays are larger than the
-caches: they go through memory once for both. The rows are taken in order, so that threads cannot share them;
-of two threads that wait for memory, one is enough.
+caches: they go through memory once for both. The rows are taken in order, so that threads cannot share them:
+of two threads that wait for memory, one is enough, and nests that do little are left to one anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain, pairwise, product
 
@@ -35,6 +35,7 @@ from .copies import copy_body, in_steps, unless_once
 from .lag import THREADS, contracts
 from .strides import affine_accesses
 from .trips import enter
+from .work import threads_for
 
 __all__ = ["sweep"]
 
@@ -56,8 +57,6 @@ LARGE = 128
 
 def sweep(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with nests that hand rows on in one loop."""
-    if caps.threads > THREADS:
-        return kernel
     sweeping = _Sweeping(caps, kernel.placement)
     body = sweeping.body(kernel.body)
     return kernel.with_body(body, sweeping.notes)
@@ -166,9 +165,12 @@ class _Sweeping:
     def following(self, group: Sequence[_Rows], stmt: Stmt) -> _Rows | None:
         """A statement as one that follows the others; None if it cannot, or that does not pay."""
         loop = _over_rows(stmt)
-        if loop is None or not any(
-            self.is_large(tensor.storage) for tensor, _, _ in affine_accesses((loop,))
-        ):
+        touched = () if loop is None else [tensor.storage for tensor, _, _ in affine_accesses((loop,))]
+        if loop is None or not any(self.is_large(storage, 1) for storage in touched):
+            return None
+        threads = threads_for((*(one.stmt for one in group), stmt), self.ranges, self.caps)
+        large = {storage for storage in touched if self.is_large(storage, threads)}
+        if threads > THREADS or not large:
             return None
         row = group[0].loop.symbol if group else loop.symbol
         loop = replace(loop, symbol=row, body=substitute_statements(loop.body, {loop.symbol: Affine.of(row)}))
@@ -177,7 +179,7 @@ class _Sweeping:
         does = effects(loop.body, self.ranges)
         if does.leaves or does.updates:
             return None
-        behind = self.behind(row, group, does) if group else 0
+        behind = self.behind(row, group, does, large) if group else 0
         if behind is None:
             return None
         one = _Rows(stmt, loop, does, behind)
@@ -185,9 +187,12 @@ class _Sweeping:
         begin, end = _span(taking_part)
         return one if not group or (begin < end and self.is_near(taking_part)) else None
 
-    def behind(self, row: Symbol, group: Sequence[_Rows], does: Effects) -> int | None:
+    def behind(
+        self, row: Symbol, group: Sequence[_Rows], does: Effects, large: Collection[Tensor]
+    ) -> int | None:
         """How far behind the first nest an iteration finds made all that it takes, and overwrites nothing
-        that is still to be read; None where that is too far, or no array would have to be fetched again."""
+        that is still to be read; None where that is too far, or no large array would have to be fetched
+        again."""
         behind, pays = group[-1].behind, False
         for one in group:
             handed_on = self.distances(row, one.does.writes, does.reads)
@@ -198,7 +203,7 @@ class _Sweeping:
                 return None
             behind = max((behind, *(one.behind + int(rows) for rows in apart)))
             shared = {*one.does.reads, *one.does.writes} & {*does.reads, *does.writes}
-            pays |= any(map(self.is_large, shared))
+            pays |= not shared.isdisjoint(large)
         return behind if pays else None
 
     def distances(self, row: Symbol, first: Touched, second: Touched) -> list[float]:
@@ -211,12 +216,12 @@ class _Sweeping:
         )
         return [end for apart in found if apart is not None for end in apart[row]]
 
-    def is_large(self, storage: Tensor) -> bool:
-        """Would an array have left the cache by the time that another nest touches it?"""
+    def is_large(self, storage: Tensor, threads: int) -> bool:
+        """Would an array have left the cache by the time that another nest of so many threads touches it?"""
         if storage.rank < 2 or not all(extent.is_constant for extent in storage.shape):
             return False
         place = self.placement.get(storage)
-        if self.caps.threads > 1:
+        if threads > 1:
             return storage.nbytes > self.caps.l3_bytes
         is_own = place is not None and place.kind is PlaceKind.ARENA
         return (is_own and storage.nbytes > self.caps.l1_bytes) or self.has_left(storage)

@@ -6,8 +6,9 @@
         ...                                         ...
             y[i, j] = divide(t[j], s)                   y[i, j] = divide(t[j], s)
 
-A loop says its grain: so many iterations are worth waking a thread for. Where a body's work depends on
-numbers that only the run knows, so does the grain, and it is computed before the loop.
+A loop says its grain: so many iterations are worth waking a thread for, also where what they store to comes
+from the thread that does the rest of a loop around (`handed`). Where a body's work depends on numbers that
+only the run knows, so does the grain, and it is computed before the loop.
 
 Iterations of a sequential loop are independent if all that stands in the way is a temporary that each of
 them makes anew: then every thread has its own. What goes on in order from row to row is shared by columns
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from ..frozen import slotted
@@ -51,6 +52,7 @@ from ..ir.walk import kept, rewrite_bodies
 from .access import Range, given
 from .accounts import nests_of, seen_loops
 from .cascade import BRANCHES
+from .handed import handed_on, touched_alone
 from .parallel import carriers
 from .partials import parts_of
 from .private import is_private
@@ -59,7 +61,7 @@ from .stops import stops_after
 from .strips import strips_of
 from .trips import enter, greater
 from .uses import counts
-from .work import Work, as_expression, work
+from .work import PARTS, Work, as_expression, work
 
 __all__ = ["explain_threads", "threads"]
 
@@ -107,7 +109,8 @@ class _Sharing:
     """`given` comes from the caller, who sees `seen` after an exception as well; `scratch` is made anew by
     each iteration of the innermost loop around all its uses; `uses` says how often each storage is used;
     `enough` is the least work that is worth a thread; a row of a strip has `row_bytes` at most; `placement`
-    is where what threads make is kept."""
+    is where what threads make is kept; `alone` says what of arrays one thread touches in the loop around that
+    goes in order; `known` are the loops that `independent` was asked about."""
 
     given: frozenset[Tensor]
     seen: frozenset[Tensor]
@@ -119,6 +122,8 @@ class _Sharing:
     ranges: dict[Symbol, Range] = field(default_factory=dict)
     placement: dict[Tensor, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    alone: Mapping[Tensor, float] | None = None
+    known: dict[int, tuple[For, frozenset[Tensor] | str]] = field(default_factory=dict)
 
     @staticmethod
     def of(kernel: Kernel, caps: Caps) -> _Sharing:
@@ -163,7 +168,19 @@ class _Sharing:
                 return [strips]
         if loop.kind is LoopKind.VECTOR:
             return self.sum(loop)
-        return self.combined(loop) or self.stopping(loop) or [rewrite_bodies(loop, self.body)]
+        return self.combined(loop) or self.stopping(loop) or [self.in_order(loop)]
+
+    def in_order(self, loop: For) -> For:
+        """A loop whose iterations one thread takes, with those inside shared for which it pays to have what
+        they store to come from the thread that does the rest."""
+        inner = self
+        if self.alone is None and loop.kind is LoopKind.SEQUENTIAL:
+            tried = replace(self, alone={}, placement={}, notes=[], ranges=dict(self.ranges)).body(loop.body)
+            if tried is loop.body:
+                return loop
+            inner = replace(self, alone=touched_alone(tried, self.ranges))
+        body = inner.body(loop.body)
+        return loop if body is loop.body else replace(loop, body=body)
 
     def shared(self, loop: For, own: frozenset[Tensor]) -> Sequence[Stmt]:
         """An independent loop, shared after what computes its grain; nothing if it does too little."""
@@ -235,7 +252,12 @@ class _Sharing:
 
     def independent(self, loop: For) -> frozenset[Tensor] | str:
         """The temporaries that each thread must have for itself to run iterations of the loop; or why even so
-        it may not."""
+        it may not. Found out once: loops in others are decided on twice."""
+        if id(loop) not in self.known:
+            self.known[id(loop)] = loop, self.needed(loop)
+        return self.known[id(loop)][1]
+
+    def needed(self, loop: For) -> frozenset[Tensor] | str:
         if loop.kind not in (LoopKind.SEQUENTIAL, LoopKind.PARALLEL, LoopKind.VECTOR) or loop.trips == 1:
             return "its iterations go in order, if side by side"
         inside = list(walk_statements(loop.body))
@@ -280,9 +302,10 @@ class _Sharing:
         own = {loop.symbol}
         own |= {stmt.symbol for stmt in walk_statements(loop.body) if isinstance(stmt, (For, Bind))}
         each = work(loop.body, own, self.ranges, loop if loop.kind is LoopKind.VECTOR else None)
+        asked = handed_on(loop, self.alone, self.ranges) if self.alone else 0.0
         if any(each):
-            return self.computed_grain(each)
-        grain = max(loop.lanes, math.ceil(self.enough / max(each.get((), 0.0), LEAST)))
+            return self.computed_grain({**each, (): each.get((), 0.0) - asked})
+        grain = max(loop.lanes, math.ceil(self.enough / max(each.get((), 0.0) - asked, LEAST)))
         span = (loop.hi - loop.lo).bounds(self.ranges)
         trips = None if span is None else max(len(range(0, end, loop.step)) for end in span)
         return (), None if trips is not None and trips < 2 * grain else Affine.of(grain)
@@ -291,6 +314,6 @@ class _Sharing:
         """The same where it depends on numbers of the run."""
         one = Const(1, I64)
         total = greater(as_expression(each), one)
-        quotient = Apply(OPS["raw_divide"], (Const(self.enough, I64), total), I64)
-        grain = Symbol("grain", lower=1, upper=self.enough + 2)
+        quotient = Apply(OPS["raw_divide"], (Const(PARTS * self.enough, I64), total), I64)
+        grain = Symbol("grain", lower=1, upper=PARTS * self.enough + 2)
         return (Bind(grain, Apply(OPS["add"], (quotient, one), I64)),), Affine.of(grain)

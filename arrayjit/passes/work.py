@@ -8,19 +8,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
+from ..ir.code import Caps
 from ..ir.dtype import I64
 from ..ir.expr import Apply, Const, Expr, Gather, Index, Load, dtype_of
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Fill, For, If, Kernel, LoopKind, Stmt, Store, While, walk_statements
+from ..ir.loops import Bind, Fill, For, If, Kernel, LoopKind, Stmt, Store, While, walk_statements
 from ..ir.ops import OPS, is_of_library
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, walk
+from ..ir.walk import expressions, rewrite_loops, walk
 from .access import Ranges
 from .strides import stride
-from .trips import about
+from .trips import about, enter
 
-__all__ = ["REGISTER_BYTES", "UNKNOWN_TRIPS", "Work", "as_expression", "is_short", "work"]
+__all__ = [
+    "PARTS",
+    "REGISTER_BYTES",
+    "UNKNOWN_TRIPS",
+    "Work",
+    "as_expression",
+    "is_short",
+    "threads_for",
+    "work",
+]
 
 Work = Mapping[tuple[Affine, ...], float]
 
@@ -32,6 +43,9 @@ UNKNOWN_TRIPS = 256
 
 SHORT = 10_000
 """What is short, in additions of one register each: about 5 microseconds of them."""
+
+PARTS = 64
+"""Of an addition: what a lane does is a small part of one."""
 
 ONCE = Affine.of(1)
 
@@ -49,10 +63,27 @@ def is_short(kernel: Kernel) -> bool:
     return True
 
 
+def threads_for(nests: Sequence[Stmt], ranges: Ranges, caps: Caps) -> int:
+    """How many threads would share nests whose innermost loops will go in vectors: 1 where each of them does
+    too little, for certain."""
+
+    def in_vectors(loop: For) -> Sequence[Stmt] | None:
+        inside = any(isinstance(stmt, For) for stmt in walk_statements(loop.body))
+        return None if inside else (replace(loop, kind=LoopKind.VECTOR, lanes=REGISTER_BYTES),)
+
+    for nest in nests if caps.threads > 1 else ():
+        own = {stmt.symbol for stmt in walk_statements((nest,)) if isinstance(stmt, (For, Bind))}
+        does = work(rewrite_loops((nest,), in_vectors), own, ranges)
+        if any(does) or does.get((), 0.0) >= 2 * caps.thread_work:
+            return caps.threads
+    return 1
+
+
 def work(body: Sequence[Stmt], own: Collection[Symbol], ranges: Ranges, vector: For | None = None) -> Work:
     """The work of one run of a body in the vector loop `vector`, as a polynomial of numbers that are not the
     symbols `own`."""
     total: dict[tuple[Affine, ...], float] = {}
+    around = dict(ranges)
 
     def add(part: Work, times: Affine) -> None:
         for factors, amount in part.items():
@@ -64,7 +95,8 @@ def work(body: Sequence[Stmt], own: Collection[Symbol], ranges: Ranges, vector: 
         match stmt:
             case For(body=inner):
                 lanes = stmt if stmt.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP) else vector
-                add(work(inner, own, ranges, lanes), _trips(stmt, own, ranges))
+                enter(stmt, around)
+                add(work(inner, own, around, lanes), _trips(stmt, own, ranges))
             case If() if vector is not None:
                 pass  # it holds what is seldom needed
             case If(body=inner, orelse=other):
@@ -77,9 +109,9 @@ def work(body: Sequence[Stmt], own: Collection[Symbol], ranges: Ranges, vector: 
 
 
 def as_expression(work: Work) -> Expr:
-    """The polynomial as an int64, rounded up."""
+    """`PARTS` times the polynomial as an int64, rounded up."""
     terms = [
-        _combined("multiply", (Const(math.ceil(amount), I64), *map(Index, factors)))
+        _combined("multiply", (Const(math.ceil(PARTS * amount), I64), *map(Index, factors)))
         for factors, amount in work.items()
         if amount
     ]
