@@ -1,4 +1,5 @@
-"""Elementary functions as straight-line arithmetic, for whole vectors: no branch, no table, no call.
+"""Elementary functions as straight-line arithmetic, for whole vectors: no branch, no call, no table
+but those that registers hold.
 
 Each is right for every argument (NaN, infinities, subnormal numbers, overflow, -0.0), within the error
 that its row in `ops.py` publishes, and, being made of exactly rounded primitives, gives the same bits on
@@ -13,22 +14,24 @@ from collections.abc import Callable, Mapping
 from ..frozen import frozen
 from .dtype import F32, F64, DType
 from .layout import largest_exponent, mantissa_bits, power_of_two, shifted_right
+from .tables import EXP_POWERS
 from .terms import Number, Term, definition, fma, rarely, where
 
 __all__ = [
     "NEGLIGIBLE",
     "WIDTHS",
+    "changed",
     "clamped",
+    "doublings",
     "erf",
     "erfc",
     "exp",
     "exp2",
-    "exp_in_span",
     "expm1",
     "expm1_half",
     "exponent_and_mantissa",
+    "half_exp",
     "horner",
-    "in_span",
     "nearest",
     "normal_parts",
     "parts_from",
@@ -47,7 +50,8 @@ class Width:
     `rounder` added to a number rounds it to an integer, which then stands in the sum's lowest bits.
     `ln2_high` has trailing zeros, so that its product with an exponent is exact. `exp_span` is where e**x
     leaves the finite numbers, `expm1_bottom` where it no longer differs from -1; within `usual_exponent` of 0
-    it is far from doing so, and from subnormal numbers.
+    it is far from doing so, and from subnormal numbers. `exp_tail` has the terms of e**r from the square on,
+    for r up to half a step of the table of powers, `expm1_tail` up to half of log 2.
     """
 
     rounder: float
@@ -61,6 +65,7 @@ class Width:
     usual_exponent: float
     expm1_bottom: float
     exp_tail: tuple[float, ...]
+    expm1_tail: tuple[float, ...]
     log_tail: tuple[float, ...]
 
 
@@ -76,7 +81,8 @@ WIDTHS: Mapping[DType, Width] = {
         exp_span=(-104.5, 90.0),
         usual_exponent=87.0,
         expm1_bottom=-18.0,
-        exp_tail=(
+        exp_tail=(0.5000163316726685, 0.16666923463344574),
+        expm1_tail=(
             0.5000000096919017, 0.16666517121158048, 0.04166620031218392, 0.008369095723616266,
             0.0013950854692386782,
         ),
@@ -97,6 +103,10 @@ WIDTHS: Mapping[DType, Width] = {
         usual_exponent=708.0,
         expm1_bottom=-40.0,
         exp_tail=(
+            0.5000000000000308, 0.16666666666666702, 0.04166666656796707, 0.00833333332868767,
+            0.001388978954603666, 0.00019841987264472842,
+        ),
+        expm1_tail=(
             0.5000000000000013, 0.16666666666666702, 0.04166666666651207, 0.008333333333306174,
             0.001388888894798701, 0.0001984126991962783, 2.4801488852538184e-05, 2.755721429934537e-06,
             2.7631695676513794e-07, 2.5118491133795496e-08,
@@ -142,7 +152,8 @@ def clamped(x: Term, bottom: Number, top: Number) -> Term:
     return where(x < bottom, bottom, x)
 
 
-# Exponentials: x = k ln 2 + r with |r| <= ln 2 / 2, and e**x = 2**k (1 + q(r)).
+# Exponentials: x = n ln 2 / N + r with |r| <= ln 2 / 2N, and e**x = 2**(n/N) (1 + q(r)), of which a table of
+# N powers has the first factor but for a whole power of two.
 
 
 def rounded(x: Term, factor: float) -> tuple[Term, Term]:
@@ -160,15 +171,43 @@ def _integer(shifted: Term) -> tuple[Term, Term]:
     return shifted - WIDTHS[shifted.dtype].rounder, shifted.op("bits")
 
 
-def exp_near_zero(r: Term) -> Term:
-    return fma(fma(polynomial(r, WIDTHS[r.dtype].exp_tail), r, 1.0), r, 1.0)
+def _per_doubling(dtype: DType) -> int:
+    """How many steps of the table make the power twice as large."""
+    return len(EXP_POWERS[dtype])
 
 
-def _parts(x: Term) -> tuple[Term, Term]:
-    """`k` and `r`."""
-    width = WIDTHS[x.dtype]
-    whole, k = rounded(x, 1 / math.log(2))
-    return k, fma(whole, -width.ln2_low, fma(whole, -width.ln2_high, x))
+def _steps_and_change(x: Term) -> tuple[Term, Term]:
+    """How many steps up the power nearest to `e**x` is, in the lowest bits of an integer, and how much
+    e**x differs from it, relative to it."""
+    width, count = WIDTHS[x.dtype], _per_doubling(x.dtype)
+    whole, steps = rounded(x, count / math.log(2))
+    r = fma(whole, -width.ln2_low / count, fma(whole, -width.ln2_high / count, x))
+    return steps, _exp_change(r)
+
+
+def _exp_change(r: Term) -> Term:
+    """`e**r - 1`."""
+    return fma(r * r, polynomial(r, WIDTHS[r.dtype].exp_tail), r)
+
+
+def _changed(entry: Term, steps: Term, change: Term) -> Term:
+    """The power of the table at `entry`, so many `steps` up and changed by so much."""
+    return changed(entry.op("raw_exp_bits"), steps, change, _per_doubling(change.dtype))
+
+
+def changed(entry: Term, steps: Term, change: Term, per_doubling: int) -> Term:
+    """An entry of a table of powers, so many per doubling, that is so many `steps` up and changed by so much,
+    relative to it."""
+    moved = steps.op("raw_left_shift", mantissa_bits(change.dtype) + 1 - per_doubling.bit_length())
+    power = (entry.op("bits") + moved).op("from_bits")
+    return fma(power, change, power)
+
+
+def doublings(steps: Term, dtype: DType, per_doubling: int) -> tuple[Term, Term]:
+    """Of so many steps: how many are left over, and the whole powers of two in the way of `rounded`."""
+    up, rounder = 1 << mantissa_bits(dtype) - 2, WIDTHS[dtype].rounder_bits
+    whole = shifted_right(steps + (up - rounder), per_doubling.bit_length() - 1)
+    return steps & (per_doubling - 1), whole + (rounder - up // per_doubling)
 
 
 def scaled(x: Term, k: Term) -> Term:
@@ -184,20 +223,34 @@ def in_span(x: Term) -> Term:
 
 def exp_in_span(x: Term, halvings: int = 0) -> Term:
     """`e**x / 2**halvings`, for x within the span."""
-    k, r = _parts(x)
-    return scaled(exp_near_zero(r), k - halvings if halvings else k)
+    steps, change = _steps_and_change(x)
+    return _scaled_power(steps, change, halvings)
+
+
+def _scaled_power(steps: Term, change: Term, halvings: int = 0) -> Term:
+    """The same as `_changed` and halved, whatever the result is."""
+    left, k = doublings(steps, change.dtype, _per_doubling(change.dtype))
+    return scaled(_changed(left, left, change), k - halvings if halvings else k)
 
 
 def usual_exp(x: Term) -> Term:
     """e**x where it is neither too large nor subnormal."""
-    k, r = _parts(x)
-    return times_power_of_two(exp_near_zero(r), k)
+    steps, change = _steps_and_change(x)
+    return _changed(steps, steps, change)
 
 
 @definition
 def exp(x: Term) -> Term:
     is_usual = abs(x) <= WIDTHS[x.dtype].usual_exponent
     return rarely(~is_usual, exp_in_span(in_span(x)), usual_exp(x))
+
+
+def half_exp(x: Term) -> Term:
+    """`e**x / 2` of a positive number, which is finite wherever it can be."""
+    steps, change = _steps_and_change(x)
+    usual = _changed(steps, steps - _per_doubling(x.dtype), change)
+    is_usual = x <= WIDTHS[x.dtype].usual_exponent
+    return rarely(~is_usual, exp_in_span(in_span(x), halvings=1), usual)
 
 
 _SHORT_EXP2 = (
@@ -217,16 +270,18 @@ def times_power_of_two(x: Term, k: Term) -> Term:
     return (x.op("bits") + k.op("raw_left_shift", mantissa_bits(x.dtype))).op("from_bits")
 
 
-def _exp2(x: Term, times: Callable[[Term, Term], Term]) -> Term:
-    whole, k = rounded(x, 1.0)
-    return times(exp_near_zero((x - whole) * math.log(2)), k)
+def _exp2_steps_and_change(x: Term) -> tuple[Term, Term]:
+    count = _per_doubling(x.dtype)
+    whole, steps = rounded(x, float(count))
+    return steps, _exp_change(fma(whole, -1 / count, x) * math.log(2))
 
 
 @definition
 def exp2(x: Term) -> Term:
     top = largest_exponent(x.dtype) + 1.0
-    general = _exp2(clamped(x, -top - mantissa_bits(x.dtype) - 1.0, top), scaled)
-    return rarely(~(abs(x) < top - 2.0), general, _exp2(x, times_power_of_two))
+    steps, change = _exp2_steps_and_change(x)
+    general = _scaled_power(*_exp2_steps_and_change(clamped(x, -top - mantissa_bits(x.dtype) - 1.0, top)))
+    return rarely(~(abs(x) < top - 2.0), general, _changed(steps, steps, change))
 
 
 def expm1_half(x: Term) -> Term:
@@ -238,7 +293,7 @@ def expm1_half(x: Term) -> Term:
     first = fma(whole, -width.ln2_high, above)
     r = fma(whole, -width.ln2_low, first)
     lost = fma(whole, -width.ln2_low, first - r)
-    tail = fma(polynomial(r, width.exp_tail), r * r, lost)
+    tail = fma(polynomial(r, width.expm1_tail), r * r, lost)
     scale = power_of_two(k + (bias - 1), x.dtype)
     base, linear = scale - 0.5, scale * r
     total = base + linear

@@ -8,9 +8,8 @@ from .dtype import F32, F64
 from .elementary import (
     NEGLIGIBLE,
     WIDTHS,
-    exp_in_span,
     expm1_half,
-    in_span,
+    half_exp,
     nearest,
     polynomial,
 )
@@ -29,7 +28,7 @@ def sinh(x: Term) -> Term:
 
 @definition
 def cosh(x: Term) -> Term:
-    half = exp_in_span(in_span(abs(x)), halvings=1)
+    half = half_exp(abs(x))
     return half + 0.25 / half
 
 

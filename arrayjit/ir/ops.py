@@ -38,7 +38,7 @@ from . import references as reference
 from .dtype import F32, F64, DType, Kind
 from .power import power, unusual_power
 from .powers import known_power
-from .tables import LOG_OF_CENTRES, POWERS, RECIPROCALS, REST_OF_LOG, REST_OF_POWERS, Table
+from .tables import EXP_POWERS, LOG_OF_CENTRES, POWERS, RECIPROCALS, REST_OF_LOG, REST_OF_POWERS, Table
 from .terms import Builder, Term, definition
 
 __all__ = ["OPS", "PART_OPS", "Builder", "Op", "divides_integers", "is_of_library", "op"]
@@ -367,6 +367,7 @@ _MACHINE = (
     _chosen("raw_centre_reciprocal", RECIPROCALS),
     _chosen("raw_centre_log", LOG_OF_CENTRES),
     _chosen("raw_centre_log_rest", REST_OF_LOG),
+    _chosen("raw_exp_bits", EXP_POWERS),
     _chosen("raw_power_bits", POWERS),
     _chosen("raw_power_rest", REST_OF_POWERS),
     Op("raw_far_sine", 2, reference.sine, like="ldexp", expand=trigonometric.far_sine, apart=True,

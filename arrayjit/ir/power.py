@@ -14,7 +14,9 @@ from ..frozen import frozen
 from .dtype import F32, F64, DType
 from .elementary import (
     WIDTHS,
+    changed,
     clamped,
+    doublings,
     horner,
     normal_parts,
     parts_from,
@@ -142,11 +144,7 @@ def _exp_in_parts(large: Term, small: Term) -> tuple[Term, Term]:
 
 def _changed(entry: Term, steps: Term, change: Term) -> Term:
     """The power of the table at `entry`, so many `steps` up and changed by so much."""
-    dtype = change.dtype
-    per_doubling = len(POWERS[dtype]).bit_length() - 1
-    moved = steps.op("raw_left_shift", mantissa_bits(dtype) - per_doubling)
-    power = (entry.op("raw_power_bits").op("bits") + moved).op("from_bits")
-    return fma(power, change, power)
+    return changed(entry.op("raw_power_bits"), steps, change, len(POWERS[change.dtype]))
 
 
 # For any numbers
@@ -184,6 +182,5 @@ def _general_double(x: Term, y: Term) -> Term:
     # Where the result overflows or vanishes, the small part may be no number.
     small = where(abs(large) < _DOUBLE_SPAN, small, 0.0)
     steps, change = _exp_in_parts(clamped(large, -_DOUBLE_SPAN, _DOUBLE_SPAN), small)
-    count, rounder = len(POWERS[x.dtype]), WIDTHS[x.dtype].rounder_bits
-    k = (steps - rounder).op("raw_right_shift", count.bit_length() - 1) + rounder
-    return _specials(x, y, scaled(_changed(steps, steps & (count - 1), change), k))
+    left, k = doublings(steps, x.dtype, len(POWERS[x.dtype]))
+    return _specials(x, y, scaled(_changed(left, left, change), k))

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from .dtype import F32, F64, DType
 
-__all__ = ["LOG_OF_CENTRES", "POWERS", "RECIPROCALS", "REST_OF_LOG", "REST_OF_POWERS", "Table"]
+__all__ = ["EXP_POWERS", "LOG_OF_CENTRES", "POWERS", "RECIPROCALS", "REST_OF_LOG", "REST_OF_POWERS", "Table"]
 
 Table = Mapping[DType, tuple[float, ...]]
 
@@ -80,3 +80,6 @@ REST_OF_POWERS: Table = {
         1.685487290628973e-17, 1.790126907604513e-17, -5.545065618639427e-17,
     ),
 }  # fmt: skip
+
+# What one register holds.
+EXP_POWERS: Table = {F32: POWERS[F32], F64: POWERS[F64][::2]}

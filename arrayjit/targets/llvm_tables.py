@@ -9,10 +9,11 @@ Elsewhere they are in memory, from which each lane loads its own.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..ir.dtype import BOOL, F32, DType
+from ..ir.dtype import BOOL, F32, F64, I32, DType
 from .llvm_text import Value, Writer, constant
 
 __all__ = ["chosen"]
@@ -34,15 +35,17 @@ def chosen(writer: Writer, name: str, table: Sequence[float], index: Value, dtyp
 
 
 def _lanes(writer: Writer, dtype: DType) -> int:
-    """Of the registers whose lanes can be taken in any order; 0 where they cannot. AVX2 takes 32 bits."""
+    """Of the registers whose lanes can be taken in any order; 0 where they cannot."""
     if "avx512f" in writer.features:
         return 64 // dtype.itemsize
-    return 32 // dtype.itemsize if "avx2" in writer.features and dtype is F32 else 0
+    return 32 // dtype.itemsize if "avx2" in writer.features else 0
 
 
 def _permuted(writer: Writer, table: Sequence[float], index: Value, dtype: DType) -> Value:
     """By instructions on registers of so many lanes as the index has."""
     lanes = index.lanes
+    if dtype is F64 and "avx512f" not in writer.features:
+        return _permuted_halves(writer, [*table] * (2 * lanes // len(table)), index)
     entries = [*table] * max(1, lanes // len(table))
     first, *more = (_register(entries[n : n + lanes], dtype) for n in range(0, len(entries), lanes))
     letter = "s" if dtype is F32 else "d"
@@ -52,6 +55,19 @@ def _permuted(writer: Writer, table: Sequence[float], index: Value, dtype: DType
     if more:
         return _call(writer, f"avx512.vpermi2var.p{letter}.512", (first, index, more[0]))
     return _call(writer, f"avx512.permvar.{letter}f.512", (first, index))
+
+
+def _permuted_halves(writer: Writer, table: Sequence[float], index: Value) -> Value:
+    """AVX2 takes 32 bits in any order: the lower halves of all entries from one register, the upper ones from
+    another. A lane's index stands in both of its halves."""
+    lanes = 2 * index.lanes
+    parts = Value(writer.pure(f"bitcast {index} to <{lanes} x i32>"), I32, lanes)
+    indices = writer.shuffle(parts, [lane & -2 for lane in range(lanes)])
+    halves = zip(*(struct.unpack("<2i", struct.pack("<d", entry)) for entry in table), strict=True)
+    low, high = (_call(writer, "avx2.permd", (_register(half, I32), indices)) for half in halves)
+    joined = writer.shuffle(low, [lane + lanes * (lane % 2) for lane in range(lanes)], high)
+    result = Value("", F64, index.lanes)
+    return replace(result, text=writer.pure(f"bitcast {joined} to {result.type}"))
 
 
 def _call(writer: Writer, name: str, args: tuple[Value, ...]) -> Value:

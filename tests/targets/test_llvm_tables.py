@@ -54,7 +54,16 @@ def test_the_lowest_bits_choose(cpu, lanes, dtype, name):
     ],
 )
 def test_registers_that_hold_the_table_are_chosen_from(cpu, dtype, lanes, instruction):
-    text = LlvmTarget("sync_llvm", cpu).emit(choosing("raw_centre_log", dtype, lanes)).payload
+    _chosen_by(instruction, LlvmTarget("sync_llvm", cpu), choosing("raw_centre_log", dtype, lanes))
+
+
+@pytest.mark.parametrize(("cpu", "instruction"), [("avx512", "permvar.df.512"), ("avx2", "avx2.permd")])
+def test_eight_doubles_are_in_one_register_or_halved_in_two(cpu, instruction):
+    _chosen_by(instruction, LlvmTarget("sync_llvm", cpu), choosing("raw_exp_bits", F64, 8))
+
+
+def _chosen_by(instruction, target, kernel):
+    text = target.emit(kernel).payload
     assert instruction in text
     assert "private" not in text
 
