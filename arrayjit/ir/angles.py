@@ -16,7 +16,7 @@ from .elementary import WIDTHS, rounded
 from .layout import mantissa_bits
 from .terms import Term, fma, where
 
-__all__ = ["FAR", "far_angle", "near_angle"]
+__all__ = ["FAR", "far_angle", "less_half_turns", "near_angle"]
 
 FAR = {F32: 2.0**17, F64: 2.0**40}
 """From here on an angle is far."""
@@ -39,6 +39,13 @@ def near_angle(x: Term) -> tuple[Term, Term, Term]:
     lost = fma(whole, third, fma(whole, second, -product))
     large = rest - product
     return count, large, ((rest - large) - product) - lost
+
+
+def less_half_turns(x: Term, count: Term) -> Term:
+    """A near float32 less so many half turns, or odd multiples of a quarter one."""
+    for piece in _QUARTER[F32]:
+        x = fma(count, -2 * piece, x)
+    return x
 
 
 def far_angle(x: Term) -> tuple[Term, Term, Term]:

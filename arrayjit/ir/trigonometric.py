@@ -2,22 +2,28 @@
 
 An angle is taken apart in quarter turns (`angles.py`); of the rest, polynomials give sine and cosine. In
 float64 the rest comes in two parts, which keeps the error below one unit in the last place (as the
-kernels of Sun's fdlibm do).
+kernels of Sun's fdlibm do). Sines of float32s that are not far are taken in half turns, with one polynomial.
 """
 
 from __future__ import annotations
 
 import math
 
-from .angles import FAR, far_angle, near_angle
+from .angles import FAR, far_angle, less_half_turns, near_angle
 from .dtype import F32, F64
-from .elementary import horner, polynomial
+from .elementary import horner, nearest, polynomial, rounded
 from .terms import Term, definition, fma, rarely, where
 
 __all__ = ["arccos", "arcsin", "arctan", "arctan2", "cos", "far_sine", "far_tangent", "sin", "tan"]
 
 _SINE32 = (-0.1666665487335786, 0.008332173540391424, -0.00019516655590070436)
 _COSINE32 = (0.04166664555454732, -0.0013887309869161325, 2.4432413185210705e-05)
+# For an angle r of at most a quarter turn, the sine is r + r times this polynomial in r**2 - 0.75. Centred
+# there, squares and sums lose so few bits to rounding that no sine exceeds 1.
+_SINE_OF_QUARTER = (
+    -0.12039534747600555, -0.15449687838554382, 0.007896150462329388, -0.00019029329996556044,
+    2.611236823213403e-06,
+)  # fmt: skip
 _SINE64 = (
     -0.16666666666666632, 0.008333333333322316, -0.00019841269829725346, 2.7557313662094935e-06,
     -2.5050753269279832e-08, 1.5896505178499372e-10,
@@ -77,14 +83,39 @@ def far_sine(x: Term, ahead: Term) -> Term:
     return _wave((count + ahead, large, small))
 
 
+def _of_half_turns(count: Term, angle: Term) -> Term:
+    """The sine of an angle of at most a quarter turn, and its sign for each of so many half turns."""
+    sine = fma(horner(fma(angle, angle, -0.75), _SINE_OF_QUARTER), angle, angle)
+    return sine.op("bits") ^ count.op("raw_left_shift", count.dtype.bits - 1)
+
+
+def _single_sine(x: Term) -> Term:
+    """Of half turns, lest there be a choice of two polynomials."""
+    size = abs(x)
+    whole, count = rounded(size, 1 / math.pi)
+    sign = x.op("bits") & (-1 << (count.dtype.bits - 1))
+    return (_of_half_turns(count, less_half_turns(size, whole)) ^ sign).op("from_bits")
+
+
+def _single_cosine(x: Term) -> Term:
+    """The sine of what is missing to the next odd number of quarter turns."""
+    size = abs(x)
+    whole, count = nearest(fma(size, 1 / math.pi, -0.5))
+    return _of_half_turns(count, -less_half_turns(size, whole + 0.5)).op("from_bits")
+
+
 @definition
 def sin(x: Term) -> Term:
+    if x.dtype is F32:
+        return rarely(_is_far(x), _far_sine(x, 0), _single_sine(x))
     value = rarely(_is_far(x), _far_sine(x, 0), _wave(near_angle(x)))
     return where(x == 0, x, value)
 
 
 @definition
 def cos(x: Term) -> Term:
+    if x.dtype is F32:
+        return rarely(_is_far(x), _far_sine(x, 1), _single_cosine(x))
     count, large, small = near_angle(x)
     return rarely(_is_far(x), _far_sine(x, 1), _wave((count + 1, large, small)))
 
