@@ -18,6 +18,7 @@ from arrayjit.ir.ops import OPS
 from arrayjit.ir.parse import parse
 from arrayjit.ir.walk import expressions, walk
 from arrayjit.passes.certain import certain
+from arrayjit.passes.short_circuit import short_circuit
 
 NUMBERS = (0, 1, 2, 3, 7, -1, -5, 40, 2**31, 2**62, 2**63 - 1, -(2**63))
 RESULTS = (
@@ -180,6 +181,20 @@ def test_random_programs_do_the_same(seed: int) -> None:
             numbers = [drawn.choice((drawn.randint(-6, 6), drawn.randint(-50, 50), 2**40)) for _ in range(3)]
             assert outcome(after, numbers) == outcome(before, numbers), number
     assert spared > 20
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 10))
+def test_random_programs_whose_conditions_are_one_after_the_other_do_the_same(seed: int) -> None:
+    changed = 0
+    for number in range(seed, seed + 10):
+        before = Author(number).program()
+        after = short_circuit(before, CAPS)
+        changed += after is not before
+        drawn = random.Random(number)
+        for _ in range(5):
+            numbers = [drawn.choice((drawn.randint(-6, 6), drawn.randint(-50, 50), 2**40)) for _ in range(3)]
+            assert outcome(after, numbers) == outcome(before, numbers), number
+    assert changed
 
 
 def nest(depth: int, head: str) -> Kernel:

@@ -204,6 +204,22 @@ def test_items_are_python_scalars() -> None:
         assert list(map(type, got)) == list(map(type, wanted))
 
 
+def test_bits_of_integers_are_counted() -> None:
+    def program(x: np.ndarray) -> Any:
+        total = 0
+        for i in range(len(x)):
+            total += i.bit_count() * x[i].bit_count()
+        return x[0].bit_count(), x[1].bit_count() + 1, x[0].item().bit_count(), total
+
+    for dtype in ("i8", "i4", "u1", "i1"):
+        x = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max, 5, 3], dtype)
+        got, wanted = trace_and_interpret(program, x), program(x)
+        assert got == wanted
+        assert list(map(type, got)) == list(map(type, wanted))
+    with pytest.raises(AttributeError, match="bit_count"):
+        trace_and_interpret(lambda x: x.bit_count(), np.arange(3))
+
+
 def test_attributes_are_concrete() -> None:
     def program(x: np.ndarray) -> Any:
         assert isinstance(x, np.ndarray)

@@ -11,17 +11,19 @@ from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...ir.dtype import BOOL, C128, F64, I64, DType, from_numpy
 from ...ir.expr import Expr
 from ...ir.index import Affine
+from ...ir.ops import op
 from ..indices.indexing import getitem, setitem
 from ..loops.loops import MOST_UNROLLED
 from ..record.registry import method
 from ..record.trace import current_trace, user_location
 from ..values.array import PythonNumber, SymbolicArray, describe
-from ..values.elementwise import as_operand, cast, convert, copy
+from ..values.elementwise import as_operand, cast, convert, copy, elementwise
 from ..values.extents import ONE, agree, numbers
+from ..values.integer import SymbolicInt
 from ..values.layout import is_laid_out
 from .reshaping import flat
 
-__all__ = ["astype", "fill", "item"]
+__all__ = ["astype", "bit_count", "fill", "item"]
 
 
 @method("astype")
@@ -105,6 +107,21 @@ def _python_type(dtype: DType) -> tuple[PythonNumber, DType]:
             fix="use x.astype(np.int64).item()",
         )
     return int, I64
+
+
+@method("bit_count")
+def bit_count(self: SymbolicArray | SymbolicInt) -> SymbolicArray:
+    """How many bits of the size of an integer are set; arrays have no such method."""
+    name = self.__class__.__name__
+    if not hasattr(self.__class__, "bit_count"):
+        raise AttributeError(f"{name!r} object has no attribute 'bit_count'")
+    trace = current_trace()
+    counted = elementwise(op("bitwise_count"), self)
+
+    def cell(_: tuple[Affine, ...]) -> Expr:
+        return convert(counted.load(()), I64)
+
+    return SymbolicArray(trace.compute((), I64, cell), trace, weak=int)
 
 
 @method("tolist")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from types import MethodType
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -83,6 +84,8 @@ class SymbolicInt:
             return self
         if name in ("imag", "denominator"):
             return int(name == "denominator")
+        if name == "bit_count":
+            return MethodType(METHODS[name], self)
         raise AttributeError(f"'int' object has no attribute {name!r}")
 
     def __neg__(self) -> SymbolicInt:
