@@ -132,7 +132,7 @@ class Memory:
         if cell.stride == 0:
             return self._read(tensor, cell.pointer, 1)
         if cell.stride == 1:
-            cells = self._neighbouring(tensor, cell, lanes)
+            cells = self._neighbouring(tensor, cell, lanes, lanes.count)
             return self._writer.shuffle(cells, lanes.numbers) if lanes.numbers else cells
         if cell.stride == -1:
             lowest = self._offset(tensor, cell.pointer, 1 - lanes.count)
@@ -140,8 +140,7 @@ class Memory:
         if cell.stride in GROUPS:
             part = tensor.part_of(index, cell.stride)
             if part is not None:
-                start = self._offset(tensor, cell.pointer, -part)
-                groups = self._read(tensor, start, cell.stride * lanes.count)
+                groups = self._neighbouring(tensor, cell, lanes, cell.stride * lanes.count, part)
                 return self._writer.part_of_groups(groups, cell.stride, part, lanes.numbers)
         pointers = self._lane_pointers(tensor, cell, lanes)
         return self._writer.join([self._read(tensor, pointer, 1) for pointer in pointers])
@@ -307,14 +306,14 @@ class Memory:
             text = self._writer.pure(f"icmp ne {memory} {text}, zeroinitializer")
         return Value(text, dtype, lanes)
 
-    def _neighbouring(self, tensor: Tensor, cell: _Cell, lanes: Lanes) -> Value:
-        """The cells of lanes that are neighbours."""
+    def _neighbouring(self, tensor: Tensor, cell: _Cell, lanes: Lanes, count: int, before: int = 0) -> Value:
+        """So many neighbours, from so many cells before one on."""
 
         def read(place: int, count: int) -> Value:
             return self._read(tensor, self._offset(tensor, cell.base, place), count)
 
         self._neighbours.begin(lanes, self._writer.block)
-        return self._neighbours.load(self._writer, tensor, cell.base, cell.place, lanes.count, read)
+        return self._neighbours.load(self._writer, tensor, cell.base, cell.place - before, count, read)
 
     def behind_boundary(self, tensor: Tensor, index: tuple[Affine, ...], lanes: int) -> str:
         """How many cells before this one a cache line starts, or the part of one that a vector fills. Cells

@@ -107,6 +107,7 @@ class Writer:
         self._slots: dict[str, str] = {}
         self._names: Iterator[int] = beside._names if beside else count(1)
         self._known: list[dict[str, str]] = [{}]
+        self._parts: dict[str, tuple[Value, Sequence[int]]] = {}
 
     def function(
         self,
@@ -335,4 +336,18 @@ class Writer:
     def part_of_groups(self, groups: Value, count: int, part: int, numbers: Sequence[int] = ()) -> Value:
         """Of so many vectors whose lanes take turns, one."""
         numbers = numbers or range(groups.lanes // count)
-        return self.shuffle(groups, [count * number + part for number in numbers])
+        return self.part(groups, [count * number + part for number in numbers])
+
+    def part(self, groups: Value, lanes: Sequence[int]) -> Value:
+        """Chosen lanes of groups; see `wholes`."""
+        made = self.shuffle(groups, lanes)
+        self._parts[made.text] = groups, lanes
+        return made
+
+    def wholes(self, parts: Sequence[Value]) -> tuple[Sequence[Value], Sequence[int]] | None:
+        """The groups of which all of these are the same part, and its lanes."""
+        found = [self._parts.get(part.text) for part in parts]
+        groups = [one[0] for one in found if one is not None]
+        lanes = [one[1] for one in found if one is not None]
+        same = len(groups) == len(parts) and all(one == lanes[0] for one in lanes)
+        return (groups, lanes[0]) if same else None

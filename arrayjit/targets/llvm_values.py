@@ -49,9 +49,20 @@ KEEPING = "coldcc "
 """How functions are called that leave what registers hold: of vectors their first 16 bytes."""
 _LIBM_ATTRIBUTES = "nounwind willreturn nobuiltin memory(none)"
 
+_AS_GROUPS = frozenset(("add", "subtract"))
+"""What takes no longer for all parts of groups than to pick one part of another argument."""
+
 
 def apply(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Value:
-    """The op on its arguments; those of one lane are repeated where others have many."""
+    """The op on its arguments; those of one lane are repeated where others have many.
+
+    Parts of groups, as the real parts of complex numbers, are added as groups: lanes are picked of the sum
+    instead of each term, and other parts are added by the same instructions.
+    """
+    wholes = writer.wholes(args) if op.name in _AS_GROUPS else None
+    if wholes is not None:
+        groups, numbers = wholes
+        return writer.part(apply(writer, op, tuple(groups), dtype), numbers)
     lanes = max(arg.lanes for arg in args)
     args = tuple(writer.widen(arg, lanes) for arg in args)
     definition = op.definition([arg.dtype for arg in args])

@@ -206,3 +206,32 @@ def test_groups_of_rows_that_are_elsewhere():
         swapped = vector(i, len(source), *group(y, i, [part(x, i, 1), part(x, i, 0)]), lanes=4)
         run([swapped], [(x, source)], [(y, result)])
         np.testing.assert_array_equal(result, source[:, ::-1])
+
+
+def neighbours_added(x, y, i, count):
+    """For each part of a group the sum of three neighbours."""
+    before, here, after = ([at(x, i + place, Affine.of(n)) for n in range(count)] for place in (0, 1, 2))
+    sums = (
+        call("add", call("subtract", *terms[:2]), terms[2]) for terms in zip(before, here, after, strict=True)
+    )
+    return group(y, i, list(sums))
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_parts_that_are_added(count, dtype, lanes):
+    source, result = numbers(39, count, dtype=dtype), numbers(37, count, dtype=dtype)
+    x, y, i = tensor_like("x", source), tensor_like("y", result), Symbol("i")
+    body = vector(i, 37, *neighbours_added(x, y, i, count), lanes=lanes)
+    run([body], [(x, source)], [(y, result)])
+    np.testing.assert_array_equal(result, source[:-2] - source[1:-1] + source[2:])
+
+
+def test_parts_are_added_as_groups():
+    source, result = numbers(34, 2), numbers(32, 2)
+    x, y, i = tensor_like("x", source), tensor_like("y", result), Symbol("i")
+    body = vector(i, 32, *neighbours_added(x, y, i, 2))
+    params = tuple(ArrayParam(tensor, "update") for tensor in (x, y))
+    text = backend("sync_llvm").target.emit(Kernel("kernel", params, (body,))).payload
+    assert set(re.findall(r"f(?:add|sub) <(\d+) x double>", text)) == {"16"}
