@@ -269,13 +269,14 @@ class Facts:
     def assume(self, side: Side) -> None:
         """A test came out so: each symbol of its numbers lies where the others let it."""
         for number in side.numbers:
+            _, most = self.range(number)
             for factor, symbol in number.terms:
-                _, most = self.range(number - Affine.of(symbol) * factor)
-                low, high = self.range(Affine.of(symbol))
+                low, high = self.ranges.get(symbol) or _declared(symbol)
+                others = most - max(factor * low, factor * high)
                 if factor > 0:
-                    low = max(low, -(most // factor))
+                    low = max(low, -(others // factor))
                 else:
-                    high = min(high, most // -factor)
+                    high = min(high, others // -factor)
                 if low <= high:
                     self.ranges[symbol] = low, high
 

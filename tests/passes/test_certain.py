@@ -214,3 +214,19 @@ def nest(depth: int, head: str) -> Kernel:
 def test_loops_in_loops_are_not_walked_through_each_time_from_the_start(head: str) -> None:
     shallow, deep = (calls_in(partial(certain, nest(depth, head), CAPS)) for depth in (3, 9))
     assert deep < 10 * shallow
+
+
+def sums(count: int) -> Kernel:
+    """So many numbers added up, with a test of each sum."""
+    lines = ["def f(x: read[i32, 200], h: update[i64]):", "    a0: i64 = i64(0)"]
+    for at in range(count):
+        lines += [
+            f"    a{at + 1}: i64 = add[i64](a{at}, cast(x[{at}], i64))",
+            f"    raise_(less[bool](a{at + 1}, i64(-9)), 'ValueError', 'low')",
+        ]
+    return parse("\n".join([*lines, f"    h[()] = a{count}"]) + "\n")
+
+
+def test_long_sums_are_asked_once_for_all_that_they_add() -> None:
+    shallow, deep = (calls_in(partial(certain, sums(count), CAPS)) for count in (40, 160))
+    assert deep < 17 * shallow
