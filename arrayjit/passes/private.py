@@ -141,7 +141,7 @@ class _Walk:
         continue a third."""
         boxes = self.boxes[-1]
         for number, other in enumerate(boxes):
-            joined = _joined(other, box)
+            joined = _joined(other, box) or _joined(box, other)
             if joined is not None:
                 del boxes[number]
                 self.write(joined)
