@@ -119,7 +119,7 @@ def erf(x: Values) -> Values:
     for n in range(1, 150):
         term = term * (2 * size * size / (2 * n + 1))
         total = total + term
-    return np.copysign(2 / np.sqrt(_pi(x)) * np.exp(-size * size) * total, x) + 0 * x
+    return np.copysign(2 / np.sqrt(_pi(x)) * np.exp(-size * size) * total, x) + np.where(np.isnan(x), x, 0)
 
 
 def erfc(x: Values) -> Values:

@@ -9,7 +9,7 @@ every target. Polynomials are minimax fits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ..frozen import frozen
 from .dtype import F32, F64, DType
@@ -23,8 +23,6 @@ __all__ = [
     "changed",
     "clamped",
     "doublings",
-    "erf",
-    "erfc",
     "exp",
     "exp2",
     "expm1",
@@ -40,6 +38,7 @@ __all__ = [
     "scaled",
     "short_exp2",
     "times_power_of_two",
+    "usual_exp",
 ]
 
 
@@ -337,98 +336,3 @@ def parts_from(x: Term, start: int) -> tuple[Term, Term, Term]:
         unit_bits = (bias + mantissa) << mantissa
         k = (shifted_right(parts, mantissa) | unit_bits).op("from_bits") - (2.0**mantissa + (bias + 1))
     return k, ((parts & ((1 << mantissa) - 1)) + start).op("from_bits"), parts
-
-
-# The error function
-
-
-# For x from 0 to 3.92, the eighth root of erfc(x) is 1 - x (1 + this polynomial) / 8.
-_ERF32 = (
-    0.12837916612625122, 0.5570427775382996, 0.016713296994566917, -0.05271643400192261,
-    -0.0014892712933942676, 0.00410110130906105, -0.0007105200202204287, 3.835234383586794e-05,
-)  # fmt: skip
-# For x from 0 to 5.93, the fourth root of erfc(x) is 1 - x (1 + this polynomial) / 4.
-_ERF64 = (
-    0.1283791670955126, 0.4774648292756852, -0.061848925312734615, -0.07450578804618331,
-    0.00488805191215062, 0.007784962432462344, -0.0008670232745129378, -0.0004867744843305683,
-    0.00011779937671207552, -2.2431437084484187e-06, -4.1596469315074854e-06, 3.0723771965022095e-06,
-    -1.058653864238834e-06, -1.935942729789658e-07, 3.860410482249359e-07, -2.2484470341159878e-07,
-    8.803716308557202e-08, -2.6437483339488008e-08, 6.328888800724936e-09, -1.218982413403517e-09,
-    1.882377795658798e-10, -2.3024245692664288e-11, 2.182837230589397e-12, -1.5477582164152109e-13,
-    7.725810820937235e-15, -2.4208263860300607e-16, 3.580298385631145e-18,
-)  # fmt: skip
-# For x below 0.5, erf x is x + x times this polynomial in x**2.
-_ERF_SMALL = (
-    0.12837916709551256, -0.3761263890318355, 0.11283791670945252, -0.02686617064327605,
-    0.005223977607422267, -0.000854832598964648, 0.00012055295319192592, -1.4924744641977462e-05,
-    1.6447517456111443e-06, -1.620917450493188e-07, 1.372297131151967e-08, -7.801181493644965e-10,
-)  # fmt: skip
-_ERFC = (
-    1.021582705242023, -0.6871606844138105, 0.27947209255605804, -0.0364422315068889, -0.02151066188976981,
-    0.006479185068398158, 0.0030906120684868477, -0.0008372960826069453, -0.0006630736566873186,
-    3.4371771095311673e-05, 0.00014447211634606167, 3.414558200707893e-05, -2.1703266275430428e-05,
-    -1.610061356873843e-05, -1.1064612618305796e-06, 3.5663583349576547e-06, 1.987742182836815e-06,
-    1.8003670431103553e-07, -6.310799959272412e-07, -5.473403156126513e-07, 1.631515850407315e-07,
-    2.208057493513803e-07, -8.263882358530339e-08,
-)  # fmt: skip
-_ERFC_SHORT = (
-    1.021582706580951, -0.687160645425027, 0.27947189951599605, -0.03644373978362466, -0.021506259427981306,
-    0.006494935836090958, 0.0030553723066097005, -0.0008996216745107966, -0.000546081828639459,
-    0.00012650484877860965,
-)  # fmt: skip
-
-
-def _erf_small(x: Term) -> Term:
-    return fma(x, polynomial(x * x, _ERF_SMALL), x)
-
-
-def _erfc_large(size: Term, coefficients: tuple[float, ...], exp_of: Callable[[Term], Term]) -> Term:
-    """`e**-(size**2) Q(t) / (size + 2)`; what the square loses to rounding counts to first order."""
-    shrink = 1.0 / (size + 2.0)
-    t = (size - 2.0) * shrink
-    square = size * size
-    lost = fma(size, size, -square)
-    scale = polynomial(t, coefficients) * shrink
-    return exp_of(-square) * fma(scale, -lost, scale)
-
-
-@definition
-def erf(x: Term) -> Term:
-    return (_erf_single if x.dtype is F32 else _erf_double)(abs(x)).op("copysign", x)
-
-
-def _erf_single(size: Term) -> Term:
-    """`1 - (1 - w/8)**8`, in which no digits cancel. What the fourth power leaves of 1 comes first, `twice`,
-    as `size` and a correction, whose errors are small beside it where they count."""
-    growth = polynomial(size, _ERF32)
-    w = fma(size, growth, size)
-    factor = fma(fma(w, 1 / 2048, -1 / 64), w, 3 / 16)
-    twice = size + fma(size, growth, -(w * w * factor))
-    return where(size > 3.92, 1.0, fma(twice * twice, -0.25, twice))
-
-
-def _erf_double(size: Term) -> Term:
-    """`1 - (1 - t)**2` with `2 t = w - w**2 / 8`, in which no digits cancel either. What is lost when
-    `twice` is rounded counts to first order."""
-    near = where(size > 5.93, 5.93, size)
-    growth = polynomial(near, _ERF64)
-    w = fma(near, growth, near)
-    rest = fma(near, growth, w * w * -0.125)
-    twice = near + rest
-    lost = (near - twice) + rest
-    t = twice * 0.5
-    return twice + fma(t, -t, fma(lost, -t, lost))
-
-
-@definition
-def erfc(x: Term) -> Term:
-    if x.dtype is F32:
-        wide = x.cast(F64)
-        return _erfc(wide, 10.6, _ERFC_SHORT, usual_exp).cast(F32)
-    return _erfc(x, 27.5, _ERFC, lambda power: power.op("exp"))
-
-
-def _erfc(x: Term, top: float, coefficients: tuple[float, ...], exp_of: Callable[[Term], Term]) -> Term:
-    size = abs(x)
-    large = _erfc_large(clamped(size, 0.5, top), coefficients, exp_of)
-    return where(size < 0.5, 1.0 - _erf_small(x), where(x < 0, 2.0 - large, large))

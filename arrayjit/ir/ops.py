@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from ..frozen import frozen_by_identity
-from . import complexes, elementary, hyperbolic, logarithms, roots, trigonometric
+from . import complexes, elementary, error_function, hyperbolic, logarithms, roots, trigonometric
 from . import expansions as define
 from . import references as reference
 from .dtype import F32, F64, DType, Kind
@@ -337,8 +337,8 @@ _ELEMENTARY = (
     _written(hyperbolic, "arctanh", (2.1, 2.1), 40.0),
     _written(roots, "cbrt", (0.6, 0.6), 40.0),
     _written(roots, "hypot", (0.6, 1.1), 20.0, arity=2),
-    Op("erf", 1, reference.erf, like="exp", expand=elementary.erf, ulp=(2.0, 1.5), cost=30.0),
-    Op("erfc", 1, reference.erfc, like="exp", expand=elementary.erfc, ulp=(0.7, 5.8), cost=40.0),
+    Op("erf", 1, reference.erf, like="exp", expand=error_function.erf, ulp=(1.8, 1.5), cost=30.0),
+    Op("erfc", 1, reference.erfc, like="exp", expand=error_function.erfc, ulp=(0.7, 5.8), cost=40.0),
 )  # fmt: skip
 
 _GATES = (
@@ -370,6 +370,7 @@ _MACHINE = (
     _chosen("raw_exp_bits", EXP_POWERS),
     _chosen("raw_power_bits", POWERS),
     _chosen("raw_power_rest", REST_OF_POWERS),
+    *(_chosen(name, table) for name, table in error_function.PIECES.items()),
     Op("raw_far_sine", 2, reference.sine, like="ldexp", expand=trigonometric.far_sine, apart=True,
        ulp=(1.7, 0.9), cost=100.0),
     Op("raw_far_tangent", 1, np.tan, like="tan", expand=trigonometric.far_tangent, apart=True,

@@ -9,6 +9,8 @@ in two parts: the first has few bits, so that its sum with an exponent's logarit
 
 Exponentials are taken around 2**(j/16). Of each the bits stand here less j steps of 1/16 in the exponent,
 lest adding all of an exponent's bits at once count these twice; and what its rounding lost, relative to it.
+
+The error function's pieces stand beside it.
 """
 
 from __future__ import annotations

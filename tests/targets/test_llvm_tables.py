@@ -29,8 +29,7 @@ def choosing(name, dtype, lanes):
     return Kernel("choose", (ArrayParam(index, "read"), ArrayParam(chosen, "write")), (body,))
 
 
-@pytest.mark.parametrize("name", [op.name for op in OPS.values() if op.tables])
-@pytest.mark.parametrize("dtype", [F32, F64], ids=repr)
+@pytest.mark.parametrize(("name", "dtype"), [(op.name, dtype) for op in OPS.values() for dtype in op.tables])
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16, 32])
 @pytest.mark.parametrize("cpu", HERE)
 def test_the_lowest_bits_choose(cpu, lanes, dtype, name):
