@@ -35,7 +35,8 @@ MOST_VARIANTS = 100
 """Calls look through the variants one by one; further ones are found through Python."""
 
 WORTH = 50
-"""Calls through Python that take as long together as a process may take, once, to compile the dispatcher."""
+"""Calls through Python after which a process makes the dispatcher, once: that takes as long as hundreds of
+them, found in a file, but what is called so often is usually called far more often."""
 
 
 class Entry:

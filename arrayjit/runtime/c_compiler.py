@@ -45,6 +45,10 @@ _FLAGS = (
 # Loops over lanes become vectors before they become copies, and what they add up stays in registers.
 _OF_GCC = ("--param=max-completely-peel-times=7", "-fno-loop-unroll-and-jam")
 
+# GCC 12 makes instructions with masks that it then does not know, of maxima of small integers for one.
+_BREAKS = "internal compiler error"
+_CAREFUL = "-O1"
+
 _FIX = "install gcc or clang, or set CC to the command of a C compiler"
 
 
@@ -97,6 +101,8 @@ class CCompiler:
     def _run(self, code: Code, flags: Sequence[str], file: Path) -> None:
         """Have the file made."""
         failed = self._complaint(code.payload, flags, file)
+        if failed is not None and _BREAKS in failed:
+            failed = self._complaint(code.payload, (*flags, _CAREFUL), file)
         if failed is None:
             return
         broken = self._complaint("int works;", flags, file)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from small_programs import N, incremented, vector
 
+import arrayjit
 from arrayjit import cache
 from arrayjit.backends import fresh_backend, targets
 from arrayjit.compile import compile, run
@@ -104,6 +105,29 @@ def test_a_compiler_that_is_no_program_is_not_our_fault(
     monkeypatch.setenv("CC", str(place))
     with pytest.raises(BackendUnavailable, match="does not work"):
         device.load(emitted())
+
+
+@pytest.mark.parametrize("is_careful", [True, False])
+def test_a_compiler_that_breaks_tries_again_with_more_care(
+    monkeypatch: pytest.MonkeyPatch, device: Device, tmp_path: Path, is_careful: bool
+) -> None:
+    place = tmp_path / "compiler"
+    rest = f'case "$*" in *{"-O1" if is_careful else "none"}*) exec cc "$@";; esac'
+    place.write_text(f"#!/bin/sh\n{rest}\necho 'internal compiler error: in extract_insn' >&2; exit 1\n")
+    place.chmod(0o755)
+    monkeypatch.setenv("ARRAYJIT_CACHE_BYTES", "0")
+    monkeypatch.setenv("CC", str(place))
+    if is_careful:
+        assert works(device, emitted())
+        return
+    with pytest.raises(BackendUnavailable, match="does not work"):
+        device.load(emitted())
+
+
+def test_masked_maxima_of_small_integers_compile() -> None:
+    x, y = np.arange(255, dtype=np.uint8), np.arange(255, dtype=np.uint8) % 3
+    for function in (lambda x, y: np.roll(x, 1)[y < 1].max(initial=0), lambda x, y: x[y < 1].max(initial=0)):
+        assert arrayjit.jit(function, target="sync_c")(x, y) == function(x, y)
 
 
 def test_CC_1_text_that_is_rejected_is_a_bug_of_which_the_text_is_kept(device: Device, folder: Path) -> None:
