@@ -30,6 +30,7 @@ __all__ = [
     "exponent_and_mantissa",
     "half_exp",
     "horner",
+    "lifted_if_tiny",
     "nearest",
     "normal_parts",
     "parts_from",
@@ -311,11 +312,16 @@ def expm1(x: Term) -> Term:
 
 def exponent_and_mantissa(x: Term) -> tuple[Term, Term]:
     """A positive number as `2**k m`, m in [2/3, 4/3) or [sqrt 1/2, sqrt 2)."""
-    bias = largest_exponent(x.dtype)
+    lifted, lift = lifted_if_tiny(x)
+    k, m = normal_parts(lifted)
+    return k - lift, m
+
+
+def lifted_if_tiny(x: Term) -> tuple[Term, Term]:
+    """A positive number, if it is subnormal times a power of two that makes it usual; and its exponent."""
     lift = mantissa_bits(x.dtype) + 2
-    tiny = x < 2.0 ** (1 - bias)
-    k, m = normal_parts(where(tiny, x * 2.0**lift, x))
-    return k - where(tiny, x.const(float(lift)), 0.0), m
+    tiny = x < 2.0 ** (1 - largest_exponent(x.dtype))
+    return where(tiny, x * 2.0**lift, x), where(tiny, x.const(float(lift)), 0.0)
 
 
 def normal_parts(x: Term) -> tuple[Term, Term]:

@@ -1,4 +1,5 @@
-"""Logarithms: x = 2**k m with m around 1, f = m - 1, and log(1 + f) by a polynomial."""
+"""Logarithms: x = 2**k m with m around 1, f = m - 1, and log(1 + f) by a polynomial; or, `log` of
+float32s, around the numbers of a table."""
 
 from __future__ import annotations
 
@@ -7,8 +8,16 @@ from collections.abc import Callable
 
 from ..frozen import frozen_by_identity
 from .dtype import F32
-from .elementary import NEGLIGIBLE, WIDTHS, exponent_and_mantissa, normal_parts, polynomial
-from .layout import largest_exponent, mantissa_bits
+from .elementary import (
+    NEGLIGIBLE,
+    WIDTHS,
+    exponent_and_mantissa,
+    lifted_if_tiny,
+    normal_parts,
+    parts_from,
+    polynomial,
+)
+from .layout import largest_exponent, mantissa_bits, shifted_right
 from .terms import Term, definition, fma, rarely, where
 
 __all__ = ["is_unusual", "log", "log1p", "log2", "log10", "log_specials"]
@@ -82,7 +91,33 @@ def _of_usual(x: Term, form: Callable[[Logarithm], Term]) -> Term:
 
 @definition
 def log(x: Term) -> Term:
-    return _of_usual(x, natural)
+    return _single_log(x) if x.dtype is F32 else _of_usual(x, natural)
+
+
+_SINGLE_TAIL = (-0.5, 0.33334434032440186, -0.25007495284080505, 0.18867410719394684)
+"""The terms of `log(1 + r)` from the square on, for r from -1/32 to 1/16."""
+
+
+def _single_log(x: Term) -> Term:
+    """Around the middles of a table, which registers hold: `k log 2 + log c + log(1 + r)` for `r = m/c - 1`.
+    Doubles are as fast with a division."""
+    lifted, lift = lifted_if_tiny(x)
+    k, m = _from_eleven_sixteenths(lifted)
+    general = log_specials(x, _around_middle(k - lift, m, lifted))
+    return rarely(is_unusual(x), general, _around_middle(*_from_eleven_sixteenths(x), x))
+
+
+def _from_eleven_sixteenths(x: Term) -> tuple[Term, Term]:
+    k, m, _ = parts_from(x, 0x3F300000)
+    return k, m
+
+
+def _around_middle(k: Term, m: Term, x: Term) -> Term:
+    width, middle = WIDTHS[m.dtype], shifted_right(x.op("bits"), mantissa_bits(x.dtype) - 4)
+    r = fma(m, middle.op("raw_middle_reciprocal"), -1.0)
+    near = fma(r * r, polynomial(r, _SINGLE_TAIL), r)
+    whole = fma(k, width.ln2_high, middle.op("raw_middle_log"))
+    return whole + fma(k, width.ln2_low, near)
 
 
 @definition

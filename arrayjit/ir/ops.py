@@ -38,7 +38,17 @@ from . import references as reference
 from .dtype import F32, F64, DType, Kind
 from .power import power, unusual_power
 from .powers import known_power
-from .tables import EXP_POWERS, LOG_OF_CENTRES, POWERS, RECIPROCALS, REST_OF_LOG, REST_OF_POWERS, Table
+from .tables import (
+    EXP_POWERS,
+    LOG_OF_CENTRES,
+    LOG_OF_MIDDLES,
+    POWERS,
+    RECIPROCALS,
+    RECIPROCALS_OF_MIDDLES,
+    REST_OF_LOG,
+    REST_OF_POWERS,
+    Table,
+)
 from .terms import Builder, Term, definition
 
 __all__ = ["OPS", "PART_OPS", "Builder", "Op", "divides_integers", "is_of_library", "op"]
@@ -367,6 +377,8 @@ _MACHINE = (
     _chosen("raw_centre_reciprocal", RECIPROCALS),
     _chosen("raw_centre_log", LOG_OF_CENTRES),
     _chosen("raw_centre_log_rest", REST_OF_LOG),
+    _chosen("raw_middle_reciprocal", RECIPROCALS_OF_MIDDLES),
+    _chosen("raw_middle_log", LOG_OF_MIDDLES),
     _chosen("raw_exp_bits", EXP_POWERS),
     _chosen("raw_power_bits", POWERS),
     _chosen("raw_power_rest", REST_OF_POWERS),

@@ -19,7 +19,17 @@ from collections.abc import Mapping
 
 from .dtype import F32, F64, DType
 
-__all__ = ["EXP_POWERS", "LOG_OF_CENTRES", "POWERS", "RECIPROCALS", "REST_OF_LOG", "REST_OF_POWERS", "Table"]
+__all__ = [
+    "EXP_POWERS",
+    "LOG_OF_CENTRES",
+    "LOG_OF_MIDDLES",
+    "POWERS",
+    "RECIPROCALS",
+    "RECIPROCALS_OF_MIDDLES",
+    "REST_OF_LOG",
+    "REST_OF_POWERS",
+    "Table",
+]
 
 Table = Mapping[DType, tuple[float, ...]]
 
@@ -83,5 +93,25 @@ REST_OF_POWERS: Table = {
     ),
 }  # fmt: skip
 
-# What one register holds.
+# What one register holds of them.
 EXP_POWERS: Table = {F32: POWERS[F32], F64: POWERS[F64][::2]}
+
+# The logarithm of float32s is taken around a number in each sixteenth from 1 to 11/8, and in half of each of
+# the others, so that numbers around 1 are together. It is one near the middle, for which the logarithm of the
+# reciprocal is all but one of few bits, and rounding errors are smallest; next to 1 it is 1.
+RECIPROCALS_OF_MIDDLES: Table = {
+    F32: (
+        1.0, 0.9307239055633545, 0.8627315759658813, 0.8214800357818604, 0.7803055047988892,
+        0.7459316253662109, 1.4247933626174927, 1.3609379529953003, 1.3081623315811157, 1.2577115297317505,
+        1.2099723815917969, 1.1608613729476929, 1.1219309568405151, 1.0838760137557983, 1.048022985458374,
+        1.0,
+    ),
+}  # fmt: skip
+LOG_OF_MIDDLES: Table = {
+    F32: (
+        0.0, 0.0717926025390625, 0.14765167236328125, 0.19664764404296875, 0.24806976318359375,
+        0.293121337890625, -0.35402679443359375, -0.30817413330078125, -0.26862335205078125,
+        -0.2292938232421875, -0.1905975341796875, -0.14916229248046875, -0.11505126953125,
+        -0.08054351806640625, -0.046905517578125, 0.0,
+    ),
+}  # fmt: skip

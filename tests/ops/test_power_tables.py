@@ -1,4 +1,4 @@
-"""The tables that powers are made of, recomputed, and powers where their errors are largest."""
+"""The tables of powers and logarithms, recomputed, and both where their errors are largest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from test_targets import run_elementwise
 from arrayjit.ir.dtype import F32, F64, DType
 from arrayjit.ir.layout import mantissa_bits
 from arrayjit.ir.ops import OPS
-from arrayjit.ir.tables import LOG_OF_CENTRES, POWERS, RECIPROCALS, REST_OF_LOG, REST_OF_POWERS
+from arrayjit.ir.tables import (
+    LOG_OF_CENTRES,
+    LOG_OF_MIDDLES,
+    POWERS,
+    RECIPROCALS,
+    RECIPROCALS_OF_MIDDLES,
+    REST_OF_LOG,
+    REST_OF_POWERS,
+)
 
 both = pytest.mark.parametrize("dtype", [F32, F64], ids=repr)
 
@@ -30,6 +38,21 @@ def test_logarithms_are_those_of_the_reciprocals(dtype: DType) -> None:
             exact = -Decimal(reciprocal).ln()
             assert high == round(exact * short) / short
             assert rest == rounded(exact - Decimal(high), dtype)
+
+
+def test_logarithms_of_middles_have_few_bits_and_are_right_to_more() -> None:
+    for reciprocal, log in zip(RECIPROCALS_OF_MIDDLES[F32], LOG_OF_MIDDLES[F32], strict=True):
+        assert log == round(log * 2**17) / 2**17
+        with localcontext(prec=60):
+            assert abs(Decimal(reciprocal).ln() + Decimal(log)) < Decimal(2) ** -30
+
+
+def test_logarithms_of_float32s_are_right_to_a_unit_around_one() -> None:
+    first, last = np.array([0.68, 1.5], np.float32).view(np.int32)
+    x = np.arange(first, last, dtype=np.int32).view(np.float32)
+    exact = np.log(x.astype(np.float64))
+    (result,) = run_elementwise(OPS["log"], [(x,)], "sync_llvm")
+    assert np.max(np.abs(result - exact) / np.spacing(np.abs(exact).astype(np.float32))) < 1.0
 
 
 @both

@@ -29,7 +29,10 @@ def choosing(name, dtype, lanes):
     return Kernel("choose", (ArrayParam(index, "read"), ArrayParam(chosen, "write")), (body,))
 
 
-@pytest.mark.parametrize(("name", "dtype"), [(op.name, dtype) for op in OPS.values() for dtype in op.tables])
+TABLES = [(op.name, dtype) for op in OPS.values() for dtype in op.tables]
+
+
+@pytest.mark.parametrize(("name", "dtype"), TABLES)
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16, 32])
 @pytest.mark.parametrize("cpu", HERE)
 def test_the_lowest_bits_choose(cpu, lanes, dtype, name):
