@@ -99,6 +99,8 @@ def work(body: Sequence[Stmt], own: Collection[Symbol], ranges: Ranges, vector: 
                 add(work(inner, own, around, lanes), _trips(stmt, own, ranges))
             case If() if vector is not None:
                 pass  # it holds what is seldom needed
+            case If(body=(For(kind=LoopKind.VECTOR),), seldom=True):
+                pass  # and it what is seldom done again
             case If(body=inner, orelse=other):
                 add(work((*inner, *other), own, ranges, vector), ONCE)
             case While(test=test, body=inner):

@@ -109,8 +109,60 @@ def test_what_has_no_fused_product_divides():
 
 def test_a_loop_that_waits_for_memory_divides():
     x = np.ones(4000)
-    computation = trace_function(lambda x, d: (x - x[0]) / d, (x, 3.0), {}).computation
+    computation = trace_function(lambda x, d: (x - x[::-1]) * x / d + x, (x, 3.0), {}).computation
     assert notes(computation) == 0
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("divisor", [3.7, -0.3, 0.0, -0.0, np.inf, np.nan, 1e-38, 3e38])
+def test_numerators_are_looked_at_after_many(divisor, dtype, target):
+    """Those that no product will do for stand at either end of what is done again at once, or nowhere."""
+    plain = np.random.default_rng(13).standard_normal(3 * 4096 + 1003).astype(dtype)
+    plain[::5] = 0
+    plain[1::5] = -0.0
+    divide = arrayjit.jit(lambda x, d: x / d, target=target)
+    for places in ((), (0,), (4095,), (4096, 4097), (3 * 4096,), (-1,)):
+        x = plain.copy()
+        for place, number in zip(places, (np.finfo(dtype).tiny, -np.inf), strict=False):
+            x[place] = number
+        with np.errstate(all="ignore"):
+            expected = x / dtype(divisor)
+        np.testing.assert_array_equal(divide(x, dtype(divisor)), expected)
+        signs = np.signbit(divide(x, dtype(divisor)))
+        np.testing.assert_array_equal(signs[~np.isnan(expected)], np.signbit(expected[~np.isnan(expected)]))
+
+
+def test_rows_are_looked_at_one_by_one():
+    def shares(x):
+        return x / x.sum(axis=1, keepdims=True)
+
+    x = np.random.default_rng(14).random((40, 1000))
+    assert notes(trace_function(shares, (x,), {}).computation) == 1
+    x[3, 7], x[5, 999], x[6], x[7] = np.inf, 1e-300, 0, -x[7]
+    with np.errstate(all="ignore"):
+        expected = x / arrayjit.jit(lambda x: x.sum(axis=1, keepdims=True))(x)
+        np.testing.assert_array_equal(arrayjit.jit(shares)(x), expected)
+        np.testing.assert_array_equal(arrayjit.jit(shares, threads=1)(x), expected)
+
+
+def test_what_is_seldom_done_again_is_no_work():
+    """As many parts are worth a thread as if there were no divisions in them."""
+    x = np.ones(1_000_000)
+    computation = trace_function(lambda x, d: x / d, (x, 3.7), {}).computation
+    kernel = optimize(computation, Caps(threads=2), Schedule(), verify=True).kernel
+    assert "threads: loop i of 244 is shared, by 4 at least" in kernel.notes
+
+
+def test_what_reads_what_it_writes_is_not_done_again():
+    def halves(x, d):
+        x /= d
+
+    x = np.random.default_rng(15).standard_normal(10_000)
+    expected = x / 0.3
+    assert notes(trace_function(halves, (x, 0.3), {}).computation) == 0
+    arrayjit.jit(halves)(x, 0.3)
+    np.testing.assert_array_equal(x, expected)
 
 
 @pytest.mark.parametrize("bits", [5, 6, 7])
