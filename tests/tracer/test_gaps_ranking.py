@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -143,12 +144,37 @@ def test_partitions_of_long_rows(keys: np.ndarray, kth: int) -> None:
         np.testing.assert_array_equal(np.sort(divided[:, k:]), ordered[:, k:])
 
 
-@pytest.mark.parametrize("kind", ["stable", "mergesort"])
-def test_stable_sorts_keep_the_order_of_zeros(kind: Any) -> None:
+STABLE = [{"kind": "stable"}, {"kind": "mergesort"}, {"kind": "s"}, {"kind": "Merge"}, {"stable": True}]
+
+
+@pytest.mark.parametrize("asked", STABLE, ids=str)
+def test_stable_sorts_keep_the_order_of_zeros(asked: dict[str, Any]) -> None:
+    def sorted_in_place(x: Any) -> Any:
+        x.sort(**asked)
+
     zeros = random.choice([0.0, -0.0, 1.0], 400)
     for x in (zeros[:20], zeros):
-        ordered = arrayjit.jit(lambda x: np.sort(x, kind=kind))(x)
-        assert ordered.tobytes() == np.sort(x, kind=kind).tobytes()
+        expected = np.sort(x, **asked).tobytes()
+        assert arrayjit.jit(lambda x: np.sort(x, **asked))(x).tobytes() == expected
+        ordered = x.copy()
+        arrayjit.jit(sorted_in_place)(ordered)
+        assert ordered.tobytes() == expected
+
+
+@pytest.mark.parametrize("function", [np.sort, np.argsort])
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [({"kind": "bubble"}, ValueError), ({"kind": 3}, TypeError), ({"kind": "s", "stable": True}, ValueError)],
+    ids=str,
+)
+def test_kinds_of_sorts_that_numpy_refuses_are_refused(
+    asked: dict[str, Any], error: type[Exception], function: Any
+) -> None:
+    x = np.arange(3.0)
+    with pytest.raises(error) as refused:
+        function(x, **asked)
+    with pytest.raises(error, match=re.escape(str(refused.value))):
+        arrayjit.jit(lambda x: function(x, **asked))(x)
 
 
 @pytest.mark.parametrize(

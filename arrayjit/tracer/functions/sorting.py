@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, ShapeError
+from ...errors import DTypeError, NumberError, ShapeError
 from ...ir.dtype import I64, DType
 from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine
@@ -35,7 +35,7 @@ __all__ = ["argsort", "divided", "pairs_at", "ranked", "sort"]
 
 _PLACES = "name places that rows have, as integers"
 _NO_FIELDS = "sort arrays of numbers"
-_STABLE = ("stable", "mergesort")
+_KINDS = "pass kind='quicksort' or kind='stable', or no kind and stable=True or stable=False"
 _MOST_EXCHANGED = 256
 """Longer rows would need long tables of pairs."""
 
@@ -45,7 +45,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
     refuse("np.sort", _NO_FIELDS, order=order)
     rows, array, along = _rows(a, axis)
     dtype = array.element_type
-    if dtype.is_float and (stable or kind in _STABLE):
+    if _is_stable(kind, stable) and dtype.is_float:
         places = _sorted_places(rows)
         chosen = _of_rows(rows, dtype, lambda at: gather(rows.cells, [Index(at[0]), places.cells.load(at)]))
     else:
@@ -60,7 +60,7 @@ def sort_in_place(
     self: SymbolicArray, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> None:
     require_assignable(self)
-    setitem(self, Ellipsis, sort(self, axis, kind, order))
+    setitem(self, Ellipsis, sort(self, axis, kind, order, stable=stable))
 
 
 @implements(np.argsort)
@@ -69,8 +69,21 @@ def argsort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> SymbolicArray:
     refuse("np.argsort", _NO_FIELDS, order=order)
+    _is_stable(kind, stable)
     rows, array, along = _rows(a, axis)
     return _along(_sorted_places(rows), array, along)
+
+
+def _is_stable(kind: Any, stable: Any) -> bool:
+    """Whether equal cells are asked to keep their order: NumPy looks at a kind's first letter, and what it
+    refuses is refused in its words."""
+    try:
+        np.sort(np.empty(0), kind=kind, stable=stable)
+    except ValueError as error:
+        raise NumberError(str(error), loc=user_location(), fix=_KINDS) from None
+    except TypeError as error:
+        raise DTypeError(str(error), loc=user_location(), fix=_KINDS) from None
+    return bool(stable) or (kind is not None and kind[0] in "sSmM")
 
 
 def _sorted_places(rows: SymbolicArray) -> SymbolicArray:
