@@ -16,7 +16,7 @@ write the same arrays and locals are one, such as a loop over whole vectors and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..frozen import frozen_by_identity
@@ -40,6 +40,7 @@ from ..ir.loops import (
 )
 from ..ir.params import ArrayParam
 from ..ir.tensor import Tensor
+from ..ir.walk import locals_read
 from .operations import counted
 from .visits import Visit, visits
 
@@ -157,16 +158,25 @@ class _Clock:
         return times > 0 and not total / times < ENOUGH
 
     def _groups(self, body: Sequence[Stmt]) -> list[tuple[Stmt, ...]]:
-        """Statements that are measured together: each loop with what stands before it, and with neighbours
-        that write the same."""
+        """Statements that are measured together: each loop with what stands before it, what is seldom done
+        after it, and neighbours that write the same."""
         groups: list[tuple[Stmt, ...]] = []
         rest: tuple[Stmt, ...] = ()
         last: Written | None = None
-        for stmt in body:
+        read = {
+            variable: place
+            for place, stmt in enumerate(body)
+            for variable in locals_read(walk_statements((stmt,)))
+        }
+        for place, stmt in enumerate(body):
             rest = (*rest, stmt)
-            written = self._written(rest)
-            if isinstance(stmt, _LOOPS) and written:
-                opens = self._opens(stmt)
+            match body[place + 1 : place + 2]:
+                case [If(seldom=True)]:
+                    continue
+            loops = [part for part in rest if isinstance(part, _LOOPS)]
+            written = self._written(rest, {variable for variable, end in read.items() if end > place})
+            if loops and written:
+                opens = len(loops) == 1 and self._opens(loops[0])
                 if written == last and not opens:
                     groups[-1] = (*groups[-1], *rest)
                 else:
@@ -178,8 +188,9 @@ class _Clock:
             groups.append(rest)
         return groups
 
-    def _written(self, body: tuple[Stmt, ...]) -> Written:
-        """What a group leaves to others: arrays, but for each thread's own, and locals from before a loop."""
+    def _written(self, body: tuple[Stmt, ...], read: Collection[Variable]) -> Written:
+        """What a group leaves to others: arrays, but for each thread's own, and locals from before a loop, if
+        they are `read` after the group."""
         found: set[Tensor | Variable] = set()
         own: set[Tensor | Variable] = set(self._private)
         outermost = set(map(id, body))
@@ -189,7 +200,7 @@ class _Clock:
                     found.add(tensor.storage)
                 case Update(variable=variable):
                     found.add(variable)
-                case Define(variable=variable) if id(stmt) not in outermost:
+                case Define(variable=variable) if id(stmt) not in outermost or variable not in read:
                     own.add(variable)
                 case _:
                     pass
