@@ -258,16 +258,8 @@ class _Loop:
     def tested(self, part: For, zero: Expr) -> tuple[Stmt, ...]:
         """A part of the loop, which is done again after a numerator that is not usual."""
         seen = Variable("seen", self.bits)
-        body: list[Stmt] = []
-        numerators: dict[Expr, None] = {}
-        for stmt in chain.from_iterable(map(self.apart, part.body)):
-            quotient = _Quotient.of(stmt.value, self.changed) if isinstance(stmt, Define) else None
-            if isinstance(stmt, Define) and quotient is not None:
-                numerators[quotient.numerator] = None
-                body += self.product(stmt.variable, quotient)
-            else:
-                body.append(stmt)
-        for numerator in numerators:
+        body, quotients = self.products(chain.from_iterable(map(self.apart, part.body)))
+        for numerator in dict.fromkeys(quotient.numerator for quotient in quotients.values()):
             bits = _named(self.on_bits("bits", numerator), "b", body)
             twice = _named(self.twice(bits), "u", body)
             nothing = Apply(OPS["equal"], (twice, zero), BOOL)
@@ -311,18 +303,23 @@ class _Loop:
             case _:
                 return *before, stmt
 
-    def fast(self, run: Sequence[Stmt], others: Sequence[Stmt]) -> Sequence[Stmt]:
-        """A run of statements with products for quotients. Where a numerator is not usual, what others need
-        of it is computed once more, as before."""
+    def products(self, lines: Iterable[Stmt]) -> tuple[list[Stmt], dict[Variable, _Quotient]]:
+        """Statements with products for quotients, and what each of these is."""
         out: list[Stmt] = []
         quotients: dict[Variable, _Quotient] = {}
-        for stmt in run:
+        for stmt in lines:
             quotient = _Quotient.of(stmt.value, self.changed) if isinstance(stmt, Define) else None
             if isinstance(stmt, Define) and quotient is not None:
                 quotients[stmt.variable] = quotient
                 out += self.product(stmt.variable, quotient)
             else:
                 out.append(stmt)
+        return out, quotients
+
+    def fast(self, run: Sequence[Stmt], others: Sequence[Stmt]) -> Sequence[Stmt]:
+        """A run of statements with products for quotients. Where a numerator is not usual, what others need
+        of it is computed once more, as before."""
+        out, quotients = self.products(run)
         if not quotients:
             return run
         follows = _follows(run, quotients.keys() | self.updated)

@@ -144,7 +144,7 @@ def test_partitions_of_long_rows(keys: np.ndarray, kth: int) -> None:
         np.testing.assert_array_equal(np.sort(divided[:, k:]), ordered[:, k:])
 
 
-STABLE = [{"kind": "stable"}, {"kind": "mergesort"}, {"kind": "s"}, {"kind": "Merge"}, {"stable": True}]
+STABLE = [{"kind": "stable"}, {"kind": "mergesort"}, {"kind": "s"}, {"kind": b"Merge"}, {"stable": True}]
 
 
 @pytest.mark.parametrize("asked", STABLE, ids=str)

@@ -35,6 +35,7 @@ __all__ = ["argsort", "divided", "pairs_at", "ranked", "sort"]
 
 _PLACES = "name places that rows have, as integers"
 _NO_FIELDS = "sort arrays of numbers"
+_STABLE = ("s", "S", "m", "M", b"s", b"S", b"m", b"M")  # of "stable" and "mergesort"
 _KINDS = "pass kind='quicksort' or kind='stable', or no kind and stable=True or stable=False"
 _MOST_EXCHANGED = 256
 """Longer rows would need long tables of pairs."""
@@ -83,7 +84,7 @@ def _is_stable(kind: Any, stable: Any) -> bool:
         raise NumberError(str(error), loc=user_location(), fix=_KINDS) from None
     except TypeError as error:
         raise DTypeError(str(error), loc=user_location(), fix=_KINDS) from None
-    return bool(stable) or (kind is not None and kind[0] in "sSmM")
+    return bool(stable) or (kind is not None and kind[:1] in _STABLE)
 
 
 def _sorted_places(rows: SymbolicArray) -> SymbolicArray:
