@@ -1,9 +1,10 @@
-"""On which cores the sleeping threads of a pool wake: not on their caller's.
+"""On which cores the threads of a pool wake and look for work: not on their caller's.
 
 Linux wakes a thread on the core of who wakes it, with an idle one beside it, if it takes that for busy: so
 it does in a virtual machine where that has halted. There the thread stays for about ten milliseconds, since
 tasks that give way to each other count as hot in a cache, which no other core should take them from. Hence a
-thread that goes to sleep forbids itself the core of its caller, and allows it again when it is awake.
+thread that goes to sleep forbids itself the core of its caller, and allows it again when it is awake. One
+that comes to be there later forbids and allows it at once, which moves it.
 """
 
 from __future__ import annotations
@@ -84,6 +85,28 @@ leave:
   ret void
 }
 
+; A worker that looks for work where the caller runs goes elsewhere: Linux lets the two share one core, beside
+; an idle one, for as long as they give way to each other.
+define internal void @make_way(ptr %pool, ptr %worker) {
+entry:
+  %place = getelementptr i8, ptr %pool, i64 <HOME>
+  %theirs = load atomic i32, ptr %place monotonic, align 4
+  %core = call i32 @sched_getcpu()
+  %here = add i32 %core, 1
+  %same = icmp eq i32 %here, %theirs
+  br i1 %same, label %go, label %leave
+go:
+  call void @leave_core(ptr %pool, ptr %worker)
+  %lock = getelementptr i8, ptr %pool, i64 <LOCK>
+  %r1 = call i32 @pthread_mutex_lock(ptr %lock)
+  %left = call i32 @forgive(ptr %worker)
+  %r2 = call i32 @pthread_mutex_unlock(ptr %lock)
+  call void @return(ptr %worker, i32 %left)
+  br label %leave
+leave:
+  ret void
+}
+
 ; Allow a worker one core, and forbid it another one that it might use, if it has one then.
 define internal void @allow(ptr %worker, i32 %allowed, i32 %forbidden) {
 entry:
@@ -152,6 +175,10 @@ define internal i32 @forgive(ptr %worker) {
 }
 
 define internal void @return(ptr %worker, i32 %core) {
+  ret void
+}
+
+define internal void @make_way(ptr %pool, ptr %worker) {
   ret void
 }
 """

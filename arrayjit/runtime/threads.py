@@ -5,7 +5,7 @@ interpreter. Its memory starts with the address of `run`, which a kernel calls f
 The iterations are cut into chunks. Of these each thread has a range of its own, the same part of every loop:
 what it wrote in one loop is in its cache when it reads that in the next. Threads claim one chunk after
 another of their own range, then of others'; the caller claims too, so it never waits for a thread that
-sleeps. Between loops threads look for work for about a millisecond, then sleep; `cores` says where they wake.
+sleeps. Between loops threads look for work for about a millisecond, then sleep; `cores` says where.
 
 A pool has no threads before the first loop that is shared. In a child made by `fork` it has none again.
 """
@@ -334,6 +334,7 @@ pause:
   br i1 %tired, label %yield, label %look
 yield:
   %r0 = call i32 @sched_yield()
+  call void @make_way(ptr %pool, ptr %worker)
   br label %look
 sleep:
   call void @leave_core(ptr %pool, ptr %worker)

@@ -346,6 +346,39 @@ pool.close()
     assert printed == []
 
 
+@pytest.mark.skipif(
+    sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2, reason="there is no other core, or no choice"
+)
+def test_a_thread_that_looks_for_work_leaves_the_caller_its_core():
+    printed = script("""
+import time
+from arrayjit.runtime import threads
+pool.close()
+threads.SPINS = 1 << 40  # it never sleeps
+threads._native.cache_clear()
+cores = os.sched_getaffinity(0)
+os.sched_setaffinity(0, {min(cores)})
+before = threads_of_this_process()
+pool = ThreadPool(2)
+run(pool, address, 12, 1)
+(worker,) = map(int, threads_of_this_process() - before)
+os.sched_setaffinity(worker, cores)
+
+def core():
+    with open(f"/proc/self/task/{worker}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[36])
+
+for _ in range(5000):
+    if core() != min(cores) and os.sched_getaffinity(worker) == cores:
+        break
+    time.sleep(0.001)
+else:
+    print("it stays")
+pool.close()
+""")
+    assert printed == []
+
+
 def test_signals_are_for_other_threads(note):
     before = set(os.listdir("/proc/self/task"))
     pool = ThreadPool(2)
