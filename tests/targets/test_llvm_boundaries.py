@@ -110,6 +110,22 @@ def test_an_aligned_loop_starts_vectors_on_boundaries(offset, cells):
     assert is_all_there_is(around, result, expected)
 
 
+@pytest.mark.parametrize("offset", range(8))
+def test_an_aligned_loop_starts_vectors_where_what_it_writes_has_a_boundary(offset):
+    x, out, i = f64("x", 101), f64("out", 101), Symbol("i")
+    count = put(out, i, value=call("add", at(x, i), at(out, i)))
+    params = (ArrayParam(x, "read"), ArrayParam(out, "update"))
+    procedure = link(Kernel("counted", params, (vector(i, 101, count, lanes=16, aligned=64),)))
+    _, ones = lying(101, 3, np.float64)
+    around, result = lying(101, offset, np.float64)
+    ones[:] = 1
+    procedure.launch([ones.ctypes.data, result.ctypes.data])
+    expected = np.zeros(101)
+    for start in [min(max(start, 0), 101 - 16) for start in range(-offset, 101, 16)]:
+        expected[start : start + 16] += 1
+    assert is_all_there_is(around, result, expected)
+
+
 def test_threads_share_an_aligned_loop():
     x, out, i = f64("x", 10007), f64("out", 10007), Symbol("i")
     body = vector(i, 10007, put(out, i, value=at(x, i)), aligned=64, grain=Affine.of(1))
