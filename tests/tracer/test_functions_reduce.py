@@ -218,6 +218,12 @@ def test_mistakes(function: Function, error: type[Exception]) -> None:
     assert len(str(raised.value).splitlines()) <= 15
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "min", "max", "any", "all"])
+def test_a_method_that_lacks_an_argument_is_called_by_its_name(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'order'"):
+        trace_and_interpret(lambda x: getattr(x, name)(order="C"), whole("f8", 3))
+
+
 PARTS: dict[str, Function] = {
     "add": lambda x, i: (np.add.reduceat(x, i), np.add.reduceat(x, i, axis=-1), np.add.reduceat(x, [0, 2])),
     "maximum": lambda x, i: (np.maximum.reduceat(x, i, -1), np.minimum.reduceat(x, [3, 1])),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ...errors import IndexOutOfRange, ShapeError
 from ...ir.index import Affine
 from ..indices.indexing import require_assignable, setitem
-from ..record.registry import implements, method
+from ..record.registry import AnyCallable, implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array
@@ -133,40 +134,6 @@ def _median(a: Any, axis: Any, keepdims: bool) -> Any:
     return _kept(_nan_where_any(middle, rows), a, axis, keepdims)
 
 
-@implements(np.quantile)
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    fractions = _fractions(q, 1, "Quantiles must be in the range [0, 1]")
-    refuse("np.quantile", _LINEAR, weights=weights, method=None if method == "linear" else method)
-    return deliver(_quantiles(a, fractions, type(q) in (int, float), axis, keepdims), out)
-
-
-@implements(np.percentile)
-def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    fractions = _fractions(q, 100, "Percentiles must be in the range [0, 100]")
-    refuse("np.percentile", _LINEAR, weights=weights, method=None if method == "linear" else method)
-    return deliver(_quantiles(a, fractions, type(q) in (int, float), axis, keepdims), out)
-
-
 @implements(np.nanmedian)
 def nanmedian(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = np._NoValue
@@ -183,40 +150,6 @@ def _median_of_numbers(a: Any, axis: Any, keepdims: bool) -> Any:
     pairs: Any = pairs_at(rows, [last // 2])[0]
     middle: Any = np.where(last % 2 == 0, np.mean(pairs[..., :1], axis=-1), np.mean(pairs, axis=-1))
     return _kept(middle[()], a, axis, keepdims)
-
-
-@implements(np.nanquantile)
-def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = np._NoValue,
-    *,
-    weights: Any = None,
-) -> Any:
-    fractions = _fractions(q, 1, "Quantiles must be in the range [0, 1]")
-    refuse("np.nanquantile", _LINEAR, weights=weights, method=None if method == "linear" else method)
-    return deliver(_quantiles_of_numbers(a, fractions, type(q) in (int, float), axis, is_true(keepdims)), out)
-
-
-@implements(np.nanpercentile)
-def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = np._NoValue,
-    *,
-    weights: Any = None,
-) -> Any:
-    fractions = _fractions(q, 100, "Percentiles must be in the range [0, 100]")
-    refuse("np.nanpercentile", _LINEAR, weights=weights, method=None if method == "linear" else method)
-    return deliver(_quantiles_of_numbers(a, fractions, type(q) in (int, float), axis, is_true(keepdims)), out)
 
 
 @numpy_program
@@ -251,12 +184,13 @@ def _is_empty(rows: SymbolicArray) -> bool:
     return any(extent == Affine.of(0) for extent in rows.cells.shape)
 
 
-def _fractions(q: Any, whole: int, words: str) -> np.ndarray:
+def _fractions(q: Any, whole: int) -> np.ndarray:
     """Which quantiles are wanted: numbers known while tracing, as NumPy divides them: integers are 0 or 1."""
     known = current_trace().known(q.cells) if type(q) is SymbolicArray else None
     fractions = np.asarray(q if known is None else known)
     fractions = fractions if whole == 1 else fractions / whole
     if not np.all((fractions >= 0) & (fractions <= 1)):
+        words = f"{'Quantiles' if whole == 1 else 'Percentiles'} must be in the range [0, {whole}]"
         raise ShapeError(words, loc=user_location(), fix=f"use numbers from 0 to {whole}")
     return fractions
 
@@ -279,6 +213,37 @@ def _quantiles(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool)
     if rank:
         between = np.moveaxis(between, list(range(-rank, 0)), list(range(rank)))
     return _kept(_nan_where_any(between, rows), a, axis, keepdims)
+
+
+def _taking(name: str, whole: int, found: Callable[..., Any]) -> AnyCallable:
+    """A function that takes what `np.quantile` takes, with fractions of `whole`."""
+
+    def function(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: Any = False,
+        *,
+        weights: Any = None,
+    ) -> Any:
+        fractions = _fractions(q, whole)
+        refuse(f"np.{name}", _LINEAR, weights=weights, method=None if method == "linear" else method)
+        return deliver(found(a, fractions, type(q) in (int, float), axis, is_true(keepdims)), out)
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+for _of_numpy, _whole, _found in (
+    (np.quantile, 1, _quantiles),
+    (np.percentile, 100, _quantiles),
+    (np.nanquantile, 1, _quantiles_of_numbers),
+    (np.nanpercentile, 100, _quantiles_of_numbers),
+):
+    implements(_of_numpy)(_taking(_of_numpy.__name__, _whole, _found))
 
 
 @numpy_program

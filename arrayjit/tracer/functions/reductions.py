@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ...ir.index import Affine
 from ...ir.ops import Op, op
 from ...ir.resolve import resolve
 from ..indices.masked import before_selection
-from ..record.registry import implements, method
+from ..record.registry import AnyCallable, implements, method
 from ..record.trace import Body, current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
@@ -32,7 +33,14 @@ from ..values.layout import kept_order
 from .operands import deliver, element_type, is_true, reduced_axes, result_of
 from .shaping import insert_axes
 
-__all__ = ["accumulate_over", "combining_dtype", "reduce_array", "summing_dtype"]
+__all__ = [
+    "accumulate_over",
+    "combining_dtype",
+    "extremes",
+    "reduce_array",
+    "summing_dtype",
+    "totals",
+]
 
 _WIDENED = (op("add"), op("multiply"))
 _EXTREMES = ("minimum", "maximum", "fmin", "fmax")
@@ -200,74 +208,59 @@ def _default_dtype(operation: Op, dtype: DType, out: Any) -> DType:
     return summing_dtype(dtype) if operation in _WIDENED else dtype
 
 
-@implements(np.sum)
-@method("sum")
-def sum_(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = np._NoValue,
-    where: Any = True,
-) -> SymbolicArray:
-    return reduce_array(op("add"), a, axis, dtype, out, keepdims, initial, where)
+def totals(name: str, operation: Op, of: Callable[[Any], Any] = as_array) -> AnyCallable:
+    """A function that takes what `np.sum` takes, and combines what `of` makes of the array."""
+
+    def function(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
+    ) -> SymbolicArray:
+        return reduce_array(operation, of(a), axis, dtype, out, keepdims, initial, where)
+
+    function.__name__ = function.__qualname__ = name
+    return function
 
 
-@implements(np.prod)
-@method("prod")
-def prod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = np._NoValue,
-    where: Any = True,
-) -> SymbolicArray:
-    return reduce_array(op("multiply"), a, axis, dtype, out, keepdims, initial, where)
+def extremes(name: str, operation: Op) -> AnyCallable:
+    """A function that takes what `np.min` takes."""
+
+    def function(
+        a: Any,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
+    ) -> SymbolicArray:
+        return reduce_array(operation, a, axis, None, out, keepdims, initial, where)
+
+    function.__name__ = function.__qualname__ = name
+    return function
 
 
-@implements(np.min, np.amin)
-@method("min")
-def min_(
-    a: Any,
-    axis: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = np._NoValue,
-    where: Any = True,
-) -> SymbolicArray:
-    return reduce_array(op("minimum"), a, axis, None, out, keepdims, initial, where)
+def _truths(name: str, operation: Op) -> AnyCallable:
+    """A function that takes what `np.any` takes."""
+
+    def function(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+    ) -> SymbolicArray:
+        return reduce_array(operation, a, axis, None, out, keepdims, where=where)
+
+    function.__name__ = function.__qualname__ = name
+    return function
 
 
-@implements(np.max, np.amax)
-@method("max")
-def max_(
-    a: Any,
-    axis: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = np._NoValue,
-    where: Any = True,
-) -> SymbolicArray:
-    return reduce_array(op("maximum"), a, axis, None, out, keepdims, initial, where)
-
-
-@implements(np.any)
-@method("any")
-def any_(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
-) -> SymbolicArray:
-    return reduce_array(op("logical_or"), a, axis, None, out, keepdims, where=where)
-
-
-@implements(np.all)
-@method("all")
-def all_(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
-) -> SymbolicArray:
-    return reduce_array(op("logical_and"), a, axis, None, out, keepdims, where=where)
+implements(np.sum)(method("sum")(totals("sum", op("add"))))
+implements(np.prod)(method("prod")(totals("prod", op("multiply"))))
+implements(np.min, np.amin)(method("min")(extremes("min", op("minimum"))))
+implements(np.max, np.amax)(method("max")(extremes("max", op("maximum"))))
+implements(np.any)(method("any")(_truths("any", op("logical_or"))))
+implements(np.all)(method("all")(_truths("all", op("logical_and"))))
 
 
 @implements(np.count_nonzero)

@@ -21,7 +21,7 @@ from ..values.elementwise import as_array, cast, copy, elementwise
 from ..values.extents import as_expr, product, require_at_least, same_shape
 from .operands import axes_of, common_dtype, deliver, element_type, is_given, is_true
 from .parts import squares
-from .reductions import accumulate_over, reduce_array
+from .reductions import accumulate_over, extremes, reduce_array, totals
 from .shaping import broadcast_to, insert_axes
 
 _NO_CELLS = "division by zero"
@@ -217,56 +217,10 @@ def without_nan(array: SymbolicArray, instead: float) -> SymbolicArray:
     return elementwise(op("where"), elementwise(op("isnan"), array), instead, array)
 
 
-@implements(np.nansum)
-def nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = np._NoValue,
-    where: Any = True,
-) -> SymbolicArray:
-    array = without_nan(as_array(a), 0.0)
-    return reduce_array(op("add"), array, axis, dtype, out, keepdims, initial, where)
-
-
-@implements(np.nanprod)
-def nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = np._NoValue,
-    where: Any = True,
-) -> SymbolicArray:
-    array = without_nan(as_array(a), 1.0)
-    return reduce_array(op("multiply"), array, axis, dtype, out, keepdims, initial, where)
-
-
-@implements(np.nanmin)
-def nanmin(
-    a: Any,
-    axis: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = np._NoValue,
-    where: Any = True,
-) -> SymbolicArray:
-    return reduce_array(op("fmin"), a, axis, None, out, keepdims, initial, where)
-
-
-@implements(np.nanmax)
-def nanmax(
-    a: Any,
-    axis: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = np._NoValue,
-    where: Any = True,
-) -> SymbolicArray:
-    return reduce_array(op("fmax"), a, axis, None, out, keepdims, initial, where)
+implements(np.nansum)(totals("nansum", op("add"), lambda a: without_nan(as_array(a), 0.0)))
+implements(np.nanprod)(totals("nanprod", op("multiply"), lambda a: without_nan(as_array(a), 1.0)))
+implements(np.nanmin)(extremes("nanmin", op("fmin")))
+implements(np.nanmax)(extremes("nanmax", op("fmax")))
 
 
 @implements(np.nanmean)
