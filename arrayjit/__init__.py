@@ -33,21 +33,21 @@ from .stats import Miss, Stats
 
 if TYPE_CHECKING:
     from . import parallel
-    from .array import asarray, donate, from_dlpack
+    from .arrays.array import asarray, donate, from_dlpack
+    from .arrays.eager import Array
     from .contest.function import bench
-    from .eager import Array
     from .tracer.loops.control import cond, while_loop
     from .tracer.loops.ranges import explicit_range as range
     from .traces import trace
     from .value_log import log_values
 
 _LATE = {
-    "Array": ("eager", "Array"),
-    "asarray": ("eager", "asarray"),
+    "Array": ("arrays.eager", "Array"),
+    "asarray": ("arrays.eager", "asarray"),
     "bench": ("contest.function", "bench"),
     "cond": ("tracer.loops.control", "cond"),
-    "donate": ("eager", "donate"),
-    "from_dlpack": ("eager", "from_dlpack"),
+    "donate": ("arrays.eager", "donate"),
+    "from_dlpack": ("arrays.eager", "from_dlpack"),
     "log_values": ("value_log", "log_values"),
     "trace": ("traces", "trace"),
     "range": ("tracer.loops.ranges", "explicit_range"),

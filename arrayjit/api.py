@@ -63,7 +63,7 @@ else:
     functions = Late("arrayjit.tracer.calls.function")
 profiled: Any = Late("arrayjit.profile.profiled")  # which imports `stages`
 gpu_profiled: Any = Late("arrayjit.profile.gpu.profiled")
-placed: Any = Late("arrayjit.placed")  # which imports this file, by way of `eager`
+placed: Any = Late("arrayjit.arrays.placed")  # which imports this file, by way of `eager`
 
 __all__ = ["JitFunction", "jit", "spec", "use"]
 
@@ -147,7 +147,7 @@ class JitFunction(Generic[P, R]):
     @property
     def _is_ours(self) -> bool:
         """Whether it stands for an operation on Arrays, of which there are many kinds."""
-        return getattr(self._function, "__module__", "") == "arrayjit.eager"
+        return getattr(self._function, "__module__", "") == "arrayjit.arrays.eager"
 
     @property
     def _name(self) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 else:
     cost, exporting = Late("arrayjit.profile.cost"), Late("arrayjit.exporting")
 explanation: Any = Late("arrayjit.explanation")
-placed: Any = Late("arrayjit.placed")  # which imports `api`, which imports this file
+placed: Any = Late("arrayjit.arrays.placed")  # which imports `api`, which imports this file
 
 __all__ = ["Compiled", "Linked", "Lowered", "Variant"]
 

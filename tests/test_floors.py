@@ -20,19 +20,17 @@ FLOORS = (
     {"ir"},
     {"tracer", "assignments", "passes", "targets", "runtime"},
     {
+        "arrays",
         "backends",
         "compilations",
         "compile",
         "devices",
         "stages",
         "stats",
-        "storage",
-        "array",
         "reuse",
         "trials",
         "variants",
         "tuning",
-        "placed",
         "pickling",
         "entry",
         "explanation",
@@ -44,12 +42,12 @@ FLOORS = (
         "pages",
         "api",
         "contest",
-        "eager",
-        "exchange",
         "parallel",
-    }
-    | {"profile"}
-    | {"__init__", "demo", "__main__"},
+        "profile",
+        "demo",
+        "__init__",
+        "__main__",
+    },
 )
 BLIND_FLOOR = 2
 STOREYS = {"tracer": ("record", "values", "indices", "loops", "functions", "names", "calls")}

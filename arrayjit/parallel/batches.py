@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..array import as_device
+from ..arrays.array import as_device
 from ..backends import fresh_backend
 from ..errors import DeviceError, NumberError, ShapeError, UnsupportedError
 from ..locks import reentrant_lock

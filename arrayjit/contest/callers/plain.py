@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...array import asarray
+from ...arrays.array import asarray
 from ...backends import device_named
 from ..tasks import Arguments, Entry, Task
 from ..work import jitted

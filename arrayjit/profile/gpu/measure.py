@@ -13,6 +13,7 @@ from typing import Any, TypeVar, Union
 
 import numpy as np
 
+from ...arrays.storage import Storage
 from ...frozen import frozen_by_identity
 from ...late import Late
 from ...runtime.cuda.api import Dims, GpuInfo
@@ -25,7 +26,6 @@ from ...runtime.memory import Purpose
 from ...runtime.procedure import Procedure
 from ...runtime.stream import Buffer
 from ...stages import Lowered
-from ...storage import Storage
 from ...tracer.record.resident import Resident
 from ..counters import Refused
 from ..measure import CALLS, LEAST, MOST, Spread, whole_calls
@@ -33,7 +33,7 @@ from .submitted import submitted, timed_launches
 
 __all__ = ["Measured", "MeasuredKernel", "measured"]
 
-placed: Any = Late("arrayjit.placed")  # which imports `api`, which knows profiles
+placed: Any = Late("arrayjit.arrays.placed")  # which imports `api`, which knows profiles
 
 T = TypeVar("T")
 

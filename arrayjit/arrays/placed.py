@@ -14,14 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from .compile import Emitted
-from .eager import Array
-from .errors import DeviceMismatch
-from .frozen import frozen
-from .runtime.device import Device
-from .runtime.host import addresses_of
-from .storage import Storage, Values, address_of, bounds
-from .tracer.calls.binding import (
+from ..compile import Emitted
+from ..errors import DeviceMismatch
+from ..frozen import frozen
+from ..runtime.device import Device
+from ..runtime.host import addresses_of
+from ..tracer.calls.binding import (
     ArgumentOutput,
     ArgumentSource,
     CapturedSource,
@@ -42,10 +40,12 @@ from .tracer.calls.binding import (
     view_of,
     written_original,
 )
-from .tracer.calls.convention import Convention
-from .tracer.record.guards import guards_hold
-from .tracer.record.resident import layout_of
-from .tracer.record.tree import unflatten
+from ..tracer.calls.convention import Convention
+from ..tracer.record.guards import guards_hold
+from ..tracer.record.resident import layout_of
+from ..tracer.record.tree import unflatten
+from .eager import Array
+from .storage import Storage, Values, address_of, bounds
 
 __all__ = ["Operand", "Placed", "device_among", "donated_among"]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .api import JitFunction, jit
+from ..api import JitFunction, jit
+from ..tracer.calls.features import METHODS
 from .array import Array, asarray, donate, from_dlpack
-from .tracer.calls.features import METHODS
 
 __all__ = ["Array", "asarray", "donate", "from_dlpack"]
 

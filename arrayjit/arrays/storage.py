@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .errors import DeletedArray, DeviceError
-from .runtime.device import Device
-from .runtime.memory import Purpose
-from .runtime.stream import Buffer
+from ..errors import DeletedArray, DeviceError
+from ..runtime.device import Device
+from ..runtime.memory import Purpose
+from ..runtime.stream import Buffer
 
 __all__ = ["Storage", "Values", "address_of", "bounds"]
 

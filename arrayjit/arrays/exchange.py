@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DTypeError, UnsupportedError
-from .frozen import frozen_by_identity
-from .tracer.calls.binding import array_at
+from ..errors import DTypeError, UnsupportedError
+from ..frozen import frozen_by_identity
+from ..tracer.calls.binding import array_at
 
 __all__ = ["CPU", "CUDA", "Foreign", "capsule_of", "foreign_array", "interface_of", "is_foreign"]
 

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from ..backends import backend, device_named, target_in_use
+from ..errors import DTypeError
+from ..ir.dtype import from_numpy
+from ..runtime.device import Device
+from ..runtime.driver import SharedDriver
+from ..runtime.stream import Buffer
+from ..settings import default_target
+from ..tracer.calls.binding import array_at
+from ..tracer.record.foreign import needs_copy
+from ..tracer.record.resident import Resident
 from . import exchange
-from .backends import backend, device_named, target_in_use
-from .errors import DTypeError
-from .ir.dtype import from_numpy
-from .runtime.device import Device
-from .runtime.driver import SharedDriver
-from .runtime.stream import Buffer
-from .settings import default_target
 from .storage import Storage, Values, address_of, bounds
-from .tracer.calls.binding import array_at
-from .tracer.record.foreign import needs_copy
-from .tracer.record.resident import Resident
 
 __all__ = ["Array", "Namespace", "as_device", "asarray", "donate", "from_dlpack"]
 

@@ -1,0 +1,1 @@
+"""Arrays that live in the memory of devices, as users see them."""
