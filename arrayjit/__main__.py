@@ -10,10 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from . import __version__, backends, cache, scripts
-from .demo.measure import environment_for_numpy
 from .errors import UserError
 from .late import Late
-from .settings import cache_bytes
+from .settings import cache_bytes, environment_for_numpy, misleading
 
 if TYPE_CHECKING:
     from .contest import command as bench
@@ -85,11 +84,10 @@ def run(arguments: list[str] | None) -> int:
 
 def demo(arguments: list[str]) -> int:
     """Run the demo in a process of its own; its exit status."""
-    environment, dropped = environment_for_numpy()
-    if dropped:
-        print(f"without {' and '.join(dropped)}, which would slow NumPy down", flush=True)
+    if names := misleading():
+        print(f"without {' and '.join(names)}, which would slow NumPy down", flush=True)
     command = [sys.executable, "-m", "arrayjit.demo", *arguments]
-    return subprocess.run(command, env=environment, check=False).returncode
+    return subprocess.run(command, env=environment_for_numpy(), check=False).returncode
 
 
 class Told(Protocol):

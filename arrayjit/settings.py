@@ -21,6 +21,7 @@ else:
 __all__ = [
     "CHECKS",
     "FAST",
+    "MISLEADING",
     "Settings",
     "c_compiler_wanted",
     "cache_bytes",
@@ -32,7 +33,9 @@ __all__ = [
     "default_target",
     "entry_wanted",
     "environment",
+    "environment_for_numpy",
     "gpu_wanted",
+    "misleading",
     "names_in",
     "num_threads",
     "perf_map_wanted",
@@ -111,8 +114,23 @@ def debugger_wanted() -> bool:
     return os.environ.get("ARRAYJIT_GDB", "") not in ("", "0")
 
 
+MISLEADING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "NVPL_BLAS_DEBUG_CPU_TYPE")
+"""They make the BLAS libraries of NumPy, which read them when it is imported, choose slow kernels: those for
+another machine than this one."""
+
+
+def misleading() -> list[str]:
+    """Those of them that are set."""
+    return [name for name in MISLEADING if name in os.environ]
+
+
+def environment_for_numpy() -> dict[str, str]:
+    """The environment of a process in which NumPy runs at its best."""
+    return {name: value for name, value in os.environ.items() if name not in MISLEADING}
+
+
 def variables() -> Mapping[str, str]:
-    """All variables of the environment, which `doctor` looks at."""
+    """All variables of the environment, for what looks at it as a whole."""
     return os.environ
 
 

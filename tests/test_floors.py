@@ -82,6 +82,10 @@ def file_breaches(name: str, path: Path, tree: ast.Module) -> Iterator[str]:
         yield f"{name}: {lines} lines, at most {MAX_LINES} are allowed"
     for part in BANNED_NAMES.intersection(name.split(".")):
         yield f"{name}: {part!r} says nothing about what is inside"
+    if name != "settings":
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in ("os.environ", "os.getenv"):
+                yield f"{name}:{node.lineno}: the environment is for `settings` to read"
     if name not in MAY_IMPORT_LATE:
         for scope in ast.walk(tree):
             if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
@@ -183,6 +187,7 @@ def test_the_package_keeps_its_rules() -> None:
             "tracer.values.array imports tracer.calls.function, which stands above it",
         ),
         ("ir/ops.py", "def f():\n    import numpy", "ir.ops:2: import inside a function"),
+        ("ir/ops.py", "CPU = os.environ['CPU']", "ir.ops:1: the environment is for `settings` to read"),
         ("ir/utils.py", "", "ir.utils: 'utils' says nothing about what is inside"),
         ("shed.py", "", "shed: stands on no floor"),
         ("ir/ops.py", "x = 0\n" * 601, "ir.ops: 601 lines, at most 600 are allowed"),

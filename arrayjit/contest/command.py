@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from .. import scripts
 from ..errors import UserError
 from ..late import Late
-from ..settings import num_threads
+from ..settings import misleading, num_threads
 from .callers import CALLERS
-from .environment import environment, is_ready, misleading
+from .environment import environment, is_ready
 from .plan import FOLDER, Plan, listed, suites
 from .requirements import need
 from .results import Results

@@ -1,5 +1,4 @@
-"""The process that measures: its environment, which is read here alone, and the machine that it runs on, in
-words."""
+"""The process that measures: its environment, and the machine that it runs on, in words."""
 
 from __future__ import annotations
 
@@ -10,17 +9,15 @@ from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 
 from ..profile.machine import description
-from ..settings import num_threads
+from ..settings import environment_for_numpy, num_threads, variables
 
-__all__ = ["COMPARED", "MISLEADING", "THREAD_VARIABLES", "environment", "is_ready", "machine", "misleading"]
+__all__ = ["COMPARED", "THREAD_VARIABLES", "environment", "is_ready", "machine"]
 
 THREAD_VARIABLES = (
     "ARRAYJIT_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
     "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NPROC",
 )  # fmt: skip
 """Where the peers read how many threads they may use; the last is JAX's."""
-MISLEADING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "NVPL_BLAS_DEBUG_CPU_TYPE")
-"""They make BLAS libraries choose kernels for another machine than this one."""
 SLOWING = ("PYTHONDONTWRITEBYTECODE",)
 """It has every process compile again what it imports, where first calls do: a second of it."""
 COMPARED = ("arrayjit", "numpy", "llvmlite", "numba", "jax", "torch", "numexpr", "scipy", "cupy")
@@ -29,7 +26,7 @@ COMPARED = ("arrayjit", "numpy", "llvmlite", "numba", "jax", "torch", "numexpr",
 
 def environment(threads: int) -> dict[str, str]:
     """Of the process that measures with so many threads, and compiles itself what it calls first."""
-    kept = {name: value for name, value in os.environ.items() if name not in (*MISLEADING, *SLOWING)}
+    kept = {name: value for name, value in environment_for_numpy().items() if name not in SLOWING}
     compiling = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "ARRAYJIT_CACHE_BYTES": "0"}
     compiling |= {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # else JAX takes most of a GPU's memory
     return kept | dict.fromkeys(THREAD_VARIABLES, str(threads)) | compiling
@@ -37,12 +34,7 @@ def environment(threads: int) -> dict[str, str]:
 
 def is_ready(threads: int) -> bool:
     """Whether this process has such an environment."""
-    return dict(os.environ) == environment(threads)
-
-
-def misleading() -> list[str]:
-    """The variables of this process's environment that make NumPy's products slow."""
-    return [name for name in MISLEADING if name in os.environ]
+    return variables() == environment(threads)
 
 
 def machine() -> dict[str, str]:

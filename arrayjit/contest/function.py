@@ -15,9 +15,9 @@ from ..frozen import frozen_by_identity
 from ..late import Late
 from ..profile.machine import clock
 from ..profile.roofline import roofline
-from ..settings import num_threads
+from ..settings import misleading, num_threads
 from .callers import CALLERS
-from .environment import machine, misleading
+from .environment import machine
 from .peers import installed
 from .requirements import need
 from .results import Results

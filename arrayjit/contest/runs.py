@@ -15,7 +15,8 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..frozen import frozen_by_identity
-from .environment import environment, machine, misleading
+from ..settings import misleading
+from .environment import environment, machine
 from .journal import Journal
 from .plan import Plan
 from .results import Results, Row, Time

@@ -5,22 +5,18 @@ Machines are noisy, so both are run in turn and the medians compared: a slow spe
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..frozen import frozen
 
-__all__ = ["Comparison", "environment_for_numpy", "in_turn", "largest_difference", "seconds"]
+__all__ = ["Comparison", "in_turn", "largest_difference", "seconds"]
 
 Result = TypeVar("Result")
-
-# Both make NumPy's OpenBLAS choose slow kernels on a machine other than the one they were set for.
-SLOW_OPENBLAS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 
 @frozen
@@ -36,15 +32,6 @@ class Comparison:
     @property
     def speedup(self) -> float:
         return self.numpy / self.warm
-
-
-def environment_for_numpy() -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """The environment of a process in which NumPy runs at its best, and what was left out of ours.
-
-    OpenBLAS reads it when NumPy is imported, so it takes a new process.
-    """
-    dropped = tuple(name for name in SLOW_OPENBLAS if name in os.environ)
-    return {name: value for name, value in os.environ.items() if name not in dropped}, dropped
 
 
 def seconds(call: Callable[[], Result]) -> tuple[float, Result]:

@@ -45,9 +45,8 @@ PACKAGES: Mapping[str, Sequence[str]] = {
 }
 """Optional packages by the extra that installs them."""
 
-MISLEADING: Mapping[str, str] = {
-    "OPENBLAS_CORETYPE": "NumPy's matrix products may run code for another CPU: unset it",
-    "OPENBLAS_L2_SIZE": "NumPy's matrix products may be cut for another cache: unset it",
+UNFAIR: Mapping[str, str] = {
+    **dict.fromkeys(settings.MISLEADING, "NumPy's products may run code for another machine: unset it"),
     "OMP_NUM_THREADS": "it limits the threads of NumPy's libraries; arrayjit's are ARRAYJIT_NUM_THREADS",
     "OPENBLAS_NUM_THREADS": "it limits the threads of NumPy's products, which comparisons should know",
     "MKL_NUM_THREADS": "it limits the threads of NumPy's products, which comparisons should know",
@@ -294,7 +293,7 @@ def _cache() -> Iterator[Finding]:
 
 def _environment() -> Iterator[Finding]:
     given = settings.variables()
-    for name, meaning in MISLEADING.items():
+    for name, meaning in UNFAIR.items():
         if given.get(name):
             yield Finding("environment", f"{name}={given[name]}", Kind.ADVICE, meaning)
     for name in sorted(name for name in given if name.startswith("ARRAYJIT_")):

@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 
 from arrayjit.backends import BACKENDS
-from arrayjit.demo.measure import environment_for_numpy, in_turn, largest_difference
+from arrayjit.demo.measure import in_turn, largest_difference
+from arrayjit.settings import environment_for_numpy, misleading
 
 
 def demo(*options: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -64,11 +65,13 @@ def test_variables_that_slow_numpy_down_are_left_out_and_named(monkeypatch: pyte
 def test_without_such_variables_the_demo_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
     monkeypatch.setenv("OPENBLAS_L2_SIZE", "1024")
-    environment, dropped = environment_for_numpy()
-    assert dropped == ("OPENBLAS_L2_SIZE",)
-    assert environment == {name: value for name, value in os.environ.items() if name != "OPENBLAS_L2_SIZE"}
+    assert misleading() == ["OPENBLAS_L2_SIZE"]
+    assert environment_for_numpy() == {
+        name: value for name, value in os.environ.items() if name != "OPENBLAS_L2_SIZE"
+    }
     monkeypatch.delenv("OPENBLAS_L2_SIZE")
-    assert environment_for_numpy() == (dict(os.environ), ())
+    assert misleading() == []
+    assert environment_for_numpy() == os.environ
 
 
 def test_two_calls_are_timed_in_turn() -> None:

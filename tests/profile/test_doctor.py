@@ -29,7 +29,7 @@ LIMITS = Roofline(
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A system without files, a cache of its own, an environment without surprises."""
     for name in [
-        *doctor.MISLEADING,
+        *doctor.UNFAIR,
         *(name for name in settings.variables() if name.startswith("ARRAYJIT_")),
     ]:
         monkeypatch.delenv(name, raising=False)
