@@ -1,4 +1,4 @@
-"""`np.interp`, `np.convolve` and `np.correlate`, on both targets like NumPy."""
+"""`np.interp`, `np.gradient`, `np.convolve` and `np.correlate`, on both targets like NumPy."""
 
 from __future__ import annotations
 
@@ -62,6 +62,51 @@ def test_between_infinite_and_huge_samples_only_a_nan_of_numpy_s_stops_a_check(
         if is_nan.any():
             with pytest.raises(NotANumber):
                 checked(ANYWHERE, *samples)
+
+
+SLOPES: dict[str, Function] = {
+    "one distance": lambda y, x, e: (np.gradient(y, edge_order=e), np.gradient(y, x[2], edge_order=e)),
+    "places": lambda y, x, e: np.gradient(y, x, edge_order=e),
+    "places made here": lambda y, x, e: np.gradient(y, np.linspace(x[0], 5, len(y)), edge_order=e),
+    "whole numbers": lambda y, x, e: np.gradient((9 * y).astype("i4"), (9 * x).astype("i4"), edge_order=e),
+    "small floats": lambda y, x, e: np.gradient(y.astype("f2"), x.astype("f2"), edge_order=e),
+    "complex numbers": lambda y, x, e: np.gradient(y + 1j * x, x, edge_order=e),
+    "axes": lambda y, x, e: np.gradient(y * x[:, None], x, 0.5, edge_order=e),
+    "one of the axes": lambda y, x, e: np.gradient(y * x[:3, None], x, axis=-1, edge_order=e),
+    "what a mask selects": lambda y, x, e: np.gradient(y[y > 0.2], x[y > 0.2], edge_order=e),
+}
+
+
+@pytest.mark.parametrize("program", SLOPES.values(), ids=SLOPES)
+@pytest.mark.parametrize(
+    "where", [np.cumsum(random.random(12) + 0.2), np.arange(12) / 4], ids=["any", "even"]
+)
+@pytest.mark.parametrize("edge_order", [1, 2])
+def test_slopes(program: Function, where: np.ndarray, edge_order: int) -> None:
+    heights = random.random(12)
+    assert_like_numpy(lambda y, x: program(y, x, edge_order), (heights, where))
+
+
+FEW = "Shape of array too small to calculate a numerical gradient"
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (lambda y: np.gradient(y, y[:9]), "distances must match the length of the corresponding dimension"),
+        (lambda y: np.gradient(y, y[:, None]), "distances must be either scalars or 1d"),
+        (lambda y: np.gradient(y, y, y), "invalid number of arguments"),
+        (lambda y: np.gradient(y[:1]), FEW),
+        (lambda y: np.gradient(y[:1], y[:1]), "index 0 is out of bounds for axis 0 with size 0"),
+        (lambda y: np.gradient(y[:2], y[:2], edge_order=2), FEW),
+        (lambda y: np.gradient(y[y > 5]), FEW),
+        (lambda y: np.gradient(y, edge_order=3), "'edge_order' greater than 2 not supported"),
+        (lambda y: np.gradient(y > 0.5), "numpy boolean subtract, the `-` operator, is not supported"),
+        (lambda y: np.gradient(y, axis=1), "axis 1 is out of bounds for array of dimension 1"),
+    ],
+)
+def test_mistakes_in_slopes(program: Function, words: str) -> None:
+    assert_raises_like_numpy(program, words, random.random(12))
 
 
 LENGTHS = [(9, 3), (3, 9), (9, 4), (4, 4), (1, 5), (4, 9)]

@@ -23,7 +23,6 @@ _ADOPTED: tuple[Any, ...] = (
     np.apply_over_axes,
     np.corrcoef,
     np.cov,
-    np.gradient,
     np.intersect1d,
     np.linalg.tensorinv,
     np.logspace,

@@ -1,4 +1,4 @@
-"""Functions of neighbouring samples, as NumPy programs: `interp`, `convolve`, `correlate`."""
+"""Functions of neighbouring samples, as NumPy programs: `interp`, `gradient`, `convolve`, `correlate`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import DTypeError, ShapeError
+from ..loops.control import cond
 from ..record.registry import implements
 from ..record.trace import user_location
+from ..values.array import describe
+from ..values.elementwise import as_array
 from ..values.extents import require_at_least, same_shape
 from .adopted import numpy_program
+from .operands import axes_of
 
 __all__: list[str] = []
 
@@ -55,6 +59,88 @@ def _on_line(place: Any, start: Any, end: Any, low: Any, high: Any) -> Any:
     is_endless = is_same & np.isinf(step)
     line = slope * np.where(is_endless, 0, step) + np.where(is_backwards, high, low)
     return np.where(is_endless, low, line)
+
+
+@implements(np.gradient)
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
+    samples = as_array(f)
+    axes = axes_of(axis, samples.ndim)
+    given = varargs or (1.0,)
+    if len(given) == 1 and np.ndim(given[0]) == 0:
+        given *= len(axes)
+    if len(given) != len(axes):
+        words = "invalid number of arguments"
+        raise DTypeError(words, loc=user_location(), fix="pass a distance or a row of places for each axis")
+    if edge_order > 2:
+        words = "'edge_order' greater than 2 not supported"
+        raise ShapeError(words, loc=user_location(), fix="use edge_order=2")
+    found = tuple(_along(samples, one, where, edge_order) for one, where in zip(axes, given, strict=True))
+    return found[0] if len(found) == 1 else found
+
+
+def _along(f: Any, axis: int, places: Any, edge_order: Any) -> Any:
+    """The slopes between samples at places along an axis, or at one distance. Whether places are at one
+    distance only the run can tell; NumPy then takes other steps."""
+    known = as_array(places)
+    if known.ndim > 1:
+        words = "distances must be either scalars or 1d"
+        raise ShapeError(words, loc=user_location(), fix="pass a number or a row for each axis")
+    words = "when 1d, distances must match the length of the corresponding dimension"
+    extent = f.cells.shape[axis]
+    if known.ndim and not same_shape(known.cells.shape, (extent,), words):
+        raise ShapeError(words, loc=user_location(), fix="pass a place for each sample along the axis")
+    steps = _steps(known) if known.ndim else places
+    first = steps[0] if known.ndim else places
+    words = (
+        "Shape of array too small to calculate a numerical gradient, "
+        "at least (edge_order + 1) elements are required."
+    )
+    if not require_at_least(extent, edge_order + 1, "ValueError", words):
+        raise ShapeError(words, loc=user_location(), details=(describe(f),), fix="pass more samples")
+    if not known.ndim:
+        return _slopes(f, axis, steps, edge_order)
+    return cond(
+        (steps == first).all(),
+        lambda: _slopes(f, axis, first, edge_order),
+        lambda: _slopes(f, axis, steps, edge_order),
+    )
+
+
+@numpy_program
+def _steps(places: Any) -> Any:
+    return np.diff(places.astype(np.float64) if np.issubdtype(places.dtype, np.integer) else places)
+
+
+@numpy_program
+def _slopes(f: Any, axis: int, steps: Any, edge_order: Any) -> Any:
+    """The slopes of parabolas through three samples each, at the ends of lines if `edge_order` is 1, in the
+    operations that NumPy takes for one step and for a row of them."""
+    if np.issubdtype(f.dtype, np.integer):
+        f = f.astype(np.float64)
+    result = np.empty_like(f, dtype=f.dtype if np.issubdtype(f.dtype, np.inexact) else np.float64)
+    y, slopes = np.moveaxis(f, axis, -1), np.moveaxis(result, axis, -1)
+    is_even = np.ndim(steps) == 0
+    if is_even:
+        slopes[..., 1:-1] = (y[..., 2:] - y[..., :-2]) / (2.0 * steps)
+    else:
+        h, k = steps[:-1], steps[1:]
+        before, here, after = -k / (h * (h + k)), (k - h) / (h * k), h / (k * (h + k))
+        slopes[..., 1:-1] = before * y[..., :-2] + here * y[..., 1:-1] + after * y[..., 2:]
+    if edge_order == 1:
+        slopes[..., 0] = (y[..., 1] - y[..., 0]) / (steps if is_even else steps[0])
+        slopes[..., -1] = (y[..., -1] - y[..., -2]) / (steps if is_even else steps[-1])
+        return result
+    if is_even:
+        head = -1.5 / steps, 2.0 / steps, -0.5 / steps
+        tail = 0.5 / steps, -2.0 / steps, 1.5 / steps
+    else:
+        h, k = steps[0], steps[1]
+        head = -(2.0 * h + k) / (h * (h + k)), (h + k) / (h * k), -h / (k * (h + k))
+        h, k = steps[-2], steps[-1]
+        tail = k / (h * (h + k)), -(k + h) / (h * k), (2.0 * k + h) / (k * (h + k))
+    slopes[..., 0] = head[0] * y[..., 0] + head[1] * y[..., 1] + head[2] * y[..., 2]
+    slopes[..., -1] = tail[0] * y[..., -3] + tail[1] * y[..., -2] + tail[2] * y[..., -1]
+    return result
 
 
 @implements(np.convolve)
