@@ -42,7 +42,7 @@ from ..ir.assign import (
     statements,
 )
 from ..ir.code import Caps
-from ..ir.expr import Apply, Cast, Expr, Gather, Load
+from ..ir.expr import Apply, Cast, Expr, Gather, Load, dtype_of
 from ..ir.index import Affine, Symbol
 from ..ir.tensor import Tensor
 from ..ir.walk import substitute, transform, walk
@@ -373,7 +373,7 @@ class _Inlining:
         once = each_once and len(self.readers[producer.tensor]) == 1
         if isinstance(stmt, Assign) and stmt.contract:
             return (once or (each_once and _is_light(producer))) and grown <= MAX_NODES
-        far = _bytes(producer.tensor) > self.cache
+        far = _reach(producer) > self.cache
         if grown > (FAR_NODES if far else MAX_NODES):
             return False
         cost, reads = _cost(producer.value), list(loads(producer.value))
@@ -490,9 +490,14 @@ def _inlined(producer: _Producer, expr: Expr) -> Expr:
     return transform(expr, rule)
 
 
-def _bytes(tensor: Tensor) -> int:
-    """How large a tensor is; 0 where that is known only at run time."""
-    return tensor.nbytes if tensor.has_fixed_shape else 0
+def _reach(producer: _Producer) -> int:
+    """How far the cells of a temporary are from where they are read back, in bytes; 0 if only the run knows.
+    What is as large as it and computed with it is in the way, as numbers are for a mask."""
+    tensor = producer.tensor
+    if not tensor.has_fixed_shape:
+        return 0
+    sizes = (dtype_of(node).itemsize for node in walk(producer.value))
+    return tensor.nbytes // tensor.dtype.itemsize * max(tensor.dtype.itemsize, *sizes)
 
 
 def _size(expr: Expr) -> int:
