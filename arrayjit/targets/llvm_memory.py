@@ -1,7 +1,7 @@
 """Where a tensor's cells are, and how lanes are loaded and stored.
 
 The access is chosen by how far apart the cells of neighbouring lanes are: one scalar for all lanes, one
-vector, one reversed vector, or a scalar per lane.
+vector, one reversed vector, every other cell of two vectors, or a scalar per lane.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from .llvm_neighbours import Neighbours
 from .llvm_text import LINE_BYTES, SLOT, Operand, Value, Writer, vector_type
 
 __all__ = ["Edge", "Lanes", "Memory"]
+
+MASKED = (4, 8)
+"""The bytes of cells of which one instruction stores those that a mask chooses."""
 
 
 @frozen
@@ -142,8 +145,18 @@ class Memory:
             if part is not None:
                 groups = self._neighbouring(tensor, cell, lanes, cell.stride * lanes.count, part)
                 return self._writer.part_of_groups(groups, cell.stride, part, lanes.numbers)
+        if cell.stride == 2:
+            return self._every_other(tensor, cell, lanes)
         pointers = self._lane_pointers(tensor, cell, lanes)
         return self._writer.join([self._read(tensor, pointer, 1) for pointer in pointers])
+
+    def _every_other(self, tensor: Tensor, cell: _Cell, lanes: Lanes) -> Value:
+        """Every other cell, out of two vectors from the first of them to the last and no further."""
+        count = lanes.count
+        first = self._read(tensor, cell.pointer, count)
+        last = self._read(tensor, self._offset(tensor, cell.pointer, count - 1), count)
+        chosen = [2 * n if 2 * n < count else 2 * n + 1 for n in lanes.numbers or range(count)]
+        return self._writer.shuffle(first, chosen, last)
 
     def rows(self, load: Load, lanes: Lanes, count: int) -> list[Value]:
         """For each lane its cell and those that follow it, `count` of them."""
@@ -182,9 +195,25 @@ class Memory:
             self._write(tensor, cell.pointer, cells, bypass, edge)
         elif cell.stride == -1:
             self._write(tensor, self._offset(tensor, cell.pointer, 1 - lanes.count), self._reversed(value))
+        elif cell.stride == 2 and "avx512f" in self._writer.features and tensor.dtype.itemsize in MASKED:
+            self._store_every_other(tensor, cell, value, lanes)
         else:
             for lane, pointer in enumerate(self._lane_pointers(tensor, cell, lanes)):
                 self._write(tensor, pointer, self._writer.lane(value, lane))
+
+    def _store_every_other(self, tensor: Tensor, cell: _Cell, value: Value, lanes: Lanes) -> None:
+        """Write every other cell, as two vectors from the first of them to the last and no further. Nothing
+        is written between them: what is there may be another thread's."""
+        self._neighbours.forget(tensor.storage)
+        places = lanes.places if lanes.numbers else range(lanes.count)
+        for part in (0, 1):
+            spread = self._writer.shuffle(
+                value, [places[(n + part * (lanes.count - 1)) // 2] for n in range(lanes.count)]
+            )
+            mask = ", ".join(f"i1 {n % 2 == part}".lower() for n in range(lanes.count))
+            pointer = self._offset(tensor, cell.pointer, part * (lanes.count - 1))
+            kind = vector_type(tensor.dtype.llvm_memory, lanes.count)
+            self._writer.masked_store(kind, spread.text, pointer, tensor.dtype.itemsize, f"<{mask}>")
 
     def store_groups(
         self,

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from handmade import at, call, loop, put, run, tensor_like, vector
 
-from arrayjit.backends import backend
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.dtype import F64
 from arrayjit.ir.expr import Cast, Const, Index, Local, Variable
 from arrayjit.ir.index import Affine, Symbol
 from arrayjit.ir.loops import Define, Kernel, LoopKind, Update
 from arrayjit.ir.tensor import Tensor
+from arrayjit.targets.llvm import LlvmTarget
 from arrayjit.targets.llvm_interleaved import lanes_of
 
 DTYPES = [np.float64, np.float32, np.int16, np.uint8, np.bool_]
@@ -35,9 +35,9 @@ def group(tensor, symbol, values):
 
 
 def wide_stores(vectors, arrays):
-    """How many vectors are stored, and how many single cells."""
+    """How many vectors are stored, and how many single cells, where there are no masks to store by."""
     params = tuple(ArrayParam(tensor, "update") for tensor in arrays)
-    text = backend("sync_llvm").target.emit(Kernel("kernel", params, (vectors,))).payload
+    text = LlvmTarget("sync_llvm", "avx2").emit(Kernel("kernel", params, (vectors,))).payload
     return len(re.findall(r"store <", text)), len(re.findall(r"store (?!<)", text))
 
 
@@ -233,5 +233,5 @@ def test_parts_are_added_as_groups():
     x, y, i = tensor_like("x", source), tensor_like("y", result), Symbol("i")
     body = vector(i, 32, *neighbours_added(x, y, i, 2))
     params = tuple(ArrayParam(tensor, "update") for tensor in (x, y))
-    text = backend("sync_llvm").target.emit(Kernel("kernel", params, (body,))).payload
+    text = LlvmTarget("sync_llvm", "avx2").emit(Kernel("kernel", params, (body,))).payload
     assert set(re.findall(r"f(?:add|sub) <(\d+) x double>", text)) == {"16"}

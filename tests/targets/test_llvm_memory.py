@@ -15,6 +15,7 @@ from arrayjit.ir.expr import Cast, Const, Gather, Index
 from arrayjit.ir.index import Affine, Symbol
 from arrayjit.ir.loops import Kernel, LoopKind, Place, PlaceKind, Prefetch
 from arrayjit.ir.tensor import Tensor
+from arrayjit.targets.llvm import LlvmTarget
 
 
 @pytest.mark.parametrize("coefficient", [1, -1, 2, -3, 0])
@@ -38,6 +39,32 @@ def test_every_other_cell_is_taken_out_of_neighbours(part, dtype):
     body = vector(i, 32, put(out, i, value=at(x, i, Affine.of(part))), lanes=8)
     run([body], [(x, source)], [(out, result)])
     np.testing.assert_array_equal(result, source[:, part])
+
+
+@pytest.mark.parametrize("first", [0, 1, 4])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "i2", "i1", "?"])
+@pytest.mark.parametrize("lanes", [2, 8, 16])
+def test_cells_between_others_are_not_written(first, dtype, lanes):
+    source = np.random.default_rng(3).integers(0, 2, 63 + first).astype(dtype)
+    around = np.random.default_rng(4).integers(0, 2, 100).astype(dtype)
+    expected, result = around.copy(), around[: 63 + first]
+    expected[first : 63 + first : 2] = source[first::2]
+    x, y, i = tensor_like("x", source), tensor_like("y", result), Symbol("i")
+    body = vector(i, 32, put(y, i * 2 + first, value=at(x, i * 2 + first)), lanes=lanes)
+    run([body], [(x, source)], [(y, result)])
+    np.testing.assert_array_equal(around, expected)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "stores"), [("avx512", "@llvm.masked.store.v8f64"), ("avx2", "store double")]
+)
+def test_every_other_cell_is_in_two_vectors(cpu, stores):
+    x, y, i = f64("x", 63), f64("y", 63), Symbol("i")
+    body = vector(i, 32, put(y, i * 2, value=at(x, i * 2)), lanes=8)
+    kernel = Kernel("apart", (ArrayParam(x, "read"), ArrayParam(y, "write")), (body,))
+    text = LlvmTarget("sync_llvm", cpu).emit(kernel).payload
+    assert (text.count("= load <8 x double>"), text.count("= load double")) == (2, 0)
+    assert stores in text
 
 
 @pytest.mark.parametrize("coefficient", [1, -1, 2, -3])
