@@ -4,6 +4,9 @@ A `Region` is what one access touches while some *aligned* loops stand at one it
 an affine base over the aligned (and outer) symbols, widened by the range of the loops inside. With `j`
 inside and `i` aligned, `x[i, j + 1]` for `j in range(0, 8)` is `x[i .. i, 1 .. 8]`.
 
+Where positions leave others out, a region says which: with `n = i % 2`, `x[i, n + 2 * j]` is those cells
+of `x[i, 0 .. 15]` that are in the *phase* of `i` but for multiples of 2, as none of the next row's is.
+
 Two regions of one storage either never meet or meet at certain *distances*: iteration of the first
 minus iteration of the second, per aligned symbol. Every answer is conservative: unsure means any.
 """
@@ -39,6 +42,7 @@ from ..ir.loops import (
     While,
     walk_statements,
 )
+from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, walk
 
@@ -72,18 +76,28 @@ Ranges = Mapping[Symbol, Range]
 Distance = tuple[float, float]
 """Least and greatest distance between two iterations that meet."""
 
+Phases = Mapping[Symbol, tuple[Affine, int]]
+"""What symbols are but for multiples of a number."""
+
+NO_PHASES: Phases = {}
+
 ZERO = Affine.of(0)
 
 ANY: Distance = (-math.inf, math.inf)
 
+REMAINDER = OPS["remainder"]
+
 
 @frozen
 class Span:
-    """Positions `base + low ..= base + high` along one dimension."""
+    """Positions `base + low ..= base + high` along one dimension, or those of them that are as `phase` is but
+    for multiples of `step`."""
 
     base: Affine
     low: int = 0
     high: int = 0
+    phase: Affine = ZERO
+    step: int = 1
 
 
 Spans = tuple[Union[Span, None], ...]
@@ -125,12 +139,13 @@ class Region:
 
 
 def _renamed(span: Span, values: Mapping[Symbol, Affine]) -> Span:
-    base = span.base.substitute(values)
-    return span if base is span.base else Span(base, span.low, span.high)
+    base, phase = span.base.substitute(values), span.phase.substitute(values)
+    is_same = base is span.base and phase is span.phase
+    return span if is_same else Span(base, span.low, span.high, phase, span.step)
 
 
-def _widen(span: Span, inner: Mapping[Symbol, Range | None]) -> Span | None:
-    if not any(symbol in inner for _, symbol in span.base.terms):
+def _widen(span: Span, inner: Mapping[Symbol, Range | None], phases: Phases = NO_PHASES) -> Span | None:
+    if not any(symbol in inner for terms in (span.base.terms, span.phase.terms) for _, symbol in terms):
         return span
     low, high = span.low, span.high
     kept: list[tuple[int, Symbol]] = []
@@ -143,14 +158,33 @@ def _widen(span: Span, inner: Mapping[Symbol, Range | None]) -> Span | None:
             return None
         ends = (coefficient * known[0], coefficient * known[1])
         low, high = low + min(ends), high + max(ends)
-    return Span(Affine(tuple(kept), span.base.offset), low, high)
+    return Span(Affine(tuple(kept), span.base.offset), low, high, *_widened(*_phase_of(span), inner, phases))
 
 
-def region(tensor: Tensor, index: Iterable[Affine] | None, inner: Mapping[Symbol, Range | None]) -> Region:
+def _widened(phase: Affine, step: int, inner: Container[Symbol], phases: Phases) -> tuple[Affine, int]:
+    """What is left of a phase, and of its step, whatever the symbols of `inner` are."""
+    while step != 1 and (symbol := _newest(phase, inner)) is not None:
+        its_phase, its_step = phases.get(symbol, (ZERO, 1))
+        coefficient = phase.coefficient(symbol)
+        phase = phase + (its_phase - Affine.of(symbol)) * coefficient
+        step = math.gcd(step, coefficient * its_step)
+    return (ZERO, 1) if step == 1 else (phase, step)
+
+
+def _newest(value: Affine, inner: Container[Symbol]) -> Symbol | None:
+    return next((symbol for symbol in reversed(value.symbols) if symbol in inner), None)
+
+
+def region(
+    tensor: Tensor,
+    index: Iterable[Affine] | None,
+    inner: Mapping[Symbol, Range | None],
+    phases: Phases = NO_PHASES,
+) -> Region:
     """What `tensor[index]` touches while the loops of `inner` run; any cell when `index` is None."""
     if index is None:
         return Region(tensor, (None,) * tensor.rank)
-    return Region(tensor, tuple(_widen(Span(position), inner) for position in index))
+    return Region(tensor, tuple(_widen(Span(position), inner, phases) for position in index))
 
 
 def declared(symbol: Symbol) -> Range | None:
@@ -269,13 +303,13 @@ def effects(body: Iterable[Stmt], ranges: Ranges) -> Effects:
     """What a body does in one iteration of the loops around it; `ranges` has their values."""
     found = Effects()
     inside = list(walk_statements(tuple(body)))
-    inner = _ranges_inside(inside, ranges)
+    inner, phases = _ranges_inside(inside, ranges), _phases_inside(inside)
     local: set[Variable] = set()
     for stmt in inside:
-        _collect_reads(stmt, inner, found)
+        _collect_reads(stmt, inner, phases, found)
         match stmt:
             case Store(tensor=tensor, index=index):
-                _touch(found.writes, region(tensor, index, inner))
+                _touch(found.writes, region(tensor, index, inner, phases))
             case Fill(tensor=tensor):
                 _touch(found.writes, region(tensor, None, inner))
             case Copy(into=into, index=index, source=source, at=at, cells=cells):
@@ -330,13 +364,29 @@ def _ranges_inside(body: Iterable[Stmt], ranges: Ranges) -> dict[Symbol, Range |
     return inner
 
 
-def _collect_reads(stmt: Stmt, inner: Mapping[Symbol, Range | None], found: Effects) -> None:
+def _phases_inside(body: Iterable[Stmt]) -> Phases:
+    """The phases of the symbols that statements introduce: remainders, and steps of loops."""
+    found: dict[Symbol, tuple[Affine, int]] = {}
+    for stmt in body:
+        match stmt:
+            case Bind(symbol=symbol, value=Apply(op=op, args=(Index(value), Index(by)))) if (
+                op is REMAINDER and by.is_constant and by.offset
+            ):
+                found[symbol] = (value, by.offset)
+            case For(symbol=symbol, lo=lo, step=step) if abs(step) != 1:
+                found[symbol] = (lo, step)
+            case _:
+                pass
+    return found
+
+
+def _collect_reads(stmt: Stmt, inner: Mapping[Symbol, Range | None], phases: Phases, found: Effects) -> None:
     if isinstance(stmt, Store) and stmt.accum is not None:
-        _touch(found.reads, region(stmt.tensor, stmt.index, inner))
+        _touch(found.reads, region(stmt.tensor, stmt.index, inner, phases))
     for node in (node for expr in expressions(stmt) for node in walk(expr)):
         match node:
             case Load(tensor=tensor, index=index):
-                _touch(found.reads, region(tensor, index, inner))
+                _touch(found.reads, region(tensor, index, inner, phases))
             case Gather(tensor=tensor):
                 _touch(found.reads, region(tensor, None, inner))
             case Local(variable=variable):
@@ -371,7 +421,52 @@ def distances(
         for symbol, (least, greatest) in found.items():
             one, other = (_iterations(symbol, pairs, ranges) for pairs in (here, there))
             found[symbol] = max(least, one[0] - other[1]), min(greatest, one[1] - other[0])
+    if not all(_in_phase(one, other, found) for one, other in known):
+        return None
     return None if any(least > greatest for least, greatest in found.values()) else found
+
+
+def _in_phase(one: Span, other: Span, found: dict[Symbol, Distance]) -> bool:
+    """Narrow `found` by the phases of two spans along one dimension; False when these never agree."""
+    (mine, first), (theirs, second) = _phase_of(one), _phase_of(other)
+    step = math.gcd(first, second)
+    if step < 2:
+        return True
+    apart, moving = (mine - theirs).offset, list[tuple[int, Symbol]]()
+    for symbol in {*mine.symbols, *theirs.symbols}:
+        coefficient = mine.coefficient(symbol)
+        if (coefficient - theirs.coefficient(symbol)) % step:
+            return True
+        if coefficient % step and symbol in found:
+            least, greatest = found[symbol]
+            if least == greatest:
+                apart += coefficient * int(least)
+            else:
+                moving.append((coefficient, symbol))
+    if not moving:
+        return apart % step == 0
+    if len(moving) == 1:
+        ((coefficient, symbol),) = moving
+        return _agree(coefficient, apart, step, found, symbol)
+    return True
+
+
+def _agree(coefficient: int, apart: int, step: int, found: dict[Symbol, Distance], symbol: Symbol) -> bool:
+    """Narrow the distance for which `coefficient` times it and `apart` are a multiple of `step`."""
+    common = math.gcd(coefficient, step)
+    period = step // common
+    if apart % common:
+        return False
+    first = -apart // common * pow(coefficient // common, -1, period) % period
+    least, greatest = found[symbol]
+    if math.isfinite(least) and math.isfinite(greatest):
+        found[symbol] = least + (first - least) % period, greatest - (greatest - first) % period
+    return True
+
+
+def _phase_of(span: Span) -> tuple[Affine, int]:
+    """What all positions are but for multiples of a number, which is 0 where there is one position."""
+    return (span.base, 0) if span.low == span.high == 0 else (span.phase, span.step)
 
 
 def _moves(span: Span, aligned: Container[Symbol]) -> bool:

@@ -56,6 +56,38 @@ def test_all_iterations_that_meet_are_within_the_distances(one, other):
                 assert all(found[s][0] <= p[s] - q[s] <= found[s][1] for s in (I, J))
 
 
+@given(st.data(), st.integers(1, 4), st.integers(0, 3))
+@settings(max_examples=300, deadline=None)
+def test_what_positions_leave_out_narrows_the_distances(data, modulus, shift):
+    """`n = (i + shift) % modulus`, and `k` goes in steps of two."""
+    n, steps = Symbol("n"), range(0, 8, 2)
+    inner = {n: (0, modulus - 1), K: (steps[0], steps[-1])}
+    phases = {n: (I + shift, modulus), K: (Affine.of(0), 2)}
+    numbers = st.sampled_from([0, 1, 2, -1, 3])
+    one, other = (
+        tuple(
+            Affine.of(data.draw(st.integers(0, 4)))
+            + sum((Affine.of(s) * data.draw(numbers) for s in (I, J, n, K)), Affine.of(0))
+            for _ in SHAPE
+        )
+        for _ in range(2)
+    )
+    regions = (region(WHOLE, index, inner, phases) for index in (one, other))
+    found = distances(*regions, [I, J], RANGES)
+
+    def cells(index):
+        for i, j in product(range(COUNTS[I]), range(COUNTS[J])):
+            for k in steps:
+                values = {I: i, J: j, n: (i + shift) % modulus, K: k}
+                yield tuple(position.evaluate(values) for position in index), i, j
+
+    for mine, theirs in product(cells(one), cells(other)):
+        if mine[0] == theirs[0]:
+            assert found is not None
+            assert found[I][0] <= mine[1] - theirs[1] <= found[I][1]
+            assert found[J][0] <= mine[2] - theirs[2] <= found[J][1]
+
+
 @given(
     st.lists(st.tuples(st.sampled_from([I, J, K]), st.integers(1, 12)), max_size=3, unique_by=lambda t: t[0])
 )
@@ -86,6 +118,20 @@ def test_even_and_odd_never_meet():
     even = region(WHOLE, (Affine.of(I) * 2, Affine.of(J)), {})
     odd = region(WHOLE, (Affine.of(I) * 2 + 1, Affine.of(J)), {})
     assert distances(even, odd, [I, J], RANGES) is None
+
+
+def test_cells_of_one_colour_are_not_beside_one_another():
+    n = Symbol("n")
+    row, between, colour = Affine.of(I), Affine.of(n) + J * 2, {n: (Affine.of(I), 2)}
+    inside = {n: (0, 1), J: RANGES[J]}
+    here, above, two_above = (region(WHOLE, (row - far, between), inside, colour) for far in range(3))
+    assert distances(here, above, [I], RANGES) is None
+    assert distances(here, two_above, [I], RANGES) == {I: (-2, -2)}
+
+
+def test_cells_so_far_apart_meet_in_equal_iterations_only():
+    cells = region(WHOLE, (I + K * 4, Affine.of(0)), {K: RANGES[K]})
+    assert distances(cells, cells, [I], RANGES) == {I: (0, 0)}
 
 
 def test_a_row_and_a_column_meet_on_the_diagonal():

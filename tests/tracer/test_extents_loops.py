@@ -229,3 +229,34 @@ def test_what_the_bounds_of_loops_tell_is_not_computed() -> None:
     assert "where" not in text
     for target in ("interp", "sync_llvm"):
         assert_near(arrayjit.jit(program, target=target)(x, y), program(x, y), 0.0)
+
+
+def test_steps_and_quotients_stay_below_what_they_are_made_of() -> None:
+    def program(x: Any) -> None:
+        n, m = x.shape
+        for i in range(n):
+            for j in range(1 + i % 2, m - 1, 2):
+                x[i, j] += x[i, j - 1] * x[i, j + 1] + x[j // 3 + i - i // 2, 0]
+            for j in range(i // 2):
+                x[2 * j + 1, 1] -= x[i - 2 * j - 1, 2]
+
+    x = np.arange(90.0).reshape(10, 9) % 7
+    assert "check" not in arrayjit.jit(program).lower(x).as_text("assignments")
+    for target in ("interp", "sync_llvm"):
+        plain, traced = x.copy(), x.copy()
+        program(plain)
+        arrayjit.jit(program, target=target)(traced)
+        assert_near(traced, plain, 0.0)
+
+
+def test_a_step_too_far_is_an_error() -> None:
+    def program(x: Any) -> None:
+        for i in range(len(x)):
+            for j in range(i % 2, len(x), 2):
+                x[j] += x[j + 1]
+
+    for n in (6, 7):
+        with pytest.raises(IndexError):
+            program(np.ones(n))
+        with pytest.raises(IndexError):
+            arrayjit.jit(program)(np.ones(n))

@@ -125,7 +125,9 @@ def divided(value: Affine, divisor: int) -> Affine:
     if all(coefficient % divisor == 0 for coefficient, _ in value.terms):
         return Affine(tuple((c // divisor, s) for c, s in value.terms), value.offset // divisor)
     low, high = (None if end is None else end // divisor for end in (least(value), most(value)))
-    return _bound("floor_divide", value, Affine.of(divisor), low, high)
+    quotient = _bound("floor_divide", value, Affine.of(divisor), low, high)
+    current_trace().limits.note_quotient(quotient, value, divisor)
+    return quotient
 
 
 def steps_between(low: Affine, high: Affine, step: Affine) -> Affine:

@@ -190,8 +190,10 @@ def _bound_result(stem: str, left: Affine, right: Affine, trace: Trace) -> Affin
     low, high = min(corners), max(corners)
     if max(abs(low), abs(high)) >= _LARGEST:
         return None
-    value = Apply(OPS[_BOUND[stem]], (Index(left), Index(right)), I64)
-    return trace.bind(value, low, high + 1)
+    result = trace.bind(Apply(OPS[_BOUND[stem]], (Index(left), Index(right)), I64), low, high + 1)
+    if stem == "floordiv" and right.is_constant:
+        trace.limits.note_quotient(result, left, right.offset)
+    return result
 
 
 _STEMS = ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow", "lshift", "rshift", "and", "or", "xor")
