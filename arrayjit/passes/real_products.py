@@ -30,7 +30,7 @@ from ..ir.tensor import Tensor
 from ..ir.walk import symbols_read
 from .strides import stride
 
-__all__ = ["Matrix", "RealProduct", "real_product"]
+__all__ = ["Loops", "Matrix", "Pair", "RealProduct", "apply", "cells_of", "real_product"]
 
 Pair = tuple[Expr, Expr]
 Loops = tuple[tuple[Symbol, Affine], ...]
@@ -94,7 +94,7 @@ class _Forming:
 
     def by_columns(self) -> RealProduct:
         """The rows of the matrix with two columns of reals for each column of the other factor."""
-        cells = _cells(self.assign)
+        cells = cells_of(self.assign)
         part, half = Symbol("p"), Symbol("q")
         shared = tuple(loop for loop in self.loops if loop not in cells)
         own = tuple(loop for loop in self.loops if loop in cells)
@@ -117,7 +117,7 @@ class _Forming:
 
     def by_rows(self) -> RealProduct:
         """The rows of the matrix with two real vectors that are twice as long."""
-        cells, part = _cells(self.assign), Symbol("p")
+        cells, part = cells_of(self.assign), Symbol("p")
         filled: list[Assign] = []
         summed: list[Assign] = []
         for values in self.columns:
@@ -135,7 +135,7 @@ class _Forming:
 
     def along_rows(self) -> RealProduct:
         """The rows of the matrix, twice as long, with a real vector for each part of the other factor."""
-        cells, half = _cells(self.assign), Symbol("q")
+        cells, half = cells_of(self.assign), Symbol("q")
         filled: list[Assign] = []
         summed: list[Assign] = []
         for value in self.pair:
@@ -149,13 +149,13 @@ class _Forming:
             [Load(sums.into, (*self.assign.index, Affine.of(part))) for part in (0, 1)] for sums in summed
         )
         if self.matrix.is_conjugate:
-            return RealProduct((*filled, *summed), (_apply("add", rr, ii), _apply("subtract", ir, ri)))
-        return RealProduct((*filled, *summed), (_apply("subtract", rr, ii), _apply("add", ri, ir)))
+            return RealProduct((*filled, *summed), (apply("add", rr, ii), apply("subtract", ir, ri)))
+        return RealProduct((*filled, *summed), (apply("subtract", rr, ii), apply("add", ri, ir)))
 
     @property
     def terms(self) -> Loops:
         """The loops over what is added up."""
-        cells = _cells(self.assign)
+        cells = cells_of(self.assign)
         return tuple(loop for loop in self.assign.loops if loop not in cells)
 
     def temporary(self, name: str, shape: tuple[Affine, ...]) -> Tensor:
@@ -169,11 +169,11 @@ class _Forming:
     ) -> Assign:
         """The sums of a part of the matrix times a real factor."""
         cell = Load(self.matrix.tensor, (*self.matrix.index[:-1], self.matrix.index[-1] + part))
-        product, start = _apply("multiply", cell, factor), constant(0.0, total.dtype)
+        product, start = apply("multiply", cell, factor), constant(0.0, total.dtype)
         return replace(self.assign, loops=loops, into=total, index=index, value=product, initial=start)
 
 
-def _cells(assign: Assign) -> Loops:
+def cells_of(assign: Assign) -> Loops:
     """The loops over the cells that are written."""
     cells = set(symbols_of(assign.index))
     return tuple(loop for loop in assign.loops if loop[0] in cells)
@@ -187,9 +187,9 @@ def _positions(loops: Loops) -> tuple[Affine, ...]:
     return tuple(Affine.of(symbol) for symbol, _ in loops)
 
 
-def _apply(name: str, *args: Expr) -> Apply:
+def apply(name: str, *args: Expr) -> Apply:
     return Apply(OPS[name], args, dtype_of(args[0]))
 
 
 def _negated(value: Expr) -> Expr:
-    return _apply("negative", value)
+    return apply("negative", value)

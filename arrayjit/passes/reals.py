@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..errors import CompilerBug
@@ -45,7 +46,8 @@ from ..ir.resolve import resolve
 from ..ir.tensor import Tensor
 from ..ir.terms import Term
 from ..ir.walk import children, rebuild, substitute, substitute_assignments, walk
-from .real_products import Matrix, real_product
+from .hermitian import hermitian_product
+from .real_products import Matrix, RealProduct, real_product
 
 __all__ = ["reals"]
 
@@ -344,14 +346,28 @@ class _Splitting:
         """Sums of products, with a matrix as it lies in memory if one factor is such."""
         assert isinstance(assign.value, Apply)
         left, right = map(self._unstored, assign.value.args)
-        for factor, other in ((left, right), (right, left)):
-            matrix = self.given(factor)
-            product = None if matrix is None else real_product(assign, matrix, factor, other, self.pair)
-            if product is not None:
-                yield from product.statements
-                yield from self._added(assign, product.parts)
-                return
-        yield from self._in_four(assign, left, right)
+        orders = (left, right), (right, left)
+        ways = (
+            partial(way, assign, *order) for way in (self._hermitian, self._in_memory) for order in orders
+        )
+        product = next((found for way in ways if (found := way()) is not None), None)
+        if product is None:
+            yield from self._in_four(assign, left, right)
+        else:
+            yield from product.statements
+            yield from self._added(assign, product.parts)
+
+    def _hermitian(self, assign: Assign, factor: Expr, other: Expr) -> RealProduct | None:
+        """Sums of products of a matrix with its own adjoint, if the other factor is that."""
+        (factor, sign), (other, other_sign) = _sign(factor), _sign(other)
+        if (sign, other_sign) != (1, -1):
+            return None
+        return hermitian_product(assign, factor, other, self.given(factor), self.pair)
+
+    def _in_memory(self, assign: Assign, factor: Expr, other: Expr) -> RealProduct | None:
+        """Sums of products of a matrix as it lies in memory, if the factor is such."""
+        matrix = self.given(factor)
+        return None if matrix is None else real_product(assign, matrix, factor, other, self.pair)
 
     def _unstored(self, factor: Expr) -> Expr:
         """A factor whose conjugate was stored, as what it is the conjugate of."""

@@ -37,6 +37,8 @@ PRODUCTS = {
     "matrices": lambda a, x, y: a @ a.T,
     "matrix by adjoint": lambda a, x, y: a @ a.conj().T,
     "adjoint by matrix": lambda a, x, y: a.conj().T @ a,
+    "conjugate by transpose": lambda a, x, y: a.conj() @ a.T,
+    "adjoint onto": lambda a, x, y: 2 + a @ a.conj().T - 1j * (a.T @ a.conj()).sum(),
     "both conjugate": lambda a, x, y: a.conj() @ a.conj().T,
     "computed matrix": lambda a, x, y: (a + 1j) @ x,
     "computed vector": lambda a, x, y: a @ (2 * x - 1),
@@ -64,7 +66,10 @@ def test_every_product(name, shape, dtype):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", ["matrix by vector", "vector by matrix", "adjoint", "matrices"])
+@pytest.mark.parametrize(
+    "name",
+    ["matrix by vector", "vector by matrix", "adjoint", "matrices", "matrix by adjoint", "adjoint by matrix"],
+)
 def test_every_layout(name, layout):
     args = [LAYOUTS[layout](numbers(33, 20)), numbers(20), numbers(33)]
     np.testing.assert_array_equal(arrayjit.jit(PRODUCTS[name])(*args), PRODUCTS[name](*args))
@@ -73,7 +78,13 @@ def test_every_layout(name, layout):
 @pytest.mark.parametrize("target", ["llvm", "c", "interp"])
 def test_stacks_of_matrices(target):
     def program(a, b, x):
-        return a @ b, a @ x[:, :, None], np.einsum("nij,nj->ni", a, x), np.einsum("nij,ni->j", a, a[..., 0])
+        return (
+            a @ b,
+            a @ x[:, :, None],
+            np.einsum("nij,nj->ni", a, x),
+            np.einsum("nij,ni->j", a, a[..., 0]),
+            a @ a.conj().mT,
+        )
 
     args = numbers(3, 12, 9), numbers(3, 9, 7), numbers(3, 9)
     for mine, theirs in zip(arrayjit.jit(program, target=target)(*args), program(*args), strict=True):
@@ -90,6 +101,33 @@ def test_onto_what_is_there_and_into_a_factor():
     args = numbers(10, 10), numbers(10)
     for mine, theirs in zip(arrayjit.jit(program)(*(a.copy() for a in args)), program(*args), strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize(
+    ("target", "shape"),
+    [
+        ("llvm", (8, 1)),
+        ("llvm", (24, 50)),
+        ("llvm", (96, 300)),
+        ("llvm", (70, 9)),
+        ("c", (70, 60)),
+        ("interp", (9, 5)),
+    ],
+)
+def test_products_with_adjoints_are_hermitian_to_the_last_bit(shape, dtype, target):
+    def program(a, scale):
+        computed = a * scale
+        return a @ a.conj().T, computed @ computed.conj().T, computed.T @ computed.conj()
+
+    a = (RANDOM.standard_normal(shape) + 1j * RANDOM.standard_normal(shape)).astype(dtype)
+    args = a, dtype(1.5 - 0.5j)
+    for mine, theirs in zip(arrayjit.jit(program, target=target)(*args), program(*args), strict=True):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, mine.conj().T)
+        np.testing.assert_allclose(
+            mine, theirs, rtol=0, atol=np.finfo(dtype).eps * sum(shape) * abs(theirs).max()
+        )
 
 
 TERMS = {
