@@ -59,12 +59,15 @@ def _permuted(writer: Writer, table: Sequence[float], index: Value, dtype: DType
 
 def _permuted_halves(writer: Writer, table: Sequence[float], index: Value) -> Value:
     """AVX2 takes 32 bits in any order: the lower halves of all entries from one register, the upper ones from
-    another. A lane's index stands in both of its halves."""
+    another. A lane's index stands in both of its halves. What is zero in all entries is not chosen."""
     lanes = 2 * index.lanes
     parts = Value(writer.pure(f"bitcast {index} to <{lanes} x i32>"), I32, lanes)
     indices = writer.shuffle(parts, [lane & -2 for lane in range(lanes)])
     halves = zip(*(struct.unpack("<2i", struct.pack("<d", entry)) for entry in table), strict=True)
-    low, high = (_call(writer, "avx2.permd", (_register(half, I32), indices)) for half in halves)
+    low, high = (
+        _call(writer, "avx2.permd", (_register(half, I32), indices)) if any(half) else _register(half, I32)
+        for half in halves
+    )
     joined = writer.shuffle(low, [lane + lanes * (lane % 2) for lane in range(lanes)], high)
     result = Value("", F64, index.lanes)
     return replace(result, text=writer.pure(f"bitcast {joined} to {result.type}"))

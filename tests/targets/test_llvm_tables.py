@@ -64,6 +64,12 @@ def test_eight_doubles_are_in_one_register_or_halved_in_two(cpu, instruction):
     _chosen_by(instruction, LlvmTarget("sync_llvm", cpu), choosing("raw_exp_bits", F64, 8))
 
 
+@pytest.mark.parametrize(("name", "times"), [("raw_exp_bits", 2), ("raw_erf_centre", 1)])
+def test_halves_that_are_zero_are_not_chosen(name, times):
+    text = LlvmTarget("sync_llvm", "avx2").emit(choosing(name, F64, 4)).payload
+    assert text.count("call <8 x i32> @llvm.x86.avx2.permd") == times
+
+
 def _chosen_by(instruction, target, kernel):
     text = target.emit(kernel).payload
     assert instruction in text
