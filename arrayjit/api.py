@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MethodType, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from .errors import (
     BackendUnavailable,
     CompilerBug,
     DeviceMismatch,
-    NumberError,
     UnknownTarget,
     UserError,
 )
@@ -32,10 +31,10 @@ from .ir.journal import VALUES
 from .ir.params import ArrayParam
 from .late import Late
 from .locks import reentrant_lock
-from .pickling import is_taken_by_value
+from .options import UNSAID, Making, Options, fast_in, require_threads
 from .reuse import Call
 from .runtime.device import Device
-from .settings import CHECKS, FAST, Settings, checks_wanted, default_target, entry_wanted, names_in
+from .settings import CHECKS, Settings, checks_wanted, default_target, entry_wanted, names_in
 from .stages import Linked, Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
 from .timeline import RECORDER, note
@@ -49,7 +48,7 @@ from .tracer.record.resident import Resident
 from .variants import Choice, Variants
 
 if TYPE_CHECKING:
-    from . import garbage, tuning
+    from . import garbage, pickling, tuning
     from .explanation import Explanation
     from .ir.tensor import Tensor
     from .profile.gpu.profiled import GpuProfile
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from .tracer.calls.function import Traced
 else:
     garbage, tuning = Late("arrayjit.garbage"), Late("arrayjit.tuning")
+    pickling = Late("arrayjit.pickling")
     donation = Late("arrayjit.tracer.calls.donation")
     functions = Late("arrayjit.tracer.calls.function")
 profiled: Any = Late("arrayjit.profile.profiled")  # which imports `stages`
@@ -72,17 +72,7 @@ R = TypeVar("R")
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _REMEMBERED_MISSES = 100
-
-
-class Options(NamedTuple):
-    """Where and how a call runs, as far as it says."""
-
-    target: str | None = None
-    threads: int | None = None
-    fast: str | Iterable[str] | None = None
-
-
-_UNSAID = Options()
+_AS_USUAL = Making()
 
 
 class JitFunction(Generic[P, R]):
@@ -96,25 +86,16 @@ class JitFunction(Generic[P, R]):
     def __init__(
         self,
         function: Callable[P, R],
-        options: Options = _UNSAID,
-        static_argnames: Sequence[str] = (),
-        unchecked: bool = False,
-        tune: float | None = None,
-        opt: int = DEFAULT_OPT,
-        check: tuple[str, ...] = (),
+        options: Options = UNSAID,
+        making: Making = _AS_USUAL,
     ) -> None:
         functools.update_wrapper(self, function)
-        _check_threads(options.threads)
-        _fast_in(options.fast)
-        _check_seconds(tune)
-        _check_opt(opt)
+        options.require()
+        making.require()
         self._function = function
         self._options = options
-        self._static = static_arguments(function, static_argnames)
-        self._unchecked = unchecked and "bounds" not in check
-        self._check = check
-        self._tune = tune
-        self._opt = opt
+        self._making = making
+        self._static = static_arguments(function, making.static_argnames)
         self._said = [name for name in Options._fields if name not in parameters_of(function)]
         self._variants = Variants()
         self._baked: dict[Key, tuple[Fact, ...]] = {}
@@ -126,7 +107,7 @@ class JitFunction(Generic[P, R]):
         self._entries = Entry(JitFunction, self._static, contexts, variables, _for_the_user)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        options = self._taken_from(kwargs) if kwargs else _UNSAID
+        options = self._taken_from(kwargs) if kwargs else UNSAID
         call = self._call if RECORDER.timeline is None else self._recorded_call
         result: R = call(options, args, kwargs)
         return result
@@ -135,10 +116,8 @@ class JitFunction(Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        if is_taken_by_value(self, self._function, sys._getframe(1)):
-            names = tuple(self._static.names)
-            flags = self._unchecked, self._tune, self._opt, self._check
-            return _unmade, (), (self._function, self._options, names, *flags)
+        if pickling.is_taken_by_value(self, self._function, sys._getframe(1)):
+            return _unmade, (), (self._function, self._options, self._making)
         return str(getattr(self._function, "__qualname__", ""))
 
     def __setstate__(self, made_from: tuple[Any, ...]) -> None:
@@ -213,7 +192,7 @@ class JitFunction(Generic[P, R]):
             if known is not None and known.variant.is_valid():
                 self._hits += 1
                 variant = known.variant
-                if options == _UNSAID and isinstance(variant, Variant):
+                if options == UNSAID and isinstance(variant, Variant):
                     self._entries.offer(self, variant, args, kwargs, leaves)
             else:
                 variant = self._missed(chosen, signature, leaves, args, kwargs)
@@ -230,8 +209,8 @@ class JitFunction(Generic[P, R]):
                 traced, built, device = self._built(self._chosen(options), args, kwargs, given)
             if options.target is not None:
                 _require_target(device, options.target)
-            if self._tune is not None:
-                built = tuning.tuned(built, self._tune)
+            if self._making.tune is not None:
+                built = tuning.tuned(built, self._making.tune)
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
 
@@ -250,7 +229,7 @@ class JitFunction(Generic[P, R]):
     ) -> Profile | GpuProfile:
         seconds = 1.0 if "seconds" in parameters_of(self._function) else kwargs.pop("seconds", 1.0)
         lowered = self._lower(options, args, kwargs)
-        call = self if options == _UNSAID else Chosen(self, options)
+        call = self if options == UNSAID else Chosen(self, options)
         profiling = profiled if lowered.build.backend.driver.is_host else gpu_profiled
         try:
             found: Profile | GpuProfile = profiling.profile(lowered, args, kwargs, call, seconds)
@@ -267,8 +246,8 @@ class JitFunction(Generic[P, R]):
             raise UnknownTarget(f"a target is named by a string, not by {target!r}", loc=user_location())
         threads = self._options.threads if options.threads is None else options.threads
         fast = self._options.fast if options.fast is None else options.fast
-        _check_threads(threads)
-        return Choice(target, threads, _fast_in(fast))
+        require_threads(threads)
+        return Choice(target, threads, fast_in(fast))
 
     def _with_baked(self, signature: Key, leaves: Sequence[Any]) -> Key:
         """The key of a call: its signature and the numbers that are compiled in."""
@@ -329,14 +308,16 @@ class JitFunction(Generic[P, R]):
         target = chosen.target if device is None else device.driver.name
         call = self._kept_call(chosen._replace(target=target), signature, leaves, device)
         if call is not None:
-            found = recalled(call, leaves, target, threads=chosen.threads, opt=self._opt, device=device)
+            opt = self._making.opt
+            found = recalled(call, leaves, target, threads=chosen.threads, opt=opt, device=device)
             if found is not None:
                 return _linked(*found, device)
         with garbage.resting():
             traced, build, device = self._built(chosen, args, kwargs, leaves)
-        if self._tune is not None:
+        if self._making.tune is not None:
             binding = Binding(traced.sources, traced.outputs)
-            build = tuning.tuned(build, self._tune, binding.arrays(leaves) if device is None else None)
+            arrays = binding.arrays(leaves) if device is None else None
+            build = tuning.tuned(build, self._making.tune, arrays)
         variant = _linked(traced, build, device)
         if call is not None:
             call.remember(traced, build.code, build.key, leaves)
@@ -346,7 +327,7 @@ class JitFunction(Generic[P, R]):
         self, chosen: Choice, signature: Key, leaves: Sequence[Any], device: Device | None
     ) -> Call | None:
         """A call as other processes may know it; None where nothing of it is kept."""
-        if self._tune is not None or self._check or RECORDER.values is not None:
+        if self._making.tune is not None or self._making.check or RECORDER.values is not None:
             return None
         if Settings.from_environment().watches:
             return None
@@ -355,7 +336,7 @@ class JitFunction(Generic[P, R]):
                 return None
             signature = tuple(map(_named_place, signature))
         static = tuple(sorted(self._static.positions)), tuple(sorted(self._static.names))
-        return kept_call(self._function, (signature, static, self._unchecked), *chosen, device)
+        return kept_call(self._function, (signature, static, self._making.trusts_indices), *chosen, device)
 
     def _keep(self, choice: Choice, key: Key, variant: Linked, described: Description) -> None:
         """Keep a variant in place of one of that name, and of others where there is no room."""
@@ -380,9 +361,10 @@ class JitFunction(Generic[P, R]):
     ) -> tuple[Traced, Build, Device | None]:
         settings = Settings.from_environment()
         start = time.perf_counter()
-        traced = functions.trace_function(self._function, args, kwargs, self._static, self._unchecked)
+        making = self._making
+        traced = functions.trace_function(self._function, args, kwargs, self._static, making.trusts_indices)
         note("trace", "compile", start)
-        checks = self._check if RECORDER.values is None else (*self._check, VALUES)
+        checks = making.check if RECORDER.values is None else (*making.check, VALUES)
         traced = replace(traced, computation=replace(traced.computation, checks=checks))
         seconds = {"trace": time.perf_counter() - start}
         target, threads, fast = chosen
@@ -394,7 +376,7 @@ class JitFunction(Generic[P, R]):
             target = device.driver.name
             traced = donation.with_donated(traced, placed.donated_among(leaves))
         built = build(
-            traced.computation, target, settings, threads=threads, fast=fast, opt=self._opt, device=device
+            traced.computation, target, settings, threads=threads, fast=fast, opt=making.opt, device=device
         )
         return traced, replace(built, seconds={**seconds, **built.seconds}), device
 
@@ -484,14 +466,14 @@ def jit(
     arrayjit does not trace.
     """
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-    options = Options(target, threads, fast)
     checks = checks_wanted() if check is None else names_in(check, CHECKS, "check")
+    options, making = Options(target, threads, fast), Making(names, unchecked, tune, opt, checks)
     made = _wanted()
     if function is None:
-        return lambda decorated: made(decorated, options, names, unchecked, tune, opt, checks)
+        return lambda decorated: made(decorated, options, making)
     if not callable(function):
         raise TypeError(f"jit takes a function, not {function!r}")
-    return made(function, options, names, unchecked, tune, opt, checks)
+    return made(function, options, making)
 
 
 def _wanted() -> type[JitFunction[..., Any]]:
@@ -554,29 +536,6 @@ def _require_target(device: Device | None, target: str) -> None:
             f"the call is for target {target!r}, but has arrays on {device.name}",
             fix=f"leave target= out, or bring them there: x.to({target!r})",
         )
-
-
-def _check_threads(threads: int | None) -> None:
-    """Raise NumberError for a number of threads that is none."""
-    if threads is not None and (type(threads) is not int or threads < 1):
-        raise NumberError(f"threads is {threads!r}", fix="give 1, 2, 3, ..., or leave it out for all of them")
-
-
-def _fast_in(wish: str | Iterable[str] | None) -> tuple[str, ...]:
-    """What may change bits, in a fixed order. Raises SettingError for what names nothing that may."""
-    return names_in(wish, FAST, "fast") if wish else ()
-
-
-def _check_opt(opt: int) -> None:
-    """Raise NumberError for what is no effort of the code generator."""
-    if type(opt) is not int or not 0 <= opt <= 3:
-        raise NumberError(f"opt is {opt!r}", fix="give 0, 1, 2 or 3, or leave it out")
-
-
-def _check_seconds(tune: float | None) -> None:
-    """Raise NumberError for what is no time to try schedules in."""
-    if tune is not None and (isinstance(tune, bool) or not isinstance(tune, (int, float)) or not tune > 0):
-        raise NumberError(f"tune is {tune!r}", fix="give seconds, such as 2.0, or leave it out")
 
 
 def _for_the_user(error: Exception) -> Exception:

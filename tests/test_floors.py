@@ -34,6 +34,7 @@ FLOORS = (
         "pickling",
         "entry",
         "explanation",
+        "options",
         "exporting",
         "traces",
         "value_log",
