@@ -15,7 +15,7 @@ from ..tracer.calls.binding import (
     ScalarSource,
     Source,
 )
-from ..tracer.calls.signature import PYTHON_SCALARS, StaticArguments, is_leaf
+from ..tracer.calls.signature import PYTHON_SCALARS, Overlap, StaticArguments, is_leaf, same_memory
 from ..tracer.record.state import has_state
 from ..tracer.record.tree import contents
 from .layout import C_CONTIGUOUS, LAYOUT_FLAGS
@@ -34,16 +34,20 @@ class ThroughPython(Exception):
 
 
 class Steps:
-    """`rows` are the steps, `leaves` has the step of each leaf of the call, `arrays` counts the arrays.
-    `owned` is what the rows name."""
+    """`rows` are the steps, `leaves` has the step of each leaf of the call, `ranges` are those of memory that
+    its arrays lie in, several in one if they `share` it. `owned` is what the rows name."""
 
-    def __init__(self, sources: Sequence[Source], pinned: Collection[int]) -> None:
+    def __init__(self, sources: Sequence[Source], pinned: Collection[int], shared: Sequence[Overlap]) -> None:
         self.rows: list[list[int]] = []
         self.leaves: list[int] = []
         self.owned: list[Any] = []
-        self.arrays = 0
+        self.ranges: list[tuple[int, int]] = []
+        self._sources = sources
         self._params = _params(sources)
         self._pinned = pinned
+        self._shared = {leaf: group for group in shared for leaf in group.leaves}
+        self._numbers: dict[Overlap, int] = {}
+        self._met: dict[Overlap, list[tuple[np.ndarray, int]]] = {}
 
     def add_call(self, args: Sequence[Any], kwargs: Mapping[str, Any], static: StaticArguments) -> None:
         """The arguments, as the key of a call goes through them."""
@@ -60,7 +64,7 @@ class Steps:
     def add_captured(self, array: np.ndarray, param: int) -> None:
         """An array that the function met by another way."""
         where = {"fetch": code("FETCH", "OBJECT"), "key": id(array)}
-        self._add_array(array, where, param)
+        self._add_array(array, where, param, None)
 
     def _add(self, value: Any, where: Mapping[str, int]) -> None:
         """A value of the call with all that is in it. `where` says how to come to it."""
@@ -69,7 +73,7 @@ class Steps:
             self.leaves.append(len(self.rows))
             param = self._params.get(leaf, _NO_PARAM)
             if type(value) is np.ndarray:
-                self._add_array(value, where, param)
+                self._add_array(value, where, param, leaf)
             else:
                 self._add_number(value, where, param, leaf in self._pinned)
             return
@@ -84,12 +88,14 @@ class Steps:
             raise ThroughPython(f"a {type(value).__name__} may change and stay the same object")
         self._row(value, where, check=code("CHECK", "SAME"), wanted=id(value))
 
-    def _add_array(self, array: np.ndarray, where: Mapping[str, int], param: int) -> None:
+    def _add_array(self, array: np.ndarray, where: Mapping[str, int], param: int, leaf: int | None) -> None:
         dtype, flags = array.dtype, array.flags.num & LAYOUT_FLAGS
         if not dtype.isnative:
             raise ThroughPython("an array has foreign byte order")
-        low, high = np.lib.array_utils.byte_bounds(array) if array.size else (0, 0)
         start = array.__array_interface__["data"][0] if array.size else 0
+        number, is_first = self._range(array, start, leaf)
+        low, high = self.ranges[number]
+        source = self._sources[param] if param != _NO_PARAM else None
         one, other = _numbers(dtype)
         self._row(
             dtype,
@@ -103,11 +109,42 @@ class Steps:
             number=one,
             other_number=other,
             param=param,
-            array=self.arrays,
+            range=number,
             low=low - start,
             high=high - start,
+            shared=int(not is_first),
+            twin=self._twin(array, leaf),
+            before=source.offset if isinstance(source, OverlapSource) else 0,
         )
-        self.arrays += 1
+
+    def _twin(self, array: np.ndarray, leaf: int | None) -> int:
+        """The step of the first argument that is this very array."""
+        group = None if leaf is None else self._shared.get(leaf)
+        if group is not None:
+            met = self._met.setdefault(group, [])
+            for other, step in met:
+                if other is array:
+                    return step
+                if same_memory(other, array):
+                    raise ThroughPython("two arrays are views of the same cells")
+            met.append((array, len(self.rows)))
+        return len(self.rows)
+
+    def _range(self, array: np.ndarray, start: int, leaf: int | None) -> tuple[int, bool]:
+        """The number of the range of memory that an array lies in, and whether it is the first one there."""
+        group = None if leaf is None else self._shared.get(leaf)
+        if group is not None and group in self._numbers:
+            return self._numbers[group], False
+        if group is not None and leaf is not None:
+            low = start - group.offsets[group.leaves.index(leaf)]
+            found = (low, low + group.nbytes)
+            self._numbers[group] = len(self.ranges)
+        else:
+            found = np.lib.array_utils.byte_bounds(array) if array.size else (0, 0)
+        if any(low < found[1] and found[0] < high for low, high in self.ranges):
+            raise ThroughPython("an array lies between the cells of another one")
+        self.ranges.append(found)
+        return len(self.ranges) - 1, True
 
     def _add_number(self, value: Any, where: Mapping[str, int], param: int, is_pinned: bool) -> None:
         kind = type(value)
@@ -171,9 +208,9 @@ def _params(sources: Sequence[Source]) -> dict[int, int]:
         match source:
             case ArgumentSource(copied=True) | CapturedSource(copied=True):
                 raise ThroughPython("code works on a copy of an array")
-            case OverlapSource():
-                raise ThroughPython("arrays share memory")
-            case ArgumentSource(leaf=leaf) | ScalarSource(leaf=leaf):
+            case OverlapSource(copied=True):
+                raise ThroughPython("code works on a copy of arrays that share memory")
+            case ArgumentSource(leaf=leaf) | ScalarSource(leaf=leaf) | OverlapSource(leaf=leaf):
                 params[leaf] = number
             case CapturedSource() | FreshSource():
                 pass

@@ -1,6 +1,8 @@
 """The first half of the dispatcher's text: whether a call is one of a variant's.
 
 fits      counts, keywords, guards, then the values step by step, facts about them, memory apart
+
+Arrays that share memory are one range of it, in which each starts where it did; one that was there twice is.
 """
 
 from __future__ import annotations
@@ -78,8 +80,8 @@ e:
   %facts = call i1 @facts(ptr %variant, ptr %slots)
   br i1 %facts, label %f, label %no
 f:
-  %arrays = field i64 %variant <VARIANT_ARRAYS>
-  %apart = call i1 @apart(ptr %lows, ptr %highs, i64 %arrays)
+  %ranges = field i64 %variant <VARIANT_RANGES>
+  %apart = call i1 @apart(ptr %lows, ptr %highs, i64 %ranges)
   br i1 %apart, label %g, label %no
 g:
   %needs = field i64 %variant <VARIANT_NEEDS_WORKSPACE>
@@ -234,16 +236,31 @@ array:
 range:
   %data = field ptr %value <DATA>
   %start = ptrtoint ptr %data to i64
-  %number_ = field i64 %step <STEP_ARRAY>
+  %number_ = field i64 %step <STEP_RANGE>
   %low = field i64 %step <STEP_LOW>
   %high = field i64 %step <STEP_HIGH>
   %first = add i64 %start, %low
   %past = add i64 %start, %high
   %lowplace = getelementptr i64, ptr %lows, i64 %number_
   %highplace = getelementptr i64, ptr %highs, i64 %number_
+  %back = field i64 %step <STEP_BEFORE>
+  %forward = sub i64 0, %back
+  %memory = getelementptr i8, ptr %data, i64 %forward
+  %isshared = field i64 %step <STEP_SHARED>
+  %isown = icmp eq i64 %isshared, 0
+  br i1 %isown, label %own, label %shared
+own:
   store i64 %first, ptr %lowplace
   store i64 %past, ptr %highplace
   br label %pass
+shared:
+  %common = load i64, ptr %lowplace
+  %isthere = icmp eq i64 %first, %common
+  %twin = field i64 %step <STEP_TWIN>
+  %wantedarray = item ptr %values %twin
+  %isit = icmp eq ptr %value, %wantedarray
+  %agrees = and i1 %isthere, %isit
+  br i1 %agrees, label %pass, label %no
 pinned:
   %found = phi ptr [ %numberplace, %number ], [ %slot, %digits ], [ %slot, %bool ]
   %pin = field ptr %step <STEP_PINNED>
@@ -251,7 +268,7 @@ pinned:
   %isequal = call i1 @equal(ptr %found, ptr %pin, i64 %pinbytes)
   br i1 %isequal, label %pass, label %no
 pass:
-  %passed = phi ptr [ %data, %range ], [ %found, %pinned ]
+  %passed = phi ptr [ %memory, %own ], [ %memory, %shared ], [ %found, %pinned ]
   %param = field i64 %step <STEP_PARAM>
   %isused = icmp sge i64 %param, 0
   br i1 %isused, label %hand, label %advance

@@ -18,7 +18,7 @@ from ..runtime.driver import NativeExecutable
 from ..runtime.host import HostMemory
 from ..stages import Variant
 from ..tracer.calls.binding import CapturedSource, Source
-from ..tracer.calls.signature import StaticArguments
+from ..tracer.calls.signature import StaticArguments, overlaps
 from ..tracer.record.facts import Argument, Fact, Positive, Remainder
 from ..tracer.record.guards import ABSENT, ArrayGuard, Guard, NameGuard
 from ..tracer.record.resident import Resident
@@ -54,7 +54,8 @@ def described(
         raise ThroughPython("the code has a journal")
     if procedure.arena_bytes > MOST_WORKSPACE:
         raise ThroughPython("the workspace is large")
-    steps = Steps(convention.sources, [fact.leaf for fact in convention.baked if isinstance(fact, Argument)])
+    pinned = [fact.leaf for fact in convention.baked if isinstance(fact, Argument)]
+    steps = Steps(convention.sources, pinned, overlaps(leaves))
     steps.add_call(args, kwargs, static)
     captured = _add_captured(convention.sources, steps)
     outcome = Outcome(convention.sources, convention.outputs, convention.results, steps.leaves)
@@ -73,7 +74,7 @@ def described(
         "VARIANT",
         positional=len(args),
         keywords=0 if names is None else id(names),
-        arrays=steps.arrays,
+        ranges=len(steps.ranges),
         kernel=executable.address,
         params=len(procedure.params),
         pool=procedure.threads,

@@ -488,3 +488,83 @@ def test_references_do_not_drift(native):
     calls(500)
     gc.collect()
     assert [sys.getrefcount(value) for value in watched] == before
+
+
+SHARED = {
+    "one twice": (lambda x: (x, x), lambda x: (x, x.copy())),
+    "neighbours": (lambda x: (x[1:], x[:-1]), lambda x: (x[:-1], x[1:])),
+    "two apart": (lambda x: (x[2:], x[:-2]), lambda x: (x[1:-1], x[:-2])),
+    "backwards": (lambda x: (x[::-1], x), lambda x: (x, x[::-1])),
+    "a matrix and its transpose": (
+        lambda x: (x.reshape(8, 8), x.reshape(8, 8).T),
+        lambda x: (x.reshape(8, 8), x.reshape(8, 8)),
+    ),
+    "other elements": (
+        lambda x: (x.view("i8")[1:], x[:-1]),
+        lambda x: (x.view("i8")[:-1], x[:-1]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_arguments_that_share_memory(native, name):
+    """Each starts where it did within what they share; otherwise the call is another variant's."""
+    shared, otherwise = SHARED[name]
+    f = arrayjit.jit(lambda a, b: a + 2 * b)
+    for start in (0.0, 100.0):
+        args = shared(np.arange(start, start + 64))
+        np.testing.assert_array_equal(native(f, *args), args[0] + 2 * args[1])
+    for args in (otherwise(np.arange(64.0)), shared(np.arange(64.0))):
+        np.testing.assert_array_equal(f(*args), args[0] + 2 * args[1])
+
+
+def test_arguments_that_share_memory_are_written(native):
+    def shift(a, b):
+        a[...] = 2 * b
+        b[0] = -1.0
+
+    f = arrayjit.jit(shift)
+    for size in (8, 8, 9):
+        x, y = np.arange(float(size)), np.arange(float(size))
+        shift(y[1:], y[:-1])
+        f(x[1:], x[:-1])
+        np.testing.assert_array_equal(x, y)
+    x, y = np.arange(9.0), np.arange(9.0)
+    for _ in range(3):
+        shift(y[1:], y[:-1])
+    native(f, x[1:], x[:-1])
+    np.testing.assert_array_equal(x, y)
+
+
+def test_more_arrays_beside_those_that_share_memory(native):
+    f = arrayjit.jit(lambda a, b, c, d: a * b - c * d)
+    x, y = np.arange(9.0), np.arange(20.0, 29.0)
+    for args in ((x[1:], y[1:], x[:-1], y[:-1]), (x, y, x, y), (x, x, y, x)):
+        np.testing.assert_array_equal(native(f, *args), args[0] * args[1] - args[2] * args[3])
+    for args in ((x, y, x, x), (x, x, x, y), (y, x, y, x), (x, y, y.copy(), y)):
+        np.testing.assert_array_equal(f(*args), args[0] * args[1] - args[2] * args[3])
+
+
+def test_which_arguments_are_the_same_object(native):
+    f = arrayjit.jit(lambda a, b, c: (a is b, a is c, b is c))
+    x, y = np.arange(4.0), np.arange(4.0)
+    calls = [(x, x, x), (x, x, y), (x, y, x), (y, x, x), (x, y, y.copy()), (x, x[:], x), (x[:], x, x)]
+    for call in (*calls, *calls, *reversed(calls)):
+        assert f(*call) == (call[0] is call[1], call[0] is call[2], call[1] is call[2])
+    assert native(f, x, x, y) == (True, False, False)
+    assert native(f, y, x, x) == (False, False, True)
+
+
+@pytest.mark.parametrize(
+    ("views", "reason"),
+    [
+        (lambda x: (x[::2], x[1::2]), "an array lies between the cells of another one"),
+        (lambda x: (x, x[:]), "two arrays are views of the same cells"),
+    ],
+    ids=["cells between", "two views"],
+)
+def test_shared_memory_that_stays_with_python(through_python, views, reason):
+    f = arrayjit.jit(lambda a, b: a + b)
+    args = views(np.arange(64.0))
+    np.testing.assert_array_equal(through_python(f, *args), args[0] + args[1])
+    assert list(f._entries._reasons.values()) == [reason]

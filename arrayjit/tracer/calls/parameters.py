@@ -22,7 +22,7 @@ from ..record.view import View
 from ..values.array import SymbolicArray
 from .binding import ArgumentSource, OverlapSource, ScalarSource, Source
 from .names import positional_names
-from .signature import PYTHON_SCALARS, Overlap, Spec, StaticArguments, is_leaf, overlaps
+from .signature import PYTHON_SCALARS, Overlap, Spec, StaticArguments, is_leaf, overlaps, same_memory
 
 __all__ = ["Arguments", "may_overlap_itself"]
 
@@ -182,7 +182,7 @@ class Arguments:
     def _bind_overlapping(self, group: Overlap) -> None:
         members = [self._leaves[position] for position in group.leaves]
         first = members[0]
-        if all(_same_memory(first, member) for member in members):
+        if all(same_memory(first, member) for member in members):
             chosen = next((n for n in group.leaves if self._leaves[n].flags.writeable), group.leaves[0])
             self._bind(chosen)
             bound = self._views[chosen]
@@ -234,13 +234,6 @@ def _window(tensor: Tensor, array: np.ndarray, start: int) -> View:
     for axis, stride in zip(axes, array.strides, strict=True):
         place = place + Affine.of(axis) * (stride // array.itemsize)
     return View(tensor, affine(array.shape), axes, (place,), array.flags.writeable)
-
-
-def _same_memory(left: np.ndarray, right: np.ndarray) -> bool:
-    def layout(array: np.ndarray) -> tuple[Any, ...]:
-        return array.__array_interface__["data"][0], array.dtype, array.shape, array.strides
-
-    return left is right or layout(left) == layout(right)
 
 
 def may_overlap_itself(array: np.ndarray) -> bool:

@@ -27,6 +27,7 @@ __all__ = [
     "is_leaf",
     "key_of",
     "overlaps",
+    "same_memory",
 ]
 
 Key = tuple[Any, ...]
@@ -56,10 +57,12 @@ class StaticArguments:
 
 @frozen
 class Overlap:
-    """Arrays that share memory: their positions among the leaves and where each starts, in bytes from
-    the lowest byte of any of them; `nbytes` is the size of the memory that they cover together."""
+    """Arrays that share memory: their positions among the leaves, for each the first position of the very
+    same array, and where each starts, in bytes from the lowest byte of any of them; `nbytes` is the size of
+    the memory that they cover together."""
 
     leaves: tuple[int, ...]
+    firsts: tuple[int, ...]
     offsets: tuple[int, ...]
     nbytes: int
 
@@ -172,7 +175,7 @@ def overlaps(leaves: Sequence[Any]) -> tuple[Overlap, ...]:
             else:
                 apart.append(group)
         groups = [*apart, sorted(joined, key=lambda member: member[0])]
-    return tuple(_overlap(group) for group in groups if len(group) > 1)
+    return tuple(_overlap(group, leaves) for group in groups if len(group) > 1)
 
 
 def _share(left: np.ndarray, right: np.ndarray) -> bool:
@@ -184,12 +187,22 @@ def _share(left: np.ndarray, right: np.ndarray) -> bool:
         return True
 
 
-def _overlap(group: Sequence[tuple[int, np.ndarray]]) -> Overlap:
+def same_memory(left: np.ndarray, right: np.ndarray) -> bool:
+    """Whether two arrays have the same cells, of the same type and in the same order."""
+
+    def layout(array: np.ndarray) -> tuple[Any, ...]:
+        return array.__array_interface__["data"][0], array.dtype, array.shape, array.strides
+
+    return left is right or layout(left) == layout(right)
+
+
+def _overlap(group: Sequence[tuple[int, np.ndarray]], leaves: Sequence[Any]) -> Overlap:
     bounds = [np.lib.array_utils.byte_bounds(array) for _, array in group]
     low = min(first for first, _ in bounds)
     starts = [array.__array_interface__["data"][0] for _, array in group]
     return Overlap(
         tuple(position for position, _ in group),
+        tuple(next(n for n, _ in group if leaves[n] is leaves[position]) for position, _ in group),
         tuple(start - low for start in starts),
         max(last for _, last in bounds) - low,
     )
