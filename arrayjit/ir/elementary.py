@@ -28,6 +28,7 @@ __all__ = [
     "expm1",
     "expm1_half",
     "exponent_and_mantissa",
+    "exponent_unit",
     "half_exp",
     "horner",
     "lifted_if_tiny",
@@ -326,19 +327,25 @@ def lifted_if_tiny(x: Term) -> tuple[Term, Term]:
 
 def normal_parts(x: Term) -> tuple[Term, Term]:
     k, m, _ = parts_from(x, 0x3F2AAAAB if x.dtype is F32 else 0x3FE6A09E00000000)
-    return k, m
+    return (k * exponent_unit(F32) if x.dtype is F32 else k), m
+
+
+def exponent_unit(dtype: DType) -> float:
+    """That of the exponents `parts_from` gives, by which constants are multiplied rather than exponents."""
+    return 2.0 ** -mantissa_bits(dtype) if dtype is F32 else 1.0
 
 
 def parts_from(x: Term, start: int) -> tuple[Term, Term, Term]:
-    """A usual number as `2**k m`, m from the number whose bits are `start` to twice that, and an integer
-    whose bits of a mantissa are how far m's are from these."""
+    """A usual number as `2**k m`, m from the number whose bits are `start` to twice that, k in units of an
+    exponent, and an integer whose bits of a mantissa are how far m's are from these."""
     mantissa, bias = mantissa_bits(x.dtype), largest_exponent(x.dtype)
+    bits = x.op("bits")
     if x.dtype is F32:
-        parts = x.op("bits") - start
-        k = parts.op("raw_right_shift", mantissa).cast(F32)
-    else:
-        # No conversion is needed: in the lowest bits of a large float an integer is that many units.
-        parts = x.op("bits") + (((bias + 1) << mantissa) - start)
-        unit_bits = (bias + mantissa) << mantissa
-        k = (shifted_right(parts, mantissa) | unit_bits).op("from_bits") - (2.0**mantissa + (bias + 1))
+        parts = bits - start
+        up = parts & -(1 << mantissa)
+        return up.cast(F32), (bits - up).op("from_bits"), parts
+    # No conversion is needed: in the lowest bits of a large float an integer is that many units.
+    parts = bits + (((bias + 1) << mantissa) - start)
+    unit_bits = (bias + mantissa) << mantissa
+    k = (shifted_right(parts, mantissa) | unit_bits).op("from_bits") - (2.0**mantissa + (bias + 1))
     return k, ((parts & ((1 << mantissa) - 1)) + start).op("from_bits"), parts

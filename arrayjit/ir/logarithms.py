@@ -1,5 +1,5 @@
-"""Logarithms: x = 2**k m with m around 1, f = m - 1, and log(1 + f) by a polynomial; or, `log` of
-float32s, around the numbers of a table."""
+"""Logarithms: x = 2**k m with m around 1, f = m - 1, and log(1 + f) by a polynomial; of `f / (2 + f)` in
+float64; or, `log` of float32s, around the numbers of a table."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .elementary import (
     NEGLIGIBLE,
     WIDTHS,
     exponent_and_mantissa,
+    exponent_unit,
+    horner,
     lifted_if_tiny,
     normal_parts,
     parts_from,
@@ -60,10 +62,6 @@ def _log1p_parts(k: Term, f: Term) -> Logarithm:
     return Logarithm(k, f, low, lost)
 
 
-def natural(parts: Logarithm) -> Term:
-    return _with_exponent(parts.k, parts.f, parts.low)
-
-
 def _with_exponent(k: Term, high: Term, low: Term) -> Term:
     """`k ln 2 + high + low`."""
     width = WIDTHS[k.dtype]
@@ -91,7 +89,20 @@ def _of_usual(x: Term, form: Callable[[Logarithm], Term]) -> Term:
 
 @definition
 def log(x: Term) -> Term:
-    return _single_log(x) if x.dtype is F32 else _of_usual(x, natural)
+    if x.dtype is F32:
+        return _single_log(x)
+    usual = _double_log(*normal_parts(x))
+    return rarely(is_unusual(x), log_specials(x, _double_log(*exponent_and_mantissa(x))), usual)
+
+
+def _double_log(k: Term, m: Term) -> Term:
+    """`k log 2 + f - s (f - s**2 (2/3 + ...))` for `f = m - 1` and `s = f / (2 + f)`: right to a unit, unlike
+    `Logarithm` not to more."""
+    width, f = WIDTHS[m.dtype], m - 1.0
+    s = f / (m + 1.0)
+    z = s * s
+    low = fma(s, fma(z, horner(z, width.log_tail), -f), k * width.ln2_low)
+    return fma(k, width.ln2_high, f + low)
 
 
 _SINGLE_TAIL = (-0.5, 0.33334434032440186, -0.25007495284080505, 0.18867410719394684)
@@ -103,7 +114,7 @@ def _single_log(x: Term) -> Term:
     Doubles are as fast with a division."""
     lifted, lift = lifted_if_tiny(x)
     k, m = _from_eleven_sixteenths(lifted)
-    general = log_specials(x, _around_middle(k - lift, m, lifted))
+    general = log_specials(x, _around_middle(k - lift / exponent_unit(x.dtype), m, lifted))
     return rarely(is_unusual(x), general, _around_middle(*_from_eleven_sixteenths(x), x))
 
 
@@ -113,11 +124,12 @@ def _from_eleven_sixteenths(x: Term) -> tuple[Term, Term]:
 
 
 def _around_middle(k: Term, m: Term, x: Term) -> Term:
-    width, middle = WIDTHS[m.dtype], shifted_right(x.op("bits"), mantissa_bits(x.dtype) - 4)
+    width, unit = WIDTHS[m.dtype], exponent_unit(m.dtype)
+    middle = shifted_right(x.op("bits"), mantissa_bits(x.dtype) - 4)
     r = fma(m, middle.op("raw_middle_reciprocal"), -1.0)
     near = fma(r * r, polynomial(r, _SINGLE_TAIL), r)
-    whole = fma(k, width.ln2_high, middle.op("raw_middle_log"))
-    return whole + fma(k, width.ln2_low, near)
+    whole = fma(k, width.ln2_high * unit, middle.op("raw_middle_log"))
+    return whole + fma(k, width.ln2_low * unit, near)
 
 
 @definition

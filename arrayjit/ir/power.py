@@ -17,7 +17,9 @@ from .elementary import (
     changed,
     clamped,
     doublings,
+    exponent_unit,
     horner,
+    lifted_if_tiny,
     normal_parts,
     parts_from,
     polynomial,
@@ -35,10 +37,10 @@ __all__ = ["power", "unusual_power"]
 
 @definition
 def power(x: Term, y: Term) -> Term:
-    large, small = _product(y, *_log_in_parts(*_around_centre(x)))
-    steps, change = _exp_in_parts(large, small)
+    logarithm = _log_in_parts(*_around_centre(x))
+    exponent, steps, change = _exp_of_product(y, logarithm)
     result = _changed(steps, steps, change)
-    is_rare = is_unusual(x) | ~(abs(large) < WIDTHS[x.dtype].usual_exponent)
+    is_rare = is_unusual(x) | ~(abs(exponent) < WIDTHS[x.dtype].usual_exponent)
     return rarely(is_rare, _unusual(x, y), result)
 
 
@@ -73,8 +75,8 @@ def _specials(x: Term, y: Term, size: Term) -> Term:
 @frozen
 class _Width:
     """What depends on the float's width: the terms of `log(1 + r)` from the third power on, the part of a
-    doubling that a step of the exponential is, in two parts, the first with few bits, and the terms of `e**r`
-    from the square on."""
+    doubling that a step of the exponential is, in two parts, the first with so few bits that all its
+    multiples are exact, and the terms of `e**r` from the square on."""
 
     log_tail: tuple[float, ...]
     step: tuple[float, float]
@@ -93,7 +95,7 @@ _WIDTHS: Mapping[DType, _Width] = {
             0.1428571430915458, -0.1249997313477408, 0.11111072969227896, -0.10025235671109872,
             0.09118993546762363,
         ),
-        step=(0.043321698784993146, 3.436201886692732e-15),
+        step=(0.043321698785007356, -1.0774652828509272e-14),
         exp_tail=(
             0.5000000000000006, 0.1666666666441556, 0.04166666665965708, 0.008333471990783815,
             0.0013889128971116182,
@@ -103,7 +105,8 @@ _WIDTHS: Mapping[DType, _Width] = {
 
 
 def _around_centre(x: Term) -> tuple[Term, Term, Term]:
-    """A usual number as `2**k m`, m from half a centre's distance below 1 on, and which centre m is near."""
+    """A usual number as `2**k m`, k in units of an exponent, m from half a centre's distance below 1 on, and
+    which centre m is near."""
     mantissa, bias = mantissa_bits(x.dtype), largest_exponent(x.dtype)
     beyond = mantissa + 1 - len(RECIPROCALS[x.dtype]).bit_length()
     k, m, bits = parts_from(x, (bias << mantissa) - (1 << (beyond - 1)))
@@ -111,35 +114,37 @@ def _around_centre(x: Term) -> tuple[Term, Term, Term]:
 
 
 def _log_in_parts(k: Term, m: Term, centre: Term) -> tuple[Term, Term, Term]:
-    """`log(2**k m)` as the sum of three, the others far smaller: right to 2**-34 or 2**-63 of it.
+    """`log(2**k m)` as the sum of three: right to 2**-34 or 2**-63 of it.
 
-    With `r = m/c - 1`, which is exact, it is `k log 2 + log c + r - r**2 / 2 + r**3 (1/3 ...)`.
+    With `r = m/c - 1`, which is exact, these are `k log 2 + log c` to a few bits, which is exact too and 0 or
+    twice as large as the next; `r - r**2 / 2`, rounded; and all that is left, `r**3 (1/3 ...)` above all.
     """
     r = fma(m, centre.op("raw_centre_reciprocal"), -1.0)
     half = r * -0.5
     near = fma(half, r, r)
     lost = fma(half, r, r - near)
-    tail = fma(r * r * r, polynomial(r, _WIDTHS[r.dtype].log_tail), lost)
-    width = WIDTHS[k.dtype]
-    whole = fma(k, width.ln2_high, centre.op("raw_centre_log"))
-    rest = fma(k, width.ln2_low, centre.op("raw_centre_log_rest"))
-    # |whole| is 0 or exceeds |near|, so their sum loses exactly this.
-    high = whole + near
-    return high, ((whole - high) + near) + rest, tail
+    width, unit = WIDTHS[k.dtype], exponent_unit(k.dtype)
+    whole = fma(k, width.ln2_high * unit, centre.op("raw_centre_log"))
+    rest = fma(k, width.ln2_low * unit, centre.op("raw_centre_log_rest"))
+    tail = fma(r * r * r, polynomial(r, _WIDTHS[r.dtype].log_tail), lost + rest)
+    return whole, near, tail
 
 
-def _product(y: Term, high: Term, low: Term, tail: Term) -> tuple[Term, Term]:
-    large = y * high
-    return large, fma(y, tail, fma(y, low, fma(y, high, -large)))
+def _exp_of_product(y: Term, logarithm: tuple[Term, Term, Term]) -> tuple[Term, Term, Term]:
+    """`y log x`; and of `e` to that, how many steps up the nearest power of the table is, in the lowest bits
+    of an integer, and how much it differs from that power, relative to it.
 
-
-def _exp_in_parts(large: Term, small: Term) -> tuple[Term, Term]:
-    """Of `e**(large + small)`, `small` being far smaller: how many steps up the nearest power of the table
-    is, in the lowest bits of an integer, and how much the result differs from it, relative to it."""
-    high, low = _WIDTHS[large.dtype].step
-    whole, steps = rounded(large + small, 1 / (high + low))
-    r = fma(whole, -high, large) + (fma(whole, -low, small) + steps.op("raw_power_rest"))
-    return steps, fma(r * r, polynomial(r, _WIDTHS[r.dtype].exp_tail), r)
+    The parts of the logarithm are multiplied one by one: the first one's product less whole steps is exact,
+    and what is left of it and the second one's is small, so that hardly anything is lost in their sum.
+    """
+    whole, near, tail = logarithm
+    high, low = _WIDTHS[y.dtype].step
+    large = y * whole
+    exponent = fma(y, near + tail, large)
+    count, steps = rounded(exponent, 1 / (high + low))
+    lost = fma(y, whole, -large) + fma(count, -low, steps.op("raw_power_rest"))
+    r = fma(y, tail, fma(y, near, fma(count, -high, large))) + lost
+    return exponent, steps, fma(r * r, polynomial(r, _WIDTHS[r.dtype].exp_tail), r)
 
 
 def _changed(entry: Term, steps: Term, change: Term) -> Term:
@@ -174,13 +179,14 @@ def _exp2(x: Term) -> Term:
 
 def _general_double(x: Term, y: Term) -> Term:
     size = abs(x)
-    lift = mantissa_bits(x.dtype) + 2
-    tiny = size < 2.0 ** (1 - largest_exponent(x.dtype))
-    k, m, centre = _around_centre(where(tiny, size * 2.0**lift, size))
-    high, low, tail = _log_in_parts(k - where(tiny, k.const(float(lift)), 0.0), m, centre)
-    large, small = _product(y, log_specials(size, high), low, tail)
-    # Where the result overflows or vanishes, the small part may be no number.
-    small = where(abs(large) < _DOUBLE_SPAN, small, 0.0)
-    steps, change = _exp_in_parts(clamped(large, -_DOUBLE_SPAN, _DOUBLE_SPAN), small)
+    lifted, lift = lifted_if_tiny(size)
+    k, m, centre = _around_centre(lifted)
+    whole, near, tail = _log_in_parts(k - lift, m, centre)
+    far = y * log_specials(size, whole + near)
+    is_inside = abs(far) < _DOUBLE_SPAN
+    # No infinity may come into sums of which nothing is needed.
+    _, steps, change = _exp_of_product(where(is_inside, y, 0.0), (whole, near, tail))
     left, k = doublings(steps, x.dtype, len(POWERS[x.dtype]))
-    return _specials(x, y, scaled(_changed(left, left, change), k))
+    inside = scaled(_changed(left, left, change), k)
+    beyond = where(far > 0, far.const(math.inf), where(far < 0, 0.0, far))
+    return _specials(x, y, where(is_inside, inside, beyond))
