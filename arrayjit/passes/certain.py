@@ -202,7 +202,7 @@ def _branched(stmt: If, facts: Facts) -> If:
     facts.assume(test.yes)
     other.assume(test.no)
     body, orelse = _body(stmt.body, facts), _body(stmt.orelse, other)
-    facts.join(other, _changed((stmt,), facts))
+    facts.join(other, _changed((stmt,), facts), test)
     return stmt if body is stmt.body and orelse is stmt.orelse else replace(stmt, body=body, orelse=orelse)
 
 
@@ -307,6 +307,15 @@ def _most_trips(loop: For, facts: Facts) -> int:
     return max(0, -(-span // loop.step))
 
 
+def _most_run(loop: For, facts: Facts) -> int:
+    """How often its body may run before the time of a run is over, where each of them takes time."""
+    trips = _most_trips(loop, facts)
+    takes_time = trips > LIFETIME and any(
+        isinstance(stmt, While) and _lifetime(stmt, facts) for stmt in loop.body
+    )
+    return LIFETIME if takes_time else max(1, trips)
+
+
 def _lifetime(loop: While, facts: Facts) -> int:
     """How many iterations a run can take; 0 where they may be skipped, since the loop ends by what each of
     them adds to."""
@@ -396,7 +405,7 @@ def _is_in_order(loop: For | While) -> bool:
 def _iterate(loop: For | While, facts: Facts) -> tuple[Stmt, ...]:
     """The facts become those after an iteration; its body over them."""
     if isinstance(loop, For):
-        facts.enter(loop.symbol, loop.lo, loop.hi, loop.step)
+        facts.enter(loop, _most_run(loop, facts))
     else:
         _body(loop.test, facts)
         facts.assume(facts.test(loop.condition).yes)

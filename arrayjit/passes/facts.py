@@ -2,20 +2,25 @@
 
 Every value that nothing is known of is a symbol of its own with a range, and what is computed from it an
 affine expression: `j + 1` is larger than `j`, whatever `j` is. A test that has come out is a conjunction of
-such expressions that are not negative; it narrows the ranges of their symbols.
+such expressions that are not negative; it narrows the ranges of their symbols, and of those with several
+symbols the least value is kept, as `j - k >= 1` tells more than both ranges (of pairs: Mine, A new numerical
+abstract domain based on difference-bound matrices, 2001).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import ceil, isqrt
 
 from ..frozen import frozen, slotted
 from ..ir.dtype import BOOL, F64, I64, DType, Kind
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ..ir.index import Affine, Symbol
+from ..ir.loops import For
 from ..ir.ops import OPS, Op
 from ..ir.tensor import Tensor
 from .access import Range
+from .growth import staying
 from .positions import tested_outside
 
 __all__ = ["ALL", "Facts", "Moves", "Test", "Way", "hull"]
@@ -30,6 +35,10 @@ class Side:
 
     numbers: tuple[Affine, ...] = ()
     is_enough: bool = False
+
+    def beside(self, other: Side) -> Side:
+        """What is not negative where two tests come out so."""
+        return Side((*self.numbers, *other.numbers), self.is_enough and other.is_enough)
 
 
 @frozen
@@ -75,6 +84,11 @@ class Moves:
     steps: Mapping[Variable, Way]
 
 
+Terms = tuple[tuple[int, Symbol], ...]
+
+MOST_SUMS = 24
+"""Of so many sums, those that were told last, the least value is kept."""
+
 LESS = OPS["less"]
 _ANDS = OPS["logical_and"], OPS["bitwise_and"]
 _ORS = OPS["logical_or"], OPS["bitwise_or"]
@@ -89,7 +103,8 @@ class Facts:
     """The present values of int64 locals and of bound symbols, the tests that bool locals hold, and the
     values that symbols may have. Integers in memory are `cells`, each with a local in its place; `loops` has
     what was found last of a loop, by its identity. Of symbols that stand for what a loop adds to a number,
-    `altogether` says what all those of a run come to."""
+    `altogether` says what all those of a run come to; of symbols that stand for squares, `roots` says of
+    what."""
 
     values: dict[Variable, Affine]
     numbers: dict[Symbol, Affine]
@@ -98,24 +113,48 @@ class Facts:
     cells: Mapping[Tensor, Variable]
     loops: dict[int, Moves]
     altogether: dict[Symbol, Range]
+    roots: dict[Symbol, Affine]
+    sums: dict[Terms, int]
 
     @staticmethod
     def none(cells: Mapping[Tensor, Variable]) -> Facts:
-        return Facts({}, {}, {}, {}, cells, {}, {})
+        return Facts({}, {}, {}, {}, cells, {}, {}, {}, {})
 
     def copy(self) -> Facts:
         known = dict(self.values), dict(self.numbers), dict(self.tests), dict(self.ranges)
-        return Facts(*known, self.cells, self.loops, self.altogether)
+        return Facts(*known, self.cells, self.loops, self.altogether, self.roots, dict(self.sums))
 
     # What is known
 
     def range(self, number: Affine) -> Range:
         """The least and the greatest value, were there no wrapping around."""
+        low, high = self.span(number)
+        if len(number.terms) > 1 and self.sums:
+            least, most = self.least(number), self.least(-number)
+            least, most = (
+                low if least is None else max(low, least),
+                high if most is None else min(high, -most),
+            )
+            return (least, most) if least <= most else (low, high)
+        return low, high
+
+    def span(self, number: Affine) -> Range:
+        """The same, by the ranges of its symbols alone."""
         low = high = number.offset
         for factor, symbol in number.terms:
             ends = [factor * end for end in self.ranges.get(symbol) or _declared(symbol)]
             low, high = low + min(ends), high + max(ends)
         return low, high
+
+    def least(self, number: Affine) -> int | None:
+        """The least value that a sum known to be large leaves, by the range of what else there is."""
+        found = [
+            known + self.span(rest)[0]
+            for terms, known in self.sums.items()
+            if not set(terms).isdisjoint(number.terms)
+            and len((rest := number - Affine(terms, 0)).terms) < len(number.terms)
+        ]
+        return max(found, default=None)
 
     def outcome(self, test: Test) -> bool | None:
         """How a test comes out, if that is certain."""
@@ -166,9 +205,22 @@ class Facts:
             return self.exact(left - right)
         if op is OPS["multiply"] and (left.is_constant or right.is_constant):
             return self.exact(left * right.offset if right.is_constant else right * left.offset)
+        if op is OPS["multiply"] and left == right:
+            return self.square(left)
         bounds = _BOUNDS.get(op)
         known = None if bounds is None else bounds(self.range(left), self.range(right))
         return None if known is None else self.fresh(known)
+
+    def square(self, number: Affine) -> Affine | None:
+        """A number multiplied by itself."""
+        low, high = self.range(number)
+        least, most = max(0, low, -high) ** 2, max(-low, high) ** 2
+        if most > ALL[1]:
+            return None
+        found = self.fresh((least, most))
+        if found.symbol is not None:
+            self.roots[found.symbol] = number
+        return found
 
     def chosen(self, test: Test, then: Expr, otherwise: Expr) -> Affine | None:
         """One of two numbers."""
@@ -205,7 +257,10 @@ class Facts:
                 op is LESS and dtype is F64
             ):
                 known = self.size(size)
-                return CERTAIN if known is not None and known * (1 + 2**-50) < most else OPEN
+                is_certain = known is not None and known * (1 + 2**-50) < most
+                return CERTAIN if is_certain else Test(self.factors(size, most), Side())
+            case _ if (result := staying(condition)) is not None:
+                return self.within(result)
             case Apply(op=op, args=(left, right)) if op in _COMPARISONS:
                 return self.compared(op, self.number(left), self.number(right))
             case _:
@@ -214,8 +269,13 @@ class Facts:
     def size(self, expr: Expr) -> float | None:
         """What the size of a float64 made of int64s is at most, but for rounding."""
         match expr:
+            case Const(value=value):
+                return abs(float(value))
             case Cast(arg=arg) if dtype_of(arg) is I64 and (number := self.number(arg)) is not None:
                 return float(max(abs(end) for end in self.range(number)))
+            case Apply(op=op, args=(Const(value=2.0), exponent)) if op is OPS["power"]:
+                known = self.size(exponent)
+                return 2.0**known if known is not None and known < 1000 else None
             case Apply(op=op, args=(arg,)) if op is OPS["absolute"]:
                 return self.size(arg)
             case Apply(op=op, args=args) if op is OPS["multiply"]:
@@ -224,9 +284,40 @@ class Facts:
             case _:
                 return None
 
+    def factors(self, size: Expr, most: float) -> Side:
+        """What is certain of two int64s whose product as a float64 is smaller than that: three roundings make
+        it smaller by less than 2**-51 of it."""
+        match size:
+            case Apply(op=op, args=(Apply(args=(Cast(arg=left), Cast(arg=right))) as product,)) if (
+                op is OPS["absolute"] and product.op is OPS["multiply"] and 0 <= most < 2**64
+            ):
+                pair = [self.number(arg) if dtype_of(arg) is I64 else None for arg in (left, right)]
+            case _:
+                return Side()
+        one, other = pair
+        if one is None or other is None:
+            return Side()
+        largest = ceil(most) * (2**51 + 1) >> 51
+        if one == other:
+            return Side((isqrt(largest) - one, one + isqrt(largest)))
+        found: tuple[Affine, ...] = ()
+        for number, by in ((one, other), (other, one)):
+            low, high = self.range(by)
+            if (least := max(low, -high)) > 0:
+                found += (largest // least - number, number + largest // least)
+        return Side(found)
+
+    def within(self, result: Apply) -> Test:
+        """Whether a sum or difference does not wrap around."""
+        left, right = (self.number(arg) for arg in result.args)
+        if left is None or right is None:
+            return OPEN
+        number = left + right if result.op is OPS["add"] else left - right
+        return Test(Side((number - ALL[0], ALL[1] - number), True), Side())
+
     def both(self, one: Test, other: Test) -> Test:
         """Whether both come out true."""
-        yes = Side((*one.yes.numbers, *other.yes.numbers), one.yes.is_enough and other.yes.is_enough)
+        yes = one.yes.beside(other.yes)
         if self.outcome(one):
             return Test(yes, other.no)
         return Test(yes, one.no if self.outcome(other) else Side())
@@ -269,7 +360,9 @@ class Facts:
     def assume(self, side: Side) -> None:
         """A test came out so: each symbol of its numbers lies where the others let it."""
         for number in side.numbers:
-            _, most = self.range(number)
+            least, most = self.span(number)
+            if least < 0 and len(number.terms) > 1:
+                self.keep(number)
             for factor, symbol in number.terms:
                 low, high = self.ranges.get(symbol) or _declared(symbol)
                 others = most - max(factor * low, factor * high)
@@ -279,6 +372,16 @@ class Facts:
                     high = min(high, others // -factor)
                 if low <= high:
                     self.ranges[symbol] = low, high
+                    if symbol in self.roots and high >= 0:
+                        root, size = self.roots[symbol], isqrt(high)
+                        self.assume(Side((root + size, size - root)))
+
+    def keep(self, number: Affine) -> None:
+        """A sum is not negative."""
+        known = self.sums.pop(number.terms, -number.offset)
+        self.sums[number.terms] = max(known, -number.offset)
+        if len(self.sums) > MOST_SUMS:
+            del self.sums[next(iter(self.sums))]
 
     def define(self, variable: Variable, value: Expr) -> None:
         """A local gets a value."""
@@ -294,12 +397,23 @@ class Facts:
         self.assume(Side((number - low, high - number)))
         self.numbers[symbol] = number
 
-    def enter(self, symbol: Symbol, lo: Affine, hi: Affine, step: int) -> None:
-        """A loop's symbol gets the values of its iterations."""
-        ends = [self.range(end.substitute(self.numbers)) for end in (lo, hi)]
-        (first, _), (_, last) = ends if step > 0 else reversed(ends)
-        known = (first, last - 1) if step > 0 else (first + 1, last)
+    def enter(self, loop: For, trips: int) -> None:
+        """A loop's symbol gets the values of its iterations, of which there are so many at most."""
+        lo, hi = (self.range(end.substitute(self.numbers)) for end in (loop.lo, loop.hi))
+        far = loop.step * (trips - 1)
+        known = (
+            (lo[0], min(hi[1] - 1, lo[1] + far)) if loop.step > 0 else (max(hi[0] + 1, lo[0] + far), lo[1])
+        )
+        symbol = loop.symbol
+        self.sums = {
+            terms: least for terms, least in self.sums.items() if all(of is not symbol for _, of in terms)
+        }
         self.ranges[symbol] = known if ALL[0] <= known[0] <= known[1] <= ALL[1] else ALL
+        way = Affine.of(symbol) if loop.step > 0 else -Affine.of(symbol)
+        first, last = (
+            end.substitute(self.numbers) * (1 if loop.step > 0 else -1) for end in (loop.lo, loop.hi)
+        )
+        self.assume(Side((way - first, last - way - 1)))
 
     def move(self, ranges: Mapping[Variable, Range], steps: Mapping[Variable, Way], trips: int) -> None:
         """Locals get other values, of which only the range is known; and of some, how far so many iterations
@@ -319,15 +433,33 @@ class Facts:
                 self.assume(Side((number - low, high - number)))
                 self.values[variable] = number
 
-    def join(self, other: Facts, changed: Iterable[Variable]) -> None:
-        """Only what holds there as well still does; these locals may differ."""
+    def join(self, other: Facts, changed: Iterable[Variable], test: Test) -> None:
+        """Only what holds there as well still does, where a test came out otherwise; these locals differ."""
+        tests = {variable: self._of_either(other, variable, test) for variable in changed}
         both = {variable: hull(self.range_of(variable), other.range_of(variable)) for variable in changed}
+        self.sums = {
+            terms: min(least, other.sums[terms]) for terms, least in self.sums.items() if terms in other.sums
+        }
         for symbol, known in self.ranges.items():
             self.ranges[symbol] = hull(known, other.ranges.get(symbol) or _declared(symbol))
         for variable, known in both.items():
-            self.tests.pop(variable, None)
             if variable.dtype is I64:
                 self.values[variable] = self.either(self.local(variable), other.local(variable), known)
+            else:
+                self.tests[variable] = tests[variable]
+
+    def _of_either(self, other: Facts, variable: Variable, test: Test) -> Test:
+        """What a bool tells that was computed here where a test holds, and there where it does not: one of
+        two that is certain leaves the other, beside that test."""
+        here, there = (facts.tests.get(variable, OPEN) for facts in (self, other))
+        if (known := other.outcome(there)) is None:
+            test, here, there = test.inverse(), there, here
+            known = self.outcome(there)
+        if known is None:
+            return OPEN
+        if known:
+            return Test(Side(), test.yes.beside(here.no))
+        return Test(test.yes.beside(here.yes), Side())
 
     def range_of(self, variable: Variable) -> Range:
         """The values that a local may have; of one that is no int64, any."""

@@ -85,7 +85,8 @@ class Author:
 
     def statement(self, depth: int, indent: str) -> None:
         kinds = ("update", "probe", "probe", "probe", "raise", "position")
-        match self.random.choice((*kinds, *("if", "for", "while") * 2) if depth else kinds):
+        loops = ("if", "for", "while", "relation")
+        match self.random.choice((*kinds, "relation", *loops * 2) if depth else (*kinds, "relation")):
             case "update":
                 self.put(f"{indent}{self.random.choice(self.integers)} = {self.number()}")
             case "probe":
@@ -99,6 +100,8 @@ class Author:
                 self.put(f"{indent}    raise_(less[bool](i64(9), {self.number(1)}), {exception})")
             case "position":
                 self.position(indent)
+            case "relation":
+                self.relation(depth, indent)
             case "if":
                 self.put(f"{indent}if {self.test()}:")
                 self.body(depth - 1, indent + "    ")
@@ -118,6 +121,66 @@ class Author:
                 self.put(f"{indent}while logical_and[bool](greater[bool]({left}, i64(0)), {self.test()}):")
                 self.put(f"{indent}    {left} = subtract[i64]({left}, i64(1))")
                 self.body(depth - 1, indent + "    ")
+
+    def relation(self, depth: int, indent: str) -> None:
+        """What tells how numbers lie to one another."""
+        match self.random.choice(("stays", "square", "flag", "counted") if depth else ("stays", "square")):
+            case "stays":
+                stays = f"logical_not[bool]({self.staying()})"
+                self.put(f"{indent}raise_({stays}, 'OverflowError', '{len(self.lines)}')")
+            case "square":
+                self.square(indent)
+            case "flag":
+                self.flag(depth, indent)
+            case "counted":
+                n, symbol = self.fresh("n"), self.fresh("i")
+                self.put(f"{indent}{n}: index[None, None] = minimum[i64](i64(7), {self.number(1)})")
+                ends = self.random.choice((f"0, {n}", f"{n} - 6, {n}", f"{n}, {n} - 6, -1"))
+                self.put(f"{indent}for {symbol} in sequential({ends}):")
+                self.put(f"{indent}    {self.random.choice(self.integers)} = index({n} - {symbol})")
+                self.body(depth - 1, indent + "    ")
+
+    def staying(self) -> str:
+        """Whether a sum or difference stays within 64 bits, in the forms of the tracer, or nearly so."""
+        left, right = self.random.choice(self.integers), self.random.choice(self.integers)
+        op, by = self.random.choice(("add", "subtract")), self.random.choice((-(2**62), -3, 1, 2**63 - 1))
+        if self.random.random() < 0.5:
+            test = self.random.choice(("less_equal", "greater_equal"))
+            return f"{test}[bool]({op}[i64]({left}, i64({by})), {left})"
+        result = f"{op}[i64]({left}, {right})"
+        across = self.random.choice((result, left))
+        turned = f"bitwise_xor[i64]({left}, {result}), bitwise_xor[i64]({right}, {across})"
+        return f"greater_equal[bool](bitwise_and[i64]({turned}), i64(0))"
+
+    def square(self, indent: str) -> None:
+        """Two numbers, often one, whose product is small, or not more than another number."""
+        one, other = self.random.choice(self.integers), self.random.choice((*self.integers, "i64(-3)"))
+        other = one if self.random.random() < 0.5 else other
+        product = f"multiply[f64](cast({one}, f64), cast({other}, f64))"
+        most = self.random.choice((9.0, 2.0**40, float(2**63 - 2**12)))
+        self.put(f"{indent}if less[bool](absolute[f64]({product}), f64({most})):")
+        bound = self.random.choice((self.number(1), f"i64({self.random.choice((4, 30, 2**40))})"))
+        self.put(f"{indent}    if less_equal[bool](multiply[i64]({one}, {other}), {bound}):")
+        told = f"where[i64]({self.test()}, i64(1), i64(2))"
+        self.put(f"{indent}        y[5] = add[i64](multiply[i64](y[5], i64(3)), {told})")
+        self.put(f"{indent}        {one} = {self.number(1)}")
+
+    def flag(self, depth: int, indent: str) -> None:
+        """A condition that is asked where another one holds, and what follows where both do, or not."""
+        name, first = self.fresh("flag"), self.random.choice((True, False))
+        self.put(f"{indent}{name}: bool = bool({first})")
+        self.put(f"{indent}if {self.test()}:")
+        self.statement(0, indent + "    ")
+        self.put(f"{indent}    {name} = {self.test()}")
+        if self.random.random() < 0.5:
+            self.put(f"{indent}else:")
+            self.statement(0, indent + "    ")
+            if self.random.random() < 0.5:
+                self.put(f"{indent}    {name} = bool({self.random.choice((True, False))})")
+        self.put(f"{indent}if {name}:")
+        self.body(depth - 1, indent + "    ")
+        self.put(f"{indent}else:")
+        self.body(depth - 1, indent + "    ")
 
     def position(self, indent: str) -> None:
         """A position, tested as those of an axis of six are, or for one that is further."""
