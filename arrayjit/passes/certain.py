@@ -167,7 +167,9 @@ def _rewritten(stmt: Stmt, facts: Facts) -> Stmt:
     def rule(node: Expr) -> Expr:
         match node:
             case Apply(op=op, args=(left, right), dtype=dtype) if op in UPWARDS and dtype is I64:
-                return _without_sign(node) if _is_plain(left, right, facts) else node
+                return _within_a_period(node, facts) or (
+                    _without_sign(node) if _is_plain(left, right, facts) else node
+                )
             case Apply(op=op, args=(condition, then, otherwise)) if op is WHERE and node.dtype is I64:
                 outcome = facts.outcome(facts.test(condition))
                 return node if outcome is None else then if outcome else otherwise
@@ -190,6 +192,27 @@ def _is_plain(left: Expr, right: Expr, facts: Facts) -> bool:
     if one is None or other is None:
         return False
     return facts.range(one)[0] >= 0 and facts.range(other)[0] > 0
+
+
+def _within_a_period(node: Apply, facts: Facts) -> Expr | None:
+    """A remainder of what lies less than a period beyond the divisor or below zero, as steps around a ring
+    do; None of any other, and where the divisor is a power of two, of which bits are the remainder."""
+    left, right = node.args
+    one, other = facts.number(left), facts.number(right)
+    if node.op is not OPS["remainder"] or one is None or other is None or facts.range(other)[0] <= 0:
+        return None
+    if isinstance(right, Const) and int(right.value).bit_count() == 1:
+        return None
+    is_below = facts.range(one - other)[1] < 0
+    if facts.range(one)[0] >= 0:
+        if is_below:
+            return left
+        around, turn = Apply(OPS["greater_equal"], (left, right), BOOL), OPS["subtract"]
+        is_near = facts.range(one - other * 2)[1] < 0
+    else:
+        around, turn = Apply(OPS["less"], (left, Const(0, I64)), BOOL), OPS["add"]
+        is_near = is_below and facts.range(one + other)[0] >= 0
+    return Apply(WHERE, (around, Apply(turn, (left, right), I64), left), I64) if is_near else None
 
 
 def _without_sign(node: Apply) -> Expr:

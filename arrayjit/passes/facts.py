@@ -148,12 +148,11 @@ class Facts:
 
     def least(self, number: Affine) -> int | None:
         """The least value that a sum known to be large leaves, by the range of what else there is."""
-        found = [
-            known + self.span(rest)[0]
-            for terms, known in self.sums.items()
-            if not set(terms).isdisjoint(number.terms)
-            and len((rest := number - Affine(terms, 0)).terms) < len(number.terms)
-        ]
+        of = set(number.terms)
+        rests = (
+            (number - Affine(terms, 0), low) for terms, low in self.sums.items() if not of.isdisjoint(terms)
+        )
+        found = [self.span(rest)[0] + low for rest, low in rests if len(rest.terms) < len(number.terms)]
         return max(found, default=None)
 
     def outcome(self, test: Test) -> bool | None:

@@ -8,7 +8,9 @@
         n = add[i64](n, i64(1))
 
 Such a loop clears the lowest bit that is set, once for each (Wegner, 1960), or shifts the lowest bit out and
-adds that. Processors count the bits of 64 in an instruction, and vectors those of eight such at once.
+adds that. One that shifts bits out and counts steps does one for each place up to the highest bit: all of
+these are set first, by shifts of one, two, four and so on places (Warren, Hacker's Delight, 5-3). Processors
+count the bits of 64 in an instruction, and vectors those of eight such at once.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from collections.abc import Iterator, Mapping
 
 from ..frozen import frozen
 from ..ir.code import Caps
-from ..ir.dtype import BOOL
+from ..ir.dtype import BOOL, Kind
 from ..ir.expr import Apply, Cast, Const, Expr, Local, Variable, constant
 from ..ir.loops import Comment, Define, Kernel, Stmt, Update, While, walk_statements
 from ..ir.ops import OPS
@@ -52,10 +54,12 @@ def popcount(kernel: Kernel, caps: Caps) -> Kernel:
 @frozen
 class _Counting:
     """A loop that takes bits until there are none, and adds to each of some totals a number for each bit that
-    is set; with `positive`, only if they begin as a positive number."""
+    is set, or for each `place` up to the highest one; with `positive`, only if they begin as a positive
+    number."""
 
     bits: Variable
     positive: bool
+    place: bool
     totals: Mapping[Variable, Expr]
 
     def at_once(self) -> Iterator[Stmt]:
@@ -70,6 +74,14 @@ class _Counting:
                 Apply(WHERE, (Local(test), value, other), self.bits.dtype)
                 for value, other in ((start, zero), (zero, start))
             )
+        if self.place:
+            for power in range((self.bits.dtype.bits - 1).bit_length()):
+                below = Apply(
+                    OPS["right_shift"], (start, constant(1 << power, self.bits.dtype)), self.bits.dtype
+                )
+                places = Variable("places", self.bits.dtype)
+                yield Define(places, Apply(OPS["bitwise_or"], (start, below), places.dtype))
+                start = Local(places)
         ones = Variable("ones", self.bits.dtype)
         yield Define(ones, Apply(POPCOUNT, (start,), ones.dtype))
         for total, each in self.totals.items():
@@ -91,12 +103,15 @@ def _counting(loop: While) -> _Counting | None:
     if after is None or bits not in after or not bits.dtype.is_integer:
         return None
     left = after.pop(bits)
-    each = None
+    each, place = None, False
     if _is_cleared(left, bits):
         each = _for_each_bit_set(bits, after)
     elif _is_half(left, bits):
         each = _for_each_bit(bits, after)
-    return None if each is None else _Counting(bits, op is GREATER, each)
+        # A negative number is never shifted to zero.
+        place = each is None and (op is GREATER or bits.dtype.kind is Kind.UINT)
+        each = _for_each_bit_set(bits, after) if place else each
+    return None if each is None else _Counting(bits, op is GREATER, place, each)
 
 
 def _after(body: tuple[Stmt, ...], test: Mapping[Variable, Expr]) -> dict[Variable, Expr] | None:
@@ -118,7 +133,7 @@ def _after(body: tuple[Stmt, ...], test: Mapping[Variable, Expr]) -> dict[Variab
 
 
 def _for_each_bit_set(bits: Variable, totals: Mapping[Variable, Expr]) -> dict[Variable, Expr] | None:
-    """What each step of a loop that clears bits adds to totals, which is the same in all of them."""
+    """What each step of a loop that takes bits adds to totals, which is the same in all of them."""
     steps = {total: _added(total, value) for total, value in totals.items()}
     known: dict[Variable, Expr] = {
         total: each

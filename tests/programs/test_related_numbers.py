@@ -62,6 +62,26 @@ def fridays(first, last):
     return count
 
 
+def around(n, steps):
+    row, column, told = 0, n // 2, np.zeros((n, n), np.int64)
+    for number in range(steps):
+        told[row, column] += number
+        above, beside = (row - 1) % n, (column + 1) % n
+        is_taken = told[above, beside] > number // 2
+        row, column = np.where(is_taken, (row + 1) % n, above), np.where(is_taken, column, beside)
+    return told
+
+
+def places(numbers):
+    total = 0
+    for number in numbers:
+        _, count = arrayjit.while_loop(
+            lambda state: state[0] > 0, lambda state: (state[0] >> 1, state[1] + 1), (number, 0)
+        )
+        total = 3 * total % 1000003 + count
+    return total
+
+
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (longest_palindrome, (random.integers(0, 2, 60),)),
     (longest_palindrome, (np.zeros(31, np.int64),)),
@@ -69,6 +89,9 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (sextets, (random.integers(0, 256, 42).astype(np.uint8),)),
     (fridays, (1990, 2010)),
     (fridays, (-40, 20)),
+    (around, (7, 60)),
+    (places, (np.array([0, 1, 2, 3, 255, 256, 2**62, 2**63 - 1, -1, -(2**63)]),)),
+    (places, (np.arange(256).astype(np.uint8),)),
 ]
 
 
