@@ -180,13 +180,15 @@ def _found(loop: For) -> _Found | None:
 def _may_be_done_again(loop: For) -> bool:
     """Whether a loop of known length only stores, to where it reads nothing, and not past the caches."""
     nodes = [node for stmt in loop.body for expr in expressions(stmt) for node in walk(expr)]
-    read = {node.tensor for node in nodes if isinstance(node, Load)}
+    read = {node.tensor.storage for node in nodes if isinstance(node, Load)}
     stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
     if loop.trips is None or loop.step != 1 or any(isinstance(node, Gather) for node in nodes):
         return False
     if any(isinstance(stmt, Update) for stmt in loop.body):
         return False
-    return not any(store.bypass or store.accum is not None or store.tensor in read for store in stores)
+    return not any(
+        store.bypass or store.accum is not None or store.tensor.storage in read for store in stores
+    )
 
 
 def _deferring(loop: For, quotients: Sequence[_Quotient]) -> Sequence[Stmt]:

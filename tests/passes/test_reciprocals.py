@@ -165,6 +165,19 @@ def test_what_reads_what_it_writes_is_not_done_again():
     np.testing.assert_array_equal(x, expected)
 
 
+def test_what_reads_what_it_writes_by_another_name_is_not_done_again():
+    def shares(x, d):
+        total = x + 1
+        total[...] = total.reshape(-1).reshape(x.shape) / d
+        total.reshape(-1)[:] = (total / d).reshape(-1)
+        return total
+
+    x = np.random.default_rng(16).standard_normal((64, 100))
+    x[3, 5], x[60, 99] = np.nan, 1e-310
+    for threads in (1, 2):
+        np.testing.assert_array_equal(arrayjit.jit(shares, threads=threads)(x, 3.7), shares(x, 3.7))
+
+
 @pytest.mark.parametrize("bits", [5, 6, 7])
 def test_every_quotient_of_short_numbers_is_rounded_correctly(bits):
     """The method in integers: all pairs of significands of few bits."""
