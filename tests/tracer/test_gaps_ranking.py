@@ -279,6 +279,36 @@ def test_quantiles_are_of_the_dtype_of_what_is_wanted(quantile: Any) -> None:
     assert_like_numpy(lambda x: quantile(x, np.float32(0.75)), (floats.astype(np.float32),), (floats,))
 
 
+@pytest.mark.parametrize("quantile", [np.quantile, np.nanquantile])
+@pytest.mark.parametrize("wanted", [0.3, np.float32(0.7), [np.float16(0.3), np.float16(0.7)]], ids=str)
+def test_quantiles_are_weighed_in_the_dtype_of_what_is_wanted(quantile: Any, wanted: Any) -> None:
+    rows = 9 * np.random.default_rng(4).standard_normal((40, 57))
+    for dtype in (np.float64, np.float32, np.int64):
+        assert_like_numpy(lambda x: quantile(x, wanted, axis=-1), (rows.astype(dtype),))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("array", INPUTS.values(), ids=INPUTS)
+def test_medians_and_quantiles_of_what_a_mask_selects(array: np.ndarray) -> None:
+    def program(x: np.ndarray) -> Any:
+        some, rows, columns = x[~(x < 1)], x[0][x[0, :, 0] > -99], x[0][:, x[0, 0] > -99]
+        return (
+            [np.median(some), np.median(some, keepdims=True), np.median(x[x != x]), np.median(columns, 1)],
+            [np.percentile(some, 30), np.quantile(some, [[0.2, 1], [0, 0.7]]), np.quantile(some, 1)],
+            [np.median(rows, axis=0), np.quantile(rows, [0.1, np.float32(0.9)], axis=0, keepdims=True)],
+        )
+
+    x = array.astype(float) if array.dtype == bool else array
+    assert_like_numpy(program, (np.concatenate([x, x + 2]),))
+
+
+def test_quantiles_of_nothing_that_a_mask_selects() -> None:
+    with pytest.raises(IndexError, match="out of bounds"):
+        arrayjit.jit(lambda x: np.quantile(x[x > 1], 0.3))(np.zeros(4))
+    with pytest.raises(arrayjit.UserError, match=r"x\[~np.isnan\(x\)\]"):
+        arrayjit.jit(lambda x: np.nanmedian(x[x > 1]))(np.zeros(4))
+
+
 def test_distinct_values_of_several_arrays() -> None:
     rows = np.array([[1, 1, 2, 2], [1, 2, 3, 4], [5, 5, 5, 5]])
     assert_like_numpy(lambda x: [np.unique(row) for row in x], (rows,), (rows[::-1].copy(),))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import IndexOutOfRange, ShapeError
+from ...errors import ConcretizationError, IndexOutOfRange, ShapeError
 from ...ir.index import Affine
 from ..indices.indexing import require_assignable, setitem
 from ..record.registry import AnyCallable, implements, method
@@ -22,6 +22,7 @@ from .sorting import argsort, divided, pairs_at, ranked, sort
 __all__: list[str] = []
 
 _SOME = "pass arrays that have values along the axis"
+_NO_NAN = "select what is no NaN, x[~np.isnan(x)], for np.median and np.quantile"
 _LINEAR = "use method='linear', without weights"
 _FLOATS = "fV"
 """Kinds; bfloat16 is to NumPy of its own kind."""
@@ -127,7 +128,11 @@ def median(
 @numpy_program
 def _median(a: Any, axis: Any, keepdims: bool) -> Any:
     rows: Any = _in_rows(a, axis)
-    count = _count(rows, "the number of values of a median")
+    count = _known_count(rows)
+    if count is None:
+        count = rows.shape[-1]
+        around: Any = np.sort(rows, axis=-1)[..., (count - 1) // 2 : count // 2 + 1]
+        return _kept(_nan_where_any(np.mean(around, axis=-1), rows), a, axis, keepdims)
     if count == 0:
         return _kept(np.mean(rows, axis=-1), a, axis, keepdims)
     middle: Any = np.mean(ranked(rows, range((count - 1) // 2, count // 2 + 1)), axis=-1)
@@ -158,17 +163,49 @@ def _quantiles_of_numbers(a: Any, fractions: Any, is_weak: bool, axis: Any, keep
     if _is_empty(rows):  # NumPy does not ask how many are wanted.
         return _kept(np.mean(rows, axis=-1), a, axis, keepdims)
     last: Any = _last_number(rows)
-    are_ends = _are_ends(fractions)
-    places = [last * (int(fraction) if are_ends else float(fraction)) for fraction in fractions.flat]
-    before: Any = [np.floor(place).astype(np.intp) for place in places]
-    found = []
-    for pair, place, first in zip(pairs_at(rows, before), places, before, strict=True):
-        low = pair[..., 0]
-        if not are_ends:
-            is_like_cells = is_weak and rows.dtype.kind in _FLOATS
-            weight = (place - first).astype(rows.dtype if is_like_cells else fractions.dtype)
-            low = _between(low, np.where(first < last, pair[..., 1], low), weight)
+    places = [_place(last, fraction) for fraction in fractions.flat]
+    before: Any = [np.floor(place) for place in places]
+    pairs = pairs_at(rows, [one.astype(np.intp) for one in before])
+    dtype, found = _weighed_in(rows, fractions, is_weak), []
+    for pair, place, first in zip(pairs, places, before, strict=True):
+        low: Any = pair[..., 0]
+        if not _are_ends(fractions):
+            low = _between(low, np.where(first < last, pair[..., 1], low), place - first, dtype)
         found.append(_kept(low, a, axis, keepdims))
+    return _as_wanted(found, fractions)
+
+
+@numpy_program
+def _quantiles_of_selected(rows: Any, fractions: Any, is_weak: bool) -> Any:
+    """Those of rows of which only a run knows how long they are."""
+    ordered, last = np.sort(rows, axis=-1), np.asarray(rows.shape[-1] - 1)
+    dtype, found = _weighed_in(rows, fractions, is_weak), []
+    for fraction in fractions.flat:
+        place = _place(last, fraction)
+        before = np.floor(place)
+        first = before.astype(np.intp)
+        low = ordered[..., first]
+        if not _are_ends(fractions):
+            high = ordered[..., np.minimum(first + 1, last)]
+            low = _between(low, high, place - before, dtype)
+        found.append(_nan_where_any(low, rows))
+    return _as_wanted(found, fractions)
+
+
+@numpy_program
+def _place(last: Any, fraction: Any) -> Any:
+    """Where a quantile lies in rows of which the last cells stand at `last`."""
+    return last * int(fraction) if _are_ends(fraction) else last.astype(fraction.dtype) * fraction
+
+
+def _weighed_in(rows: Any, fractions: np.ndarray, is_weak: bool) -> Any:
+    """The dtype of the weights of neighbours."""
+    return rows.dtype if is_weak and rows.dtype.kind in _FLOATS else fractions.dtype
+
+
+@numpy_program
+def _as_wanted(found: Any, fractions: Any) -> Any:
+    """Quantiles in the shape in which they are asked for."""
     return np.stack(found).reshape(fractions.shape + found[0].shape) if fractions.ndim else found[0][()]
 
 
@@ -180,7 +217,7 @@ def _last_number(rows: Any) -> Any:
 
 def _is_empty(rows: SymbolicArray) -> bool:
     """Whether there are no cells, as far as is known before the run."""
-    _count(rows, "the number of values of a quantile")
+    _count(rows)
     return any(extent == Affine.of(0) for extent in rows.cells.shape)
 
 
@@ -198,17 +235,21 @@ def _fractions(q: Any, whole: int) -> np.ndarray:
 @numpy_program
 def _quantiles(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool) -> Any:
     rows: Any = _in_rows(a, axis)
-    count = _count(rows, "the number of values of a quantile")
+    count = _known_count(rows)
+    if count is None:
+        found: Any = _quantiles_of_selected(rows, fractions, is_weak)
+        return _kept(found, a, axis, keepdims)
     if count == 0 and fractions.size:
         raise IndexOutOfRange("there is no quantile of no values", loc=user_location(), fix=_SOME)
     before, after, part = _neighbours(fractions, count)
-    weight = float(part) if is_weak else part
     cells: Any = ranked(rows, [*before.flat, *after.flat])
     low, high = (
         cells[..., first : first + before.size].reshape(*cells.shape[:-1], *before.shape)
         for first in (0, before.size)
     )
-    between = low if _are_ends(fractions) else _between(low, high, weight)
+    between = (
+        low if _are_ends(fractions) else _between(low, high, part, _weighed_in(rows, fractions, is_weak))
+    )
     rank = np.ndim(fractions)
     if rank:
         between = np.moveaxis(between, list(range(-rank, 0)), list(range(rank)))
@@ -247,12 +288,14 @@ for _of_numpy, _whole, _found in (
 
 
 @numpy_program
-def _between(low: Any, high: Any, weight: Any) -> Any:
+def _between(low: Any, high: Any, weight: Any, dtype: Any) -> Any:
+    """What lies so far on from one to another, with weights of a dtype, each rounded once."""
     step = high - low
-    return np.where(np.greater_equal(weight, 0.5), high - step * (1 - weight), low + step * weight)
+    left, right = (np.asarray(one).astype(dtype) for one in (weight, 1 - weight))
+    return np.where(np.greater_equal(weight, 0.5), high - step * right, low + step * left)
 
 
-def _are_ends(fractions: np.ndarray) -> bool:
+def _are_ends(fractions: Any) -> bool:
     """Whether the least and the greatest cells are wanted, as they are: by integers."""
     return fractions.dtype.kind in "biu"
 
@@ -285,8 +328,16 @@ def _kept(result: Any, a: Any, axis: Any, keepdims: bool) -> Any:
     return np.expand_dims(result, tuple(first + one for one in axes))
 
 
-def _count(cells: SymbolicArray, purpose: str) -> int:
-    return number(cells.cells.shape[-1], cells.record, purpose)
+def _count(rows: SymbolicArray) -> int:
+    return number(rows.cells.shape[-1], rows.record, "the number of values of a quantile", _NO_NAN)
+
+
+def _known_count(rows: SymbolicArray) -> int | None:
+    """The length of rows; None if only a run knows it, as of what a mask selects."""
+    try:
+        return _count(rows)
+    except ConcretizationError:
+        return None
 
 
 @numpy_program
