@@ -376,3 +376,19 @@ def test_a_bincount_without_a_length_is_refused() -> None:
 def test_a_bincount_beyond_its_length_raises() -> None:
     with pytest.raises(ValueError, match="not below minlength"):
         arrayjit.jit(lambda p: np.bincount(p, minlength=3))(np.array([1, 3]))
+
+
+@pytest.mark.parametrize("target", ["llvm", "c", "interp"])
+def test_a_position_that_is_no_int64_is_refused(target: str) -> None:
+    """As the same number is in NumPy, though its bits are those of -1: the last cell's."""
+    x, places = np.arange(5.0), np.array([3, 0], np.uint64)
+
+    def before(x: np.ndarray, places: np.ndarray, n: int) -> np.ndarray:
+        return x[places[n] - np.uint64(1)]
+
+    jitted = arrayjit.jit(before, target=target)
+    assert jitted(x, places, 0) == 2
+    with np.errstate(over="ignore"), pytest.raises(OverflowError):
+        before(x, places, 1)
+    with pytest.raises(OverflowError, match="64 bits"):
+        jitted(x, places, 1)

@@ -14,15 +14,15 @@ from types import CodeType, FrameType
 from typing import Any
 
 from ...errors import DTypeError, UnsupportedError
-from ...ir.dtype import BOOL, C128, COMPLEX, DTYPES, F64, I64, DType, Kind
-from ...ir.expr import Apply, Const
-from ...ir.ops import OPS, PART_OPS
+from ...ir.dtype import BOOL, C128, COMPLEX, DTYPES, F64, I64, DType
+from ...ir.expr import Apply
+from ...ir.ops import PART_OPS
 from ..record.registry import METHODS, method
 from ..record.trace import current_trace, user_location
 from .array import PythonNumber, SymbolicArray, describe
 from .elementwise import as_array, as_operand, cast, check_fits, convert
-from .integer import BEYOND, LARGEST, SymbolicInt
-from .numbers import as_scalar
+from .integer import SymbolicInt
+from .numbers import as_scalar, require_int64
 
 __all__ = ["CONVERSIONS", "is_called", "scalar", "to_bool", "to_complex", "to_float", "to_int"]
 
@@ -57,10 +57,7 @@ def to_int(*args: Any, **options: Any) -> Any:
     if number.element_type.is_float:
         number = _converted(number, float, F64)
         check_fits(number, I64, number.record)
-    elif number.element_type.kind is Kind.UINT and number.element_type.bits == I64.bits:
-        largest = Const(LARGEST, number.element_type)
-        fits = Apply(OPS["less_equal"], (number.load(()), largest), BOOL)
-        number.record.check((), lambda _: fits, "OverflowError", BEYOND)
+    require_int64(number.load(()), number.record)
     return _converted(number, int, I64)
 
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dtype import I64, Kind
-from ...ir.expr import Apply, Cast, Const, Expr, Index, Load
+from ...ir.dtype import BOOL, I64, Kind
+from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, dtype_of
 from ...ir.index import Affine
-from ...ir.ops import Op
+from ...ir.ops import OPS, Op
 from ..record.facts import Argument
 from ..record.retrace import Site
 from ..record.trace import Trace
 from .array import SymbolicArray
-from .integer import SymbolicInt
+from .integer import BEYOND, LARGEST, SymbolicInt
 
-__all__ = ["as_affine", "as_scalar", "integer_of"]
+__all__ = ["as_affine", "as_scalar", "integer_of", "require_int64"]
 
 
 def as_affine(value: Any, trace: Trace) -> Affine | None:
@@ -35,6 +35,7 @@ def as_affine(value: Any, trace: Trace) -> Affine | None:
         cell = value.load(())
         if value.weak is int and (parts := _sum(cell, trace)) is not None:
             return parts
+        require_int64(cell, trace)
         return trace.bind(cell if value.element_type is I64 else Cast(cell, I64))
     if isinstance(value, (int, np.integer)) and type(value) is not bool:
         return Affine.of(int(value))
@@ -45,6 +46,14 @@ def integer_of(value: Any, trace: Trace) -> Affine:
     """As `as_affine`, of what must be an integer. Raises TypeError, as Python does."""
     known = value if type(value) is Affine else as_affine(value, trace)
     return Affine.of(operator.index(value)) if known is None else known
+
+
+def require_int64(number: Expr, trace: Trace) -> None:
+    """Stop a run whose integer is too large for an int64, as only a uint64 can be."""
+    dtype = dtype_of(number)
+    if dtype.kind is Kind.UINT and dtype.bits == I64.bits:
+        fits = Apply(OPS["less_equal"], (number, Const(LARGEST, dtype)), BOOL)
+        trace.check((), lambda _: fits, "OverflowError", BEYOND)
 
 
 def _sum(expr: Expr, trace: Trace) -> Affine | None:
