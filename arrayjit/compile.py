@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from .ir import assign, text
     from .ir.assign import Computation
     from .ir.loops import Kernel
-    from .passes import manager, work
+    from .passes import manager
+    from .passes.analysis import work
     from .runtime.device import Device
 else:
     pathlib = Late("pathlib")
     assign, text = Late("arrayjit.ir.assign"), Late("arrayjit.ir.text")
-    manager, work = Late("arrayjit.passes.manager"), Late("arrayjit.passes.work")
+    manager, work = Late("arrayjit.passes.manager"), Late("arrayjit.passes.analysis.work")
 
 __all__ = [
     "STAGES",

@@ -19,7 +19,7 @@ from .ir.loops import Fill, For, If, Kernel, LoopKind, PlaceKind, Stmt, Store, W
 from .ir.tensor import Tensor
 from .ir.walk import walk
 from .pages import page, save
-from .passes.accounts import locations, nests_of
+from .passes.analysis.accounts import locations, nests_of
 from .passes.manager import Program
 from .passes.pipeline import LOWERING, ON_ASSIGNMENTS, ON_LOOPS, Pass
 

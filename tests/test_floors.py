@@ -51,7 +51,10 @@ FLOORS = (
     },
 )
 BLIND_FLOOR = 2
-STOREYS = {"tracer": ("record", "values", "indices", "loops", "functions", "names", "calls")}
+STOREYS = {
+    "tracer": ("record", "values", "indices", "loops", "functions", "names", "calls"),
+    "passes": ("analysis", "structure", "bodies", "products", "schedule", "gpu"),
+}
 """The folders inside a room, each of which imports itself and those before it."""
 
 MAY_IMPORT_LATE = {"backends"}

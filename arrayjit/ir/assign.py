@@ -76,7 +76,7 @@ class Assign:
 class Check:
     """Leave with an exception if `condition` is false at any point of `loops`.
 
-    `exception` names one of Python's: "ArithmeticError" and "FloatingPointError" (of `passes/check`),
+    `exception` names one of Python's: "ArithmeticError" and "FloatingPointError" (of the pass `check`),
     "IndexError", "OverflowError", "UnboundLocalError", "ValueError", "ZeroDivisionError"; or NumPy's
     "LinAlgError".
     """
@@ -150,8 +150,8 @@ Statement = Union[Assign, Bind, Branch, Check, Loop, Note, While]
 
 @frozen
 class Computation:
-    """A whole program. Tensors that are not parameters are its temporaries; `checks` are what `passes/check`
-    has it look for, and `VALUES` for `passes/log`, which leaves what it `logged`."""
+    """A whole program. Tensors that are not parameters are its temporaries; `checks` are what the pass
+    `check` has it look for, and `VALUES` for `log`, which leaves what it `logged`."""
 
     name: str
     params: tuple[Param, ...]

@@ -32,13 +32,12 @@ from typing import Any
 import numpy as np
 
 from ..frozen import frozen_by_identity
-from . import complexes, elementary, error_function, hyperbolic, logarithms, roots, trigonometric
-from . import expansions as define
 from . import references as reference
-from .dtype import F32, F64, DType, Kind
-from .power import power, unusual_power
-from .powers import known_power
-from .tables import (
+from .definitions import complexes, elementary, error_function, hyperbolic, logarithms, roots, trigonometric
+from .definitions import expansions as define
+from .definitions.power import power, unusual_power
+from .definitions.powers import known_power
+from .definitions.tables import (
     EXP_POWERS,
     LOG_OF_CENTRES,
     LOG_OF_MIDDLES,
@@ -49,7 +48,8 @@ from .tables import (
     REST_OF_POWERS,
     Table,
 )
-from .terms import Builder, Term, definition
+from .definitions.terms import Builder, Term, definition
+from .dtype import F32, F64, DType, Kind
 
 __all__ = ["OPS", "PART_OPS", "Builder", "Op", "divides_integers", "is_of_library", "op"]
 

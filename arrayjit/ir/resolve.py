@@ -13,7 +13,7 @@ from typing import Any, Union
 import numpy as np
 
 from ..errors import DTypeError
-from .complexes import PARTS
+from .definitions.complexes import PARTS
 from .dtype import BF16, BOOL, F32, DType, from_numpy, named
 from .ops import Op
 

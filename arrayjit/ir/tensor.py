@@ -1,6 +1,6 @@
 """A named array of the program: a shape and an element type, no memory.
 
-Where a tensor lives is decided by `passes/place.py` and kept on the Kernel; which buffer holds it, by
+Where a tensor lives is decided by the pass `place` and kept on the Kernel; which buffer holds it, by
 a Context. Two tensors share memory only if they have the same `storage`.
 """
 

@@ -18,74 +18,74 @@ from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
 from ..late import Late
-from .abreast import abreast
-from .again import again
-from .along import along
-from .batch import batch
-from .beforehand import beforehand
-from .bypass import bypass
-from .bytewise import bytewise
-from .carry import carry
-from .cascade import cascade
-from .certain import certain
-from .chain import chain
-from .check import check
-from .collapse import collapse
-from .contract import contract
-from .distant import distant
-from .expand import expand
-from .foremost import foremost
-from .fuse import explain_fuse, fuse
-from .group import group
-from .guess import guess
-from .hoist import hoist
-from .inline import explain_inline, inline
-from .invert import invert
-from .jam import jam
-from .lag import lag
-from .lifetimes import lifetimes
-from .log import log
-from .lower import lower
-from .margins import margins
-from .mirror import mirror
-from .narrow import narrow
-from .once import once
-from .order import order
-from .pack import pack
-from .parallel import parallel
-from .pieces import pieces
-from .place import place
-from .popcount import popcount
-from .portion import portion
-from .prefetch import prefetch
-from .prune import prune
-from .quarters import quarters
-from .rare import rare
-from .reals import reals
-from .reciprocals import reciprocals
-from .rematerialise import rematerialise
-from .reroll import reroll
-from .retain import retain
-from .reverse import reverse
-from .same import same
-from .segments import segments
-from .settle import settle
-from .share import share
-from .short_circuit import short_circuit
-from .simplify import simplify
-from .skew import skew
-from .spell import spell
-from .straight import straight
-from .stream import stream
-from .swap import swap
-from .sweep import sweep
-from .tails import tails
-from .threads import explain_threads, threads
-from .tile import tile
-from .totals import totals
-from .unroll import explain_unroll, unroll
-from .vectorise import explain_vectorise, vectorise
-from .wrap import wrap
+from .bodies.beforehand import beforehand
+from .bodies.bytewise import bytewise
+from .bodies.carry import carry
+from .bodies.certain import certain
+from .bodies.expand import expand
+from .bodies.foremost import foremost
+from .bodies.group import group
+from .bodies.guess import guess
+from .bodies.hoist import hoist
+from .bodies.narrow import narrow
+from .bodies.once import once
+from .bodies.popcount import popcount
+from .bodies.rare import rare
+from .bodies.reciprocals import reciprocals
+from .bodies.settle import settle
+from .bodies.share import share
+from .bodies.short_circuit import short_circuit
+from .bodies.simplify import simplify
+from .bodies.spell import spell
+from .bodies.straight import straight
+from .bodies.totals import totals
+from .bodies.unroll import explain_unroll, unroll
+from .bodies.wrap import wrap
+from .products.contract import contract
+from .schedule.abreast import abreast
+from .schedule.along import along
+from .schedule.bypass import bypass
+from .schedule.cascade import cascade
+from .schedule.collapse import collapse
+from .schedule.distant import distant
+from .schedule.jam import jam
+from .schedule.lag import lag
+from .schedule.order import order
+from .schedule.pack import pack
+from .schedule.prefetch import prefetch
+from .schedule.quarters import quarters
+from .schedule.retain import retain
+from .schedule.reverse import reverse
+from .schedule.segments import segments
+from .schedule.skew import skew
+from .schedule.stream import stream
+from .schedule.sweep import sweep
+from .schedule.tails import tails
+from .schedule.threads import explain_threads, threads
+from .schedule.tile import tile
+from .schedule.vectorise import explain_vectorise, vectorise
+from .structure.again import again
+from .structure.batch import batch
+from .structure.chain import chain
+from .structure.check import check
+from .structure.fuse import explain_fuse, fuse
+from .structure.inline import explain_inline, inline
+from .structure.invert import invert
+from .structure.lifetimes import lifetimes
+from .structure.log import log
+from .structure.lower import lower
+from .structure.margins import margins
+from .structure.mirror import mirror
+from .structure.parallel import parallel
+from .structure.pieces import pieces
+from .structure.place import place
+from .structure.portion import portion
+from .structure.prune import prune
+from .structure.reals import reals
+from .structure.rematerialise import rematerialise
+from .structure.reroll import reroll
+from .structure.same import same
+from .structure.swap import swap
 
 __all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Hardware", "Pass"]
 

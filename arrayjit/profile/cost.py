@@ -17,7 +17,7 @@ from ..ir.code import Caps
 from ..ir.loops import Kernel, PlaceKind, Stmt
 from ..ir.params import ArrayParam
 from ..ir.tensor import Tensor
-from ..passes.prune import prune
+from ..passes.structure.prune import prune
 from .amounts import NONE, Amount
 from .cells import Access, accesses, distinct
 from .columns import columns

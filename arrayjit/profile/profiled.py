@@ -11,7 +11,7 @@ from ..ir.code import Caps
 from ..ir.loops import For, Kernel, Lap, LoopKind, walk_statements
 from ..ir.tensor import Tensor
 from ..late import Late
-from ..passes.prune import prune
+from ..passes.structure.prune import prune
 from ..stages import Lowered
 from ..tracer.calls.signature import Spec
 from .amounts import Number

@@ -14,12 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import CompilerBug
+from ..ir.definitions.small import converted
 from ..ir.dtype import BOOL, F32, F64, I32, I64, DType, Kind, named
 from ..ir.expr import Variable
 from ..ir.expr import constant as as_number
 from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
-from ..ir.small import converted
 from ..processor import features
 from .llvm_tables import chosen
 from .llvm_text import SLOT, Value, Writer, constant, vector_type

@@ -25,18 +25,18 @@ from arrayjit.tracer.calls.signature import StaticArguments
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of roots and the like
 
 LEAST = {
-    ("bytewise", "LONG"): 32,
-    ("bytewise", "HEAVY"): 3.0,
-    ("ends", "FEWEST"): 2,
-    ("group", "ITERATIONS"): (8, 1 << 31),
-    ("group", "ROUNDS"): 4,
-    ("group", "SELECTING"): 4,
-    ("margins", "FEWEST"): 16,
-    ("portion", "VISITS"): 1,
-    ("quarters", "LONG"): 1 << 14,
-    ("retain", "LEAST_ROWS"): 2,
-    ("retain", "NARROW"): 2,
-    ("spell", "LONG"): 9,
+    ("bodies.bytewise", "LONG"): 32,
+    ("bodies.bytewise", "HEAVY"): 3.0,
+    ("bodies.ends", "FEWEST"): 2,
+    ("bodies.group", "ITERATIONS"): (8, 1 << 31),
+    ("bodies.group", "ROUNDS"): 4,
+    ("bodies.group", "SELECTING"): 4,
+    ("structure.margins", "FEWEST"): 16,
+    ("structure.portion", "VISITS"): 1,
+    ("schedule.quarters", "LONG"): 1 << 14,
+    ("schedule.retain", "LEAST_ROWS"): 2,
+    ("schedule.retain", "NARROW"): 2,
+    ("bodies.spell", "LONG"): 9,
 }
 """What passes ask of a program, that little is enough here."""
 

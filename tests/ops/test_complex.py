@@ -7,7 +7,7 @@ import pytest
 
 import arrayjit
 from arrayjit.errors import DTypeError
-from arrayjit.ir.complexes import PARTS
+from arrayjit.ir.definitions.complexes import PARTS
 from arrayjit.ir.dtype import COMPLEX, DType
 from arrayjit.ir.ops import OPS, PART_OPS
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from test_targets import run_elementwise
 
+from arrayjit.ir.definitions.error_function import PIECES
 from arrayjit.ir.dtype import F32, F64
-from arrayjit.ir.error_function import PIECES
 from arrayjit.ir.evaluation import Evaluation
 from arrayjit.ir.ops import OPS
 

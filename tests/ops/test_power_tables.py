@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from test_targets import run_elementwise
 
-from arrayjit.ir.dtype import F32, F64, DType
-from arrayjit.ir.layout import mantissa_bits
-from arrayjit.ir.ops import OPS
-from arrayjit.ir.tables import (
+from arrayjit.ir.definitions.layout import mantissa_bits
+from arrayjit.ir.definitions.tables import (
     LOG_OF_CENTRES,
     LOG_OF_MIDDLES,
     POWERS,
@@ -21,6 +19,8 @@ from arrayjit.ir.tables import (
     REST_OF_LOG,
     REST_OF_POWERS,
 )
+from arrayjit.ir.dtype import F32, F64, DType
+from arrayjit.ir.ops import OPS
 
 both = pytest.mark.parametrize("dtype", [F32, F64], ids=repr)
 

@@ -10,7 +10,7 @@ from arrayjit.ir.code import Caps
 from arrayjit.ir.interp import run
 from arrayjit.ir.parse import parse
 from arrayjit.ir.verify import verify_kernel
-from arrayjit.passes.abreast import abreast
+from arrayjit.passes.schedule.abreast import abreast
 
 
 def triangle(rows: int, start: int, more: int) -> str:

@@ -23,19 +23,19 @@ from arrayjit.ir.ops import op
 from arrayjit.ir.tensor import Tensor
 from arrayjit.ir.text import print_kernel
 from arrayjit.ir.verify import verify_kernel
-from arrayjit.passes.carry import carry
-from arrayjit.passes.cascade import cascade
-from arrayjit.passes.collapse import collapse
-from arrayjit.passes.expand import expand
-from arrayjit.passes.hoist import hoist
-from arrayjit.passes.jam import jam
-from arrayjit.passes.order import order
-from arrayjit.passes.pack import pack
-from arrayjit.passes.share import share
-from arrayjit.passes.simplify import simplify
-from arrayjit.passes.tails import tails
-from arrayjit.passes.tile import tile
-from arrayjit.passes.vectorise import vectorise
+from arrayjit.passes.bodies.carry import carry
+from arrayjit.passes.bodies.expand import expand
+from arrayjit.passes.bodies.hoist import hoist
+from arrayjit.passes.bodies.share import share
+from arrayjit.passes.bodies.simplify import simplify
+from arrayjit.passes.schedule.cascade import cascade
+from arrayjit.passes.schedule.collapse import collapse
+from arrayjit.passes.schedule.jam import jam
+from arrayjit.passes.schedule.order import order
+from arrayjit.passes.schedule.pack import pack
+from arrayjit.passes.schedule.tails import tails
+from arrayjit.passes.schedule.tile import tile
+from arrayjit.passes.schedule.vectorise import vectorise
 
 PASSES = (expand, simplify, order, collapse, pack, tile, hoist, share, vectorise, carry, cascade, jam, tails)
 FLOAT_OPS = ("add", "subtract", "multiply", "divide", "maximum", "square", "negative", "absolute")

@@ -14,7 +14,7 @@ from arrayjit.ir.dtype import BOOL, DTYPES, F32, I64, DType, from_numpy, named
 from arrayjit.ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable, constant, dtype_of
 from arrayjit.ir.index import Affine, Symbol
 from arrayjit.ir.ops import OPS
-from arrayjit.passes import rules
+from arrayjit.passes.bodies import rules
 
 TINY = float(np.finfo(np.float32).smallest_subnormal)
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, 1e-38, TINY, -TINY, 3.4e38, np.inf, -np.inf, np.nan]

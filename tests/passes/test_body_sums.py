@@ -9,10 +9,10 @@ from arrayjit.ir.interp import run
 from arrayjit.ir.loops import For, Kernel, LoopKind, walk_statements
 from arrayjit.ir.parse import parse
 from arrayjit.ir.verify import verify_kernel
-from arrayjit.passes.cascade import CHAIN, cascade
-from arrayjit.passes.collapse import collapse
-from arrayjit.passes.quarters import quarters
-from arrayjit.passes.vectorise import vectorise
+from arrayjit.passes.schedule.cascade import CHAIN, cascade
+from arrayjit.passes.schedule.collapse import collapse
+from arrayjit.passes.schedule.quarters import quarters
+from arrayjit.passes.schedule.vectorise import vectorise
 
 
 def total(n: int) -> Kernel:

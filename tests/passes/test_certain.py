@@ -19,8 +19,8 @@ from arrayjit.ir.loops import Kernel, Raise, walk_statements
 from arrayjit.ir.ops import OPS
 from arrayjit.ir.parse import parse
 from arrayjit.ir.walk import expressions, walk
-from arrayjit.passes.certain import certain
-from arrayjit.passes.short_circuit import short_circuit
+from arrayjit.passes.bodies.certain import certain
+from arrayjit.passes.bodies.short_circuit import short_circuit
 
 NUMBERS = (0, 1, 2, 3, 7, -1, -5, 40, 2**31, 2**62, 2**63 - 1, -(2**63))
 RESULTS = (

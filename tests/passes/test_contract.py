@@ -14,8 +14,8 @@ from arrayjit.ir.interp import run
 from arrayjit.ir.loops import For, LoopKind, walk_statements
 from arrayjit.ir.parse import parse
 from arrayjit.ir.verify import verify_kernel
-from arrayjit.passes.contract import contract
 from arrayjit.passes.manager import optimize
+from arrayjit.passes.products.contract import contract
 from arrayjit.runtime.cpu import CpuDriver
 from arrayjit.runtime.threads import ThreadPool
 from arrayjit.targets.llvm import LlvmTarget

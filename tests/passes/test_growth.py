@@ -20,8 +20,8 @@ from arrayjit.ir.loops import For, Kernel, Stmt, Store
 from arrayjit.ir.ops import op
 from arrayjit.ir.params import ArrayParam
 from arrayjit.ir.tensor import Tensor
-from arrayjit.passes.fuse import fuse
-from arrayjit.passes.hoist import hoist
+from arrayjit.passes.bodies.hoist import hoist
+from arrayjit.passes.structure.fuse import fuse
 
 Program = Callable[..., Any]
 

@@ -11,7 +11,7 @@ from arrayjit.ir.dtype import BOOL, DType, named
 from arrayjit.ir.expr import Apply, Cast, Const, Expr, Local, Variable, constant
 from arrayjit.ir.loops import Define, Update
 from arrayjit.ir.ops import OPS
-from arrayjit.passes.linear import Followed
+from arrayjit.passes.bodies.linear import Followed
 
 U16, I16 = named("u16"), named("i16")
 NUMBERS = [0, 0, 1, 2, 4, 7, 128, 0x8408, 0x8000, 0xFFFF]

@@ -12,7 +12,7 @@ import arrayjit
 from arrayjit.ir.interp import run
 from arrayjit.ir.parse import parse
 from arrayjit.ir.verify import verify_kernel
-from arrayjit.passes.mirror import mirror
+from arrayjit.passes.structure.mirror import mirror
 
 LENGTH = 9
 

@@ -8,7 +8,7 @@ import pytest
 
 from arrayjit.ir.loops import For, Kernel, Store, walk_statements
 from arrayjit.ir.parse import parse
-from arrayjit.passes.private import is_private
+from arrayjit.passes.analysis.private import is_private
 
 PARTS = ((0, 40), (40, 100), (100, 150))
 

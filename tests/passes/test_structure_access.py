@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from arrayjit.ir.dtype import F64
 from arrayjit.ir.index import Affine, Symbol, affine
 from arrayjit.ir.tensor import Tensor
-from arrayjit.passes.access import distances, is_injective, loop_range, region
+from arrayjit.passes.analysis.access import distances, is_injective, loop_range, region
 
 I, J, K = Symbol("i"), Symbol("j"), Symbol("k")  # noqa: E741
 COUNTS = {I: 4, J: 3, K: 2}

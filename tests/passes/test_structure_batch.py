@@ -12,7 +12,7 @@ from arrayjit.ir.interp import run
 from arrayjit.ir.loops import Kernel
 from arrayjit.ir.parse import parse
 from arrayjit.ir.verify import verify_kernel
-from arrayjit.passes.batch import batch
+from arrayjit.passes.structure.batch import batch
 
 PROGRAMS = 150
 RESULTS = ("r", "s", "t")

@@ -18,13 +18,13 @@ from pass_programs import (
 
 from arrayjit.ir.index import Affine
 from arrayjit.ir.loops import Define, For, LoopKind, PlaceKind, walk_statements
-from arrayjit.passes.access import distances
-from arrayjit.passes.fuse import MAX_REGIONS, MAX_STREAMS, fuse
-from arrayjit.passes.inline import inline
-from arrayjit.passes.lifetimes import lifetimes
-from arrayjit.passes.lower import lower
-from arrayjit.passes.place import place
-from arrayjit.passes.prune import prune
+from arrayjit.passes.analysis.access import distances
+from arrayjit.passes.structure.fuse import MAX_REGIONS, MAX_STREAMS, fuse
+from arrayjit.passes.structure.inline import inline
+from arrayjit.passes.structure.lifetimes import lifetimes
+from arrayjit.passes.structure.lower import lower
+from arrayjit.passes.structure.place import place
+from arrayjit.passes.structure.prune import prune
 
 STRUCTURE = (inline, lower, prune, fuse, place, lifetimes)
 
@@ -197,7 +197,7 @@ def test_a_nest_is_compared_at_a_bounded_number_of_places_of_an_array(monkeypatc
             x[row] = x[row] + x[row - 1] * 0.5
         done = []
         monkeypatch.setattr(
-            "arrayjit.passes.fuse.distances", lambda *args: done.append(args) or distances(*args)
+            "arrayjit.passes.structure.fuse.distances", lambda *args: done.append(args) or distances(*args)
         )
         structured(p)
         return len(done)

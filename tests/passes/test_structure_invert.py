@@ -12,10 +12,10 @@ from arrayjit.ir.interp import run
 from arrayjit.ir.loops import Kernel
 from arrayjit.ir.parse import parse
 from arrayjit.ir.verify import verify_kernel
-from arrayjit.passes.carry import carry
-from arrayjit.passes.invert import invert
-from arrayjit.passes.tails import tails
-from arrayjit.passes.vectorise import vectorise
+from arrayjit.passes.bodies.carry import carry
+from arrayjit.passes.schedule.tails import tails
+from arrayjit.passes.schedule.vectorise import vectorise
+from arrayjit.passes.structure.invert import invert
 
 PROGRAMS = 150
 HEAD = (

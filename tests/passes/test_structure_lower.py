@@ -13,7 +13,7 @@ from arrayjit.ir.index import Affine
 from arrayjit.ir.interp import KernelRaise, run
 from arrayjit.ir.loops import For, LoopKind, Raise, walk_statements
 from arrayjit.ir.verify import verify_kernel
-from arrayjit.passes.lower import lower
+from arrayjit.passes.structure.lower import lower
 
 
 def lowered(program: Program):

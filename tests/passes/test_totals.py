@@ -13,8 +13,8 @@ from arrayjit.ir.interp import run
 from arrayjit.ir.loops import Kernel
 from arrayjit.ir.parse import parse
 from arrayjit.ir.text import print_kernel
-from arrayjit.passes import totals as totals_module
-from arrayjit.passes.totals import totals
+from arrayjit.passes.bodies import totals as totals_module
+from arrayjit.passes.bodies.totals import totals
 
 OPS = {
     "i8": ("add", "subtract", "multiply", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"),

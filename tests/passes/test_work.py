@@ -8,9 +8,9 @@ from arrayjit.ir.code import Caps
 from arrayjit.ir.loops import Kernel
 from arrayjit.ir.parse import parse
 from arrayjit.ir.text import print_kernel
-from arrayjit.passes.lag import lag
-from arrayjit.passes.sweep import sweep
-from arrayjit.passes.threads import threads
+from arrayjit.passes.schedule.lag import lag
+from arrayjit.passes.schedule.sweep import sweep
+from arrayjit.passes.schedule.threads import threads
 
 
 def kernel(text: str) -> Kernel:

@@ -16,7 +16,7 @@ from arrayjit.ir.params import ArrayParam
 from arrayjit.ir.parse import parse
 from arrayjit.ir.text import print_kernel
 from arrayjit.ir.verify import verify_kernel
-from arrayjit.passes.prune import prune
+from arrayjit.passes.structure.prune import prune
 from arrayjit.profile.laps import Timed, timed
 from arrayjit.profile.lines import assigned, shares
 from arrayjit.stages import Lowered

@@ -47,11 +47,11 @@ from ...ir.loops import (
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, kept, locals_read, rewrite_bodies
-from ..access import Range, loads, reads
-from ..copies import copy_body
-from ..lockstep import added
-from ..parallel import carriers
-from ..trips import enter
+from ..analysis.access import Range, loads, reads
+from ..analysis.carriers import carriers
+from ..analysis.copies import copy_body
+from ..analysis.lockstep import added
+from ..analysis.trips import enter
 from .columns import limits
 from .nests import each_cell, flat, nest_of, width
 

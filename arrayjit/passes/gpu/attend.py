@@ -28,8 +28,8 @@ from ...ir.expr import Const, Variable
 from ...ir.loops import Define, For, Kernel, LoopKind, Place, Stmt, Update, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies
-from ..access import effects, loads
-from ..uses import counts
+from ..analysis.access import effects, loads
+from ..analysis.uses import counts
 from .attention import RESULTS, Tiles, attending
 from .online import OnePass, one_pass
 from .sweeps import sweeping, sweeps

@@ -41,8 +41,8 @@ from ...ir.loops import Define, For, LoopKind, Place, PlaceKind, Stmt, Store, Up
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import rewrite_expressions, transform
-from ..products import Product
-from ..uses import counts
+from ..analysis.uses import counts
+from ..products.products import Product
 from .nests import Nest, flat
 from .online import OnePass
 from .slices import BUFFERS, Tile, unrolled

@@ -35,8 +35,8 @@ from ...ir.loops import (
 )
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, kept, rewrite_bodies, rewrite_loops
-from ..access import Effects, Range, Region, distances, effects, loads, region
-from ..trips import enter
+from ..analysis.access import Effects, Range, Region, distances, effects, loads, region
+from ..analysis.trips import enter
 from .crossing import block_threads
 from .nests import accumulated
 

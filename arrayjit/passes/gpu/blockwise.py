@@ -23,8 +23,8 @@ from ...ir.code import GpuCaps
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Fill, For, LoopKind, Raise, Stmt, Store, While, walk_statements
 from ...ir.walk import rewrite_bodies
-from ..access import Range
-from ..trips import enter
+from ..analysis.access import Range
+from ..analysis.trips import enter
 from .nests import accumulated, each_cell, flat, nest_of, width
 
 __all__ = ["block_of", "threads_for"]

@@ -43,10 +43,10 @@ from ...ir.loops import (
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ...ir.walk import locals_read
-from ..access import Ranges, effects
-from ..copies import Copying, copy_body
-from ..strides import affine_accesses, stride
-from ..trips import lesser
+from ..analysis.access import Ranges, effects
+from ..analysis.copies import Copying, copy_body
+from ..analysis.strides import affine_accesses, stride
+from ..analysis.trips import lesser
 from .nests import Grids, Nest, accumulated, flat, nest_of
 
 __all__ = ["by_columns", "identity", "limits"]

@@ -22,7 +22,7 @@ from ...ir.index import Affine, Symbol, affine
 from ...ir.loops import Bind, Copy, For, If, LoopKind, Stmt, Store, nested
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ..copies import Copying
+from ..analysis.copies import Copying
 from .slices import block, less, unrolled
 
 __all__ = [

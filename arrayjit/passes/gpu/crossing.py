@@ -21,8 +21,8 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import locals_read, rewrite_bodies
-from ..access import mentioned
-from ..copies import Copying
+from ..analysis.access import mentioned
+from ..analysis.copies import Copying
 
 __all__ = ["block_threads", "cross"]
 

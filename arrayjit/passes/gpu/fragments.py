@@ -29,7 +29,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Barrier, Define, For, Kernel, LoopKind, Multiply, Place, PlaceKind, Stmt, nested
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, substitute_statements
-from ..products import Product, product_of
+from ..products.products import Product, product_of
 from .cores import LEAST, MOST, Bringing, Cell, Matrix, Side, Tile, copying, starting
 from .nests import flat, nest_of
 from .tiling import tiles_of

@@ -11,10 +11,10 @@ from ...frozen import frozen
 from ...ir.code import GpuCaps
 from ...ir.loops import For
 from ...ir.tensor import Tensor
-from ..access import Ranges
-from ..products import Product, product_of
-from ..trips import about
-from ..work import UNKNOWN_TRIPS
+from ..analysis.access import Ranges
+from ..analysis.trips import about
+from ..analysis.work import UNKNOWN_TRIPS
+from ..products.products import Product, product_of
 from .slices import Tile
 from .tiling import in_tiles
 

@@ -25,7 +25,7 @@ from ...ir.index import Affine
 from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import rewrite_bodies, rewrite_expressions, transform
-from ..uses import Use, common_path, uses_of_temporaries
+from ..analysis.uses import Use, common_path, uses_of_temporaries
 from .crossing import block_threads
 
 __all__ = ["house"]

@@ -44,10 +44,10 @@ from ...ir.loops import (
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, rewrite_bodies, rewrite_expressions, rewrite_loops, transform, walk
-from ..access import loads
-from ..copies import copy_body
-from ..strides import affine_accesses, neighbours, stride
-from ..uses import counts
+from ..analysis.access import loads
+from ..analysis.copies import copy_body
+from ..analysis.strides import affine_accesses, neighbours, stride
+from ..analysis.uses import counts
 from .blockwise import MOST_THREADS
 
 __all__ = ["keep"]

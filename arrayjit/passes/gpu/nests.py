@@ -35,10 +35,10 @@ from ...ir.loops import (
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, locals_read, substitute_statements
-from ..access import Ranges, loads
-from ..strides import affine_accesses, stride
-from ..trips import about
-from ..work import UNKNOWN_TRIPS
+from ..analysis.access import Ranges, loads
+from ..analysis.strides import affine_accesses, stride
+from ..analysis.trips import about
+from ..analysis.work import UNKNOWN_TRIPS
 
 __all__ = ["Grids", "Nest", "accumulated", "contiguous", "each_cell", "flat", "nest_of", "width"]
 

@@ -49,12 +49,12 @@ from ...ir.loops import (
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import locals_read
-from ..access import Range, given
-from ..copies import copy_body
-from ..parallel import carriers
-from ..private import is_private
-from ..trips import enter
-from ..uses import counts
+from ..analysis.access import Range, given
+from ..analysis.carriers import carriers
+from ..analysis.copies import copy_body
+from ..analysis.private import is_private
+from ..analysis.trips import enter
+from ..analysis.uses import counts
 from .blockwise import FEW, block_of, threads_for
 from .columns import by_columns, identity, limits
 from .crossing import cross

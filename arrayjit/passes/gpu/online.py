@@ -21,7 +21,7 @@ from ...ir.expr import Apply, Const, Expr, Local, Variable
 from ...ir.loops import Define, Stmt, Store
 from ...ir.ops import OPS
 from ...ir.walk import locals_read, rewrite_expressions, transform, variables
-from ..products import Product, Sum
+from ..products.products import Product, Sum
 from .weights import Weighing
 
 __all__ = ["OnePass", "one_pass"]

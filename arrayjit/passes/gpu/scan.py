@@ -31,8 +31,8 @@ from ...ir.loops import Define, For, If, Kernel, LoopKind, Place, PlaceKind, Stm
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, substitute_statements, walk
-from ..accumulations import Accumulation, accumulation
-from ..strides import neighbours, parallel_nest
+from ..analysis.accumulations import Accumulation, accumulation
+from ..analysis.strides import neighbours, parallel_nest
 from .nests import Nest, flat
 
 __all__ = ["scan"]

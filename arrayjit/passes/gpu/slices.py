@@ -20,10 +20,10 @@ from ...ir.loops import Bind, For, If, LoopKind, Stmt, Store
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import substitute, substitute_statements
-from ..access import loads
-from ..copies import unless_once
-from ..products import Sum
-from ..strides import stride
+from ..analysis.access import loads
+from ..analysis.copies import unless_once
+from ..analysis.strides import stride
+from ..products.products import Sum
 
 __all__ = [
     "BUFFERS",

@@ -39,8 +39,8 @@ from ...ir.loops import Barrier, Bind, Define, For, If, LoopKind, Multiply, Plac
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import rewrite_expressions, substitute, transform, variables
-from ..copies import Copying
-from ..products import Product
+from ..analysis.copies import Copying
+from ..products.products import Product
 from .cores import LEAST, MOST, Bringing, Cell, Matrix, Side, Tile, copying, quotient, starting
 from .nests import Nest, flat
 from .slices import less

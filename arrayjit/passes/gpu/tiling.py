@@ -31,10 +31,10 @@ from ...ir.loops import Bind, Define, For, If, LoopKind, Stmt, Store
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, substitute
-from ..access import loads
-from ..copies import Copying, unless_once
-from ..products import Product, Sum
-from ..strides import stride
+from ..analysis.access import loads
+from ..analysis.copies import Copying, unless_once
+from ..analysis.strides import stride
+from ..products.products import Product, Sum
 from .nests import Nest, flat
 from .slices import BUFFERS, MOST_LANES, WARP, Factor, Numbers, Tile, all_of, block, less, unrolled
 

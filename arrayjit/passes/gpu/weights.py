@@ -36,8 +36,8 @@ from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_stateme
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, locals_read, rewrite_expressions, substitute, transform, variables
-from ..access import loads
-from ..products import Product, Sum, product_of
+from ..analysis.access import loads
+from ..products.products import Product, Sum, product_of
 
 __all__ = ["Fold", "Rows", "Weighing", "scored", "variables"]
 

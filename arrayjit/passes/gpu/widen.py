@@ -19,9 +19,9 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, For, If, Kernel, LoopKind, Stmt, Store, Update, While, walk_statements
 from ...ir.ops import OPS
 from ...ir.walk import expressions, rewrite_loops, substitute_statements
-from ..access import loads
-from ..copies import copy_body
-from ..strides import NEIGHBOURS, stride
+from ..analysis.access import loads
+from ..analysis.copies import copy_body
+from ..analysis.strides import NEIGHBOURS, stride
 
 __all__ = ["widen"]
 

@@ -46,8 +46,8 @@ from ...ir.loops import (
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, rewrite_expressions, transform, walk
-from ..copies import copy_body
-from ..strides import affine_accesses, stride
+from ..analysis.copies import copy_body
+from ..analysis.strides import affine_accesses, stride
 from .nests import Grids, Nest, flat
 
 __all__ = ["by_windows"]

@@ -11,7 +11,7 @@ from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.loops import For, LoopKind, walk_statements
 from ...late import Late
-from ...passes.prune import prune
+from ...passes.structure.prune import prune
 from ...runtime.cuda.api import Dims, GpuInfo
 from ...runtime.cuda.driver import GpuDriver
 from ...stages import Lowered

@@ -7,9 +7,9 @@ and are moved to the end.
 
 from __future__ import annotations
 
+from ...ir.definitions.layout import mantissa_bits, signed
 from ...ir.dtype import BF16, BOOL, I64, DType, Kind, named
 from ...ir.expr import Apply, Cast, Const, Expr, dtype_of
-from ...ir.layout import mantissa_bits, signed
 from ...ir.ops import op
 
 __all__ = ["cell_of", "digit_of", "key", "key_of_equals", "type_of_keys"]

@@ -1,0 +1,1 @@
+"""What derived ops are, as arithmetic on few others."""

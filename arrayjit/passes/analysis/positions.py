@@ -1,0 +1,102 @@
+"""Arrays of positions: whether one is negative or too large shows in the sign of one number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from ...frozen import frozen
+from ...ir.dtype import BOOL, I64, named
+from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable
+from ...ir.index import Affine, Symbol
+from ...ir.loops import Define, For, Stmt, Update, nested
+from ...ir.ops import OPS
+from ...ir.walk import substitute
+from .copies import copy_body
+
+__all__ = ["ZERO", "Positions", "are_negative", "outside", "tested", "tested_outside"]
+
+ZERO = Const(0, I64)
+U64 = named("u64")
+
+
+@frozen
+class Positions:
+    """What one element of an array of positions is, as an int64, and the loops over all of them, outermost
+    first."""
+
+    loops: tuple[For, ...]
+    value: Load | Cast
+
+    @staticmethod
+    def of(value: Expr, loops: tuple[For, ...]) -> Positions | None:
+        """None where the value is no element of an array."""
+        match value:
+            case Load() | Cast(arg=Load()):
+                return Positions(loops, value)
+            case _:
+                return None
+
+    @property
+    def load(self) -> Load:
+        load = self.value.arg if isinstance(self.value, Cast) else self.value
+        assert isinstance(load, Load)
+        return load
+
+    def are(self, other: Positions) -> bool:
+        """Are they the same positions, whatever the loops call them?"""
+        mine, theirs = self.own(), other.own()
+        if len(mine) != len(theirs):
+            return False
+        names: dict[Symbol, Affine] = {}
+        for one, two in zip(mine, theirs, strict=True):
+            ends = two.lo.substitute(names), two.hi.substitute(names)
+            if (one.lo, one.hi, one.step) != (*ends, two.step):
+                return False
+            names[two.symbol] = Affine.of(one.symbol)
+        return self.value == substitute(other.value, names)
+
+    def own(self) -> tuple[For, ...]:
+        """The loops that lead from one position to another."""
+        index = self.load.index
+        return tuple(loop for loop in self.loops if any(at.coefficient(loop.symbol) for at in index))
+
+    def told(self, loops: Sequence[For], last: Expr, signs: Variable) -> tuple[Stmt, ...]:
+        """Makes `signs`: negative if a position that the loops lead to is negative, or larger than `last`."""
+        one = Variable("t", I64)
+        both = _either(Local(one), Apply(OPS["subtract"], (last, Local(one)), I64))
+        body: tuple[Stmt, ...] = (Define(one, self.value), Update(signs, both, OPS["bitwise_or"]))
+        return Define(signs, ZERO), *copy_body(nested(loops, body), {}, {})
+
+
+def tested(condition: Expr) -> Affine | None:
+    """The number that must not be negative, if that is what an exception is raised on."""
+    match condition:
+        case Apply(op=no, args=(Apply(op=is_from, args=(Index(value=value), zero)),)):
+            is_test = no is OPS["logical_not"] and is_from is OPS["greater_equal"] and zero == ZERO
+            return value if is_test else None
+        case _:
+            return None
+
+
+def outside(number: Affine, most: int) -> Expr:
+    """Whether a number is not from 0 to `most`: without its sign a negative one is larger than that."""
+    return Apply(OPS["greater"], (Cast(Index(number), U64), Const(most, U64)), BOOL)
+
+
+def tested_outside(condition: Expr) -> tuple[Affine, int] | None:
+    """The number and the most that it may be, if `outside` is what a condition asks."""
+    match condition:
+        case Apply(op=op, args=(Cast(arg=Index(value=number), dtype=dtype), Const(value=most))):
+            return (number, int(most)) if op is OPS["greater"] and dtype is U64 else None
+        case _:
+            return None
+
+
+def are_negative(numbers: Sequence[Expr]) -> Expr:
+    """Is one of them?"""
+    return Apply(OPS["less"], (reduce(_either, numbers), ZERO), BOOL)
+
+
+def _either(one: Expr, other: Expr) -> Expr:
+    return Apply(OPS["bitwise_or"], (one, other), I64)

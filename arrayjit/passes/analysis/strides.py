@@ -1,0 +1,80 @@
+"""Nests of parallel loops, and how their accesses move through memory when a loop's symbol grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...ir.expr import Load
+from ...ir.index import Affine, Symbol
+from ...ir.loops import For, LoopKind, Stmt, Store, walk_statements
+from ...ir.tensor import Tensor
+from ...ir.walk import expressions, walk
+
+__all__ = ["LINE", "NEIGHBOURS", "affine_accesses", "neighbours", "parallel_nest", "stride"]
+
+LINE = 16
+"""A step of this many elements or more finds another cache line each time."""
+
+
+def stride(tensor: Tensor, index: tuple[Affine, ...], symbol: Symbol) -> int | None:
+    """By how many elements the cell at `index` moves when `symbol` grows by one; None if not constant."""
+    total = 0
+    unit: int | None = 1
+    for axis in range(tensor.rank - 1, -1, -1):
+        if tensor.strides is not None:
+            unit = _constant(tensor.strides[axis])
+        step = index[axis].coefficient(symbol)
+        if step:
+            if unit is None:
+                return None
+            total += step * unit
+        if tensor.strides is None:
+            extent = _constant(tensor.shape[axis])
+            unit = None if unit is None or extent is None else unit * extent
+    return total
+
+
+def _constant(value: Affine) -> int | None:
+    return value.offset if value.is_constant else None
+
+
+NEIGHBOURS = 4
+"""What a thread of a GPU takes at once: more take registers that few programs have left."""
+
+
+def neighbours(cells: Iterable[tuple[Tensor, tuple[Affine, ...]]], along: Symbol, most: int) -> int:
+    """How many cells a thread can reach at once, of at most so many bytes, in all places: they lie side by
+    side when `along` grows, or are one, and begin where whole vectors do if their memory does."""
+    wide, size = NEIGHBOURS, 1
+    for tensor, index in cells:
+        step = stride(tensor, index, along)
+        if step not in (0, 1):
+            return 1
+        if step == 1:
+            size = max(size, tensor.dtype.itemsize)
+            rest = tensor.linear(index) - along
+            while any(part % wide for part in (rest.offset, *(c for c, _ in rest.terms))):
+                wide //= 2
+    return min(wide, most // size)
+
+
+def affine_accesses(body: tuple[Stmt, ...]) -> Iterator[tuple[Tensor, tuple[Affine, ...], bool]]:
+    """Every load and store of a body, nested loops included; True for stores."""
+    for stmt in walk_statements(body):
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if isinstance(node, Load):
+                    yield node.tensor, node.index, False
+        if isinstance(stmt, Store):
+            yield stmt.tensor, stmt.index, True
+
+
+def parallel_nest(stmt: Stmt) -> list[For]:
+    """The perfect nest of parallel loops that a statement is, outermost first."""
+    loops: list[For] = []
+    while isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL:
+        loops.append(stmt)
+        if len(stmt.body) != 1:
+            break
+        stmt = stmt.body[0]
+    return loops

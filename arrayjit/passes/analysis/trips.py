@@ -1,0 +1,68 @@
+"""How often loops run, where that is known only when they do."""
+
+from __future__ import annotations
+
+from ...ir.dtype import BOOL, I64
+from ...ir.expr import Apply, Const, Expr, Index
+from ...ir.index import Affine, Symbol
+from ...ir.loops import Bind, For
+from ...ir.ops import OPS
+from .access import Range, Ranges, loop_range
+
+__all__ = ["about", "between", "blocks", "enter", "greater", "lesser"]
+
+
+def enter(loop: For, ranges: dict[Symbol, Range]) -> None:
+    """Note the values of a loop's symbol, if they are known."""
+    known = loop_range(loop.lo, loop.hi, loop.step, ranges)
+    if known is not None:
+        ranges[loop.symbol] = known
+
+
+def about(loop: For, ranges: Ranges) -> int | None:
+    """How often the body runs: for extents that vary, the mean of the least and the most; None where nothing
+    is known."""
+    if loop.trips is not None:
+        return loop.trips
+    span = (loop.hi - loop.lo).bounds(ranges)
+    if span is None:
+        return None
+    least, most = (len(range(0, end, loop.step)) for end in span)
+    return (least + most + 1) // 2
+
+
+def blocks(loop: For, size: int) -> tuple[tuple[Bind, ...], Affine]:
+    """How many blocks of `size` iterations a loop with step 1 or -1 has, after the statements that tell."""
+    if loop.trips is not None:
+        return (), Affine.of(loop.trips // size)
+    extent = (loop.hi - loop.lo) * loop.step
+    least, most = extent.bounds({}) or (-1, None)
+    if most is not None and most < size:
+        return (), Affine.of(0)
+    runs: Expr = Index(extent)
+    if least < 0:
+        runs = greater(Const(0, I64), runs)
+    count = Symbol("blocks", lower=0, upper=None if most is None else most // size + 1)
+    return (Bind(count, Apply(OPS["raw_divide"], (runs, Const(size, I64)), I64)),), Affine.of(count)
+
+
+def lesser(one: Affine | Expr, other: Affine | Expr) -> Expr:
+    """The lesser of two int64s."""
+    left, right = _number(one), _number(other)
+    return Apply(OPS["where"], (Apply(OPS["less"], (left, right), BOOL), left, right), I64)
+
+
+def greater(one: Affine | Expr, other: Affine | Expr) -> Expr:
+    """The greater of two int64s."""
+    left, right = _number(one), _number(other)
+    return Apply(OPS["where"], (Apply(OPS["less"], (left, right), BOOL), right, left), I64)
+
+
+def _number(value: Affine | Expr) -> Expr:
+    return Index(value) if isinstance(value, Affine) else value
+
+
+def between(symbol: Symbol, value: Affine, least: Affine, most: Affine) -> tuple[Bind, Bind]:
+    """The symbol bound to the number of a range that is nearest to a value."""
+    above = Symbol(symbol.hint)
+    return Bind(above, greater(value, least)), Bind(symbol, lesser(Affine.of(above), most))

@@ -1,0 +1,1 @@
+"""Passes over what an iteration computes."""

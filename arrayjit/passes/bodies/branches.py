@@ -1,0 +1,121 @@
+"""Branches as choices among values, where both sides may be computed: for loops that go in vectors then.
+
+    if t:                                           u = add(c, 1)
+        u = add(c, 1)                  ->           v = where(t, u, c)
+        c = u                                       c = v
+
+A branch stays that computes much, or what need not exist where it is not taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ...frozen import frozen
+from ...ir.expr import Apply, Expr, Gather, Load, Local, Variable, dtype_of
+from ...ir.loops import Comment, Define, For, If, Stmt, Store, Update
+from ...ir.ops import OPS
+from ...ir.walk import rewrite_expressions, transform, walk
+from ..analysis.access import Ranges, exists, loads
+
+__all__ = ["without_branches"]
+
+MOST = 16.0
+"""The work of a branch that may be done for nothing."""
+
+UNDEFINED = "raw_"
+"""How the names of ops begin that are not defined for all values."""
+
+
+def without_branches(body: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...] | None:
+    """A body, and those of the loops in it, without branches; None if one must stay."""
+    out: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case For():
+                inner = without_branches(stmt.body, ranges)
+                if inner is None:
+                    return None
+                out.append(stmt if inner == stmt.body else replace(stmt, body=inner))
+            case If():
+                chosen = _chosen(stmt, ranges)
+                if chosen is None:
+                    return None
+                out += chosen
+            case _:
+                out.append(stmt)
+    return tuple(out)
+
+
+@frozen
+class _Branch:
+    """What a branch computes, and what the places that it changes have at its end."""
+
+    steps: Sequence[Define]
+    ends: dict[Expr, Expr]
+
+
+def _chosen(stmt: If, ranges: Ranges) -> list[Stmt] | None:
+    """A branch as choices among what either side leaves."""
+    one, other = _branch(stmt.body, ranges), _branch(stmt.orelse, ranges)
+    if one is None or other is None:
+        return None
+    choices: list[Stmt] = []
+    results: list[Stmt] = []
+    for place in dict.fromkeys((*one.ends, *other.ends)):
+        then, otherwise = (branch.ends.get(place, place) for branch in (one, other))
+        value = Apply(OPS["where"], (stmt.condition, then, otherwise), dtype_of(place))
+        name = Variable("chosen", value.dtype)
+        choices.append(Define(name, value))
+        match place:
+            case Load(tensor=tensor, index=index):
+                results.append(Store(tensor, index, Local(name)))
+            case Local(variable=variable):
+                results.append(Update(variable, Local(name)))
+    return [*one.steps, *other.steps, *choices, *results]
+
+
+def _branch(body: Iterable[Stmt], ranges: Ranges) -> _Branch | None:
+    """One side; None if it does more than to compute a little, or if that may not exist otherwise."""
+    steps: list[Define] = []
+    ends: dict[Expr, Expr] = {}
+    work = 0.0
+
+    def known(node: Expr) -> Expr:
+        return ends.get(node, node)
+
+    for stmt in body:
+        if isinstance(stmt, Comment):
+            continue
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, known))
+        own = {step.variable for step in steps}
+        stored = {place.tensor for place in ends if isinstance(place, Load)}
+        match stmt:
+            case Define(value=value):
+                steps.append(stmt)
+            case Store(tensor=tensor, index=(), accum=None, value=value) if tensor.storage is tensor:
+                ends[Load(tensor, ())] = value
+            case Update(variable=variable, accum=None, value=value) if variable not in own:
+                ends[Local(variable)] = value
+            case _:
+                return None
+        work += sum(node.op.cost for node in walk(value) if isinstance(node, Apply))
+        if work > MOST or not all(_is_defined(node, ranges) for node in walk(value)):
+            return None
+        if any(tensor.storage in stored for tensor, _ in loads(value)):
+            return None
+    return _Branch(steps, ends)
+
+
+def _is_defined(node: Expr, ranges: Ranges) -> bool:
+    """Has a node a value wherever its operands have?"""
+    match node:
+        case Load(tensor=tensor, index=index):
+            return exists(tensor, index, ranges)
+        case Apply(op=op):
+            return not op.name.startswith(UNDEFINED)
+        case Gather():
+            return False
+        case _:
+            return True

@@ -1,0 +1,203 @@
+"""carry: what the iteration before has stored is still at hand.
+
+    for k in sequential(1, 100):                    c = x[0]
+        x[k] = add(x[k - 1], y[k])                  for k in sequential(1, 100):
+                                        ->              t = add(c, y[k])
+                                                        x[k] = t
+                                                        c = t
+
+Read back from memory it would make each iteration wait for the store of the one before. The same goes for
+what was stored two iterations ago, and for a cell that every iteration reads and then writes. What the next
+iteration writes anew, and nothing else reads, is written once, after the last. The first value is read before
+the loop, so its cell must exist even if the loop does not run. No other store of the loop may meet the cell,
+but for one that takes its place once it was read:
+
+    for k in sequential(0, 99):                     c = x[0]
+        b = x[k + 1]                                for k in sequential(0, 99):
+        a = x[k]                        ->              b = x[k + 1]
+        x[k] = minimum(a, b)                            x[k] = minimum(c, b)
+        x[k + 1] = maximum(a, b)                        c = maximum(c, b)
+                                                    x[99] = c
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ...frozen import frozen
+from ...ir.code import Caps
+from ...ir.expr import Const, Expr, Load, Local, Variable
+from ...ir.index import Affine, Symbol
+from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
+from ...ir.walk import expressions, rewrite_expressions, rewrite_loops, transform, walk
+from ..analysis.access import Range, Ranges, effects, exists, loads
+from ..analysis.cells import Cells
+from ..analysis.trips import enter
+
+__all__ = ["carry"]
+
+_PLAIN = (Bind, Comment, Define, Raise, Store, Update)
+
+
+@frozen
+class _Handed:
+    """What the store at a position of a body hands on: a later iteration reads it as `load`, the first one
+    finds `first` there; `carried` has either. It takes over what `source` had in the iteration before; where
+    there is none, what is stored."""
+
+    position: int
+    load: Load
+    first: Load
+    carried: Variable
+    source: Variable | None = None
+
+
+def carry(kernel: Kernel, caps: Caps) -> Kernel:
+    """Every value that one iteration stores for the next one also kept in a local."""
+    ranges: dict[Symbol, Range] = {}
+    notes: list[str] = []
+
+    def carrying(loop: For) -> Sequence[Stmt] | None:
+        enter(loop, ranges)
+        is_plain = loop.kind is LoopKind.SEQUENTIAL and all(map(_is_plain, loop.body))
+        return _carrying(loop, ranges, notes) if is_plain else None
+
+    return kernel.with_body(rewrite_loops(kernel.body, carrying), notes)
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    """Is all that it reads and writes in sight? That of a loop over locals alone is nothing."""
+    if not isinstance(stmt, For):
+        return isinstance(stmt, _PLAIN)
+    found = effects((stmt,), {})
+    return not (found.reads or found.writes or found.leaves)
+
+
+def _carrying(loop: For, ranges: Ranges, notes: list[str]) -> list[Stmt]:
+    """The loop, after the first values of the locals that it hands on."""
+    runs = bool(loop.trips) and not any(isinstance(stmt, Raise) for stmt in loop.body)
+    cells = Cells(loop, ranges)
+    handed = list(_handed(loop, cells, lambda one: runs or exists(one.tensor, one.index, ranges)))
+    if not handed:
+        return [loop]
+    notes += (
+        f"carry: {one.carried.hint} stays in a register from one {loop.symbol.hint} to the next"
+        for one in handed
+    )
+    before = [Define(one.carried, one.first) for one in handed]
+    span = ((loop.hi - loop.lo) * loop.step).bounds(ranges)
+    ends_at_hi = abs(loop.step) == 1 and span is not None and span[0] >= 0
+    last = [one for one in handed if _is_for_last(one, loop.body, cells, ends_at_hi)]
+    body = tuple(_handing_on(loop.body, handed, {one.position for one in last}))
+    behind = [_moved(one.load, {loop.symbol: loop.hi}) for one in last]
+    after = [
+        Store(load.tensor, load.index, Local(one.carried)) for load, one in zip(behind, last, strict=True)
+    ]
+    return [*before, replace(loop, body=body), *after]
+
+
+def _is_for_last(one: _Handed, body: Sequence[Stmt], cells: Cells, ends_at_hi: bool) -> bool:
+    """Whether only the value of the last iteration is ever read from a cell, as the next writes it anew: the
+    same one in all, or where the loop would go on."""
+    store = body[one.position]
+    if not isinstance(store, Store) or not (store.index == one.load.index or ends_at_hi):
+        return False
+    if any(isinstance(stmt, Raise) for stmt in body) or not any(_goes_to(stmt, one.load) for stmt in body):
+        return False
+    return not any(
+        (index != store.index or position > one.position)
+        and (index != one.load.index or index == store.index)
+        and cells.meet(one.load, tensor, index)
+        for position, stmt in enumerate(body)
+        for expr in expressions(stmt)
+        for tensor, index in loads(expr)
+    )
+
+
+def _goes_to(stmt: Stmt, cell: Load) -> bool:
+    """Does a statement store in the cell, which it does not read for that?"""
+    return isinstance(stmt, Store) and stmt.accum is None and _moved(stmt, {}) == cell
+
+
+def _handed(loop: For, cells: Cells, exists: Callable[[Load], bool]) -> Iterator[_Handed]:
+    """The stores whose cells a later iteration reads, up to two further on, and no other store meets, neither
+    them nor what is read before the loop, but for one that takes their place; if that iteration writes the
+    cells, before it does."""
+    stores = [(position, stmt) for position, stmt in enumerate(loop.body) if isinstance(stmt, Store)]
+    read, last = _reads(loop.body)
+    for position, stmt in enumerate(loop.body):
+        if not isinstance(stmt, Store) or stmt.accum is not None or not cells.is_known(stmt.index):
+            continue
+        earlier = [_moved(stmt, {loop.symbol: loop.symbol - n * loop.step}) for n in (1, 2)]
+        if earlier[0].index == stmt.index:
+            wanted = earlier[:1] if read.get(earlier[0], position + 1) <= position else []
+        else:
+            wanted = earlier[:2] if earlier[1] in read else earlier[:1] if earlier[0] in read else []
+        firsts = [_moved(load, {loop.symbol: loop.lo}) for load in wanted]
+        if not wanted or not all(map(exists, firsts)):
+            continue
+        replaced = wanted[0] if wanted == earlier[:1] and wanted[0].index != stmt.index else None
+        if any(
+            cells.meet(cell, other.tensor, other.index)
+            for cell in (Load(stmt.tensor, stmt.index), *wanted)
+            for at, other in stores
+            if at != position and not (replaced and _goes_to(other, replaced) and last[replaced] <= at)
+        ):
+            continue
+        source = None
+        for load, first in zip(wanted, firsts, strict=True):
+            carried = Variable(stmt.tensor.label, stmt.tensor.dtype)
+            yield _Handed(position, load, first, carried, source)
+            source = carried
+
+
+def _reads(body: Iterable[Stmt]) -> tuple[dict[Load, int], dict[Load, int]]:
+    """Where each cell is read first, and where last."""
+    first: dict[Load, int] = {}
+    last: dict[Load, int] = {}
+    for position, stmt in enumerate(body):
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if isinstance(node, Load):
+                    first.setdefault(node, position)
+                    last[node] = position
+    return first, last
+
+
+def _moved(cell: Store | Load, values: Mapping[Symbol, Affine]) -> Load:
+    """The cell for other values of its symbols."""
+    return Load(cell.tensor, tuple(part.substitute(values) for part in cell.index))
+
+
+def _handing_on(body: Sequence[Stmt], handed: Sequence[_Handed], left: Container[int]) -> Iterator[Stmt]:
+    """The body with the locals in place of the loads, and what is stored put into them at the end; without
+    the stores that are left for later."""
+    known = {one.load: one.carried for one in handed}
+    stored = {one.position: one for one in handed if one.source is None}
+    changing = {stmt.variable for stmt in body if isinstance(stmt, Update)} | set(known.values())
+    after = [Update(one.carried, Local(one.source)) for one in handed if one.source is not None]
+
+    def rule(node: Expr) -> Expr:
+        return Local(known[node]) if isinstance(node, Load) and node in known else node
+
+    for position, stmt in enumerate(body):
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, rule))
+        if isinstance(stmt, Store) and position in stored:
+            one, value = stored[position], stmt.value
+            if not _stays(value, changing):
+                held = Variable("t", one.carried.dtype)
+                yield Define(held, value)
+                value = Local(held)
+                stmt = replace(stmt, value=value)
+            after.append(Update(one.carried, value))
+            if one.load.index == stmt.index:
+                del known[one.load]
+        if position not in left:
+            yield stmt
+    yield from after
+
+
+def _stays(value: Expr, changing: set[Variable]) -> bool:
+    """Is this a constant, or a local that keeps its value to the end of the body?"""
+    return isinstance(value, Const) or (isinstance(value, Local) and value.variable not in changing)

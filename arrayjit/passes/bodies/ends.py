@@ -1,0 +1,168 @@
+"""Positions that go along with a loop: whether all lie within their axis shows at its two ends."""
+
+from __future__ import annotations
+
+from ...ir.dtype import I64
+from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
+from ...ir.index import Affine, Symbol
+from ...ir.loops import Bind, Define, For, If, LoopKind, Raise, Stmt, Update, While, walk_statements, written
+from ...ir.ops import OPS
+from ...ir.walk import expressions, rewrite_bodies, rewrite_expressions, substitute, transform, walk
+from ..analysis.access import Ranges, exists
+from ..analysis.copies import copy_body
+from ..analysis.positions import ZERO, are_negative, tested
+from ..analysis.repeats import HEAVY, weight
+from ..analysis.values import written_out
+
+__all__ = ["Ends", "position"]
+
+PACES = {"add": 1, "subtract": -1}
+"""How the paces of two numbers add up."""
+
+FEWEST = 8
+"""So many steps are worth a question before them."""
+
+
+def position(node: Expr) -> Affine | None:
+    """The position that an expression counts from the start, if it is negative from the end."""
+    match node:
+        case Apply(op=op, args=(Apply(op=less, args=(Index() as one, zero)), Index(), Index() as other)):
+            is_one = op is OPS["where"] and less is OPS["less"] and one == other and zero == ZERO
+            return one.value if is_one else None
+        case _:
+            return None
+
+
+class Ends:
+    """A loop without loops in it. `values` and `numbers` are what its body defines and binds that goes along
+    with it, written out; `told` are the positions and what is tested that do, each of which must not be
+    negative."""
+
+    def __init__(self, loop: For, ranges: Ranges) -> None:
+        self.loop = loop
+        self.ranges = ranges
+        inside = list(walk_statements((loop,)))
+        self.written = {tensor for stmt in inside if (tensor := written(stmt)) is not None}
+        self.symbols = {stmt.symbol for stmt in inside if isinstance(stmt, (Bind, For))}
+        self.updated = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+        self.own = {stmt.variable for stmt in inside if isinstance(stmt, Define)} | self.updated
+        self.values: dict[Variable, Expr] = {}
+        self.numbers: dict[Symbol, Expr] = {}
+        self.told: list[Affine] = []
+
+    @staticmethod
+    def of(loop: For, ranges: Ranges) -> Ends | None:
+        """None where nothing would be gained, or the loop is too long to be written twice."""
+        few = loop.trips is not None and loop.trips < FEWEST
+        if loop.kind is not LoopKind.SEQUENTIAL or abs(loop.step) != 1 or few or weight(loop.body) > HEAVY:
+            return None
+        if any(isinstance(stmt, (For, While)) for stmt in walk_statements(loop.body)):
+            return None
+        ends = Ends(loop, ranges)
+        ends.collect()
+        return ends if ends.told else None
+
+    def collect(self) -> None:
+        tests: list[Affine] = []
+        for stmt in self.loop.body:
+            for node in (node for expr in expressions(stmt) for node in walk(expr)):
+                place = position(node)
+                if place is not None and place not in self.told and self.is_even(place):
+                    self.told.append(place)
+            match stmt:
+                case Define(variable=variable, value=value) if variable not in self.updated:
+                    value = written_out(value, self.values)
+                    if self.pace(value) is not None:
+                        self.values[variable] = value
+                case Bind(symbol=symbol, value=value):
+                    value = written_out(value, self.values)
+                    if self.pace(value) is not None:
+                        self.numbers[symbol] = value
+                case Raise(condition=condition) if (number := tested(condition)) is not None:
+                    tests.append(number)
+                case _:
+                    pass
+        self.told += [number for number in tests if not self.is_told(number) and self.is_even(number)]
+
+    def is_told(self, number: Affine) -> bool:
+        """Is it negative only where one of those is that are told?"""
+        apart = (number - one for one in self.told)
+        return any(rest.is_constant and rest.constant >= 0 for rest in apart)
+
+    def is_even(self, number: Affine) -> bool:
+        """Is it the same in each step, or one more in each, or one less?"""
+        pace = 0
+        for factor, symbol in number.terms:
+            value = self.numbers.get(symbol, Index(Affine.of(symbol)))
+            own = self.pace(value)
+            if own is None or (abs(factor) != 1 and symbol in self.symbols):
+                return False
+            pace += own * factor
+        return abs(pace) <= 1
+
+    def pace(self, value: Expr) -> int | None:
+        """By how much a value grows with the loop's symbol; None where that is not the same in each step."""
+        match value:
+            case Index(value=number) if not self.symbols.intersection(number.symbols) - {self.loop.symbol}:
+                return number.coefficient(self.loop.symbol)
+            case Apply(op=op, args=(one, other), dtype=dtype) if dtype is I64 and op.name in PACES:
+                first, second = self.pace(one), self.pace(other)
+                if first is None or second is None:
+                    return None
+                return first + PACES[op.name] * second
+            case _:
+                return 0 if all(map(self.stays, walk(value))) else None
+
+    def stays(self, node: Expr) -> bool:
+        """Is a node of an expression the same in each step, and there even if no step is taken?"""
+        match node:
+            case Const() | Cast() | Apply():
+                return True
+            case Index(value=number):
+                return self.symbols.isdisjoint(number.symbols)
+            case Local(variable=variable):
+                return variable not in self.own
+            case Load(tensor=tensor, index=index):
+                moves = any(not self.symbols.isdisjoint(at.symbols) for at in index)
+                return not moves and tensor.storage not in self.written and exists(tensor, index, self.ranges)
+            case Gather():
+                return False
+
+    def in_two_forms(self) -> tuple[Stmt, ...]:
+        """The loop without tests, unless one of the numbers is negative in the first step or in the last."""
+        last = self.loop.hi - self.loop.step
+        each = {self.at(number, place): None for number in self.told for place in (self.loop.lo, last)}
+        unknown = [number for number in each if not self.is_never_negative(number)]
+        straight = copy_body((self.straight(self.loop),), {}, {})
+        return (If(are_negative(unknown), (self.loop,), straight),) if unknown else straight
+
+    def at(self, number: Affine, place: Affine) -> Expr:
+        """What a number is in the step in which the loop's symbol is this."""
+        there = {self.loop.symbol: place}
+        apart = [(factor, symbol) for factor, symbol in number.terms if symbol in self.numbers]
+        rest = sum((Affine.of(symbol) * -factor for factor, symbol in apart), number)
+        total: Expr = Index(rest.substitute(there))
+        for factor, symbol in apart:
+            op = OPS["add" if factor > 0 else "subtract"]
+            total = Apply(op, (total, substitute(self.numbers[symbol], there)), I64)
+        return total
+
+    def is_never_negative(self, number: Expr) -> bool:
+        known = number.value.bounds(self.ranges) if isinstance(number, Index) else None
+        return known is not None and known[0] >= 0
+
+    def straight(self, stmt: Stmt) -> Stmt:
+        """A statement where no test fails, and where positions count from the start."""
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, self.counted))
+        return rewrite_bodies(stmt, self.without_tests)
+
+    def without_tests(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(self.straight(stmt) for stmt in body if not self.passes(stmt))
+
+    def passes(self, stmt: Stmt) -> bool:
+        number = tested(stmt.condition) if isinstance(stmt, Raise) else None
+        return number is not None and self.is_told(number)
+
+    def counted(self, node: Expr) -> Expr:
+        place = position(node)
+        return node if place is None or place not in self.told else Index(place)

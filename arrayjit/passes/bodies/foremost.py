@@ -1,0 +1,233 @@
+"""foremost: where an extreme stands first is found together with it.
+
+    m = -inf                                        m = -inf
+    for j in sequential(0, 12):                     q = 0
+        m = reduce(maximum, m, x[j, i])             for j in sequential(0, 12):
+    y[i] = m                                            t = x[j, i]
+    p = 12                                              q = where(not (t <= m) and m == m, j, q)
+    for j in sequential(0, 12):             ->          m = reduce(maximum, m, t)
+        hit = x[j, i] == m or x[j, i] != x[j, i]    y[i] = m
+        p = reduce(minimum, p, where(hit, j, 12))   p = q
+    z[i] = p                                        z[i] = p
+
+The cells are read once, and a position is kept in as many bits as a cell, so that lanes need not change their
+width. A cell that is larger than all before it, or the first NaN, comes first of those that are the extreme;
+if none is larger than what the accumulation starts from, that is the first cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from ...frozen import frozen
+from ...ir.code import Caps
+from ...ir.dtype import BOOL, I32, I64
+from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant
+from ...ir.index import Affine
+from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.ops import OPS
+from ...ir.tensor import Tensor
+from ...ir.walk import expressions, kept, rewrite_bodies, substitute, walk
+from ..analysis.repeats import HEAVY, weight
+from ..analysis.values import Values, values_of, written_out
+
+__all__ = ["foremost"]
+
+NOT_BEYOND = {OPS["maximum"]: OPS["less_equal"], OPS["minimum"]: OPS["greater_equal"]}
+"""Whether a value is not beyond an extreme."""
+
+
+def foremost(kernel: Kernel, caps: Caps) -> Kernel:
+    """Every such pair of loops as one."""
+    notes: list[str] = []
+
+    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        out = list(kept(body, [rewrite_bodies(stmt, visit) for stmt in body]))
+        for at in range(len(out) - 1, -1, -1):
+            searches = list(_searches(out[at]))
+            found = _found_together(searches, out[:at]) if searches else None
+            if found is not None:
+                out[: at + 1] = found
+                notes.extend(f"foremost: {one.place.hint} is found with the extreme" for one in searches)
+        return kept(body, out)
+
+    return kernel.with_body(visit(kernel.body), notes)
+
+
+@frozen
+class _Search:
+    """What a loop looks for: the first position `place` at which `cell` is what `extreme` has, or is NaN."""
+
+    loop: For
+    place: Variable
+    cell: Expr
+    extreme: Variable
+
+
+def _searches(loop: Stmt) -> Iterator[_Search]:
+    """All that a loop does; nothing if it does anything else."""
+    if not isinstance(loop, For) or not _is_in_order(loop) or (values := values_of(loop.body)) is None:
+        return
+    found = [_search(loop, stmt, values) for stmt in loop.body if isinstance(stmt, Update)]
+    searches = [one for one in found if one is not None]
+    if len(searches) == len(found):
+        yield from searches
+
+
+def _search(loop: For, update: Update, values: Values) -> _Search | None:
+    match written_out(update.value, values):
+        case Apply(op=op, args=(hit, Cast(arg=Index(value=at)), Const())) if op is OPS["where"]:
+            pair = _cell_and_extreme(hit)
+            is_first = update.accum is OPS["minimum"] and at == Affine.of(loop.symbol)
+            return _Search(loop, update.variable, *pair) if pair is not None and is_first else None
+        case _:
+            return None
+
+
+def _is_in_order(loop: For) -> bool:
+    return loop.kind is LoopKind.SEQUENTIAL and bool(loop.trips) and weight(loop.body) <= HEAVY
+
+
+def _cell_and_extreme(hit: Expr) -> tuple[Expr, Variable] | None:
+    """What is compared with an extreme in a variable: for floats, it may be NaN instead."""
+    match hit:
+        case Apply(op=op, args=(equal, Apply(op=differs, args=(one, other)))) if op is OPS["logical_or"]:
+            pair = _cell_and_extreme(equal)
+            is_nan = differs is OPS["not_equal"] and one == other
+            return pair if pair is not None and is_nan and pair[0] == one else None
+        case Apply(op=op, args=(cell, Local(variable=extreme))) if op is OPS["equal"]:
+            return cell, extreme
+        case _:
+            return None
+
+
+def _found_together(searches: Sequence[_Search], before: Sequence[Stmt]) -> list[Stmt] | None:
+    """All of `before`, with the positions found in the last loop; None if that does not find the extremes, or
+    the cells may have changed since."""
+    at = next((at for at in range(len(before) - 1, -1, -1) if isinstance(before[at], For)), None)
+    between = [] if at is None else list(before[at + 1 :])
+    known = values_of([stmt for stmt in between if not isinstance(stmt, Store)])
+    if at is None or known is None or any(isinstance(stmt, Update) for stmt in between):
+        return None
+    loop, ahead = before[at], before[:at]
+    written = {stmt.tensor.storage for stmt in between if isinstance(stmt, Store)}
+    if not isinstance(loop, For) or not _is_same_way(loop, searches[0].loop):
+        return None
+    steps: dict[Variable, _Step] = {}
+    for search in searches:
+        extreme = written_out(Local(search.extreme), known)
+        step = _step(search, loop, extreme)
+        if step is None or not step.starts(ahead, between) or _reads(search.cell, written):
+            return None
+        if steps.setdefault(step.update.variable, step) is not step:
+            return None
+    places = {search.place for search in searches}
+    body = chain.from_iterable(_with_position(stmt, steps) for stmt in loop.body)
+    return [
+        *_without(places, ahead),
+        *(Define(step.place, constant(loop.lo.constant, step.place.dtype)) for step in steps.values()),
+        replace(loop, body=tuple(body)),
+        *_without(places, between),
+        *(step.told() for step in steps.values()),
+    ]
+
+
+def _is_same_way(one: For, other: For) -> bool:
+    ends = one.lo, one.hi, one.step
+    return (
+        _is_in_order(one)
+        and one.lo.is_constant
+        and ends == (other.lo, other.hi, other.step)
+        and one.step == 1
+    )
+
+
+def _reads(value: Expr, storages: Collection[Tensor]) -> bool:
+    nodes = (node for node in walk(value) if isinstance(node, (Gather, Load)))
+    return any(node.tensor.storage in storages for node in nodes)
+
+
+@frozen
+class _Step:
+    """What finds an extreme in a loop, and with it the `place` for a search."""
+
+    search: _Search
+    loop: For
+    update: Update
+    place: Variable
+
+    def starts(self, ahead: Sequence[Stmt], between: Sequence[Stmt]) -> bool:
+        """Is the extreme one of the cells, so that there is a position?"""
+        dtype, accum = self.update.variable.dtype, self.update.accum
+        identity = accum.identity(dtype) if accum is not None and accum.identity is not None else None
+        start, nowhere = _start(self.update.variable, ahead), _start(self.search.place, (*ahead, *between))
+        is_one = start is not None and start.value == identity
+        return is_one and nowhere is not None and nowhere.value >= self.loop.hi.constant
+
+    def both(self) -> Iterator[Stmt]:
+        """The step for the position, and the one for the extreme."""
+        assert self.update.accum is not None
+        dtype, symbol = self.update.variable.dtype, self.loop.symbol
+        cell, extreme = Local(Variable("t", dtype)), Local(self.update.variable)
+        is_not = Apply(NOT_BEYOND[self.update.accum], (cell, extreme), BOOL)
+        is_beyond = Apply(OPS["logical_not"], (is_not,), BOOL)
+        if dtype.is_float:
+            is_number = Apply(OPS["equal"], (extreme, extreme), BOOL)
+            is_beyond = Apply(OPS["logical_and"], (is_beyond, is_number), BOOL)
+        here = Cast(Index(Affine.of(symbol)), self.place.dtype)
+        yield Define(cell.variable, self.update.value)
+        yield Update(self.place, Apply(OPS["where"], (is_beyond, here, Local(self.place)), self.place.dtype))
+        yield replace(self.update, value=cell)
+
+    def told(self) -> Define:
+        """The position, as it was searched for."""
+        wanted, place = self.search.place, Local(self.place)
+        return Define(wanted, place if self.place.dtype is wanted.dtype else Cast(place, wanted.dtype))
+
+
+def _step(search: _Search, loop: For, extreme: Expr) -> _Step | None:
+    """The step of a loop that finds the extreme of a search; None if there is none."""
+    values = values_of(loop.body)
+    updates = [stmt for stmt in loop.body if isinstance(stmt, Update) and Local(stmt.variable) == extreme]
+    cell = substitute(search.cell, {search.loop.symbol: Affine.of(loop.symbol)})
+    if values is None or len(updates) != 1 or updates[0].accum not in NOT_BEYOND:
+        return None
+    if written_out(updates[0].value, values) != cell:
+        return None
+    is_near = loop.hi.constant <= 1 << 31
+    dtype = I32 if updates[0].variable.dtype.itemsize < 8 and is_near else I64
+    return _Step(search, loop, updates[0], Variable(search.place.hint, dtype))
+
+
+def _with_position(stmt: Stmt, steps: Mapping[Variable, _Step]) -> Iterator[Stmt]:
+    """A statement of the loop, with what finds the position if it finds an extreme."""
+    step = steps.get(stmt.variable) if isinstance(stmt, Update) else None
+    if step is None:
+        yield stmt
+    else:
+        yield from step.both()
+
+
+def _start(variable: Variable, body: Sequence[Stmt]) -> Const | None:
+    """The constant that a variable begins with; None if it is set to anything else, or used."""
+    start: Const | None = None
+    for stmt in body:
+        match stmt:
+            case Define(variable=other, value=Const() as value) if other is variable:
+                start = value
+            case _:
+                for inner in walk_statements((stmt,)):
+                    is_set = isinstance(inner, (Define, Update)) and inner.variable is variable
+                    if is_set or any(_mentions(value, (variable,)) for value in expressions(inner)):
+                        return None
+    return start
+
+
+def _mentions(value: Expr, variables: Collection[Variable]) -> bool:
+    return any(isinstance(node, Local) and node.variable in variables for node in walk(value))
+
+
+def _without(variables: Collection[Variable], body: Sequence[Stmt]) -> Iterator[Stmt]:
+    return (stmt for stmt in body if not (isinstance(stmt, Define) and stmt.variable in variables))

@@ -1,0 +1,137 @@
+"""once: what an iteration has written it does not read back, nor does it write a cell that it overwrites.
+
+    for i in parallel(0, 300):                      for i in parallel(0, 300):
+        s[i] = 0.0                                      v = 0.0
+        v = s[i]                            ->          for k in sequential(0, 11):
+        for k in sequential(0, 11):                         v = add(v, x[i + k])
+            v = add(v, x[i + k])                        s[i] = v
+        s[i] = v                                        y[i] = sqrt(v)
+        y[i] = sqrt(s[i])
+
+Sums that started in memory leave this behind when they have moved to a register. A body that reads nothing it
+writes may be repeated, which `tails` makes use of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import field, replace
+
+from ...frozen import slotted
+from ...ir.code import Caps
+from ...ir.expr import Const, Expr, Load, Local, Variable, dtype_of
+from ...ir.index import Affine
+from ...ir.loops import (
+    Copy,
+    Define,
+    Fill,
+    For,
+    If,
+    Kernel,
+    Multiply,
+    Raise,
+    Stay,
+    Stmt,
+    Store,
+    Update,
+    While,
+    walk_statements,
+)
+from ...ir.tensor import Tensor
+from ...ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
+from ..analysis.access import reads
+
+__all__ = ["once"]
+
+Cell = tuple[Tensor, tuple[Affine, ...]]
+
+
+def once(kernel: Kernel, caps: Caps) -> Kernel:
+    """Cells read from registers and written once where that is possible."""
+    return kernel.with_body(_body(kernel.body))
+
+
+def _body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    if not any(isinstance(stmt, Store) for stmt in body):
+        return kept(body, [rewrite_bodies(stmt, _body) for stmt in body])
+    passage = _Passage(Counter(cell for stmt in body for cell in _cells(stmt)))
+    for stmt in body:
+        passage.statement(stmt)
+    return kept(body, [stmt for stmt in passage.out if stmt is not None])
+
+
+@slotted
+class _Passage:
+    """On the way through a body: how often it `still` reads each cell, `values` that cells are known to have,
+    and where in `out` the `last` store to a cell stands that nothing has read from since."""
+
+    still: Counter[Cell]
+    out: list[Stmt | None] = field(default_factory=list)
+    values: dict[Cell, Expr] = field(default_factory=dict)
+    last: dict[Cell, int] = field(default_factory=dict)
+
+    def statement(self, stmt: Stmt) -> None:
+        """Take over a statement, with what is known put in and what it makes needless left out."""
+        self.still.subtract(_cells(stmt))
+        if not isinstance(stmt, While):
+            stmt = rewrite_expressions(stmt, lambda expr: transform(expr, self.value))
+        if isinstance(stmt, (For, If, While)):
+            stmt = rewrite_bodies(stmt, _body)
+        for inner in walk_statements((stmt,)):
+            self.reads(inner)
+        for inner in walk_statements((stmt,)):
+            self.changes(inner)
+        if isinstance(stmt, Store) and stmt.accum is None:
+            cell = stmt.tensor, stmt.index
+            if cell in self.last:
+                self.out[self.last[cell]] = None
+            if self.still[cell]:
+                stmt = self.named(stmt)
+                self.values[cell] = stmt.value
+            self.last[cell] = len(self.out)
+        self.out.append(stmt)
+
+    def named(self, store: Store) -> Store:
+        """The store, of a value that can be read again."""
+        if isinstance(store.value, (Const, Local)):
+            return store
+        variable = Variable("t", dtype_of(store.value))
+        self.out.append(Define(variable, store.value))
+        return replace(store, value=Local(variable))
+
+    def value(self, expr: Expr) -> Expr:
+        return self.values.get((expr.tensor, expr.index), expr) if isinstance(expr, Load) else expr
+
+    def reads(self, stmt: Stmt) -> None:
+        """Stores to what a statement reads are needed; all are if it may leave."""
+        read = {tensor.storage for tensor, _ in reads(stmt)}
+        match stmt:
+            case Copy(source=tensor):
+                read.add(tensor.storage)
+            case Multiply(total=total, left=left):
+                read |= {total.storage, left.storage}
+            case _:
+                pass
+        if isinstance(stmt, (Raise, Stay)):
+            self.last.clear()
+        for cell in [cell for cell in self.last if cell[0].storage in read]:
+            del self.last[cell]
+
+    def changes(self, stmt: Stmt) -> None:
+        """Forget the values of cells that a statement may write, and those in a variable that it sets."""
+        match stmt:
+            case Store(tensor=tensor) | Fill(tensor=tensor) | Copy(into=tensor) | Multiply(total=tensor):
+                gone = [cell for cell in self.values if cell[0].storage is tensor.storage]
+            case Update(variable=variable):
+                gone = [cell for cell, value in self.values.items() if value == Local(variable)]
+            case _:
+                gone = []
+        for cell in gone:
+            del self.values[cell]
+
+
+def _cells(stmt: Stmt) -> Iterator[Cell]:
+    """The cells that a statement reads itself, each as often as it does."""
+    for expr in expressions(stmt):
+        yield from ((node.tensor, node.index) for node in walk(expr) if isinstance(node, Load))

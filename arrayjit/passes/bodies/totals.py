@@ -1,0 +1,449 @@
+"""totals: loops of the user's that count, add up or compare whole numbers may go in any order.
+
+    for k in sequential(0, 1000):                   s = c[()]
+        for l in sequential(0, 1000):               for k in parallel(0, 1000):
+            t = less(x[k, l], 1.0)                      for l in parallel(0, 1000):
+            t1 = add(c[()], 2)              ->              t = less(x[k, l], 1.0)
+            t2 = where(t, t1, c[()])                        s = reduce(add, s, where(t, 2, 0))
+            c[()] = t2                              c[()] = s
+
+Whole numbers wrap, so that sums of them have the same bits in any order, and so have extremes and bits that
+are combined. What a step does to a total, in a local or in a cell of memory, is found by writing out the
+value that the total gets: a choice between two values of it is the total with one of two numbers, of which
+one may be the neutral element; a choice by a comparison with a number is an extreme. Of floats only zeros
+tell in which order they were compared: `extremes` looks at them once more. In innermost loops in which
+nothing could be raised from the start, `parallel` has done so for locals that get no choices.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ...frozen import slotted
+from ...ir.code import Caps
+from ...ir.dtype import BOOL
+from ...ir.expr import Apply, Const, Expr, Load, Local, Variable, constant
+from ...ir.index import Symbol
+from ...ir.loops import (
+    Bind,
+    Comment,
+    Define,
+    For,
+    Kernel,
+    LoopKind,
+    Stmt,
+    Store,
+    Update,
+    walk_statements,
+    written,
+)
+from ...ir.ops import OPS, Op
+from ...ir.tensor import Tensor
+from ...ir.walk import locals_read, rewrite_expressions, rewrite_loops, transform, walk
+from ..analysis.access import Range, Ranges, exists, loads, reads
+from ..analysis.carriers import carriers, upwards
+from ..analysis.trips import enter
+from ..analysis.values import LONG, written_out
+from .branches import without_branches
+from .extremes import EXTREMES, Zeros, places_apart
+
+__all__ = ["totals"]
+
+WHERE, ADD, SUBTRACT = OPS["where"], OPS["add"], OPS["subtract"]
+AND, OR, NOT = OPS["logical_and"], OPS["logical_or"], OPS["logical_not"]
+BOTH = AND, OPS["bitwise_and"]
+GREATEST, LEAST = OPS["maximum"], OPS["minimum"]
+LARGER = OPS["greater"], OPS["greater_equal"]
+SMALLER = OPS["less"], OPS["less_equal"]
+
+MANY = 32
+"""So many iterations are worth what is done beside them for an extreme of floats."""
+
+
+def totals(kernel: Kernel, caps: Caps) -> Kernel:
+    """Every loop that accumulates, and does nothing else that an order matters for, a parallel one."""
+    ranges: dict[Symbol, Range] = {}
+    notes: list[str] = []
+
+    def rule(loop: For) -> Iterable[Stmt] | None:
+        enter(loop, ranges)
+        if loop.kind is not LoopKind.SEQUENTIAL:
+            return None
+        return _in_any_order(loop, ranges, notes, lambda: _own(loop, kernel))
+
+    return kernel.with_body(rewrite_loops(kernel.body, rule), notes)
+
+
+def _own(loop: For, kernel: Kernel) -> set[Tensor]:
+    """The temporaries that are used in a loop alone."""
+    inside, everywhere = (
+        Counter(tensor for stmt in walk_statements(body) for tensor in _touched(stmt))
+        for body in ((loop,), kernel.body)
+    )
+    return {tensor for tensor in kernel.placement if inside[tensor] == everywhere[tensor]}
+
+
+def _touched(stmt: Stmt) -> Iterator[Tensor]:
+    """The storages that a statement itself reads or writes."""
+    yield from (tensor.storage for tensor, _ in reads(stmt))
+    if (tensor := written(stmt)) is not None:
+        yield tensor
+
+
+def _in_any_order(
+    loop: For, ranges: dict[Symbol, Range], notes: list[str], own: Callable[[], set[Tensor]]
+) -> list[Stmt] | None:
+    """The loop as a parallel one that accumulates in locals, between what reads and what stores them; None
+    where it is none."""
+    flat = _plain(loop, ranges)
+    if flat is None:
+        return None
+    inside = list(walk_statements(flat))
+    cells: dict[Load, Variable] = {
+        cell: Variable(cell.tensor.label, cell.tensor.dtype) for cell in _cells(loop, inside, ranges)
+    }
+    body, carried = tuple(_in_locals(flat, cells)), dict(cells)
+    for cell, variable in cells.items():
+        made_anew = _made_anew(body, variable) if cell.tensor in own() else None
+        if made_anew is not None:
+            body = made_anew
+            del carried[cell]
+    body, sought = places_apart(_named_once(body), loop)
+    made = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Define)}
+    updated = (stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update))
+    sums = dict.fromkeys(variable for variable in updated if variable not in made)
+    if not sums:
+        return None
+    in_order = body
+    ops: dict[Variable, Op] = {}
+    for total in sums:
+        steps = _Steps(total)
+        found = steps.body(steps.without_copies(body))
+        if found is None:
+            return None
+        body = found
+        if steps.op is not None:
+            ops[total] = steps.op
+    zeros = Zeros.of(loop, in_order, ops)
+    is_short = loop.trips is not None and loop.trips < MANY
+    if zeros is not None and (is_short or not zeros.can_be_looked_at):
+        return None
+    new = _parallel(replace(loop, body=body), ranges, frozenset(sums))
+    if new is None:
+        return None
+    notes += (f"totals: {total.hint} is accumulated in any order" for total in sums)
+    starts = [Variable("start", one.extreme.dtype) for one in sought]
+    return [
+        *(Define(total, cell) for cell, total in carried.items()),
+        *(Define(start, Local(one.extreme)) for one, start in zip(sought, starts, strict=True)),
+        *(zeros.before() if zeros else ()),
+        new,
+        *(zeros.after() if zeros else ()),
+        *(stmt for one, start in zip(sought, starts, strict=True) for stmt in one.search(loop, start)),
+        *(Store(cell.tensor, cell.index, Local(total)) for cell, total in carried.items()),
+    ]
+
+
+def _plain(loop: For, ranges: dict[Symbol, Range]) -> tuple[Stmt, ...] | None:
+    """The body of a nest of nothing but computations, with choices for branches."""
+    for inner in walk_statements(loop.body):
+        if isinstance(inner, For):
+            enter(inner, ranges)
+    body = without_branches(loop.body, ranges)
+    if body is None:
+        return None
+    is_plain = all(
+        isinstance(stmt, (Bind, Comment, Define, For, Store, Update)) for stmt in walk_statements(body)
+    )
+    return body if is_plain else None
+
+
+def _parallel(loop: For, ranges: dict[Symbol, Range], sums: frozenset[Variable]) -> For | None:
+    """The loop, and those in it, as parallel ones; None where its iterations disturb one another."""
+    enter(loop, ranges)
+    body = []
+    for stmt in loop.body:
+        is_open = isinstance(stmt, For) and stmt.kind is LoopKind.SEQUENTIAL
+        inner = _parallel(stmt, ranges, sums) if isinstance(stmt, For) and is_open else None
+        body.append(stmt if inner is None else inner)
+    return upwards(replace(loop, body=tuple(body))) if carriers(loop, ranges, sums) == frozenset() else None
+
+
+# Cells
+
+
+def _cells(loop: For, inside: Sequence[Stmt], ranges: Ranges) -> Iterator[Load]:
+    """The cells that an iteration reads and writes, each the only one of its array that the loop touches."""
+    touched: dict[Tensor, set[object]] = {}
+    for stmt in inside:
+        for tensor, index in reads(stmt):
+            touched.setdefault(tensor.storage, set()).add((tensor, index, False))
+        if isinstance(stmt, Store):
+            touched.setdefault(stmt.tensor.storage, set()).add((stmt.tensor, stmt.index, bool(stmt.accum)))
+    bound = {stmt.symbol for stmt in (loop, *inside) if isinstance(stmt, (Bind, For))}
+    read = {(tensor, index) for stmt in inside for tensor, index in reads(stmt)}
+    stores = dict.fromkeys((stmt.tensor, stmt.index) for stmt in inside if isinstance(stmt, Store))
+    for tensor, index in stores:
+        symbols = {symbol for position in index for symbol in position.symbols}
+        is_alone = touched[tensor.storage] == {(tensor, index, False)} and (tensor, index) in read
+        is_there = bool(loop.trips) or exists(tensor, index, ranges)
+        if is_alone and is_there and symbols.isdisjoint(bound):
+            yield Load(tensor, index)
+
+
+def _in_locals(
+    body: Iterable[Stmt], places: Mapping[Load, Variable] | Mapping[Local, Variable]
+) -> Iterator[Stmt]:
+    """A body with other locals in place of cells and locals."""
+
+    found: dict[Expr, Variable] = dict(places.items())
+
+    def rule(node: Expr) -> Expr:
+        return Local(found[node]) if isinstance(node, (Load, Local)) and node in found else node
+
+    for stmt in body:
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, rule))
+        match stmt:
+            case For():
+                yield replace(stmt, body=tuple(_in_locals(stmt.body, places)))
+            case Store(tensor=tensor, index=index, value=value) if Load(tensor, index) in found:
+                yield Update(found[Load(tensor, index)], value)
+            case Update(variable=variable) if Local(variable) in found:
+                yield replace(stmt, variable=found[Local(variable)])
+            case _:
+                yield stmt
+
+
+def _made_anew(body: tuple[Stmt, ...], variable: Variable) -> tuple[Stmt, ...] | None:
+    """A body that defines a local, if that gets its one value before it is read."""
+    for at, stmt in enumerate(body):
+        before, after = body[:at], body[at + 1 :]
+        match stmt:
+            case Update(variable=updated, value=value, accum=None) if updated is variable:
+                again = (other.variable for other in walk_statements(after) if isinstance(other, Update))
+                is_first = _is_free(value, (variable,)) and variable not in _used(before)
+                return (
+                    (*before, Define(variable, value), *after) if is_first and variable not in again else None
+                )
+            case For() if variable in _used((stmt,)):
+                inner = _made_anew(stmt.body, variable)
+                is_apart = variable not in _used((*before, *after))
+                return (
+                    (*before, replace(stmt, body=inner), *after) if inner is not None and is_apart else None
+                )
+            case _:
+                pass
+    return None
+
+
+def _named_once(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """A body in which equal values have one name, as far as nothing is changed between them."""
+    changed = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update)}
+    names: dict[Expr, Variable] = {}
+    others: dict[Local, Variable] = {}
+    out: list[Stmt] = []
+    for old in body:
+        (stmt,) = _in_locals((old,), others) if others else (old,)
+        match stmt:
+            case Define(variable=variable, value=value) if variable not in changed:
+                if value in names:
+                    others[Local(variable)] = names[value]
+                    continue
+                names[value] = variable
+            case For():
+                stmt = replace(stmt, body=_named_once(stmt.body))
+            case _:
+                pass
+        if not isinstance(stmt, (Define, Comment)):
+            names = {value: name for value, name in names.items() if _is_still(value, (stmt,))}
+        out.append(stmt)
+    return tuple(out)
+
+
+# Steps
+
+
+@slotted
+class _Steps:
+    """The steps of a nest that accumulate in one `total`, all by one op."""
+
+    total: Variable
+    op: Op | None = None
+
+    def without_copies(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """A body in which the total is not copied to a local, to be accumulated there and put back."""
+        body = tuple(
+            replace(stmt, body=self.without_copies(stmt.body)) if isinstance(stmt, For) else stmt
+            for stmt in body
+        )
+        for at, stmt in enumerate(body):
+            if not isinstance(stmt, Define) or stmt.value != Local(self.total):
+                continue
+            copy, back = stmt.variable, Update(self.total, Local(stmt.variable))
+            end = next((end for end, other in enumerate(body) if other == back), at)
+            between, after = body[at + 1 : end], body[end + 1 :]
+            if end > at and self.total not in _used(between) and copy not in _used(after):
+                there = _in_locals(between, {Local(copy): self.total})
+                return self.without_copies((*body[:at], *there, *after))
+        return body
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
+        """A body whose steps accumulate, each where the total got its value; None if there is more to it."""
+        out: list[Stmt] = []
+        made: dict[Variable, Expr] = {}  # what depends on the total, written out
+        past: set[Variable] = set()  # what depends on a total of before
+        new: Stmt | None
+        since: list[Stmt] = []  # what stands after the first of what depends on it
+        for stmt in body:
+            used = _used((stmt,))
+            is_apart = self.total not in used and used.isdisjoint(made)
+            if not used.isdisjoint(past):
+                return None
+            match stmt:
+                case Define(variable=variable, value=value) if not is_apart:
+                    made[variable] = written_out(value, made)
+                    if sum(1 for _ in walk(made[variable])) > LONG:
+                        return None
+                    continue
+                case Update(variable=variable, value=value) if variable is self.total:
+                    new = self._step(stmt, made)
+                    if new is None or not _is_still(new.value, since):
+                        return None
+                    past |= {name for name in made if value != Local(name)}
+                    made, since = {name: Local(variable) for name in made if value == Local(name)}, []
+                case For() if not is_apart and used.isdisjoint(made):
+                    inner = self.body(stmt.body)
+                    if inner is None:
+                        return None
+                    past |= set(made)
+                    made, since, new = {}, [], replace(stmt, body=inner)
+                case _ if is_apart:
+                    since += [stmt] if made else []
+                    new = stmt
+                case _:
+                    return None
+            out.append(new)
+        return tuple(out)
+
+    def _step(self, update: Update, made: Mapping[Variable, Expr]) -> Update | None:
+        """An update as a step that accumulates."""
+        if update.accum is None:
+            found = _as_step(self.total, written_out(update.value, made))
+        else:
+            is_step = _is_exact(update.accum, self.total) and not update.contract
+            found = (
+                (update.accum, update.value)
+                if is_step and _is_free(update.value, (self.total, *made))
+                else None
+            )
+        if found is None or self.op not in (None, found[0]):
+            return None
+        self.op = found[0]
+        return Update(self.total, found[1], self.op)
+
+
+def _used(body: Iterable[Stmt]) -> set[Variable]:
+    """The locals that a body reads or updates."""
+    inside = list(walk_statements(tuple(body)))
+    return {stmt.variable for stmt in inside if isinstance(stmt, Update)} | set(locals_read(inside))
+
+
+def _is_free(value: Expr, variables: Collection[Variable]) -> bool:
+    return not any(isinstance(node, Local) and node.variable in variables for node in walk(value))
+
+
+def _is_still(value: Expr, since: Iterable[Stmt]) -> bool:
+    """Has nothing that a value reads been changed by these statements?"""
+    inside = list(walk_statements(tuple(since)))
+    changed = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+    stored = {written(stmt) for stmt in inside}
+    return _is_free(value, changed) and not any(tensor.storage in stored for tensor, _ in loads(value))
+
+
+# Values
+
+
+Step = tuple[Op, Expr]
+"""An op, and what it combines the total with."""
+
+
+def _as_step(total: Variable, value: Expr) -> Step | None:
+    """The value that a total gets, as a step; None if it is none, or nothing but the total."""
+    match value:
+        case Apply(op=op, args=(condition, one, other)) if op is WHERE:
+            return _chosen(total, condition, one, other)
+        case Apply(op=op, args=(one, other), dtype=dtype) if dtype is total.dtype:
+            if op is SUBTRACT and dtype.is_integer and _is_free(other, (total,)):
+                negative = Apply(SUBTRACT, (constant(0, dtype), other), dtype)
+                return _combined(total, ADD, one, negative)
+            if not _is_exact(op, total):
+                return None
+            first, second = (other, one) if _is_free(one, (total,)) else (one, other)
+            return _combined(total, op, first, second) if _is_free(second, (total,)) else None
+        case _:
+            return None
+
+
+def _is_exact(op: Op, total: Variable) -> bool:
+    """Does the total have the same bits in whatever order the op combines it?"""
+    return op.associative and op.commutative and op.identity is not None and not total.dtype.is_inexact
+
+
+def _combined(total: Variable, op: Op, value: Expr, added: Expr) -> Step | None:
+    """What the total was made before, combined with one more."""
+    if value == Local(total):
+        return op, added
+    before = _as_step(total, value)
+    return None if before is None or before[0] is not op else (op, Apply(op, (before[1], added), total.dtype))
+
+
+def _chosen(total: Variable, condition: Expr, one: Expr, other: Expr) -> Step | None:
+    """A choice between two values of the total."""
+    if not _is_free(condition, (total,)):
+        return _among_some(total, condition, one, other) or _extreme(total, condition, one, other)
+    if total.dtype is BOOL and one == Local(total) and isinstance(other, Const):
+        return _chosen(total, Apply(NOT, (condition,), BOOL), other, one)
+    if total.dtype is BOOL and other == Local(total) and isinstance(one, Const):
+        return (OR, condition) if one.value else (AND, Apply(NOT, (condition,), BOOL))
+    steps = [None if value == Local(total) else _as_step(total, value) for value in (one, other)]
+    ops = {step[0] for step in steps if step is not None}
+    if len(ops) != 1 or any(
+        s is None and value != Local(total) for s, value in zip(steps, (one, other), strict=True)
+    ):
+        return None
+    (op,) = ops
+    assert op.identity is not None
+    neutral = constant(op.identity(total.dtype), total.dtype)
+    then, otherwise = (neutral if step is None else step[1] for step in steps)
+    return op, Apply(WHERE, (condition, then, otherwise), total.dtype)
+
+
+def _among_some(total: Variable, condition: Expr, one: Expr, other: Expr) -> Step | None:
+    """A choice between two values of the total where something else holds as well."""
+    match condition:
+        case Apply(op=op, args=(left, right)) if op in BOTH and condition.dtype is BOOL:
+            apart, test = (left, right) if _is_free(left, (total,)) else (right, left)
+            if _is_free(apart, (total,)):
+                return _chosen(total, apart, Apply(WHERE, (test, one, other), total.dtype), other)
+            return None
+        case _:
+            return None
+
+
+def _extreme(total: Variable, condition: Expr, one: Expr, other: Expr) -> Step | None:
+    """The total or another number, whichever a comparison of the two chooses; of floats the total, where one
+    of them is none."""
+    is_known = total.dtype.is_integer or (total.dtype.is_float and other == Local(total))
+    match condition:
+        case Apply(op=op, args=(left, right)) if is_known and {left, right} == {one, other}:
+            is_greatest = op in LARGER if left == one else op in SMALLER
+            is_least = op in SMALLER if left == one else op in LARGER
+            value = other if one == Local(total) else one
+            is_one = Local(total) in (one, other) and _is_free(value, (total,))
+            greatest, least = EXTREMES if total.dtype.is_float else (GREATEST, LEAST)
+            accum = greatest if is_greatest else least if is_least else None
+            return (accum, value) if accum is not None and is_one else None
+        case _:
+            return None

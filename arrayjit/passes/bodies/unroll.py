@@ -1,0 +1,170 @@
+"""unroll: vectors of two or three numbers that steps are made of become locals.
+
+    for t in sequential(0, 1000):                   for t in sequential(0, 1000):
+        for c in parallel(0, 3):                        k0 = multiply(x[t, 0], 0.5)
+            k[c] = multiply(x[t, c], 0.5)               k1 = multiply(x[t, 1], 0.5)
+        for c in parallel(0, 3):            ->          k2 = multiply(x[t, 2], 0.5)
+            x[t + 1, c] = add(x[t, c], k[c])            x[t + 1, 0] = add(x[t, 0], k0)
+                                                        x[t + 1, 1] = add(x[t, 1], k1)
+                                                        x[t + 1, 2] = add(x[t, 2], k2)
+
+Loops too short for vectors are written out where all loops around them are in order, and there are some:
+others are vectors along another loop. What then is left of a temporary is single cells, and a local for each
+value of a cell; so are the steps of a sum.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ...ir.code import Caps
+from ...ir.expr import Apply, Expr, Load, Local, Variable
+from ...ir.index import Affine
+from ...ir.loops import (
+    Comment,
+    Define,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    Stmt,
+    Store,
+    Update,
+    While,
+    walk_statements,
+)
+from ...ir.ops import OPS
+from ...ir.tensor import Tensor
+from ...ir.walk import children, kept, rewrite_bodies, rewrite_expressions, transform
+from ..analysis.accounts import vanished
+from ..analysis.copies import copy_body
+from ..analysis.uses import Use, uses_of_temporaries
+from .simplify import simplify
+
+__all__ = ["explain_unroll", "unroll"]
+
+FEW = 3
+"""The most iterations that are written out: four make a vector."""
+
+LARGE = 64
+"""The most statements that a loop becomes."""
+
+Cell = tuple[Tensor, tuple[Affine, ...]]
+
+
+def unroll(kernel: Kernel, caps: Caps) -> Kernel:
+    """Every such loop written out, and the cells of small temporaries in locals."""
+    body = _body(kernel.body, False)
+    if body is kernel.body:
+        return kernel
+    kernel = replace(kernel, body=body)
+    small = {tensor for tensor, uses in uses_of_temporaries(kernel).items() if _is_local(tensor, uses)}
+    updates = Counter(stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update))
+    placement = {tensor: place for tensor, place in kernel.placement.items() if tensor not in small}
+    body = _Naming(small, updates).body(body)
+    return simplify(replace(kernel, body=body, placement=placement), caps)
+
+
+def explain_unroll(before: Kernel, after: Kernel, caps: Caps) -> Iterator[str]:
+    """Which loops are written out."""
+    for loop in vanished(before.body, after.body):
+        yield f"unroll: loop {loop.symbol.hint} of {loop.trips} is written out"
+
+
+def _body(body: tuple[Stmt, ...], in_order: bool) -> tuple[Stmt, ...]:
+    """`in_order` says whether there are loops around, all of them in order."""
+    out: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case For(kind=LoopKind.PARALLEL) if in_order:
+                out += _written_out(stmt)
+            case For(kind=LoopKind.SEQUENTIAL) | While():
+                out.append(rewrite_bodies(stmt, lambda inner: _body(inner, True)))
+            case If():
+                out.append(rewrite_bodies(stmt, lambda inner: _body(inner, in_order)))
+            case _:
+                out.append(stmt)
+    return kept(body, out)
+
+
+def _written_out(loop: For) -> tuple[Stmt, ...]:
+    """The iterations one after the other; the loop where they are too many, or too long."""
+    body: list[Stmt] = []
+    for stmt in loop.body:
+        body += _written_out(stmt) if isinstance(stmt, For) else [stmt]
+    trips = loop.trips
+    plain = all(isinstance(stmt, (Comment, Define, Store, Update)) for stmt in body)
+    if trips is None or trips > FEW or not plain or trips * len(body) > LARGE:
+        return (loop,)
+    numbers = (loop.lo + n * loop.step for n in range(trips))
+    return tuple(stmt for n in numbers for stmt in copy_body(tuple(body), {loop.symbol: n}, {}))
+
+
+def _is_local(tensor: Tensor, uses: list[Use]) -> bool:
+    """Are there single cells of a temporary only, each written before it is read, in the same body?"""
+    path = uses[0].path
+    written = set()
+    for use in uses:
+        if use.tensor is not tensor or use.path != path or use.index is None:
+            return False
+        if not all(position.is_constant for position in use.index):
+            return False
+        if use.writes:
+            written.add(use.index)
+        elif use.index not in written:
+            return False
+    return True
+
+
+class _Naming:
+    """A walk that gives each value of a cell of `small`, and each step of a sum that is made in one body, a
+    local. `updates` counts those of each local."""
+
+    def __init__(self, small: set[Tensor], updates: Mapping[Variable, int]) -> None:
+        self.small = small
+        self.updates = updates
+        self.cells: dict[Cell, Variable] = {}
+        self.latest: dict[Variable, Variable] = {}
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        here = Counter(stmt.variable for stmt in body if isinstance(stmt, Update))
+        self.latest |= {
+            stmt.variable: stmt.variable
+            for stmt in body
+            if isinstance(stmt, Define) and here[stmt.variable] == self.updates.get(stmt.variable, -1)
+        }
+        return kept(body, [self.statement(stmt) for stmt in body])
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, self.node))
+        match stmt:
+            case Store(tensor=tensor, index=index, value=value) if tensor in self.small:
+                variable = self.cells[tensor, index] = Variable(tensor.label, tensor.dtype)
+                return Define(variable, value)
+            case Update(variable=variable) if variable in self.latest:
+                new = Variable(variable.hint, variable.dtype)
+                value = _updated(stmt, Local(self.latest[variable]))
+                self.latest[variable] = new
+                return Define(new, value)
+            case _:
+                return rewrite_bodies(stmt, self.body)
+
+    def node(self, node: Expr) -> Expr:
+        match node:
+            case Load(tensor=tensor, index=index) if tensor in self.small:
+                return Local(self.cells[tensor, index])
+            case Local(variable=variable) if variable in self.latest:
+                return Local(self.latest[variable])
+            case _:
+                return node
+
+
+def _updated(stmt: Update, old: Expr) -> Expr:
+    """What a local is after an update."""
+    if stmt.accum is None:
+        return stmt.value
+    if stmt.contract:
+        return Apply(OPS["fma"], (*children(stmt.value), old), stmt.variable.dtype)
+    return Apply(stmt.accum, (old, stmt.value), stmt.variable.dtype)

@@ -1,0 +1,1 @@
+"""Sums of products, for rows and columns, by registers and caches."""

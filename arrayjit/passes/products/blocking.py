@@ -1,0 +1,585 @@
+"""The loops of a blocked product.
+
+    panels, which threads share                         blocks of rows, which threads share
+
+    for p in parallel(0, 16):                           for p in parallel(0, 128):
+        for k in parallel(0, 256):                          for k in parallel(0, 2048):
+            for l in parallel(0, 16):                           for l in parallel(0, 16):
+                right[k, l] = w[k, 16*p + l]                        right[p, k, l] = w[k, 16*p + l]
+        ... the tile of all rows                        for b in parallel(0, 22):
+                                                            ... left[r, k] = x[96*b + r, k]
+                                                            for p in sequential(0, 128):
+                                                                ... the tile of 96 rows
+
+A tile is made of slivers, each of as many rows as there are registers for:
+
+    for q in sequential(0, 16):
+        for l in vector(0, 16, lanes=16):
+            c = 0.0
+            c1 = 0.0  ...
+            for k in sequential(0, 256, 4):
+                for u in unrolled(0, 4):
+                    t = right[k + u, l]
+                    c = fma(left[6*q, k + u], t, c)
+                    c1 = fma(left[6*q + 1, k + u], t, c1)  ...
+            tile[6*q, l] = c
+            tile[6*q + 1, l] = c1  ...
+    for i in parallel(0, 96):
+        for l in parallel(0, 16):
+            y[96*b + i, 16*p + l] = maximum(add(tile[i, l], bias[16*p + l]), 0.0)
+
+Every sum has its one chain of operations, in order: a deep one leaves off in the tile and goes on from there.
+A wide strip then goes through all its panels, packed a run at a time, before the next part of the terms.
+Where rows or columns do not make whole slivers or panels, the last one overlaps the one before; if few
+columns are left, their panel is narrower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from functools import partial
+
+from ...frozen import frozen, slotted
+from ...ir.dtype import I64, DType
+from ...ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, dtype_of
+from ...ir.index import Affine, Symbol
+from ...ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Store, nested
+from ...ir.ops import OPS
+from ...ir.tensor import Tensor
+from ...ir.walk import substitute
+from ..analysis.copies import Copying, unless_once
+from ..analysis.repeats import may_repeat
+from ..analysis.strides import stride
+from ..analysis.trips import between, greater, lesser
+from .depths import Depth, all_terms, some_terms, unrolled
+from .products import Product, Sum
+
+__all__ = ["Blocking", "blocked", "last_panel"]
+
+ZERO = Affine.of(0)
+
+BAND = 8
+"""How many rows are copied into panels together: so many streams the hardware follows, and panels are written
+in runs, not line by line with long steps between, of which the first cache holds few."""
+
+
+SAVED = 24
+"""One of so many columns that are not computed twice is worth a last panel of its own width."""
+
+
+@frozen
+class Blocking:
+    """How a product is cut: slivers of `rows`, panels of `columns`, `strip` of these, `depth` terms at once;
+    blocks of `block` rows, none for strips of all rows. `left` and `right` say which factors are packed, of
+    the columns `run` panels at a time, which divides `strip`, or is as much."""
+
+    rows: int
+    columns: int
+    depth: int
+    strip: int
+    run: int
+    block: int | None
+    left: bool
+    right: bool
+
+
+def last_panel(columns: int, width: int) -> int:
+    """The columns of the last panel: as few lanes as hold what whole panels leave, if that saves enough."""
+    narrow = max(2, 1 << (columns % width - 1).bit_length()) if columns % width else width
+    return narrow if (width - narrow) * SAVED >= columns else width
+
+
+def blocked(product: Product, blocking: Blocking, placement: dict[Tensor, Place]) -> tuple[Stmt, ...]:
+    """The product's loops; `placement` gets what they keep."""
+    return _Blocked(product, blocking, placement).all()
+
+
+@frozen
+class _Rows:
+    """Rows from `start` on, `count` of them, after the statements that find out how many; `most` where that
+    varies."""
+
+    start: Affine
+    count: Affine
+    most: int
+    before: tuple[Stmt, ...] = ()
+
+
+@frozen
+class _Strip:
+    """`width` columns from `start` on, in `count` panels, at most `most`, the first of them the panel of a
+    number, or part of such a strip, from the panel `place` of it on; panels have `lanes` columns. What is
+    done with sums of columns before `fresh` was done with the panel before. Where the last panel overlaps
+    that, `last` is its first column."""
+
+    start: Affine
+    width: Affine
+    number: Affine
+    count: Affine
+    most: int
+    lanes: int
+    fresh: int = 0
+    before: tuple[Stmt, ...] = ()
+    place: Affine = ZERO
+    last: Affine | None = None
+
+
+@frozen
+class _Panel:
+    """So many `lanes` of columns from `start` on, and from `column` on in the strip; a panel by its number
+    among all, and among those that are packed together."""
+
+    start: Affine
+    column: Affine
+    number: Affine
+    packed: Affine
+    lanes: int
+
+
+@slotted
+class _Blocked:
+    """One product on its way into blocks, and the packed copies and tiles that its sums read."""
+
+    product: Product
+    blocking: Blocking
+    placement: dict[Tensor, Place]
+    lefts: dict[Variable, Tensor] = field(default_factory=dict)
+    rights: dict[Variable, Tensor] = field(default_factory=dict)
+    tiles: dict[Variable, Tensor] = field(default_factory=dict)
+
+    def all(self) -> tuple[Stmt, ...]:
+        """The product; iterations around it take turns with memory that they share."""
+        product, cut = self.product, self.blocking
+        rows = product.rows.trips or 0
+        if cut.block is None:
+            return nested(product.around, self.strips(rows), LoopKind.SEQUENTIAL if cut.left else None)
+        if not cut.right:
+            return nested(product.around, self.blocks(rows, cut.block))
+        outer, inner = product.around[: product.shared], product.around[product.shared :]
+        packing = self.packed_right()
+        return nested(outer, (*packing, *nested(inner, self.blocks(rows, cut.block))), LoopKind.SEQUENTIAL)
+
+    def kept(self, name: str, shape: tuple[int, ...], dtype: DType, kind: PlaceKind, reason: str) -> Tensor:
+        tensor = Tensor.of(name, shape, dtype)
+        self.placement[tensor] = Place(kind, reason)
+        return tensor
+
+    # Strips and blocks
+
+    def strips(self, rows: int) -> tuple[Stmt, ...]:
+        """All rows of one strip after the other."""
+        all_rows = _Rows(ZERO, Affine.of(rows), rows)
+        before = self.packed_left(all_rows, PlaceKind.ARENA) if self.blocking.left else ()
+        tiles = self.each_strip(lambda strip: self.tile(all_rows, strip), self.blocking.strip)
+        return (*before, *tiles)
+
+    def blocks(self, rows: int, block: int) -> tuple[Stmt, ...]:
+        """All panels of one block of rows after the other."""
+        symbol = Symbol("b")
+        start, count = Affine.of(symbol) * block, Affine.of(block)
+        before: tuple[Stmt, ...] = ()
+        if rows % block:
+            rest = Symbol("rows", lower=1, upper=block + 1)
+            before = (Bind(rest, lesser(count, rows - start)),)
+            count = Affine.of(rest)
+        here = _Rows(start, count, block)
+        packing = self.packed_left(here, PlaceKind.SCRATCH) if self.blocking.left else ()
+        tiles = self.each_strip(
+            lambda strip: self.tile(here, strip), self.blocking.strip, LoopKind.SEQUENTIAL
+        )
+        blocks, body = Affine.of(-(-rows // block)), (*before, *packing, *tiles)
+        return unless_once(For(symbol, ZERO, blocks, body, LoopKind.PARALLEL))
+
+    def each_strip(
+        self,
+        one: Callable[[_Strip], tuple[Stmt, ...]],
+        size: int,
+        kind: LoopKind = LoopKind.PARALLEL,
+    ) -> tuple[Stmt, ...]:
+        """What `one` makes of a strip of panels, for all of them. If the last panel overlaps the one before,
+        it goes along with all others if it is as wide, or is a strip of its own."""
+        columns, width = self.product.columns.trips or 0, self.blocking.columns
+        whole, rest = divmod(columns, width)
+        lanes = last_panel(columns, width)
+        last = Affine.of(columns - lanes)
+        if rest and lanes == width and whole < size and self.may_overlap():
+            panels = whole + 1
+            return one(_Strip(ZERO, Affine.of(columns), ZERO, Affine.of(panels), panels, width, last=last))
+        symbol, count = Symbol("s"), Affine.of(min(size, whole))
+        number = Affine.of(symbol) * size
+        before: tuple[Stmt, ...] = ()
+        if whole % size and whole > size:
+            some = Symbol("panels", lower=1, upper=size + 1)
+            before, count = (Bind(some, lesser(count, whole - number)),), Affine.of(some)
+        strip = _Strip(number * width, count * width, number, count, min(size, whole), width)
+        body = (*before, *one(strip))
+        out = unless_once(For(symbol, ZERO, Affine.of(-(-whole // size)), body, kind))
+        if rest:
+            once, fresh = Affine.of(1), 0 if may_repeat(self.product.epilogue) else lanes - rest
+            out += one(_Strip(last, Affine.of(lanes), Affine.of(whole), once, 1, lanes, fresh))
+        return out
+
+    def may_overlap(self) -> bool:
+        """Whether panels with columns in common may go one after the other in one loop: sums are not gone on
+        with, and no copy is made across memory, for which a nest is transposed that has nothing between its
+        loops."""
+        sums = self.product.sums
+        return self.product.within is None and all(
+            total.depth <= self.blocking.depth and (not self.blocking.right or self.is_along(total))
+            for total in sums
+        )
+
+    def each_panel(
+        self,
+        strip: _Strip,
+        one: Callable[[_Panel], tuple[Stmt, ...]],
+        kind: LoopKind = LoopKind.SEQUENTIAL,
+    ) -> tuple[Stmt, ...]:
+        symbol = Symbol("p")
+        here = Affine.of(symbol)
+        offset, before = here * strip.lanes, tuple[Stmt, ...]()
+        if strip.last is not None:
+            first = Symbol("column", lower=0, upper=strip.last.constant + 1)
+            offset, before = Affine.of(first), (Bind(first, lesser(offset, strip.last)),)
+        column = strip.place * strip.lanes + offset
+        panel = _Panel(strip.start + offset, column, strip.number + here, here, strip.lanes)
+        return unless_once(For(symbol, ZERO, strip.count, (*before, *one(panel)), kind))
+
+    def each_run(self, strip: _Strip, one: Callable[[_Strip], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+        """What `one` makes of the panels of a strip that are packed together, for all of them."""
+        size = self.blocking.run
+        if strip.most <= size:
+            return one(strip)
+        symbol = Symbol("run")
+        place = Affine.of(symbol) * size
+        width = strip.lanes
+        start, columns = strip.start + place * width, Affine.of(size * width)
+        panels = _Strip(start, columns, strip.number + place, Affine.of(size), size, width, place=place)
+        return (For(symbol, ZERO, Affine.of(strip.most // size), one(panels)),)
+
+    # Packing
+
+    def packed_right(self) -> tuple[Stmt, ...]:
+        """All panels, one after the other."""
+        width = self.blocking.columns
+        panels = -(-(self.product.columns.trips or 0) // width)
+        for total in self.product.sums:
+            name, shape = f"{_name(total.right, 'right')}_panels", (panels, total.depth, width)
+            reason = "all rows of a product read these columns"
+            copy = self.kept(name, shape, dtype_of(total.right), PlaceKind.ARENA, reason)
+            self.rights[total.variable] = copy
+
+        def one(strip: _Strip) -> tuple[Stmt, ...]:
+            sums = self.product.sums
+            return tuple(stmt for total in sums for stmt in self.copied_right(total, strip, all_terms(total)))
+
+        return self.each_strip(one, self.blocking.strip)
+
+    def strip_right(self, total: Sum, strip: _Strip, terms: Depth) -> tuple[Stmt, ...]:
+        """The strip's part of the right factor, if that is packed strip by strip."""
+        if not self.blocking.right or self.blocking.block is not None:
+            return ()
+        name, depth = f"{_name(total.right, 'right')}_panel", min(total.depth, self.blocking.depth)
+        shape, reason = (
+            (strip.most, depth, strip.lanes),
+            "many rows of a product read these columns",
+        )
+        copy = self.kept(name, shape, dtype_of(total.right), PlaceKind.SCRATCH, reason)
+        self.rights[total.variable] = copy
+        return self.copied_right(total, strip, terms)
+
+    def copied_right(self, total: Sum, strip: _Strip, terms: Depth) -> tuple[Stmt, ...]:
+        """Panels of the right factor, row by row of it where these lie in memory one after the other."""
+        columns, lane, along = self.product.columns, Symbol("l"), self.is_along(total)
+
+        def one(panel: _Panel) -> tuple[Stmt, ...]:
+            symbols = {**terms.symbols, columns.symbol: columns.lo + panel.start + lane}
+            cell = self.cell_right(panel, terms, lane)
+            store = Store(self.rights[total.variable], cell, substitute(total.right, symbols))
+            line = _parallel(lane, panel.lanes, (store,))
+            return (line,) if along else nested(terms.loops, (line,), LoopKind.PARALLEL)
+
+        if not along:
+            return self.each_panel(strip, one, LoopKind.PARALLEL)
+        return self.in_bands(strip, terms.loops, one)
+
+    def is_along(self, total: Sum) -> bool:
+        """Whether columns of the right factor are neighbours in memory, or computed."""
+        right, column = total.right, self.product.columns.symbol
+        return not isinstance(right, Load) or stride(right.tensor, right.index, column) == 1
+
+    def in_bands(
+        self, strip: _Strip, loops: Sequence[For], one: Callable[[_Panel], tuple[Stmt, ...]]
+    ) -> tuple[Stmt, ...]:
+        """What `one` makes of a row of a panel, for a few rows of all panels at a time."""
+        if strip.most == 1:
+            return nested(loops, self.each_panel(strip, one), LoopKind.PARALLEL)
+        *outer, inner = loops
+        most, band = inner.trips or self.blocking.depth, Symbol("band")
+        size = min(most, BAND)
+        first, count = inner.lo + Affine.of(band) * size, Affine.of(size)
+        binds: tuple[Stmt, ...] = ()
+        if inner.trips is None or most % size:
+            rest = Symbol("rows", lower=0, upper=size + 1)
+            binds, count = between(rest, inner.hi - first, ZERO, count), Affine.of(rest)
+
+        def rows(panel: _Panel) -> tuple[Stmt, ...]:
+            return (replace(inner, lo=first, hi=first + count, body=one(panel), kind=LoopKind.PARALLEL),)
+
+        bands = For(band, ZERO, Affine.of(-(-most // size)), ())
+        panels = self.each_panel(strip, rows, LoopKind.PARALLEL)
+        return nested((*outer, bands), (*binds, *panels), LoopKind.PARALLEL)
+
+    def cell_right(self, panel: _Panel, terms: Depth, lane: Symbol) -> tuple[Affine, ...]:
+        if self.blocking.block is None:
+            return panel.packed, terms.place, Affine.of(lane)
+        return panel.number, terms.number, Affine.of(lane)
+
+    def packed_left(self, rows: _Rows, kind: PlaceKind) -> tuple[Stmt, ...]:
+        """The rows, part by part of their terms."""
+        out: list[Stmt] = []
+        for total in self.product.sums:
+            at_once = min(total.depth, self.blocking.depth)
+            shape = (-(-total.depth // at_once), rows.most, at_once)
+            name, reason = f"{_name(total.left, 'left')}_rows", "all columns of a product read these rows"
+            target = self.kept(name, shape, dtype_of(total.left), kind, reason)
+            self.lefts[total.variable] = target
+            out += self.copied_parts(total, partial(self.copied_left, total, rows, target))
+        return tuple(out)
+
+    def copied_parts(self, total: Sum, one: Callable[[Depth], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+        """What `one` makes of the terms of each part; of a last part with fewer by itself, since loops that
+        run a known number of times are transposed in registers."""
+        at_once = self.blocking.depth
+        if total.depth <= at_once:
+            return one(all_terms(total))
+        whole, part = total.depth // at_once, Symbol("part")
+        lo = Affine.of(part) * at_once
+        body = one(some_terms(total, Affine.of(part), lo, lo + at_once))
+        parts = unless_once(For(part, ZERO, Affine.of(whole), body, LoopKind.PARALLEL))
+        if total.depth % at_once == 0:
+            return parts
+        last = some_terms(total, Affine.of(whole), Affine.of(whole * at_once), Affine.of(total.depth))
+        return (*parts, *one(last))
+
+    def copied_left(self, total: Sum, rows: _Rows, target: Tensor, terms: Depth) -> tuple[Stmt, ...]:
+        row = Symbol("r")
+        here = self.product.rows.lo + rows.start + row
+        source = substitute(total.left, {**terms.symbols, self.product.rows.symbol: here})
+        store = Store(target, (terms.part, Affine.of(row), terms.place), source)
+        copies = nested(terms.loops, (store,), LoopKind.PARALLEL)
+        return unless_once(For(row, ZERO, rows.count, copies, LoopKind.PARALLEL))
+
+    def each_part(
+        self,
+        total: Sum,
+        one: Callable[[Callable[[], Depth]], tuple[Stmt, ...]],
+    ) -> tuple[Stmt, ...]:
+        """What `one` makes of some of the terms, for all of them in turn."""
+        at_once = self.blocking.depth
+        if total.depth <= at_once:
+            return one(partial(all_terms, total))
+        part = Symbol("part")
+        lo = Affine.of(part) * at_once
+        hi = lo + at_once
+        before: tuple[Stmt, ...] = ()
+        if total.depth % at_once:
+            end = Symbol("end", lower=0, upper=total.depth + 1)
+            before, hi = (Bind(end, lesser(hi, Affine.of(total.depth))),), Affine.of(end)
+        parts = Affine.of(-(-total.depth // at_once))
+        body = (*before, *one(partial(some_terms, total, Affine.of(part), lo, hi)))
+        return (For(part, ZERO, parts, body),)
+
+    # Slivers
+
+    def slivers(self, rows: _Rows) -> tuple[tuple[Stmt, ...], Affine]:
+        """How many slivers rows have, after what finds it out."""
+        height = self.blocking.rows
+        if rows.count.is_constant:
+            return (), Affine.of(-(-rows.most // height))
+        count = Symbol("slivers", lower=1, upper=-(-rows.most // height) + 1)
+        quotient = Apply(OPS["raw_divide"], (Index(rows.count + (height - 1)), Const(height, I64)), I64)
+        return (Bind(count, quotient),), Affine.of(count)
+
+    def first_row(self, rows: _Rows, sliver: Symbol) -> tuple[tuple[Stmt, ...], Affine]:
+        """Where a sliver starts, after what finds it out."""
+        start, offset = self.product.rows.lo + rows.start, Affine.of(sliver) * self.blocking.rows
+        if rows.count.is_constant and rows.most % self.blocking.rows == 0:
+            return (), start + offset
+        first = Symbol("first", lower=0, upper=rows.most - self.blocking.rows + 1)
+        return (Bind(first, lesser(offset, rows.count - self.blocking.rows)),), start + first
+
+    def tile(self, rows: _Rows, strip: _Strip) -> tuple[Stmt, ...]:
+        """The sums of some rows of a strip, then what else is done with them."""
+        binds, count = self.slivers(rows)
+        self.tiles = self.tiles_for(rows, strip)
+        out: list[Stmt] = [*strip.before, *binds]
+        for total in self.product.sums:
+            out += self.whole_sums(total, rows, strip, count)
+        if self.tiles:
+            out += self.finished(rows, strip, count)
+        return tuple(out)
+
+    def tiles_for(self, rows: _Rows, strip: _Strip) -> dict[Variable, Tensor]:
+        """Where the sums of a tile are kept; none for those that go where they belong at once."""
+        product, cut = self.product, self.blocking
+        if product.store is not None and all(total.depth <= cut.depth for total in product.sums):
+            return {}
+        shape, reason = (-(-rows.most // cut.rows) * cut.rows, strip.most * strip.lanes), "sums of a tile"
+        names = [total.variable for total in product.sums]
+        kind = PlaceKind.SCRATCH
+        return {name: self.kept(f"{name.hint}_tile", shape, name.dtype, kind, reason) for name in names}
+
+    def whole_sums(self, total: Sum, rows: _Rows, strip: _Strip, slivers: Affine) -> Sequence[Stmt]:
+        """All terms of the sums of a tile, so many at once as are near then."""
+        starts = total.depth <= self.blocking.depth
+
+        def some(make: Callable[[], Depth]) -> tuple[Stmt, ...]:
+            return self.each_run(strip, partial(one, make))
+
+        def one(make: Callable[[], Depth], run: _Strip) -> tuple[Stmt, ...]:
+            packing = self.strip_right(total, run, make())
+            terms = make()
+            sums = self.each_panel(run, lambda panel: self.sums(total, rows, panel, slivers, terms, starts))
+            return (*packing, *sums)
+
+        starting = () if starts else self.started(total, rows, strip, slivers)
+        return (*starting, *self.each_part(total, some))
+
+    def sums(
+        self, total: Sum, rows: _Rows, panel: _Panel, slivers: Affine, terms: Depth, starts: bool
+    ) -> tuple[Stmt, ...]:
+        """Sums over some of the terms, sliver by sliver."""
+        sliver, lane = Symbol("q"), Symbol("l")
+        before, first = self.first_row(rows, sliver)
+        column = self.product.columns.lo + panel.start + lane
+        cells = [first + row for row in range(self.blocking.rows)]
+        offset = Affine.of(sliver) * self.blocking.rows
+        kept = [(offset + row, panel.column + lane) for row in range(self.blocking.rows)]
+        tile = self.tiles.get(total.variable)
+        names = [Variable(total.variable.hint, total.variable.dtype) for _ in cells]
+        shared = Variable("t", dtype_of(total.right))
+        right = self.factor_right(total, panel, terms, column, lane)
+        updates: list[Stmt] = [Define(shared, right)]
+        for name, cell in zip(names, cells, strict=True):
+            updates.append(total.plus(name, self.factor_left(total, rows, terms, cell), Local(shared)))
+        body: list[Stmt] = []
+        for name, place, cell in zip(names, kept, cells, strict=True):
+            start = self.start(total, cell, column) if tile is None or starts else Load(tile, place)
+            body.append(Define(name, start))
+        body += unrolled(terms.loops, tuple(updates))
+        for name, place, cell in zip(names, kept, cells, strict=True):
+            body.append(self.put(name, tile, place, cell, column))
+        width = panel.lanes
+        lanes = For(lane, ZERO, Affine.of(width), tuple(body), LoopKind.VECTOR, lanes=width)
+        binds, some, end = self.met(rows, panel.start, Affine.of(width), slivers)
+        return (*binds, *unless_once(For(sliver, some, end, (*before, lanes))))
+
+    def met(
+        self, rows: _Rows, start: Affine, width: Affine, slivers: Affine
+    ) -> tuple[tuple[Stmt, ...], Affine, Affine]:
+        """The first sliver with columns among these, and the end of such slivers, after what finds out."""
+        if self.product.within is None:
+            return (), ZERO, slivers
+        row, height = self.product.rows.symbol, self.blocking.rows
+        here, top = self.product.columns.lo + start, self.product.rows.lo + rows.start
+        lo, hi = self.product.within
+        binds: list[Stmt] = []
+        ends = [ZERO, slivers]
+        for common in (hi - here, here + width - lo):
+            slant = common.coefficient(row)
+            if slant:
+                at_top = common.substitute({row: top})
+                offset = 1 - at_top if slant > 0 else at_top + (height - 1)
+                room, sliver = Symbol("room"), Symbol("sliver")
+                bound = Symbol("first" if slant > 0 else "end", lower=0, upper=-(-rows.most // height) + 1)
+                quotient = Apply(OPS["raw_divide"], (Index(Affine.of(room)), Const(height, I64)), I64)
+                binds += Bind(room, greater(offset, ZERO)), Bind(sliver, quotient)
+                binds += between(bound, Affine.of(sliver), *ends)
+                ends[slant < 0] = Affine.of(bound)
+        return tuple(binds), ends[0], ends[1]
+
+    def put(
+        self, name: Variable, tile: Tensor | None, place: tuple[Affine, ...], row: Affine, column: Affine
+    ) -> Store:
+        """A sum stored in its tile, or where it belongs."""
+        if tile is not None:
+            return Store(tile, place, Local(name))
+        store = self.product.store
+        assert store is not None
+        symbols = {self.product.rows.symbol: row, self.product.columns.symbol: column}
+        index = tuple(position.substitute(symbols) for position in store.index)
+        return Store(store.tensor, index, Local(name), store.loc)
+
+    def factor_left(self, total: Sum, rows: _Rows, terms: Depth, cell: Affine) -> Expr:
+        packed = self.lefts.get(total.variable)
+        if packed is not None:
+            return Load(packed, (terms.part, cell - self.product.rows.lo - rows.start, terms.place))
+        return substitute(total.left, {**terms.symbols, self.product.rows.symbol: cell})
+
+    def factor_right(self, total: Sum, panel: _Panel, terms: Depth, column: Affine, lane: Symbol) -> Expr:
+        packed = self.rights.get(total.variable)
+        if packed is not None:
+            return Load(packed, self.cell_right(panel, terms, lane))
+        return substitute(total.right, {**terms.symbols, self.product.columns.symbol: column})
+
+    def started(self, total: Sum, rows: _Rows, strip: _Strip, slivers: Affine) -> tuple[Stmt, ...]:
+        """Every cell of the tile as its sum starts."""
+        sliver, row, lane = Symbol("q"), Symbol("r"), Symbol("l")
+        before, first = self.first_row(rows, sliver)
+        start = self.start(total, first + row, self.product.columns.lo + strip.start + lane)
+        cell = (Affine.of(sliver) * self.blocking.rows + row, Affine.of(lane))
+        store = Store(self.tiles[total.variable], cell, start)
+        line = For(lane, ZERO, strip.width, (store,), LoopKind.PARALLEL)
+        lines = _parallel(row, self.blocking.rows, (line,))
+        return unless_once(For(sliver, ZERO, slivers, (*before, lines), LoopKind.PARALLEL))
+
+    def start(self, total: Sum, row: Affine, column: Affine) -> Expr:
+        symbols = {self.product.rows.symbol: row, self.product.columns.symbol: column}
+        return substitute(total.start, symbols)
+
+    def finished(self, rows: _Rows, strip: _Strip, slivers: Affine) -> tuple[Stmt, ...]:
+        """The rest of the product's body, for each cell of the tile that is not of the sliver or of the panel
+        before."""
+        sliver, row, lane = Symbol("q"), Symbol("r"), Symbol("l")
+        of_rows, of_columns, height = self.product.rows, self.product.columns, self.blocking.rows
+        before, first = self.first_row(rows, sliver)
+        symbols = {of_rows.symbol: first + row, of_columns.symbol: of_columns.lo + strip.start + lane}
+        number = Affine.of(sliver) * height
+        cell = (number + row, Affine.of(lane))
+        body = [
+            replace(stmt, value=Load(self.tiles[stmt.variable], cell))
+            if isinstance(stmt, Define) and stmt.variable in self.tiles
+            else stmt
+            for stmt in self.product.epilogue
+        ]
+        copy = Copying(symbols, {}).body(tuple(body))
+        binds, some, end = self.columns_of(first + row, strip)
+        line = For(lane, some, end, copy, LoopKind.PARALLEL)
+        again = of_rows.lo + rows.start + number - first
+        lines = For(row, again, Affine.of(height), (*binds, line), LoopKind.PARALLEL)
+        binds, some, end = self.met(rows, strip.start, strip.width, slivers)
+        return (*binds, *unless_once(For(sliver, some, end, (*before, lines), LoopKind.PARALLEL)))
+
+    def columns_of(self, row: Affine, strip: _Strip) -> tuple[tuple[Stmt, ...], Affine, Affine]:
+        """The first new column of a row in a strip, and the end of these columns, after what finds out."""
+        ends = [Affine.of(strip.fresh), strip.width]
+        binds: list[Stmt] = []
+        for number, bound in enumerate(self.product.within or ()):
+            if bound.coefficient(self.product.rows.symbol):
+                here = (
+                    bound.substitute({self.product.rows.symbol: row}) - self.product.columns.lo - strip.start
+                )
+                end = Symbol(("some", "end")[number], lower=0, upper=strip.most * strip.lanes + 1)
+                binds += between(end, here, *ends)
+                ends[number] = Affine.of(end)
+        return tuple(binds), ends[0], ends[1]
+
+
+def _name(factor: Expr, otherwise: str) -> str:
+    return factor.tensor.label if isinstance(factor, Load) else otherwise
+
+
+def _parallel(symbol: Symbol, extent: int, body: tuple[Stmt, ...]) -> For:
+    return For(symbol, ZERO, Affine.of(extent), body, LoopKind.PARALLEL)

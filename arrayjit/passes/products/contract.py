@@ -1,0 +1,319 @@
+"""contract: products are computed in blocks that suit the registers and the caches.
+
+    for i in parallel(0, 256):                          for p in parallel(0, 16):
+        for j in parallel(0, 256):                          ... w_panel[k, l] = w[k, 16*p + l]
+            c = 0.0                                         for q in sequential(0, 43):
+            for k in parallel(0, 256):          ->              for l in vector(0, 16, lanes=16):
+                c = fma(x[i, k], w[k, j], c)                        c, c1, ... = 0.0, 0.0, ...
+            y[i, j] = c                                             for k in sequential(0, 256):
+                                                                        t = w_panel[k, l]
+                                                                        c = fma(x[6*q, k], t, c)
+                                                                        c1 = fma(x[6*q + 1, k], t, c1)  ...
+                                                                    y[6*q, 16*p + l] = c  ...
+
+`products` says what a product is, `blocking` how its loops look; here it is decided how it is cut. The sums
+of a sliver of rows and a panel of columns stay in vector registers. Every cell is computed by the very
+operations of before, in their order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import field
+
+from ...frozen import slotted
+from ...ir.code import Caps
+from ...ir.expr import Load, dtype_of
+from ...ir.loops import For, Kernel, Place, Stmt
+from ...ir.tensor import Tensor
+from ...ir.walk import rewrite_loops
+from ..analysis.strides import stride
+from .blocking import Blocking, blocked, last_panel
+from .depths import UNROLL
+from .products import Product, Sum, product_of
+from .symmetric import half
+
+__all__ = ["contract"]
+
+LATENCY = 8
+"""Fused multiply-adds that are under way at once; with fewer sums the units wait."""
+
+MOST_ROWS = 12
+"""The rows of a sliver at most: each is a stream of its own."""
+
+WAY = 4096
+"""Cells so many bytes apart share places of the first cache: as many as it is times as large."""
+
+OVERHEAD = 0.6
+"""What a sliver costs beside them, per term."""
+
+REUSE = 16
+"""How many rows must read a panel for a copy of it to pay, where the second cache holds all panels."""
+
+RUN = 1024
+"""The bytes of a row of the right factor that are worth packing at once."""
+
+STRIPS = 2
+"""How many strips there are for each thread at least."""
+
+MANY = 96
+"""So many rows make up for panels packed in such runs, twice as many for runs of half the length."""
+
+NEAR = 4
+"""A left factor that is so many times as large as the second cache is still read anew for every panel where
+these are too few for the threads; else one that the last cache holds."""
+
+BLOCK = 384
+"""The rows of a block: so many that the time in which a panel comes from memory does not matter."""
+
+BLOCKS = 4
+"""How many blocks are made for each thread at least, where several share them."""
+
+TRIED = 32
+"""How many numbers of blocks for each thread are considered."""
+
+FEW = 96
+"""So many terms at once at least are worth it that their sums leave off and go on."""
+
+PLACES = 32
+"""Rows of which the first cache holds fewer lines push one another out before they are read again."""
+
+DIAGONAL = 1.5
+"""So many times the sides of a sliver are rows at least of whose columns half are worth leaving out."""
+
+DEEP = 32
+"""Sums of so many terms at least are worth being stored twice rather than formed twice."""
+
+UNEVEN = 1.02
+"""What blocks cost whose rows are counted at run time, since the last has fewer."""
+
+
+def contract(kernel: Kernel, caps: Caps) -> Kernel:
+    """Every product blocked."""
+    contracting = _Contracting(caps)
+    body = rewrite_loops(kernel.body, contracting.nest)
+    return kernel.with_body(body, contracting.notes, contracting.placement)
+
+
+@slotted
+class _Contracting:
+    """What is found out on the way through a kernel: where new tensors lie, and what to say of it."""
+
+    caps: Caps
+    placement: dict[Tensor, Place] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def nest(self, outermost: For) -> Iterable[Stmt] | None:
+        product = product_of(outermost)
+        if product is None:
+            return None
+        halved = half(product)
+        blocking = None if halved is None else _blocking(halved, self.caps)
+        if halved is not None and blocking is not None and _pays(halved, blocking):
+            self.notes.append(f"{_note(halved, blocking)}, which are stored on both sides of the diagonal")
+            return blocked(halved, blocking, self.placement)
+        blocking = _blocking(product, self.caps)
+        if blocking is None:
+            return None
+        self.notes.append(_note(product, blocking))
+        return blocked(product, blocking, self.placement)
+
+
+def _pays(halved: Product, cut: Blocking) -> bool:
+    """Are the slivers of one half of a product's cells enough fewer than those of all? Those on the diagonal
+    are whole: about as many cells per row as a sliver has rows and columns."""
+    rows, (total,) = halved.rows.trips or 0, halved.sums
+    return DIAGONAL * (cut.rows + cut.columns) <= rows and total.depth >= DEEP
+
+
+def _note(product: Product, cut: Blocking) -> str:
+    order = f"{cut.run} panels at a time" if cut.block is None else f"in blocks of {cut.block} rows"
+    packed = [name for name, is_packed in (("rows", cut.left), ("columns", cut.right)) if is_packed]
+    copies = f", {' and '.join(packed)} packed" if packed else ""
+    names = ", ".join(total.variable.hint for total in product.sums)
+    return f"contract: {names}: {cut.rows} x {cut.columns} sums at once, {order}{copies}"
+
+
+def _blocking(product: Product, caps: Caps) -> Blocking | None:
+    """How to cut a product, if that pays. Where the right factor takes half of the second cache at most, rows
+    go in blocks that with their sums take the other half, not all rows through it for every panel: layers of
+    a network (mlp_training) take 0.8 of the time."""
+    rows, columns = product.rows.trips or 0, product.columns.trips or 0
+    depth = max(total.depth for total in product.sums)
+    size = max(total.variable.dtype.itemsize for total in product.sums)
+    if min(rows, columns, depth) < 2:
+        return None
+    in_memory = _terms_in_memory(product, rows, columns, depth, size, caps)
+    if in_memory is not None:
+        return in_memory
+    most = min(_side_by_side(total, product, caps) for total in product.sums)
+    height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers, most)
+    along = all(_is_vector(total.right, product.columns) for total in product.sums)
+    panels = -(-columns // width)
+    right = not along or depth * columns * size > (caps.l1_bytes if rows >= REUSE else caps.l2_bytes)
+    run, strip, at_once = _strips(rows, columns, depth, width, size, caps)
+    if any(len(total.terms) > 1 for total in product.sums):
+        at_once = depth
+    row, half = (depth + columns) * size, caps.l2_bytes // 2
+    is_shared = caps.threads == 1 or panels >= STRIPS * caps.threads
+    far = caps.l3_bytes if is_shared else NEAR * caps.l2_bytes
+    block = None
+    if depth * columns * size <= half and rows * row > caps.l2_bytes:
+        block, run = _block(rows, height, max(height, half // row), caps), panels
+    elif rows * at_once * size > far:
+        block = _block(rows, height, BLOCK, caps)
+    if at_once == depth or block is not None:
+        strip = run
+    near = panels == 1 or rows * depth * size <= caps.l1_bytes
+    side = (block or rows) * at_once * size <= caps.l2_bytes
+    left = not all(
+        isinstance(total.left, Load)
+        and (near or _is_run(total) or (side and _is_vector(total.left, product.rows)))
+        for total in product.sums
+    )
+    return Blocking(height, width, at_once, strip, run, block, left, right)
+
+
+def _terms_in_memory(
+    product: Product, rows: int, columns: int, depth: int, size: int, caps: Caps
+) -> Blocking | None:
+    """How to cut a product whose terms lie in memory one after the other, rows and columns of each side by
+    side, as those of `x.T @ y` do, if these are few: some terms at a time, of which a panel takes half of the
+    first cache, all that is read half of the second, and sums the other. They are near until all sums have
+    them, so nothing is packed (20000 x 40 x 40: half of the time) but columns where lines push one another
+    out."""
+    by_row, by_column = product.rows, product.columns
+    if not all(
+        len(total.terms) == 1 and _is_vector(total.left, by_row) and _is_vector(total.right, by_column)
+        for total in product.sums
+    ):
+        return None
+    height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers, MOST_ROWS)
+    strip, block = -(-columns // width), None
+    if caps.threads > 1:
+        part = _even(rows, caps.threads * (BLOCKS if product.within else 1), height)
+        if rows >= columns and part < rows and rows % part in (0, *range(height, part)):
+            block = part
+        else:
+            strip = -(-strip // caps.threads)
+    high, wide = block or rows, min(columns, strip * width)
+    near = min(caps.l1_bytes // (2 * width * size), caps.l2_bytes // (2 * (high + wide) * size))
+    sums = high * wide * size // (2 if product.within else 1)
+    if near < min(FEW, depth) or 2 * sums > caps.l2_bytes:
+        return None
+    parts = -(-depth // near)
+    at_once = depth if parts == 1 else _even(depth, parts, UNROLL)
+    steps = [_step(factor, total.terms[0]) for total in product.sums for factor in (total.left, total.right)]
+    right = any(step is None or _places(step * size, caps) < PLACES for step in steps)
+    return Blocking(height, width, at_once, strip, strip, block, False, right)
+
+
+def _strips(rows: int, columns: int, depth: int, width: int, size: int, caps: Caps) -> tuple[int, int, int]:
+    """How many panels are packed together, how many make a strip, and how many terms are taken at once. Where
+    the second cache holds panels of all terms, sums never leave off: 0.96 of the time for 1024 x 1024. Fewer
+    panels go together then, so that memory is read in shorter runs, which many rows make up for."""
+    line, half = width * size, caps.l2_bytes // 2
+    run, strip, deep = 1, 1, True
+    if depth * columns * size > caps.l2_bytes:
+        fair = -(-columns // width) if caps.threads == 1 else -(-columns // width) // (STRIPS * caps.threads)
+        near_tiles = half // (min(rows, BLOCK) * line)
+        together = max(1, min(fair, RUN // line, near_tiles // 2))
+        fewer = max(1, min(together, half // (depth * line)))
+        deep = fewer == together or rows * fewer * line >= MANY * RUN
+        run = _dividing(columns // width, fewer if deep else together)
+        strip = _of_runs(run, columns // width, min(fair, near_tiles))
+    most = min(half // run, half if deep else 2 * caps.l1_bytes) // line
+    return run, strip, depth if depth <= most else _even(depth, -(-depth // most), UNROLL)
+
+
+def _is_run(total: Sum) -> bool:
+    """Does a row's factor lie term by term?"""
+    left, last = total.left, total.terms[-1]
+    return isinstance(left, Load) and stride(left.tensor, left.index, last.symbol) in (1, -1)
+
+
+def _dividing(whole: int, most: int) -> int:
+    """The size of parts, `most` or down to half of it, that leaves nothing over if there is one."""
+    return next((size for size in range(most, most // 2, -1) if whole % size == 0), most)
+
+
+def _of_runs(run: int, whole: int, most: int) -> int:
+    """The size of strips of several runs, at most `most`, that leave nothing over; else of one."""
+    return next((size for size in range(most // run * run, run, -run) if whole % size == 0), run)
+
+
+def _even(whole: int, parts: int, unit: int) -> int:
+    """The size of so many parts, all but the last the same, in units."""
+    return -(-whole // (parts * unit)) * unit
+
+
+def _is_vector(factor: object, loop: For) -> bool:
+    """Can a factor be read in place, a vector of columns, or neighbouring rows, at a time?"""
+    return _step(factor, loop) == 1
+
+
+def _step(factor: object, loop: For) -> int | None:
+    """How far a loop goes in memory from one cell that it reads to the next."""
+    return stride(factor.tensor, factor.index, loop.symbol) if isinstance(factor, Load) else None
+
+
+def _places(step: int, caps: Caps) -> int:
+    """Of how many rows, so many bytes apart, the first cache holds a line each."""
+    return WAY // math.gcd(step, WAY) * max(1, caps.l1_bytes // WAY)
+
+
+def _side_by_side(total: Sum, product: Product, caps: Caps) -> int:
+    """The rows of a sliver at most: so many that the first cache holds a line of each where they are read in
+    place. Rows of a power of two are a few of its places apart, and push one another out: 12 rows of 4096
+    bytes take 1.1 times as long as 6 by twice the columns on one thread, and up to 1.3 on two."""
+    left = total.left
+    step: int | None = total.depth
+    if isinstance(left, Load) and _is_run(total):
+        step = stride(left.tensor, left.index, product.rows.symbol)
+    return MOST_ROWS if step is None else min(MOST_ROWS, _places(step * dtype_of(left).itemsize, caps))
+
+
+def _sizes(rows: int, columns: int, lanes: int, registers: int, side_by_side: int) -> tuple[int, int]:
+    """The rows and the columns of a sliver: as many as there are registers for, or fewer if these leave less
+    over, or if only so many rows should be read side by side; then it may be wider. Two sums take as long as
+    two loads, of a row's factor or of a vector of columns."""
+
+    def each(height: int, width: int) -> float:
+        vectors = max(1, width // lanes)
+        return max(height * vectors, height + vectors, LATENCY) / 2 + OVERHEAD
+
+    def cost(size: tuple[int, int]) -> tuple[float, int]:
+        height, width = size
+        panels = columns // width * each(height, width)
+        if columns % width:
+            panels += each(height, last_panel(columns, width))
+        return -(-rows // height) * panels, -height * width
+
+    options = []
+    widths = [2 * lanes >> halvings for halvings in range((2 * lanes).bit_length() - 1)]
+    for width in widths if side_by_side == MOST_ROWS else (*widths, 4 * lanes):
+        vectors = max(1, width // lanes)
+        most = min(rows, (registers - 1 - vectors) // vectors, side_by_side)
+        options += [(height, width) for height in range(1, most + 1) if width <= columns]
+    return min(options, key=cost)
+
+
+def _block(rows: int, height: int, most: int, caps: Caps) -> int:
+    """The rows of a block, about `most`, the last of one sliver at least: of some numbers of blocks, as many
+    for each thread, the one that leaves the fewest slivers to the thread with most. Blocks of 25 rows are
+    three of twelve, those of 24 two. Blocks of one size are better if that is a matter of a few."""
+    threads = caps.threads
+    least = BLOCKS if threads > 1 else 1
+    fewest = max(-(-rows // (most * threads)), least) * threads
+
+    def cost(block: int) -> tuple[float, int]:
+        before, last = divmod(rows - 1, block)
+        slivers = -(-block // height)
+        final = -(-(last + 1) // height) if before % threads == 0 else slivers
+        return (before // threads * slivers + final) * (UNEVEN if rows % block else 1), -block
+
+    numbers = range(fewest, min(2 * fewest, fewest + TRIED * threads), threads)
+    sizes = {_even(rows, blocks, unit) for blocks in numbers for unit in (1, height)}
+    fitting = [size for size in sizes if size >= height and (rows % size == 0 or rows % size >= height)]
+    return min(fitting, key=cost, default=rows)

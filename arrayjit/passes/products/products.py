@@ -1,0 +1,346 @@
+"""Which nests of loops are products: sums, one for each row and column, of what depends on the row times what
+depends on the column.
+
+    for n in parallel(0, 5):
+        for i in parallel(0, 64):                           rows i, columns j, around them n;
+            for j in parallel(0, 32):                       the sum of x[n, i, k], which varies by row,
+                c = 0.0                                     times w[k, j], which varies by column
+                for k in parallel(0, 48):
+                    c = fma(x[n, i, k], w[k, j], c)
+                y[n, i, j] = maximum(add(c, b[j]), 0.0)
+
+Matrix products in any layout are that, einsums, convolutions (a sum over three loops, read at `i + k`). What
+stands around the sums in the body is the epilogue. A sum may also be formed in the very cell of an array; and
+a row may have columns of its own, such as those of a triangle, `for j in parallel(0, i + 1)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from ...frozen import frozen
+from ...ir.expr import Apply, Const, Expr, Gather, Load, Local, Variable
+from ...ir.index import Affine, Symbol
+from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update
+from ...ir.ops import OPS, Op
+from ...ir.tensor import Tensor
+from ...ir.walk import expressions, rebuild, rewrite_bodies, symbols_read, transform, walk
+from ..analysis.access import Range, Ranges, exists, loads
+from ..analysis.strides import parallel_nest, stride
+from ..analysis.trips import enter
+from .triangles import Rectangle, rectangles
+
+__all__ = ["Product", "Sum", "product_of"]
+
+MAX_NODES = 64
+"""The largest factor, with what is computed for it put in."""
+
+
+@frozen
+class Sum:
+    """`variable = start`, then for all terms `variable = fma(left, right, variable)`: `left` varies by row,
+    `right` by column. For integers, and for what is added up in an array, it is a product and an addition."""
+
+    variable: Variable
+    start: Expr
+    terms: tuple[For, ...]
+    update: Update
+    left: Expr
+    right: Expr
+
+    def plus(self, total: Variable, left: Expr, right: Expr) -> Update:
+        """One more term of a sum."""
+        term = Apply(OPS["multiply"], (left, right), total.dtype)
+        if self.update.accum is None:
+            return Update(total, Apply(OPS["add"], (Local(total), term), total.dtype))
+        return Update(total, term, self.update.accum, self.update.contract)
+
+    @property
+    def depth(self) -> int:
+        """How many terms it has."""
+        total = 1
+        for loop in self.terms:
+            total *= loop.trips or 0
+        return total
+
+
+@frozen
+class Product:
+    """A nest: the loops around rows and columns, those first that `right` factors depend on; the sums of a
+    cell, and its other statements, in which a sum's variable is defined by its start. `within` are the first
+    column of a row and the end of its columns, where rows differ in them: `columns` are those of any row then
+    and sums for all of them may be computed."""
+
+    around: tuple[For, ...]
+    shared: int
+    rows: For
+    columns: For
+    sums: tuple[Sum, ...]
+    epilogue: tuple[Stmt, ...]
+    within: tuple[Affine, Affine] | None = None
+
+    @property
+    def store(self) -> Store | None:
+        """Where the one sum goes, if that is all that is done with it, and it may be done again."""
+        match self.epilogue:
+            case (Define(variable=variable, value=Const()), Store(value=Local(variable=stored)) as store):
+                return store if stored is variable and self.within is None else None
+            case _:
+                return None
+
+
+def product_of(stmt: Stmt) -> Product | None:
+    """The product that a statement is, if it is one."""
+    loops = parallel_nest(stmt)
+    if len(loops) < 2:
+        return None
+    body = _in_variables(loops[-1].body)
+    if not _are_independent(loops):
+        products = (_in_rectangle(nest) for nest in rectangles(loops, body))
+        return next((product for product in products if product is not None), None)
+    found = _sums(body)
+    roles = _roles(loops, body, found) if found else None
+    return None if roles is None else _product(loops, *roles, body, found)
+
+
+def _in_rectangle(nest: Rectangle) -> Product | None:
+    """The product that a nest is in whose rows have columns of their own."""
+    found = _sums(nest.body)
+    product = _product(nest.loops, nest.rows, nest.columns, nest.body, found) if found else None
+    if product is None:
+        return None
+    ranges: dict[Symbol, Range] = {}
+    for loop in (*nest.loops, *(term for total in product.sums for term in total.terms)):
+        enter(loop, ranges)
+    parts = (part for total in product.sums for part in (total.start, total.left, total.right))
+    exist = all(_exists(node, ranges) for part in parts for node in walk(part))
+    return replace(product, within=nest.within) if exist else None
+
+
+def _exists(node: Expr, ranges: Ranges) -> bool:
+    """May a part of a factor be computed for any row and column?"""
+    match node:
+        case Load(tensor=tensor, index=index):
+            return exists(tensor, index, ranges)
+        case Apply(dtype=dtype):
+            return dtype.is_float
+        case _:
+            return isinstance(node, (Const, Local))
+
+
+def _product(
+    loops: Sequence[For], rows: For, columns: For, body: Sequence[Stmt], found: Sequence[Sum]
+) -> Product | None:
+    """What independent loops around sums are, if one factor varies by row, the other by column."""
+    sums = tuple(_turned(total, rows.symbol) for total in found)
+    if not all(_fits(total, rows.symbol, columns.symbol) for total in sums):
+        return None
+    others = [loop for loop in loops if loop is not rows and loop is not columns]
+    needed = {symbol for total in sums for symbol in symbols_read(total.right)}
+    outer = [loop for loop in others if loop.symbol in needed]
+    inner = [loop for loop in others if loop.symbol not in needed]
+    nests = {id(total.terms[0]) for total in sums}
+    epilogue = tuple(stmt for stmt in body if id(stmt) not in nests)
+    return Product((*outer, *inner), len(outer), rows, columns, sums, epilogue)
+
+
+def _are_independent(loops: Sequence[For]) -> bool:
+    symbols = {loop.symbol for loop in loops}
+    return not any(symbols.intersection((*loop.lo.symbols, *loop.hi.symbols)) for loop in loops)
+
+
+def _sums(body: Sequence[Stmt]) -> tuple[Sum, ...]:
+    """The sums of products in a body of nothing else but definitions and stores."""
+    found: list[Sum] = []
+    started: dict[Variable, Expr] = {}
+    own = {stmt.variable for stmt in body if isinstance(stmt, Define)}
+    stores = [stmt for stmt in body if isinstance(stmt, Store)]
+    written = {store.tensor.storage for store in stores}
+    for stmt in body:
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if isinstance(node, Local):
+                    started.pop(node.variable, None)
+        match stmt:
+            case Define(variable=variable, value=start) if _is_start(start, own, stores):
+                started[variable] = start
+            case For():
+                total = _sum(stmt, started)
+                if total is None or not _stands_alone(total, own, written):
+                    return ()
+                del started[total.variable]
+                found.append(total)
+            case Define() | Store():
+                pass
+            case _:
+                return ()
+    return tuple(found)
+
+
+def _is_start(start: Expr, own: Collection[Variable], stores: Sequence[Store]) -> bool:
+    """Does a sum start from what stands before the whole body, of memory from what is in its own cell?"""
+    for node in walk(start):
+        match node:
+            case Local(variable=variable) if variable in own:
+                return False
+            case Load(tensor=tensor, index=index):
+                others = (store for store in stores if store.tensor.storage is tensor.storage)
+                if any((store.tensor, store.index) != (tensor, index) for store in others):
+                    return False
+            case Gather():
+                return False
+            case _:
+                pass
+    return True
+
+
+def _in_variables(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """A body in which what is added up in a cell of an array is added up in a local, and stored once."""
+    out: list[Stmt] = []
+    for stmt in body:
+        store = _chained(stmt) if isinstance(stmt, For) else None
+        if store is None:
+            out.append(stmt)
+            continue
+        tensor, index = store.tensor, store.index
+        total, start = Variable(tensor.label, tensor.dtype), Load(tensor, index)
+        out += [Define(total, start), _chain(stmt, total), replace(store, value=Local(total))]
+        match out[-4:-2]:
+            case [Store(tensor=stored, index=at, value=value), Define()] if (stored, at) == (tensor, index):
+                out[-4:-2] = [Define(total, value)]
+            case _:
+                pass
+    return tuple(out)
+
+
+def _chained(loop: For) -> Store | None:
+    """The store of a nest that adds up in one cell of an array, which it does not touch otherwise."""
+    symbols = {loop.symbol}
+    *before, last = loop.body
+    while not before and isinstance(last, For):
+        symbols.add(last.symbol)
+        *before, last = last.body
+    if not isinstance(last, Store) or not isinstance(last.value, Apply) or last.value.op.name != "add":
+        return None
+    cell, value = last.value.args
+    values = [value, *(stmt.value for stmt in before if isinstance(stmt, Define))]
+    if len(values) <= len(before) or cell != Load(last.tensor, last.index):
+        return None
+    moves = any(not symbols.isdisjoint(position.symbols) for position in last.index)
+    again = any(tensor.storage is last.tensor.storage for part in values for tensor, _ in loads(part))
+    return None if moves or again else last
+
+
+def _chain(stmt: Stmt, total: Variable) -> Stmt:
+    """A nest that adds up in a local what it added up where it stored."""
+    match stmt:
+        case Store(value=Apply(args=(_, value)) as added):
+            return Update(total, rebuild(added, (Local(total), value)))
+        case _:
+            return rewrite_bodies(stmt, lambda body: tuple(_chain(inner, total) for inner in body))
+
+
+def _sum(loop: For, started: Mapping[Variable, Expr]) -> Sum | None:
+    """A nest that adds up products onto a variable that has only been started."""
+    terms = [loop]
+    while len(terms[-1].body) == 1 and isinstance(terms[-1].body[0], For):
+        terms.append(terms[-1].body[0])
+    if any(
+        term.trips is None or term.step != 1 or not term.lo.is_constant or term.kind is LoopKind.VECTOR
+        for term in terms
+    ):
+        return None
+    *before, update = terms[-1].body
+    if not isinstance(update, Update) or not all(isinstance(stmt, Define) for stmt in before):
+        return None
+    known: dict[Variable, Expr] = {}
+    for stmt in before:
+        if isinstance(stmt, Define):
+            known[stmt.variable] = _put_in(stmt.value, known)
+    update = replace(update, value=_put_in(update.value, known))
+    variable, value = update.variable, _added(update)
+    if not isinstance(value, Apply) or value.op.name != "multiply" or variable not in started:
+        return None
+    if value.dtype is not variable.dtype:
+        return None
+    left, right = value.args
+    return Sum(variable, started[variable], tuple(terms), update, left, right)
+
+
+def _added(update: Update) -> Expr:
+    """What is added, in the order in which it stands; else the value of a local."""
+    match update:
+        case Update(variable=variable, accum=Op(name="add"), contract=contract, value=value) if (
+            contract or variable.dtype.is_integer
+        ):
+            return value
+        case Update(
+            variable=variable,
+            accum=None,
+            value=Apply(op=Op(name="add"), args=(Local(variable=onto), value)),
+        ) if onto is variable:
+            return value
+        case _:
+            return Local(update.variable)
+
+
+def _put_in(expr: Expr, values: Mapping[Variable, Expr]) -> Expr:
+    def rule(node: Expr) -> Expr:
+        return values.get(node.variable, node) if isinstance(node, Local) else node
+
+    return transform(expr, rule) if values else expr
+
+
+def _stands_alone(total: Sum, own: set[Variable], written: set[Tensor]) -> bool:
+    """Does a sum need nothing else of the body it stands in?"""
+    for factor in (total.left, total.right):
+        for number, node in enumerate(walk(factor)):
+            match node:
+                case Local(variable=variable) if variable in own:
+                    return False
+                case Load(tensor=tensor) | Gather(tensor=tensor) if tensor.storage in written:
+                    return False
+                case _ if number > MAX_NODES:
+                    return False
+                case _:
+                    pass
+    return True
+
+
+def _roles(loops: Sequence[For], body: Sequence[Stmt], sums: Sequence[Sum]) -> tuple[For, For] | None:
+    """Rows and columns: of the loops that one factor depends on and the other does not, the columns are
+    those along which the result lies, and the rows the longest for the other factor."""
+    first, second = (set(symbols_read(factor)) for factor in (sums[0].left, sums[0].right))
+    single = [
+        loop
+        for loop in loops
+        if (loop.symbol in first) != (loop.symbol in second)
+        and loop.trips is not None
+        and loop.step == 1
+        and loop.lo.is_constant
+    ]
+    if not single:
+        return None
+    columns = min(single, key=lambda loop: (not _is_along(body, loop.symbol), -(loop.trips or 0)))
+    across = [loop for loop in single if (loop.symbol in first) != (columns.symbol in first)]
+    if not across:
+        return None
+    return max(across, key=lambda loop: loop.trips or 0), columns
+
+
+def _is_along(body: Sequence[Stmt], symbol: Symbol) -> bool:
+    """Are neighbours stored side by side?"""
+    return any(isinstance(stmt, Store) and stride(stmt.tensor, stmt.index, symbol) == 1 for stmt in body)
+
+
+def _turned(total: Sum, row: Symbol) -> Sum:
+    """The sum with the factor on the left that varies by row."""
+    if row in symbols_read(total.left):
+        return total
+    return Sum(total.variable, total.start, total.terms, total.update, total.right, total.left)
+
+
+def _fits(total: Sum, row: Symbol, column: Symbol) -> bool:
+    left, right = set(symbols_read(total.left)), set(symbols_read(total.right))
+    return row in left and column not in left and column in right and row not in right

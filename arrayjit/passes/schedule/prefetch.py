@@ -1,0 +1,383 @@
+"""prefetch: while a row is worked on, the next one is brought near.
+
+    for i in sequential(0, 4096):                   for i in sequential(0, 4096):
+        for j in vector(0, 512, lanes=8):               for j in vector(0, 512, lanes=8):
+            s = reduce(add, s, x[i, j])                     s = reduce(add, s, x[i, j])
+        for k in vector(0, 512, lanes=8):   ->          for k in vector(0, 512, lanes=8):
+            y[i, k] = bypass(divide(x[i, k], s))            prefetch(x[i + 1, k])
+                                                            y[i, k] = bypass(divide(x[i, k], s))
+
+Where a row is gone through more than once, the first time waits for memory, and memory for all others, which
+find the row in a cache: the hardware sees no further than what is asked for. So the busiest of the others
+asks for the next row, line by line, which comes while it computes. That is done for arrays larger than the
+second cache, in rows of which the first cache holds two. A loop that does little with a line is over before
+the next one is there, and short rows need no help: the processor is ahead of itself by as much. Lines of a
+result that are fetched before they are written to are left to the hardware. Where they come from memory, it
+has something to do in the meantime: only a loop that does much with a line asks for another one beside these.
+
+    for i in sequential(0, 4000):                   for i in sequential(0, 4000):
+        s = 0.0                                         prefetch(x[i + 1, 0])
+        for j in vector(0, i, lanes=8):       ->        prefetch(x[i + 1, 8])  ...
+            s = reduce(add, s, x[i, j] * y[j])          s = 0.0
+        y[i] = divide(s, x[i, i])                       for j in vector(0, i, lanes=8):  ...
+
+Where rows are left before their end, as those of a triangle are, the hardware does not see where the next one
+begins, and where they must be taken in order the processor is not ahead of itself: so the first lines of the
+next row are asked for with the row before.
+
+    for i in vector(0, 9000000, lanes=16):          for i in vector(0, 9000000, lanes=16):
+        y[i] = tanh(x[i])                     ->        prefetch(x[i + 256])
+                                                        prefetch(y[i + 256])
+                                                        y[i] = tanh(x[i])
+
+Where much is computed between reading and writing, the processor sees too little of what comes to wait for
+several lines at once, and the hardware that fetches ahead stops at the end of each page. So a loop that goes
+along more than the last cache keeps for it asks for what it will read and write half a page later, but for
+what goes past the caches: exponentials of numbers in memory take 0.9 of the time. So does a loop that stores
+past the caches, however little it computes: a copy takes 0.8 to 0.9 of the time. What it asks for of several
+arrays goes into the second cache, since in the first it would be pushed out: 0.86 of the time for four.
+
+    for i in sequential(0, 5790):                   for i in sequential(0, 5790):
+        for j in vector(0, 5790, lanes=32):             for j in vector(0, 5790, lanes=32):
+            y[i, j] = add(x[i, j], x[i + 1, j])  ->         prefetch(x[i + 1, j + 512])
+                                                            prefetch(x[i + 1, j + 2048], 2)
+                                                            y[i, j] = add(x[i, j], x[i + 1, j])
+
+Where the next rows read a row again, it waits for them in the second cache, and is brought there by two pages
+ahead: the first cache has little room beside the rows that are gone through. A stencil of five points takes
+0.65 of the time. Into the second cache, half a page ahead, come the rows of an array that is turned past the
+caches, of which a loop goes along as many at once as a vector has lanes: 0.8 to 0.95 of the time.
+
+    for l in vector(0, 8, lanes=8):                 for l in vector(0, 8, lanes=8):
+        for i in sequential(0, 31250):                  for i in sequential(0, 31250):
+            s = reduce(add, s, x[l + 8*i])    ->            prefetch(x[l + 8*i + 32])
+            t = reduce(add, t, x[... + 250000])             prefetch(x[l + 8*i + 250032])  ...
+            ...                                             s = reduce(add, s, x[l + 8*i])  ...
+
+Sums that go through the quarters of their arrays at once ask for what comes four lines later at each place:
+of so many places the hardware is not far enough ahead. Products of vectors in the last cache take 0.9 of the
+time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field, replace
+
+from ...frozen import frozen, slotted
+from ...ir.code import Caps
+from ...ir.index import Affine, Symbol, symbols_of
+from ...ir.loops import (
+    Bind,
+    Define,
+    For,
+    Kernel,
+    LoopKind,
+    Prefetch,
+    Stmt,
+    Store,
+    Update,
+    bypasses,
+    walk_statements,
+)
+from ...ir.tensor import Tensor
+from ...ir.walk import kept, rewrite_loops
+from ..analysis.access import Range
+from ..analysis.strides import affine_accesses
+from ..analysis.trips import about, enter
+from ..analysis.work import work
+
+__all__ = ["prefetch"]
+
+LINES = 16
+"""Cache lines in a row, at least."""
+BUSY, BUSIER = 4.0, 20.0
+"""The work for each line that is asked for, in additions of one register each, at least: usually, and beside
+results whose lines are fetched from memory."""
+BEGINNING = 8
+"""Cache lines after which the hardware has seen where a row goes."""
+FURTHER = 2048
+"""Bytes from what a loop works on to what it asks for."""
+FARTHEST = 8192
+"""Bytes from there to what comes into the second cache first, if its row is read again with the next one."""
+LONG = 4
+"""So many times as far such a loop goes, at least."""
+COMPUTED = 8.0
+"""The work for each line that a loop asks for half a page ahead, as above, at least."""
+SOON = 256
+"""Bytes from what a sum adds to what it asks for: twice as far loses for one array what it gains for two."""
+PLACES = 4
+"""At so many of an array such a sum is at once."""
+KEPT = 3
+"""Arrays that take more than one of so many parts of the last cache are not all found there."""
+
+
+def prefetch(kernel: Kernel, caps: Caps) -> Kernel:
+    """The kernel with rows brought near while those before them are worked on."""
+    ahead = _Ahead(caps)
+    body = rewrite_loops(kernel.body, ahead.loop)
+    return kernel.with_body(body, ahead.notes)
+
+
+_Cell = tuple[Tensor, tuple[Affine, ...]]
+
+
+@frozen
+class _Row:
+    """Cells `tensor[place, ...]`."""
+
+    tensor: Tensor
+    place: tuple[Affine, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return self.tensor.shape[-1].offset * self.tensor.dtype.itemsize
+
+
+@slotted
+class _Ahead:
+    caps: Caps
+    ranges: dict[Symbol, Range] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def loop(self, loop: For) -> Sequence[For] | None:
+        enter(loop, self.ranges)
+        asking = self.rows(loop) or self.beginnings(loop) or self.further(loop) or self.abreast(loop)
+        asking = asking or self.sums(loop)
+        return None if asking is None else (asking,)
+
+    def rows(self, loop: For) -> For | None:
+        """The loop with what its next iteration reads brought near, if it goes through rows several times."""
+        passes = [stmt for stmt in loop.body if isinstance(stmt, For)]
+        if len(passes) < 2 or loop.kind not in (LoopKind.SEQUENTIAL, LoopKind.PARALLEL):
+            return None
+        rows = self.rows_read(passes[0], loop)
+        nbytes = sum(row.nbytes for row in rows)
+        if not LINES * self.caps.line_bytes <= nbytes <= self.caps.l1_bytes // 2:
+            return None
+        busiest = max(passes[1:], key=self.work)
+        asking, busy = _asking(busiest, rows), BUSIER if self.waits_for_results(loop, rows) else BUSY
+        if asking is busiest or self.work(busiest) < busy * nbytes / self.caps.line_bytes:
+            return None
+        names = ", ".join(dict.fromkeys(row.tensor.label for row in rows))
+        self.notes.append(f"prefetch: while {busiest.symbol.hint} goes on, the next of {names} is fetched")
+        return replace(loop, body=tuple(asking if stmt is busiest else stmt for stmt in loop.body))
+
+    def beginnings(self, loop: For) -> For | None:
+        """The loop with the first lines of the rows that its next iteration reads brought near, if it goes
+        along rows to an end that is not theirs."""
+        first = next((stmt for stmt in loop.body if isinstance(stmt, For)), None)
+        if first is None or first.hi.is_constant or loop.kind is not LoopKind.SEQUENTIAL:
+            return None
+        asked: list[Stmt] = []
+        inside = _bound(loop.body)
+        for row in self.rows_read(first, loop):
+            cells = row.tensor.shape[-1]
+            places = (_along(cells, stmt, first.symbol) for stmt in first.body if not isinstance(stmt, For))
+            along = next((place for place in places if place is not None), None)
+            line = self.caps.line_bytes // row.tensor.dtype.itemsize
+            if along is not None and cells.constant >= LINES * line:
+                start = along.substitute({first.symbol: first.lo})
+                start = start.substitute({loop.symbol: Affine.of(loop.symbol) + loop.step})
+                if not inside.isdisjoint(symbols_of((*row.place, start))):
+                    continue  # what the body is about to compute is not known in front of it
+                ask = (Prefetch(row.tensor, (*row.place, start + line * k)) for k in range(BEGINNING))
+                asked.extend(ask)
+                self.notes.append(f"prefetch: the beginning of the next row of {row.tensor.label} is fetched")
+        return replace(loop, body=(*asked, *loop.body)) if asked else None
+
+    def further(self, loop: For) -> For | None:
+        """The vector loop with what it reads and writes half a page on brought near, if it computes much and
+        goes along large arrays."""
+        length = about(loop, self.ranges)
+        if loop.kind is not LoopKind.VECTOR or length is None:
+            return None
+        inside = _bound(loop.body)
+        cells = _leading(
+            (tensor, index)
+            for tensor, index in _fetched(loop)
+            if self.is_large(tensor)
+            and index[-1].coefficient(loop.symbol) == 1
+            and inside.isdisjoint(symbols_of(index))
+        )
+        read = [length * tensor.dtype.itemsize for tensor, _ in cells]
+        total = sum(tensor.nbytes for tensor in {tensor: None for tensor, _ in cells})
+        if total * KEPT <= self.caps.l3_bytes or min(read) < LONG * FURTHER:
+            return None
+        is_light = self.work(loop) < COMPUTED * sum(read) / self.caps.line_bytes
+        if is_light and not bypasses(loop.body):
+            return None
+        near = 2 if is_light and len(cells) > 1 else 1
+        asked = [_further(cell, FURTHER, near) for cell in cells]
+        asked += [_further(cell, FARTHEST, 2) for cell, is_again in cells.items() if is_again]
+        names = ", ".join(dict.fromkeys(tensor.label for tensor, _ in cells))
+        self.notes.append(f"prefetch: {FURTHER:,} bytes ahead of {loop.symbol.hint}, {names} are fetched")
+        return replace(loop, body=(*asked, *loop.body))
+
+    def abreast(self, loop: For) -> For | None:
+        """The loop with rows brought near half a page ahead, if it goes along many at once: if one vector of
+        it goes down them, and stores past the caches what it finds."""
+        vector = loop.body[0] if len(loop.body) == 1 else None
+        if not isinstance(vector, For) or vector.trips != vector.lanes or not bypasses(vector.body):
+            return None
+        inside = [stmt for stmt in walk_statements((vector,)) if isinstance(stmt, For)]
+        if not all(stmt.lo.is_constant for stmt in inside):
+            return None
+        first = {stmt.symbol: stmt.lo for stmt in inside}
+        asked: dict[Prefetch, None] = {}
+        for tensor, index, is_store in affine_accesses((vector,)):
+            down, along = index[:-1], index[-1:]
+            goes = loop.symbol in symbols_of(along) and vector.symbol not in symbols_of(along)
+            if not is_store and goes and vector.symbol in symbols_of(down) and self.is_large(tensor):
+                for lane in range(vector.lanes):
+                    places = {**first, vector.symbol: vector.lo + lane}
+                    cell = tensor, tuple(position.substitute(places) for position in index)
+                    asked[_further(cell, FURTHER, 2)] = None
+        if not asked:
+            return None
+        names = ", ".join(dict.fromkeys(ask.tensor.label for ask in asked))
+        self.notes.append(
+            f"prefetch: {FURTHER:,} bytes ahead of {loop.symbol.hint}, rows of {names} are fetched"
+        )
+        return replace(loop, body=(*asked, vector))
+
+    def sums(self, loop: For) -> For | None:
+        """The loop over lanes with what is soon added brought near, in those loops inside that go through
+        large arrays line by line, at several places of each."""
+
+        def ahead(inside: For) -> Sequence[For] | None:
+            asked = self.soon(inside)
+            return (replace(inside, body=(*asked, *inside.body)),) if asked else None
+
+        if loop.kind is not LoopKind.VECTOR or loop.trips != loop.lanes:
+            return None
+        body = rewrite_loops(loop.body, ahead)
+        return None if body is loop.body else replace(loop, body=body)
+
+    def soon(self, loop: For) -> Sequence[Prefetch]:
+        """Asks for the cells that a loop adds up soon; nothing if it is not such a sum."""
+        if not all(isinstance(stmt, (Define, Update)) for stmt in loop.body):
+            return ()
+        cells = [(tensor, index) for tensor, index, _ in affine_accesses(loop.body)]
+        places = Counter(tensor for tensor, _ in cells)
+        for tensor, index in cells:
+            moved = index[-1].coefficient(loop.symbol) * tensor.dtype.itemsize if index else 0
+            if moved != self.caps.line_bytes or places[tensor] < PLACES or not self.is_large(tensor):
+                return ()
+        names = ", ".join(dict.fromkeys(tensor.label for tensor, _ in cells))
+        self.notes.append(f"prefetch: {SOON:,} bytes ahead of {loop.symbol.hint}, {names} are fetched")
+        return [_further(cell, SOON, 1) for cell in dict.fromkeys(cells)]
+
+    def work(self, loop: For) -> float:
+        """What is known of it."""
+        return work((loop,), (), self.ranges).get((), 0.0)
+
+    def rows_read(self, first: For, around: For) -> list[_Row]:
+        """The next rows of large arrays, of those that the first loop inside reads."""
+        cells = ((tensor, index) for tensor, index, is_store in affine_accesses((first,)) if not is_store)
+        return self.next_rows(cells, (first,), around)
+
+    def waits_for_results(self, around: For, rows: Sequence[_Row]) -> bool:
+        """Are lines of results fetched first, and from memory, since the last cache is too small for all?"""
+        stores = (
+            stmt for stmt in walk_statements(around.body) if isinstance(stmt, Store) and not stmt.bypass
+        )
+        written = self.next_rows(((store.tensor, store.index) for store in stores), around.body, around)
+        arrays = {row.tensor: None for row in (*rows, *written)}
+        return bool(written) and sum(tensor.nbytes for tensor in arrays) > self.caps.l3_bytes
+
+    def next_rows(self, cells: Iterable[_Cell], body: tuple[Stmt, ...], around: For) -> list[_Row]:
+        """The rows of large arrays that cells which the body of a loop reaches have in its next iteration."""
+        inside = _bound(body)
+        following = {around.symbol: Affine.of(around.symbol) + around.step}
+        rows: dict[_Row, None] = {}
+        for tensor, index in cells:
+            place, along = index[:-1], index[-1:]
+            moves = around.symbol in symbols_of(place) and around.symbol not in symbols_of(along)
+            if moves and inside.isdisjoint(symbols_of(place)) and self.is_large(tensor):
+                rows[_Row(tensor, tuple(position.substitute(following) for position in place))] = None
+        return list(rows)
+
+    def is_large(self, tensor: Tensor) -> bool:
+        """Whether the second cache does not hold it, and its rows' cells are neighbours."""
+        if not tensor.has_fixed_shape or tensor.nbytes <= self.caps.l2_bytes:
+            return False
+        return tensor.strides is None or tensor.strides[-1] == Affine.of(1)
+
+
+def _asking(loop: For, rows: Sequence[_Row], vector: Symbol | None = None) -> For:
+    """The loop, which at each step along rows, in lanes, asks for so much of the next ones."""
+    vector = loop.symbol if loop.kind is LoopKind.VECTOR else vector
+    body: list[Stmt] = []
+    missing = list(rows)
+    for stmt in loop.body:
+        if isinstance(stmt, For):
+            stmt = _asking(stmt, rows, vector)
+        elif vector is not None and isinstance(stmt, (Define, Update, Store)):
+            for row in tuple(missing):
+                along = _along(row.tensor.shape[-1], stmt, vector)
+                if along is not None:
+                    body.append(Prefetch(row.tensor, (*row.place, along)))
+                    missing.remove(row)
+        body.append(stmt)
+    new = kept(loop.body, body)
+    return loop if new is loop.body else replace(loop, body=new)
+
+
+def _along(extent: Affine, stmt: Stmt, vector: Symbol) -> Affine | None:
+    """The cell of its row, of that extent, where a statement reads or writes neighbours."""
+    for tensor, index, _ in affine_accesses((stmt,)):
+        if index and tensor.shape[-1] == extent and index[-1].coefficient(vector) == 1:
+            return index[-1]
+    return None
+
+
+def _fetched(loop: For) -> Iterator[_Cell]:
+    """The cells whose lines are fetched: all but what is written past the caches."""
+    past = {stmt.tensor for stmt in walk_statements(loop.body) if isinstance(stmt, Store) and stmt.bypass}
+    for tensor, index, is_store in affine_accesses(loop.body):
+        if not (is_store and tensor in past):
+            yield tensor, index
+
+
+def _leading(cells: Iterable[_Cell]) -> dict[_Cell, bool]:
+    """Of neighbours in a row the last, and of neighbouring rows the one that a loop around comes to first:
+    the others were there before. Each with whether one of them is a row away, or as far: it is read again."""
+    leading: dict[tuple[Tensor, tuple[Affine, ...]], _Cell] = {}
+    again: set[tuple[Tensor, tuple[Affine, ...]]] = set()
+    for tensor, index in cells:
+        place = tensor, (*index[:-2], *map(_moving, index[-2:]))
+        known = leading.get(place)
+        if known is not None and _is_apart(tensor, index, known[1]):
+            again.add(place)
+        if known is None or _offsets(index) >= _offsets(known[1]):
+            leading[place] = tensor, index
+    return {cell: place in again for place, cell in leading.items()}
+
+
+def _is_apart(tensor: Tensor, one: tuple[Affine, ...], other: tuple[Affine, ...]) -> bool:
+    """Whether cells lie in different rows, or as far from each other in one as is asked ahead."""
+    distance = abs(one[-1].offset - other[-1].offset) * tensor.dtype.itemsize
+    return one[-2:-1] != other[-2:-1] or distance >= FARTHEST
+
+
+def _offsets(index: tuple[Affine, ...]) -> list[int]:
+    return [position.offset for position in index[-2:]]
+
+
+def _further(cell: _Cell, distance: int, cache: int) -> Prefetch:
+    """Asks for what lies so many bytes behind a cell."""
+    tensor, index = cell
+    return Prefetch(tensor, (*index[:-1], index[-1] + distance // tensor.dtype.itemsize), cache)
+
+
+def _moving(position: Affine) -> Affine:
+    """What goes up with loops, from wherever it starts."""
+    goes_up = all(position.coefficient(symbol) > 0 for symbol in position.symbols)
+    return position - position.offset if goes_up and not position.is_constant else position
+
+
+def _bound(body: tuple[Stmt, ...]) -> set[Symbol]:
+    """The symbols that get their values in a body."""
+    return {stmt.symbol for stmt in walk_statements(body) if isinstance(stmt, (For, Bind))}

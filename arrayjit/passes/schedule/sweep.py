@@ -1,0 +1,321 @@
+"""sweep: nests that hand rows on go through memory together, each as many rows behind as it must be.
+
+    for i in parallel(0, 250):                      for i in parallel(0, 2):
+        for j in parallel(0, 250):                      for j in parallel(0, 250):
+            t[i, j] = a[i, j]                               t[i, j] = a[i, j]
+    for i in parallel(0, 248):              ->      for i in sequential(2, 250):
+        for j in parallel(0, 250):                      for j in parallel(0, 250):
+            a[i + 1, j] = add(t[i, j], t[i + 2, j])         t[i, j] = a[i, j]
+                                                        for j in parallel(0, 250):
+                                                            a[i - 1, j] = add(t[i - 2, j], t[i, j])
+
+What a nest takes from those before it is then still near, and so is what it overwrites. It is so many rows
+behind that each cell is written and read in the order of before. What stores to one row is a nest over that
+row.
+
+Steps of a loop that is made of such nests alone are taken two at a time, where the arrays are larger than the
+caches: they go through memory once for both. The rows are taken in order, so that threads cannot share them:
+of two threads that wait for memory, one is enough, and nests that do little are left to one anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field, replace
+from itertools import chain, pairwise, product
+
+from ...frozen import frozen, slotted
+from ...ir.code import Caps
+from ...ir.index import Affine, Symbol
+from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, walk_statements
+from ...ir.tensor import Tensor
+from ...ir.walk import kept, rewrite_bodies, rewrite_cells, substitute_statements
+from ..analysis.access import Effects, Range, Touched, distances, effects
+from ..analysis.copies import copy_body, in_steps, unless_once
+from ..analysis.strides import affine_accesses
+from ..analysis.trips import enter
+from ..analysis.work import threads_for
+from .lag import THREADS, contracts
+
+__all__ = ["sweep"]
+
+BEHIND = 4
+"""So many rows may lie between a row that is made and what takes it."""
+
+STEPS = 2
+"""So many steps of a loop go through memory together. More of them gain little."""
+
+PART = 4
+"""An array of less than such a part of the second cache costs little to fetch again."""
+
+OTHERS = 2
+"""Where nests touch so many times what the second cache holds, smaller arrays have left it as well."""
+
+LARGE = 128
+"""The most statements of a step: each is written several times."""
+
+
+def sweep(kernel: Kernel, caps: Caps) -> Kernel:
+    """The kernel with nests that hand rows on in one loop."""
+    sweeping = _Sweeping(caps, kernel.placement)
+    body = sweeping.body(kernel.body)
+    return kernel.with_body(body, sweeping.notes)
+
+
+@frozen
+class _Rows:
+    """A nest that takes part: the statement, its loop over rows by the symbol that all of them share, what an
+    iteration does, and how many rows later than the first nest's it is done."""
+
+    stmt: Stmt
+    loop: For
+    does: Effects
+    behind: int = 0
+
+    @property
+    def is_long(self) -> bool:
+        return self.loop.trips != 1
+
+    @property
+    def first(self) -> int:
+        """When its first row is done."""
+        return self.loop.lo.constant + self.behind
+
+    @property
+    def end(self) -> int:
+        """When all are."""
+        return self.loop.hi.constant + self.behind
+
+
+@slotted
+class _Sweeping:
+    """What is found out on the way through a kernel; `ranges` are those of the loops around, `settled` count
+    loops that have several steps an iteration already, or are what is left of such; `touched` are the bytes
+    of the arrays of the body at hand."""
+
+    caps: Caps
+    placement: Mapping[Tensor, Place]
+    ranges: dict[Symbol, Range] = field(default_factory=dict)
+    settled: set[Symbol] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+    touched: int = 0
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        around, self.touched = self.touched, _touched(body)
+        new = self.nests(body)
+        self.touched = around
+        return new
+
+    def nests(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """A body whose nests go through memory together."""
+        out: list[Stmt] = []
+        group: list[_Rows] = []
+        for stmt in body:
+            one = self.following(group, stmt)
+            if one is None and group:
+                out += self.together(group)
+                group = []
+                one = self.following(group, stmt)
+            if one is not None:
+                group.append(one)
+            else:
+                out += self.alone(stmt)
+        return kept(body, [*out, *self.together(group)])
+
+    def alone(self, stmt: Stmt) -> Sequence[Stmt]:
+        """A statement that takes part in nothing; not inside loops whose iterations are independent: they
+        would have to share the rows."""
+        if not isinstance(stmt, For):
+            return [rewrite_bodies(stmt, self.body)]
+        if stmt.kind is not LoopKind.SEQUENTIAL:
+            return [stmt]
+        parts = self.several_steps(stmt)
+        if len(parts) > 1 or parts[0] is not stmt:
+            return self.body(tuple(parts))
+        enter(stmt, self.ranges)
+        return [rewrite_bodies(stmt, self.body)]
+
+    def several_steps(self, loop: For) -> Sequence[Stmt]:
+        """A loop over steps; several of them an iteration if they can go through memory together."""
+        short = loop.trips is not None and loop.trips < 2 * STEPS
+        large = len(list(walk_statements(loop.body))) > LARGE
+        if loop.step != 1 or short or large or loop.symbol in self.settled:
+            return [loop]
+        enter(loop, self.ranges)
+        around, self.touched = self.touched, _touched(loop.body)
+        pays = self.pays(loop.body * STEPS)
+        self.touched = around
+        if not pays:
+            return [loop]
+        self.notes.append(f"sweep: {STEPS} steps of loop {loop.symbol.hint} go through memory together")
+        parts = in_steps(loop, (loop.body,) * STEPS)
+        self.settled.update(part.symbol for part in parts if isinstance(part, For))
+        return parts
+
+    def pays(self, steps: Sequence[Stmt]) -> bool:
+        """Can all these nests go through memory together, and would each array have to be fetched again?"""
+        group: list[_Rows] = []
+        for stmt in steps:
+            one = self.following(group, stmt)
+            if one is None:
+                return False
+            group.append(one)
+        return all(self.has_left(storage) for one in group for storage in one.does.writes)
+
+    def following(self, group: Sequence[_Rows], stmt: Stmt) -> _Rows | None:
+        """A statement as one that follows the others; None if it cannot, or that does not pay."""
+        loop = _over_rows(stmt)
+        touched = () if loop is None else [tensor.storage for tensor, _, _ in affine_accesses((loop,))]
+        if loop is None or not any(self.is_large(storage, 1) for storage in touched):
+            return None
+        threads = threads_for((*(one.stmt for one in group), stmt), self.ranges, self.caps)
+        large = {storage for storage in touched if self.is_large(storage, threads)}
+        if threads > THREADS or not large:
+            return None
+        row = group[0].loop.symbol if group else loop.symbol
+        loop = replace(loop, symbol=row, body=substitute_statements(loop.body, {loop.symbol: Affine.of(row)}))
+        rows = [one.loop for one in (*group, _Rows(stmt, loop, Effects()))]
+        self.ranges[row] = min(one.lo.constant for one in rows), max(one.hi.constant for one in rows) - 1
+        does = effects(loop.body, self.ranges)
+        if does.leaves or does.updates:
+            return None
+        behind = self.behind(row, group, does, large) if group else 0
+        if behind is None:
+            return None
+        one = _Rows(stmt, loop, does, behind)
+        taking_part = (*group, one)
+        begin, end = _span(taking_part)
+        return one if not group or (begin < end and self.is_near(taking_part)) else None
+
+    def behind(
+        self, row: Symbol, group: Sequence[_Rows], does: Effects, large: Collection[Tensor]
+    ) -> int | None:
+        """How far behind the first nest an iteration finds made all that it takes, and overwrites nothing
+        that is still to be read; None where that is too far, or no large array would have to be fetched
+        again."""
+        behind, pays = group[-1].behind, False
+        for one in group:
+            handed_on = self.distances(row, one.does.writes, does.reads)
+            kept_back = self.distances(row, one.does.reads, does.writes)
+            apart = (*handed_on, *kept_back, *self.distances(row, one.does.writes, does.writes))
+            spread = max(handed_on) - min(handed_on) if handed_on else 0
+            if max(spread, *apart, 0) > BEHIND:
+                return None
+            behind = max((behind, *(one.behind + int(rows) for rows in apart)))
+            shared = {*one.does.reads, *one.does.writes} & {*does.reads, *does.writes}
+            pays |= not shared.isdisjoint(large)
+        return behind if pays else None
+
+    def distances(self, row: Symbol, first: Touched, second: Touched) -> list[float]:
+        """How many rows further on the one touches what the other does: the least and the greatest number for
+        any two places."""
+        found = (
+            distances(one, other, (row,), self.ranges)
+            for storage in first.keys() & second.keys()
+            for one, other in product(first[storage], second[storage])
+        )
+        return [end for apart in found if apart is not None for end in apart[row]]
+
+    def is_large(self, storage: Tensor, threads: int) -> bool:
+        """Would an array have left the cache by the time that another nest of so many threads touches it?"""
+        if storage.rank < 2 or not all(extent.is_constant for extent in storage.shape):
+            return False
+        place = self.placement.get(storage)
+        if threads > 1:
+            return storage.nbytes > self.caps.l3_bytes
+        is_own = place is not None and place.kind is PlaceKind.ARENA
+        return (is_own and storage.nbytes > self.caps.l1_bytes) or self.has_left(storage)
+
+    def has_left(self, storage: Tensor) -> bool:
+        """Would an array of the caller's have left the second cache until the next nest?"""
+        near = self.caps.l2_bytes
+        return storage.nbytes > near or (storage.nbytes > near // PART and self.touched > OTHERS * near)
+
+    def is_near(self, group: Sequence[_Rows]) -> bool:
+        """Do the rows between the first nest and the last one stay in a near cache?"""
+        arrays = {storage for one in group for storage in (*one.does.reads, *one.does.writes)}
+        if any(not extent.is_constant for storage in arrays for extent in storage.shape):
+            return False
+        row = sum(storage.nbytes // storage.shape[0].constant for storage in arrays if storage.rank > 1)
+        return row * (group[-1].behind + BEHIND + 1) <= self.caps.l2_bytes
+
+    def together(self, group: Sequence[_Rows]) -> Sequence[Stmt]:
+        """The nests in one; what they do before all of them take part, and after that, by themselves."""
+        long = [one for one in group if one.is_long]
+        if len(long) < 2:
+            return [stmt for one in group for stmt in self.alone(one.stmt)]
+        names = ", ".join(dict.fromkeys(str(made) for one in long for made in one.does.writes))
+        last = long[-1].behind - long[0].behind
+        self.notes.append(f"sweep: {names}: {len(long)} nests in one, the last {last} rows behind the first")
+        begin, end = _span(group)
+        single = [one for one in group if not one.is_long and begin <= one.first < end]
+        cuts = sorted({begin, end, *(cut for one in single for cut in (one.first, one.end))})
+        return (
+            *(stmt for one in group for stmt in _part(one, one.first, begin)),
+            *(stmt for times in pairwise(cuts) for stmt in _all(group, *times)),
+            *(stmt for one in group for stmt in _part(one, end, one.end)),
+        )
+
+
+def _span(group: Sequence[_Rows]) -> tuple[int, int]:
+    """From when to when all nests over more than one row take part."""
+    long = [one for one in group if one.is_long]
+    return max((one.first for one in long), default=0), min((one.end for one in long), default=0)
+
+
+def _touched(body: tuple[Stmt, ...]) -> int:
+    """How many bytes the arrays of known size have that statements touch."""
+    storages = {tensor.storage for tensor, _, _ in affine_accesses(body)}
+    return sum(storage.nbytes for storage in storages if storage.has_fixed_shape)
+
+
+def _over_rows(stmt: Stmt) -> For | None:
+    """A nest as a loop over rows of what it touches, whose iterations are independent."""
+    if not isinstance(stmt, For) or stmt.kind is not LoopKind.PARALLEL or contracts(stmt):
+        return None
+    if stmt.step != 1 or not (stmt.lo.is_constant and stmt.hi.is_constant and stmt.trips):
+        return None
+    along = [
+        (index[0].coefficient(stmt.symbol), index[-1].coefficient(stmt.symbol))
+        for tensor, index, _ in affine_accesses((stmt,))
+        if tensor.rank > 1
+    ]
+    if all(last == 0 for _, last in along):
+        return stmt
+    return _over_one_row(stmt) if all(first == 0 for first, _ in along) else None
+
+
+def _over_one_row(nest: For) -> For | None:
+    """A nest that stores to one row as an iteration of a loop over rows."""
+    touched = [(index[0], stores) for tensor, index, stores in affine_accesses((nest,)) if tensor.rank > 1]
+    stored = {position for position, stores in touched if stores}
+    if len(stored) != 1 or not all(position.is_constant for position, _ in touched):
+        return None
+    (here,) = stored
+    row = Symbol("i")
+
+    def moving(tensor: Tensor, index: tuple[Affine, ...]) -> tuple[Tensor, tuple[Affine, ...]]:
+        return tensor, (row + (index[0] - here), *index[1:]) if len(index) > 1 else index
+
+    return For(row, here, here + 1, rewrite_cells((nest,), moving), LoopKind.PARALLEL)
+
+
+def _all(group: Sequence[_Rows], begin: int, end: int) -> Sequence[Stmt]:
+    """What all nests do that take part from one time to another, time by time."""
+    row = Symbol(group[0].loop.symbol.hint)
+    parts = (
+        copy_body(one.loop.body, {one.loop.symbol: row - one.behind}, {})
+        for one in group
+        if one.first <= begin and end <= one.end
+    )
+    return unless_once(For(row, Affine.of(begin), Affine.of(end), tuple(chain.from_iterable(parts))))
+
+
+def _part(rows: _Rows, begin: int, end: int) -> Sequence[Stmt]:
+    """What a nest does from one time to another, if anything."""
+    loop, symbol = rows.loop, Symbol(rows.loop.symbol.hint)
+    lo, hi = max(begin, rows.first) - rows.behind, min(end, rows.end) - rows.behind
+    if lo >= hi:
+        return ()
+    body = copy_body(loop.body, {loop.symbol: Affine.of(symbol)}, {})
+    return unless_once(replace(loop, symbol=symbol, lo=Affine.of(lo), hi=Affine.of(hi), body=body))

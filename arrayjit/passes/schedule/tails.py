@@ -1,0 +1,91 @@
+"""tails: what is left of a vector loop is one more vector, which overlaps the one before it.
+
+    for i in vector(0, 100, lanes=16):          for i in vector(0, 96, lanes=16):
+        y[i] = sqrt(x[i])                ->         y[i] = sqrt(x[i])
+                                                for i in vector(84, 100, lanes=16):
+                                                    y[i] = sqrt(x[i])
+
+The last cells are computed twice, to the same values, instead of one by one. That needs a body that
+reads nothing it writes and adds up nothing. A long body is not written twice; a loop around it takes the
+one span, then the other:
+
+    for again in sequential(0, 2):
+        for i in vector(84*again, 4*again + 96, lanes=16):
+            ...
+
+The first cells of a loop of many vectors may be computed twice as well, so that vectors start on boundaries
+of memory, wherever an array or the inside of a grid starts: caches give and take what lies across two of
+their lines more slowly. That is worth a vector more if most cells of an iteration, as far as is known before
+the arrays are, then lie on boundaries:
+
+    for j in vector(0, 298, lanes=16):                    for j in vector(0, 298, lanes=16, aligned=32):
+        y[i, j + 1] = add(x[i - 1, j + 1], ...)    ->         y[i, j + 1] = add(x[i - 1, j + 1], ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...ir.boundaries import cells_along, lying_alike
+from ...ir.code import Caps
+from ...ir.index import Affine, Symbol
+from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, bypasses
+from ...ir.walk import kept, rewrite_bodies
+from ..analysis.accounts import Seen, locations
+from ..analysis.copies import copy_body
+from ..analysis.repeats import HEAVY, may_repeat, weight
+
+__all__ = ["tails"]
+
+LONG = 12
+"""The vectors of a loop from which one more costs less than is gained by boundaries."""
+
+
+def tails(kernel: Kernel, caps: Caps) -> Kernel:
+    """Every vector loop that may repeat iterations made of whole vectors."""
+    notes: list[str] = []
+    return kernel.with_body(_body(kernel.body, caps.vector_bytes, notes), notes)
+
+
+def _body(body: tuple[Stmt, ...], boundary: int, notes: list[str]) -> tuple[Stmt, ...]:
+    out: list[Stmt] = []
+    for stmt in body:
+        stmt = rewrite_bodies(stmt, lambda inner: _body(inner, boundary, notes))
+        out.extend(_whole(stmt, boundary, notes) if isinstance(stmt, For) else [stmt])
+    return kept(body, out)
+
+
+def _whole(loop: For, boundary: int, notes: list[str]) -> Sequence[Stmt]:
+    if loop.kind is not LoopKind.VECTOR or loop.trips is None or loop.trips <= loop.lanes:
+        return [loop]
+    left, is_long = loop.trips % loop.lanes, loop.trips >= LONG * loop.lanes
+    if not (left or is_long) or not may_repeat(loop.body) or bypasses(loop.body):
+        return [loop]
+    if is_long and _mostly_aligned(loop, boundary):
+        seen = Seen(loop, (), next(iter(locations(loop.body)), None))
+        notes.append(f"tails: vectors of {seen} start on boundaries of memory")
+        return [replace(loop, aligned=boundary)]
+    if not left:
+        return [loop]
+    if weight(loop.body) > HEAVY:
+        return [_in_two_spans(loop, left)]
+    last = replace(loop, lo=loop.hi - loop.lanes)
+    return [replace(loop, hi=loop.hi - left), *copy_body((last,), {}, {})]
+
+
+def _mostly_aligned(loop: For, boundary: int) -> bool:
+    """Can most cells that a light body reaches lie on boundaries together?"""
+    plain = all(isinstance(stmt, (Define, Store)) for stmt in loop.body)
+    if not plain or loop.step != 1 or weight(loop.body) > HEAVY:
+        return False
+    return 2 * len(lying_alike(loop, boundary)) > len(cells_along(loop))
+
+
+def _in_two_spans(loop: For, left: int) -> For:
+    """One text for both: the second time it starts a vector before the end."""
+    assert loop.trips is not None
+    again = Symbol("again")
+    lo = loop.lo + Affine.of(again) * (loop.trips - loop.lanes)
+    hi = loop.hi - left + Affine.of(again) * left
+    return For(again, Affine.of(0), Affine.of(2), (replace(loop, lo=lo, hi=hi),))

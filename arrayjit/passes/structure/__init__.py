@@ -1,0 +1,1 @@
+"""Passes over whole assignments and nests: which there are, and what lies in memory between them."""

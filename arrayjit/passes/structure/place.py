@@ -1,0 +1,154 @@
+"""place: each temporary gets a place to live in; most vanish.
+
+    for i in parallel(0, 8):                        for i in parallel(0, 8):
+        t[i] = multiply(a[i], b[i])                     t0 = multiply(a[i], b[i])
+        u[i] = add(t[i], 1.0)                           u[i] = add(t0, 1.0)
+
+An axis of a temporary is dropped where all its uses stand in one iteration of a loop and have the same
+index along that axis: a temporary without axes left is a variable, one with axes left is a row (or a
+slab) used again by the next iteration, whose loop is then sequential. What remains goes to the stack
+while there is room, else to the routine's arena.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import field, replace
+
+from ...frozen import frozen, slotted
+from ...ir.code import Caps
+from ...ir.expr import Expr, Load, Local, Variable
+from ...ir.index import Affine, Symbol, SymbolKind
+from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
+from ...ir.tensor import Tensor
+from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
+from ..analysis.uses import Path, Use, common_path, makes_anew, uses_of_temporaries
+
+__all__ = ["place"]
+
+
+def place(kernel: Kernel, caps: Caps) -> Kernel:
+    """The kernel with its temporaries contracted and placed."""
+    uses = uses_of_temporaries(kernel)
+    if not uses:
+        return kernel
+    plan = _Plan(caps.stack_bytes)
+    for storage, found in uses.items():
+        plan.decide(storage, found)
+    body = plan.rewritten(kernel.body)
+    return replace(kernel, body=body, placement=plan.placement, notes=(*kernel.notes, *plan.notes))
+
+
+@frozen
+class _Row:
+    """A smaller tensor in place of a temporary; `axes` are those that it keeps."""
+
+    tensor: Tensor
+    axes: tuple[int, ...]
+
+
+@slotted
+class _Plan:
+    """The decisions: variables and rows by the temporary that they replace."""
+
+    stack_left: int
+    variables: dict[Tensor, Variable] = field(default_factory=dict)
+    definitions: set[int] = field(default_factory=set)
+    rows: dict[Tensor, _Row] = field(default_factory=dict)
+    sequential: set[Symbol] = field(default_factory=set)
+    placement: dict[Tensor, Place] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def decide(self, storage: Tensor, uses: Sequence[Use]) -> None:
+        """Where the temporary `storage` lives."""
+        common = common_path(use.path for use in uses)
+        axes, reason = _kept_axes(uses, common)
+        first = uses[0]
+        if not axes and first.writes and first.path == common and first.index is not None:
+            self.variables[storage] = Variable(storage.label, storage.dtype)
+            self.definitions.add(id(first.stmt))
+            self.notes.append(f"place: {storage.label} is a variable: {reason}")
+            return
+        home = storage
+        if len(axes) < storage.rank:
+            home = Tensor(storage.label, tuple(storage.shape[axis] for axis in axes), storage.dtype)
+            self.rows[storage] = _Row(home, axes)
+            self.sequential.update(frame.loop.symbol for frame in common if frame.loop)
+        kind = self.memory(home)
+        self.placement[home] = Place(kind, reason)
+        self.notes.append(f"place: {home} is in the {kind.value}: {reason}")
+
+    def memory(self, tensor: Tensor) -> PlaceKind:
+        """The stack while it lasts, else the arena."""
+        if not tensor.has_fixed_shape or tensor.nbytes > self.stack_left:
+            return PlaceKind.ARENA
+        self.stack_left -= tensor.nbytes
+        return PlaceKind.STACK
+
+    def rewritten(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return kept(body, [self.statement(stmt) for stmt in body])
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        moved = rewrite_expressions(stmt, lambda expr: transform(expr, self.read))
+        match moved:
+            case Store(tensor=tensor, value=value) if tensor.storage in self.variables:
+                variable = self.variables[tensor.storage]
+                return Define(variable, value) if id(stmt) in self.definitions else Update(variable, value)
+            case Store(tensor=tensor, index=index) if tensor in self.rows:
+                row = self.rows[tensor]
+                return replace(moved, tensor=row.tensor, index=tuple(index[axis] for axis in row.axes))
+            case For(symbol=symbol) if symbol in self.sequential:
+                return replace(moved, body=self.rewritten(moved.body), kind=LoopKind.SEQUENTIAL)
+            case _:
+                return rewrite_bodies(moved, self.rewritten)
+
+    def read(self, expr: Expr) -> Expr:
+        match expr:
+            case Load(tensor=tensor) if tensor.storage in self.variables:
+                return Local(self.variables[tensor.storage])
+            case Load(tensor=tensor, index=index) if tensor in self.rows:
+                row = self.rows[tensor]
+                return Load(row.tensor, tuple(index[axis] for axis in row.axes))
+            case _:
+                return expr
+
+
+def _kept_axes(uses: Sequence[Use], common: Path) -> tuple[tuple[int, ...], str]:
+    """The axes that a temporary must keep, and why."""
+    tensor = uses[0].tensor
+    every = tuple(range(uses[0].tensor.storage.rank))
+    if any(use.tensor is not tensor for use in uses):
+        return every, "it is used in two shapes"
+    indices = [use.index for use in uses if use.index is not None]
+    if len(indices) < len(uses):
+        return every, "it is used at an index that is computed at run time"
+    around = {frame.loop.symbol: frame.loop for frame in common if frame.loop}
+    axes = tuple(axis for axis in range(tensor.rank) if not _is_fixed(axis, indices, around))
+    if axes and (len(axes) == tensor.rank or not around):
+        return every, "loops that could not be joined use it"
+    if not _is_fresh(uses, common, axes):
+        return every, "it carries values from one iteration to another"
+    if not axes:
+        return (), "each value is used only in the iteration that makes it"
+    if tensor.base is not None:
+        return every, "it is used in a flat shape"
+    return axes, f"each iteration of {', '.join(s.hint for s in around)} makes and uses its part"
+
+
+def _is_fixed(axis: int, indices: Sequence[tuple[Affine, ...]], around: Container[Symbol]) -> bool:
+    """Whether all uses stand at one position along an axis while the loops `around` stand."""
+    position = indices[0][axis]
+    return all(index[axis] == position for index in indices) and all(
+        symbol in around or symbol.kind is not SymbolKind.LOOP for symbol in position.symbols
+    )
+
+
+def _is_fresh(uses: Sequence[Use], common: Path, axes: tuple[int, ...]) -> bool:
+    """Whether an iteration of the common loops finds only values that it made itself: each iteration
+    has cells of its own, or writes all that is left of the tensor first."""
+    tensor, index = uses[0].tensor, uses[0].index
+    if axes and index is not None:
+        dropped = {index[axis].symbol for axis in range(tensor.rank) if axis not in axes}
+        if all(frame.loop is not None and frame.loop.symbol in dropped for frame in common):
+            return True
+    return makes_anew(uses, common, axes)
