@@ -13,7 +13,7 @@ from PIL import Image
 
 from arrayjit.backends import BACKENDS
 from arrayjit.demo.measure import in_turn, largest_difference
-from arrayjit.settings import environment_for_numpy, misleading
+from arrayjit.settings import MISLEADING, environment_for_numpy, misleading
 
 
 def demo(*options: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -57,13 +57,19 @@ def test_a_missing_extra_is_an_error_that_says_what_to_install(tmp_path: Path) -
     assert done.stderr == "the demo needs rich\n  fix: pip install 'arrayjit[demo]'\n"
 
 
-def test_variables_that_slow_numpy_down_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENBLAS_L2_SIZE", raising=False)
+@pytest.fixture
+def none_misleads(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in MISLEADING:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("none_misleads")
+def test_variables_that_slow_numpy_down_are_left_out_and_named() -> None:
     assert "without OPENBLAS_CORETYPE, which" in demo("--help", OPENBLAS_CORETYPE="Nehalem").stdout
 
 
+@pytest.mark.usefixtures("none_misleads")
 def test_without_such_variables_the_demo_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
     monkeypatch.setenv("OPENBLAS_L2_SIZE", "1024")
     assert misleading() == ["OPENBLAS_L2_SIZE"]
     assert environment_for_numpy() == {
