@@ -92,8 +92,9 @@ class Steps:
         dtype, flags = array.dtype, array.flags.num & LAYOUT_FLAGS
         if not dtype.isnative:
             raise ThroughPython("an array has foreign byte order")
-        start = array.__array_interface__["data"][0] if array.size else 0
-        number, is_first = self._range(array, start, leaf)
+        start = array.__array_interface__["data"][0]
+        group = None if leaf is None else self._shared.get(leaf)
+        number, is_first = self._range(array, start, group)
         low, high = self.ranges[number]
         source = self._sources[param] if param != _NO_PARAM else None
         one, other = _numbers(dtype)
@@ -113,13 +114,12 @@ class Steps:
             low=low - start,
             high=high - start,
             shared=int(not is_first),
-            twin=self._twin(array, leaf),
+            twin=self._twin(array, group),
             before=source.offset if isinstance(source, OverlapSource) else 0,
         )
 
-    def _twin(self, array: np.ndarray, leaf: int | None) -> int:
+    def _twin(self, array: np.ndarray, group: Overlap | None) -> int:
         """The step of the first argument that is this very array."""
-        group = None if leaf is None else self._shared.get(leaf)
         if group is not None:
             met = self._met.setdefault(group, [])
             for other, step in met:
@@ -130,17 +130,18 @@ class Steps:
             met.append((array, len(self.rows)))
         return len(self.rows)
 
-    def _range(self, array: np.ndarray, start: int, leaf: int | None) -> tuple[int, bool]:
+    def _range(self, array: np.ndarray, start: int, group: Overlap | None) -> tuple[int, bool]:
         """The number of the range of memory that an array lies in, and whether it is the first one there."""
-        group = None if leaf is None else self._shared.get(leaf)
-        if group is not None and group in self._numbers:
+        if group is None:
+            found = np.lib.array_utils.byte_bounds(array)
+        elif group in self._numbers:
             return self._numbers[group], False
-        if group is not None and leaf is not None:
-            low = start - group.offsets[group.leaves.index(leaf)]
+        else:
+            low = start - group.offsets[0]
             found = (low, low + group.nbytes)
             self._numbers[group] = len(self.ranges)
-        else:
-            found = np.lib.array_utils.byte_bounds(array) if array.size else (0, 0)
+        if not array.size:
+            found = (start, start + 1)  # it counts as a byte, by which it is told from others
         if any(low < found[1] and found[0] < high for low, high in self.ranges):
             raise ThroughPython("an array lies between the cells of another one")
         self.ranges.append(found)

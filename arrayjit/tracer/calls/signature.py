@@ -164,7 +164,7 @@ def _is_memory(value: Any) -> bool:
 def overlaps(leaves: Sequence[Any]) -> tuple[Overlap, ...]:
     """The groups of arrays that share memory, an array passed twice included."""
     layouts = enumerate(map(layout_of, leaves))
-    arrays = [(n, layout) for n, layout in layouts if isinstance(layout, np.ndarray) and layout.size]
+    arrays = [(n, layout) for n, layout in layouts if isinstance(layout, np.ndarray)]
     groups: list[list[tuple[int, np.ndarray]]] = []
     for entry in arrays:
         apart: list[list[tuple[int, np.ndarray]]] = []
@@ -179,6 +179,8 @@ def overlaps(leaves: Sequence[Any]) -> tuple[Overlap, ...]:
 
 
 def _share(left: np.ndarray, right: np.ndarray) -> bool:
+    if left is right:
+        return True
     if not np.may_share_memory(left, right):
         return False
     try:
