@@ -212,3 +212,16 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
             return (condition,)
         case Loop() | Note():
             return ()
+
+
+def rewrite_expressions(statement: Statement, rule: Callable[[Expr], Expr]) -> Statement:
+    """The statement with `rule` applied to each expression that stands directly in it."""
+    match statement:
+        case Assign(value=value, initial=initial):
+            return replace(statement, value=rule(value), initial=None if initial is None else rule(initial))
+        case Bind(value=value):
+            return replace(statement, value=rule(value))
+        case Branch(condition=condition) | Check(condition=condition) | While(condition=condition):
+            return replace(statement, condition=rule(condition))
+        case Loop() | Note():
+            return statement

@@ -332,30 +332,21 @@ def substitute_assignments(
 
 
 def _substituted(statement: assign.Statement, values: Mapping[Symbol, Affine]) -> assign.Statement:
+    statement = assign.rewrite_expressions(statement, lambda expr: substitute(expr, values))
     match statement:
-        case assign.Assign(loops=loops, index=index, value=value, initial=initial):
-            return replace(
-                statement,
-                loops=tuple((symbol, extent.substitute(values)) for symbol, extent in loops),
-                index=tuple(position.substitute(values) for position in index),
-                value=substitute(value, values),
-                initial=None if initial is None else substitute(initial, values),
-            )
-        case assign.Check(loops=loops, condition=condition):
-            extents = tuple((symbol, extent.substitute(values)) for symbol, extent in loops)
-            return replace(statement, loops=extents, condition=substitute(condition, values))
-        case Bind(value=value):
-            return replace(statement, value=substitute(value, values))
+        case assign.Assign(loops=loops, index=index):
+            positions = tuple(position.substitute(values) for position in index)
+            return replace(statement, loops=_extents(loops, values), index=positions)
+        case assign.Check(loops=loops):
+            return replace(statement, loops=_extents(loops, values))
         case assign.Loop(lo=lo, hi=hi, body=body):
             ends = lo.substitute(values), hi.substitute(values)
             return replace(statement, lo=ends[0], hi=ends[1], body=substitute_assignments(body, values))
-        case assign.Branch(condition=condition, body=body, orelse=orelse):
-            bodies = substitute_assignments(body, values), substitute_assignments(orelse, values)
-            return replace(
-                statement, condition=substitute(condition, values), body=bodies[0], orelse=bodies[1]
-            )
-        case assign.While(test=test, condition=condition, body=body):
-            bodies = substitute_assignments(test, values), substitute_assignments(body, values)
-            return assign.While(bodies[0], substitute(condition, values), bodies[1], statement.loc)
-        case assign.Note():
-            return statement
+        case _:
+            return assign.rewrite_bodies(statement, lambda body: substitute_assignments(body, values))
+
+
+def _extents(
+    loops: tuple[tuple[Symbol, Affine], ...], values: Mapping[Symbol, Affine]
+) -> tuple[tuple[Symbol, Affine], ...]:
+    return tuple((symbol, extent.substitute(values)) for symbol, extent in loops)

@@ -24,16 +24,13 @@ from ...errors import CompilerBug
 from ...ir.assign import (
     ArrayParam,
     Assign,
-    Bind,
-    Branch,
-    Check,
     Computation,
     Loop,
-    Note,
     Param,
     Statement,
-    While,
     expressions,
+    rewrite_bodies,
+    rewrite_expressions,
     statements,
 )
 from ...ir.code import Caps
@@ -287,22 +284,11 @@ class _Splitting:
             case Assign(into=into) if into.dtype.is_complex:
                 for number, part in enumerate(self._assign(statement)):
                     yield _renewed(part) if number and isinstance(part, Assign) else part
-            case Assign(into=into, index=index, value=value, initial=initial):
+            case Assign(into=into, index=index):
                 into, index = self.place(into, index)
-                start = None if initial is None else self.real(initial)
-                yield replace(statement, into=into, index=index, value=self.real(value), initial=start)
-            case Bind(value=value):
-                yield replace(statement, value=self.real(value))
-            case Check(condition=condition):
-                yield replace(statement, condition=self.real(condition))
-            case Loop(body=body):
-                yield replace(statement, body=self.body(body))
-            case Branch(condition=condition, body=body, orelse=orelse):
-                yield Branch(self.real(condition), self.body(body), self.body(orelse), statement.loc)
-            case While(test=test, condition=condition, body=body):
-                yield While(self.body(test), self.real(condition), self.body(body), statement.loc)
-            case Note():
-                yield statement
+                yield rewrite_expressions(replace(statement, into=into, index=index), self.real)
+            case _:
+                yield rewrite_bodies(rewrite_expressions(statement, self.real), self.body)
 
     def _assign(self, assign: Assign) -> Iterator[Assign | Loop]:
         """An assignment to complex cells."""

@@ -13,15 +13,11 @@ from dataclasses import replace
 from ...ir.assign import (
     ArrayParam,
     Assign,
-    Bind,
-    Branch,
-    Check,
     Computation,
-    Loop,
-    Note,
     Param,
     Statement,
-    While,
+    rewrite_bodies,
+    rewrite_expressions,
     statements,
 )
 from ...ir.expr import Expr, Gather, Load
@@ -143,23 +139,12 @@ class _Renaming:
         return tuple(self._statement(statement) for statement in body)
 
     def _statement(self, statement: Statement) -> Statement:
-        match statement:
-            case Assign(into=into, value=value, initial=initial):
-                start = None if initial is None else self._expression(initial)
-                value = self._expression(value)
-                return replace(statement, into=self._tensor(into), value=value, initial=start)
-            case Bind(value=value):
-                return replace(statement, value=self._expression(value))
-            case Check(condition=condition):
-                return replace(statement, condition=self._expression(condition))
-            case Loop(body=body):
-                return replace(statement, body=self.body(body))
-            case Branch(condition=condition, body=body, orelse=orelse):
-                return Branch(self._expression(condition), self.body(body), self.body(orelse), statement.loc)
-            case While(test=test, condition=condition, body=body):
-                return While(self.body(test), self._expression(condition), self.body(body), statement.loc)
-            case Note():
-                return statement
+        renamed = rewrite_bodies(rewrite_expressions(statement, self._expression), self.body)
+        match renamed:
+            case Assign(into=into):
+                return replace(renamed, into=self._tensor(into))
+            case _:
+                return renamed
 
     def _expression(self, expression: Expr) -> Expr:
         return transform(expression, self._node)
