@@ -70,6 +70,7 @@ from .structure.chain import chain
 from .structure.check import check
 from .structure.fuse import explain_fuse, fuse
 from .structure.inline import explain_inline, inline
+from .structure.interior import interior
 from .structure.invert import invert
 from .structure.lifetimes import lifetimes
 from .structure.log import log
@@ -244,7 +245,16 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     ),
     Pass(swap, after=("order",), why="only loops that run more than once copy again and again", on=CPU),
     Pass(
-        lag, after=("swap",), why="what is not copied is not waited for, and rows are those of memory", on=CPU
+        interior,
+        after=("swap",),
+        why="a nest that changes one of two arrays no longer changes the one that it looks around in",
+        on=CPU,
+    ),
+    Pass(
+        lag,
+        after=("interior",),
+        why="what is not copied is not waited for, and rows are those of memory",
+        on=CPU,
     ),
     Pass(
         sweep,

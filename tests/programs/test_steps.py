@@ -80,6 +80,25 @@ def complex_leapfrog(a, b):
     a[:], b[:] = before.real + now.imag, before.imag - now.real
 
 
+def odd_leapfrog(a, b):
+    before, now = a.copy(), b.copy()
+    for _ in range(7):
+        pull = np.zeros_like(now)
+        pull[1:-1, 1:-1] = now[1:-1, 2:] + now[1:-1, :-2] - now[2:, 1:-1] * now[:-2, 1:-1]
+        before, now = now, before - 0.1 * pull
+    a[:], b[:] = before, now
+
+
+def between_walls(a, b):
+    before, now = a.copy(), b.copy()
+    for k in range(7):
+        pull = np.full_like(now, -0.0)
+        pull[0] = k
+        pull[1:-1] = now[2:] + now[:-2]
+        before, now = now, before * 0.5 - 0.1 * pull
+    a[:], b[:] = before, now
+
+
 @pytest.mark.parametrize("shape", [(60, 24), (61, 23), (12, 90), (9, 9)])
 @pytest.mark.parametrize(
     ("steps", "passes"),
@@ -91,7 +110,9 @@ def complex_leapfrog(a, b):
         (from_a_copy, {"swap", "sweep"}),
         (made_anew, {"sweep"}),
         (leapfrog, {"swap", "sweep"}),
-        (complex_leapfrog, {"swap", "sweep"}),
+        (complex_leapfrog, {"swap", "interior"}),
+        (odd_leapfrog, {"swap", "interior"}),
+        (between_walls, {"swap", "interior"}),
     ],
 )
 def test_steps_have_numpy_s_bits(
