@@ -101,7 +101,10 @@ class For:
 
     The vectors of a loop that is `aligned`, to so many bytes, may start where most cells that it reaches lie
     on boundaries of memory, and the first and the last of them overlap those beside them: iterations may be
-    repeated, which changes nothing. It adds up nothing."""
+    repeated, which changes nothing. It adds up nothing.
+
+    The `cuts` of a vector loop are positions in its body, before the first `Store`: what stands before one
+    may be done for a vector while the rest is done for those before it, and for the last one again."""
 
     symbol: Symbol
     lo: Affine
@@ -112,6 +115,7 @@ class For:
     lanes: int = 1
     grain: Affine | None = None
     aligned: int | None = None
+    cuts: tuple[int, ...] = ()
 
     @property
     def trips(self) -> int | None:

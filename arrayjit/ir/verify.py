@@ -35,6 +35,7 @@ from ..errors import DTypeError, InvalidProgram
 from ..frozen import slotted
 from .assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from .boundaries import lying_alike
+from .cuts import may_be_cut
 from .dtype import BOOL, I64, DType
 from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from .index import Affine, Symbol, SymbolKind, symbols_of
@@ -545,6 +546,8 @@ def _check_loop(loop: For, rules: _Rules) -> None:
     if loop.aligned is not None:
         found = loop.kind is LoopKind.VECTOR and loop.step == 1 and lying_alike(loop, loop.aligned)
         rules.require(bool(found), f"loop {hint} has nothing to be aligned by")
+    if loop.cuts:
+        rules.require(may_be_cut(loop), f"loop {hint} is cut where vectors cannot be done beside one another")
     host, together = rules.host, rules.together
     rules.host = host and loop.kind is LoopKind.SEQUENTIAL
     if loop.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP):

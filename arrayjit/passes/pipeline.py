@@ -51,6 +51,7 @@ from .schedule.distant import distant
 from .schedule.jam import jam
 from .schedule.lag import lag
 from .schedule.order import order
+from .schedule.overlap import overlap
 from .schedule.pack import pack
 from .schedule.prefetch import prefetch
 from .schedule.quarters import quarters
@@ -340,6 +341,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=CPU,
     ),
     Pass(prefetch, after=("threads",), why="what a row is gone through for does not change any more", on=CPU),
+    Pass(overlap, after=("prefetch",), why="no pass after it knows of parts", on=CPU),
     Pass("widen", after=("rare",), why="what is seldom needed is not read with the rest", on=GPU),
     Pass("barriers", after=("once",), why="what stays in a register is waited for by no one", on=GPU),
     Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary"),
@@ -385,6 +387,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         reciprocals,
         rare,
         prefetch,
+        overlap,
     )
 )
 """Without these programs are right, and some are faster: a schedule may leave them out."""

@@ -18,19 +18,13 @@ from ..ir.dtype import BOOL, I64
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
-    Barrier,
     Bind,
-    Comment,
-    Copy,
     Define,
     Fill,
     For,
     If,
     Kernel,
-    Lap,
     LoopKind,
-    Multiply,
-    Prefetch,
     Raise,
     Stay,
     Stmt,
@@ -48,12 +42,14 @@ from .llvm_chunks import Chunk, call_chunk, cut
 from .llvm_interleaved import lanes_of, side_by_side
 from .llvm_loops import (
     Exit,
+    aside,
     boundary_before,
     edge_of,
     filling,
     in_units,
     is_short,
     least,
+    lesser,
     nearest,
     numbers,
     until_aligned,
@@ -61,6 +57,7 @@ from .llvm_loops import (
     widths,
 )
 from .llvm_memory import Edge, Lanes, Memory
+from .llvm_overlapped import Item, Overlapped
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
 from .llvm_transposed import transposed_loads
@@ -90,7 +87,7 @@ class Body:
     def statements(self, body: tuple[Stmt, ...]) -> None:
         if self._lanes.count > 1:
             for stmt in side_by_side(body, self._lanes):
-                self._store_groups(stmt) if isinstance(stmt, tuple) else self._statement(stmt)
+                self._one_or_group(stmt)
             return
         for part in cut(body):
             self._chunk(part) if isinstance(part, tuple) else self._statement(part)
@@ -120,24 +117,15 @@ class Body:
                 case Fill():
                     self._fill(stmt)
                 case _:
-                    self._aside(stmt)
+                    aside(stmt, self._writer, self._memory, self._lanes)
 
-    def _store_groups(self, stores: Sequence[Store]) -> None:
-        """Stores to neighbours in one."""
-        first, parts = stores[0], [self._value(store.value) for store in stores]
-        self._memory.store_groups(first.tensor, first.index, parts, self._lanes)
-
-    def _aside(self, stmt: Prefetch | Lap | Comment | Barrier | Copy | Multiply | Store) -> None:
-        """A statement that changes nothing of the program's, or is for GPUs."""
-        match stmt:
-            case Prefetch(tensor=tensor, index=index, cache=cache):
-                self._memory.prefetch(tensor, index, self._lanes, cache)
-            case Lap(times=times, number=number):
-                self._memory.lap(times, number)
-            case Comment(text=text):
-                self._writer.emit("; " + " ".join(text.split()))
-            case Barrier() | Copy() | Multiply() | Store():
-                raise CompilerBug(f"a {type(stmt).__name__} on a CPU", stage="targets/llvm")
+    def _one_or_group(self, stores: Stmt | Sequence[Store]) -> None:
+        """A statement, or stores to neighbours in one."""
+        if isinstance(stores, Sequence):
+            parts = [self._value(store.value) for store in stores]
+            self._memory.store_groups(stores[0].tensor, stores[0].index, parts, self._lanes)
+        else:
+            self._statement(stores)
 
     # Expressions
 
@@ -433,8 +421,10 @@ class Body:
         self._lanes = within = lanes_of(loop, lanes)
         self._accumulating = frozenset(changed)
         self._in_order = frozenset() if by_lane else self._accumulating
-        body = partial(self.statements, loop.body)
-        self._loop(loop.symbol, lo, hi, loop.step * lanes, changed, body)
+        if loop.cuts and by_lane:
+            self._overlapping(loop, lo, hi, partial(lesser, self._writer, self._writer.add(hi, -lanes)))
+        else:
+            self._loop(loop.symbol, lo, hi, loop.step * lanes, changed, partial(self.statements, loop.body))
         self._lanes = Lanes()
         self._accumulating = self._in_order = frozenset()
         if by_lane:
@@ -447,12 +437,31 @@ class Body:
         are moved to where the loop starts and ends."""
         start, counter = boundary_before(self._memory, loop, lo, self._writer), Symbol(loop.symbol.hint)
         symbols, last = self._memory.symbols, self._writer.add(hi, -loop.lanes)
+        if loop.cuts:
+            self._overlapping(loop, start, hi, lambda at: nearest(self._writer, at, lo, last))
+            return
 
         def one() -> None:
             symbols[loop.symbol] = nearest(self._writer, symbols[counter], lo, last)
             self._lanes_of(loop)
 
         self._repeat(counter, start, hi, loop.lanes, (), one)
+
+    def _overlapping(self, loop: For, lo: Operand, hi: Operand, place: Callable[[Operand], Operand]) -> None:
+        """The vectors from `lo` to `hi`, at least one, parts of several at a time; `place` says where a
+        vector is that would start there."""
+        around, symbols, counter = self._values, self._memory.symbols, Symbol(loop.symbol.hint)
+        self._lanes = lanes_of(loop, loop.lanes)
+
+        def one(stmt: Item, start: Operand, locals: dict[Variable, Value]) -> None:
+            symbols[loop.symbol], self._values = start, locals
+            self._one_or_group(stmt)
+            self._values = around
+
+        vectors = Overlapped(self._writer, loop, self._lanes, around, place, one)
+        held = vectors.begin(lo)
+        self._repeat(counter, lo, hi, loop.lanes, held, lambda: vectors.go_on(symbols[counter]))
+        self._lanes = Lanes()
 
     def _past_caches(self, loop: For, lo: Operand, hi: Operand) -> None:
         """At least one vector: those that start on a boundary of the memory that is written past the caches;
@@ -545,22 +554,13 @@ class Body:
             incoming = f"[ {before.text}, %{outside} ], [ {after}, %{writer.block} ]"
             writer.fill(line, f"{phi.text} = phi {phi.type} {incoming}")
         writer.branch(again, header, leave)
-        self._join(early)
+        early.join(writer, self._values)
 
     def _inside(self, exit: Exit | None, body: Callable[[], None]) -> None:
         """The body of a loop that is left to there, or cannot be left."""
         around, self._exit = self._exit, exit
         body()
         self._exit = around
-
-    def _join(self, exit: Exit) -> None:
-        """Where a loop has ended, at its end or early."""
-        writer, last = self._writer, self._writer.block
-        writer.start(exit.label)
-        if exit.values:
-            ends = {**exit.values, last: [self._values[variable] for variable in exit.changed]}
-            for variable, *values in zip(exit.changed, *ends.values(), strict=True):
-                self._values[variable] = writer.phi(dict(zip(ends, values, strict=True)))
 
     def _while(self, loop: While) -> None:
         """Test and body by turns. What the test leaves in the locals is what follows finds."""

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from ..errors import CompilerBug
 from ..frozen import slotted
 from ..ir.boundaries import lying_alike
 from ..ir.expr import Local, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Fill, For, LoopKind, Stmt, Store, walk_statements
+from ..ir.loops import Comment, Fill, For, Lap, LoopKind, Prefetch, Stmt, Store, walk_statements
 from ..ir.tensor import Tensor
 from .bodies import updated
-from .llvm_memory import Edge, Memory
+from .llvm_memory import Edge, Lanes, Memory
 from .llvm_text import LINE_BYTES, Operand, Value, Writer
 
 __all__ = [
     "Exit",
+    "aside",
     "boundary_before",
     "edge_of",
     "filling",
     "in_units",
     "is_short",
     "least",
+    "lesser",
     "nearest",
     "numbers",
     "until_aligned",
@@ -33,6 +36,19 @@ SHORT = 48
 """Statements of a branch."""
 
 
+def aside(stmt: Stmt, writer: Writer, memory: Memory, lanes: Lanes) -> None:
+    """A statement that changes nothing of the program's, or is for GPUs."""
+    match stmt:
+        case Prefetch(tensor=tensor, index=index, cache=cache):
+            memory.prefetch(tensor, index, lanes, cache)
+        case Lap(times=times, number=number):
+            memory.lap(times, number)
+        case Comment(text=text):
+            writer.emit("; " + " ".join(text.split()))
+        case _:
+            raise CompilerBug(f"a {type(stmt).__name__} on a CPU", stage="targets/llvm")
+
+
 @slotted
 class Exit:
     """Where a loop is left to: the locals that it may change, and what they are when it is left early, by the
@@ -41,6 +57,15 @@ class Exit:
     label: str
     changed: tuple[Variable, ...]
     values: dict[str, list[Value]] = field(default_factory=dict)
+
+    def join(self, writer: Writer, now: dict[Variable, Value]) -> None:
+        """Where the loop has ended, at its end or early: what the locals are."""
+        last = writer.block
+        writer.start(self.label)
+        if self.values:
+            ends = {**self.values, last: [now[variable] for variable in self.changed]}
+            for variable, *values in zip(self.changed, *ends.values(), strict=True):
+                now[variable] = writer.phi(dict(zip(ends, values, strict=True)))
 
 
 def numbers(loop: For) -> range:
@@ -145,3 +170,10 @@ def least(writer: Writer, one: Operand, other: Operand) -> str:
     """The lesser of two numbers."""
     writer.declare("declare i64 @llvm.smin.i64(i64, i64)")
     return writer.pure(f"call i64 @llvm.smin.i64(i64 {one}, i64 {other})")
+
+
+def lesser(writer: Writer, one: Operand, other: Operand) -> Operand:
+    """As `least`, of numbers that may be known."""
+    if isinstance(one, int) and isinstance(other, int):
+        return min(one, other)
+    return one if one == other else least(writer, one, other)

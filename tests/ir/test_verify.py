@@ -348,6 +348,18 @@ BROKEN = {
         "for i in sequential(0, 8, aligned=32):\n    y[i] = x[i]",
         "loop i has nothing to be aligned by",
     ),
+    "a loop in order that is cut": (
+        "for i in sequential(0, 8, cuts=(1,)):\n    t: f32 = x[i]\n    y[i] = t",
+        "loop i is cut where vectors cannot be done beside one another",
+    ),
+    "a cut behind a store": (
+        "for i in vector(0, 8, lanes=4, cuts=(1,)):\n    y[i] = x[i]\n    y[i] = x[i]",
+        "loop i is cut where vectors cannot be done beside one another",
+    ),
+    "a cut behind all": (
+        "for i in vector(0, 8, lanes=4, cuts=(2,)):\n    t: f32 = x[i]\n    y[i] = t",
+        "loop i is cut where vectors cannot be done beside one another",
+    ),
     "an aligned loop without neighbours": (
         "for i in vector(0, 4, lanes=4, aligned=32):\n    y[2*i] = x[0]",
         "loop i has nothing to be aligned by",

@@ -1,0 +1,75 @@
+"""Vector loops in parts, each part for another vector: the same cells, wherever a loop starts and ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from handmade import at, call, f64, put, run, static, vector
+
+from arrayjit.ir.dtype import F64, from_numpy
+from arrayjit.ir.expr import Const, Local, Variable
+from arrayjit.ir.index import Affine, Symbol
+from arrayjit.ir.loops import Define, If, Update
+from arrayjit.ir.tensor import Tensor
+
+
+def number(value):
+    return Const(value, F64)
+
+
+def chain(x, i):
+    """Statements of which each needs the one before, what the last one gives, and what an early one does."""
+    a, b, c, d = (Variable(name, F64) for name in "abcd")
+    body = (
+        Define(a, at(x, i)),
+        Define(b, call("multiply", Local(a), Local(a))),
+        Define(c, call("sqrt", Local(b))),
+        If(call("less", Local(b), number(4.0)), (Update(c, call("negative", Local(b))),), seldom=True),
+        Define(d, call("add", Local(c), Local(a))),
+    )
+    return body, call("divide", Local(d), number(3.0)), Local(a)
+
+
+@pytest.mark.parametrize("cuts", [(1,), (2,), (5,), (1, 3), (2, 4), (1, 2, 4)], ids=str)
+@pytest.mark.parametrize("aligned", [None, 64])
+@pytest.mark.parametrize("cells", [0, 1, 7, 8, 9, 16, 23, 24, 40, 61])
+def test_every_cut_and_length(cuts, aligned, cells):
+    n, i = static("n"), Symbol("i")
+    x, out, first = (Tensor(label, (Affine.of(n),), F64) for label in ("x", "out", "first"))
+    body, last, early = chain(x, i)
+    loop = vector(
+        i, n, *body, put(out, i, value=last), put(first, i, value=early), cuts=cuts, aligned=aligned
+    )
+    values = np.random.default_rng(cells).uniform(1, 9, cells)
+    results = np.full((2, cells + 9), -1.0)
+    run(
+        (loop,),
+        reads=[(x, values)],
+        writes=[(out, results[0]), (first, results[1])],
+        bindings=[(n, cells)],
+    )
+    np.testing.assert_array_equal(results[1, :cells], values)
+    assert (results[:, cells:] == -1).all()
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 32])
+def test_lengths_that_are_known_and_cells_that_are_read_and_written(lanes):
+    for cells in (lanes, 2 * lanes, 3 * lanes, 5 * lanes, 5 * lanes + 3):
+        x, i = f64("x", cells), Symbol("i")
+        body, last, _ = chain(x, i)
+        values = np.random.default_rng(lanes).uniform(1, 9, cells)
+        run((vector(i, cells, *body, put(x, i, value=last), cuts=(2, 5), lanes=lanes),), writes=[(x, values)])
+
+
+def test_pairs_are_stored_together():
+    pairs, i = Tensor.of("pairs", (40, 2), from_numpy(np.dtype(np.float64))), Symbol("i")
+    x = f64("x", 40, 2)
+    a, b = Variable("a", F64), Variable("b", F64)
+    body = (
+        Define(a, at(x, i, 0)),
+        Define(b, call("multiply", at(x, i, 1), Local(a))),
+        put(pairs, i, 0, value=call("sqrt", Local(a))),
+        put(pairs, i, 1, value=Local(b)),
+    )
+    values = np.random.default_rng(1).uniform(1, 9, (40, 2))
+    run((vector(i, 40, *body, cuts=(1, 2)),), reads=[(x, values)], writes=[(pairs, np.zeros((40, 2)))])
