@@ -82,9 +82,10 @@ class Operand:
         assert self.storage is not None
         return Array(self.storage, layout)
 
-    def number(self) -> Any:
-        """The value as a Python number, once it is there."""
-        return self.layout.item() if self.storage is None else self.shown(self.layout).item()
+    def number(self, cell: tuple[int, ...] = ()) -> Any:
+        """The value of a cell as a Python number, once it is there."""
+        layout = _cell(self.layout, cell)
+        return layout.item() if self.storage is None else self.shown(layout).item()
 
     def seen(self) -> np.ndarray:
         """The operand as the host has it."""
@@ -226,10 +227,12 @@ class Placed:
 def _giver(output: Output, sources: Sequence[Source]) -> Giver:
     """What gives a leaf of the result. What shows a NumPy array's memory is a NumPy array."""
     match output:
-        case ScalarOutput(param=param, python=True):
-            return lambda leaves, operands, results: operands[param].number()
-        case ScalarOutput(param=param):
-            return lambda leaves, operands, results: operands[param].shown(_read_only(operands[param].layout))
+        case ScalarOutput(param=param, python=True, cell=cell):
+            return lambda leaves, operands, results: operands[param].number(cell)
+        case ScalarOutput(param=param, cell=cell):
+            return lambda leaves, operands, results: operands[param].shown(
+                _read_only(_cell(operands[param].layout, cell))
+            )
         case SizedOutput(param=param, extents=extents):
             return lambda leaves, operands, results: _sized(operands[param], extents, operands)
         case ViewOutput(param=param, shape=None) if isinstance(source := sources[param], FreshSource):
@@ -276,6 +279,12 @@ def _writes(source: Source) -> bool:
             return False
         case _:
             return source.written
+
+
+def _cell(layout: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
+    """An array of one cell of a layout."""
+    index: Any = (*cell, ...)
+    return layout[index]  # type: ignore[no-any-return]
 
 
 def _read_only(layout: np.ndarray) -> np.ndarray:

@@ -55,7 +55,7 @@ class Outcome:
         self._outputs = outputs
         self._leaves = leaves
         self._next = 0
-        numbers = {output.param for output in outputs if isinstance(output, ScalarOutput)}
+        numbers = {output.param for output in outputs if isinstance(output, ScalarOutput) and not output.cell}
         numbers |= {
             extent.param
             for output in outputs
@@ -129,7 +129,7 @@ class Outcome:
                 self._step("ARGUMENT", self._leaves[leaf])
             case RepeatedOutput(leaf=leaf) if not isinstance(self._outputs[leaf], ScalarOutput):
                 self._add_output(self._outputs[leaf])
-            case ScalarOutput(param=param, python=python) if isinstance(
+            case ScalarOutput(param=param, python=python, cell=()) if isinstance(
                 source := self._sources[param], FreshSource
             ):
                 self._add_number(self._places[param], source.dtype, python)

@@ -233,8 +233,8 @@ def _leaf_of(output: Output, traced: Traced) -> _Cells:
             return _whole(
                 next(tensors[n] for n, s in sources if isinstance(s, ArgumentSource) and s.leaf == leaf)
             )
-        case ScalarOutput(param=param):
-            return _whole(tensors[param])
+        case ScalarOutput(param=param, cell=cell):
+            return _Cells((), (), Load(tensors[param], affine(cell)))
         case ViewOutput(param=param, shape=None):
             source = traced.sources[param]
             return _whole(tensors[param], source.order if isinstance(source, FreshSource) else None)

@@ -129,10 +129,11 @@ def test_else_runs_unless_the_loop_was_left() -> None:
     assert_like_numpy(program, (x10,), (x10[:5],))
 
 
-def appended(x: Any) -> Any:
+def appended_and_counted(x: Any) -> Any:
     parts = []
     for i in range(len(x)):
         parts.append(x[i] * 2)
+        parts = list(parts)
     return np.stack(parts)
 
 
@@ -143,7 +144,7 @@ def keys_added(x: Any) -> Any:
     return found[5], len(found)
 
 
-@pytest.mark.parametrize("program", [appended, keys_added])
+@pytest.mark.parametrize("program", [appended_and_counted, keys_added])
 def test_containers_that_grow_unroll_the_loop(program: Callable[[Any], Any]) -> None:
     assert_unrolled(program)
     assert_like_numpy(program, (x10,))

@@ -145,10 +145,12 @@ class SizedOutput:
 
 @frozen
 class ScalarOutput:
-    """The number in parameter `param`: a NumPy scalar, or with `python` a Python one."""
+    """The number in parameter `param`, if that has axes the one at `cell`: a NumPy scalar, or with `python` a
+    Python one."""
 
     param: int
     python: bool
+    cell: tuple[int, ...] = ()
 
 
 @frozen
@@ -281,10 +283,10 @@ def giver(output: Output, sources: Sequence[Source]) -> Giver:
             return lambda leaves, arrays, results: results[leaf]
         case SizedOutput():
             return lambda leaves, arrays, results: _sized(output, arrays)
-        case ScalarOutput(param=param, python=True):
-            return lambda leaves, arrays, results: arrays[param].item()
-        case ScalarOutput(param=param):
-            return lambda leaves, arrays, results: arrays[param][()]
+        case ScalarOutput(param=param, python=True, cell=cell):
+            return lambda leaves, arrays, results: arrays[param].item(cell)
+        case ScalarOutput(param=param, cell=cell):
+            return lambda leaves, arrays, results: arrays[param][cell]
         case ViewOutput(param=param, shape=None) if isinstance(source := sources[param], FreshSource):
             if source.is_transposed:
                 return lambda leaves, arrays, results: arrays[param].base

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import linecache
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import GeneratorType, MethodType
 from typing import Any
@@ -156,7 +157,8 @@ def _run(
     for constant in statics(structure):
         _require_no_traces(constant, here)
     try:
-        return [_settled(leaf, leaves, here) for leaf in leaves], structure
+        several = _handed_out_as_numbers(leaves)
+        return [_settled(leaf, leaves, here, several) for leaf in leaves], structure
     except UserError as error:
         error.loc = here
         raise
@@ -196,8 +198,30 @@ def _require_no_traces(constant: Any, loc: Location | None) -> None:
         )
 
 
-def _settled(leaf: Any, leaves: Sequence[Any], loc: Location | None) -> SymbolicArray:
-    """A leaf of the result as it is handed out: a number has memory of its own, and shapes are numbers."""
+def _handed_out_as_numbers(leaves: Sequence[Any]) -> set[Tensor]:
+    """The arrays that the function made and of which at least half is handed out, cell by cell, as numbers:
+    those of loops that append to a list."""
+    numbers = (leaf.cells for leaf in leaves if type(leaf) is SymbolicArray and _is_number(leaf))
+    counts = Counter(view.tensor for view in numbers if view.index and view.is_fixed())
+    made = current_trace().is_made_here
+    return {
+        tensor
+        for tensor, count in counts.items()
+        if made(tensor)
+        and all(extent.is_constant for extent in tensor.shape)
+        and 2 * count >= tensor.size > 1
+    }
+
+
+def _is_number(leaf: SymbolicArray) -> bool:
+    return leaf.is_scalar or leaf.weak is not None
+
+
+def _settled(
+    leaf: Any, leaves: Sequence[Any], loc: Location | None, several: Collection[Tensor]
+) -> SymbolicArray:
+    """A leaf of the result as it is handed out: a number has memory of its own, or is a cell of one of
+    `several` arrays, and shapes are numbers."""
     if type(leaf) is SymbolicInt:
         return _array(as_operand(leaf))
     if type(leaf) is not SymbolicArray:
@@ -208,8 +232,10 @@ def _settled(leaf: Any, leaves: Sequence[Any], loc: Location | None) -> Symbolic
             fix="return a copy made in the function: np.array(x)",
         )
     as_operand(leaf)
-    if (leaf.is_scalar or leaf.weak is not None) and not leaf.cells.is_whole():
-        return copy(leaf)
+    if _is_number(leaf) and not leaf.cells.is_whole():
+        if leaf.cells.tensor in several:
+            return leaf
+        return SymbolicArray(copy(leaf).cells, leaf.record, leaf.weak, leaf.is_scalar)
     try:
         for extent in leaf.cells.shape:
             number(extent, leaf.record, "the shape of a result", "return it alone, or copies: x.copy()", loc)
@@ -328,7 +354,7 @@ def _output(leaf: SymbolicArray, param: int, order: Order, handed_out: set[int])
     """How to make a leaf; adds the parameter to `handed_out` where its array is the leaf."""
     view = leaf.cells
     if leaf.weak is not None or leaf.is_scalar:
-        return ScalarOutput(param, leaf.weak is not None)
+        return ScalarOutput(param, leaf.weak is not None, _constants(view.index))
     parts = not view.tensor.dtype.is_complex and view.tensor.storage.dtype.is_complex
     if view.tensor.is_real_form and view.tensor.base is not view.tensor.storage:
         view = replace(view, tensor=leaf.record.flat(view.tensor), index=(view.index[0] * 2 + view.index[1],))

@@ -25,6 +25,7 @@ from ..values.extents import ONE, ZERO, agree, product, remainder, same_shape, s
 from ..values.integer import number
 from ..values.layout import copy_order, joined_order
 from ..values.numbers import integer_of
+from ..values.rows import Rows, rows_of
 from .operands import arrays_of, axis_of, common_dtype, deliver, element_type, refuse, remapped, shape_of
 from .reshaping import flat, reshape
 from .shaping import atleast_1d, atleast_2d, atleast_3d, insert_axes
@@ -74,11 +75,28 @@ def concatenate(
     shape = (*first[:along], length, *first[along + 1 :])
     result = unwritten(shape, kind, "joined", joined_order(views_of(parts)))
     start = ZERO
-    for part in parts:
+    for part in (rows_of(parts) if length.is_constant else None) or parts:
+        if isinstance(part, Rows):
+            start = _join_rows(result, along, start, part)
+            continue
         extent = part.cells.shape[along]
         setitem(stretch(result, along, start, extent), Ellipsis, part)
         start = start + extent
     return deliver(result, out)
+
+
+def _join_rows(result: SymbolicArray, axis: int, start: Affine, rows: Rows) -> Affine:
+    """Write arrays that lie in rows into the result, from a place of an axis on. Returns where they end."""
+    extent = rows.together.cells.shape[axis + 1]
+    shape = rows.together.cells.shape
+
+    def place(position: tuple[Affine, ...]) -> tuple[Affine, ...]:
+        row, inner = position[0], position[1:]
+        along = start + product((row, extent)) + inner[axis]
+        return (*inner[:axis], along, *inner[axis + 1 :])
+
+    setitem(remapped(result, shape, place), Ellipsis, rows.together)
+    return start + product((shape[0], extent))
 
 
 def _require_fitting(parts: Sequence[SymbolicArray], axis: int) -> None:
@@ -118,7 +136,17 @@ def stack(
             fix="make the shapes equal",
         )
     along = axis_of(axis, parts[0].ndim + 1)
-    return concatenate([insert_axes(part, (along,)) for part in parts], along, out, dtype=dtype)
+    return concatenate([_layer(part, along) for part in rows_of(parts) or parts], along, out, dtype=dtype)
+
+
+def _layer(part: SymbolicArray | Rows, axis: int) -> SymbolicArray:
+    """An array with one more axis, or arrays in rows with theirs in its place."""
+    if not isinstance(part, Rows):
+        return insert_axes(part, (axis,))
+    cells = part.together.cells
+    order = list(range(1, cells.rank))
+    order.insert(axis, 0)
+    return SymbolicArray(cells.transpose(order), part.together.record)
 
 
 def _each(function: Any, arrays: Any) -> list[SymbolicArray]:

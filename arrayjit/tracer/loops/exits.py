@@ -7,7 +7,7 @@ iteration ran, and then the compiled function raises UnboundLocalError, as Pytho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -44,6 +44,8 @@ from .carries import (
     substituted,
     symbols_of,
 )
+from .growing import Growth
+from .items import Appended
 from .iterations import Iterations
 from .places import MISSING, Name, Place, captured_by
 
@@ -69,6 +71,7 @@ class Exit:
     live: Liveness
     loc: Location | None
     peeled: int
+    growths: Sequence[Growth] = ()
     copies: list[tuple[View, SymbolicArray]] = field(default_factory=list)
     alike: dict[int, Cell] = field(default_factory=dict)
     finals: dict[int, SymbolicArray] = field(default_factory=dict)
@@ -83,6 +86,8 @@ class Exit:
         last = self.leave_last_values(earlier, after)
         self.find_alike(mark, after, last)
         memory = self.leave_symbols(mark, last)
+        appended = Appended(self.trace, mark, self.iterations, self.growths, self.nexts, self.firsts)
+        appended.store([value for name, value in after.items() if self.is_read_later(name)], self.site)
         self.leave_next_values(after)
         body = self.trace.end(self.site)
         for name, carry in self.carries.items():
@@ -95,8 +100,14 @@ class Exit:
         if before is not None:
             self.guard(before, last)
         self.require_run(self.new_names(earlier, after, last), before is not None)
-        self.note()
-        return self.values_after(last, memory, before is not None)
+        self.note(str(appended))
+        values = self.values_after(last, memory, before is not None)
+        appended.tell_apart({cell: self.final(cell).cells.tensor for cell in self.nexts}, self.site, self.loc)
+        appended.give()
+        return values
+
+    def is_read_later(self, name: Name) -> bool:
+        return self.is_read_after(name) or name in self.live.head
 
     def is_read_after(self, name: Name) -> bool:
         return isinstance(name, Place) or name in self.live.after
@@ -119,12 +130,15 @@ class Exit:
             self.firsts[first] = [starts[leaf] for leaf in chain]
 
     def leave_last_values(self, earlier: Names, after: Names) -> Names:
-        """The values of names that are read after the loop and are not carried, safe from what follows."""
+        """The values of names that are read after the loop and are not carried, safe from what follows.
+        A list that grows is itself under each of its names."""
+        lists = [growth.whole for growth in self.growths]
         return {
             name: map_leaves(value, self.last_value)
             for name, value in after.items()
             if self.is_read_after(name)
             and name not in self.carries
+            and not any(value is whole for whole in lists)
             and not same(earlier.get(name, MISSING), value)
         }
 
@@ -357,8 +371,8 @@ class Exit:
             require_at_least(room // abs(count.stride) - done, 0, "OverflowError", BEYOND)
         return value
 
-    def note(self) -> None:
-        """Say what became of the loop."""
+    def note(self, appended: str) -> None:
+        """Say what became of the loop, which `appended` to lists."""
         carried = ", ".join(str(name) for name, carry in self.carries.items() if any(carry.leaves))
         groups, period = self.iterations.groups, self.iterations.period
         parts = ["one loop" + (f" of {groups} iterations" if groups.is_constant else "")]
@@ -370,6 +384,8 @@ class Exit:
             )
         if carried:
             parts.append(f"carries {carried}")
+        if appended:
+            parts.append(f"appends to {appended}")
         self.trace.note(self.loc, "; ".join(parts))
 
 

@@ -44,6 +44,7 @@ from .carries import (
     shows,
 )
 from .exits import Exit
+from .growing import Growing, Growth
 from .iterations import Iterations
 from .places import MISSING, Name, Place, Places
 
@@ -176,6 +177,7 @@ class _Rolled:
         """The items for the user's loop."""
         self.enter(frame := sys._getframe(1))
         self.live = liveness(self.site.code, self.site.offset)
+        self.trace.recorders.append(self)
         try:
             for _ in range(_MOST_ATTEMPTS):
                 self.attempt()
@@ -208,10 +210,18 @@ class _Rolled:
             if self.trace.is_open and not self.may_leave:
                 self.trace.pending = Retrace({self.site: Reason("its body leaves the loop", self.loc)})
             raise
+        finally:
+            if self in self.trace.recorders:
+                self.trace.recorders.remove(self)
 
     def enter(self, frame: FrameType) -> None:
         """Take note of what there is before the recorded loop."""
         self.places = Places.of(frame)
+        self.places.grown = {
+            number: Growth(part, number, label)
+            for number, (label, part) in self.places.lists().items()
+            if type(part) is Growing
+        }
         self.entry = self.places.read()
 
     def attempt(self) -> None:
@@ -220,8 +230,57 @@ class _Rolled:
             if name in self.live.head:
                 self.unroll(f"its body may advance the iterator {name}")
         self.mark = self.trace.begin()
+        self.stand_in()
         self.bound = {name: carry.value(self.at_start) for name, carry in self.carries.items()}
         self.places.write(self.bound)
+
+    def stand_in(self) -> None:
+        """Put what stands for a list that grows in its place."""
+        for growth in self.places.grown.values():
+            growth.stand = Growing(growth, self.trace, self.site, self.iterations)
+            self.places.exchange(growth.whole, growth.stand)
+            for recorder in self.trace.recorders:
+                recorder.places.refresh()
+            if growth.has_strangers(sum(recorder.holds(growth.whole) for recorder in self.trace.recorders)):
+                self.unroll(f"it appends to the list {growth.label}, which something else refers to")
+
+    def holds(self, value: Any) -> int:
+        """How often the value is referred to from here."""
+        names = (*self.entry.values(), *(self.before or {}).values())
+        lists = [held for growth in self.places.grown.values() for held in (growth.whole, growth.stand)]
+        return sum(held is value for held in (*names, *lists)) + self.places.references(value)
+
+    def put_back(self) -> None:
+        """Put the lists that grow back in their places."""
+        for growth in self.places.grown.values():
+            self.places.exchange(growth.stand, growth.whole)
+        for growth in self.places.grown.values():
+            if growth.stand_has_strangers():
+                self.unroll(f"it appends to the list {growth.label} and refers to it anew")
+
+    def forget_stands(self) -> None:
+        """Drop what stood for lists, which would keep them alive."""
+        for growth in self.places.grown.values():
+            growth.stand = None
+
+    def grows(self, after: Names) -> bool:
+        """Whether lists grow in another way than was assumed."""
+        lists = self.places.lists()
+        grown = self.places.grown
+        for name in after:
+            if name in self.entry or not isinstance(name, Place):
+                continue
+            if name.part in lists and name.part not in grown:
+                label, part = lists[name.part]
+                known = (str(name) for name, value in self.entry.items() if value is part)
+                grown[name.part] = Growth(part, name.part, next(known, label))
+        news = [growth for growth in grown.values() if growth.is_news()]
+        if news:
+            fix = "write into an array made before the loop: out[i] = ..."
+            number(self.iterations.count, self.trace, "how many items a loop appends to a list", fix)
+        for growth in news:
+            growth.learn()
+        return bool(news)
 
     def at_start(self, leaf: Leaf, before: Any) -> Any:
         """A carried leaf at the start of an iteration."""
@@ -240,11 +299,16 @@ class _Rolled:
     def is_right(self) -> bool:
         """Whether the recorded body is that of every iteration. If not, the record is discarded, and what to
         assume in the next attempt is noted. Raises Unfit where nothing can be assumed."""
+        self.put_back()
         after = self.places.read()
         period = rotation(self.entry, after, lambda value: is_array(value) or self.is_object(value))
         if period > 1 and self.iterations.period == 1 and not self.carries:
             self.discard()
             self.group(period)
+            return False
+        if self.grows(after):
+            self.discard()
+            self.entry |= self.places.last_items()
             return False
         planned = self.planned(after)
         if planned is None and not self.trace.assumed_too_much(self.mark):
@@ -358,6 +422,7 @@ class _Rolled:
         if self.peeled == _MOST_PEELED or (self.before is not None and not is_sure):
             self.unroll(unfit.what)
         self.discard()
+        self.forget_stands()
         self.peeled += 1
         self.carries = {}
         if not is_sure:
@@ -367,12 +432,16 @@ class _Rolled:
 
     def exit(self) -> None:
         """End the recorded loop."""
-        leaving = Exit(self.trace, self.site, self.iterations, self.carries, self.live, self.loc, self.peeled)
+        growths = list(self.places.grown.values())
+        leaving = Exit(
+            self.trace, self.site, self.iterations, self.carries, self.live, self.loc, self.peeled, growths
+        )
         try:
             finals = leaving.close(self.mark, self.entry, self.places.read(), self.before)
         except Unfit as unfit:
             self.unroll(unfit.what)
         self.places.write(finals)
+        self.forget_stands()
 
     def unroll(self, what: str) -> NoReturn:
         raise Retrace({self.site: Reason(what, self.loc)})

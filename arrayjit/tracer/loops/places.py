@@ -11,11 +11,12 @@ import ctypes
 import sys
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
-from types import CellType, FrameType, FunctionType, MethodType
+from types import BuiltinMethodType, CellType, FrameType, FunctionType, MethodType
 from typing import Any, Union
 
 from ...frozen import frozen
 from ..record.state import attributes_of, reachable, set_attributes
+from .growing import Growing, Growth
 
 __all__ = ["MISSING", "Name", "Place", "Places", "captured_by"]
 
@@ -38,18 +39,26 @@ class Place:
         return self.label
 
 
+@frozen
+class FromEnd:
+    """The key of the item of a growing list that is so many from its end."""
+
+    back: int
+
+
 Name = Union[str, Place]
 
 
 class Places:
     """The places that named values lead to now, and with a frame its variables too. `iterators` are the names
-    that lead to an iterator."""
+    that lead to an iterator, `grown` the lists that a loop appends to, by the numbers of their parts."""
 
     def __init__(self, values: Mapping[str, Any], frame: FrameType | None = None) -> None:
         self._frame = frame
         self._parts: list[tuple[str, Any]] = []
         self._known: set[int] = set()
         self.iterators: list[str] = []
+        self.grown: dict[int, Growth] = {}
         for name, value in values.items():
             if not isinstance(value, _PLAIN):
                 self._explore(name, value)
@@ -67,7 +76,35 @@ class Places:
         for number, (label, part) in enumerate(self._parts):
             for key, value in _items(part).items():
                 names[Place(number, key, _label(label, part, key))] = value
-        return names
+        return names | self.last_items()
+
+    def last_items(self) -> dict[Name, Any]:
+        """The last items of growing lists, as far as the loop reads them."""
+        return {
+            Place(number, FromEnd(back), f"{growth.label}[-{back}]"): item
+            for number, growth in self.grown.items()
+            for back, item in growth.last_items().items()
+        }
+
+    def lists(self) -> dict[int, tuple[str, Any]]:
+        """The lists among the places, and what stands for one, each with its name."""
+        kinds = (list, Growing)
+        return {
+            number: (label, part) for number, (label, part) in enumerate(self._parts) if type(part) in kinds
+        }
+
+    def exchange(self, old: Any, new: Any) -> None:
+        """Put one object in the place of another, wherever that is."""
+        self.write(dict.fromkeys((name for name, value in self.read().items() if value is old), new))
+
+    def refresh(self) -> None:
+        """Have the frame forget what its variables held before: CPython before 3.13 keeps that in a dict."""
+        if self._frame is not None:
+            _ = self._frame.f_locals
+
+    def references(self, value: Any) -> int:
+        """How often the value is held here."""
+        return sum(part is value for _, part in self._parts)
 
     def write(self, values: Mapping[Name, Any]) -> None:
         """Put values into places that exist."""
@@ -77,14 +114,16 @@ class Places:
             if sys.version_info < (3, 13):
                 ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(self._frame), ctypes.c_int(0))
         for name, value in values.items():
-            if isinstance(name, Place):
+            if isinstance(name, Place) and isinstance(name.key, FromEnd):
+                self.grown[name.part].carry(name.key.back, value)
+            elif isinstance(name, Place):
                 _put(self._parts[name.part][1], name.key, value)
 
     def restore(self, values: Mapping[Name, Any]) -> None:
         """Put everything back that has changed since `values` were read; new variables stay."""
         now = self.read()
         for name in now.keys() - values.keys():
-            if isinstance(name, Place):
+            if isinstance(name, Place) and not isinstance(name.key, FromEnd):
                 _remove(self._parts[name.part][1], name.key)
         self.write({name: value for name, value in values.items() if now.get(name, MISSING) is not value})
 
@@ -108,6 +147,8 @@ class Places:
                     self._parts.append((label, part))
                 elif isinstance(part, MethodType):
                     waiting.append((label, part.__func__))
+                elif isinstance(part, BuiltinMethodType) and isinstance(part.__self__, (list, dict, set)):
+                    waiting.append((label, part.__self__))
                 elif isinstance(part, CellType):
                     waiting += ((label, value) for value in _items(part).values())
                     if not self._is_variable(label, part):
@@ -149,6 +190,8 @@ def captured_by(values: Iterable[Any]) -> set[str]:
 
 def _items(part: Any) -> dict[Any, Any]:
     """What an object holds and might exchange, by key. A set holds its items as a whole."""
+    if type(part) is Growing:
+        part = part.items
     if isinstance(part, (list, deque)):
         return dict(enumerate(part))
     if isinstance(part, dict):
@@ -172,6 +215,8 @@ def _label(name: str, part: Any, key: Any) -> str:
 
 
 def _put(part: Any, key: Any, value: Any) -> None:
+    if type(part) is Growing:
+        part = part.items
     if isinstance(part, (list, deque, dict)):
         if isinstance(part, (list, deque)) and key == len(part):
             part.append(value)
@@ -189,6 +234,8 @@ def _put(part: Any, key: Any, value: Any) -> None:
 
 
 def _remove(part: Any, key: Any) -> None:
+    if type(part) is Growing:
+        part = part.items
     if isinstance(part, (list, deque)):
         part.pop()
     elif isinstance(part, dict):

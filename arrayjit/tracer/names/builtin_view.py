@@ -20,6 +20,7 @@ from ...ir.expr import Apply, Expr
 from ...ir.index import Affine
 from ...ir.ops import OPS
 from ..loops.carries import kind_of
+from ..loops.growing import Growing
 from ..loops.kinds import choose, memory, put, truth
 from ..loops.states import kind_in_state
 from ..record.registry import METHODS
@@ -30,6 +31,7 @@ from ..values.conversions import CONVERSIONS, is_called, to_bool
 from ..values.extents import greater, lesser
 from ..values.integer import SymbolicInt, number, python_int
 from ..values.numbers import as_affine
+from ..values.rows import Rows, rows_of
 
 __all__ = ["Builtins", "as_called"]
 
@@ -41,6 +43,8 @@ def length(sized: Any, /) -> Any:
     """`len`: a traced int where an extent is known only when the compiled function runs."""
     if type(sized) is SymbolicArray and sized.ndim:
         return sized.shape[0]
+    if type(sized) is Growing:
+        return python_int(sized.length(), current_trace())
     return len(sized)
 
 
@@ -65,6 +69,9 @@ def _extreme(
     if key is None and len(args) == 1 and _is_long_row(args[0]):
         return _folded(args[0], args[0][0], lambda best, item: _better(beats, item, best))
     items = list(args[0]) if len(args) == 1 else list(args)
+    rows = rows_of(items) if key is None else None
+    if rows is not None:
+        return reduce(partial(_added, lambda best, item: _better(beats, item, best)), rows, items[0])
     if key is not None or not any(_is_traced(item) for item in items):
         options = {} if default is _ABSENT else {"default": default}
         return plain(items, key=key, **options)
@@ -106,6 +113,9 @@ def total(iterable: Any, /, start: Any = 0) -> Any:
     """`sum`: one item after another, as Python adds them."""
     if _is_long_row(iterable):
         return _folded(iterable, start + iterable[0], operator.add)
+    rows = rows_of(iterable) if type(iterable) in (list, tuple) else None
+    if rows is not None:
+        return reduce(partial(_added, operator.add), rows, start)
     return builtins.sum(iterable, start)
 
 
@@ -144,6 +154,19 @@ def _always(value: Expr, position: tuple[Affine, ...]) -> Expr:
     return value
 
 
+def _added(step: Callable[[Any, Any], Any], result: Any, value: Any) -> Any:
+    """`step(result, value)`, for many values in rows one after another."""
+    if type(value) is not Rows:
+        return step(result, value)
+    trace = value.together.record
+    first = step(result, value.item(Affine.of(0)))
+    total = memory(kind_in_state(first), trace, first)
+    put(total, first, trace)
+    with trace.loop(1, value.count) as index:
+        put(total, step(total, value.item(index)), trace)
+    return total
+
+
 def _folded(array: SymbolicArray, first: Any, step: Callable[[Any, Any], Any]) -> Any:
     """`step(result, item)` for each item after the first, in order."""
     trace = array.record
@@ -157,6 +180,8 @@ def _folded(array: SymbolicArray, first: Any, step: Callable[[Any, Any], Any]) -
 
 def type_of(*arguments: Any, **options: Any) -> Any:
     """`type`: of a traced value, the type that it has when the function runs, as its code sees this."""
+    if len(arguments) == 1 and type(arguments[0]) is Growing:
+        return list
     if len(arguments) == 1 and _is_traced(arguments[0]):
         return arguments[0].record.namespace.of(arguments[0].__class__)
     return builtins.type(*arguments, **options)

@@ -20,7 +20,16 @@ import numpy as np
 
 from ...frozen import frozen_by_identity
 
-__all__ = ["Same", "Watch", "attributes_of", "has_state", "reachable", "set_attributes", "state_of"]
+__all__ = [
+    "Same",
+    "Standing",
+    "Watch",
+    "attributes_of",
+    "has_state",
+    "reachable",
+    "set_attributes",
+    "state_of",
+]
 
 _BY_VALUE = (bool, int, str, bytes, type(None))
 _BY_TEXT = (float, complex)  # tells -0.0 from 0.0, and any NaN is the same
@@ -53,6 +62,15 @@ class Same:
         return id(self.value)
 
 
+class Standing:
+    """What stands for a list of the user's while a loop is recorded: it leads to `items` alone, though
+    `isinstance` takes it for the list."""
+
+    __slots__ = ("items",)
+
+    items: list[Any]
+
+
 def has_state(value: Any) -> bool:
     """Whether the value can change while it stays the same object."""
     return any(isinstance(part, _MUTABLE) or attributes_of(part) for part in reachable(value))
@@ -73,6 +91,8 @@ def reachable(value: Any) -> Iterator[Any]:
 def _inside(value: Any) -> Iterable[Any]:
     if type(value) is MethodType:
         return (value.__self__,)
+    if issubclass(type(value), Standing):
+        return value.items  # type: ignore[no-any-return]
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, _ITEMS) else (*attributes_of(value).values(), *_classes(value))

@@ -98,8 +98,9 @@ class Trace:
     `captured` are arrays of the user's that the function met by other ways than its arguments (globals,
     closures): parameters that read and write the user's own memory. `namespace` is the view of names that
     the function runs with. `leaves` are those of the traced call. `running` has the number of iterations and
-    the place of each loop that is being recorded; `spans` tells of numbers of steps how far they lead
-    together, and how far each does. With `unchecked` the program's own indices are taken to be in bounds.
+    the place of each loop that is being recorded, `recorders` what records them; `spans` tells of numbers of
+    steps how far they lead together, and how far each does. With `unchecked` the program's own indices are
+    taken to be in bounds.
 
     `decisions` are what earlier runs of the same trace found; `pending` is a reason to start again that could
     not be raised where it was found, `wanted` one that was, but may have been caught.
@@ -113,6 +114,7 @@ class Trace:
         self.wanted: Retrace | None = None
         self.leaves: Sequence[Any] = ()
         self.running: list[tuple[Affine, Site]] = []
+        self.recorders: list[Any] = []
         self.spans: dict[Affine, tuple[Affine, int]] = {}
         self.limits = Limits()
         self.is_open = True
@@ -142,6 +144,11 @@ class Trace:
     def statements(self) -> list[Statement]:
         """The body that is being recorded."""
         return self._scopes[-1].statements
+
+    @property
+    def depth(self) -> int:
+        """How many bodies, one within the other, are being recorded."""
+        return len(self._scopes)
 
     @property
     def may_not_run(self) -> bool:

@@ -32,6 +32,7 @@ from .extents import ONE, ZERO, is_at_least, is_repeatable, same_shape, shape_te
 from .integer import SymbolicInt
 from .layout import copy_order, kept_order
 from .numbers import as_scalar
+from .rows import Rows, rows_of
 
 __all__ = [
     "Operand",
@@ -311,10 +312,21 @@ def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
             fix="give every element the same shape",
         )
     whole = trace.window((len(parts), *shape), dtype)
-    for row, part in enumerate(parts):
-        target = whole.remap(shape, whole.axes[1:], (row, *whole.axes[1:]))
-        trace.store(target, lambda position, part=part: operand_at(part, position, dtype))  # type: ignore[misc]
+    row = 0
+    for part in rows_of(parts) or parts:
+        count, operand = (part.count, part.together) if type(part) is Rows else (None, part)
+        target = _rows_from(whole, row, count)
+        trace.store(target, lambda position, of=operand: operand_at(of, position, dtype))  # type: ignore[misc]
+        row += count or 1
     return SymbolicArray(whole, trace)
+
+
+def _rows_from(view: View, start: int, count: int | None) -> View:
+    """So many places of the first axis; None for one, without the axis."""
+    row, *inner = affine(view.axes)
+    if count is None:
+        return view.remap(view.shape[1:], view.axes[1:], (start, *inner))
+    return view.remap((count, *view.shape[1:]), view.axes, (row + start, *inner))
 
 
 def is_traced(value: Any) -> bool:
@@ -326,7 +338,7 @@ def is_traced(value: Any) -> bool:
 
 def _common_dtype(parts: Sequence[Operand]) -> DType:
     """The dtype of `np.array([...])`, in which Python scalars count as NumPy's defaults."""
-    kinds = [np.dtype(k) if isinstance(k := _kind(part), type) else k.numpy for part in parts]
+    kinds = {np.dtype(k) if isinstance(k := _kind(part), type) else k.numpy for part in parts}
     return from_numpy(np.result_type(*kinds))
 
 

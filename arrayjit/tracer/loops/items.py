@@ -1,0 +1,295 @@
+"""What a recorded loop appended to lists: rows of memory with the iteration's number, and items made of them.
+
+    for k in range(100):                 for k in range(100):
+        xs.append(x + k)          =>         x[k] = ...
+                                         xs += [x[0], x[1], ..., x[99]]
+
+An array that the body made and a number that it computed are stored at the end of the iteration, when the
+body has written into the array what it will. A view of an older array and an integer that the iteration's
+number tells are the same expressions after the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Union
+
+from ...errors import Location
+from ...frozen import frozen_by_identity
+from ...ir.index import Affine, Symbol
+from ...ir.tensor import Tensor
+from ..record.retrace import Reason, Site
+from ..record.state import reachable
+from ..record.trace import Mark, Trace
+from ..record.tree import Leaf, Structure, statics, unflatten
+from ..record.view import View
+from ..values.array import SymbolicArray
+from ..values.elementwise import as_operand, operand_at
+from ..values.integer import SymbolicInt
+from ..values.rows import runs
+from .carries import (
+    Cell,
+    Kind,
+    Unfit,
+    is_array,
+    kind_of,
+    leaves_of,
+    substituted,
+    symbols_of,
+)
+from .growing import Growth
+from .iterations import Iterations
+
+__all__ = ["Appended"]
+
+MOST_ITEMS = 1 << 20
+"""Lists of more items are not made."""
+
+_TEXT = (str, bytes, type(None))
+
+
+@frozen_by_identity
+class _Told:
+    """A leaf that the loop's symbol tells."""
+
+    leaf: Any
+
+
+@frozen_by_identity
+class _Stored:
+    """A leaf that is row `first + each * iteration` of memory; `before` is the array that it is in the first
+    iteration, if that is one from before the loop."""
+
+    kind: Kind
+    rows: View
+    first: int
+    each: int
+    before: SymbolicArray | None
+
+
+_Part = Union[_Told, _Stored]
+
+
+class Appended:
+    """The items that an iteration appends to lists. `nexts` says what carried arrays become in it, `firsts`
+    which they are in the first one, `written` what the body writes."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        mark: Mark,
+        iterations: Iterations,
+        growths: Iterable[Growth],
+        nexts: Mapping[Cell, SymbolicArray],
+        firsts: Mapping[Cell, Sequence[SymbolicArray]],
+    ) -> None:
+        self._trace = trace
+        self._mark = mark
+        self._iterations = iterations
+        self._growths = [growth for growth in growths if growth.each]
+        self._nexts = nexts
+        self._firsts = firsts
+        self._made = trace.symbols_since(mark)
+        self._written = trace.written_since(mark)
+        self._plans: list[tuple[Growth, list[tuple[Structure, list[_Part]]]]] = []
+        self._arrays: list[tuple[Tensor, Tensor]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._growths)
+
+    def __str__(self) -> str:
+        return ", ".join(growth.label for growth in self._growths)
+
+    # inside the body
+
+    def store(self, alive: Collection[Any], site: Site) -> None:
+        """Store the items, at the end of the iteration; `alive` are values that are read after it."""
+        for growth in self._growths:
+            if self._count * growth.each > MOST_ITEMS:
+                raise Unfit(f"it appends more than {MOST_ITEMS:,} items to {growth.label}")
+            items = list(growth.stand.items) if growth.stand is not None else []
+            self._require_own(growth, items, alive)
+            taken = [leaves_of(item) for item in items]
+            parts: list[list[_Part]] = [[] for _ in items]
+            if all(structure == taken[0][1] for _, structure in taken):
+                for column in zip(*(leaves for leaves, _ in taken), strict=True):
+                    for own, part in zip(parts, self._column(growth, column, site), strict=True):
+                        own.append(part)
+            else:
+                for own, (leaves, _) in zip(parts, taken, strict=True):
+                    own += (self._column(growth, [leaf], site)[0] for leaf in leaves)
+            structures = [structure for _, structure in taken]
+            self._plans.append((growth, list(zip(structures, parts, strict=True))))
+
+    @property
+    def _count(self) -> int:
+        return self._iterations.groups.constant
+
+    def _require_own(self, growth: Growth, items: Sequence[Any], alive: Collection[Any]) -> None:
+        """Raise Unfit unless each item is made of arrays and numbers, and its containers are its own."""
+        seen: set[int] = set()
+        known = {id(part) for value in alive for part in reachable(value)}
+        for item in items:
+            for value in statics(leaves_of(item)[1]):
+                if type(value) not in _TEXT:
+                    raise Unfit(f"it appends a {type(value).__name__} to {growth.label}")
+            for part in _containers(item):
+                if id(part) in seen or id(part) in known:
+                    raise Unfit(f"something else holds what it appends to {growth.label}")
+                seen.add(id(part))
+
+    def _column(self, growth: Growth, leaves: Sequence[Any], site: Site) -> list[_Part]:
+        """How the leaves at one place of the items that an iteration appends are found."""
+        kinds = [kind_of(leaf) for leaf in leaves]
+        if all(kind == kinds[0] for kind in kinds) and not any(map(self._is_told, leaves)):
+            return self._rows(growth, leaves, site)
+        return [
+            _Told(leaf) if self._is_told(leaf) else self._rows(growth, [leaf], site)[0] for leaf in leaves
+        ]
+
+    def _is_told(self, leaf: Any) -> bool:
+        """Whether the leaf is known from the iteration's number. Raises Unfit for an array of which neither
+        that nor the contents are."""
+        if type(leaf) is SymbolicInt:
+            return symbols_of(leaf).isdisjoint(self._made)
+        if not is_array(leaf):
+            return type(leaf) is not SymbolicArray
+        if self._cell(leaf) is not None or self._is_made_anew(leaf):
+            return False
+        if symbols_of(leaf).isdisjoint(self._made):
+            return True
+        raise Unfit("it appends a view whose place it computes")
+
+    def _cell(self, array: SymbolicArray) -> Cell | None:
+        """The carried array that this shows."""
+        storage = array.cells.tensor.storage
+        return next((cell for cell in self._nexts if cell.view.tensor is storage), None)
+
+    def _is_made_anew(self, array: SymbolicArray) -> bool:
+        storage = array.cells.tensor.storage
+        alike = (storage, *self._trace.sameness.of(storage))
+        return all(self._trace.is_new(one, self._mark) for one in alike)
+
+    def _rows(self, growth: Growth, leaves: Sequence[Any], site: Site) -> list[_Part]:
+        """Store leaves of one kind in memory of their own."""
+        kind = kind_of(leaves[0])
+        assert kind is not None
+        if any({*extent.symbols} & {self._iterations.symbol, *self._made} for extent in kind.shape):
+            raise Unfit(f"what it appends to {growth.label} differs in shape from iteration to iteration")
+        arrays = [leaf.cells for leaf in leaves if is_array(leaf)]
+        if len({view.tensor.storage for view in arrays}) < len(arrays) and not _are_apart(arrays):
+            raise Unfit(f"it appends an array twice to {growth.label}")
+        befores = [self._before(leaf) if is_array(leaf) else None for leaf in leaves]
+        each = len(leaves)
+        rows = self._trace.fresh(growth.label, (self._count * each, *kind.shape), kind.dtype)
+        for start, count, value in _stacked(leaves, self._trace):
+            target = _stretch(rows, self._iterations.number * each + start, count)
+            self._trace.store(target, value)
+        if not kind.is_array:
+            self._trace.came_from(rows.tensor, site)
+        for leaf in filter(is_array, leaves):
+            self._arrays.append((rows.tensor, leaf.cells.tensor.storage))
+        return [_Stored(kind, rows, n, each, before) for n, before in enumerate(befores)]
+
+    def _before(self, array: SymbolicArray) -> SymbolicArray | None:
+        """The array that this one is in the first iteration, if that is from before the loop. Raises Unfit
+        where later iterations may write into what was appended."""
+        cell = self._cell(array)
+        storage = array.cells.tensor.storage
+        if any(
+            now.cells.tensor.storage is storage and other.view.tensor in self._written
+            for other, now in self._nexts.items()
+        ):
+            raise Unfit("its body writes into an array that the iteration before appended to a list")
+        if cell is None:
+            return None
+        chained = self._firsts[cell][1:] or not self._is_made_anew(self._nexts[cell])
+        if chained or array.cells.index != cell.view.index or cell.view.tensor in self._written:
+            raise Unfit("it appends an array that it rebinds")
+        return self._firsts[cell][0]
+
+    # after the loop
+
+    def give(self) -> None:
+        """Append the items to the lists."""
+        if not self._plans:
+            return
+        symbol = self._iterations.symbol
+        ends = [
+            {symbol: self._iterations.symbol_after(Affine.of(number + 1))} for number in range(self._count)
+        ]
+        for growth, plan in self._plans:
+            parts = [(structure, [self._finder(part) for part in found]) for structure, found in plan]
+            for number, values in enumerate(ends):
+                for structure, finders in parts:
+                    leaves = [find(number, values) for find in finders]
+                    item = leaves[0] if type(structure) is Leaf else unflatten(structure, leaves)
+                    growth.add(item)
+
+    def _finder(self, part: _Part) -> Callable[[int, Mapping[Symbol, Affine]], Any]:
+        """What gives the leaf of an iteration."""
+        if isinstance(part, _Told):
+            return lambda number, values: substituted(part.leaf, values)
+        rows, trace, weak, is_scalar = part.rows, self._trace, part.kind.weak, part.kind.is_scalar
+        shape, axes, inner = rows.shape[1:], rows.axes[1:], rows.index[1:]
+
+        def find(number: int, values: Mapping[Symbol, Affine]) -> Any:
+            if number == 0 and part.before is not None:
+                return part.before
+            index = (Affine.of(part.first + number * part.each), *inner)
+            return SymbolicArray(View(rows.tensor, shape, axes, index), trace, weak, is_scalar)
+
+        return find
+
+    def tell_apart(self, finals: Mapping[Cell, Tensor], site: Site, loc: Location | None) -> None:
+        """An array that was appended may be known by other names after the loop, which stand for memory of
+        their own: where either is written, it must not matter."""
+        why = Reason("an array is in a list and has a name besides", loc, "append a copy of it", site)
+        carried = {cell.view.tensor for cell in self._nexts}
+        for rows, storage in self._arrays:
+            others = {storage} - carried
+            if storage in carried:
+                others |= set(finals.values()) | {other for other, _ in self._arrays}
+            others |= {
+                finals[cell] for cell, now in self._nexts.items() if now.cells.tensor.storage is storage
+            }
+            others |= {other for other, shown in self._arrays if shown is storage}
+            for other in others - {rows}:
+                self._trace.sameness.note(rows, other, why)
+
+
+def _are_apart(views: Sequence[View]) -> bool:
+    """Whether views of one array have no cells in common, as rows have none."""
+    first, second = views[:2]
+    moved = zip(first.index, second.at(first.axes), strict=True)
+    return len(list(runs(views))) == 1 and any(
+        one != two and {*one.symbols}.isdisjoint(first.axes) for one, two in moved
+    )
+
+
+def _containers(item: Any) -> Iterator[Any]:
+    """The containers in an item that may be changed."""
+    for part in reachable(item):
+        if not isinstance(part, (*_TEXT, tuple, type)) and kind_of(part) is None:
+            yield part
+
+
+def _stacked(leaves: Sequence[Any], trace: Trace) -> Iterator[tuple[int, int, Any]]:
+    """Leaves of one kind, with those taken together that lie in rows: where they start, how many there are,
+    and their cells."""
+    if all(type(leaf) is SymbolicArray for leaf in leaves):
+        for start, view in runs([leaf.cells for leaf in leaves]):
+            trace.require_alive((view.tensor.storage,))
+            yield start, view.shape[0].constant, view.load
+        return
+    for start, leaf in enumerate(leaves):
+        kind = kind_of(leaf)
+        operand = as_operand(leaf, trace)
+        assert kind is not None
+        yield start, 1, lambda position, of=operand, into=kind.dtype: operand_at(of, position[1:], into)
+
+
+def _stretch(rows: View, start: Affine, count: int) -> View:
+    """So many rows from one on."""
+    shape = (Affine.of(count), *rows.shape[1:])
+    return rows.remap(shape, rows.axes, (Affine.of(rows.axes[0]) + start, *map(Affine.of, rows.axes[1:])))

@@ -1,0 +1,91 @@
+"""Arrays that lie one after another in one array, as those do that a recorded loop appended to a list: taken
+together they are one array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from ...frozen import frozen_by_identity
+from ...ir.index import Affine, Symbol
+from ..record.view import View
+from .array import SymbolicArray
+
+__all__ = ["Rows", "rows_of", "runs"]
+
+_MANY = 5
+"""Fewer arrays are taken one by one."""
+
+
+@frozen_by_identity
+class Rows:
+    """Values of a list that follow one another: the cells of `together` along its first axis. Each is a
+    number of NumPy's or Python's if `together` is marked as one."""
+
+    together: SymbolicArray
+
+    @property
+    def count(self) -> int:
+        return self.together.cells.shape[0].constant
+
+    def item(self, place: Affine) -> SymbolicArray:
+        """The value at a place of these."""
+        whole = self.together
+        return SymbolicArray(whole.cells.part(place), whole.record, whole.weak, whole.is_scalar)
+
+
+def rows_of(values: Sequence[Any]) -> list[Any | Rows] | None:
+    """The values of a list in order, many that lie in rows as one; None where no such are among them."""
+    if len(values) < _MANY:
+        return None
+    found: list[Any | Rows] = []
+    for (is_traced, weak, is_scalar), group in groupby(values, _kind):
+        alike = list(group)
+        if not is_traced:
+            found += alike
+            continue
+        for start, view in runs([value.cells for value in alike]):
+            count = view.shape[0].constant
+            if count < _MANY:
+                found += alike[start : start + count]
+            else:
+                found.append(Rows(SymbolicArray(view, alike[0].record, weak, is_scalar)))
+    return found if any(type(value) is Rows for value in found) else None
+
+
+def _kind(value: Any) -> tuple[bool, Any, bool]:
+    if type(value) is SymbolicArray:
+        return True, value.weak, value.is_scalar
+    return False, None, False
+
+
+def runs(views: Sequence[View]) -> Iterator[tuple[int, View]]:
+    """Views of one shape, those that lie at even distances taken together: where each such run starts, and
+    the array of it, along a first axis more."""
+    start = 0
+    while start < len(views):
+        first = views[start]
+        step = _step(first, views[start + 1]) if start + 1 < len(views) else None
+        end = start + 1
+        while step is not None and end < len(views) and _step(views[end - 1], views[end]) == step:
+            end += 1
+        yield start, _together(first, end - start, step or (0,) * len(first.index))
+        start = end
+
+
+def _step(one: View, other: View) -> tuple[int, ...] | None:
+    """How far the cells of a view are from those of another one in the same array."""
+    if one.tensor is not other.tensor or one.shape != other.shape:
+        return None
+    index = other.index if other.axes == one.axes else other.at(one.axes)
+    step = tuple(there - here for here, there in zip(one.index, index, strict=True))
+    return tuple(part.offset for part in step) if all(part.is_constant for part in step) else None
+
+
+def _together(first: View, count: int, step: Sequence[int]) -> View:
+    row = Symbol("i")
+    index = tuple(
+        part + Affine.of(row) * each if each else part for part, each in zip(first.index, step, strict=True)
+    )
+    return View(first.tensor, (Affine.of(count), *first.shape), (row, *first.axes), index, first.writeable)
