@@ -370,6 +370,8 @@ _MACHINE = (
        c=_spelled("", "/"), cost=25.0),
     Op("raw_remainder", 2, np.fmod, like="fmod", llvm=_spelled("", "srem", "urem"), c=_spelled("", "%"),
        cost=25.0),
+    Op("raw_upper_half", 2, reference.upper_half, like="floor_divide", expand=define.upper_half, apart=True,
+       llvm=_spelled("", "upper"), cost=4.0),
     Op("popcount", 1, reference.popcount, like="positive", llvm=_spelled("", "@llvm.ctpop"),
        c=_spelled("", "popcount"), cost=4.0),
     Op("bits", 1, reference.bits, llvm=_spelled("bitcast"), c=_spelled("bits")),

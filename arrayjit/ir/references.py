@@ -29,6 +29,7 @@ __all__ = [
     "satur01_gate",
     "sine",
     "truncated_quotient",
+    "upper_half",
 ]
 
 Values = NDArray[Any]
@@ -139,6 +140,13 @@ def truncated_quotient(x: Values, y: Values) -> Values:
     quotient = np.floor_divide(x, y)
     inexact = (quotient * y != x) & (np.asarray(y) != 0) & ((np.asarray(x) < 0) != (np.asarray(y) < 0))
     return np.asarray(np.where(inexact, quotient + np.asarray(x).dtype.type(1), quotient))
+
+
+def upper_half(x: Values, y: Values) -> Values:
+    """Of the product of two integers the bits that do not fit into one of them."""
+    bits = 8 * np.asarray(x).dtype.itemsize
+    product = np.asarray(np.asarray(x).astype(object) * np.asarray(y).astype(object) >> bits)
+    return product.astype(np.asarray(x).dtype)
 
 
 def popcount(x: Values) -> Values:

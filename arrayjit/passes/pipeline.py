@@ -22,6 +22,7 @@ from .bodies.beforehand import beforehand
 from .bodies.bytewise import bytewise
 from .bodies.carry import carry
 from .bodies.certain import certain
+from .bodies.divisors import divisors
 from .bodies.expand import expand
 from .bodies.foremost import foremost
 from .bodies.group import group
@@ -235,6 +236,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="what still is in order then is so for what it finds in memory alone",
         on=GPU,
     ),
+    Pass(
+        divisors,
+        after=("certain",),
+        why="numbers that are known not to be negative are divided without a sign",
+        on=CPU,
+    ),
     Pass(expand, after=("wrap",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(narrow, after=("simplify",), why="shifts and choices by known numbers are seen to be such", on=CPU),
@@ -362,6 +369,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         popcount,
         totals,
         beforehand,
+        divisors,
         order,
         swap,
         lag,

@@ -65,12 +65,18 @@ def apply(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Valu
         return writer.part(apply(writer, op, tuple(groups), dtype), numbers)
     lanes = max(arg.lanes for arg in args)
     args = tuple(writer.widen(arg, lanes) for arg in args)
-    definition = op.definition([arg.dtype for arg in args])
-    if definition is not None:
-        if op.apart:
-            return _called(writer, op, definition, args, dtype)
-        expanded: Value = definition(_Expansion(writer), *args)
-        return expanded
+    definition = None if _is_instruction(op, args[0]) else op.definition([arg.dtype for arg in args])
+    if definition is None:
+        return _primitive(writer, op, args, dtype)
+    if op.apart and not op.llvm:
+        return _called(writer, op, definition, args, dtype)
+    expanded: Value = definition(_Expansion(writer), *args)
+    return expanded
+
+
+def _primitive(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Value:
+    """The op by its spelling, on arguments of as many lanes each."""
+    lanes = args[0].lanes
     spelling = op.llvm.get(args[0].dtype.kind)
     if spelling is None:
         raise CompilerBug(f"op {op.name} on {args[0].dtype} has no LLVM spelling", stage="targets/llvm")
@@ -78,6 +84,8 @@ def apply(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Valu
     match spelling.split():
         case ["libm", name]:
             return _libm(writer, name, args, dtype)
+        case ["upper"]:
+            text = _upper_half(writer, args)
         case ["table"]:
             return chosen(writer, op.name, op.tables[dtype], args[0], dtype)
         case ["select"]:
@@ -93,6 +101,22 @@ def apply(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Valu
         case _:
             raise CompilerBug(f"op {op.name}: unknown spelling {spelling!r}", stage="targets/llvm")
     return Value(text, dtype, lanes)
+
+
+def _is_instruction(op: Op, arg: Value) -> bool:
+    """Whether a spelling is better than the definition: vectors have no products of 128 bits."""
+    return op.apart and bool(op.llvm) and (arg.lanes == 1 or arg.dtype.bits < 64)
+
+
+def _upper_half(writer: Writer, args: Sequence[Value]) -> str:
+    """Out of a product of twice as many bits."""
+    dtype, result = args[0].dtype, args[0].type
+    wide = result.replace(dtype.llvm, f"i{2 * dtype.bits}")
+    extend, shift = ("sext", "ashr") if dtype.kind is Kind.INT else ("zext", "lshr")
+    left, right = (writer.pure(f"{extend} {arg} to {wide}") for arg in args)
+    places = str(dtype.bits) if args[0].lanes == 1 else f"splat (i{2 * dtype.bits} {dtype.bits})"
+    upper = writer.pure(f"{shift} {wide} {writer.pure(f'mul {wide} {left}, {right}')}, {places}")
+    return writer.pure(f"trunc {wide} {upper} to {result}")
 
 
 def _opaque_quotient(writer: Writer, division: str, dtype: DType) -> str:

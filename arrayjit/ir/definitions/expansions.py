@@ -281,6 +281,23 @@ def divmod_remainder(x: Term, y: Term) -> Term:
 
 
 @definition
+def upper_half(x: Term, y: Term) -> Term:
+    """By the products of the halves of both. Taken without their sign, negative numbers are larger by the
+    power of two that their bits end at."""
+    if x.dtype.kind is Kind.INT:
+        plain, sign = named(f"u{x.dtype.bits}"), x.dtype.bits - 1
+        product = x.cast(plain).op("raw_upper_half", y.cast(plain)).cast(x.dtype)
+        return product - (x.op("raw_right_shift", sign) & y) - (y.op("raw_right_shift", sign) & x)
+    half = x.dtype.bits // 2
+    low = (1 << half) - 1
+    x_low, x_high = x & low, x.op("raw_right_shift", half)
+    y_low, y_high = y & low, y.op("raw_right_shift", half)
+    middle = x_high * y_low + (x_low * y_low).op("raw_right_shift", half)
+    other = x_low * y_high + (middle & low)
+    return x_high * y_high + middle.op("raw_right_shift", half) + other.op("raw_right_shift", half)
+
+
+@definition
 def fmod(x: Term, y: Term) -> Term:
     return x.op("raw_remainder", _safe_divisor(y))
 

@@ -25,7 +25,7 @@ from ...ir.ops import OPS
 from ...ir.resolve import resolve
 from ...ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
 
-__all__ = ["expand"]
+__all__ = ["Definitions", "expand"]
 
 
 def expand(kernel: Kernel, caps: Caps) -> Kernel:
@@ -42,7 +42,7 @@ def _expand_body(body: tuple[Stmt, ...], known: tuple[DType, ...]) -> tuple[Stmt
             step = Apply(stmt.accum, (Local(stmt.variable), stmt.value), stmt.variable.dtype)
             stmt = Update(stmt.variable, step)
         if any(_is_derived(node, known) for expr in expressions(stmt) for node in walk(expr)):
-            definitions = _Definitions(known)
+            definitions = Definitions(known)
             stmt = rewrite_expressions(stmt, definitions.of)
             if isinstance(stmt, While):
                 stmt = replace(stmt, test=(*stmt.test, *definitions.lines))
@@ -65,7 +65,7 @@ def _is_derived(expr: Expr, known: tuple[DType, ...]) -> bool:
             return False
 
 
-class _Definitions:
+class Definitions:
     """The `Builder` that definitions are run over: values are constants and locals."""
 
     def __init__(self, known: tuple[DType, ...]) -> None:
@@ -79,13 +79,13 @@ class _Definitions:
     def op(self, name: str, *args: Expr) -> Expr:
         row = OPS[name]
         _, dtype = resolve(row, [dtype_of(arg) for arg in args])
-        return self._bound(self._primitive(Apply(row, args, dtype)))
+        return self.bound(self._primitive(Apply(row, args, dtype)))
 
     def const(self, value: bool | int | float, dtype: DType) -> Expr:
         return constant(value, dtype)
 
     def cast(self, value: Expr, dtype: DType) -> Expr:
-        return value if dtype_of(value) is dtype else self._bound(self._primitive(Cast(value, dtype)))
+        return value if dtype_of(value) is dtype else self.bound(self._primitive(Cast(value, dtype)))
 
     def dtype(self, value: Expr) -> DType:
         return dtype_of(value)
@@ -95,17 +95,17 @@ class _Definitions:
 
     def _primitive(self, expr: Expr) -> Expr:
         if isinstance(expr, Cast) and _is_derived(expr, self.known_floats):
-            converting: Expr = converted(self, self._bound(expr.arg), expr.dtype)
+            converting: Expr = converted(self, self.bound(expr.arg), expr.dtype)
             return converting
         if not isinstance(expr, Apply):
             return expr
         definition = expr.op.definition([dtype_of(arg) for arg in expr.args])
         if definition is None or expr.op.apart:
             return expr
-        value: Expr = definition(self, *(self._bound(arg) for arg in expr.args))
+        value: Expr = definition(self, *(self.bound(arg) for arg in expr.args))
         return value
 
-    def _bound(self, value: Expr) -> Expr:
+    def bound(self, value: Expr) -> Expr:
         """The value as something that is free to repeat."""
         if isinstance(value, (Const, Local)):
             return value
