@@ -545,11 +545,12 @@ def test_more_arrays_beside_those_that_share_memory(native):
         np.testing.assert_array_equal(f(*args), args[0] * args[1] - args[2] * args[3])
 
 
-@pytest.mark.parametrize("size", [0, 4])
+@pytest.mark.parametrize("size", [0, 1, 4])
 def test_which_arguments_are_the_same_object(native, size):
     f = arrayjit.jit(lambda a, b, c: (a is b, a is c, b is c))
     x, y = np.arange(float(size)), np.arange(float(size))
     calls = [(x, x, x), (x, x, y), (x, y, x), (y, x, x), (x, y, y.copy()), (x, x[:], x), (x[:], x, x)]
+    calls += [(x, x[::-1], y), (x[::-1], x[::-1], x)]
     for call in (*calls, *calls, *reversed(calls)):
         assert f(*call) == (call[0] is call[1], call[0] is call[2], call[1] is call[2])
     if size:

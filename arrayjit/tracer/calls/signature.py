@@ -190,10 +190,12 @@ def _share(left: np.ndarray, right: np.ndarray) -> bool:
 
 
 def same_memory(left: np.ndarray, right: np.ndarray) -> bool:
-    """Whether two arrays have the same cells, of the same type and in the same order."""
+    """Whether two arrays have the same cells, of the same type and in the same order. How long a step along
+    an axis of one cell is says nothing: of the view `x[::-1]` of such an array it is another."""
 
     def layout(array: np.ndarray) -> tuple[Any, ...]:
-        return array.__array_interface__["data"][0], array.dtype, array.shape, array.strides
+        steps = [step for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1]
+        return array.__array_interface__["data"][0], array.dtype, array.shape, steps
 
     return left is right or layout(left) == layout(right)
 
