@@ -347,16 +347,15 @@ def _matrix(first: Region) -> Region:
 
 
 def _ranges_inside(body: Iterable[Stmt], ranges: Ranges) -> dict[Symbol, Range | None]:
-    """The values of the symbols that statements introduce."""
-    known = dict(ranges)
+    """The values of the symbols that statements introduce. Of those around, a whole program's perhaps, only
+    the ones that bounds name are looked at."""
     inner: dict[Symbol, Range | None] = {}
     for stmt in body:
         match stmt:
             case For(symbol=symbol, lo=lo, hi=hi, step=step):
-                span = loop_range(lo, hi, step, known)
-                if span is not None:
-                    known[symbol] = span
-                inner[symbol] = span
+                named = ((bound, inner.get(bound) or ranges.get(bound)) for bound in symbols_of((lo, hi)))
+                known = {bound: span for bound, span in named if span is not None}
+                inner[symbol] = loop_range(lo, hi, step, known)
             case Bind(symbol=symbol):
                 inner[symbol] = declared(symbol)
             case _:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ir.expr import Load
-from ...ir.index import Affine, Symbol
+from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import Bind, For
 from ...ir.tensor import Tensor
 from .access import Ranges, declared, distances, region
@@ -15,7 +15,8 @@ LONGEST = 2**40
 
 
 class Cells:
-    """The cells that a loop's body reaches, over its iterations."""
+    """The cells that a loop's body reaches, over its iterations. `ranges` may be those of a whole program:
+    they are looked up, not copied."""
 
     def __init__(self, loop: For, ranges: Ranges) -> None:
         number = Symbol(loop.symbol.hint)
@@ -23,7 +24,8 @@ class Cells:
         most = LONGEST if span is None else max(abs(span[0]), abs(span[1]))
         self._bound = {stmt.symbol: declared(stmt.symbol) for stmt in loop.body if isinstance(stmt, Bind)}
         self._number = number
-        self._ranges = {**ranges, number: (0, most)}
+        self._ranges = ranges
+        self._span = 0, most
         self._values = {loop.symbol: loop.lo + Affine.of(number) * loop.step}
 
     def is_known(self, index: tuple[Affine, ...]) -> bool:
@@ -36,4 +38,6 @@ class Cells:
             return False
         mine = region(one.tensor, one.index, self._bound).renamed(self._values)
         other = region(tensor, index, self._bound).renamed(self._values)
-        return distances(mine, other, (self._number,), self._ranges) is not None
+        named = symbols_of(span.base for span in (*mine.spans, *other.spans) if span is not None)
+        ranges = {symbol: self._ranges[symbol] for symbol in named if symbol in self._ranges}
+        return distances(mine, other, (self._number,), {**ranges, self._number: self._span}) is not None

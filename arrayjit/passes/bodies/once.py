@@ -64,12 +64,14 @@ def _body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 @slotted
 class _Passage:
     """On the way through a body: how often it `still` reads each cell, `values` that cells are known to have,
-    and where in `out` the `last` store to a cell stands that nothing has read from since."""
+    and where in `out` the `last` store to a cell stands that nothing has read from since; both by storage, as
+    a long body goes through many. `holding` says of which storages a local may be a value."""
 
     still: Counter[Cell]
     out: list[Stmt | None] = field(default_factory=list)
-    values: dict[Cell, Expr] = field(default_factory=dict)
-    last: dict[Cell, int] = field(default_factory=dict)
+    values: dict[Tensor, dict[Cell, Expr]] = field(default_factory=dict)
+    last: dict[Tensor, dict[Cell, int]] = field(default_factory=dict)
+    holding: dict[Variable, set[Tensor]] = field(default_factory=dict)
 
     def statement(self, stmt: Stmt) -> None:
         """Take over a statement, with what is known put in and what it makes needless left out."""
@@ -83,13 +85,16 @@ class _Passage:
         for inner in walk_statements((stmt,)):
             self.changes(inner)
         if isinstance(stmt, Store) and stmt.accum is None:
-            cell = stmt.tensor, stmt.index
-            if cell in self.last:
-                self.out[self.last[cell]] = None
+            cell, storage = (stmt.tensor, stmt.index), stmt.tensor.storage
+            last = self.last.setdefault(storage, {})
+            if cell in last:
+                self.out[last[cell]] = None
             if self.still[cell]:
                 stmt = self.named(stmt)
-                self.values[cell] = stmt.value
-            self.last[cell] = len(self.out)
+                self.values.setdefault(storage, {})[cell] = stmt.value
+                if isinstance(stmt.value, Local):
+                    self.holding.setdefault(stmt.value.variable, set()).add(storage)
+            last[cell] = len(self.out)
         self.out.append(stmt)
 
     def named(self, store: Store) -> Store:
@@ -101,7 +106,9 @@ class _Passage:
         return replace(store, value=Local(variable))
 
     def value(self, expr: Expr) -> Expr:
-        return self.values.get((expr.tensor, expr.index), expr) if isinstance(expr, Load) else expr
+        if not isinstance(expr, Load):
+            return expr
+        return self.values.get(expr.tensor.storage, {}).get((expr.tensor, expr.index), expr)
 
     def reads(self, stmt: Stmt) -> None:
         """Stores to what a statement reads are needed; all are if it may leave."""
@@ -115,20 +122,20 @@ class _Passage:
                 pass
         if isinstance(stmt, (Raise, Stay)):
             self.last.clear()
-        for cell in [cell for cell in self.last if cell[0].storage in read]:
-            del self.last[cell]
+        for storage in read:
+            self.last.pop(storage, None)
 
     def changes(self, stmt: Stmt) -> None:
         """Forget the values of cells that a statement may write, and those in a variable that it sets."""
         match stmt:
             case Store(tensor=tensor) | Fill(tensor=tensor) | Copy(into=tensor) | Multiply(total=tensor):
-                gone = [cell for cell in self.values if cell[0].storage is tensor.storage]
+                self.values.pop(tensor.storage, None)
             case Update(variable=variable):
-                gone = [cell for cell, value in self.values.items() if value == Local(variable)]
+                for storage in self.holding.pop(variable, ()):
+                    known = self.values.get(storage, {}).items()
+                    self.values[storage] = {at: value for at, value in known if value != Local(variable)}
             case _:
-                gone = []
-        for cell in gone:
-            del self.values[cell]
+                pass
 
 
 def _cells(stmt: Stmt) -> Iterator[Cell]:

@@ -18,8 +18,9 @@ nothing could be raised from the start, `parallel` has done so for locals that g
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from ...frozen import slotted
 from ...ir.code import Caps
@@ -66,23 +67,26 @@ def totals(kernel: Kernel, caps: Caps) -> Kernel:
     """Every loop that accumulates, and does nothing else that an order matters for, a parallel one."""
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
+    everywhere = cache(lambda: _touches(kernel.body))
 
     def rule(loop: For) -> Iterable[Stmt] | None:
         enter(loop, ranges)
         if loop.kind is not LoopKind.SEQUENTIAL:
             return None
-        return _in_any_order(loop, ranges, notes, lambda: _own(loop, kernel))
+        return _in_any_order(loop, ranges, notes, lambda: _own(loop, everywhere(), kernel.placement))
 
     return kernel.with_body(rewrite_loops(kernel.body, rule), notes)
 
 
-def _own(loop: For, kernel: Kernel) -> set[Tensor]:
+def _own(loop: For, everywhere: Counter[Tensor], temporaries: Container[Tensor]) -> set[Tensor]:
     """The temporaries that are used in a loop alone."""
-    inside, everywhere = (
-        Counter(tensor for stmt in walk_statements(body) for tensor in _touched(stmt))
-        for body in ((loop,), kernel.body)
-    )
-    return {tensor for tensor in kernel.placement if inside[tensor] == everywhere[tensor]}
+    inside = _touches((loop,))
+    return {each for each, times in inside.items() if each in temporaries and times == everywhere[each]}
+
+
+def _touches(body: tuple[Stmt, ...]) -> Counter[Tensor]:
+    """How often each storage is read or written."""
+    return Counter(tensor for stmt in walk_statements(body) for tensor in _touched(stmt))
 
 
 def _touched(stmt: Stmt) -> Iterator[Tensor]:

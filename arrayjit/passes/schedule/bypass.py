@@ -65,7 +65,10 @@ class _Choice:
     def statement(self, stmt: Stmt) -> Stmt:
         if not isinstance(stmt, For):
             return rewrite_bodies(stmt, self.body)
-        self.around.append((stmt, effects((stmt,), self.ranges)))
+        found = effects((stmt,), self.ranges)
+        if not self.around and _bytes(found) <= self.caps.l3_bytes:
+            return stmt  # no loop in it moves more
+        self.around.append((stmt, found))
         enter(stmt, self.ranges)
         if stmt.kind is not LoopKind.VECTOR:
             stmt = rewrite_bodies(stmt, self.body)
@@ -76,7 +79,8 @@ class _Choice:
 
     def is_light(self, loop: For) -> bool:
         """Whether a loop usually does little with what it reads and writes."""
-        inside = list(_usually(rare(replace(self.kernel, body=(loop,)), self.caps).body))
+        alone = replace(self.kernel, body=(loop,), placement={}, notes=())
+        inside = list(_usually(rare(alone, self.caps).body))
         nodes = [node for stmt in inside for expr in expressions(stmt) for node in walk(expr)]
         work = sum(node.op.cost for node in nodes if isinstance(node, Apply))
         accesses = sum(isinstance(item, (Load, Store)) for item in (*nodes, *inside))
