@@ -1,12 +1,12 @@
 """Statements and loops of a Kernel as the blocks of one LLVM function.
 
 Locals stay in registers: where a loop or a branch may change one, a phi joins its values. A vector loop
-is printed twice, for whole vectors and for the scalar remainder.
+is printed twice, for whole vectors and for the remainder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -42,6 +42,7 @@ from .llvm_chunks import Chunk, call_chunk, cut
 from .llvm_interleaved import lanes_of, side_by_side
 from .llvm_loops import (
     Exit,
+    Print,
     aside,
     boundary_before,
     edge_of,
@@ -56,6 +57,7 @@ from .llvm_loops import (
     whole_vectors,
     widths,
 )
+from .llvm_masked import masked_widths
 from .llvm_memory import Edge, Lanes, Memory
 from .llvm_overlapped import Item, Overlapped
 from .llvm_parallel import FIRST, LAST, share
@@ -262,8 +264,8 @@ class Body:
         self,
         condition: str | bool,
         changed: tuple[Variable, ...],
-        then: Callable[[], None],
-        orelse: Callable[[], None] = lambda: None,
+        then: Print,
+        orelse: Print = lambda: None,
         seldom: bool = False,
     ) -> None:
         """`if condition: then() else: orelse()`, where both together may change `changed`."""
@@ -384,7 +386,7 @@ class Body:
         self._loop(loop.symbol, lo, hi, loop.step, changes(loop.body), partial(self.statements, loop.body))
 
     def _vector(self, loop: For) -> None:
-        """Whole vectors, then what remains: in narrower vectors if it may be long, then one by one."""
+        """Whole vectors; what remains in narrower ones if it may be long; then one by one, or all at once."""
         if self._lanes.count > 1 or loop.lanes & (loop.lanes - 1):
             raise CompilerBug(f"a vector loop of {loop.lanes} lanes inside another", stage="targets/llvm")
         writer = self._writer
@@ -399,13 +401,23 @@ class Body:
             runs = writer.compare("slt" if loop.step > 0 else "sgt", lo, hi)
             self._guarded(runs, changed, partial(self._vectors, loop, loop.lanes, lo, hi, changed))
             return
-        for lanes in widths(loop, changed):
+        masked = masked_widths(loop, writer.features)
+        for lanes in masked or widths(loop, changed):
             whole = whole_vectors(writer, lo, hi, loop.step, lanes)
             middle = writer.add(lo, writer.multiply(whole, loop.step))
             span = partial(self._vectors, loop, lanes, lo, middle, changed)
             self._guarded(writer.compare("sgt", whole, 0), changed, span)
             lo = middle
-        self._sequential(loop, lo, hi)
+        if masked:
+            self._guarded(writer.compare("slt", lo, hi), (), partial(self._first_lanes, loop, lanes, lo, hi))
+        else:
+            self._sequential(loop, lo, hi)
+
+    def _first_lanes(self, loop: For, lanes: int, lo: Operand, hi: Operand) -> None:
+        """Fewer iterations than a vector has lanes."""
+        self._memory.symbols[loop.symbol] = lo
+        left = self._writer.add(hi, self._writer.multiply(lo, -1))
+        self._lanes_of(loop, replace(lanes_of(loop, lanes), present=left))
 
     def _vectors(
         self, loop: For, lanes: int, lo: Operand, hi: Operand, changed: tuple[Variable, ...]
@@ -490,7 +502,7 @@ class Body:
         edges = writer.pure(f"select i1 {writer.compare('slt', end, hi)}, i64 2, i64 1")
         self._loop(number, first, edges, 1, (), edge)
 
-    def _if_alike(self, conditions: list[str], body: Callable[[], None]) -> None:
+    def _if_alike(self, conditions: list[str], body: Print) -> None:
         """The body with its stores past the caches if all start on boundaries, else with plain ones."""
 
         def past_caches() -> None:
@@ -500,20 +512,14 @@ class Body:
 
         self._guarded(self._writer.all(conditions), (), past_caches, body)
 
-    def _lanes_of(self, loop: For) -> None:
+    def _lanes_of(self, loop: For, lanes: Lanes | None = None) -> None:
         """One vector of the loop, from its symbol's value on."""
-        self._lanes = lanes_of(loop, loop.lanes)
+        self._lanes = lanes or lanes_of(loop, loop.lanes)
         self.statements(loop.body)
         self._lanes = Lanes()
 
     def _loop(
-        self,
-        symbol: Symbol,
-        lo: Operand,
-        hi: Operand,
-        step: int,
-        changed: tuple[Variable, ...],
-        body: Callable[[], None],
+        self, symbol: Symbol, lo: Operand, hi: Operand, step: int, changed: tuple[Variable, ...], body: Print
     ) -> None:
         if isinstance(lo, int) and isinstance(hi, int) and len(range(lo, hi, step)) == 1:
             self._memory.symbols[symbol] = lo
@@ -523,13 +529,7 @@ class Body:
         self._guarded(runs, changed, partial(self._repeat, symbol, lo, hi, step, changed, body))
 
     def _repeat(
-        self,
-        symbol: Symbol,
-        lo: Operand,
-        hi: Operand,
-        step: int,
-        changed: tuple[Variable, ...],
-        body: Callable[[], None],
+        self, symbol: Symbol, lo: Operand, hi: Operand, step: int, changed: tuple[Variable, ...], body: Print
     ) -> None:
         """A loop that runs at least once, tested at its end."""
         writer = self._writer
@@ -556,7 +556,7 @@ class Body:
         writer.branch(again, header, leave)
         early.join(writer, self._values)
 
-    def _inside(self, exit: Exit | None, body: Callable[[], None]) -> None:
+    def _inside(self, exit: Exit | None, body: Print) -> None:
         """The body of a loop that is left to there, or cannot be left."""
         around, self._exit = self._exit, exit
         body()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 
 from ..errors import CompilerBug
@@ -17,6 +18,7 @@ from .llvm_text import LINE_BYTES, Operand, Value, Writer
 
 __all__ = [
     "Exit",
+    "Print",
     "aside",
     "boundary_before",
     "edge_of",
@@ -31,6 +33,9 @@ __all__ = [
     "whole_vectors",
     "widths",
 ]
+
+Print = Callable[[], None]
+"""Prints something where it is called."""
 
 SHORT = 48
 """Statements of a branch."""

@@ -6,7 +6,7 @@ vector, one reversed vector, every other cell of two vectors, or a scalar per la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..errors import CompilerBug
 from ..frozen import frozen
@@ -28,12 +28,14 @@ MASKED = (4, 8)
 @frozen
 class Lanes:
     """The vector loop being printed: lane `l` has `symbol` greater by `l * step`. One lane: none. With
-    `numbers`, those are what the lanes count as instead."""
+    `numbers`, those are what the lanes count as instead. With `present`, only so many from the first one on
+    touch memory, all of them neighbours there."""
 
     symbol: Symbol | None = None
     step: int = 1
     count: int = 1
     numbers: tuple[int, ...] = ()
+    present: Operand | None = None
 
     @property
     def places(self) -> list[int]:
@@ -134,6 +136,8 @@ class Memory:
         cell = self._cell(tensor, index, lanes)
         if cell.stride == 0:
             return self._read(tensor, cell.pointer, 1)
+        if lanes.present is not None:
+            return self._read_first(tensor, cell.pointer, lanes.count, lanes.present)
         if cell.stride == 1:
             cells = self._neighbouring(tensor, cell, lanes, lanes.count)
             return self._writer.shuffle(cells, lanes.numbers) if lanes.numbers else cells
@@ -190,7 +194,9 @@ class Memory:
         if lanes.count > 1 and cell.stride == 0:
             raise CompilerBug(f"all lanes store to one cell of {tensor}", stage="targets/llvm")
         value = self._writer.widen(value, lanes.count)
-        if lanes.count == 1 or cell.stride == 1:
+        if lanes.present is not None:
+            self._write_first(tensor, cell.pointer, value, lanes.present)
+        elif lanes.count == 1 or cell.stride == 1:
             cells = self._writer.shuffle(value, lanes.places) if lanes.numbers else value
             self._write(tensor, cell.pointer, cells, bypass, edge)
         elif cell.stride == -1:
@@ -381,6 +387,33 @@ class Memory:
             self._writer.masked_store(memory, text, pointer, alignment, edge.mask)
         else:
             self._writer.store(f"{memory} {text}", pointer, alignment, bypass)
+
+    def _read_first(self, tensor: Tensor, pointer: str, lanes: int, present: Operand) -> Value:
+        """The first cells of a vector, and zeros for the others."""
+        writer, dtype = self._writer, tensor.dtype
+        parts = []
+        for start, count, mask in self._registers(tensor, lanes, present):
+            memory = vector_type(dtype.llvm_memory, count)
+            text = writer.masked_load(memory, self._offset(tensor, pointer, start), dtype.itemsize, mask)
+            parts.append(Value(text, dtype, count))
+        return writer.concatenated(parts)
+
+    def _write_first(self, tensor: Tensor, pointer: str, value: Value, present: Operand) -> None:
+        """Store the first lanes alone."""
+        self._neighbours.forget(tensor.storage)
+        writer, dtype = self._writer, tensor.dtype
+        for start, count, mask in self._registers(tensor, value.lanes, present):
+            part = value if count == value.lanes else writer.shuffle(value, range(start, start + count))
+            memory = vector_type(dtype.llvm_memory, count)
+            at = self._offset(tensor, pointer, start)
+            writer.masked_store(memory, part.text, at, dtype.itemsize, mask)
+
+    def _registers(self, tensor: Tensor, lanes: int, present: Operand) -> Iterator[tuple[int, int, str]]:
+        """The registers that lanes fill: the first lane, how many there are, and the mask of those present.
+        LLVM would take a mask of several registers apart anew wherever it is used."""
+        count = min(lanes, LINE_BYTES // tensor.dtype.itemsize)
+        for start in range(0, lanes, count):
+            yield start, count, self._writer.first_lanes(self._writer.add(present, -start), count)
 
     def _reversed(self, value: Value) -> Value:
         return self._writer.shuffle(value, range(value.lanes - 1, -1, -1))

@@ -217,6 +217,14 @@ class Writer:
             self.branch(ALWAYS, following, "never")
             self.start(following)
 
+    def masked_load(self, kind: str, pointer: str, alignment: int, mask: str) -> str:
+        """What memory has for the lanes for which the mask is true, and zeros for the others."""
+        count, element = kind.strip("<>").split(" x ")
+        name = f"@llvm.masked.load.v{count}{_SUFFIXES.get(element, element)}.p0"
+        self.declare(f"declare {kind} {name}(ptr, i32, <{count} x i1>, {kind})")
+        rest = f"i32 {alignment}, <{count} x i1> {mask}, {kind} zeroinitializer"
+        return self.let(f"call {kind} {name}(ptr {pointer}, {rest})")
+
     def masked_store(self, kind: str, value: str, pointer: str, alignment: int, mask: str) -> None:
         """Write the lanes of a vector for which the mask is true."""
         count, element = kind.strip("<>").split(" x ")

@@ -1,0 +1,119 @@
+"""What is left of vector loops with loops inside: the first lanes of one more vector."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from handmade import at, call, f64, loop, put, run, tensor_like, vector
+
+from arrayjit.ir.assign import ArrayParam
+from arrayjit.ir.dtype import F32, F64, I64
+from arrayjit.ir.expr import Cast, Const, Gather, Local, Variable
+from arrayjit.ir.index import Symbol
+from arrayjit.ir.loops import Define, If, Kernel, Update
+from arrayjit.ir.ops import op
+from arrayjit.ir.tensor import Tensor
+from arrayjit.targets.llvm import LlvmTarget
+
+J, ROW = Symbol("j"), Symbol("row")
+ROWS = 5
+
+
+def summed(a, y, columns, lanes, term=None, start=0):
+    """Down each column but the first few, what is added up, and what that leaves of the column."""
+    total = Variable("total", a.dtype)
+    cell = at(a, ROW, J) if term is None else term
+    body = (
+        Define(total, Const(0, a.dtype)),
+        loop(ROW, ROWS, Update(total, cell, op("add"))),
+        put(y, J, value=Local(total)),
+        loop(ROW, ROWS, put(a, ROW, J, value=call("subtract", at(a, ROW, J), Local(total)))),
+    )
+    return vector(J, columns, *body, lo=start, lanes=lanes)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int32, np.int16])
+@pytest.mark.parametrize("lanes", [2, 8, 16, 32])
+@pytest.mark.parametrize("columns", [0, 1, 2, 7, 8, 9, 31, 33, 47, 63])
+def test_so_many_columns_and_no_others_are_changed(dtype, lanes, columns):
+    cells, sums = (np.arange(ROWS * 70) * 37 % 23).astype(dtype).reshape(ROWS, 70), np.full(70, 5, dtype)
+    before, start = cells.copy(), min(3, columns)
+    a, y = tensor_like("a", cells), tensor_like("y", sums)
+    run([summed(a, y, columns, lanes, start=start)], [], [(a, cells), (y, sums)])
+    totals = before.sum(axis=0, dtype=dtype)
+    inside = (np.arange(70) >= start) & (np.arange(70) < columns)
+    np.testing.assert_array_equal(sums, np.where(inside, totals, 5))
+    np.testing.assert_array_equal(cells, np.where(inside, before - totals, before))
+
+
+def stores(body, *arrays, cpu="avx512"):
+    """The stores under masks in the code for a body."""
+    kernel = Kernel("rest", tuple(ArrayParam(array, "update") for array in arrays), (body,))
+    return LlvmTarget("sync_llvm", cpu).emit(kernel).payload.count("call void @llvm.masked.store")
+
+
+def test_only_processors_with_masks_use_them():
+    a, y = f64("a", ROWS, 70), f64("y", 70)
+    assert stores(summed(a, y, 69, 8), a, y) == 2
+    assert stores(summed(a, y, 69, 8), a, y, cpu="avx2") == 0
+
+
+def test_what_is_left_goes_by_registers():
+    a, y = f64("a", ROWS, 70), f64("y", 70)
+    assert stores(summed(a, y, 69, 32), a, y) == 2
+    assert stores(summed(a, y, 64 + 24, 32), a, y) == 0
+
+
+def test_each_register_of_what_is_read_has_a_mask():
+    cells, sums = np.arange(ROWS * 70.0).reshape(ROWS, 70), np.zeros(70, np.float32)
+    a, y, total = tensor_like("a", cells), tensor_like("y", sums), Variable("total", F64)
+    inner = loop(ROW, ROWS, Update(total, at(a, ROW, J), op("add")))
+    store = put(y, J, value=Cast(Local(total), F32))
+    body = vector(J, 69, Define(total, Const(0.0, F64)), inner, store, lanes=16)
+    assert stores(body, a, y) == 1
+    run([body], [(a, cells)], [(y, sums)])
+    np.testing.assert_array_equal(sums, np.append(cells.sum(axis=0)[:69], 0))
+
+
+def test_nothing_is_left_of_whole_vectors():
+    a, y = f64("a", ROWS, 70), f64("y", 70)
+    assert stores(summed(a, y, 64, 8), a, y) == 0
+
+
+def test_short_bodies_go_one_by_one():
+    x = f64("x", 70)
+    assert stores(vector(J, 69, put(x, J, value=call("add", at(x, J), at(x, J))), lanes=8), x) == 0
+
+
+def test_integers_are_not_divided_by_what_is_not_there():
+    a, y = Tensor.of("a", (ROWS, 70), I64), Tensor.of("y", (70,), I64)
+    quotient = call("raw_divide", Const(100, I64), at(a, ROW, J))
+    assert stores(summed(a, y, 69, 8), a, y) == 2
+    assert stores(summed(a, y, 69, 8, quotient), a, y) == 0
+
+
+def test_positions_that_are_not_there_are_not_followed():
+    a, y, places = f64("a", ROWS, 70), f64("y", 70), Tensor.of("places", (70,), I64)
+    assert stores(summed(a, y, 69, 8, Gather(y, (at(places, J),))), a, y, places) == 0
+
+
+def test_cells_across_memory_go_one_by_one():
+    a, y, b = f64("a", ROWS, 70), f64("y", 70), f64("b", 70, ROWS)
+    assert stores(summed(a, y, 69, 8, at(b, J, ROW)), a, y, b) == 0
+
+
+def test_sums_of_the_loop_keep_their_order():
+    """What lanes do not add up for themselves is added one by one behind whole vectors."""
+    a, y, total = f64("a", ROWS, 70), f64("y", 1), Variable("total", f64("a").dtype)
+    inner = loop(ROW, ROWS, Update(total, at(a, ROW, J), op("add")))
+    body = (Define(total, Const(0.0, total.dtype)), vector(J, 69, inner, lanes=8))
+    store = put(y, 0, value=Local(total))
+    kernel = Kernel("sums", (ArrayParam(a, "read"), ArrayParam(y, "write")), (*body, store))
+    assert "masked" not in LlvmTarget("sync_llvm", "avx512").emit(kernel).payload
+
+
+def test_branches_are_not_taken_for_what_is_not_there():
+    a, y = f64("a", ROWS, 70), f64("y", 70)
+    whole = summed(a, y, 69, 8)
+    branch = If(call("greater", at(y, 0), Const(0.0, y.dtype)), whole.body[-1:])
+    assert stores(vector(J, 69, *whole.body[:-1], branch, lanes=8), a, y) == 0
