@@ -6,7 +6,7 @@ is printed twice, for whole vectors and for the remainder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
