@@ -145,12 +145,12 @@ def assignment_of_another_shape(x):
 
 
 @called_with(x6)
-def list_that_grows_in_a_long_loop(x):
+def list_that_grows_at_its_front_in_a_long_loop(x):
     history = []
-    for i in range(5000):  # here
+    for i in range(5000):
         x = x * 0.5 + i
-        history.append(x)
-    return history[-1]
+        history.insert(0, x)  # here
+    return history[0]
 
 
 @called_with(x6)

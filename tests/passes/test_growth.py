@@ -33,13 +33,13 @@ class Belief:
 
 
 def estimates(start: Any, moves: Any, seen: Any) -> Any:
-    """Steps of a filter, which a list of results keeps from being a loop."""
+    """Steps of a filter, which a list that grows at its front keeps from being a loop."""
     belief, out = Belief(start[0], start), []
     for number in seen:
         spread = moves @ belief.spread @ moves.T + 0.01
         gain = spread @ np.linalg.inv(spread + 0.1)
         belief = Belief(belief.mean + gain @ (number - belief.mean), spread - gain @ spread)
-        out.append(belief.mean)
+        out.insert(0, belief.mean)
     return np.stack(out)
 
 
