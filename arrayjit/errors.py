@@ -8,6 +8,7 @@ so `except ValueError` keeps working. A `CompilerBug` is our fault and names the
 from __future__ import annotations
 
 import linecache
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -47,6 +48,9 @@ __all__ = [
 
 MAX_LINES = 15
 
+RAISED: ContextVar[list[UserError] | None] = ContextVar("arrayjit_raised", default=None)
+"""Where errors of this context are noted while a function is traced: its own code may catch them."""
+
 
 @frozen
 class Location:
@@ -84,6 +88,8 @@ class UserError(Exception):
         self.loc = loc
         self.details = details
         self.fix = fix
+        if (raised := RAISED.get()) is not None:
+            raised.append(self)
 
     def __str__(self) -> str:
         lines = [self.what]

@@ -663,6 +663,16 @@ def argument_list_that_is_changed(parts):  # here
     return parts[2]
 
 
+@called_with(x6)
+def condition_that_a_handler_hides(x):
+    try:
+        if x[0] > 0:  # here
+            return x
+    except Exception:
+        pass
+    return -x
+
+
 # ---- what is not supported ---------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 from collections.abc import Callable
@@ -131,6 +132,37 @@ def test_mistakes(
     assert error.loc.file == __file__
     assert first <= error.loc.line < first + len(lines)
     assert_same(x, np.arange(3.0))
+
+
+def hides_a_condition(x: Any) -> Any:
+    with contextlib.suppress(TypeError):
+        return x if x[0] > 0 else -x
+    return x
+
+
+def hides_what_is_unsupported(x: Any) -> Any:
+    try:
+        return hides_a_condition(np.linalg.svd(x))
+    except Exception:
+        return x
+
+
+@pytest.mark.parametrize("function", [hides_a_condition, hides_what_is_unsupported])
+def test_code_that_catches_what_numpy_does_not_raise_is_not_compiled(function: Callable[..., Any]) -> None:
+    with pytest.raises((ConcretizationError, UnsupportedError), match=f"{function.__name__} catches this"):
+        trace_and_interpret(function, np.arange(3.0))
+
+
+def catches(x: Any) -> Any:
+    try:
+        return x + x[:2]
+    except ValueError:
+        return x[0] + float(x[1])
+
+
+def test_code_may_catch_what_numpy_raises() -> None:
+    x = np.arange(3.0)
+    assert_same(trace_and_interpret(catches, x), catches(x))
 
 
 BAD_ARGUMENTS: list[tuple[Any, type[UserError], str]] = [

@@ -24,6 +24,7 @@ from ...ir.assign import ArrayParam, Computation
 from ...ir.index import Affine, affine
 from ...ir.tensor import Tensor
 from ..names.namespace import Namespace
+from ..record.current import caught
 from ..record.deciding import require_decided
 from ..record.guards import ArrayGuard, Guard, once_for_many_calls
 from ..record.resident import layout_of
@@ -134,6 +135,8 @@ def _run(
         result = namespace.root(_with_code(function))(*positional, **keywords)
         if (again := trace.wanted or trace.pending) is not None:
             raise again
+        if (hidden := caught(trace.raised)) is not None:
+            raise hidden
     except Exception as error:
         if trace.wanted is not None:
             raise trace.wanted from None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from ...errors import Location
+from ...errors import ConcretizationError, Location, UnsupportedError, UserError
 
-__all__ = ["CURRENT_TRACE", "location_of", "tracing", "user_location"]
+__all__ = ["CURRENT_TRACE", "caught", "location_of", "tracing", "user_location"]
 
 _NOT_THE_USERS = (
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep,
@@ -41,6 +42,20 @@ def location_of(error: BaseException) -> Location | None:
             found = Location(code.co_filename, traceback.tb_lineno, code.co_name)
         traceback = traceback.tb_next
     return found
+
+
+def caught(errors: Iterable[UserError]) -> UserError | None:
+    """The first error that NumPy would not have raised and that the user's code has caught: what it did then
+    is not what the function means."""
+    for error in errors:
+        handled = error.__traceback__
+        if not isinstance(error, (ConcretizationError, UnsupportedError)) or handled is None:
+            continue
+        code = handled.tb_frame.f_code
+        if not code.co_filename.startswith(_NOT_THE_USERS):
+            error.details = (*error.details, f"{code.co_name} catches this, which NumPy does not raise")
+            return error
+    return None
 
 
 CURRENT_TRACE: ContextVar[Any] = ContextVar("arrayjit_trace", default=None)

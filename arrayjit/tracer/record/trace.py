@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import LeakedArrayError, Location, UnsupportedError
+from ...errors import RAISED, LeakedArrayError, Location, UnsupportedError, UserError
 from ...frozen import frozen, frozen_by_identity, slotted
 from ...ir.assign import ArrayParam, Assign, Bind, Check, Computation, Loop, Param, Statement, statements
 from ...ir.dtype import DType, from_numpy
@@ -103,7 +103,8 @@ class Trace:
     taken to be in bounds.
 
     `decisions` are what earlier runs of the same trace found; `pending` is a reason to start again that could
-    not be raised where it was found, `wanted` one that was, but may have been caught.
+    not be raised where it was found, `wanted` one that was, but may have been caught, as may have been what
+    else was `raised`.
     """
 
     def __init__(self, name: str, decisions: Decisions = _UNDECIDED, unchecked: bool = False) -> None:
@@ -112,6 +113,7 @@ class Trace:
         self.unchecked = unchecked
         self.pending: Retrace | None = None
         self.wanted: Retrace | None = None
+        self.raised: list[UserError] = []
         self.leaves: Sequence[Any] = ()
         self.running: list[tuple[Affine, Site]] = []
         self.recorders: list[Any] = []
@@ -570,10 +572,12 @@ def current_trace() -> Trace:
 def recording(trace: Trace) -> Iterator[Trace]:
     """Make `trace` the current one while the user's function runs. What is done about floating-point errors
     is then as it was before."""
-    token = CURRENT_TRACE.set(trace)
+    token, raised = CURRENT_TRACE.set(trace), RAISED.set(trace.raised)
     try:
         with np.errstate():
             yield trace
     finally:
         trace.is_open = False
+        trace.raised.clear()
+        RAISED.reset(raised)
         CURRENT_TRACE.reset(token)
