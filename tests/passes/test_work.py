@@ -53,6 +53,58 @@ def test_nests_that_threads_would_not_share_are_those_of_one_thread(step, progra
     assert step(before, Caps(l1_bytes=256, stack_bytes=64, threads=count, thread_work=8)) is before
 
 
+STEPS_IN_PLACE = """
+def f(a: update[f64, 10, 10]):
+    t: temporary[f64, 8, 8] = place('arena', 0, '')
+    for k in sequential(0, 9):
+        for i in parallel(0, 8):
+            for j in parallel(0, 8):
+                t[i, j] = add[f64](a[i, j + 1], a[i + 2, j + 1])
+        for i1 in parallel(0, 8):
+            for j1 in parallel(0, 8):
+                a[i1 + 1, j1 + 1] = t[i1, j1]
+"""
+
+STEPS_HANDED_ON = """
+def f(a: update[f64, 12, 8], b: update[f64, 10, 8]):
+    t: temporary[f64, 12, 8] = place('arena', 0, '')
+    for k in sequential(0, 9):
+        for i in parallel(0, 12):
+            for j in parallel(0, 8):
+                t[i, j] = sqrt[f64](a[i, j])
+        for i1 in parallel(0, 10):
+            for j1 in parallel(0, 8):
+                b[i1, j1] = add[f64](t[i1, j1], t[i1 + 2, j1])
+"""
+
+IN_ORDER = """        for i2 in sequential(1, 10):
+            for j2 in parallel(0, 8):
+                t[i2, j2] = add[f64](a[i2, j2], a[i2 - 1, j2])
+                b[i2, j2] = add[f64](b[i2, j2], b[i2 - 1, j2])
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "shared", "handed"),
+    [
+        # of the second the nest that takes `t` does too little
+        (lag, (STEPS_IN_PLACE, 8), (STEPS_IN_PLACE, 9)),
+        (sweep, (STEPS_HANDED_ON, 8), (STEPS_HANDED_ON + IN_ORDER, 8)),
+    ],
+)
+def test_nor_would_they_share_what_comes_from_another_core_in_every_step(step, shared, handed):
+    def by_two(program, enough):
+        return step(program, Caps(l1_bytes=256, stack_bytes=64, threads=2, thread_work=enough))
+
+    (text, enough), (steps, too_much) = shared, handed
+    before = kernel(text)
+    assert by_two(before, enough) is before
+    before = kernel(steps)
+    alone = step(before, Caps(l1_bytes=256, stack_bytes=64))
+    assert alone is not before
+    assert print_kernel(by_two(before, too_much)) == print_kernel(alone)
+
+
 def test_rows_of_different_lengths_are_counted_by_their_mean():
     program = kernel(
         """

@@ -15,45 +15,64 @@ next. Alternating directions took 1.05 to 1.1 times as long on two threads as on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
-from ...ir.loops import For, If, Stmt, walk_statements
+from ...ir.loops import For, If, LoopKind, Stmt, walk_statements
 from ...ir.tensor import Tensor
 from .access import Range, Ranges
 from .strides import affine_accesses, stride
 from .trips import about, enter
-from .work import REGISTER_BYTES, UNKNOWN_TRIPS
+from .work import REGISTER_BYTES, UNKNOWN_TRIPS, in_vectors
 
-__all__ = ["handed_on", "touched_alone"]
+__all__ = ["handed_on", "threads_for", "touched_alone"]
 
 ASKED = 32.0
 """A line that is asked for takes so long, in additions of one register: on Zen 4 7 to 9 ns, prefetched
 or not."""
 
 
-def touched_alone(body: Iterable[Stmt], ranges: Ranges) -> Mapping[Tensor, float]:
+def threads_for(nests: Sequence[Stmt], around: Sequence[Stmt], ranges: Ranges, caps: Caps) -> int:
+    """How many threads would share nests of `around`, the body of a loop that goes in order, or nothing: 1
+    where each of them does too little, for certain, also for having what it stores to come from the thread
+    that does the rest."""
+
+    def does_enough(loop: For, asked: float = 0.0) -> bool:
+        does = in_vectors(loop, ranges)
+        return any(does) or does.get((), 0.0) - asked >= 2 * caps.thread_work
+
+    if caps.threads == 1:
+        return 1
+    large = [nest for nest in nests if isinstance(nest, For) and does_enough(nest)]
+    if not large:
+        return 1
+    alone = touched_alone(around, ranges, lambda loop: loop.kind is LoopKind.PARALLEL and does_enough(loop))
+    asked = [handed_on(nest, alone, ranges) * (about(nest, ranges) or UNKNOWN_TRIPS) for nest in large]
+    return caps.threads if any(map(does_enough, large, asked)) else 1
+
+
+def touched_alone(
+    body: Iterable[Stmt],
+    ranges: Ranges,
+    is_shared: Callable[[For], bool] = lambda loop: loop.grain is not None,
+) -> Mapping[Tensor, float]:
     """How many lines of each array any one statement touches that threads do not share."""
     most: dict[Tensor, float] = {}
-    for stmt in _alone(body):
+    for stmt in _alone(body, is_shared):
         for storage, count, _ in _lines((stmt,), ranges):
             most[storage] = max(most.get(storage, 0.0), count)
     return most
 
 
-def _alone(body: Iterable[Stmt]) -> Iterator[Stmt]:
+def _alone(body: Iterable[Stmt], is_shared: Callable[[For], bool]) -> Iterator[Stmt]:
     for stmt in body:
-        loops = (inner for inner in walk_statements((stmt,)) if isinstance(inner, For))
-        is_shared = any(loop.grain is not None for loop in loops)
-        match stmt:
-            case For(grain=None, body=inside) if is_shared:
-                yield from _alone(inside)
-            case If(body=inside, orelse=other) if is_shared:
-                yield from _alone((*inside, *other))
-            case _ if not is_shared:
-                yield stmt
-            case _:
-                pass
+        if not any(is_shared(loop) for loop in walk_statements((stmt,)) if isinstance(loop, For)):
+            yield stmt
+        elif isinstance(stmt, For) and not is_shared(stmt):
+            yield from _alone(stmt.body, is_shared)
+        elif isinstance(stmt, If):
+            yield from _alone((*stmt.body, *stmt.orelse), is_shared)
 
 
 def handed_on(loop: For, alone: Mapping[Tensor, float], ranges: Ranges) -> float:

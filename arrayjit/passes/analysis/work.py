@@ -10,7 +10,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ...ir.code import Caps
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Gather, Index, Load, dtype_of
 from ...ir.index import Affine, Symbol
@@ -28,8 +27,8 @@ __all__ = [
     "UNKNOWN_TRIPS",
     "Work",
     "as_expression",
+    "in_vectors",
     "is_short",
-    "threads_for",
     "work",
 ]
 
@@ -63,20 +62,15 @@ def is_short(kernel: Kernel) -> bool:
     return True
 
 
-def threads_for(nests: Sequence[Stmt], ranges: Ranges, caps: Caps) -> int:
-    """How many threads would share nests whose innermost loops will go in vectors: 1 where each of them does
-    too little, for certain."""
+def in_vectors(nest: For, ranges: Ranges) -> Work:
+    """The work of a nest whose innermost loops will go in vectors."""
 
-    def in_vectors(loop: For) -> Sequence[Stmt] | None:
+    def vectors(loop: For) -> Sequence[Stmt] | None:
         inside = any(isinstance(stmt, For) for stmt in walk_statements(loop.body))
         return None if inside else (replace(loop, kind=LoopKind.VECTOR, lanes=REGISTER_BYTES),)
 
-    for nest in nests if caps.threads > 1 else ():
-        own = {stmt.symbol for stmt in walk_statements((nest,)) if isinstance(stmt, (For, Bind))}
-        does = work(rewrite_loops((nest,), in_vectors), own, ranges)
-        if any(does) or does.get((), 0.0) >= 2 * caps.thread_work:
-            return caps.threads
-    return 1
+    own = {stmt.symbol for stmt in walk_statements((nest,)) if isinstance(stmt, (For, Bind))}
+    return work(rewrite_loops((nest,), vectors), own, ranges)
 
 
 def work(body: Sequence[Stmt], own: Collection[Symbol], ranges: Ranges, vector: For | None = None) -> Work:

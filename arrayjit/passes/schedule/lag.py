@@ -33,9 +33,9 @@ from ...ir.tensor import Tensor
 from ...ir.walk import expressions, kept, rewrite_bodies, rewrite_cells, substitute_statements
 from ..analysis.access import Effects, Range, distances, effects, loads
 from ..analysis.copies import copy_body, in_steps
+from ..analysis.handed import threads_for
 from ..analysis.trips import enter
 from ..analysis.uses import Use, uses_of_temporaries
-from ..analysis.work import threads_for
 
 __all__ = ["THREADS", "contracts", "lag"]
 
@@ -54,11 +54,13 @@ def lag(kernel: Kernel, caps: Caps) -> Kernel:
 
 @slotted
 class _Lagging:
-    """What is found out on the way through a kernel; `ranges` are those of the loops around."""
+    """What is found out on the way through a kernel; `around` is what the outermost loop around does,
+    `ranges` are those of the loops."""
 
     caps: Caps
     uses: Mapping[Tensor, Sequence[Use]]
     placement: dict[Tensor, Place]
+    around: tuple[Stmt, ...] = ()
     ranges: dict[Symbol, Range] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -73,7 +75,8 @@ class _Lagging:
             if isinstance(stmt, For):
                 enter(stmt, self.ranges)
             if not isinstance(stmt, For) or stmt.kind is LoopKind.SEQUENTIAL:
-                stmt = rewrite_bodies(stmt, self.body)
+                around = self.around or (stmt.body if isinstance(stmt, For) else ())
+                stmt = rewrite_bodies(stmt, replace(self, around=around).body)
             out.append(stmt)
         return kept(body, out)
 
@@ -126,7 +129,7 @@ class _Lagging:
         """Is the temporary larger than the cache that two rows of it stay in? Nests that threads would share
         are better left to them, up to the size of their common cache."""
         near = 2 * rows.nbytes // rows.shape[0].constant
-        is_shared = threads_for(nests, self.ranges, self.caps) > 1
+        is_shared = threads_for(nests, self.around, self.ranges, self.caps) > 1
         if (is_shared and self.caps.threads > THREADS) or near > self.caps.l2_bytes // 2:
             return False
         return rows.nbytes > (self.caps.l3_bytes if is_shared else self.caps.l1_bytes)

@@ -32,9 +32,9 @@ from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_cells, substitute_statements
 from ..analysis.access import Effects, Range, Touched, distances, effects
 from ..analysis.copies import copy_body, in_steps, unless_once
+from ..analysis.handed import threads_for
 from ..analysis.strides import affine_accesses
 from ..analysis.trips import enter
-from ..analysis.work import threads_for
 from .lag import THREADS, contracts
 
 __all__ = ["sweep"]
@@ -89,12 +89,13 @@ class _Rows:
 
 @slotted
 class _Sweeping:
-    """What is found out on the way through a kernel; `ranges` are those of the loops around, `settled` count
-    loops that have several steps an iteration already, or are what is left of such; `touched` are the bytes
-    of the arrays of the body at hand."""
+    """What is found out on the way through a kernel; `around` is what the outermost loop around does,
+    `ranges` are those of the loops, `settled` count loops that have several steps an iteration already, or
+    are what is left of such; `touched` are the bytes of the arrays of the body at hand."""
 
     caps: Caps
     placement: Mapping[Tensor, Place]
+    around: tuple[Stmt, ...] = ()
     ranges: dict[Symbol, Range] = field(default_factory=dict)
     settled: set[Symbol] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
@@ -133,7 +134,7 @@ class _Sweeping:
         if len(parts) > 1 or parts[0] is not stmt:
             return self.body(tuple(parts))
         enter(stmt, self.ranges)
-        return [rewrite_bodies(stmt, self.body)]
+        return [rewrite_bodies(stmt, replace(self, around=self.around or stmt.body).body)]
 
     def several_steps(self, loop: For) -> Sequence[Stmt]:
         """A loop over steps; several of them an iteration if they can go through memory together."""
@@ -142,10 +143,8 @@ class _Sweeping:
         if loop.step != 1 or short or large or loop.symbol in self.settled:
             return [loop]
         enter(loop, self.ranges)
-        around, self.touched = self.touched, _touched(loop.body)
-        pays = self.pays(loop.body * STEPS)
-        self.touched = around
-        if not pays:
+        inside = replace(self, around=self.around or loop.body, touched=_touched(loop.body))
+        if not inside.pays(loop.body * STEPS):
             return [loop]
         self.notes.append(f"sweep: {STEPS} steps of loop {loop.symbol.hint} go through memory together")
         parts = in_steps(loop, (loop.body,) * STEPS)
@@ -168,7 +167,8 @@ class _Sweeping:
         touched = () if loop is None else [tensor.storage for tensor, _, _ in affine_accesses((loop,))]
         if loop is None or not any(self.is_large(storage, 1) for storage in touched):
             return None
-        threads = threads_for((*(one.stmt for one in group), stmt), self.ranges, self.caps)
+        nests = (*(one.stmt for one in group), stmt)
+        threads = threads_for(nests, self.around, self.ranges, self.caps)
         large = {storage for storage in touched if self.is_large(storage, threads)}
         if threads > THREADS or not large:
             return None
