@@ -320,6 +320,37 @@ def test_the_last_panel_is_as_narrow_as_what_is_left(columns, lanes):
     assert {loop.lanes for loop in loops if loop.kind is LoopKind.VECTOR} == lanes
 
 
+IN_AN_ARRAY = """
+def f(a: read[f64, 96, 120], b: read[f64, 120, 96], y: update[f64, 96, 96]):
+    for i in parallel(0, 96):
+        for j in parallel(0, 96):
+            for k in sequential(0, 120):
+                y[i, j] = add[f64](y[i, j], multiply[f64](a[i, k], b[k, j]))
+"""
+
+IN_A_VARIABLE = """
+def f(a: read[f64, 96, 120], b: read[f64, 120, 96], y: update[f64, 96, 96]):
+    for i in parallel(0, 96):
+        for j in parallel(0, 96):
+            c: f64 = f64(0.0)
+            for k in sequential(0, 120):
+                c = reduce(add, c, multiply[f64](a[i, k], b[k, j]), fused=True)
+            y[i, j] = c
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "caps", "sums"),
+    [
+        (IN_AN_ARRAY, Caps(vector_bytes=64, registers=32), "12 x 8"),
+        (IN_A_VARIABLE, Caps(vector_bytes=64, registers=32), "12 x 16"),
+        (IN_AN_ARRAY, Caps(vector_bytes=32, registers=16), "6 x 8"),  # a plain load copies the factor
+    ],
+)
+def test_additions_by_themselves_leave_the_widest_vectors_no_time_to_copy_a_factor(text, caps, sums):
+    assert f"{sums} sums at once" in contract(parse(text), caps).notes[0]
+
+
 @pytest.mark.parametrize(("rows", "threads"), [(2000, 1), (2000, 2), (2016, 1)])
 def test_blocks_have_the_rows_of_whole_slivers_where_others_would_take_longer(rows, threads):
     before = product({"i": rows, "j": 30, "k": 2000}, (0, 0, 0), 0)

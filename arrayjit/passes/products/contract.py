@@ -39,6 +39,9 @@ __all__ = ["contract"]
 LATENCY = 8
 """Fused multiply-adds that are under way at once; with fewer sums the units wait."""
 
+WIDE = 64
+"""Bytes of vectors into all lanes of which no plain load copies a number."""
+
 MOST_ROWS = 12
 """The rows of a sliver at most: each is a stream of its own."""
 
@@ -148,7 +151,8 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     if in_memory is not None:
         return in_memory
     most = min(_side_by_side(total, product, caps) for total in product.sums)
-    height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers, most)
+    copied = _copied(product, caps)
+    height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers, most, copied)
     along = all(_is_vector(total.right, product.columns) for total in product.sums)
     panels = -(-columns // width)
     right = not along or depth * columns * size > (caps.l1_bytes if rows >= REUSE else caps.l2_bytes)
@@ -189,7 +193,8 @@ def _terms_in_memory(
         for total in product.sums
     ):
         return None
-    height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers, MOST_ROWS)
+    copied = _copied(product, caps)
+    height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers, MOST_ROWS, copied)
     strip, block = -(-columns // width), None
     if caps.threads > 1:
         part = _even(rows, caps.threads * (BLOCKS if product.within else 1), height)
@@ -274,14 +279,25 @@ def _side_by_side(total: Sum, product: Product, caps: Caps) -> int:
     return MOST_ROWS if step is None else min(MOST_ROWS, _places(step * dtype_of(left).itemsize, caps))
 
 
-def _sizes(rows: int, columns: int, lanes: int, registers: int, side_by_side: int) -> tuple[int, int]:
+def _copied(product: Product, caps: Caps) -> bool:
+    """Does it take time to copy a row's factor into all lanes for several vectors? Where products and
+    additions are apart, they leave the widest vectors no unit for that; a single vector takes it from memory,
+    as an operand, for nothing (120 terms of 100 x 100 sums: 0.7 of the time)."""
+    return caps.vector_bytes == WIDE and any(total.update.accum is None for total in product.sums)
+
+
+def _sizes(
+    rows: int, columns: int, lanes: int, registers: int, side_by_side: int, copied: bool
+) -> tuple[int, int]:
     """The rows and the columns of a sliver: as many as there are registers for, or fewer if these leave less
     over, or if only so many rows should be read side by side; then it may be wider. Two sums take as long as
-    two loads, of a row's factor or of a vector of columns."""
+    two loads, of a row's factor or of a vector of columns, or as a factor that is `copied` for several
+    vectors."""
 
     def each(height: int, width: int) -> float:
         vectors = max(1, width // lanes)
-        return max(height * vectors, height + vectors, LATENCY) / 2 + OVERHEAD
+        copies = height if copied and vectors > 1 else 0
+        return max(height * vectors + copies, height + vectors, LATENCY) / 2 + OVERHEAD
 
     def cost(size: tuple[int, int]) -> tuple[float, int]:
         height, width = size
