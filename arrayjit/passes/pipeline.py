@@ -45,6 +45,7 @@ from .bodies.wrap import wrap
 from .products.contract import contract
 from .schedule.abreast import abreast
 from .schedule.along import along
+from .schedule.apart import apart
 from .schedule.bypass import bypass
 from .schedule.cascade import cascade
 from .schedule.collapse import collapse
@@ -225,6 +226,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         popcount, after=("certain",), why="a step that may raise an exception takes more than a bit", on=CPU
     ),
     Pass(totals, after=("popcount",), why="loops that may raise exceptions are in order", on=CPU),
+    Pass(
+        apart,
+        after=("totals",),
+        why="what is accumulated in any order keeps no iteration from going beside others",
+        on=CPU,
+    ),
     Pass("scan", after=("parallel",), why="rows that are independent are seen to be so", on=GPU),
     Pass(segments, after=("parallel",), why="what is shared by threads already has no need of them", on=CPU),
     Pass(
