@@ -50,6 +50,7 @@ from ...ir.walk import expressions, kept, locals_read, rewrite_expressions, tran
 from ..analysis.access import Range, loads, reads
 from ..structure.parallel import parallel
 from .facts import ALL, Facts, Moves, Way, hull
+from .least import without_less
 
 __all__ = ["certain"]
 
@@ -94,7 +95,7 @@ def certain(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel without exceptions that are never raised."""
     if not any(_may_be_certain(stmt) for stmt in walk_statements(kernel.body)):
         return kernel
-    return followed(kernel, caps)
+    return followed(kernel.with_body(without_less(kernel.body)), caps)
 
 
 def followed(kernel: Kernel, caps: Caps) -> Kernel:

@@ -1,0 +1,148 @@
+"""What floats are at least: exceptions that would need less are never raised.
+
+    a = add(multiply(x, x), 1.0)
+    r = sqrt(a)                                                     a = add(multiply(x, x), 1.0)
+    raise_(not (not isnan(r) or isnan(a)), 'math domain error')  -> r = sqrt(a)
+    raise_(not (r != 0.0), 'division by zero')                      y[i] = divide(y[i], r)
+    y[i] = divide(y[i], r)
+
+A square is no less than zero, and rounding keeps the order of numbers: a sum is no less than the rounded sum
+of what its parts are at least. What is no number raises nothing. A square root of what is not negative is
+finite where that is, and no number where that is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from ...ir.dtype import F64
+from ...ir.expr import Apply, Const, Expr, Local, Variable
+from ...ir.loops import Define, Raise, Stmt, Update, walk_statements
+from ...ir.ops import OPS
+from ...ir.walk import kept, rewrite_bodies
+
+__all__ = ["without_less"]
+
+DEEP = 12
+"""So many operations are looked through."""
+
+NOWHERE = -math.inf
+
+ADD, MULTIPLY, DIVIDE, SQRT = OPS["add"], OPS["multiply"], OPS["divide"], OPS["sqrt"]
+POWER, SQUARE, ABSOLUTE, LESS, WHERE = OPS["power"], OPS["square"], OPS["absolute"], OPS["less"], OPS["where"]
+OR, NOT, NOT_EQUAL = OPS["logical_or"], OPS["logical_not"], OPS["not_equal"]
+NAN, INFINITE, FINITE = OPS["isnan"], OPS["isinf"], OPS["isfinite"]
+
+
+def without_less(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """A body without the exceptions that floats would have to be less for than they are."""
+    inside = list(walk_statements(body))
+    if not any(isinstance(stmt, Raise) for stmt in inside):
+        return body
+    changing = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+    defines = (stmt for stmt in inside if isinstance(stmt, Define))
+    known = _Known({stmt.variable: stmt.value for stmt in defines if stmt.variable not in changing})
+
+    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        left = [stmt for stmt in body if not (isinstance(stmt, Raise) and known.is_never(stmt.condition))]
+        return kept(body, [rewrite_bodies(stmt, visit) for stmt in left])
+
+    return visit(body)
+
+
+class _Known:
+    """What follows from the values of locals that have one each."""
+
+    def __init__(self, values: Mapping[Variable, Expr]) -> None:
+        self.values = values
+
+    def value(self, expr: Expr) -> Expr:
+        return self.values.get(expr.variable, expr) if isinstance(expr, Local) else expr
+
+    def is_never(self, condition: Expr) -> bool:
+        match self.value(condition):
+            case Apply(op=op, args=(arg,)) if op is NOT:
+                return self.is_always(arg)
+            case _:
+                return False
+
+    def is_always(self, condition: Expr) -> bool:
+        """Does one of several conditions hold, whatever the numbers are?"""
+        ones = [self.question(one) for one in self.alternatives(condition)]
+        numbers = {arg for op, arg in ones if op is NAN}
+        return any(
+            (op is NOT and arg in numbers)
+            or (op is FINITE and arg in numbers and (INFINITE, arg) in ones)
+            or (op is NOT_EQUAL and self.least(arg) > 0)
+            for op, arg in ones
+        )
+
+    def alternatives(self, condition: Expr) -> Iterable[Expr]:
+        match self.value(condition):
+            case Apply(op=op, args=(left, right)) if op is OR:
+                yield from self.alternatives(left)
+                yield from self.alternatives(right)
+            case value:
+                yield value
+
+    def question(self, condition: Expr) -> tuple[object, Expr]:
+        """What is asked of which number: NOT for whether it is one."""
+        match condition:
+            case Apply(op=op, args=(arg,)) if op in (NAN, INFINITE, FINITE):
+                return op, self.beneath(arg)
+            case Apply(op=op, args=(inner,)) if op is NOT:
+                asked, arg = self.question(self.value(inner))
+                return (NOT, arg) if asked is NAN else (None, arg)
+            case Apply(op=op, args=(arg, Const(value=zero))) if op is NOT_EQUAL and zero == 0:
+                return op, arg
+            case _:
+                return None, condition
+
+    def beneath(self, number: Expr) -> Expr:
+        """What a root was taken of, if that is not negative: both are finite or no numbers together."""
+        match self.value(number):
+            case Apply(op=op, args=(Local(variable=variable) as arg,)) if op is SQRT:
+                return arg if variable in self.values and self.least(arg) >= 0 else number
+            case _:
+                return number
+
+    def least(self, number: Expr, deep: int = DEEP) -> float:
+        """What a float64 is at least, unless it is no number."""
+        value = self.value(number)
+        if isinstance(value, Const) and value.dtype is F64:
+            return float(value.value) if value.value == value.value else NOWHERE
+        if not deep or not isinstance(value, Apply) or value.dtype is not F64:
+            return NOWHERE
+        match value:
+            case Apply(op=op) if op in (SQUARE, ABSOLUTE):
+                return 0.0
+            case Apply(op=op, args=(left, right)) if op is MULTIPLY and left == right:
+                return 0.0
+            case Apply(op=op, args=(_, Const(value=exponent))) if op is POWER and exponent % 2 == 0:
+                return 0.0
+            case Apply(op=op, args=(test, then, otherwise)) if op is WHERE:
+                least = self.least(then, deep - 1)
+                is_bound = self.is_less(test, otherwise, then)
+                return least if is_bound else min(least, self.least(otherwise, deep - 1))
+            case Apply(op=op, args=args) if op in (ADD, MULTIPLY, DIVIDE, SQRT):
+                return self.combined(value, [self.least(arg, deep - 1) for arg in args])
+            case _:
+                return NOWHERE
+
+    def is_less(self, test: Expr, one: Expr, other: Expr) -> bool:
+        match self.value(test):
+            case Apply(op=op, args=args):
+                return op is LESS and args == (one, other)
+            case _:
+                return False
+
+    def combined(self, value: Apply, parts: list[float]) -> float:
+        """What follows for a number from what its parts are at least."""
+        if value.op is ADD:
+            return sum(parts)
+        if min(parts) < 0 or (value.op is DIVIDE and parts[1] == 0):
+            return NOWHERE
+        if value.op is DIVIDE:
+            return 0.0
+        return math.sqrt(parts[0]) if value.op is SQRT else parts[0] * parts[1]
