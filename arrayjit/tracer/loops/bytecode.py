@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 
 from ...frozen import frozen
 
-__all__ = ["Liveness", "for_statement", "liveness"]
+__all__ = ["Liveness", "asks_early", "comprehension", "for_statement", "generator", "liveness"]
 
 _ACCESS = re.compile(r"(LOAD|STORE|DELETE)_(?:FAST|DEREF|CLOSURE|CLASSDEREF)(?:_BORROW)?")
 _LEAVES = frozenset(("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE"))
@@ -57,14 +57,44 @@ def for_statement(frame: FrameType) -> int | None:
     here, following = instructions.get(frame.f_lasti), _following(code).get(frame.f_lasti)
     if here is None or following is None or here.name != "GET_ITER":
         return None
-    if instructions[following].name != "FOR_ITER" or _is_comprehension(code, following):
+    if instructions[following].name != "FOR_ITER" or _builds(code, following) is not None:
         return None
     return following
 
 
+def asks_early(frame: FrameType) -> bool:
+    """Whether the frame is asking for an iterator before it begins a loop: that of a comprehension or of a
+    generator."""
+    code = frame.f_code
+    here, following = _instructions(code).get(frame.f_lasti), _following(code).get(frame.f_lasti)
+    if here is None or following is None:
+        return False
+    return here.name == "GET_ITER" and _instructions(code)[following].name != "FOR_ITER"
+
+
+def comprehension(frame: FrameType) -> int | None:
+    """The offset of the FOR_ITER instruction, when the frame is asking for an item of the outermost loop of a
+    list comprehension in an ordinary function."""
+    code = frame.f_code
+    if code.co_flags & _SUSPENDS or not code.co_flags & inspect.CO_OPTIMIZED:
+        return None
+    here = _instructions(code).get(frame.f_lasti)
+    if here is None or here.name != "FOR_ITER" or _builds(code, frame.f_lasti) != "LIST_APPEND":
+        return None
+    return frame.f_lasti
+
+
+def generator(frame: FrameType) -> int | None:
+    """The offset of the FOR_ITER instruction, when the frame is asking for an item of the outermost loop of a
+    generator expression."""
+    here = _instructions(frame.f_code).get(frame.f_lasti)
+    is_one = frame.f_code.co_name == "<genexpr>" and here is not None and here.name == "FOR_ITER"
+    return frame.f_lasti if is_one else None
+
+
 @lru_cache(maxsize=256)
-def _is_comprehension(code: CodeType, offset: int) -> bool:
-    """Whether the loop at FOR_ITER builds a list, a set or a dict: one further inside a comprehension."""
+def _builds(code: CodeType, offset: int) -> str | None:
+    """By which instruction the loop at FOR_ITER builds a list, a set or a dict: one of a comprehension."""
     instructions, following = _instructions(code), _following(code)
     end = instructions[offset].target
     assert end is not None
@@ -75,12 +105,12 @@ def _is_comprehension(code: CodeType, offset: int) -> bool:
             place, before = _at_or_after(code, here.target), ""
             continue
         if here.name in _BUILDS and here.arg > 1:
-            return True
+            return here.name
         before = here.name
         if place not in following:
             break
         place = following[place]
-    return False
+    return None
 
 
 @lru_cache(maxsize=256)

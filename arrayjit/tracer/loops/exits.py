@@ -44,6 +44,7 @@ from .carries import (
     substituted,
     symbols_of,
 )
+from .comprehensions import Built
 from .growing import Growth
 from .items import Appended
 from .iterations import Iterations
@@ -71,7 +72,7 @@ class Exit:
     live: Liveness
     loc: Location | None
     peeled: int
-    growths: Sequence[Growth] = ()
+    growths: Sequence[Growth | Built] = ()
     copies: list[tuple[View, SymbolicArray]] = field(default_factory=list)
     alike: dict[int, Cell] = field(default_factory=dict)
     finals: dict[int, SymbolicArray] = field(default_factory=dict)

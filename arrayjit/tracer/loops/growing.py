@@ -52,6 +52,11 @@ class Growth:
         self.each, self.back = self._told()
         self.stand = None
 
+    @property
+    def items(self) -> list[Any]:
+        """What the iteration has appended."""
+        return [] if self.stand is None else self.stand.items
+
     def _told(self) -> tuple[int, int]:
         if self.stand is None:
             return 0, 0

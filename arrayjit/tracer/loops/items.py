@@ -26,7 +26,7 @@ from ..record.view import View
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand, operand_at
 from ..values.integer import SymbolicInt
-from ..values.rows import runs
+from ..values.rows import MANY, runs
 from .carries import (
     Cell,
     Kind,
@@ -37,6 +37,7 @@ from .carries import (
     substituted,
     symbols_of,
 )
+from .comprehensions import Built
 from .growing import Growth
 from .iterations import Iterations
 
@@ -79,7 +80,7 @@ class Appended:
         trace: Trace,
         mark: Mark,
         iterations: Iterations,
-        growths: Iterable[Growth],
+        growths: Iterable[Growth | Built],
         nexts: Mapping[Cell, SymbolicArray],
         firsts: Mapping[Cell, Sequence[SymbolicArray]],
     ) -> None:
@@ -91,7 +92,7 @@ class Appended:
         self._firsts = firsts
         self._made = trace.symbols_since(mark)
         self._written = trace.written_since(mark)
-        self._plans: list[tuple[Growth, list[tuple[Structure, list[_Part]]]]] = []
+        self._plans: list[tuple[Growth | Built, list[tuple[Structure, list[_Part]]]]] = []
         self._arrays: list[tuple[Tensor, Tensor]] = []
 
     def __bool__(self) -> bool:
@@ -107,17 +108,14 @@ class Appended:
         for growth in self._growths:
             if self._count * growth.each > MOST_ITEMS:
                 raise Unfit(f"it appends more than {MOST_ITEMS:,} items to {growth.label}")
-            items = list(growth.stand.items) if growth.stand is not None else []
+            items = list(growth.items)
             self._require_own(growth, items, alive)
             taken = [leaves_of(item) for item in items]
             parts: list[list[_Part]] = [[] for _ in items]
-            if all(structure == taken[0][1] for _, structure in taken):
-                for column in zip(*(leaves for leaves, _ in taken), strict=True):
-                    for own, part in zip(parts, self._column(growth, column, site), strict=True):
-                        own.append(part)
-            else:
-                for own, (leaves, _) in zip(parts, taken, strict=True):
-                    own += (self._column(growth, [leaf], site)[0] for leaf in leaves)
+            for column in _columns(taken):
+                found = self._column(growth, [taken[item][0][leaf] for item, leaf in column], site)
+                for (item, _), part in zip(column, found, strict=True):
+                    parts[item].append(part)
             structures = [structure for _, structure in taken]
             self._plans.append((growth, list(zip(structures, parts, strict=True))))
 
@@ -125,7 +123,7 @@ class Appended:
     def _count(self) -> int:
         return self._iterations.groups.constant
 
-    def _require_own(self, growth: Growth, items: Sequence[Any], alive: Collection[Any]) -> None:
+    def _require_own(self, growth: Growth | Built, items: Sequence[Any], alive: Collection[Any]) -> None:
         """Raise Unfit unless each item is made of arrays and numbers, and its containers are its own."""
         seen: set[int] = set()
         known = {id(part) for value in alive for part in reachable(value)}
@@ -138,7 +136,7 @@ class Appended:
                     raise Unfit(f"something else holds what it appends to {growth.label}")
                 seen.add(id(part))
 
-    def _column(self, growth: Growth, leaves: Sequence[Any], site: Site) -> list[_Part]:
+    def _column(self, growth: Growth | Built, leaves: Sequence[Any], site: Site) -> list[_Part]:
         """How the leaves at one place of the items that an iteration appends are found."""
         kinds = [kind_of(leaf) for leaf in leaves]
         if all(kind == kinds[0] for kind in kinds) and not any(map(self._is_told, leaves)):
@@ -170,7 +168,7 @@ class Appended:
         alike = (storage, *self._trace.sameness.of(storage))
         return all(self._trace.is_new(one, self._mark) for one in alike)
 
-    def _rows(self, growth: Growth, leaves: Sequence[Any], site: Site) -> list[_Part]:
+    def _rows(self, growth: Growth | Built, leaves: Sequence[Any], site: Site) -> list[_Part]:
         """Store leaves of one kind in memory of their own."""
         kind = kind_of(leaves[0])
         assert kind is not None
@@ -256,6 +254,18 @@ class Appended:
             others |= {other for other, shown in self._arrays if shown is storage}
             for other in others - {rows}:
                 self._trace.sameness.note(rows, other, why)
+
+
+def _columns(taken: Sequence[tuple[Sequence[Any], Structure]]) -> list[list[tuple[int, int]]]:
+    """Which leaves of an iteration's items are stored together, each by its item and its place in it: all,
+    where items hold many of one kind; else those at one place of each, where the items are alike."""
+    places = [[(item, leaf) for leaf in range(len(leaves))] for item, (leaves, _) in enumerate(taken)]
+    if not all(structure == taken[0][1] for _, structure in taken):
+        return [[place] for own in places for place in own]
+    kinds = [kind_of(leaf) for leaf in taken[0][0]]
+    if len(kinds) >= MANY and all(kind == kinds[0] for kind in kinds):
+        return [[place for own in places for place in own]]
+    return [list(column) for column in zip(*places, strict=True)]
 
 
 def _are_apart(views: Sequence[View]) -> bool:

@@ -26,7 +26,7 @@ from ..record.retrace import Reason, Retrace, Site, told
 from ..record.trace import Mark, Trace, user_location
 from ..values.array import SymbolicArray
 from ..values.integer import number, python_int
-from .bytecode import Liveness, for_statement, liveness
+from .bytecode import Liveness, asks_early, for_statement, liveness
 from .carries import (
     Carry,
     Cell,
@@ -43,6 +43,7 @@ from .carries import (
     same,
     shows,
 )
+from .comprehensions import Built, Collecting, Held, Waiting
 from .exits import Exit
 from .growing import Growing, Growth
 from .iterations import Iterations
@@ -52,6 +53,13 @@ __all__ = ["MOST_UNROLLED", "UNROLLED", "Counted", "iterate"]
 
 UNROLLED = 4
 """Loops of so few iterations are always unrolled."""
+
+_FEW_ITEMS = 16
+"""Comprehensions of so few items are always unrolled."""
+
+_FEW_STATEMENTS = 128
+"""Comprehensions that are no more statements than these are unrolled: what their items become part of can be
+computed together with them."""
 
 MOST_UNROLLED = 1024
 """Loops of more iterations are never unrolled."""
@@ -111,7 +119,7 @@ def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
     """An iterator for the frame: a loop of the program in a `for` statement, else the items one by one."""
     offset = for_statement(frame)
     if offset is None:
-        return items.items()
+        return _comprehended(items) if asks_early(frame) else items.items()
     count, trace = items.count, items.trace
     if is_positive(count, trace) is False:
         items.taken = "all"
@@ -123,7 +131,24 @@ def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
     if count.is_constant and count.offset <= UNROLLED and not items.rolled:
         trace.note(user_location(), f"unrolled, since {count.offset} iterations are few")
         return items.items()
-    return _Rolled(items, site).run()
+    return _Rolled(items, site).run(frame)
+
+
+def _comprehended(items: Counted) -> Iterator[Any]:
+    """The items for a loop that has not begun: that of a list comprehension becomes one of the program."""
+
+    def begin(frame: FrameType, offset: int, into: Collecting) -> Iterator[Any]:
+        purpose, fix = "how many items a comprehension has", "use a `for` statement"
+        count = number(items.count, items.trace, purpose, fix)
+        site = Site(frame.f_code, offset)
+        reason = items.trace.decisions.unrolled.get(site)
+        if reason is not None:
+            items.trace.note(user_location(), f"unrolled, because {_why(reason)}")
+        if count <= _FEW_ITEMS or reason is not None:
+            return items.items()
+        return _Rolled(items, site, into).run(frame)
+
+    return Waiting(items.items(), begin)
 
 
 def _unrolled(items: Counted, reason: Reason) -> Iterator[Any]:
@@ -141,16 +166,20 @@ def _unrolled(items: Counted, reason: Reason) -> Iterator[Any]:
             fix=told(reason.fix)
             or "do the same in each iteration, and keep results in an array made before: out[i] = ...",
         )
-    why = reason.what if reason.loc is None else reason.what.replace("this line", f"line {reason.loc.line}")
-    items.trace.note(user_location(), f"unrolled, because {why}")
+    items.trace.note(user_location(), f"unrolled, because {_why(reason)}")
     return items.items()
+
+
+def _why(reason: Reason) -> str:
+    return reason.what if reason.loc is None else reason.what.replace("this line", f"line {reason.loc.line}")
 
 
 Names = dict[Name, Any]
 
 
 class _Rolled:
-    """One `for` statement while its body is recorded; an *attempt* records it once.
+    """One `for` statement, or a comprehension whose items go `into` something, while its body is recorded; an
+    *attempt* records it once.
 
     `before` has the values before an iteration that may not run was recorded by itself; from there on the
     record stands under that condition.
@@ -162,9 +191,11 @@ class _Rolled:
     bound: Names
     mark: Mark
 
-    def __init__(self, items: Counted, site: Site) -> None:
+    def __init__(self, items: Counted, site: Site, into: Collecting | None = None) -> None:
         self.items = items
         self.site = site
+        self.into = into
+        self.built = into if isinstance(into, Built) else None
         self.trace = items.trace
         self.loc: Location | None = user_location()
         self.iterations = self._named(Iterations.of(items.lo, items.hi, items.step))
@@ -173,9 +204,9 @@ class _Rolled:
         self.peeled = 0
         self.may_leave = False
 
-    def run(self) -> Iterator[Any]:
+    def run(self, frame: FrameType) -> Iterator[Any]:
         """The items for the user's loop."""
-        self.enter(frame := sys._getframe(1))
+        self.enter(frame)
         self.live = liveness(self.site.code, self.site.offset)
         self.trace.recorders.append(self)
         try:
@@ -185,6 +216,12 @@ class _Rolled:
                 for index in self.iterations.indices():
                     yield self.items.item(index)
                 self.trace.running.pop()
+                if self.into is not None and not self.peeled and self.is_short():
+                    self.put_back()
+                    self.forget()
+                    self.may_leave = True
+                    yield from self.items.items()
+                    return
                 try:
                     if self.is_right():
                         break
@@ -216,13 +253,15 @@ class _Rolled:
 
     def enter(self, frame: FrameType) -> None:
         """Take note of what there is before the recorded loop."""
-        self.places = Places.of(frame)
+        self.places = Places.of(frame, {"sum": self.into.values} if isinstance(self.into, Held) else {})
         self.places.grown = {
             number: Growth(part, number, label)
             for number, (label, part) in self.places.lists().items()
             if type(part) is Growing
         }
         self.entry = self.places.read()
+        if self.built is not None:
+            self.built.enter()
 
     def attempt(self) -> None:
         """Begin to record the body, with the carried names bound to what any iteration starts with."""
@@ -251,7 +290,9 @@ class _Rolled:
         return sum(held is value for held in (*names, *lists)) + self.places.references(value)
 
     def put_back(self) -> None:
-        """Put the lists that grow back in their places."""
+        """Put the lists that grow back in their places, and take off what a comprehension's has got."""
+        if self.built is not None:
+            self.built.take()
         for growth in self.places.grown.values():
             self.places.exchange(growth.stand, growth.whole)
         for growth in self.places.grown.values():
@@ -274,13 +315,17 @@ class _Rolled:
                 label, part = lists[name.part]
                 known = (str(name) for name, value in self.entry.items() if value is part)
                 grown[name.part] = Growth(part, name.part, next(known, label))
-        news = [growth for growth in grown.values() if growth.is_news()]
+        news = [growth for growth in self.growths() if growth.is_news()]
         if news:
             fix = "write into an array made before the loop: out[i] = ..."
             number(self.iterations.count, self.trace, "how many items a loop appends to a list", fix)
         for growth in news:
             growth.learn()
         return bool(news)
+
+    def growths(self) -> list[Growth | Built]:
+        """The lists that the loop appends to."""
+        return [*self.places.grown.values(), *(() if self.built is None else (self.built,))]
 
     def at_start(self, leaf: Leaf, before: Any) -> Any:
         """A carried leaf at the start of an iteration."""
@@ -295,6 +340,16 @@ class _Rolled:
                 return SymbolicArray(view, self.trace, kind.weak, kind.is_scalar)
             case None:
                 return before
+
+    def is_short(self) -> bool:
+        """Whether a comprehension is few statements when it is unrolled."""
+        return self.trace.statements_since(self.mark) * self.items.count.constant <= _FEW_STATEMENTS
+
+    def forget(self) -> None:
+        """Discard the attempt for the items one by one, for which nothing may be less known than before."""
+        if self.trace.discard(self.mark, self.site):
+            self.unroll("few statements do what it does")
+        self.places.restore(self.entry)
 
     def is_right(self) -> bool:
         """Whether the recorded body is that of every iteration. If not, the record is discarded, and what to
@@ -432,7 +487,9 @@ class _Rolled:
 
     def exit(self) -> None:
         """End the recorded loop."""
-        growths = list(self.places.grown.values())
+        if self.built is not None and not self.built.each:
+            self.unroll("it keeps none of its items")
+        growths = self.growths()
         leaving = Exit(
             self.trace, self.site, self.iterations, self.carries, self.live, self.loc, self.peeled, growths
         )

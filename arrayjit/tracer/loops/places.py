@@ -64,9 +64,9 @@ class Places:
                 self._explore(name, value)
 
     @staticmethod
-    def of(frame: FrameType) -> Places:
-        """The variables of a frame and what they lead to."""
-        return Places(dict(frame.f_locals), frame)
+    def of(frame: FrameType, besides: Mapping[str, Any]) -> Places:
+        """The variables of a frame and what they, and named values `besides`, lead to."""
+        return Places({**frame.f_locals, **besides}, frame)
 
     def read(self) -> dict[Name, Any]:
         """What every place holds."""

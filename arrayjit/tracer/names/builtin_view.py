@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
-from types import FrameType
+from types import FrameType, GeneratorType
 from typing import Any
 
 from ...errors import DTypeError
@@ -20,9 +20,11 @@ from ...ir.expr import Apply, Expr
 from ...ir.index import Affine
 from ...ir.ops import OPS
 from ..loops.carries import kind_of
+from ..loops.comprehensions import added, listed
 from ..loops.growing import Growing
 from ..loops.kinds import choose, memory, put, truth
 from ..loops.states import kind_in_state
+from ..record.current import tracing
 from ..record.registry import METHODS
 from ..record.trace import current_trace, user_location
 from ..record.view import View
@@ -68,7 +70,7 @@ def _extreme(
 ) -> Any:
     if key is None and len(args) == 1 and _is_long_row(args[0]):
         return _folded(args[0], args[0][0], lambda best, item: _better(beats, item, best))
-    items = list(args[0]) if len(args) == 1 else list(args)
+    items = listed(args[0]) if len(args) == 1 else list(args)
     rows = rows_of(items) if key is None else None
     if rows is not None:
         return reduce(partial(_added, lambda best, item: _better(beats, item, best)), rows, items[0])
@@ -113,6 +115,8 @@ def total(iterable: Any, /, start: Any = 0) -> Any:
     """`sum`: one item after another, as Python adds them."""
     if _is_long_row(iterable):
         return _folded(iterable, start + iterable[0], operator.add)
+    if type(iterable) is GeneratorType and tracing():
+        return added(iterable, start)
     rows = rows_of(iterable) if type(iterable) in (list, tuple) else None
     if rows is not None:
         return reduce(partial(_added, operator.add), rows, start)
@@ -133,9 +137,14 @@ def _decided(plain: Callable[..., Any], op: str, iterable: Any) -> Any:
     """Whether any or all items are true. Of traced items all are asked, where Python stops early."""
     if type(iterable) is SymbolicArray:
         return to_bool(METHODS[plain.__name__](iterable)) if iterable.ndim == 1 else plain(iterable)
-    items = list(iterable)
+    items = listed(iterable)
     if not any(_is_traced(item) for item in items):
         return plain(items)
+    asked = METHODS[plain.__name__]
+    items = [
+        asked(SymbolicArray(item.together.cells, item.together.record)) if type(item) is Rows else item
+        for item in _rows_of_numbers(items)
+    ]
     decisive = plain is builtins.any
     trace = current_trace()
     answer: View | None = None
@@ -148,6 +157,12 @@ def _decided(plain: Callable[..., Any], op: str, iterable: Any) -> Any:
         joined = verdict if answer is None else Apply(OPS[op], (answer.load(()), verdict), BOOL)
         answer = trace.compute((), BOOL, partial(_always, joined))
     return not decisive if answer is None else SymbolicArray(answer, trace, weak=bool)
+
+
+def _rows_of_numbers(items: list[Any]) -> list[Any]:
+    """The items, many that are numbers in rows as one."""
+    are_numbers = all(item.ndim == 0 for item in items if type(item) is SymbolicArray)
+    return (rows_of(items) if are_numbers else None) or items
 
 
 def _always(value: Expr, position: tuple[Affine, ...]) -> Expr:
@@ -187,6 +202,12 @@ def type_of(*arguments: Any, **options: Any) -> Any:
     return builtins.type(*arguments, **options)
 
 
+def collected(kind: Callable[..., Any], *iterables: Any) -> Any:
+    """`list` or `tuple`: of a generator, what a comprehension would have made."""
+    is_generator = len(iterables) == 1 and type(iterables[0]) is GeneratorType
+    return kind(listed(*iterables)) if is_generator else kind(*iterables)
+
+
 def queue(iterable: Any = (), maxlen: Any = None) -> Any:
     """`collections.deque`, whose `maxlen` must be one of Python's own ints."""
     return deque(iterable, operator.index(maxlen) if _is_traced(maxlen) else maxlen)
@@ -209,9 +230,11 @@ _CALLED: Mapping[Any, Callable[..., Any]] = {
     builtins.all: is_all,
     builtins.any: is_any,
     builtins.len: length,
+    builtins.list: partial(collected, builtins.list),
     builtins.max: largest,
     builtins.min: smallest,
     builtins.sum: total,
+    builtins.tuple: partial(collected, builtins.tuple),
     builtins.type: type_of,
     deque: queue,
 }

@@ -373,6 +373,11 @@ class Trace:
             if isinstance(statement, Assign)
         }
 
+    def statements_since(self, mark: Mark) -> int:
+        """How many statements were recorded since the mark, those in loops and branches too."""
+        bodies = (tuple(scope.statements) for scope in self._scopes[mark.depth - 1 :])
+        return sum(1 for body in bodies for _ in statements(body))
+
     def symbols_since(self, mark: Mark) -> set[Symbol]:
         """The symbols that were bound since the mark, and are not gone."""
         return {symbol for scope in self._scopes[mark.depth - 1 :] for symbol in scope.symbols}

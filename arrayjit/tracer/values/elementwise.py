@@ -32,7 +32,7 @@ from .extents import ONE, ZERO, is_at_least, is_repeatable, same_shape, shape_te
 from .integer import SymbolicInt
 from .layout import copy_order, kept_order
 from .numbers import as_scalar
-from .rows import Rows, rows_of
+from .rows import Rows, rows_of, table_of
 
 __all__ = [
     "Operand",
@@ -300,6 +300,9 @@ def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
     """A (nested) list as an array; the elements are broadcast against none: their shapes must agree."""
     if not is_traced(values):
         return _captured(np.asarray(values), trace)
+    table = table_of(values)
+    if table is not None:
+        return _stored(table, trace)
     parts = [as_operand(value, trace) for value in values]
     dtype = _common_dtype(parts)
     shape = _shape(parts[0])
@@ -318,6 +321,14 @@ def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
         target = _rows_from(whole, row, count)
         trace.store(target, lambda position, of=operand: operand_at(of, position, dtype))  # type: ignore[misc]
         row += count or 1
+    return SymbolicArray(whole, trace)
+
+
+def _stored(table: SymbolicArray, trace: Trace) -> SymbolicArray:
+    """A fresh array of the numbers or arrays that lie in a table."""
+    dtype = _common_dtype([table])
+    whole = trace.window(table.cells.shape, dtype)
+    trace.store(whole, lambda position: operand_at(table, position, dtype))
     return SymbolicArray(whole, trace)
 
 

@@ -12,9 +12,9 @@ from ...ir.index import Affine, Symbol
 from ..record.view import View
 from .array import SymbolicArray
 
-__all__ = ["Rows", "rows_of", "runs"]
+__all__ = ["MANY", "Rows", "rows_of", "runs", "table_of"]
 
-_MANY = 5
+MANY = 5
 """Fewer arrays are taken one by one."""
 
 
@@ -37,7 +37,7 @@ class Rows:
 
 def rows_of(values: Sequence[Any]) -> list[Any | Rows] | None:
     """The values of a list in order, many that lie in rows as one; None where no such are among them."""
-    if len(values) < _MANY:
+    if len(values) < MANY:
         return None
     found: list[Any | Rows] = []
     for (is_traced, weak, is_scalar), group in groupby(values, _kind):
@@ -47,11 +47,40 @@ def rows_of(values: Sequence[Any]) -> list[Any | Rows] | None:
             continue
         for start, view in runs([value.cells for value in alike]):
             count = view.shape[0].constant
-            if count < _MANY:
+            if count < MANY:
                 found += alike[start : start + count]
             else:
                 found.append(Rows(SymbolicArray(view, alike[0].record, weak, is_scalar)))
     return found if any(type(value) is Rows for value in found) else None
+
+
+def table_of(values: Sequence[Any]) -> SymbolicArray | None:
+    """What lists of one length hold, as one array with an axis for each list around it, if all of that lies
+    in rows; else None."""
+    lengths: list[int] = []
+    while values and all(isinstance(value, (list, tuple)) for value in values):
+        if len({len(value) for value in values}) > 1:
+            return None
+        lengths.append(len(values[0]))
+        values = [item for value in values for item in value]
+    rows = rows_of(values) if lengths else None
+    if rows is None or len(rows) > 1:
+        return None
+    together = rows[0].together
+    while lengths:
+        together = _cut(together, lengths.pop())
+    return together
+
+
+def _cut(array: SymbolicArray, length: int) -> SymbolicArray:
+    """The array with its first axis cut into two, the second one so long."""
+    cells = array.cells
+    count, *inner = cells.shape
+    row, column = Symbol("i"), Symbol("j")
+    position = (Affine.of(row) * length + Affine.of(column), *map(Affine.of, cells.axes[1:]))
+    shape = (Affine.of(count.constant // length), Affine.of(length), *inner)
+    view = cells.remap(shape, (row, column, *cells.axes[1:]), position)
+    return SymbolicArray(view, array.record, array.weak, array.is_scalar)
 
 
 def _kind(value: Any) -> tuple[bool, Any, bool]:

@@ -1,0 +1,142 @@
+"""List comprehensions, and generators given to `sum` and the like, as loops of the program.
+
+    [f(row) for row in A]            =>            xs = []
+    sum(f(row) for row in A)                       for row in A:
+                                                       xs.append(f(row))
+                                                   total = 0
+                                                   for row in A:
+                                                       total = total + f(row)
+
+A comprehension asks for the iterator first and makes its list then, so which loop it is shows when it asks
+for the first item. The list has no name: it lies on the stack of a frame that has made nothing since, and so
+it is the newest one that Python's collector knows. The body does not see it, so nothing has to stand for it:
+what an iteration has appended is taken off again. (One that is not the comprehension's list would not grow.)
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import field
+from types import FrameType, GeneratorType
+from typing import Any, Union
+
+from ...frozen import slotted
+from .bytecode import comprehension, generator
+
+__all__ = ["Built", "Collecting", "Held", "Waiting", "added", "listed"]
+
+_REFERENCES = 4
+"""To a list that only a frame's stack has: that one, the candidate, and two by the one who counts."""
+
+
+@slotted
+class Built:
+    """A list that a comprehension builds: how many items an iteration appends, and which the last one did.
+    The first `start` are those of iterations that were recorded by themselves."""
+
+    whole: list[Any]
+    label: str = "items"
+    each: int = 0
+    start: int = 0
+    items: list[Any] = field(default_factory=list)
+
+    def enter(self) -> None:
+        """Take note of what there is before the recorded loop."""
+        self.start = len(self.whole)
+        self.each = 0
+
+    def take(self) -> None:
+        """Take off what the iteration has appended."""
+        self.items = self.whole[self.start :]
+        del self.whole[self.start :]
+
+    def is_news(self) -> bool:
+        """Whether the iteration did otherwise than was assumed."""
+        return len(self.items) != self.each
+
+    def learn(self) -> None:
+        """Assume what the iteration did."""
+        self.each = len(self.items)
+
+    def add(self, item: Any) -> None:
+        """Append an item when the loop is over."""
+        self.whole.append(item)
+
+
+@slotted
+class Held:
+    """What a generator's items are added to, in a list of one item."""
+
+    values: list[Any]
+
+
+Collecting = Union[Built, Held]
+"""What becomes of the items that a comprehension or a generator makes."""
+
+
+class Waiting:
+    """An iterator of which it shows at the first item whether a comprehension asks for them: then `begin`
+    says what it gets, for its frame, the offset of its FOR_ITER instruction and its list. Anything else gets
+    the `items` one by one. A generator's items go `into` what somebody collects them in."""
+
+    def __init__(
+        self, items: Iterator[Any], begin: Callable[[FrameType, int, Collecting], Iterator[Any]]
+    ) -> None:
+        self._items = items
+        self._begin = begin
+        self._has_begun = False
+        self.into: Collecting | None = None
+
+    def __iter__(self) -> Waiting:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._has_begun:
+            self._has_begun = True
+            frame = sys._getframe(1)
+            offset = comprehension(frame) if self.into is None else generator(frame)
+            into = self.into or (_newest_list() if offset is not None else None)
+            if offset is not None and into is not None:
+                self._items = self._begin(frame, offset, into)
+        return next(self._items)
+
+
+def _newest_list() -> Built | None:
+    """The list that was made last, if it is empty and only a frame's stack refers to it."""
+    young = gc.get_objects(generation=0)
+    newest = next((value for value in reversed(young) if type(value) is list), None)
+    del young
+    if newest is None or newest or sys.getrefcount(newest) >= _REFERENCES:
+        return None
+    return Built(newest)
+
+
+def listed(iterable: Any) -> list[Any]:
+    """The items of an iterable; a generator is run as the comprehension that it could be."""
+    if type(iterable) is not GeneratorType:
+        return list(iterable)
+    found: list[Any] = []
+    _collect(iterable, Built(found))
+    # Whenever the next item is asked for, the list must have those before it: `extend` does not promise that.
+    for item in iterable:
+        found.append(item)
+    return found
+
+
+def added(generator: GeneratorType[Any, Any, Any], start: Any) -> Any:
+    """The sum of what a generator makes, as Python adds it."""
+    total = [start]
+    _collect(generator, Held(total))
+    for item in generator:
+        total[0] = total[0] + item
+    return total[0]
+
+
+def _collect(generator: GeneratorType[Any, Any, Any], into: Collecting) -> None:
+    """Note what becomes of the items."""
+    if generator.gi_frame is not None:
+        source = generator.gi_frame.f_locals.get(".0")
+        if type(source) is Waiting:
+            source.into = into
