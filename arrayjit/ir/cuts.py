@@ -11,12 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TypeVar, Union
 
 from .expr import Variable
 from .loops import Define, For, If, LoopKind, Prefetch, Stmt, Store, Update, walk_statements
-from .walk import locals_read
+from .walk import locals_read, variables
 
-__all__ = ["handed_on", "may_be_cut", "parts_of"]
+__all__ = ["alternating", "handed_on", "may_be_cut", "parts_of"]
+
+
+Item = TypeVar("Item", bound=Union[Stmt, tuple[Store, ...]])
+"""A statement, or stores that are done together."""
 
 
 def may_be_cut(loop: For) -> bool:
@@ -31,7 +36,14 @@ def may_be_cut(loop: For) -> bool:
         and all(low < high for low, high in pairwise(edges))
         and all(_is_plain(stmt, own) for stmt in loop.body)
         and not any(isinstance(stmt, Store) for stmt in loop.body[: edges[-2]])
+        and not (loop.cuts and _is_behind_a_store(loop.body))
     )
+
+
+def _is_behind_a_store(body: Sequence[Stmt]) -> bool:
+    """Whether it turns out after something is stored that what is seldom needed is."""
+    stores = [place for place, stmt in enumerate(body) if isinstance(stmt, Store)]
+    return any(isinstance(stmt, If) for stmt in body[min(stores, default=len(body)) :])
 
 
 def _is_plain(stmt: Stmt, own: set[Variable]) -> bool:
@@ -48,9 +60,33 @@ def _is_plain(stmt: Stmt, own: set[Variable]) -> bool:
 
 
 def parts_of(loop: For) -> list[tuple[Stmt, ...]]:
-    """The body between its cuts."""
-    edges = (0, *loop.cuts, len(loop.body))
-    return [loop.body[low:high] for low, high in pairwise(edges)]
+    """The body between its cuts, what is seldom needed as soon as it is known whether it is."""
+    places = {stmt.variable: place for place, stmt in enumerate(loop.body) if isinstance(stmt, Define)}
+    known, keys = -1, list[tuple[int, int]]()
+    for place, stmt in enumerate(loop.body):
+        if isinstance(stmt, If):
+            known = max([known, *(places.get(variable, -1) for variable in variables(stmt.condition))])
+            keys.append((known, place))
+        else:
+            keys.append((place, -1))
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    edges = (-1, *loop.cuts, len(loop.body))
+    return [
+        tuple(loop.body[place] for place in order if low <= keys[place][0] < high)
+        for low, high in pairwise(edges)
+    ]
+
+
+def alternating(parts: Sequence[Sequence[Item]]) -> list[tuple[int, Item]]:
+    """What all parts do in one turn, each with its part's number: evenly mixed, later parts first. What
+    stores comes last, when it is known that no vector needs what is seldom needed."""
+    placed = list[tuple[float, int, Item]]()
+    for number, part in enumerate(parts):
+        stores = (place for place, item in enumerate(part) if isinstance(item, (tuple, Store)))
+        first = next(stores, len(part))
+        for place, item in enumerate(part):
+            placed.append((1.0 if place >= first else (place + 0.5) / len(part), -number, item))
+    return [(-number, item) for _, number, item in sorted(placed, key=lambda item: item[:2])]
 
 
 def handed_on(parts: Sequence[Sequence[Stmt]]) -> list[list[Variable]]:
@@ -59,8 +95,7 @@ def handed_on(parts: Sequence[Sequence[Stmt]]) -> list[list[Variable]]:
     for number in range(len(parts)):
         before = (stmt for part in parts[:number] for stmt in part)
         later = tuple(stmt for part in parts[number:] for stmt in part)
-        inside = list(walk_statements(later))
-        needed = {*locals_read(inside), *(stmt.variable for stmt in inside if isinstance(stmt, Update))}
+        needed = set(locals_read(later))
         made = (stmt.variable for stmt in before if isinstance(stmt, Define))
         found.append([variable for variable in made if variable in needed])
     return found

@@ -6,7 +6,7 @@ is printed twice, for whole vectors and for the remainder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -39,7 +39,7 @@ from .bodies import accumulation, changes, conditions, fills_lanes, nodes, updat
 from .failures import raises
 from .llvm_alike import Form, Nests
 from .llvm_chunks import Chunk, call_chunk, cut
-from .llvm_interleaved import lanes_of, side_by_side
+from .llvm_interleaved import Item, lanes_of, side_by_side
 from .llvm_loops import (
     Exit,
     Print,
@@ -59,7 +59,7 @@ from .llvm_loops import (
 )
 from .llvm_masked import masked_widths
 from .llvm_memory import Edge, Lanes, Memory
-from .llvm_overlapped import Item, Overlapped
+from .llvm_overlapped import Overlapped, Vector
 from .llvm_parallel import FIRST, LAST, share
 from .llvm_text import Operand, Value, Writer, constant
 from .llvm_transposed import transposed_loads
@@ -88,8 +88,7 @@ class Body:
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
         if self._lanes.count > 1:
-            for stmt in side_by_side(body, self._lanes):
-                self._one_or_group(stmt)
+            self._items(side_by_side(body, self._lanes))
             return
         for part in cut(body):
             self._chunk(part) if isinstance(part, tuple) else self._statement(part)
@@ -121,13 +120,14 @@ class Body:
                 case _:
                     aside(stmt, self._writer, self._memory, self._lanes)
 
-    def _one_or_group(self, stores: Stmt | Sequence[Store]) -> None:
-        """A statement, or stores to neighbours in one."""
-        if isinstance(stores, Sequence):
-            parts = [self._value(store.value) for store in stores]
-            self._memory.store_groups(stores[0].tensor, stores[0].index, parts, self._lanes)
-        else:
-            self._statement(stores)
+    def _items(self, items: Iterable[Item]) -> None:
+        """Statements, and stores to neighbours in one."""
+        for item in items:
+            if isinstance(item, tuple):
+                parts = [self._value(store.value) for store in item]
+                self._memory.store_groups(item[0].tensor, item[0].index, parts, self._lanes)
+            else:
+                self._statement(item)
 
     # Expressions
 
@@ -182,13 +182,9 @@ class Body:
         operands = [self._value(expr) for expr in product or (update.value,)]
         if accum is None:
             (new,) = operands
-        elif variable in self._in_order:
-            for lane in range(self._lanes.count):
-                new = combined(
-                    self._writer, accum, new, [self._writer.lane(operand, lane) for operand in operands]
-                )
         else:
-            new = combined(self._writer, accum, old, operands)
+            lanes = self._lanes.count if variable in self._in_order else 0
+            new = combined(self._writer, accum, old, operands, lanes)
         if new.lanes > old.lanes:
             raise CompilerBug(f"lanes assign different values to {variable}", stage="targets/llvm")
         self._values[variable] = self._writer.widen(new, old.lanes)
@@ -465,14 +461,20 @@ class Body:
         around, symbols, counter = self._values, self._memory.symbols, Symbol(loop.symbol.hint)
         self._lanes = lanes_of(loop, loop.lanes)
 
-        def one(stmt: Item, start: Operand, locals: dict[Variable, Value]) -> None:
+        def do(items: Iterable[Item], start: Operand, locals: dict[Variable, Value]) -> None:
             symbols[loop.symbol], self._values = start, locals
-            self._one_or_group(stmt)
+            self._items(items)
             self._values = around
 
-        vectors = Overlapped(self._writer, loop, self._lanes, around, place, one)
-        held = vectors.begin(lo)
-        self._repeat(counter, lo, hi, loop.lanes, held, lambda: vectors.go_on(symbols[counter]))
+        def wanted(stmt: If, start: Operand, locals: dict[Variable, Value]) -> str:
+            symbols[loop.symbol], self._values = start, locals
+            condition, self._values = self._value(stmt.condition), around
+            return any_lane(self._writer, condition, changes(stmt.body))
+
+        def repeat(lo: Operand, hi: Operand, held: tuple[Variable, ...], body: Vector) -> None:
+            self._repeat(counter, lo, hi, loop.lanes, held, lambda: body(symbols[counter]))
+
+        Overlapped(self._writer, loop, self._lanes, around, place, do, wanted, repeat).print(lo, hi)
         self._lanes = Lanes()
 
     def _past_caches(self, loop: For, lo: Operand, hi: Operand) -> None:
@@ -551,8 +553,7 @@ class Body:
             again = writer.let(f"icmp {'slt' if step > 0 else 'sgt'} i64 {following}, {hi}")
             latest = [following, *(carried(writer, self._values[variable]).text for variable in changed)]
         for line, phi, before, after in zip(lines, phis, first, latest, strict=True):
-            incoming = f"[ {before.text}, %{outside} ], [ {after}, %{writer.block} ]"
-            writer.fill(line, f"{phi.text} = phi {phi.type} {incoming}")
+            writer.fill_phi(line, phi, {outside: before.text, writer.block: after})
         writer.branch(again, header, leave)
         early.join(writer, self._values)
 
@@ -570,9 +571,9 @@ class Body:
         before = {variable: self._values[variable] for variable in changed}
         writer.jump(header)
         writer.start(header)
-        phis = {variable: (writer.reserve(), "%" + writer.fresh("v")) for variable in changed}
-        for variable, (_, name) in phis.items():
-            self._values[variable] = replace(before[variable], text=name)
+        lines = [writer.reserve() for _ in changed]
+        phis = [replace(before[variable], text="%" + writer.fresh("v")) for variable in changed]
+        self._values.update(zip(changed, phis, strict=True))
         with writer.scope():
             for test, condition in conditions(loop.test, loop.condition):
                 for stmt in test:
@@ -583,10 +584,9 @@ class Body:
             tested = {variable: self._values[variable] for variable in changed}
             self.statements(loop.body)
             writer.jump(header)
-        for variable, (line, name) in phis.items():
-            first, latest = before[variable], self._values[variable]
-            incoming = f"[ {first.text}, %{outside} ], [ {latest.text}, %{writer.block} ]"
-            writer.fill(line, f"{name} = phi {first.type} {incoming}")
+        for variable, line, phi in zip(changed, lines, phis, strict=True):
+            latest = self._values[variable].text
+            writer.fill_phi(line, phi, {outside: before[variable].text, writer.block: latest})
         self._values.update(tested)
         writer.start(leave)
 

@@ -23,10 +23,12 @@ from .bodies import changes, nodes
 from .llvm_memory import Lanes
 from .llvm_text import PART
 
-__all__ = ["lanes_of", "side_by_side"]
+__all__ = ["Item", "lanes_of", "side_by_side"]
 
 Together = tuple[Store, ...]
 """Stores to the neighbours of a group, in the order of memory."""
+
+Item = Union[Stmt, Together]
 
 Access = Union[Store, Load]
 """Cells that are written or read."""
@@ -87,7 +89,7 @@ def _accesses(body: tuple[Stmt, ...]) -> Iterator[Access]:
     yield from (node for node in nodes(body) if isinstance(node, Load))
 
 
-def side_by_side(body: Sequence[Stmt], lanes: Lanes) -> Iterator[Union[Stmt, Together]]:
+def side_by_side(body: Sequence[Stmt], lanes: Lanes) -> Iterator[Item]:
     """A body whose stores to neighbours are done together, where the last of them stood. Their values are
     those of where each stood."""
     found = {id(store): group for group in _groups(body, lanes) for store in group}

@@ -178,6 +178,11 @@ class Writer:
         first = next(iter(values.values()))
         return Value(self.let(f"phi {first.type} {incoming}"), first.dtype, first.lanes)
 
+    def fill_phi(self, position: int, value: Value, incoming: Mapping[str, Operand]) -> None:
+        """The value of the block that this one is reached from, where a line was reserved for it."""
+        found = ", ".join(f"[ {text}, %{block} ]" for block, text in incoming.items())
+        self.fill(position, f"{value.text} = phi {value.type} {found}")
+
     def pure(self, instruction: str) -> str:
         """As `let`, for an instruction that gives the same result wherever it stands: printed once."""
         for known in reversed(self._known):

@@ -125,8 +125,12 @@ def _opaque_quotient(writer: Writer, division: str, dtype: DType) -> str:
     return writer.pure(f"freeze {dtype.llvm} {writer.pure(division)}")
 
 
-def combined(writer: Writer, accum: Op, old: Value, operands: Sequence[Value]) -> Value:
-    """One operand accumulated, or the product of two by fused multiply-add."""
+def combined(writer: Writer, accum: Op, old: Value, operands: Sequence[Value], in_order: int = 0) -> Value:
+    """One operand accumulated, or the product of two by fused multiply-add; so many lanes in order."""
+    if in_order:
+        for lane in range(in_order):
+            old = combined(writer, accum, old, [writer.lane(operand, lane) for operand in operands])
+        return old
     if len(operands) == 2:
         return fma(writer, operands[0], operands[1], old)
     return apply(writer, accum, (old, operands[0]), old.dtype)

@@ -47,3 +47,58 @@ def test_a_value_does_not_depend_on_those_beside_it(dtype, cells, threads):
             native if function is in_place else arrayjit.jit(function)(*(one[5:] for one in arguments))
         )
         np.testing.assert_array_equal(native[-40:], from_fifth[-40:])
+
+
+SPECIAL = (np.nan, np.inf, -np.inf, -1.5, -2.0, 0.0, -0.0, 1.0, 1e30, -1e30, 3e38, 1e-40)
+"""What powers and angles are seldom."""
+
+
+def powers(x, y):
+    return x**y
+
+
+def sines(x, y):
+    return np.sin(x) + np.cos(y)
+
+
+def gated(x, y):
+    return np.where(y > 1, np.tanh(x) ** y, x)
+
+
+def powers_in_place(x, y):
+    x[:] = x**y
+    return x
+
+
+def powers_beside_themselves(x, y):
+    x[1:] = x[:-1] ** y[1:]
+    return x
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("often", [0.0, 0.002, 0.05, 1.0])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_what_is_seldom_needed_is_done_wherever_it_is(dtype, often, threads):
+    cells, random = 1543, np.random.default_rng(round(1000 * often) + 1)
+    x, y = random.uniform(0.1, 3, (2, cells)).astype(dtype)
+    for numbers in (x, y):
+        here = random.random(cells) < often
+        numbers[here] = random.choice(SPECIAL, here.sum())
+    x[[0, -1]] = SPECIAL[3:5]
+    for function in (powers, sines, gated, powers_in_place, powers_beside_themselves):
+        native = arrayjit.jit(function, threads=threads)(x.copy(), y.copy())
+        meant = arrayjit.jit(function, target="interp")(x.copy(), y.copy())
+        np.testing.assert_array_equal(native, meant, strict=True)
+        np.testing.assert_array_equal(np.signbit(native[native == 0]), np.signbit(meant[meant == 0]))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_seldom_needed_at_each_place(dtype):
+    x, y = np.random.default_rng(5).uniform(0.1, 3, (2, 1100)).astype(dtype)
+    native, meant = arrayjit.jit(powers, threads=1), arrayjit.jit(powers, target="interp")
+    for place in (*range(70), *range(500, 530), *range(1030, 1100)):
+        base = x.copy()
+        base[place] = -2.5
+        np.testing.assert_array_equal(native(base, y), meant(base, y))

@@ -73,3 +73,49 @@ def test_pairs_are_stored_together():
     )
     values = np.random.default_rng(1).uniform(1, 9, (40, 2))
     run((vector(i, 40, *body, cuts=(1, 2)),), reads=[(x, values)], writes=[(pairs, np.zeros((40, 2)))])
+
+
+def with_a_call(x, y, i):
+    """Statements of which one is done by a call where what comes before is out of a range."""
+    a, b, c, d = (Variable(name, F64) for name in "abcd")
+    body = (
+        Define(a, at(x, i)),
+        Define(b, call("multiply", Local(a), at(y, i))),
+        Define(c, call("add", Local(b), Local(a))),
+        If(
+            call("less", number(4.0), Local(b)),
+            (Update(c, call("raw_unusual_power", Local(a), at(y, i))),),
+            seldom=True,
+        ),
+        Define(d, call("subtract", Local(c), at(y, i))),
+    )
+    return body, call("maximum", Local(d), number(-3.0))
+
+
+SELDOM = [[], [0], [1, 30], [40], [8, 9, 10], [47, 60], [60], range(61)]
+"""Which of 61 lanes need what seldom one does: in the first, last, neighbouring vectors, in the tail."""
+
+
+@pytest.mark.parametrize("places", SELDOM, ids=str)
+@pytest.mark.parametrize("cuts", [(1,), (3,), (4,), (1, 3), (2, 4), (1, 2, 4)], ids=str)
+@pytest.mark.parametrize("aligned", [None, 64])
+def test_what_is_seldom_needed_is_done_wherever_it_is(cuts, aligned, places):
+    cells, i = 61, Symbol("i")
+    x, y, out = (f64(name, cells) for name in ("x", "y", "out"))
+    body, last = with_a_call(x, y, i)
+    loop = vector(i, cells, *body, put(out, i, value=last), cuts=cuts, aligned=aligned)
+    values = np.random.default_rng(3).uniform(0.5, 1.5, (2, cells))
+    values[0, list(places)] = 7.0
+    run((loop,), reads=[(x, values[0]), (y, values[1])], writes=[(out, np.full(cells, -1.0))])
+
+
+@pytest.mark.parametrize("places", SELDOM, ids=str)
+@pytest.mark.parametrize("cuts", [(1,), (4,), (1, 3), (1, 2, 4)], ids=str)
+def test_nothing_is_done_twice_to_cells_that_are_read_and_written(cuts, places):
+    cells, i = 61, Symbol("i")
+    x, y = f64("x", cells), f64("y", cells)
+    body, last = with_a_call(x, y, i)
+    values = np.random.default_rng(4).uniform(0.5, 1.5, (2, cells))
+    values[0, list(places)] = 7.0
+    loop = vector(i, cells, *body, put(x, i, value=last), cuts=cuts)
+    run((loop,), reads=[(y, values[1])], writes=[(x, values[0])])

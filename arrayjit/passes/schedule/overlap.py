@@ -9,23 +9,26 @@
         f = fma(e, d, b)                            f = fma(e, d, b)
         y[i] = f                                    y[i] = f
 
-(and dozens of operations more). A processor looks some hundred operations ahead. Where a vector takes more of
-them, and most wait for another, the next vector comes into sight when this one ends, and meanwhile little is
-done. The target prints what is between the cuts alternately, each part for another vector: the price of an
-option takes 0.7 to 0.77 of the time so, error functions of float64s 0.87. Parts take about as long as one
-another, and are cut where few values are handed on; their statements are in the order in which they may
-start.
+(and dozens of operations more, in more parts). A processor looks some hundred operations ahead. Where a
+vector takes more of them, and most wait for another, the next vector comes into sight when this one ends, and
+meanwhile little is done. The target prints what is between the cuts alternately, each part for another
+vector: the price of an option takes 0.65 to 0.75 of the time so, sines of float64s 0.88, powers 0.93. Parts
+take about as long as one another, and are cut where few values are handed on; their statements are in the
+order in which they may start.
 
-Branches keep what is handed on out of registers, and calls all of it: bodies with calls stay whole. So do all
-where registers are few.
+Four parts, or three, of vectors as they are or half as long: what they keep in registers, and constants,
+should fit there, or be read within the time that the operations take. What is seldom needed is done outside
+of the turns, and takes no registers in them: whether it is, is asked as soon as that can be told. Bodies with
+other calls, which take all registers, stay whole. So do all where registers are few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
+from ...ir.boundaries import lying_alike
 from ...ir.code import Caps
 from ...ir.cuts import handed_on, may_be_cut, parts_of
 from ...ir.expr import Apply, Cast, Expr, Gather, Load, Variable, dtype_of
@@ -33,22 +36,24 @@ from ...ir.index import Symbol
 from ...ir.loops import Define, For, If, Kernel, Stmt, Store, Update, walk_statements
 from ...ir.ops import is_of_library
 from ...ir.tensor import Tensor
-from ...ir.walk import bottom_up, expressions, locals_read, rewrite_loops, walk
+from ...ir.walk import bottom_up, expressions, locals_read, rewrite_loops, variables, walk
 from ..analysis.access import Range, Ranges
+from ..analysis.pressure import most_registers, registers_of_constants
 from ..analysis.trips import about, enter
 from ..analysis.work import REGISTER_BYTES, UNKNOWN_TRIPS
 
 __all__ = ["overlap"]
 
-PARTS = 3
+PARTS = (4, 3)
+"""So many vectors at a time, the number that is preferred first."""
 
 REGISTERS = 32
 """Of a processor that can keep the values of several vectors."""
 
-HANDED = 24
-"""The most registers that are handed on."""
+CROWDED = 1.25
+"""So much longer may constants take that are read from memory, one in a cycle, than all operations."""
 
-WINDOW = 135
+WINDOW = 95
 """So many operations a processor looks ahead."""
 
 FEW = 32
@@ -76,17 +81,16 @@ def overlap(kernel: Kernel, caps: Caps) -> Kernel:
 
     def cutting(loop: For) -> Sequence[Stmt] | None:
         enter(loop, ranges)
-        if not may_be_cut(loop) or not _is_long(loop, ranges) or any(map(_calls, _nodes(loop.body))):
+        if not may_be_cut(loop) or not _is_long(loop, ranges) or any(map(_calls, _nodes(_usual(loop.body)))):
             return None
         chain = _Chain.of(loop.body)
-        cut = chain.in_parts(loop) if chain.waits() else loop
-        handed = [variable for part in handed_on(parts_of(cut)) for variable in part]
-        registers = sum(max(1, loop.lanes * one.dtype.itemsize // REGISTER_BYTES) for one in handed)
-        if not cut.cuts or not may_be_cut(cut) or registers > HANDED:
+        cut = chain.cut(loop) if chain.waits() else None
+        if cut is None:
             return None
+        handed = sum(map(len, handed_on(parts_of(cut))))
         notes.append(
-            f"overlap: loop {loop.symbol.hint} goes on with {PARTS} vectors at a time, "
-            f"which hand on {len(handed)} values"
+            f"overlap: loop {loop.symbol.hint} goes on with {len(cut.cuts) + 1} vectors of {cut.lanes} "
+            f"at a time, which hand on {handed} values"
         )
         return (cut,)
 
@@ -98,6 +102,18 @@ def overlap(kernel: Kernel, caps: Caps) -> Kernel:
 def _is_long(loop: For, ranges: Ranges) -> bool:
     count = about(loop, ranges)
     return (UNKNOWN_TRIPS if count is None else count // loop.lanes) > FEW
+
+
+def _size(stmt: Stmt) -> int:
+    return stmt.variable.dtype.itemsize if isinstance(stmt, Define) else 1
+
+
+def _is_still_aligned(loop: For) -> bool:
+    return loop.aligned is None or bool(lying_alike(loop, loop.aligned))
+
+
+def _usual(body: Sequence[Stmt]) -> list[Stmt]:
+    return [stmt for stmt in body if not isinstance(stmt, If)]
 
 
 def _nodes(body: Sequence[Stmt]) -> Iterator[Expr]:
@@ -113,13 +129,15 @@ def _calls(node: Expr) -> bool:
 @frozen
 class _Chain:
     """The statements of a body: which of them each one stands behind, after how many cycles its result is
-    there (`latencies`), and the body's end (`heights`), and how long it keeps the unit that multiplies."""
+    there (`latencies`), and the body's end (`heights`), and how long it keeps the unit that multiplies;
+    `seldom` has the branches, each with what its condition needs."""
 
     body: tuple[Stmt, ...]
     after: tuple[frozenset[int], ...]
     latencies: tuple[int, ...]
     heights: tuple[int, ...]
     busy: tuple[int, ...]
+    seldom: Mapping[int, frozenset[int]]
 
     @staticmethod
     def of(body: tuple[Stmt, ...]) -> _Chain:
@@ -129,36 +147,57 @@ class _Chain:
         for place in reversed(range(len(body))):
             for before in after[place]:
                 heights[before] = max(heights[before], latencies[before] + heights[place])
-        return _Chain(body, after, latencies, tuple(heights), tuple(map(_busy, body)))
+        return _Chain(body, after, latencies, tuple(heights), tuple(map(_busy, body)), _deciding(body, after))
 
     def waits(self) -> bool:
         """Does it take longer until all operations have come into sight than they keep the units busy?"""
-        usual = [stmt for stmt in self.body if not isinstance(stmt, If)]
-        operations = sum(isinstance(node, (Apply, Load, Gather)) for node in _nodes(usual))
-        units = max(sum(self.busy), operations / AT_ONCE) + BRANCHED * (len(self.body) - len(usual))
-        return max(self.heights) * operations > WINDOW * units
+        units = self._cycles() + BRANCHED * len(self.seldom)
+        return max(self.heights) * self._operations() > WINDOW * units
 
-    def in_parts(self, loop: For) -> For:
+    def _operations(self) -> int:
+        return sum(isinstance(node, (Apply, Load, Gather)) for node in _nodes(_usual(self.body)))
+
+    def _cycles(self) -> float:
+        """For how many the operations of one register keep the units busy."""
+        return max(sum(self.busy), self._operations() / AT_ONCE)
+
+    def cut(self, loop: For) -> For | None:
+        """The loop in parts, its vectors as they are or half as long: where the units wait least for what no
+        register is left for."""
+        wide = loop.lanes * max(map(_size, self.body), default=1) > REGISTER_BYTES
+        some = (loop, replace(loop, lanes=loop.lanes // 2)) if wide else (loop,)
+        cuts = [self.in_parts(one, count) for one in some for count in PARTS]
+        found = [cut for cut in cuts if may_be_cut(cut) and _is_still_aligned(cut)]
+        constants, cycles = registers_of_constants(_usual(self.body)), self._cycles()
+
+        def waiting(cut: For) -> float:
+            return max(cycles, constants + most_registers(cut) - REGISTERS)
+
+        best = min(found, key=waiting, default=None)
+        return best if best is not None and waiting(best) <= CROWDED * cycles else None
+
+    def in_parts(self, loop: For, count: int) -> For:
         """The loop cut where few values are handed on, which is a matter of time as well."""
         times = self._times()
         end = max(times) + 1
         cuts = [
-            min(range(1, end), key=lambda at: self._handed(times, at) + EVEN * abs(at / end - number / PARTS))
-            for number in range(1, PARTS)
+            min(range(1, end), key=lambda at: self._handed(times, at) + EVEN * abs(at / end - number / count))
+            for number in range(1, count)
         ]
         parts = [sum(cut <= time for cut in cuts) for time in times]
         for place, befores in enumerate(self.after):
-            parts[place] = max([parts[place], *(parts[before] for before in befores)])
             if isinstance(self.body[place], Store):
-                parts[place] = PARTS - 1
+                parts[place] = count
+            parts[place] = max([parts[place], *(parts[before] for before in befores)])
         order = sorted(range(len(times)), key=lambda place: (parts[place], times[place], place))
-        starts = tuple(sum(part < number for part in parts) for number in range(1, PARTS))
+        starts = tuple(sum(part < number for part in parts) for number in range(1, count))
         return replace(loop, body=tuple(self.body[place] for place in order), cuts=starts)
 
     def _handed(self, times: Sequence[int], cut: int) -> int:
         """How many values that are there before a time are needed after it."""
-        late = (befores for place, befores in enumerate(self.after) if times[place] >= cut)
-        return len({before for befores in late for before in befores if times[before] < cut})
+        late = (place for place, time in enumerate(times) if time >= cut and place not in self.seldom)
+        before = {before for place in late for before in self.after[place] if times[before] < cut}
+        return len(before - self.seldom.keys())
 
     def _times(self) -> list[int]:
         """When each statement may start, if the unit that multiplies begins one operation in a cycle, the
@@ -175,7 +214,9 @@ class _Chain:
             if not self.busy[place] and latest[place] < max(times):
                 times[place] = max(times[place], latest[place])
             for before in self.after[place]:
-                latest[before] = min(latest[before], times[place] - self.latencies[before])
+                early = before in self.seldom.get(place, ())
+                last = times[before] if early else times[place] - self.latencies[before]
+                latest[before] = min(latest[before], last)
         return times
 
 
@@ -197,6 +238,16 @@ def _needed(body: Sequence[Stmt]) -> tuple[frozenset[int], ...]:
     return tuple(found)
 
 
+def _deciding(body: Sequence[Stmt], after: Sequence[frozenset[int]]) -> dict[int, frozenset[int]]:
+    """For each branch what its condition needs."""
+    found = dict[int, frozenset[int]]()
+    for place, stmt in enumerate(body):
+        if isinstance(stmt, If):
+            read = set(variables(stmt.condition))
+            found[place] = frozenset(before for before in after[place] if _written(body[before]) & read)
+    return found
+
+
 def _written(stmt: Stmt) -> set[Variable | Tensor]:
     """Locals and arrays."""
     match stmt:
@@ -215,7 +266,7 @@ def _read(stmt: Stmt) -> set[Variable | Tensor]:
 
 def _latency(stmt: Stmt) -> int:
     if isinstance(stmt, If):
-        return BRANCHED
+        return 0
     return max((bottom_up(expr, _ready) for expr in expressions(stmt)), default=0)
 
 
