@@ -66,6 +66,7 @@ from .schedule.sweep import sweep
 from .schedule.tails import tails
 from .schedule.threads import explain_threads, threads
 from .schedule.tile import tile
+from .schedule.trail import trail
 from .schedule.vectorise import explain_vectorise, vectorise
 from .structure.again import again
 from .structure.batch import batch
@@ -308,6 +309,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         explained=explain_vectorise,
         on=CPU,
     ),
+    Pass(
+        trail,
+        after=("vectorise",),
+        why="lanes follow from what a row does for itself, and so the order of sums",
+        on=CPU,
+    ),
     Pass(distant, after=("vectorise",), why="what goes in vectors anyway asks for nothing first", on=CPU),
     Pass(
         reverse, after=("vectorise",), why="which sums take their terms in vectors is known by then", on=CPU
@@ -389,6 +396,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         abreast,
         pack,
         tile,
+        trail,
         distant,
         reverse,
         straight,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Set
 
 from ...ir.expr import Apply, Variable
-from ...ir.loops import Define, Stmt, Store, Update, walk_statements
+from ...ir.index import Affine, Symbol
+from ...ir.loops import Bind, Define, For, Stmt, Store, Update, walk_statements
 from ...ir.walk import expressions, walk
 from .access import reads
 
@@ -15,14 +17,33 @@ HEAVY = 32
 """Operations in a body beyond which a second copy takes longer to compile than it saves."""
 
 
-def may_repeat(body: tuple[Stmt, ...], sums: Collection[Variable] = ()) -> bool:
-    """Does running an iteration again change nothing, apart from what it adds to `sums`?"""
+def may_repeat(body: tuple[Stmt, ...], sums: Collection[Variable] = (), symbol: Symbol | None = None) -> bool:
+    """Does running an iteration again change nothing, apart from what it adds to `sums`? The loop counts by
+    that symbol, if one is given: then rows that take turns are told apart."""
     inside = list(walk_statements(body))
     own = {*sums, *(stmt.variable for stmt in inside if isinstance(stmt, Define))}
     if any(isinstance(stmt, Update) and stmt.variable not in own for stmt in inside):
         return False
-    written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
-    return not any(tensor.storage in written for stmt in inside for tensor, _ in reads(stmt))
+    stores = [stmt for stmt in inside if isinstance(stmt, Store)]
+    moving = {symbol, *(stmt.symbol for stmt in inside if isinstance(stmt, (For, Bind)))}
+    return not any(
+        tensor.storage is store.tensor.storage
+        and not (symbol and tensor is store.tensor and index and _are_apart(index, store.index, moving))
+        for stmt in inside
+        for tensor, index in reads(stmt)
+        for store in stores
+    )
+
+
+def _are_apart(one: tuple[Affine, ...], other: tuple[Affine, ...], moving: Set[Symbol | None]) -> bool:
+    """Do cells lie in different rows, whatever the symbols that are not `moving` are? So it is if the gap is
+    no multiple of their steps: `p` and `1 - p`."""
+    for mine, theirs in zip(one, other, strict=True):
+        gap, steps = mine - theirs, math.gcd(*(step for step, _ in (mine - theirs).terms))
+        stays = moving.isdisjoint((*mine.symbols, *theirs.symbols))
+        if stays and steps and gap.offset % steps:
+            return True
+    return False
 
 
 def weight(body: tuple[Stmt, ...]) -> int:

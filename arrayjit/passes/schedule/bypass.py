@@ -72,7 +72,7 @@ class _Choice:
         enter(stmt, self.ranges)
         if stmt.kind is not LoopKind.VECTOR:
             stmt = rewrite_bodies(stmt, self.body)
-        elif may_repeat(stmt.body) and self.is_light(stmt):
+        elif may_repeat(stmt.body, (), stmt.symbol) and self.is_light(stmt):
             stmt = self.vector(stmt)
         self.around.pop()
         return stmt

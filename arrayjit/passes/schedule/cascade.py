@@ -202,7 +202,7 @@ def _lanes(loop: For, sums: Sums) -> Sequence[Stmt]:
     vectors, left = divmod(loop.trips, lanes)
     if not vectors or (not left and vectors <= CHAIN):
         return [loop]
-    repeats = may_repeat(loop.body, sums)
+    repeats = may_repeat(loop.body, sums, loop.symbol)
     lane = Symbol("l")
     start = loop.lo + Affine.of(lane)
 
@@ -275,7 +275,9 @@ def _exact(loop: For, found: Sums, threads: int) -> Sequence[Stmt]:
     parts = BRANCHES * threads
     if threads == 1 or vectors < parts * CHAIN:
         parts = 1
-    repeats = may_repeat(loop.body, found) and all(op.name in REPEATABLE for op in found.values())
+    repeats = may_repeat(loop.body, found, loop.symbol) and all(
+        op.name in REPEATABLE for op in found.values()
+    )
     some, terms = _several(loop, vectors // parts)
     if not vectors or (parts == terms == 1 and not (left and repeats)):
         return [loop]

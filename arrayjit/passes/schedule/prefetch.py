@@ -14,6 +14,8 @@ second cache, in rows of which the first cache holds two. A loop that does littl
 the next one is there, and short rows need no help: the processor is ahead of itself by as much. Lines of a
 result that are fetched before they are written to are left to the hardware. Where they come from memory, it
 has something to do in the meantime: only a loop that does much with a line asks for another one beside these.
+A loop that stores the results of one row while it adds up another (`trail`) asks for nothing: what waits for
+memory has the next row's loads beside it anyway, and softmax of large arrays takes 0.85 of the time without.
 
     for i in sequential(0, 4000):                   for i in sequential(0, 4000):
         s = 0.0                                         prefetch(x[i + 1, 0])
@@ -157,12 +159,20 @@ class _Ahead:
         if not LINES * self.caps.line_bytes <= nbytes <= self.caps.l1_bytes // 2:
             return None
         busiest = max(passes[1:], key=self.work)
+        if self.finishes_another(busiest):
+            return None
         asking, busy = _asking(busiest, rows), BUSIER if self.waits_for_results(loop, rows) else BUSY
         if asking is busiest or self.work(busiest) < busy * nbytes / self.caps.line_bytes:
             return None
         names = ", ".join(dict.fromkeys(row.tensor.label for row in rows))
         self.notes.append(f"prefetch: while {busiest.symbol.hint} goes on, the next of {names} is fetched")
         return replace(loop, body=tuple(asking if stmt is busiest else stmt for stmt in loop.body))
+
+    def finishes_another(self, loop: For) -> bool:
+        """Does a loop that adds up a row store results as well (`trail`)?"""
+        inside = list(walk_statements(loop.body))
+        stores = any(isinstance(stmt, Store) and self.is_large(stmt.tensor) for stmt in inside)
+        return stores and any(isinstance(stmt, Update) and stmt.accum is not None for stmt in inside)
 
     def beginnings(self, loop: For) -> For | None:
         """The loop with the first lines of the rows that its next iteration reads brought near, if it goes

@@ -60,7 +60,7 @@ def _whole(loop: For, boundary: int, notes: list[str]) -> Sequence[Stmt]:
     if loop.kind is not LoopKind.VECTOR or loop.trips is None or loop.trips <= loop.lanes:
         return [loop]
     left, is_long = loop.trips % loop.lanes, loop.trips >= LONG * loop.lanes
-    if not (left or is_long) or not may_repeat(loop.body) or bypasses(loop.body):
+    if not (left or is_long) or not may_repeat(loop.body, (), loop.symbol) or bypasses(loop.body):
         return [loop]
     if is_long and _mostly_aligned(loop, boundary):
         seen = Seen(loop, (), next(iter(locations(loop.body)), None))

@@ -188,7 +188,7 @@ def _as_vector(
     facts = _Facts.of(loop, in_rows)
     if facts is None:
         return None
-    tally, repeats = tallied(), may_repeat(loop.body, facts.sums)
+    tally, repeats = tallied(), may_repeat(loop.body, facts.sums, loop.symbol)
     lanes, options = facts.lanes, []
     while lanes >= MIN_LANES:
         if lanes <= count:
