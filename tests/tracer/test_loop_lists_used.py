@@ -274,6 +274,17 @@ def a_list_in_each_iteration(x: Any) -> Any:
     return xs
 
 
+def parts_of_complex_numbers(x: Any) -> Any:
+    xs, z = [], x * (1 + 2j)
+    for _ in range(len(x)):
+        z = z * 1j
+        xs.append(z.real)
+        xs.append(z.imag)
+    ys = [part for number in range(5) for part in (z[number].real, z[number].imag)]
+    flat = z.reshape(-1, 1)[:, 0]
+    return xs, np.array(xs), np.array(ys), np.stack([flat.real, flat.imag, flat.real, flat.imag, flat.real])
+
+
 def triangular(x: Any) -> Any:
     xs = []
     for i in range(len(x)):
@@ -290,7 +301,8 @@ def triangular(x: Any) -> Any:
         a_dict_that_has_a_name, one_array_twice, one_array_in_two_lists, a_name_written_afterwards,
         an_item_written_afterwards, an_argument_written_afterwards, one_list_after_the_other,
         written_in_the_next_iteration, written_through_the_list, names_that_follow, shapes_that_grow,
-        left_early, some_iterations, few_items, removes, a_list_in_each_iteration, triangular,
+        left_early, some_iterations, few_items, removes, a_list_in_each_iteration, parts_of_complex_numbers,
+        triangular,
     ],
 )  # fmt: skip
 def test_other_uses_are_as_in_numpy(program: Callable[..., Any]) -> None:

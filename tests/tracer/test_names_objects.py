@@ -426,6 +426,29 @@ def test_methods_of_classes_made_inside() -> None:
         assert_same(arrayjit.jit(program, target=target)(numbers(), arrayjit.jit), wanted)
 
 
+def oct(value: Any) -> Any:
+    return value * 2
+
+
+def test_bodies_of_classes_made_inside_see_globals() -> None:
+    def program(x: np.ndarray) -> np.ndarray:
+        @dataclasses.dataclass
+        class Settings:
+            table: np.ndarray = dataclasses.field(default_factory=lambda: np.arange(6.0))
+            scale: float = np.pi
+            twice: float = oct(1.5)
+            most: float = max(1.0, 2.0)
+
+        class Own:
+            field = 3
+            seen = field
+
+        chosen = Settings()
+        return x * chosen.table + chosen.scale + chosen.twice + chosen.most + Own.seen
+
+    assert_equal_to_numpy(program)
+
+
 def test_finalisers_run_for_the_users_objects_only() -> None:
     closed: list[str] = []
 

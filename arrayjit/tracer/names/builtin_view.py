@@ -11,6 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
+from inspect import CO_OPTIMIZED
 from types import FrameType, GeneratorType
 from typing import Any
 
@@ -253,9 +254,16 @@ _REPLACED = {type(value) for value in _CALLED}
 
 
 class Builtins(dict[str, Any]):
-    """The builtin names of a traced function."""
+    """The builtin names of a traced function. Before Python 3.13 the body of a class looks for its globals in
+    the dict itself, past `__getitem__`, and comes here for all of them."""
 
     __slots__ = ()
 
     def __getitem__(self, name: str) -> Any:
-        return as_called(super().__getitem__(name), sys._getframe(1))
+        frame = sys._getframe(1)
+        if not frame.f_code.co_flags & CO_OPTIMIZED:
+            try:
+                return as_called(frame.f_globals[name], frame)
+            except KeyError:
+                pass
+        return as_called(super().__getitem__(name), frame)

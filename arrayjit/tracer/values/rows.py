@@ -104,12 +104,16 @@ def runs(views: Sequence[View]) -> Iterator[tuple[int, View]]:
 
 
 def _step(one: View, other: View) -> tuple[int, ...] | None:
-    """How far the cells of a view are from those of another one in the same array."""
+    """How far the cells of a view are from those of another one in the same array; None if they are in none,
+    or are other parts of complex numbers than these, which take turns along the last axis."""
     if one.tensor is not other.tensor or one.shape != other.shape:
         return None
     index = other.index if other.axes == one.axes else other.at(one.axes)
     step = tuple(there - here for here, there in zip(one.index, index, strict=True))
-    return tuple(part.offset for part in step) if all(part.is_constant for part in step) else None
+    if not all(part.is_constant for part in step):
+        return None
+    is_of_parts = one.tensor.storage.dtype.is_complex and not one.tensor.dtype.is_complex
+    return None if is_of_parts and step[-1].offset % 2 else tuple(part.offset for part in step)
 
 
 def _together(first: View, count: int, step: Sequence[int]) -> View:
