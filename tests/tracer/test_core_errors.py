@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -57,11 +58,12 @@ MISTAKES: list[Mistake] = [
     (lambda x: x if x.shape and x[0] else 1, ConcretizationError, TypeError, "whether it is true"),
     (lambda x: max(x, x + 1), ShapeError, ValueError, "use np.maximum"),
     (lambda x: 1.0 in x, ConcretizationError, TypeError, "whether it is true"),
-    (lambda x: float(x), ConcretizationError, TypeError, "as a float"),
-    (lambda x: int(x), ConcretizationError, TypeError, "as an int"),
-    (lambda x: complex(x), ConcretizationError, TypeError, "complex"),
+    (lambda x: float(x), DTypeError, TypeError, "only length-1 arrays"),
+    (lambda x: int(x), DTypeError, TypeError, "only length-1 arrays"),
+    (lambda x: int(x[:1]), ConcretizationError, TypeError, "as an int"),
+    (lambda x: complex(x), DTypeError, TypeError, "only length-1 arrays"),
     (lambda x: round(x), DTypeError, TypeError, "np.round"),
-    (lambda x: math.sqrt(x), ConcretizationError, TypeError, "np.sqrt"),
+    (lambda x: math.sqrt(x), DTypeError, TypeError, "np.sqrt"),
     (lambda x: [1, 2][x.astype(int)[0]], ConcretizationError, TypeError, "np.array(items)[i]"),
     (lambda x: x[: x.astype(int)[1]], ConcretizationError, TypeError, "the shape of a result must be known"),
     (lambda x: {x[0]: 1}, ConcretizationError, TypeError, "keep the values in an array"),
@@ -111,7 +113,8 @@ MISTAKES: list[Mistake] = [
     (lambda x: x[0].__setitem__(..., 1), UnsupportedError, TypeError, "item assignment"),
     (lambda x: np.add(x, 1, casting="unsafe"), UnsupportedError, TypeError, "casting='unsafe'"),
     (lambda x: np.isnat(x), UnsupportedError, TypeError, "ufunc isnat"),
-    (lambda x: x.item(), UnsupportedError, TypeError, "size 1"),
+    (lambda x: x.item(), ShapeError, ValueError, "size 1"),
+    (lambda x: operator.delitem(x, 0), ShapeError, ValueError, "np.delete"),
 ]  # fmt: skip
 
 
@@ -160,9 +163,24 @@ def catches(x: Any) -> Any:
         return x[0] + float(x[1])
 
 
-def test_code_may_catch_what_numpy_raises() -> None:
+def catches_one_after_the_other(x: Any) -> Any:
+    uses: list[Callable[[], Any]] = [
+        lambda: x.item(), lambda: float(x), lambda: int(x), lambda: complex(x), lambda: {x: 1}, lambda: x[9],
+        lambda: operator.delitem(x, 0), lambda: bool(x), lambda: x.reshape(2, 2), lambda: x @ x[:2],
+    ]  # fmt: skip
+    raised = []
+    for use in uses:
+        try:
+            use()
+        except (TypeError, ValueError, IndexError) as error:
+            raised.append([kind for kind in (TypeError, ValueError, IndexError) if isinstance(error, kind)])
+    return x * sum(10**place * len(str(kinds)) for place, kinds in enumerate(raised))
+
+
+@pytest.mark.parametrize("function", [catches, catches_one_after_the_other])
+def test_code_may_catch_what_numpy_raises(function: Callable[..., Any]) -> None:
     x = np.arange(3.0)
-    assert_same(trace_and_interpret(catches, x), catches(x))
+    assert_same(trace_and_interpret(function, x), function(x))
 
 
 BAD_ARGUMENTS: list[tuple[Any, type[UserError], str]] = [

@@ -75,7 +75,7 @@ def item(self: SymbolicArray, *position: Any) -> SymbolicArray:
         )
     words = "can only convert an array of size 1 to a Python scalar"
     if not position and not all(agree(extent, ONE, words) for extent in self.cells.shape):
-        raise UnsupportedError(
+        raise ShapeError(
             words,
             loc=user_location(),
             details=(describe(self),),

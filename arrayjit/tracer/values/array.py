@@ -194,6 +194,14 @@ class SymbolicArray:
     def __setitem__(self, key: Any, value: Any) -> None:
         METHODS["__setitem__"](self, key, value)
 
+    def __delitem__(self, key: object) -> NoReturn:
+        raise ShapeError(
+            "cannot delete array elements",
+            loc=user_location(),
+            details=(describe(self),),
+            fix="make an array without them: np.delete(x, i)",
+        )
+
     def __len__(self) -> int:
         if not self.cells.shape:
             raise DTypeError("len() of unsized object", loc=user_location(), details=(describe(self),))
@@ -217,13 +225,13 @@ class SymbolicArray:
         _needs_value(self, "whether it is true", fix)
 
     def __float__(self) -> NoReturn:
-        _needs_value(self, "as a float", partial(instead_of_float, user_location()))
+        _needs_number(self, "as a float", partial(instead_of_float, user_location()))
 
     def __int__(self) -> NoReturn:
-        _needs_value(self, "as an int", "leave it out, or use x.astype(int)")
+        _needs_number(self, "as an int", "leave it out, or use x.astype(int)")
 
     def __complex__(self) -> NoReturn:
-        _needs_value(self, "as a complex number", "leave it out, or use x.astype(complex)")
+        _needs_number(self, "as a complex number", "leave it out, or use x.astype(complex)")
 
     def __index__(self) -> NoReturn:
         _needs_value(
@@ -236,6 +244,13 @@ class SymbolicArray:
         return METHODS["__round__"](self, digits)
 
     def __hash__(self) -> int:
+        if self.weak is None and not self.is_scalar:
+            raise DTypeError(
+                "unhashable type: 'numpy.ndarray'",
+                loc=user_location(),
+                details=(describe(self),),
+                fix="keep the values in an array, and index it",
+            )
         _needs_value(self, "as a key", "keep the values in an array, and index it")
 
     def __format__(self, spec: str) -> str:
@@ -284,6 +299,14 @@ def _needs_value(array: SymbolicArray, purpose: str, fix: Fix) -> NoReturn:
     if array.ndim == 0 and array.record.is_open:
         number_needed(array.record, [array.load(())], words, loc, details=details, fix=fix)
     raise ConcretizationError(words, loc=loc, details=details, fix=told(fix))
+
+
+def _needs_number(array: SymbolicArray, purpose: str, fix: Fix) -> NoReturn:
+    """Likewise, of what NumPy does for arrays of one element alone."""
+    if any(extent.is_constant and extent.constant != 1 for extent in array.cells.shape):
+        words = "only length-1 arrays can be converted to Python scalars"
+        raise DTypeError(words, loc=user_location(), details=(describe(array),), fix=told(fix))
+    _needs_value(array, purpose, fix)
 
 
 def _forward(name: str) -> Callable[..., Any]:
