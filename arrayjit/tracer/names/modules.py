@@ -39,6 +39,9 @@ _TAKE_PARTS = frozenset((
 ))  # fmt: skip
 """NumPy's functions whose lists of arrays are no arrays themselves."""
 
+_JOIN = frozenset(("column_stack", "concat", "concatenate", "dstack", "hstack", "stack", "vstack"))
+"""Those among them that join what is in a list, where each part may be a list of numbers."""
+
 _FOUND = (SymbolicArray, SymbolicInt, np.ndarray, np.memmap)
 """Arguments by which NumPy's protocols find us, so that others, such as shapes, stay what they are."""
 
@@ -73,7 +76,10 @@ class NumpyFunction:
         if _module_name(self._function).startswith("numpy.random"):
             raise _random_numbers(f"np.random.{self._function.__name__}")
         finds_us = any(type(value) in _FOUND for value in (*args, *kwargs.values()))
-        keeps_lists = finds_us or getattr(self._function, "__name__", "") in _TAKE_PARTS
+        name = getattr(self._function, "__name__", "")
+        if name in _JOIN and args and type(args[0]) in (list, tuple):
+            args = ([_symbolic(part, False) for part in args[0]], *args[1:])
+        keeps_lists = finds_us or name in _TAKE_PARTS
         symbolic = [_symbolic(arg, keeps_lists) for arg in args]
         named = {name: _symbolic(value, keeps_lists or name == "out") for name, value in kwargs.items()}
         return _as_constants(self._function(*symbolic, **named))
