@@ -11,7 +11,7 @@ Anything else cannot be carried as it is: `Unfit`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import lcm
 from typing import Any, Union
 
@@ -23,7 +23,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
 from ..record.state import reachable
 from ..record.trace import TEMPORARY, Mark, Trace
-from ..record.tree import Structure, flatten, unflatten
+from ..record.tree import Static, Structure, container, flatten, opened, unflatten
 from ..record.view import View
 from ..values.array import PythonNumber, SymbolicArray
 from ..values.integer import SymbolicInt, python_int
@@ -43,6 +43,7 @@ __all__ = [
     "is_number",
     "kind_of",
     "leaves_of",
+    "lists_of",
     "map_leaves",
     "moved",
     "rotation",
@@ -157,10 +158,37 @@ def leaves_of(value: Any) -> tuple[list[Any], Structure]:
     return flatten(value, _is_leaf)
 
 
-def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The value with each leaf changed."""
-    leaves, structure = leaves_of(value)
-    return unflatten(structure, [change(leaf) for leaf in leaves])
+def map_leaves(
+    value: Any,
+    change: Callable[[Any], Any],
+    stays: Callable[[Any], bool] = lambda container: False,
+    made: dict[int, Any] | None = None,
+) -> Any:
+    """The value with each leaf changed, in new containers but for those that stay. What is made of each is
+    `made`, by its identity: what is one container stays one, for all values that are mapped with it."""
+    if _is_leaf(value):
+        return change(value)
+    inner = opened(value)
+    if isinstance(inner, Static) or stays(value):
+        return value
+    known = {} if made is None else made
+    if id(value) not in known:
+        kind, keys, children = inner
+        parts = [map_leaves(part, change, stays, known) for part in children]
+        known[id(value)] = container(kind, keys, parts)
+    return known[id(value)]
+
+
+def lists_of(value: Any, stays: Callable[[Any], bool]) -> Iterator[Any]:
+    """The containers that `map_leaves` makes anew and that may be written into."""
+    if _is_leaf(value):
+        return
+    inner = opened(value)
+    if not isinstance(inner, Static) and not stays(value):
+        if not isinstance(value, (tuple, slice)):
+            yield value
+        for part in inner[2]:
+            yield from lists_of(part, stays)
 
 
 def kind_of(value: Any) -> Kind | None:

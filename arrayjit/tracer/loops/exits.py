@@ -7,7 +7,7 @@ iteration ran, and then the compiled function raises UnboundLocalError, as Pytho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
@@ -37,6 +37,7 @@ from .carries import (
     Unfit,
     is_array,
     leaves_of,
+    lists_of,
     map_leaves,
     moved,
     same,
@@ -48,7 +49,7 @@ from .comprehensions import Built
 from .growing import Growth
 from .items import Appended
 from .iterations import Iterations
-from .places import MISSING, Name, Place, captured_by
+from .places import MISSING, Name, Place, Places, captured_by
 
 __all__ = ["Exit"]
 
@@ -72,6 +73,7 @@ class Exit:
     live: Liveness
     loc: Location | None
     peeled: int
+    places: Places
     growths: Sequence[Growth | Built] = ()
     copies: list[tuple[View, SymbolicArray]] = field(default_factory=list)
     alike: dict[int, Cell] = field(default_factory=dict)
@@ -84,10 +86,12 @@ class Exit:
         iteration that was recorded under the condition that it runs."""
         earlier = entry if before is None else before
         self.follow(after)
+        self.require_one_name(after)
         last = self.leave_last_values(earlier, after)
         self.find_alike(mark, after, last)
         memory = self.leave_symbols(mark, last)
-        appended = Appended(self.trace, mark, self.iterations, self.growths, self.nexts, self.firsts)
+        growths = self.places.grown.values()
+        appended = Appended(self.trace, mark, self.iterations, growths, self.nexts, self.firsts)
         appended.store([value for name, value in after.items() if self.is_read_later(name)], self.site)
         self.leave_next_values(after)
         body = self.trace.end(self.site)
@@ -132,14 +136,13 @@ class Exit:
 
     def leave_last_values(self, earlier: Names, after: Names) -> Names:
         """The values of names that are read after the loop and are not carried, safe from what follows.
-        A list that grows is itself under each of its names."""
-        lists = [growth.whole for growth in self.growths]
+        A list or an object from before the loop is itself under each of its names."""
+        made: dict[int, Any] = {}
         return {
-            name: map_leaves(value, self.last_value)
+            name: map_leaves(value, self.last_value, self.places.has, made)
             for name, value in after.items()
             if self.is_read_after(name)
             and name not in self.carries
-            and not any(value is whole for whole in lists)
             and not same(earlier.get(name, MISSING), value)
         }
 
@@ -360,7 +363,19 @@ class Exit:
                 return self.final(first)
             return ends.setdefault(id(leaf), substituted(leaf, values))
 
-        return names | {name: map_leaves(value, lasting) for name, value in last.items()}
+        made: dict[int, Any] = {}
+        stays = self.places.has
+        return names | {name: map_leaves(value, lasting, stays, made) for name, value in last.items()}
+
+    def require_one_name(self, after: Names) -> None:
+        """Raise Unfit where a list that the body makes is carried and has another name: each gets its own."""
+        known: dict[int, Name] = {}
+        for name, value in after.items():
+            is_used = self.is_read_later(name) or name in self.carries
+            for made in lists_of(value, self.places.has) if is_used else ():
+                other = known.setdefault(id(made), name)
+                if other != name and (name in self.carries or other in self.carries):
+                    raise Unfit(f"{other} and {name} are one list that it makes")
 
     def reached(self, count: Count, done: Affine) -> Affine:
         """What an integer that grows by steps is after so many of them."""

@@ -489,9 +489,9 @@ class _Rolled:
         """End the recorded loop."""
         if self.built is not None and not self.built.each:
             self.unroll("it keeps none of its items")
-        growths = self.growths()
+        places, loc, growths = self.places, self.loc, self.growths()
         leaving = Exit(
-            self.trace, self.site, self.iterations, self.carries, self.live, self.loc, self.peeled, growths
+            self.trace, self.site, self.iterations, self.carries, self.live, loc, self.peeled, places, growths
         )
         try:
             finals = leaving.close(self.mark, self.entry, self.places.read(), self.before)

@@ -21,6 +21,7 @@ __all__ = [
     "Opened",
     "Static",
     "Structure",
+    "container",
     "contents",
     "flatten",
     "opened",
@@ -124,10 +125,11 @@ def _filled(structure: Structure, leaves: Iterator[Any]) -> Any:
             return value
         case Node(kind=kind, keys=keys, children=children):
             values = [_filled(child, leaves) for child in children]
-            return _container(kind, keys, values)
+            return container(kind, keys, values)
 
 
-def _container(kind: type, keys: tuple[Hashable, ...], values: list[Any]) -> Any:
+def container(kind: type, keys: tuple[Hashable, ...], values: list[Any]) -> Any:
+    """The container of this type with these children."""
     if kind in (tuple, list):
         return kind(values)
     if kind in (dict, OrderedDict):
