@@ -145,6 +145,11 @@ def assignment_of_another_shape(x):
 
 
 @called_with(x6)
+def arrays_to_join_that_are_in_no_list(x):
+    return np.concatenate(x, x)  # here
+
+
+@called_with(x6)
 def list_that_grows_at_its_front_in_a_long_loop(x):
     history = []
     for i in range(5000):

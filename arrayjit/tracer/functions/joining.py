@@ -65,7 +65,9 @@ def concatenate(
         parts, axis = [flat(part) for part in parts], 0
     if parts[0].ndim == 0:
         raise ShapeError(
-            "zero-dimensional arrays cannot be concatenated", loc=user_location(), fix="use np.stack"
+            "zero-dimensional arrays cannot be concatenated",
+            loc=user_location(),
+            fix="give all arrays in one list, np.concatenate([x, y]); join numbers by np.array",
         )
     along = axis_of(axis, parts[0].ndim)
     _require_fitting(parts, along)
