@@ -413,7 +413,7 @@ def test_a_shape_that_grows_unrolls_the_loop() -> None:
     def grown(x: Any) -> Any:
         y = x[:1]
         for i in range(len(x)):
-            y = np.append(y, x[i] + y[-1])
+            y = np.append(y, x[:i] + y[-1])
         return y
 
     def widened(x: Any) -> Any:

@@ -3,8 +3,10 @@
 A changed leaf (a name's value, or a part of a tuple) is one of
 
 - `Count`: an integer that grows by the same amount each time is affine in the iteration's number;
-- `Moving`: a view that moves along its array with the index is that view of an iteration earlier;
-- `Cell`: a scalar, or an array made anew in each iteration, lies in memory between iterations.
+- `Moving`: a view that moves along its array with the index, or loses its ends, is that view of an iteration
+  earlier;
+- `Cell`: a scalar, or an array made anew in each iteration, lies in memory between iterations. Its extents
+  may change by the same number each time: the memory has room for the largest.
 
 Anything else cannot be carried as it is: `Unfit`.
 """
@@ -26,9 +28,10 @@ from ..record.trace import TEMPORARY, Mark, Trace
 from ..record.tree import Static, Structure, container, flatten, opened, unflatten
 from ..record.view import View
 from ..values.array import PythonNumber, SymbolicArray
-from ..values.integer import SymbolicInt, python_int
+from ..values.integer import SymbolicInt, number, python_int
 from .iterations import Iterations
 from .places import MISSING, Name
+from .steps import constant_steps, later, moved, stepped, stepped_view
 
 __all__ = [
     "Carry",
@@ -45,7 +48,6 @@ __all__ = [
     "leaves_of",
     "lists_of",
     "map_leaves",
-    "moved",
     "rotation",
     "same",
     "same_cells",
@@ -78,6 +80,19 @@ class Kind:
     @property
     def is_array(self) -> bool:
         return self.weak is None and not self.is_scalar
+
+    def of_shape(self, shape: tuple[Affine, ...]) -> Kind:
+        """The same, with these extents."""
+        return Kind(self.dtype, self.weak, self.is_scalar, shape)
+
+    def moved(self, values: Mapping[Symbol, Affine]) -> Kind:
+        """The same, with symbols of its extents replaced."""
+        return self.of_shape(tuple(extent.substitute(values) for extent in self.shape))
+
+    def is_like(self, other: Kind | None) -> bool:
+        """Whether the other is of this kind apart from its extents."""
+        alike = other is not None and len(self.shape) == len(other.shape)
+        return other is not None and alike and self.of_shape(other.shape) == other
 
     def __str__(self) -> str:
         if self.weak is not None:
@@ -115,13 +130,22 @@ class Moving:
 
     view: View
 
+    def changes(self, symbol: Symbol) -> bool:
+        """Whether the extents are others in each iteration over the symbol."""
+        return any(symbol in extent.symbols for extent in self.view.shape)
+
 
 @frozen_by_identity
 class Cell:
-    """Memory of its own that each iteration reads and leaves the next value in."""
+    """Memory of its own that each iteration reads and leaves the next value in: what that is at the start of
+    an iteration, in terms of the loop's symbol where its extents change."""
 
     kind: Kind
     view: View
+
+    def changes(self, symbol: Symbol) -> bool:
+        """Whether the extents are others in each iteration over the symbol."""
+        return any(symbol in extent.symbols for extent in self.view.shape)
 
 
 Leaf = Union[Count, Moving, Cell, None]
@@ -145,6 +169,10 @@ class Carry:
                 for leaf, before in zip(self.leaves, self.entry, strict=True)
             ],
         )
+
+    def changes(self, symbol: Symbol) -> bool:
+        """Whether extents of arrays are others in each iteration over the symbol."""
+        return any(isinstance(leaf, (Cell, Moving)) and leaf.changes(symbol) for leaf in self.leaves)
 
 
 def _is_leaf(value: Any) -> bool:
@@ -257,17 +285,6 @@ def substituted(leaf: Any, values: Mapping[Symbol, Affine]) -> Any:
     return leaf
 
 
-def moved(view: View, values: Mapping[Symbol, Affine]) -> View:
-    """The view with symbols of its index and shape replaced."""
-    return View(
-        view.tensor,
-        tuple(extent.substitute(values) for extent in view.shape),
-        view.axes,
-        tuple(part.substitute(values) for part in view.index),
-        view.writeable,
-    )
-
-
 def shows(value: Any, storage: Tensor) -> bool:
     """Whether the value, or something that it leads to, is an array over the storage."""
     return any(
@@ -293,6 +310,15 @@ class Planner:
         leaves = tuple(self.leaf(name, old, new) for old, new in zip(before, after, strict=True))
         return Carry(structure, tuple(before), leaves)
 
+    def following(self, name: Name, entry: SymbolicArray, now: SymbolicArray) -> Carry | None:
+        """How to carry a name that becomes an array whose extents are to change; None where that is another
+        kind of array."""
+        before, after = kind_of(entry), kind_of(now)
+        if before is None or after is None or not after.is_like(before):
+            return None
+        cell = self._cell(name, after) if after == before else self._stepping(name, before, after)
+        return Carry(leaves_of(entry)[1], (entry,), (cell,))
+
     def checked(self, name: Name, carry: Carry, now: Any) -> Carry:
         """The carry itself if `now` is what it says about the end of an iteration, else a better one."""
         after, structure = leaves_of(now)
@@ -313,12 +339,12 @@ class Planner:
         count = _counted(entry, now)
         if count is not None:
             return count
-        kind = kind_of(now)
-        if kind is None or kind != kind_of(entry):
+        kind, before = kind_of(now), kind_of(entry)
+        if kind is None or before is None or not kind.is_like(before):
             raise Unfit(f"{name} changes from {_described(entry)} to {_described(now)}")
         if kind.is_array and not self._is_own(now):
             return self._moving(name, entry, now)
-        return self._cell(name, kind)
+        return self._cell(name, kind) if kind == before else self._stepping(name, before, kind)
 
     def _checked(self, name: Name, leaf: Leaf, entry: Any, now: Any) -> Leaf:
         kind = kind_of(now)
@@ -333,10 +359,10 @@ class Planner:
                     raise Unfit(f"{name} changes from a Python int to {kind}")
                 return self._cell(name, kind)
             case Moving(view=view):
-                if kind != kind_of(entry) or not same_cells(now.cells, view):
+                if not kind.is_like(kind_of(entry)) or not same_cells(now.cells, view):
                     raise Unfit(f"{name} becomes a view of another array")
             case Cell(kind=known):
-                if kind != known:
+                if kind != known.moved(later(self.iterations)):
                     raise Unfit(f"{name} changes from {known} to {kind}")
                 if known.is_array and not self._is_own(now):
                     raise Unfit(f"{name} becomes a view of another array")
@@ -358,12 +384,37 @@ class Planner:
         made = self.trace.symbols_since(self.mark)
         if symbols_of(now).isdisjoint(made) and same_cells(entry.cells, before_first):
             return Moving(now.cells)
+        if (view := stepped_view(entry.cells, now.cells, self.iterations)) is not None:
+            self._require_extents(name, view.shape)
+            return Moving(view)
         raise Unfit(f"{name} becomes a view of another array")
 
     def _cell(self, name: Name, kind: Kind) -> Cell:
-        return Cell(
-            kind, self.trace.fresh(name if isinstance(name, str) else TEMPORARY, kind.shape, kind.dtype)
-        )
+        return Cell(kind, self._memory(name, kind))
+
+    def _memory(self, name: Name, kind: Kind) -> View:
+        return self.trace.fresh(name if isinstance(name, str) else TEMPORARY, kind.shape, kind.dtype)
+
+    def _stepping(self, name: Name, before: Kind, after: Kind) -> Cell:
+        """Memory of an array whose extents change by constants, as after the first iteration."""
+        steps = constant_steps(before.shape, after.shape, self.iterations)
+        if steps is None or not any(steps):
+            raise Unfit(f"{name} changes from {before} to {after}")
+        start = before.of_shape(stepped(before.shape, steps, self.iterations))
+        end = start.moved(later(self.iterations))
+        self._require_extents(name, end.shape)
+        largest = zip(start.shape, end.shape, steps, strict=True)
+        room = self._memory(name, before.of_shape(tuple(e if step > 0 else s for s, e, step in largest)))
+        return Cell(start, View(room.tensor, start.shape, room.axes, room.index))
+
+    def _require_extents(self, name: Name, shape: tuple[Affine, ...]) -> None:
+        """Raise Unfit if an extent is negative in some iteration, and Retrace if only that may be."""
+        for extent in shape:
+            least = self.trace.limits.least(extent)
+            if least is None or least < 0:
+                purpose = "how many iterations a loop has in which arrays change their extents"
+                number(self.iterations.count, self.trace, purpose)
+                raise Unfit(f"{name} does not change its extents by the same number in each iteration")
 
 
 def rotation(entry: Mapping[Name, Any], after: Mapping[Name, Any], is_object: Callable[[Any], bool]) -> int:

@@ -39,7 +39,6 @@ from .carries import (
     leaves_of,
     lists_of,
     map_leaves,
-    moved,
     same,
     same_cells,
     substituted,
@@ -50,6 +49,7 @@ from .growing import Growth
 from .items import Appended
 from .iterations import Iterations
 from .places import MISSING, Name, Place, Places, captured_by
+from .steps import earliest, later, moved
 
 __all__ = ["Exit"]
 
@@ -97,7 +97,7 @@ class Exit:
         body = self.trace.end(self.site)
         for name, carry in self.carries.items():
             for leaf, value in zip(carry.leaves, carry.entry, strict=True):
-                self.start(leaf, value)
+                self.start(leaf, value, earliest(self.iterations))
                 if isinstance(leaf, Cell) and leaf.kind.is_array:
                     self.tell_apart(f"the array {name}", leaf.view.tensor, self.firsts[leaf])
         self.trace.emit(Loop(self.iterations.symbol, *self.iterations.bounds(), body, self.loc))
@@ -226,8 +226,25 @@ class Exit:
         first = self.alike.get(id(leaf), leaf)
         if id(first) not in self.finals:
             weak, is_scalar = first.kind.weak, first.kind.is_scalar
-            self.finals[id(first)] = SymbolicArray(first.view, self.trace, weak, is_scalar)
+            array = SymbolicArray(self.last_view(first), self.trace, weak, is_scalar)
+            self.finals[id(first)] = copy(array) if self.is_known_part(first) else array
         return self.finals[id(first)]
+
+    def last_view(self, leaf: Cell) -> View:
+        """What a carried leaf shows after the loop."""
+        if not leaf.changes(self.iterations.symbol):
+            return leaf.view
+        done = not_negative(self.iterations.groups, self.trace)
+        return moved(leaf.view, {self.iterations.symbol: self.iterations.symbol_after(done + 1)})
+
+    def is_known_part(self, leaf: Cell) -> bool:
+        """Whether a leaf whose extents changed is surely an array that the loop made, of a shape that is
+        known: it then is one by itself, and no part of a larger one."""
+        if not leaf.changes(self.iterations.symbol):
+            return False
+        spare = self.iterations.groups - len(self.firsts[leaf])
+        shape = self.last_view(leaf).shape
+        return spare.is_constant and spare.offset >= 0 and all(extent.is_constant for extent in shape)
 
     def leave_symbols(self, mark: Mark, last: Names) -> dict[Symbol, View]:
         """Memory for the last values of the symbols that the body bound and that `last` mentions."""
@@ -259,18 +276,18 @@ class Exit:
                 pairs, read = [(leaf, self.rescued(now)) for leaf, now in pairs], set()
             for leaf, now in pairs:
                 if leaf not in read:
-                    self.start(leaf, now)
+                    self.start(leaf, now, later(self.iterations))
             pairs = [(leaf, now) for leaf, now in pairs if leaf in read]
 
     # after the body
 
-    def start(self, leaf: Leaf, value: Any) -> None:
-        """Store a value in the memory that a leaf is carried in."""
+    def start(self, leaf: Leaf, value: Any, when: Mapping[Symbol, Affine]) -> None:
+        """Store a value in the memory that a leaf is carried in, as it is for these values of symbols."""
         if not isinstance(leaf, Cell):
             return
         operand, dtype = as_operand(value, self.trace), leaf.kind.dtype
         self.trace.anew(leaf.view.tensor)
-        self.trace.store(leaf.view, lambda position: operand_at(operand, position, dtype))
+        self.trace.store(moved(leaf.view, when), lambda position: operand_at(operand, position, dtype))
         if not leaf.kind.is_array:
             self.trace.came_from(leaf.view.tensor, self.site)
 
@@ -294,7 +311,7 @@ class Exit:
         for leaf, old, entry in zip(carry.leaves, olds, carry.entry, strict=True):
             match leaf:
                 case Cell(kind=kind) if kind.holds(old):
-                    self.start(leaf, old)
+                    self.start(leaf, old, earliest(self.iterations))
                 case Count(start=start, stride=stride) if _is_number(old, start - stride):
                     pass
                 case None if same(old, entry):
@@ -400,6 +417,9 @@ class Exit:
             )
         if carried:
             parts.append(f"carries {carried}")
+        symbol = self.iterations.symbol
+        if changing := ", ".join(str(name) for name, carry in self.carries.items() if carry.changes(symbol)):
+            parts.append(f"the extents of {changing} change by the same number in each")
         if appended:
             parts.append(f"appends to {appended}")
         self.trace.note(self.loc, "; ".join(parts))

@@ -38,7 +38,6 @@ from .carries import (
     is_array,
     is_number,
     leaves_of,
-    moved,
     rotation,
     same,
     shows,
@@ -48,6 +47,7 @@ from .exits import Exit
 from .growing import Growing, Growth
 from .iterations import Iterations
 from .places import MISSING, Name, Place, Places
+from .steps import moved
 
 __all__ = ["MOST_UNROLLED", "UNROLLED", "Counted", "iterate"]
 
@@ -246,6 +246,9 @@ class _Rolled:
         except GeneratorExit:
             if self.trace.is_open and not self.may_leave:
                 self.trace.pending = Retrace({self.site: Reason("its body leaves the loop", self.loc)})
+                if any(carry.changes(self.iterations.symbol) for carry in self.carries.values()):
+                    # What was raised may come of extents that were assumed and are not so.
+                    self.trace.wanted = self.trace.pending
             raise
         finally:
             if self in self.trace.recorders:
@@ -394,8 +397,21 @@ class _Rolled:
                     followers.append(name)
                 else:
                     found[name] = planner.carry(name, entry, now)
+        self.follow(planner, followers, after, found)
         self.require_led(followers, after, found)
         return None if all(found[name] is self.carries.get(name) for name in found) else found
+
+    def follow(self, planner: Planner, followers: list[Name], after: Names, found: dict[Name, Carry]) -> None:
+        """Carry the names that become an array whose extents are to change: theirs change with it."""
+        for _ in followers:
+            symbol = self.iterations.symbol
+            leaders = [self.entry[name] for name, carry in found.items() if carry.changes(symbol)]
+            for name in followers:
+                entry, now = self.entry[name], after[name]
+                if name in found or not (is_array(entry) and is_array(now) and _is_one_of(now, leaders)):
+                    continue
+                if (carry := planner.following(name, entry, now)) is not None:
+                    found[name] = carry
 
     def is_object(self, value: Any) -> bool:
         """Whether the value is an object from before the iteration that may be told from one that is equal: a
@@ -410,7 +426,7 @@ class _Rolled:
         for _ in followers:
             leaders += [self.entry[name] for name in followers if _is_one_of(after[name], leaders)]
         for name in followers:
-            if not is_array(after[name]) or not _is_one_of(after[name], leaders):
+            if name not in found and not (is_array(after[name]) and _is_one_of(after[name], leaders)):
                 raise Unfit(f"{name} becomes another object")
 
     def is_handed_on(self, name: Name) -> bool:

@@ -7,6 +7,7 @@ scalars, whose overflow is checked.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from types import MethodType
@@ -20,7 +21,7 @@ from ...ir.expr import Apply, Index
 from ...ir.index import Affine
 from ...ir.ops import OPS
 from ..record.registry import METHODS
-from ..record.retrace import Fix, number_needed
+from ..record.retrace import Fix, Site, number_needed
 from ..record.rewrites import instead_of_condition
 from ..record.trace import Trace, user_location
 
@@ -32,6 +33,7 @@ BEYOND = "a Python int grew beyond 64 bits in a jitted function"
 
 _BOUND = {"mul": "multiply", "floordiv": "floor_divide", "mod": "remainder"}
 _LARGEST = 2**62
+_BITS = 63
 _NO_TEXT = "print it after the call; keep what it would name in an array, and index that"
 
 
@@ -142,6 +144,8 @@ def _binary(stem: str, reflected: bool) -> Callable[[SymbolicInt, Any], Any]:
                 result = _bound_result(stem, left, right, self.record)
             if result is not None:
                 return python_int(result, self.record)
+            if stem == "pow" and left.is_constant and _is_long(left.offset, right, self.record):
+                self._needed("as an exponent: not every one of its powers has 64 bits", "use a float")
         if stem == "mul" and isinstance(other, (str, bytes, list, tuple)):
             self._needed("to repeat a sequence", "make an array: np.zeros(n)")
         return METHODS[method](self, other)
@@ -194,6 +198,14 @@ def _bound_result(stem: str, left: Affine, right: Affine, trace: Trace) -> Affin
     if stem == "floordiv" and right.is_constant:
         trace.limits.note_quotient(result, left, right.offset)
     return result
+
+
+def _is_long(base: int, exponent: Affine, trace: Trace) -> bool:
+    """Whether a power of a number will need more than 64 bits: in the last iterations of loops."""
+    largest = trace.limits.most(exponent)
+    if largest is None or not all(isinstance(trace.origin(symbol), Site) for symbol in exponent.symbols):
+        return False
+    return max(largest, 0) * math.log2(max(abs(base), 1)) >= _BITS
 
 
 _STEMS = ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow", "lshift", "rshift", "and", "or", "xor")
