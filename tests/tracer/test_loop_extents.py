@@ -91,6 +91,23 @@ def appended(x: Any) -> Any:
     return y
 
 
+def deleted(x: Any) -> Any:
+    y = x[::-1]
+    for _ in range(len(x) - 3):
+        x = np.delete(x, 0) * 1.5
+        y = np.delete(y, -2) + np.delete(x, 2)[-1]
+    return x, y
+
+
+def inserted(x: Any) -> Any:
+    y, table = x[:2], np.ones((2, 1))
+    for value in x:
+        y = np.insert(y, 0, value + y[0])
+        y = np.insert(y, -1, [value, value * 2])
+        table = np.insert(table, 1, value + table[:, -1], axis=1)
+    return y, table
+
+
 def polynomial(roots: Any) -> Any:
     p = np.ones(1)
     for i in range(len(roots)):
@@ -212,8 +229,9 @@ def rearranged_afterwards(x: Any) -> Any:
 
 PROGRAMS = (
     binomial, american, exercised, richardson, neville, differences, pyramid, schur, pascal, appended,
-    polynomial, two_together, one_grows, before_and_now, three_in_turn, exchanged, rewritten,
-    written_in_place, taken_off, converted, nested, nested_again, read_afterwards, rearranged_afterwards,
+    deleted, inserted, polynomial, two_together, one_grows, before_and_now, three_in_turn, exchanged,
+    rewritten, written_in_place, taken_off, converted, nested, nested_again, read_afterwards,
+    rearranged_afterwards,
 )  # fmt: skip
 
 
@@ -376,5 +394,12 @@ def test_mistakes_are_found() -> None:
             y = y[1:] + x[1:]
         return y
 
+    def used_up(x: Any) -> Any:
+        for _ in range(len(x) - 1):
+            x = np.delete(x, 3)
+        return x
+
     with pytest.raises(ValueError, match="broadcast"):
         arrayjit.jit(mismatched)(x10)
+    with pytest.raises(IndexError, match="out of bounds for axis 0"):
+        arrayjit.jit(used_up)(x10)

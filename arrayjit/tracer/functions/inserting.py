@@ -1,6 +1,7 @@
 """`np.delete` and `np.insert`: positions of what stays and what is new, by which cells are gathered.
 
 Where only the compiled function knows the place, an argument or `x.argmin()`, the positions are computed.
+Where only it knows how many cells there are, those before a known place and those behind it are joined.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..record.registry import implements
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, cast, elementwise
+from ..values.extents import require_at_least
 from ..values.integer import SymbolicInt, python_int
 from ..values.numbers import integer_of
 from .adopted import numpy_program
@@ -34,6 +36,8 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> SymbolicArray:
     if axis is None:
         array, axis = flat(array), 0
     along = axis_of(axis, array.ndim)
+    if type(obj) is int and not array.cells.shape[along].is_constant:
+        return concatenate(_around(array, along, obj, 1), along)
     length = length_of(array, along)
     if _is_known_late(obj):
         kept = _all_but(length, _place(obj, length, along, length - 1))
@@ -52,6 +56,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> SymbolicArray:
     is_late = _is_known_late(obj)
     if is_late or (not isinstance(obj, slice) and np.ndim(obj) == 0):
         given = moveaxis(given, 0, along)
+    shape = array.cells.shape
+    if type(obj) is int and not shape[along].is_constant:
+        before, behind = _around(array, along, obj, 0)
+        new = broadcast_to(given, (*shape[:along], given.cells.shape[along], *shape[along + 1 :]))
+        return concatenate((before, cast(new, array.element_type), behind), along)
     length = length_of(array, along)
     is_one = is_late or (not isinstance(obj, slice) and np.size(obj) == 1)
     count = length_of(given, along) if is_one else len(range(length)[obj] if isinstance(obj, slice) else obj)
@@ -59,9 +68,21 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> SymbolicArray:
         order = _with_more(length, _place(obj, length, along, length), count)
     else:
         order = _order_with(length, obj, count)
-    room = (*array.cells.shape[:along], Affine.of(count), *array.cells.shape[along + 1 :])
+    room = (*shape[:along], Affine.of(count), *shape[along + 1 :])
     new = cast(broadcast_to(given, room), array.element_type)
     return getitem(concatenate((array, new), along), slab(along, order))
+
+
+def _around(array: SymbolicArray, axis: int, place: int, gap: int) -> tuple[Any, Any]:
+    """What stands before a place of an axis, and what does so many cells further on."""
+    extent = array.cells.shape[axis]
+    words = f"index {place} is out of bounds for axis {axis} with size {extent}"
+    if not require_at_least(extent, place + gap if place >= 0 else -place, "IndexError", words):
+        raise IndexOutOfRange(words, loc=user_location(), fix="use an index within the array")
+    first = Affine.of(place) if place >= 0 else extent + place
+    ends = slice(None, python_int(first, array.record)), slice(python_int(first + gap, array.record), None)
+    before, behind = (getitem(array, slab(axis, part)) for part in ends)
+    return before, behind
 
 
 def _order_with(length: int, obj: Any, count: int) -> np.ndarray:
