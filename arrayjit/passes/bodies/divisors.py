@@ -18,20 +18,18 @@ before; those without a sign need no such branch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-from ...frozen import slotted
 from ...ir.code import Caps
 from ...ir.definitions.terms import Term, definition, rarely, where
 from ...ir.dtype import Kind, named
-from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable, dtype_of
-from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Define, For, Kernel, Stmt, Update, While, walk_statements, written
+from ...ir.expr import Apply, Const, Expr, Index, Local, Variable, dtype_of
+from ...ir.loops import Bind, Define, For, Kernel, Stmt, Update, While
 from ...ir.ops import OPS, Op
-from ...ir.tensor import Tensor
-from ...ir.walk import children, kept, rewrite_bodies, rewrite_expressions, transform
-from ..analysis.access import Range, exists
-from ..analysis.trips import about, enter
+from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
+from ..analysis.levels import Levels
+from ..analysis.trips import about
 from .expand import Definitions
 
 __all__ = ["divisors"]
@@ -98,31 +96,12 @@ def _reciprocal(divisor: Term) -> Term:
     return divisor.const((1 << divisor.dtype.bits) - 1).op("raw_divide", divisor)
 
 
-@slotted
-class _Frame:
-    """A loop around the present statement: what it changes, and about how often it runs."""
-
-    stores: set[Tensor]
-    updates: set[Variable]
-    trips: int
-
-    @staticmethod
-    def around(body: tuple[Stmt, ...], trips: int) -> _Frame:
-        inside = list(walk_statements(body))
-        stores = {tensor for tensor in map(written, inside) if tensor is not None}
-        return _Frame(stores, {stmt.variable for stmt in inside if isinstance(stmt, Update)}, trips)
-
-
 class _Walk:
-    """A walk with the loops around the present statement. The *level* of a value is the number of those
-    loops that change it, from the outermost one on."""
+    """A walk that knows about how often each loop around the present statement runs."""
 
     def __init__(self, body: tuple[Stmt, ...]) -> None:
-        self.changing = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update)}
-        self.levels: dict[Variable, int] = {}
-        self.depths: dict[Symbol, int] = {}
-        self.ranges: dict[Symbol, Range] = {}
-        self.frames: list[_Frame] = []
+        self.levels = Levels(body)
+        self.trips: list[int] = []
         self.copies: dict[Variable, Variable] = {}
         self.found: list[Op] = []
 
@@ -134,19 +113,15 @@ class _Walk:
 
     def statement(self, stmt: Stmt) -> list[Stmt]:
         """A statement after what its quotients need; those in the condition of a loop are as before."""
+        levels = self.levels
         match stmt:
-            case For(symbol=symbol):
-                enter(stmt, self.ranges)
-                frame = _Frame.around(stmt.body, about(stmt, self.ranges) or FEW)
-                self.depths[symbol] = len(self.frames) + 1
-                return [self.inside(stmt, frame)]
-            case While(test=test, body=body):
-                return [self.inside(stmt, _Frame.around((*test, *body), ROUNDS))]
+            case For() | While():
+                return [self.inside(stmt)]
             case Bind(symbol=symbol):
-                self.depths[symbol] = len(self.frames)
+                levels.symbols[symbol] = levels.innermost
             case Define(variable=variable, value=value):
-                is_one = variable not in self.changing
-                self.levels[variable] = self.level(value) if is_one else len(self.frames)
+                is_one = variable not in levels.changing
+                levels.locals[variable] = self.level(value) if is_one else levels.innermost
             case _:
                 pass
         definitions = Definitions(())
@@ -166,17 +141,19 @@ class _Walk:
     def operand(self, value: Expr, definitions: Definitions) -> Expr:
         """What names an operand. One that changes gets a name of its own, which quotient and remainder
         share: `rare` moves to its branch what reads no local that changes."""
-        if not isinstance(value, Local) or value.variable not in self.changing:
+        if not isinstance(value, Local) or value.variable not in self.levels.changing:
             return definitions.bound(value)
         if value.variable not in self.copies:
             self.copies[value.variable] = Variable("n", value.variable.dtype)
             definitions.lines.append(Define(self.copies[value.variable], value))
         return Local(self.copies[value.variable])
 
-    def inside(self, loop: For | While, frame: _Frame) -> Stmt:
-        self.frames.append(frame)
+    def inside(self, loop: For | While) -> Stmt:
+        self.levels.enter(loop)
+        self.trips.append((about(loop, self.levels.ranges) or FEW) if isinstance(loop, For) else ROUNDS)
         new = rewrite_bodies(loop, self.body)
-        self.frames.pop()
+        self.trips.pop()
+        self.levels.around.pop()
         return new
 
     def is_lasting(self, node: Apply) -> bool:
@@ -186,29 +163,9 @@ class _Walk:
             return False
         if isinstance(right, Const) or (isinstance(right, Index) and right.value.is_constant):
             return False
-        times = 1
-        for frame in self.frames[self.level(right) :]:
-            times *= frame.trips
-        return times >= FEW
+        return math.prod(self.trips[self.level(right) :]) >= FEW
 
     def level(self, value: Expr) -> int:
-        match value:
-            case Index(value=position):
-                return self.innermost((position,))
-            case Local(variable=variable):
-                known = self.levels.get(variable, len(self.frames))
-                return max(known, self.last(lambda frame: variable in frame.updates))
-            case Load(tensor=tensor, index=index) if exists(tensor, index, self.ranges):
-                return max(self.innermost(index), self.last(lambda frame: tensor.storage in frame.stores))
-            case Const() | Apply() | Cast():
-                return max(map(self.level, children(value)), default=0)
-            case _:
-                return len(self.frames)
-
-    def innermost(self, positions: tuple[Affine, ...]) -> int:
-        """The level below every loop whose symbol the positions mention."""
-        return max((self.depths.get(s, 0) for position in positions for s in position.symbols), default=0)
-
-    def last(self, holds: Callable[[_Frame], bool]) -> int:
-        """The level inside the innermost loop for which something holds."""
-        return max((n + 1 for n, frame in enumerate(self.frames) if holds(frame)), default=0)
+        self.levels.certain = self.levels.innermost
+        self.levels.known.clear()
+        return self.levels.of(value)
