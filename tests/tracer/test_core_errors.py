@@ -58,10 +58,12 @@ MISTAKES: list[Mistake] = [
     (lambda x: x if x.shape and x[0] else 1, ConcretizationError, TypeError, "whether it is true"),
     (lambda x: max(x, x + 1), ShapeError, ValueError, "use np.maximum"),
     (lambda x: 1.0 in x, ConcretizationError, TypeError, "whether it is true"),
-    (lambda x: float(x), DTypeError, TypeError, "only length-1 arrays"),
-    (lambda x: int(x), DTypeError, TypeError, "only length-1 arrays"),
-    (lambda x: int(x[:1]), ConcretizationError, TypeError, "as an int"),
-    (lambda x: complex(x), DTypeError, TypeError, "only length-1 arrays"),
+    (lambda x: float(x), DTypeError, TypeError, "only 0-dimensional arrays can be converted"),
+    (lambda x: int(x), DTypeError, TypeError, "only 0-dimensional arrays can be converted"),
+    (lambda x: complex(x), DTypeError, TypeError, "only 0-dimensional arrays can be converted"),
+    (lambda x: [1, 2][x.astype(int)], DTypeError, TypeError, "only integer scalar arrays"),
+    (lambda x: {x: 1}, DTypeError, TypeError, "unhashable type: 'numpy.ndarray'"),
+    (lambda x: f"{x:.3f}", DTypeError, TypeError, "unsupported format string"),
     (lambda x: round(x), DTypeError, TypeError, "np.round"),
     (lambda x: math.sqrt(x), DTypeError, TypeError, "np.sqrt"),
     (lambda x: [1, 2][x.astype(int)[0]], ConcretizationError, TypeError, "np.array(items)[i]"),
@@ -110,7 +112,7 @@ MISTAKES: list[Mistake] = [
     (lambda x: x.byteswap(), UnsupportedError, TypeError, "ndarray.byteswap"),
     (lambda x: setattr(x, "shape", (3, 1)), UnsupportedError, TypeError, "x.reshape"),
     (lambda x: x[True, 0], UnsupportedError, TypeError, "single bool"),
-    (lambda x: x[0].__setitem__(..., 1), UnsupportedError, TypeError, "item assignment"),
+    (lambda x: x[0].__setitem__(..., 1), DTypeError, TypeError, "item assignment"),
     (lambda x: np.add(x, 1, casting="unsafe"), UnsupportedError, TypeError, "casting='unsafe'"),
     (lambda x: np.isnat(x), UnsupportedError, TypeError, "ufunc isnat"),
     (lambda x: x.item(), ShapeError, ValueError, "size 1"),
@@ -156,7 +158,36 @@ def test_code_that_catches_what_numpy_does_not_raise_is_not_compiled(function: C
         trace_and_interpret(function, np.arange(3.0))
 
 
-def catches(x: Any) -> Any:
+def alone(x: Any) -> Any:
+    try:
+        return x.item()
+    except ValueError:
+        return x + x[:1]
+
+
+def number_or_sum(x: Any) -> Any:
+    try:
+        return float(x)
+    except TypeError:
+        return x.sum()
+
+
+def counted(x: Any) -> Any:
+    try:
+        return {x: 1}[x]
+    except TypeError:
+        return x[0]
+
+
+def written(x: Any) -> Any:
+    try:
+        x[0][...] = 1
+    except TypeError:
+        return x + 1
+    return x
+
+
+def fitting(x: Any) -> Any:
     try:
         return x + x[:2]
     except ValueError:
@@ -177,7 +208,7 @@ def catches_one_after_the_other(x: Any) -> Any:
     return x * sum(10**place * len(str(kinds)) for place, kinds in enumerate(raised))
 
 
-@pytest.mark.parametrize("function", [catches, catches_one_after_the_other])
+@pytest.mark.parametrize("function", [alone, number_or_sum, counted, written, fitting, catches_one_after_the_other])
 def test_code_may_catch_what_numpy_raises(function: Callable[..., Any]) -> None:
     x = np.arange(3.0)
     assert_same(trace_and_interpret(function, x), function(x))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, ReadOnlyError, ShapeError, UnsupportedError
+from ...errors import DTypeError, ReadOnlyError, ShapeError
 from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Expr
 from ...ir.index import Affine
@@ -113,7 +113,7 @@ def assign_chosen(
 def require_assignable(array: SymbolicArray) -> None:
     """Raises where NumPy refuses to write the array."""
     if array.is_scalar or array.weak is not None:
-        raise UnsupportedError(
+        raise DTypeError(
             f"'{array.__class__.__name__}' object does not support item assignment",
             loc=user_location(),
             details=(describe(array),),

@@ -24,7 +24,7 @@ from ..record.retrace import Fix, number_needed, told
 from ..record.rewrites import instead_of_condition, instead_of_float
 from ..record.trace import TEMPORARY, Trace, user_location
 from ..record.view import View
-from .extents import product
+from .extents import is_at_least, product
 from .integer import python_int
 
 __all__ = ["PythonNumber", "SymbolicArray", "describe"]
@@ -34,6 +34,7 @@ _BINARY = (
     "lshift", "rshift",
 )  # fmt: skip
 _NO_TEXT = "print the result after the call"
+_ONLY_ONE = "only 0-dimensional arrays can be converted to Python scalars"
 _PLAIN = (
     "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert", "divmod", "rdivmod",
     "array_ufunc", "array_function",
@@ -225,37 +226,33 @@ class SymbolicArray:
         _needs_value(self, "whether it is true", fix)
 
     def __float__(self) -> NoReturn:
-        _needs_number(self, "as a float", partial(instead_of_float, user_location()))
+        _needs_value(self, "as a float", partial(instead_of_float, user_location()), _ONLY_ONE)
 
     def __int__(self) -> NoReturn:
-        _needs_number(self, "as an int", "leave it out, or use x.astype(int)")
+        _needs_value(self, "as an int", "leave it out, or use x.astype(int)", _ONLY_ONE)
 
     def __complex__(self) -> NoReturn:
-        _needs_number(self, "as a complex number", "leave it out, or use x.astype(complex)")
+        _needs_value(self, "as a complex number", "leave it out, or use x.astype(complex)", _ONLY_ONE)
 
     def __index__(self) -> NoReturn:
         _needs_value(
             self,
             "as an index, a length or a range",
             "index an array instead of a list, np.array(items)[i]; take sizes from arguments and shapes",
+            "only integer scalar arrays can be converted to a scalar index",
         )
 
     def __round__(self, digits: int | None = None) -> Any:
         return METHODS["__round__"](self, digits)
 
     def __hash__(self) -> int:
-        if self.weak is None and not self.is_scalar:
-            raise DTypeError(
-                "unhashable type: 'numpy.ndarray'",
-                loc=user_location(),
-                details=(describe(self),),
-                fix="keep the values in an array, and index it",
-            )
-        _needs_value(self, "as a key", "keep the values in an array, and index it")
+        words = "unhashable type: 'numpy.ndarray'"
+        _needs_value(self, "as a key", "keep the values in an array, and index it", words)
 
     def __format__(self, spec: str) -> str:
         if spec:
-            _needs_value(self, "as text", _NO_TEXT)
+            words = "unsupported format string passed to numpy.ndarray.__format__"
+            _needs_value(self, "as text", _NO_TEXT, words)
         return repr(self)
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> NoReturn:
@@ -289,24 +286,19 @@ def describe(array: SymbolicArray) -> str:
     return f"{array.dtype} array{name} of shape ({extents})"
 
 
-def _needs_value(array: SymbolicArray, purpose: str, fix: Fix) -> NoReturn:
-    """Start again where loop indices or scalar arguments decide the number; else raise."""
+def _needs_value(array: SymbolicArray, purpose: str, fix: Fix, of_several: str = "") -> NoReturn:
+    """Start again where loop indices or scalar arguments decide the number; else raise. `of_several` is what
+    NumPy says of an array that does not have one element."""
     words = (
         f"this line needs the number of a traced value, {purpose}, which is known only when the "
         "compiled function runs"
     )
     loc, details = user_location(), (describe(array),)
+    if of_several and any(is_at_least(extent, 2) or is_at_least(-extent, 0) for extent in array.cells.shape):
+        raise DTypeError(of_several, loc=loc, details=details, fix=told(fix))
     if array.ndim == 0 and array.record.is_open:
         number_needed(array.record, [array.load(())], words, loc, details=details, fix=fix)
     raise ConcretizationError(words, loc=loc, details=details, fix=told(fix))
-
-
-def _needs_number(array: SymbolicArray, purpose: str, fix: Fix) -> NoReturn:
-    """Likewise, of what NumPy does for arrays of one element alone."""
-    if any(extent.is_constant and extent.constant != 1 for extent in array.cells.shape):
-        words = "only length-1 arrays can be converted to Python scalars"
-        raise DTypeError(words, loc=user_location(), details=(describe(array),), fix=told(fix))
-    _needs_value(array, purpose, fix)
 
 
 def _forward(name: str) -> Callable[..., Any]:
