@@ -17,6 +17,8 @@ from arrayjit.backends import BACKENDS, targets
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+DEFINED = re.compile(r"def (test_\w+)")
 CI = (ROOT / ".ci" / "run").read_text()
 
 
@@ -43,15 +45,42 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert newest[1] == declared[1] == arrayjit.__version__
 
 
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/ARCHITECTURE.md"])
-def test_the_files_that_a_document_names_exist(document: str) -> None:
-    text = (ROOT / document).read_text()
-    linked = re.findall(r"\]\(([^)#:]+)\)", text)
-    named = re.findall(r"`((?:arrayjit|tests|bench|docs)/[\w./-]+)`", text)
-    folder = (ROOT / document).parent
-    missing = [name for name in linked if not (folder / name).exists()]
-    missing += [name for name in named if not (ROOT / name).exists()]
-    assert missing == []
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_files_and_headings_that_a_document_names_exist(document: Path) -> None:
+    text = document.read_text()
+    for file, heading in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", text):
+        linked = document.parent / file if file else document
+        assert linked.exists(), f"{document.name} links {file}"
+        assert not heading or heading in anchors(linked), f"{document.name} links {file}#{heading}"
+    for name in re.findall(r"`((?:arrayjit|tests|bench|docs)/[\w./-]+)`", text):
+        assert (ROOT / name).exists(), f"{document.name} names {name}"
+
+
+def anchors(document: Path) -> set[str]:
+    """What the headings of a document are called in links."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_tests_that_documents_name_exist() -> None:
+    tests = {name for file in (ROOT / "tests").rglob("*.py") for name in DEFINED.findall(file.read_text())}
+    tests |= {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
+    for document in DOCUMENTS:
+        named = re.findall(r"`(test_\w+)[`\[(]", document.read_text())
+        assert not set(named) - tests, document.name
+
+
+@pytest.mark.parametrize("document", ["docs/ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_a_name_in_a_document_of_the_house_is_one_of_the_code(document: str) -> None:
+    files = [path for folder in ("arrayjit", "bench", "tests") for path in (ROOT / folder).rglob("*.py")]
+    known = {word for path in files for word in re.findall(r"\w+", path.read_text())}
+    known |= {part for path in files for part in (path.stem, path.parent.name)}
+    text = re.sub(r"^```.*?^```", "", (ROOT / document).read_text(), flags=re.MULTILINE | re.DOTALL)
+    words = [
+        word for quoted in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"[A-Za-z]\w+", quoted)
+    ]
+    stale = [word for word in words if word not in known and not word.endswith("_")]
+    assert stale == [], f"{document} names what is not there"
 
 
 def test_the_architecture_names_every_file_of_the_package() -> None:
