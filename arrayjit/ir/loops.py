@@ -334,8 +334,6 @@ Stmt = Union[
 class PlaceKind(Enum):
     """Where a tensor lives."""
 
-    INLINED = "inlined"  # nowhere: recomputed where it is read
-    REGISTER = "register"  # a local variable
     STACK = "stack"  # a small array in the kernel's frame
     SHARED = "shared"  # a GPU block's memory
     OWN = "own"  # registers of the threads of a GPU block, which the first axis counts

@@ -39,7 +39,7 @@ HEAD = "def f(x: read[f32, 8], y: write[f32, 8]):\n"
         (HEAD + "    for i in parallel(0, 2):\n        y[i * i] = x[0]", "line 3: an integer"),
         (
             HEAD + "    t: temporary[f32, 8] = place('attic', 0, '')\n    fill(t, f32(1.0))",
-            "line 2: one of inl",
+            "line 2: one of stack",
         ),
         (HEAD + "    explode(x)\n    barrier()", "line 2: a statement"),
         (HEAD + "    check(x[0], 1, 2)", "line 2: a string"),

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import reduce
 
 from ...frozen import frozen
-from ...ir.dtype import BOOL, I64, named
+from ...ir.conditions import compare
+from ...ir.dtype import I64, named
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, Stmt, Update, nested
@@ -81,7 +82,7 @@ def tested(condition: Expr) -> Affine | None:
 
 def outside(number: Affine, most: int) -> Expr:
     """Whether a number is not from 0 to `most`: without its sign a negative one is larger than that."""
-    return Apply(OPS["greater"], (Cast(Index(number), U64), Const(most, U64)), BOOL)
+    return compare("greater", Cast(Index(number), U64), Const(most, U64))
 
 
 def tested_outside(condition: Expr) -> tuple[Affine, int] | None:
@@ -95,7 +96,7 @@ def tested_outside(condition: Expr) -> tuple[Affine, int] | None:
 
 def are_negative(numbers: Sequence[Expr]) -> Expr:
     """Is one of them?"""
-    return Apply(OPS["less"], (reduce(_either, numbers), ZERO), BOOL)
+    return compare("less", reduce(_either, numbers), ZERO)
 
 
 def _either(one: Expr, other: Expr) -> Expr:

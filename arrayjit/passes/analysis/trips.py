@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...ir.dtype import BOOL, I64
+from ...ir.conditions import compare, one_of
+from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, For
@@ -49,13 +50,13 @@ def blocks(loop: For, size: int) -> tuple[tuple[Bind, ...], Affine]:
 def lesser(one: Affine | Expr, other: Affine | Expr) -> Expr:
     """The lesser of two int64s."""
     left, right = _number(one), _number(other)
-    return Apply(OPS["where"], (Apply(OPS["less"], (left, right), BOOL), left, right), I64)
+    return one_of(compare("less", left, right), left, right)
 
 
 def greater(one: Affine | Expr, other: Affine | Expr) -> Expr:
     """The greater of two int64s."""
     left, right = _number(one), _number(other)
-    return Apply(OPS["where"], (Apply(OPS["less"], (left, right), BOOL), right, left), I64)
+    return one_of(compare("less", left, right), right, left)
 
 
 def _number(value: Affine | Expr) -> Expr:

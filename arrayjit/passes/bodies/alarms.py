@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from ...frozen import frozen
-from ...ir.dtype import BOOL, I64
+from ...ir.conditions import compare, either
+from ...ir.dtype import I64
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Load, Local, Variable, dtype_of
 from ...ir.index import Symbol
 from ...ir.loops import Bind, Comment, Define, If, Raise, Stmt
@@ -138,14 +139,14 @@ class _Row:
         raises = [stmt for stmt in self.stmts if isinstance(stmt, Raise)]
         others = [stmt for stmt in raises if stmt not in doubts]
         conditions: list[Expr] = [
-            Apply(OPS["equal"], (Local(integer), Const(LEAST, I64)), BOOL)
+            compare("equal", Local(integer), Const(LEAST, I64))
             for integer in dict.fromkeys(doubts.values())
             if not any(_holds(stmt.condition, self.least(integer)) for stmt in others)
         ]
         conditions += [stmt.condition for stmt in others]
         end = 1 + max(at for at, stmt in enumerate(self.stmts) if isinstance(stmt, (Define, Raise)))
         before = [stmt for stmt in self.stmts[:end] if not isinstance(stmt, Raise)]
-        alarm = If(reduce(_either, conditions), tuple(raises), seldom=True)
+        alarm = If(reduce(either, conditions), tuple(raises), seldom=True)
         return *before, alarm, *self.stmts[end:]
 
     def least(self, integer: Variable) -> Mapping[Symbol, Range]:
@@ -158,7 +159,3 @@ def _holds(condition: Expr, ranges: Mapping[Symbol, Range]) -> bool:
     number, most = tested_outside(condition) or (tested(condition), 0)
     known = None if number is None else number.bounds(ranges)
     return known is not None and known[0] >= LEAST and known[1] < 0 and known[0] + 2**64 > most
-
-
-def _either(one: Expr, other: Expr) -> Expr:
-    return Apply(OPS["logical_or"], (one, other), BOOL)

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
-from ...ir.expr import Apply, Expr, Gather, Load, Local, Variable, dtype_of
+from ...ir.conditions import one_of
+from ...ir.expr import Apply, Expr, Gather, Load, Local, Variable
 from ...ir.loops import Comment, Define, For, If, Stmt, Store, Update
-from ...ir.ops import OPS
 from ...ir.walk import rewrite_expressions, transform, walk
 from ..analysis.access import Ranges, exists, loads
 
@@ -65,7 +65,7 @@ def _chosen(stmt: If, ranges: Ranges) -> list[Stmt] | None:
     results: list[Stmt] = []
     for place in dict.fromkeys((*one.ends, *other.ends)):
         then, otherwise = (branch.ends.get(place, place) for branch in (one, other))
-        value = Apply(OPS["where"], (stmt.condition, then, otherwise), dtype_of(place))
+        value = one_of(stmt.condition, then, otherwise)
         name = Variable("chosen", value.dtype)
         choices.append(Define(name, value))
         match place:

@@ -26,6 +26,7 @@ from itertools import chain
 
 from ...frozen import frozen
 from ...ir.code import Caps
+from ...ir.conditions import compare, one_of
 from ...ir.dtype import BOOL, I64, Kind, named
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Local, Variable
 from ...ir.index import Affine, Symbol
@@ -208,12 +209,12 @@ def _within_a_period(node: Apply, facts: Facts) -> Expr | None:
     if facts.range(one)[0] >= 0:
         if is_below:
             return left
-        around, turn = Apply(OPS["greater_equal"], (left, right), BOOL), OPS["subtract"]
+        around, turn = compare("greater_equal", left, right), OPS["subtract"]
         is_near = facts.range(one - other * 2)[1] < 0
     else:
-        around, turn = Apply(OPS["less"], (left, Const(0, I64)), BOOL), OPS["add"]
+        around, turn = compare("less", left, Const(0, I64)), OPS["add"]
         is_near = is_below and facts.range(one + other)[0] >= 0
-    return Apply(WHERE, (around, Apply(turn, (left, right), I64), left), I64) if is_near else None
+    return one_of(around, Apply(turn, (left, right), I64), left) if is_near else None
 
 
 def _without_sign(node: Apply) -> Expr:

@@ -33,6 +33,7 @@ from dataclasses import replace
 from functools import reduce
 
 from ...frozen import frozen
+from ...ir.conditions import both, compare, either, one_of
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Expr, Index, Local, Variable, constant
 from ...ir.index import Affine, Symbol
@@ -65,17 +66,17 @@ class Sought:
         """What finds the place in the range of a loop, before which the extreme was `start`."""
         symbol, first = Symbol(loop.symbol.hint), Variable("first", I64)
         there = {loop.symbol: Affine.of(symbol)}
-        is_it = Apply(OPS["equal"], (substitute(self.cell, there), Local(self.extreme)), BOOL)
+        is_it = compare("equal", substitute(self.cell, there), Local(self.extreme))
         number = Index(self.number.substitute(there))
-        step = Update(first, Apply(WHERE, (is_it, number, NOWHERE), I64), OPS["minimum"])
+        step = Update(first, one_of(is_it, number, NOWHERE), OPS["minimum"])
         lo, hi = (loop.lo, loop.hi) if loop.step > 0 else (loop.hi + 1, loop.lo + 1)
         pair = Local(self.extreme), Local(start)
         is_new: Expr = Apply(OPS["not_equal"], pair, BOOL)
         if not start.dtype.is_integer:
-            is_new = _or(*(Apply(op, pair, BOOL) for op in STRICT))
+            is_new = either(*(Apply(op, pair, BOOL) for op in STRICT))
         yield Define(first, NOWHERE)
         yield For(symbol, lo, hi, (step,), LoopKind.PARALLEL)
-        yield Update(self.place, Apply(WHERE, (is_new, Local(first), Local(self.place)), I64))
+        yield Update(self.place, one_of(is_new, Local(first), Local(self.place)))
 
 
 def places_apart(body: tuple[Stmt, ...], loop: For) -> tuple[tuple[Stmt, ...], list[Sought]]:
@@ -134,7 +135,7 @@ def _sought(
                 if not isinstance(extreme, Local) or extreme.variable not in updates or extreme == old:
                     continue
                 variable = extreme.variable
-                chosen = Apply(WHERE, (condition, cell, extreme), variable.dtype)
+                chosen = one_of(condition, cell, extreme)
                 is_kept = written_out(updates[variable].value, known) == chosen
                 if is_kept and not set(variables(cell)) & set(updates):
                     return Sought(place, variable, cell, number)
@@ -182,14 +183,14 @@ class Zeros:
             pair = Local(found), Local(start)
             beyond, not_before = ("greater", "greater_equal") if is_greatest else ("less", "less_equal")
             yield Define(found, Local(extreme))
-            yield Update(extreme, Apply(WHERE, (Apply(OPS[beyond], pair, BOOL), *pair), extreme.dtype))
-            is_zero = Apply(OPS["equal"], (Local(found), constant(0, extreme.dtype)), BOOL)
-            conditions.append(_and(is_zero, Apply(OPS[not_before], pair, BOOL)))
+            yield Update(extreme, one_of(compare(beyond, *pair), *pair))
+            is_zero = compare("equal", Local(found), constant(0, extreme.dtype))
+            conditions.append(both(is_zero, compare(not_before, *pair)))
         symbol = Symbol(self.loop.symbol.hint)
         body = copy_body(self._alone(self.body), {self.loop.symbol: Affine.of(symbol)}, {})
         again = replace(self.loop, symbol=symbol, body=body)
         starts = (Update(extreme, Local(start)) for extreme, start in self.started.items())
-        yield If(reduce(_or, conditions), (*starts, again), seldom=True)
+        yield If(reduce(either, conditions), (*starts, again), seldom=True)
 
     def _alone(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """A body that accumulates nothing else."""
@@ -197,11 +198,3 @@ class Zeros:
         wanted = made | set(self.started)
         left = (stmt for stmt in body if not isinstance(stmt, Update) or stmt.variable in wanted)
         return tuple(rewrite_bodies(stmt, self._alone) for stmt in left)
-
-
-def _and(one: Expr, other: Expr) -> Expr:
-    return Apply(OPS["logical_and"], (one, other), BOOL)
-
-
-def _or(one: Expr, other: Expr) -> Expr:
-    return Apply(OPS["logical_or"], (one, other), BOOL)

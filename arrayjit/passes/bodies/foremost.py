@@ -23,6 +23,7 @@ from itertools import chain
 
 from ...frozen import frozen
 from ...ir.code import Caps
+from ...ir.conditions import both, compare, one_of, opposite
 from ...ir.dtype import BOOL, I32, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant
 from ...ir.index import Affine
@@ -172,13 +173,13 @@ class _Step:
         dtype, symbol = self.update.variable.dtype, self.loop.symbol
         cell, extreme = Local(Variable("t", dtype)), Local(self.update.variable)
         is_not = Apply(NOT_BEYOND[self.update.accum], (cell, extreme), BOOL)
-        is_beyond = Apply(OPS["logical_not"], (is_not,), BOOL)
+        is_beyond = opposite(is_not)
         if dtype.is_float:
-            is_number = Apply(OPS["equal"], (extreme, extreme), BOOL)
-            is_beyond = Apply(OPS["logical_and"], (is_beyond, is_number), BOOL)
+            is_number = compare("equal", extreme, extreme)
+            is_beyond = both(is_beyond, is_number)
         here = Cast(Index(Affine.of(symbol)), self.place.dtype)
         yield Define(cell.variable, self.update.value)
-        yield Update(self.place, Apply(OPS["where"], (is_beyond, here, Local(self.place)), self.place.dtype))
+        yield Update(self.place, one_of(is_beyond, here, Local(self.place)))
         yield replace(self.update, value=cell)
 
     def told(self) -> Define:

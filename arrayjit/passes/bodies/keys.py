@@ -16,6 +16,7 @@ from typing import Union
 import numpy as np
 
 from ...frozen import frozen
+from ...ir.conditions import both, one_of, opposite
 from ...ir.dtype import BOOL, F64, I32, I64, DType, Kind
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant, dtype_of
 from ...ir.index import Affine, Symbol
@@ -64,8 +65,8 @@ class Labels:
         first = constant(rounds.lo.constant + self.offset, I64)
         yield Define(number, _apply("subtract", Cast(self.label, I64), first))
         is_below = _test(OPS["less"], Local(number), constant(rounds.trips, I64))
-        is_round = _both(_test(NOT_MORE, zero, Local(number)), is_below)
-        yield Define(into, _where(is_round, _apply("add", Local(number), one), zero))
+        is_round = both(_test(NOT_MORE, zero, Local(number)), is_below)
+        yield Define(into, one_of(is_round, _apply("add", Local(number), one), zero))
 
 
 @frozen
@@ -115,7 +116,7 @@ class Between:
         yield _independent(beyond, count + 2, size, (Store(self.lows, (Affine.of(beyond),), greatest),))
         low, after = Load(self.lows, (Affine.of(gap),)), Load(self.lows, (Affine.of(gap) + 1,))
         high = Load(self.highs, (Affine.of(gap),))
-        rises = _both(_test(NOT_MORE, low, after), _test(NOT_MORE, high, after))
+        rises = both(_test(NOT_MORE, low, after), _test(NOT_MORE, high, after))
         yield Define(self.rises, Const(True, BOOL))
         yield _independent(gap, 1, count + 1, (Update(self.rises, rises, OPS["logical_and"]),))
 
@@ -135,11 +136,11 @@ class Between:
             last, there = Variable("t", I64), Variable("t", I64)
             yield Define(last, found)
             yield Define(there, _apply("add", Local(last), constant(1 << step, I64)))
-            found = _where(self.reaches(Local(there), value), Local(there), Local(last))
+            found = one_of(self.reaches(Local(there), value), Local(there), Local(last))
         yield Define(low, _apply("minimum", found, constant(rounds.trips + 1, I64)))
-        halved = _where(self.keeps_below(Local(low), value), Local(low), constant(0, I64))
-        is_right = _both(self.reaches(Local(guess), value), self.keeps_below(Local(guess), value))
-        is_wrong = Apply(OPS["logical_not"], (is_right,), BOOL)
+        halved = one_of(self.keeps_below(Local(low), value), Local(low), constant(0, I64))
+        is_right = both(self.reaches(Local(guess), value), self.keeps_below(Local(guess), value))
+        is_wrong = opposite(is_right)
         yield Define(into, Apply(OPS["rarely"], (is_wrong, halved, Local(guess)), I64))
 
     def reaches(self, at: Expr, value: Variable) -> Expr:
@@ -265,11 +266,3 @@ def _apply(name: str, *operands: Expr) -> Apply:
 
 def _test(op: Op, one: Expr, other: Expr) -> Apply:
     return Apply(op, (one, other), BOOL)
-
-
-def _both(one: Expr, other: Expr) -> Apply:
-    return _test(OPS["logical_and"], one, other)
-
-
-def _where(condition: Expr, value: Expr, other: Expr) -> Apply:
-    return Apply(OPS["where"], (condition, value, other), dtype_of(value))

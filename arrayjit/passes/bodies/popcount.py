@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 
 from ...frozen import frozen
 from ...ir.code import Caps
+from ...ir.conditions import one_of
 from ...ir.dtype import BOOL, Kind
 from ...ir.expr import Apply, Cast, Const, Expr, Local, Variable, constant
 from ...ir.loops import Comment, Define, Kernel, Stmt, Update, While, walk_statements
@@ -28,7 +29,7 @@ from ..analysis.values import written_out
 
 __all__ = ["popcount"]
 
-ADD, AND, WHERE = OPS["add"], OPS["bitwise_and"], OPS["where"]
+ADD, AND = OPS["add"], OPS["bitwise_and"]
 NOT_EQUAL, GREATER, POPCOUNT = OPS["not_equal"], OPS["greater"], OPS["popcount"]
 
 
@@ -71,8 +72,7 @@ class _Counting:
             test = Variable("t", BOOL)
             yield Define(test, Apply(GREATER, (start, zero), BOOL))
             start, end = (
-                Apply(WHERE, (Local(test), value, other), self.bits.dtype)
-                for value, other in ((start, zero), (zero, start))
+                one_of(Local(test), value, other) for value, other in ((start, zero), (zero, start))
             )
         if self.place:
             for power in range((self.bits.dtype.bits - 1).bit_length()):

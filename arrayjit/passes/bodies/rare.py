@@ -23,6 +23,7 @@ from itertools import chain
 
 from ...frozen import frozen
 from ...ir.code import Caps
+from ...ir.conditions import one_of
 from ...ir.expr import Apply, Expr, Gather, Index, Load, Local, Variable, constant
 from ...ir.loops import Define, If, Kernel, Raise, Stmt, Update, walk_statements, written
 from ...ir.ops import OPS
@@ -87,7 +88,7 @@ def _join(choice: _Choice, first: Variable, out: list[Stmt], changing: frozenset
     seldom = Variable("t", choice.variable.dtype)
     dtype = seldom.dtype
     early = Define(seldom, Apply(RARELY, (choice.condition, choice.then, constant(0, dtype)), dtype))
-    late = Apply(OPS["where"], (choice.condition, Local(seldom), choice.otherwise), dtype)
+    late = one_of(choice.condition, Local(seldom), choice.otherwise)
     others = [stmt for at, stmt in enumerate(out[start + 1 : end], start + 1) if at not in needed]
     moved = [out[at] for at in needed]
     out[start : end + 1] = [*moved, out[start], early, *others, Define(choice.variable, late)]

@@ -51,8 +51,9 @@ from typing import Union
 
 from ...frozen import frozen
 from ...ir.code import Caps
+from ...ir.conditions import compare
 from ...ir.definitions.layout import largest_exponent, signed
-from ...ir.dtype import BOOL, F32, F64, DType
+from ...ir.dtype import F32, F64, DType
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Load, Local, Variable, constant, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Store, Update
@@ -246,14 +247,14 @@ class _Loop:
         for number in chain.from_iterable(reciprocals.items()):
             total = _named(self.op("fma", number, number, total), "t", self.before)
         most = constant(_most(self.dtype) ** 2, self.dtype)
-        few = Apply(OPS["less_equal"], (total, most), BOOL)
+        few = compare("less_equal", total, most)
         return self.on_bits("where", few, constant(-1, self.bits), constant(0, self.bits))
 
     def zero(self, divisors: Iterable[Divisor]) -> Expr:
         """Twice the bits of a zero that the products may divide: of none, as 1, if a divisor is negative."""
         found: Expr = constant(0, self.bits)
         for divisor in divisors:
-            negative = Apply(OPS["less"], (divisor, constant(0, self.dtype)), BOOL)
+            negative = compare("less", divisor, constant(0, self.dtype))
             found = self.on_bits("where", negative, constant(1, self.bits), found)
         return _named(found, "zero", self.before)
 
@@ -264,13 +265,13 @@ class _Loop:
         for numerator in dict.fromkeys(quotient.numerator for quotient in quotients.values()):
             bits = _named(self.on_bits("bits", numerator), "b", body)
             twice = _named(self.twice(bits), "u", body)
-            nothing = Apply(OPS["equal"], (twice, zero), BOOL)
+            nothing = compare("equal", twice, zero)
             differ = self.on_bits("bitwise_xor", twice, bits)
             all_bits = constant(-1, self.bits)
             body.append(Update(seen, self.on_bits("where", nothing, all_bits, differ), OPS["bitwise_and"]))
         place = Symbol(part.symbol.hint)
         dividing = copy_body(part.body, {part.symbol: Affine.of(place)}, {})
-        fails = Apply(OPS["greater_equal"], (self.twice(Local(seen)), constant(0, self.bits)), BOOL)
+        fails = compare("greater_equal", self.twice(Local(seen)), constant(0, self.bits))
         again = If(fails, (replace(part, symbol=place, body=dividing),), seldom=True)
         return Define(seen, self.usual), replace(part, body=tuple(body), aligned=None), again
 
@@ -338,7 +339,7 @@ class _Loop:
         for numerator in numerators:
             bits = self.on_bits("bits", numerator)
             differ = self.on_bits("bitwise_and", differ, self.on_bits("bitwise_xor", bits, self.twice(bits)))
-        return Apply(OPS["greater_equal"], (self.twice(differ), constant(0, self.bits)), BOOL)
+        return compare("greater_equal", self.twice(differ), constant(0, self.bits))
 
     def product(self, variable: Variable, quotient: _Quotient) -> Iterator[Stmt]:
         """Defines the variable as the product with the reciprocal, less what is left, divided in turn. GCC

@@ -14,6 +14,7 @@ from typing import Union
 
 import numpy as np
 
+from ...ir.conditions import compare, one_of
 from ...ir.definitions.layout import mantissa_bits
 from ...ir.dtype import BOOL, I64, DType, Kind
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, constant, dtype_of
@@ -162,8 +163,8 @@ def multiply_bit(expr: Apply, is_bit: Callable[[Expr], bool]) -> Expr | None:
     if not is_bit(bit):
         return None
     zero = Const(0, expr.dtype)
-    is_set = bit.arg if isinstance(bit, Cast) else Apply(OPS["not_equal"], (bit, zero), BOOL)
-    return Apply(OPS["where"], (is_set, x, zero), expr.dtype)
+    is_set = bit.arg if isinstance(bit, Cast) else compare("not_equal", bit, zero)
+    return one_of(is_set, x, zero)
 
 
 def multiply_zero(expr: Apply) -> Expr | None:

@@ -24,6 +24,7 @@ from functools import cache
 
 from ...frozen import slotted
 from ...ir.code import Caps
+from ...ir.conditions import one_of
 from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Const, Expr, Load, Local, Variable, constant
 from ...ir.index import Symbol
@@ -421,7 +422,7 @@ def _chosen(total: Variable, condition: Expr, one: Expr, other: Expr) -> Step | 
     assert op.identity is not None
     neutral = constant(op.identity(total.dtype), total.dtype)
     then, otherwise = (neutral if step is None else step[1] for step in steps)
-    return op, Apply(WHERE, (condition, then, otherwise), total.dtype)
+    return op, one_of(condition, then, otherwise)
 
 
 def _among_some(total: Variable, condition: Expr, one: Expr, other: Expr) -> Step | None:
@@ -430,7 +431,7 @@ def _among_some(total: Variable, condition: Expr, one: Expr, other: Expr) -> Ste
         case Apply(op=op, args=(left, right)) if op in BOTH and condition.dtype is BOOL:
             apart, test = (left, right) if _is_free(left, (total,)) else (right, left)
             if _is_free(apart, (total,)):
-                return _chosen(total, apart, Apply(WHERE, (test, one, other), total.dtype), other)
+                return _chosen(total, apart, one_of(test, one, other), other)
             return None
         case _:
             return None

@@ -21,7 +21,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...ir.code import Caps
-from ...ir.dtype import BOOL, I64
+from ...ir.conditions import compare, one_of
+from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine, Symbol
 from ...ir.loops import For, Kernel, Raise, Stmt
@@ -86,8 +87,8 @@ def _in_laps(op: Op, value: Affine, length: Affine, ranges: Ranges) -> Expr | No
 
     def either(end: Affine, lap: int) -> Expr:
         """This lap before `end`, the one after it from there on."""
-        is_before = Apply(OPS["less"], (Index(value), Index(end)), BOOL)
-        return Apply(OPS["where"], (is_before, in_lap(lap), in_lap(lap + 1)), I64)
+        is_before = compare("less", Index(value), Index(end))
+        return one_of(is_before, in_lap(lap), in_lap(lap + 1))
 
     if not (below(length * -1 - 1, value) and below(value, length * 2)):
         return None

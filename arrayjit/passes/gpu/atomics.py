@@ -24,6 +24,7 @@ from dataclasses import field, replace
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps, GpuCaps
+from ...ir.conditions import compare
 from ...ir.dtype import BOOL, F32, I32, I64, DType, Kind, named
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable, constant, dtype_of
 from ...ir.index import Affine, Symbol
@@ -333,7 +334,7 @@ class _Scattering:
 
         def written_by_last(store: Store) -> Stmt:
             cell = Load(latest[store.tensor], store.index)
-            return If(Apply(OPS["equal"], (cell, number), BOOL), (store,))
+            return If(compare("equal", cell, number), (store,))
 
         self.notes.append(f"{names}: loop {loop.symbol.hint}: the last iteration to reach a cell writes it")
         (telling,) = copy_body((_stores_as(loop, told),), {}, {})

@@ -24,7 +24,8 @@ from dataclasses import field, replace
 
 from ...frozen import frozen, slotted
 from ...ir.code import GpuCaps
-from ...ir.dtype import BOOL, I64
+from ...ir.conditions import compare
+from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, constant
 from ...ir.index import Affine, Symbol, affine, symbols_of
 from ...ir.loops import (
@@ -386,7 +387,7 @@ class _Blocks:
         columns = self.program.columns
         if columns.trips is not None and columns.trips % self.width == 0:
             return body
-        there = Apply(OPS["less"], (Index(self.start + column), Index(columns.hi)), BOOL)
+        there = compare("less", Index(self.start + column), Index(columns.hi))
         return (If(there, body),)
 
     def kept(self, variable: Variable, shape: tuple[int, ...], reason: str) -> Tensor:

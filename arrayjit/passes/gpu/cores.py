@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
+from ...ir.conditions import one_of
 from ...ir.dtype import F32, I64, DType
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Load
 from ...ir.index import Affine, Symbol, affine
@@ -49,8 +50,6 @@ MOST = 2**31 - 1
 """Cells of matrices whose places are numbers of 32 bits."""
 
 WARP = 32
-
-ZERO = Affine.of(0)
 
 
 @frozen
@@ -290,7 +289,7 @@ class Bringing:
         if rows.whole:
             return count
         exists = less(rows.first + row, rows.loop.trips or 0)
-        return Apply(OPS["where"], (exists, count, Const(0, I64)), I64)
+        return one_of(exists, count, Const(0, I64))
 
 
 def copying(threads: int, tiles: Sequence[Bringing]) -> For:

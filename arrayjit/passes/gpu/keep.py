@@ -23,8 +23,9 @@ from dataclasses import field, replace
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps, GpuCaps
-from ...ir.dtype import BOOL, I64
-from ...ir.expr import Apply, Const, Expr, Index, Load
+from ...ir.conditions import compare
+from ...ir.dtype import I64
+from ...ir.expr import Const, Expr, Index, Load
 from ...ir.index import Affine, Symbol, affine
 from ...ir.loops import (
     Bind,
@@ -41,7 +42,6 @@ from ...ir.loops import (
     Update,
     walk_statements,
 )
-from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, rewrite_bodies, rewrite_expressions, rewrite_loops, transform, walk
 from ..analysis.access import loads
@@ -353,7 +353,7 @@ class _Rewriting:
             again = self.neighbours(inside, thread, first + turn * far, turn * plan.wide)
             body = (For(turn, ZERO, Affine.of(turns), again, LoopKind.UNROLLED),)
         if left:
-            has = Apply(OPS["less"], (Index(Affine.of(thread)), Const(left, I64)), BOOL)
+            has = compare("less", Index(Affine.of(thread)), Const(left, I64))
             last = self.neighbours(inside, thread, first + turns * far, Affine.of(turns * plan.wide))
             body = (*body, If(has, last))
         return replace(loop, symbol=thread, hi=Affine.of(plan.threads), body=body, lanes=plan.threads)

@@ -25,6 +25,7 @@ from dataclasses import field, replace
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps, GpuCaps
+from ...ir.conditions import opposite
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol, SymbolKind, affine
@@ -391,7 +392,7 @@ class _Offloading:
             return None
         before: list[Stmt] = []
         launches: list[Stmt] = []
-        negated = Apply(OPS["logical_not"], (branch.condition,), BOOL)
+        negated = opposite(branch.condition)
         for name, condition, body in (
             ("chosen", branch.condition, branch.body),
             ("other", negated, branch.orelse),

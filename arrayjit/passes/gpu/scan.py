@@ -24,11 +24,11 @@ from dataclasses import field, replace
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps, GpuCaps
-from ...ir.dtype import BOOL, I64
-from ...ir.expr import Apply, Const, Index, Load, Local, Variable
+from ...ir.conditions import compare
+from ...ir.dtype import I64
+from ...ir.expr import Const, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol, affine
 from ...ir.loops import Define, For, If, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
-from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, substitute_statements, walk
 from ..analysis.accumulations import Accumulation, accumulation
@@ -212,7 +212,7 @@ class _Scanning:
         block = Symbol("p", lower=0, upper=count)
         carry = Variable("carry", dtype)
         tiles = self.tiles(scan, carry, block * each, each)
-        comes = Apply(OPS["greater"], (Index(Affine.of(block)), Const(0, I64)), BOOL)
+        comes = compare("greater", Index(Affine.of(block)), Const(0, I64))
         before = If(comes, (Update(carry, Load(ahead, (block - 1,))),))
         body = (Define(carry, steps.identity), before, *tiles)
         last = For(block, ZERO, Affine.of(count), body, LoopKind.GRID)
@@ -287,7 +287,7 @@ class _Tiles:
         thread = Symbol("t", lower=0, upper=self.threads)
         here, there = (Load(parts, (position,)) for position in (Affine.of(thread), thread - distance))
         total = self.steps.combined(there, here)
-        has = Apply(OPS["greater_equal"], (Index(Affine.of(thread)), Const(distance, I64)), BOOL)
+        has = compare("greater_equal", Index(Affine.of(thread)), Const(distance, I64))
         store, plain = (Store(others, (Affine.of(thread),), value) for value in (total, here))
         return self.block(thread, (If(has, (store,), (plain,)),))
 
@@ -295,7 +295,7 @@ class _Tiles:
         """Each thread writes its cells, with all that comes before them."""
         thread, ahead = Symbol("t", lower=0, upper=self.threads), Variable("ahead", own.dtype)
         others = self.steps.combined(Local(carry), Load(parts, (thread - 1,)))
-        has = Apply(OPS["greater"], (Index(Affine.of(thread)), Const(0, I64)), BOOL)
+        has = compare("greater", Index(Affine.of(thread)), Const(0, I64))
 
         def write(place: Affine, number: Affine) -> tuple[Stmt, ...]:
             steps, cell = self.steps, Load(own, (Affine.of(thread), number))
@@ -319,10 +319,10 @@ class _Tiles:
                 For(lane, ZERO, wide, do(start + lane, number + lane), LoopKind.VECTOR, lanes=self.wide),
             )
         if hi is not None:
-            fits = Apply(OPS["less"], (Index(start + rest), Index(hi)), BOOL)
+            fits = compare("less", Index(start + rest), Index(hi))
             alone = If(fits, do(start + rest, number + rest), otherwise(number + rest))
             last = For(rest, ZERO, wide, (alone,), LoopKind.UNROLLED)
-            all_fit = Apply(OPS["less_equal"], (Index(start + self.wide), Index(hi)), BOOL)
+            all_fit = compare("less_equal", Index(start + self.wide), Index(hi))
             inside = (If(all_fit, inside, (last,)),) if self.wide > 1 else (last,)
         return For(turn, ZERO, Affine.of(self.cells // self.wide), inside, LoopKind.UNROLLED)
 

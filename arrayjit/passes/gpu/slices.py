@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from ...frozen import frozen, slotted
-from ...ir.dtype import BOOL, I64
+from ...ir.conditions import both, compare
+from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Index, Load, constant
 from ...ir.index import Affine, Symbol, affine
 from ...ir.loops import Bind, For, If, LoopKind, Stmt, Store
@@ -271,12 +272,12 @@ def unrolled(symbol: Symbol, count: int, body: tuple[Stmt, ...]) -> For:
 
 def less(value: Affine, most: int) -> Expr:
     """Is a position less than a number?"""
-    return Apply(OPS["less"], (Index(value), Const(most, I64)), BOOL)
+    return compare("less", Index(value), Const(most, I64))
 
 
 def all_of(conditions: Sequence[Expr]) -> Expr:
     """Do all conditions hold?"""
     first, *others = conditions
     for other in others:
-        first = Apply(OPS["logical_and"], (first, other), BOOL)
+        first = both(first, other)
     return first

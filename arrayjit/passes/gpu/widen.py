@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.code import Caps, GpuCaps
-from ...ir.dtype import BOOL
-from ...ir.expr import Apply, Index
+from ...ir.conditions import compare
+from ...ir.expr import Index
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, For, If, Kernel, LoopKind, Stmt, Store, Update, While, walk_statements
-from ...ir.ops import OPS
 from ...ir.walk import expressions, rewrite_loops, substitute_statements
 from ..analysis.access import loads
 from ..analysis.copies import copy_body
@@ -48,7 +47,7 @@ def _widened(grid: For, gpu: GpuCaps) -> For:
     body = substitute_statements(grid.body, {grid.symbol: start + lane})
     inner: Stmt = For(lane, Affine.of(0), Affine.of(lanes), body, LoopKind.VECTOR, lanes=lanes)
     if trips % lanes:
-        fits = Apply(OPS["less_equal"], (Index(start + lanes), Index(grid.hi)), BOOL)
+        fits = compare("less_equal", Index(start + lanes), Index(grid.hi))
         alone = copy_body(grid.body, {grid.symbol: Affine.of(rest)}, {})
         inner = If(fits, (inner,), (For(rest, start, grid.hi, alone),))
     return For(wide, Affine.of(0), Affine.of(-(-trips // lanes)), (inner,), LoopKind.GRID, lanes=grid.lanes)

@@ -27,8 +27,8 @@ from functools import reduce
 
 from ...frozen import frozen, slotted
 from ...ir.code import GpuCaps
-from ...ir.dtype import BOOL
-from ...ir.expr import Apply, Expr, Index, Load
+from ...ir.conditions import both, compare
+from ...ir.expr import Expr, Index, Load
 from ...ir.index import Affine, Symbol, affine
 from ...ir.loops import (
     Comment,
@@ -43,7 +43,6 @@ from ...ir.loops import (
     Update,
     walk_statements,
 )
-from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, rewrite_expressions, transform, walk
 from ..analysis.copies import copy_body
@@ -395,7 +394,7 @@ class _Blocks:
                 start, end = self.starts[axis.loop.symbol], axis.loop.hi + (extents[axis] - axis.size)
                 some = (If(_less(start + numbers[axis.loop.symbol], end), some),)
             ends = (_less(self.starts[axis.loop.symbol] + (axis.size - 1), axis.loop.hi) for axis in cut)
-            whole = reduce(lambda one, other: Apply(OPS["logical_and"], (one, other), BOOL), ends)
+            whole = reduce(lambda one, other: both(one, other), ends)
             others = _turns(flat(Nest(loops, some)), thread, self.threads, LoopKind.SEQUENTIAL)
             inside = (If(whole, inside, others),)
         return For(thread, ZERO, threads, inside, LoopKind.BLOCK, lanes=self.threads)
@@ -406,7 +405,7 @@ class _Blocks:
 
 
 def _less(one: Affine, other: Affine) -> Expr:
-    return Apply(OPS["less"], (Index(one), Index(other)), BOOL)
+    return compare("less", Index(one), Index(other))
 
 
 def _turns(cells: For, thread: Symbol, threads: int, kind: LoopKind) -> tuple[Stmt, ...]:

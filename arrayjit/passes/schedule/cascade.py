@@ -45,8 +45,9 @@ from functools import cache
 
 from ...frozen import frozen
 from ...ir.code import Caps
-from ...ir.dtype import BOOL, F64, I64, DType, named
-from ...ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable, constant, dtype_of
+from ...ir.conditions import compare, one_of
+from ...ir.dtype import F64, I64, DType, named
+from ...ir.expr import Cast, Const, Expr, Index, Local, Variable, constant, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Update, walk_statements
 from ...ir.ops import OPS, Op
@@ -213,7 +214,7 @@ def _lanes(loop: For, sums: Sums) -> Sequence[Stmt]:
         done = math.prod(sizes)
         tree = _nest(loop, sums, names, sizes, start, lanes)
         ahead = Affine.of(loop.symbol) - loop.lo - done * lanes
-        seen = Apply(OPS["less"], (Index(ahead), constant(0, I64)), BOOL)
+        seen = compare("less", Index(ahead), constant(0, I64))
         rest = replace(loop, body=_ignoring(loop.body, seen, sums))
         count = vectors - done + 1
         first = loop.hi - count * lanes + lane
@@ -354,17 +355,13 @@ def _ignoring(body: tuple[Stmt, ...], seen: Expr, sums: Sums) -> tuple[Stmt, ...
             if stmt.contract:
                 first, second = children(stmt.value)
                 zero = constant(0.0, neutral.dtype)
-                value = rebuild(stmt.value, (_choose(seen, neutral, first), _choose(seen, zero, second)))
+                value = rebuild(stmt.value, (one_of(seen, neutral, first), one_of(seen, zero, second)))
             else:
-                value = _choose(seen, neutral, stmt.value)
+                value = one_of(seen, neutral, stmt.value)
             out.append(replace(stmt, value=value))
         else:
             out.append(rewrite_bodies(stmt, lambda inner: _ignoring(inner, seen, sums)))
     return tuple(out)
-
-
-def _choose(condition: Expr, value: Expr, other: Expr) -> Expr:
-    return Apply(OPS["where"], (condition, value, other), dtype_of(value))
 
 
 def _tree(loop: For, sums: Sums, names: Names, start: Affine, unit: int, count: int) -> Sequence[Stmt]:

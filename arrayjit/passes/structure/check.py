@@ -38,6 +38,7 @@ from ...errors import Location
 from ...frozen import frozen, slotted
 from ...ir.assign import ArrayParam, Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from ...ir.code import Caps
+from ...ir.conditions import both, compare, either, is_nan, opposite
 from ...ir.dtype import BOOL, F64, I64, DType, Kind
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, constant, dtype_of
 from ...ir.index import Affine, Symbol, symbols_of
@@ -135,7 +136,7 @@ class _Checking:
                 case Check(loops=loops, condition=condition) if "bounds" in self.kinds:
                     there = site.over(loops, statement.loc)
                     yield from self.wrongs(self.unseen(condition, there), there)
-                    fails = _not(condition)
+                    fails = opposite(condition)
                     wrong = _Wrong(fails, statement.exception, statement.message, self.operands(condition))
                     yield from self.wrongs([wrong], there)
                 case Bind(value=value, loc=loc):
@@ -186,9 +187,9 @@ class _Checking:
         overwrites = _reads(value, assign.into)
         if not overwrites:
             yield assign
-        fails = _and(_is_nan(value), _not(_any_nan(value)))
+        fails = both(is_nan(value), opposite(_any_nan(value)))
         wrong = _Wrong(fails, "FloatingPointError", f"{ops} gives nan", self.operands(value))
-        found = _is_nan(value if overwrites else Load(assign.into, assign.index))
+        found = is_nan(value if overwrites else Load(assign.into, assign.index))
         if assign.loops:
             nan = Tensor("nan", (), BOOL)
             own, point = _fresh(assign.loops)
@@ -269,7 +270,7 @@ class _Checking:
         found = Tensor("nan", (), BOOL)
         own, point = _fresh(outer)
         yield Assign(
-            own, found, (), substitute(_is_nan(cell), point), OPS["logical_or"], FALSE, loc=assign.loc
+            own, found, (), substitute(is_nan(cell), point), OPS["logical_or"], FALSE, loc=assign.loc
         )
         symbols, at = _fresh(outer)
         body: list[Statement] = []
@@ -278,7 +279,7 @@ class _Checking:
             body.append(
                 Assign(own, had, (), substitute(read, point), OPS["logical_or"], FALSE, loc=assign.loc)
             )
-        fails = _and(_is_nan(cell), _not(Load(had, ())))
+        fails = both(is_nan(cell), opposite(Load(had, ())))
         what = " of ".join(filter(None, (f"reduce {assign.accum}", _names(assign.value))))
         wrong = _Wrong(fails, "FloatingPointError", f"{what} gives nan from numbers that are none")
         body.append(self.leaving(wrong, replace(site, loops=symbols), at))
@@ -396,18 +397,18 @@ def _nested(loops: Loops, body: Sequence[Statement]) -> Sequence[Statement]:
 
 
 def _outside(position: Expr, axis: int, extent: Affine) -> _Wrong:
-    low = Apply(OPS["less"], (position, Const(0, I64)), BOOL)
-    high = Apply(OPS["greater_equal"], (position, Index(extent)), BOOL)
+    low = compare("less", position, Const(0, I64))
+    high = compare("greater_equal", position, Index(extent))
     size = extent.offset if extent.is_constant else extent
     what = f"an index is out of bounds for axis {axis} with size {size}"
-    return _Wrong(_or(low, high), "IndexError", what, (("index", position),))
+    return _Wrong(either(low, high), "IndexError", what, (("index", position),))
 
 
 def _differs(wide: Expr, node: Expr) -> Expr:
     """Whether an integer is another one than the same computed in float64."""
     half = float(2 ** (dtype_of(node).bits - 1))
     apart = Apply(OPS["absolute"], (Apply(OPS["subtract"], (wide, Cast(node, F64)), F64),), F64)
-    return Apply(OPS["greater_equal"], (apart, constant(half, F64)), BOOL)
+    return compare("greater_equal", apart, constant(half, F64))
 
 
 def _lost(arg: Expr, cast: Cast) -> Expr | None:
@@ -422,13 +423,13 @@ def _lost(arg: Expr, cast: Cast) -> Expr | None:
         is_exact = into.bits < 64 or not signed
         lowest = constant(float(low - 1 if is_exact else low), F64)
         above = Apply(OPS["greater" if is_exact else "greater_equal"], (wide, lowest), BOOL)
-        below = Apply(OPS["less"], (wide, constant(float(high), F64)), BOOL)
-        return _not(_and(above, below))
+        below = compare("less", wide, constant(float(high), F64))
+        return opposite(both(above, below))
     if not source.is_integer:
         return None
-    back = Apply(OPS["not_equal"], (Cast(cast, source), arg), BOOL)
-    signs = [Apply(OPS["less"], (node, Const(0, dtype_of(node))), BOOL) for node in (arg, cast)]
-    return _or(back, Apply(OPS["not_equal"], (signs[0], signs[1]), BOOL))
+    back = compare("not_equal", Cast(cast, source), arg)
+    signs = [compare("less", node, Const(0, dtype_of(node))) for node in (arg, cast)]
+    return either(back, compare("not_equal", signs[0], signs[1]))
 
 
 def _as(expr: Expr, dtype: DType) -> Expr:
@@ -442,16 +443,12 @@ def _reads(value: Expr, tensor: Tensor) -> bool:
     )
 
 
-def _is_nan(value: Expr) -> Expr:
-    return Apply(OPS["isnan"], (value,), BOOL)
-
-
 def _any_nan(value: Expr) -> Expr:
     """Whether NaN is among what an expression reads."""
     found: Expr = FALSE
     for node in walk(value):
         if isinstance(node, (Load, Gather, Const)) and dtype_of(node).is_float:
-            found = _or(found, _is_nan(node))
+            found = _or(found, is_nan(node))
     return found
 
 
@@ -463,13 +460,6 @@ def _names(value: Expr) -> str:
     return ", ".join(ops)
 
 
-def _and(one: Expr, other: Expr) -> Expr:
-    return Apply(OPS["logical_and"], (one, other), BOOL)
-
-
 def _or(one: Expr, other: Expr) -> Expr:
-    return other if one is FALSE else Apply(OPS["logical_or"], (one, other), BOOL)
-
-
-def _not(value: Expr) -> Expr:
-    return Apply(OPS["logical_not"], (value,), BOOL)
+    """As `either`, without what surely does not hold."""
+    return other if one is FALSE else either(one, other)

@@ -28,7 +28,8 @@ from ...errors import Location
 from ...frozen import slotted
 from ...ir.assign import ArrayParam, Assign, Bind, Branch, Computation, Loop, Statement, rewrite_bodies
 from ...ir.code import Caps
-from ...ir.dtype import BOOL, F64, I64
+from ...ir.conditions import compare
+from ...ir.dtype import F64, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, dtype_of
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.journal import CAPACITY, END, FIRST, NEXT, VALUES, Logged, new_journal
@@ -100,9 +101,9 @@ class _Logging:
         record.append(as_cell(substitute(Load(tensor, tuple(index)), values)))
         record += [Index(position.substitute(values)) for position in index]
         last = Const(CAPACITY - len(record), I64)
-        has_room = Apply(OPS["less_equal"], (Index(Affine.of(place)), last), BOOL)
+        has_room = compare("less_equal", Index(Affine.of(place)), last)
         told = (self.told(Affine.of(place) + offset, value) for offset, value in enumerate(record))
-        is_inside = Apply(OPS["less"], (Index(Affine.of(place)), Const(CAPACITY, I64)), BOOL)
+        is_inside = compare("less", Index(Affine.of(place)), Const(CAPACITY, I64))
         end = Branch(is_inside, (self.told(Affine.of(place), Const(END, I64)),))
         body: tuple[Statement, ...] = (
             Bind(place, Load(self.journal, (Affine.of(NEXT),))),

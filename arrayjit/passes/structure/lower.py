@@ -24,8 +24,9 @@ from ...errors import UnsupportedError
 from ...frozen import slotted
 from ...ir.assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from ...ir.code import Caps
+from ...ir.conditions import opposite
 from ...ir.dtype import BOOL
-from ...ir.expr import Apply, Const, Expr, Load, Local, Variable
+from ...ir.expr import Const, Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import Comment, Define, For, If, Kernel, LoopKind, Raise, Stmt, Store, Update
 from ...ir.loops import While as WhileStmt
@@ -311,7 +312,7 @@ def _check(check: Check) -> Iterator[Stmt]:
         yield Define(every, Const(True, BOOL))
         yield from _nested(check.loops, (Update(every, check.condition, op("logical_and")),))
         holds = Local(every)
-    fails = Apply(op("logical_not"), (holds,), BOOL)
+    fails = opposite(holds)
     yield Raise(fails, check.exception, check.message, check.loc)
 
 

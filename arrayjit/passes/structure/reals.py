@@ -34,6 +34,7 @@ from ...ir.assign import (
     statements,
 )
 from ...ir.code import Caps
+from ...ir.conditions import compare
 from ...ir.definitions.complexes import PARTS, phase
 from ...ir.definitions.terms import Term
 from ...ir.dtype import BOOL, I64, DType
@@ -222,7 +223,7 @@ class _Splitting:
                 real, imaginary = self.pair(arg)
                 if dtype is BOOL:
                     zero = constant(0.0, dtype_of(real))
-                    unequal = (Apply(OPS["not_equal"], (part, zero), BOOL) for part in (real, imaginary))
+                    unequal = (compare("not_equal", part, zero) for part in (real, imaginary))
                     return Apply(OPS["logical_or"], tuple(unequal), BOOL)
                 return _cast(real, dtype)
             case Apply(args=args) if any(dtype_of(arg).is_complex for arg in args):

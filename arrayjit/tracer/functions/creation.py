@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DTypeError, ShapeError
+from ...ir.conditions import compare, one_of
 from ...ir.dtype import BOOL, F64, I64, DType, from_numpy
 from ...ir.expr import Apply, Cast, Expr, Index, constant, literal
 from ...ir.index import Affine
@@ -273,8 +274,8 @@ def _ahead(count: Affine, begin: float, step: float, dtype: DType) -> Expr:
     number = Apply(op("add"), (constant(begin, dtype), distance), dtype)
     if not _is_negative_zero(begin):
         return number
-    is_first = Apply(op("equal"), (Index(count), constant(0, I64)), BOOL)
-    return Apply(op("where"), (is_first, constant(begin, dtype), number), dtype)
+    is_first = compare("equal", Index(count), constant(0, I64))
+    return one_of(is_first, constant(begin, dtype), number)
 
 
 @implements(np.linspace)

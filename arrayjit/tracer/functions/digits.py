@@ -25,6 +25,7 @@ from collections.abc import Sequence
 
 from ...frozen import frozen
 from ...ir.assign import Branch
+from ...ir.conditions import compare, opposite
 from ...ir.dtype import BOOL, I64, DType
 from ...ir.expr import Apply, Cast, Const, Expr, Index, dtype_of
 from ...ir.index import Affine
@@ -87,7 +88,7 @@ def sort_by_digits(arrays: Sequence[SymbolicArray]) -> None:
             lower, upper = (_Place(starts, pair * 2 + n, digits) for n in (0, 1))
             first = here[0].load((0,))
             idle = [place.holds_all(first, extent) for place in (lower, upper)]
-            moves = Apply(op("logical_not"), (Apply(op("logical_and"), tuple(idle), BOOL),), BOOL)
+            moves = opposite(Apply(op("logical_and"), tuple(idle), BOOL))
             trace.begin()
             lower.move(trace, here, spare)
             upper.move(trace, spare, here)
@@ -116,7 +117,7 @@ class _Place:
         """Whether all cells have the digit that this key has."""
         digit = self.digits.of_key(key, self.place)
         number = gather(self.starts, [Apply(op("add"), (Index(self._at(Affine.of(0))), digit), I64)])
-        return Apply(op("equal"), (number, as_expr(extent)), BOOL)
+        return compare("equal", number, as_expr(extent))
 
     def reached(self, trace: Trace, cell: Expr) -> Affine:
         """The number for the cell's digit, which grows by one."""

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...ir.conditions import both, compare, either, one_of
 from ...ir.dtype import BOOL, DType
 from ...ir.expr import Apply, Expr, dtype_of
 from ...ir.index import Affine
@@ -102,10 +103,10 @@ def _exchange(trace: Trace, held: Sequence[View], one: Affine, other: Affine) ->
         return
 
     def is_wrong(at: tuple[Affine, ...]) -> Expr:
-        less = Apply(op("less"), (later(at), key(at)), BOOL)
-        equal = Apply(op("equal"), (later(at), key(at)), BOOL)
-        before = Apply(op("less"), (later_tie(at), tie(at)), BOOL)
-        return Apply(op("logical_or"), (less, Apply(op("logical_and"), (equal, before), BOOL)), BOOL)
+        less = compare("less", later(at), key(at))
+        equal = compare("equal", later(at), key(at))
+        before = compare("less", later_tie(at), tie(at))
+        return either(less, both(equal, before))
 
     wrong = trace.compute(shape, BOOL, is_wrong)
     for low, high in zip(below, above, strict=True):
@@ -120,5 +121,4 @@ def _both(name: str, one: Body, other: Body) -> Body:
 
 
 def _chosen(condition: View, then: View, otherwise: View) -> Body:
-    dtype = then.tensor.dtype
-    return lambda at: Apply(op("where"), (condition.load(at), then.load(at), otherwise.load(at)), dtype)
+    return lambda at: one_of(condition.load(at), then.load(at), otherwise.load(at))

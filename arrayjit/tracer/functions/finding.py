@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError
+from ...ir.conditions import both, compare, either, is_nan, one_of, opposite
 from ...ir.dtype import BOOL, I64, from_numpy
 from ...ir.expr import Apply, Const, Expr, dtype_of
 from ...ir.index import Affine
@@ -115,9 +116,9 @@ def _advanced(
         last = Apply(op("minimum"), (Apply(op("subtract"), (there, _ONE), I64), as_expr(extent - 1)), I64)
         probed = gather(array.cells, [Apply(op("maximum"), (last, _ZERO), I64)])
         before = _comes_before(convert(probed, dtype), operand_at(values, at, dtype), side)
-        inside = Apply(op("less_equal"), (there, as_expr(extent)), BOOL)
-        moves = Apply(op("logical_and"), (inside, before), BOOL)
-        return Apply(op("where"), (moves, there, here), I64)
+        inside = compare("less_equal", there, as_expr(extent))
+        moves = both(inside, before)
+        return one_of(moves, there, here)
 
     return SymbolicArray(trace.compute(values.cells.shape, I64, grown, label="position"), trace)
 
@@ -126,13 +127,11 @@ def _comes_before(cell: Expr, value: Expr, side: str) -> Expr:
     """Whether a sorted cell stands before the value: a lesser one, on the right an equal one too. NaN comes
     last."""
     if side == "right":
-        return Apply(op("logical_not"), (_comes_before(value, cell, "left"),), BOOL)
-    less = Apply(op("less"), (cell, value), BOOL)
+        return opposite(_comes_before(value, cell, "left"))
+    less = compare("less", cell, value)
     if not dtype_of(value).is_float:
         return less
-    is_nan = Apply(op("isnan"), (value,), BOOL)
-    is_number = Apply(op("logical_not"), (Apply(op("isnan"), (cell,), BOOL),), BOOL)
-    return Apply(op("logical_or"), (less, Apply(op("logical_and"), (is_nan, is_number), BOOL)), BOOL)
+    return either(less, both(is_nan(value), opposite(is_nan(cell))))
 
 
 @implements(np.digitize)
@@ -142,9 +141,9 @@ def digitize(x: Any, bins: Any, right: bool = False) -> SymbolicArray:
     later, earlier = getitem(edges, slice(1, None)), getitem(edges, slice(None, -1))
     rises = reduce_array(op("logical_or"), elementwise(op("less"), earlier, later))
     falls = reduce_array(op("logical_or"), elementwise(op("greater"), earlier, later))
-    is_mixed = Apply(op("logical_and"), (rises.load(()), falls.load(())), BOOL)
+    is_mixed = both(rises.load(()), falls.load(()))
     words = "bins must be monotonically increasing or decreasing"
-    current_trace().check((), lambda _: Apply(op("logical_not"), (is_mixed,), BOOL), "ValueError", words)
+    current_trace().check((), lambda _: opposite(is_mixed), "ValueError", words)
     upwards = searchsorted(edges, x, side)
     downwards = searchsorted(getitem(edges, slice(None, None, -1)), x, side)
     count = elementwise(op("subtract"), python_int(edges.cells.shape[0], edges.record), downwards)

@@ -7,6 +7,7 @@ and are moved to the end.
 
 from __future__ import annotations
 
+from ...ir.conditions import compare, is_nan, one_of
 from ...ir.definitions.layout import mantissa_bits, signed
 from ...ir.dtype import BF16, BOOL, I64, DType, Kind, named
 from ...ir.expr import Apply, Cast, Const, Expr, dtype_of
@@ -29,9 +30,9 @@ def key(cell: Expr) -> Expr:
         return Cast(cell, type_of_keys(dtype)) if dtype is BOOL else cell
     place = _turned(Apply(op("bits"), (cell,), signed(dtype)))
     nans, least, ahead = _nans(dtype)
-    is_nan = Apply(op("less"), (place, Const(least.value + nans, least.dtype)), BOOL)
-    there = _where(is_nan, Apply(op("bitwise_xor"), (place, least), least.dtype), place)
-    return Apply(op("add"), (there, _where(is_nan, ahead, Const(-nans, least.dtype))), least.dtype)
+    beyond = compare("less", place, Const(least.value + nans, least.dtype))
+    there = one_of(beyond, Apply(op("bitwise_xor"), (place, least), least.dtype), place)
+    return Apply(op("add"), (there, one_of(beyond, ahead, Const(-nans, least.dtype))), least.dtype)
 
 
 def key_of_equals(cell: Expr) -> Expr:
@@ -41,7 +42,7 @@ def key_of_equals(cell: Expr) -> Expr:
         return key(cell)
     positive = key(Apply(op("add"), (cell, Const(0.0, dtype)), dtype))
     last = Const((1 << (dtype.bits - 1)) - 1, signed(dtype))
-    return _where(Apply(op("isnan"), (cell,), BOOL), last, positive)
+    return one_of(is_nan(cell), last, positive)
 
 
 def cell_of(key: Expr, dtype: DType) -> Expr:
@@ -49,10 +50,10 @@ def cell_of(key: Expr, dtype: DType) -> Expr:
     if not dtype.is_float:
         return Cast(key, BOOL) if dtype is BOOL else key
     nans, least, ahead = _nans(dtype)
-    is_nan = Apply(op("greater_equal"), (key, ahead), BOOL)
-    step = _where(is_nan, Const(-ahead.value, ahead.dtype), Const(nans, ahead.dtype))
+    beyond = compare("greater_equal", key, ahead)
+    step = one_of(beyond, Const(-ahead.value, ahead.dtype), Const(nans, ahead.dtype))
     there = Apply(op("add"), (key, step), ahead.dtype)
-    place = _where(is_nan, Apply(op("bitwise_xor"), (there, least), least.dtype), there)
+    place = one_of(beyond, Apply(op("bitwise_xor"), (there, least), least.dtype), there)
     return Apply(op("from_brain_bits" if dtype is BF16 else "from_bits"), (_turned(place),), dtype)
 
 
@@ -79,7 +80,3 @@ def _nans(dtype: DType) -> tuple[int, Const, Const]:
     """How many NaN have a sign, the place of the first of them, and its key."""
     whole, count, least = signed(dtype), (1 << mantissa_bits(dtype)) - 1, -(1 << (dtype.bits - 1))
     return count, Const(least, whole), Const(-least - count, whole)
-
-
-def _where(condition: Expr, then: Expr, otherwise: Expr) -> Expr:
-    return Apply(op("where"), (condition, then, otherwise), dtype_of(then))

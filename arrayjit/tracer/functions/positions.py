@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError
-from ...ir.dtype import BOOL, I32, I64
+from ...ir.conditions import compare, either, is_nan, one_of
+from ...ir.dtype import I32, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Index
 from ...ir.index import Affine, Symbol, affine, row_major_strides
 from ...ir.ops import Op, op
@@ -190,7 +191,7 @@ def _position_if_found(
     found: Expr, value: SymbolicArray, at: Sequence[Affine], position: Affine, otherwise: int
 ) -> Expr:
     wanted = operand_at(value, at, value.element_type)
-    hit: Expr = Apply(op("equal"), (found, wanted), BOOL)
+    hit: Expr = compare("equal", found, wanted)
     if value.element_type.is_float or value.element_type.is_complex:
-        hit = Apply(op("logical_or"), (hit, Apply(op("isnan"), (found,), BOOL)), BOOL)
-    return Apply(op("where"), (hit, Cast(Index(position), I32), Const(otherwise, I32)), I32)
+        hit = either(hit, is_nan(found))
+    return one_of(hit, Cast(Index(position), I32), Const(otherwise, I32))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError
+from ...ir.conditions import one_of
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Expr, Index, literal
 from ...ir.index import Affine, affine, row_major_strides
@@ -156,7 +157,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
             place = place + part * stride.offset
         within_values = Apply(op("remainder"), (Index(place), as_expr(length)), I64)
         value = convert(gather(given.cells, [within_values]), kind)
-        return Apply(op("where"), (operand_at(held, position, BOOL), value, array.load(position)), kind)
+        return one_of(operand_at(held, position, BOOL), value, array.load(position))
 
     current_trace().store(array.cells, cell)
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError, UnsupportedError
+from ...ir.conditions import one_of
 from ...ir.dtype import BOOL, F32, I64, DType, Kind, from_numpy
-from ...ir.expr import Apply, Expr, dtype_of, literal
+from ...ir.expr import Expr, dtype_of, literal
 from ...ir.index import Affine
 from ...ir.ops import Op, op
 from ...ir.resolve import resolve
@@ -110,7 +111,7 @@ def accumulate_over(
         value = operand_at(moved, position, dtype)
         if mask is None:
             return value
-        return Apply(op("where"), (operand_at(mask, position, BOOL), value, neutral), dtype)
+        return one_of(operand_at(mask, position, BOOL), value, neutral)
 
     view = current_trace().compute(
         moved.cells.shape[: len(kept)],
@@ -131,7 +132,7 @@ def _over_selected(operation: Op, mask: View, value: Body, neutral: Expr, start:
 
     def cell(at: tuple[Affine, ...]) -> Expr:
         position = tuple(at[axis] for axis in axes)
-        return Apply(op("where"), (mask.load(position), convert(value(position), dtype), neutral), dtype)
+        return one_of(mask.load(position), convert(value(position), dtype), neutral)
 
     extents = [mask.shape[axis] for axis in order]
     trace = current_trace()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
+from ...ir.conditions import compare, one_of
 from ...ir.dtype import BF16, BOOL, F32, I64, DType
 from ...ir.expr import Apply, Const, Expr, Index, literal
 from ...ir.index import Affine
@@ -209,8 +210,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Symbol
         number = operand_at(positions, position, I64)
         result = operand_at(options[-1], position, dtype)
         for n, option in reversed(list(enumerate(options[:-1]))):
-            hit = Apply(op("equal"), (number, Const(n, I64)), BOOL)
-            result = Apply(op("where"), (hit, operand_at(option, position, dtype), result), dtype)
+            hit = compare("equal", number, Const(n, I64))
+            result = one_of(hit, operand_at(option, position, dtype), result)
         return result
 
     return deliver(result_of(current_trace().compute(shape, dtype, cell, label="chosen")), out)
@@ -230,7 +231,7 @@ def _chosen_option(selector: SymbolicArray, count: int, mode: str) -> SymbolicAr
 def triangle(position: Sequence[Affine], k: Affine) -> Expr:
     """Whether a cell lies on or below the diagonal `k` of the last two axes."""
     row, column = position[-2:]
-    return Apply(op("less_equal"), (Index(column), Index(row + k)), BOOL)
+    return compare("less_equal", Index(column), Index(row + k))
 
 
 @implements(np.tril)

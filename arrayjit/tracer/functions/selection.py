@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.assign import Branch, While
+from ...ir.conditions import compare, one_of
 from ...ir.dtype import BOOL, I64, DType, Kind
 from ...ir.expr import Apply, Cast, Const, Expr, Index, dtype_of
 from ...ir.index import Affine
@@ -90,11 +91,11 @@ def divide(keys: SymbolicArray, rank: int, dtype: DType, cell: Body) -> Symbolic
         with trace.loop(0, extent) as at:
             key, found = keys.cells.load((row, at)), search.key.load(())
             is_less, is_equal = (Apply(op(name), (key, found), BOOL) for name in ("less", "equal"))
-            others = Apply(op("where"), (is_equal, equal.load(()), greater.load(())), I64)
-            place = Apply(op("where"), (is_less, lesser.load(()), others), I64)
+            others = one_of(is_equal, equal.load(()), greater.load(()))
+            place = one_of(is_less, lesser.load(()), others)
             target = divided.remap((), (), (row, trace.bind(place, 0, most(extent))))
             trace.store(target, lambda _: cell((row, at)))
-            is_greater = Apply(op("greater"), (key, found), BOOL)
+            is_greater = compare("greater", key, found)
             for part, belongs in ((lesser, is_less), (equal, is_equal), (greater, is_greater)):
                 _grow(trace, part, belongs)
     return SymbolicArray(divided, trace)
@@ -129,21 +130,21 @@ class _Search:
         self._compare()
         trace.begin()
         self._narrow(trace.bind(self.left.load(()), 0, most(self.extent + 1)))
-        differs = Apply(op("not_equal"), (self.bits.load(()), Const(0, self.dtype)), BOOL)
+        differs = compare("not_equal", self.bits.load(()), Const(0, self.dtype))
         trace.emit(While((), differs, trace.end(), user_location()))
         self.key = trace.compute((), self.dtype, lambda _: self.those.load((0,)))
 
     def next(self) -> View:
         """The key that comes after the one found."""
         trace, last = self.trace, Const(_last(self.dtype), self.dtype)
-        is_equal = Apply(op("less"), (_sum(self.rank.load(()), _ONE), self.left.load(())), BOOL)
+        is_equal = compare("less", _sum(self.rank.load(()), _ONE), self.left.load(()))
         value = trace.compute((), self.dtype, self.key.load)
         trace.begin()
 
         def above(at: tuple[Affine, ...]) -> Expr:
             key = self.cells.load(at)
-            is_above = Apply(op("greater"), (key, self.key.load(())), BOOL)
-            return Apply(op("where"), (is_above, key, last), self.dtype)
+            is_above = compare("greater", key, self.key.load(()))
+            return one_of(is_above, key, last)
 
         least = trace.compute((), self.dtype, above, over=(self.extent,), accum=op("minimum"), initial=last)
         trace.store(value, least.load)
@@ -168,7 +169,7 @@ class _Search:
         reached = self.number(_ZERO, "reached")
         with trace.loop(0, left) as at:
             place = trace.bind(reached.load(()), 0, most(self.extent))
-            is_wanted = Apply(op("equal"), (digit(at), wanted.load(())), BOOL)
+            is_wanted = compare("equal", digit(at), wanted.load(()))
             kept = trace.compute((), I64, lambda _: Cast(is_wanted, I64))
             trace.store(self.those.remap((), (), (place,)), lambda _: self.those.load((at,)))
             trace.store(reached, lambda _: _sum(reached.load(()), kept.load(())))
@@ -182,8 +183,8 @@ class _Search:
 
         def differing(at: tuple[Affine, ...]) -> Expr:
             bits = self._op("bitwise_xor", self.those.load(at), self.those.load((0,)))
-            is_candidate = Apply(op("less"), (Index(at[0]), self.left.load(())), BOOL)
-            return Apply(op("where"), (is_candidate, bits, nothing), self.dtype)
+            is_candidate = compare("less", Index(at[0]), self.left.load(()))
+            return one_of(is_candidate, bits, nothing)
 
         over = (self.extent,)
         self.trace.store(self.bits, differing, over=over, accum=op("bitwise_or"), initial=nothing)
@@ -197,9 +198,9 @@ class _Search:
         wanted, below, passed = (self.number(_ZERO, name) for name in ("wanted", "below", "passed"))
         with trace.loop(0, 1 << _BITS) as digit:
             trace.store(passed, lambda _: _sum(passed.load(()), numbers.load((digit,))))
-            is_lower = Apply(op("less_equal"), (passed.load(()), self.rank.load(())), BOOL)
+            is_lower = compare("less_equal", passed.load(()), self.rank.load(()))
             trace.store(wanted, lambda _: _sum(wanted.load(()), Cast(is_lower, I64)))
-            trace.store(below, lambda _: Apply(op("where"), (is_lower, passed.load(()), below.load(())), I64))
+            trace.store(below, lambda _: one_of(is_lower, passed.load(()), below.load(())))
         return wanted, below
 
     def number(self, value: Expr, name: str) -> View:

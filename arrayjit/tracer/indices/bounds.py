@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...errors import IndexOutOfRange, ShapeError
-from ...ir.dtype import BOOL, I64, Kind
+from ...ir.conditions import both, compare, one_of
+from ...ir.dtype import I64, Kind
 from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine
 from ...ir.ops import op
@@ -43,9 +44,9 @@ def within(positions: SymbolicArray, extent: Affine, axis: int, mode: str = "rai
 
 
 def _is_inside(value: Expr, extent: Affine) -> Expr:
-    above = Apply(op("greater_equal"), (value, Index(-extent)), BOOL)
-    below = Apply(op("less"), (value, Index(extent)), BOOL)
-    return Apply(op("logical_and"), (above, below), BOOL)
+    above = compare("greater_equal", value, Index(-extent))
+    below = compare("less", value, Index(extent))
+    return both(above, below)
 
 
 def _brought(value: Expr, extent: Affine, mode: str) -> Expr:
@@ -54,8 +55,8 @@ def _brought(value: Expr, extent: Affine, mode: str) -> Expr:
     if mode == "clip":
         positive = Apply(op("maximum"), (value, _ZERO), I64)
         return Apply(op("minimum"), (positive, Index(extent - 1)), I64)
-    negative = Apply(op("less"), (value, _ZERO), BOOL)
-    return Apply(op("where"), (negative, Apply(op("add"), (value, Index(extent)), I64), value), I64)
+    negative = compare("less", value, _ZERO)
+    return one_of(negative, Apply(op("add"), (value, Index(extent)), I64), value)
 
 
 def require_integers(positions: SymbolicArray, words: str) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import DTypeError, ReadOnlyError, ShapeError
+from ...ir.conditions import one_of
 from ...ir.dtype import BOOL
-from ...ir.expr import Apply, Expr
+from ...ir.expr import Expr
 from ...ir.index import Affine
-from ...ir.ops import op
 from ..record.registry import method
 from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View
@@ -168,7 +168,7 @@ def _assign_where(array: SymbolicArray, mask: SymbolicArray, value: Body, trace:
 
     def chosen(position: tuple[Affine, ...]) -> Expr:
         selected = mask.load(position[: mask.ndim])
-        return Apply(op("where"), (selected, convert(value(position), dtype), array.load(position)), dtype)
+        return one_of(selected, convert(value(position), dtype), array.load(position))
 
     trace.store(array.cells, chosen)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
 from ...frozen import frozen, frozen_by_identity
+from ...ir.conditions import compare, one_of
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine, Extent, affine
@@ -275,8 +276,8 @@ def _from_front(value: Affine, extent: Affine) -> Affine | None:
 
 
 def _wrapped(value: Affine, extent: Affine) -> Expr:
-    negative = Apply(op("less"), (Index(value), Const(0, I64)), BOOL)
-    return Apply(op("where"), (negative, Index(value + extent), Index(value)), I64)
+    negative = compare("less", Index(value), Const(0, I64))
+    return one_of(negative, Index(value + extent), Index(value))
 
 
 def _point(value: Affine, extent: Affine, axis: int, trace: Trace) -> Point:

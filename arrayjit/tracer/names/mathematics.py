@@ -10,12 +10,14 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ...ir.conditions import compare, either, opposite
 from ...ir.dtype import BOOL, F64
 from ...ir.expr import Apply, Const, Expr
 from ...ir.ops import OPS
 from ..record.trace import Trace, current_trace
 from ..values.array import SymbolicArray
 from ..values.conversions import scalar, to_float, to_int
+from ..values.scalars import require
 
 __all__ = ["MATH"]
 
@@ -63,32 +65,20 @@ def _number(value: Any) -> Expr:
 def _check(trace: Trace, name: str, values: tuple[Expr, ...], result: Expr) -> None:
     """A result that is no number needs an argument that is none, an infinite one an infinite argument."""
     undefined, beyond = _any("isnan", values), _any("isinf", values)
-    number, finite = _not(_any("isnan", (result,))), _any("isfinite", (result,))
-    _require(trace, _or(number, undefined), "ValueError", "math domain error")
-    small = _or(finite, _or(beyond, undefined))
+    number, finite = opposite(_any("isnan", (result,))), _any("isfinite", (result,))
+    require(trace, either(number, undefined), "ValueError", "math domain error")
+    small = either(finite, either(beyond, undefined))
     if name in _TOO_LARGE:
-        _require(trace, small, "OverflowError", "math range error")
+        require(trace, small, "OverflowError", "math range error")
     else:
-        _require(trace, small, "ValueError", "math domain error")
-
-
-def _require(trace: Trace, condition: Expr, exception: str, message: str) -> None:
-    trace.check((), lambda _: condition, exception, message)
+        require(trace, small, "ValueError", "math domain error")
 
 
 def _any(question: str, values: tuple[Expr, ...]) -> Expr:
     answer: Expr = Apply(OPS[question], values[:1], BOOL)
     for value in values[1:]:
-        answer = _or(answer, Apply(OPS[question], (value,), BOOL))
+        answer = either(answer, Apply(OPS[question], (value,), BOOL))
     return answer
-
-
-def _or(left: Expr, right: Expr) -> Expr:
-    return Apply(OPS["logical_or"], (left, right), BOOL)
-
-
-def _not(value: Expr) -> Expr:
-    return Apply(OPS["logical_not"], (value,), BOOL)
 
 
 def log(*args: Any) -> Any:
@@ -105,9 +95,9 @@ def power(*args: Any) -> Any:
         return math.pow(*args)
     zero = Const(0.0, F64)
     base, exponent = (_number(arg) for arg in args)
-    harmless = _or(_any("isinf", (exponent,)), _not(Apply(OPS["less"], (exponent, zero), BOOL)))
-    defined = _or(Apply(OPS["not_equal"], (base, zero), BOOL), harmless)
-    _require(current_trace(), defined, "ValueError", "math domain error")
+    harmless = either(_any("isinf", (exponent,)), opposite(compare("less", exponent, zero)))
+    defined = either(compare("not_equal", base, zero), harmless)
+    require(current_trace(), defined, "ValueError", "math domain error")
     return _result("pow", "power", args)
 
 

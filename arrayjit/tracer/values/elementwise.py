@@ -19,6 +19,7 @@ from ...errors import (
     ShapeError,
     UnsupportedError,
 )
+from ...ir.conditions import compare, one_of
 from ...ir.dtype import BOOL, F64, I64, DType, Kind, from_numpy
 from ...ir.expr import Apply, Cast, Const, Expr, constant, dtype_of, literal
 from ...ir.index import Affine, Extent, Symbol, affine
@@ -424,7 +425,7 @@ def _comparison_with_integer(op: Op, values: Sequence[Operand], inputs: Sequence
         elif type(value) is SymbolicArray and value.weak is int and kind is not I64:
             if kind.bits < I64.bits:
                 return _applied(op, values, (I64, I64), BOOL)
-            negative = Apply(OPS["less"], (value.load(()), Const(0, I64)), BOOL)
+            negative = compare("less", value.load(()), Const(0, I64))
             beyond = _always(_verdict(op, -1, place))
             return _either(_always(negative), beyond, _applied(op, values, inputs, BOOL), BOOL)
     return None
@@ -450,7 +451,7 @@ def check_fits(value: Operand, dtype: DType, trace: Trace, stored: bool = False)
     words = f"Python integer out of bounds for {dtype.name}"
     bounds: list[tuple[str, Expr, Const]]
     if value.weak is float:
-        is_number = Apply(OPS["equal"], (number, number), BOOL)
+        is_number = compare("equal", number, number)
         trace.check((), _always(is_number), "ValueError", "cannot convert float NaN to integer")
         # -128.9 becomes the least int8; between the least int64 and the float64 below it there is none.
         exact = float(low - 1) == low - 1
@@ -475,10 +476,10 @@ def check_stored(value: Operand, dtype: DType, trace: Trace) -> None:
     (least, most), (low, high) = _limits(kind), _limits(dtype)
     number, words = value.load(()), f"Python integer out of bounds for {dtype.name}"
     if least < low:
-        fits = Apply(OPS["greater_equal"], (number, Const(low, kind)), BOOL)
+        fits = compare("greater_equal", number, Const(low, kind))
         trace.check((), _always(fits), "OverflowError", words)
     if most > high:
-        fits = Apply(OPS["less_equal"], (number, Const(high, kind)), BOOL)
+        fits = compare("less_equal", number, Const(high, kind))
         trace.check((), _always(fits), "OverflowError", words)
 
 
@@ -506,7 +507,7 @@ def check_exponent(exponent: Operand, dtype: DType, trace: Trace) -> None:
     if kind.kind is Kind.INT:
 
         def not_negative(position: tuple[Affine, ...]) -> Expr:
-            return Apply(OPS["greater_equal"], (exponent.load(position), constant(0, kind)), BOOL)
+            return compare("greater_equal", exponent.load(position), constant(0, kind))
 
         trace.check(exponent.cells.shape, not_negative, "ValueError", words)
 
@@ -529,7 +530,7 @@ def _cells(operand: Operand, dtype: DType) -> Body:
 
 def _either(condition: Body, then: Body, otherwise: Body, dtype: DType) -> Body:
     def chosen(position: tuple[Affine, ...]) -> Expr:
-        return Apply(OPS["where"], (condition(position), then(position), otherwise(position)), dtype)
+        return one_of(condition(position), then(position), otherwise(position))
 
     return chosen
 

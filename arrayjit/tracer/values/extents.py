@@ -9,7 +9,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 
-from ...ir.dtype import BOOL, I64
+from ...ir.conditions import compare
+from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine
 from ...ir.ops import op
@@ -68,7 +69,7 @@ def agree(first: Affine, second: Affine, words: str, exception: str = "ValueErro
 
 
 def _check_equal(first: Affine, second: Affine, words: str, exception: str) -> None:
-    equal = Apply(op("equal"), (as_expr(first), as_expr(second)), BOOL)
+    equal = compare("equal", as_expr(first), as_expr(second))
     current_trace().check((), lambda _: equal, exception, words)
 
 
@@ -95,7 +96,7 @@ def require_at_least(value: Affine, low: int, exception: str, words: str) -> boo
         return True
     if is_at_least(-value, 1 - low):
         return False
-    enough = Apply(op("greater_equal"), (as_expr(value), Const(low, I64)), BOOL)
+    enough = compare("greater_equal", as_expr(value), Const(low, I64))
     current_trace().check((), lambda _: enough, exception, words)
     return True
 

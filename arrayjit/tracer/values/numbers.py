@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.dtype import BOOL, I64, Kind
+from ...ir.conditions import compare
+from ...ir.dtype import I64, Kind
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, dtype_of
 from ...ir.index import Affine
-from ...ir.ops import OPS, Op
+from ...ir.ops import Op
 from ..record.facts import Argument
 from ..record.retrace import Site
 from ..record.trace import Trace
@@ -52,7 +53,7 @@ def require_int64(number: Expr, trace: Trace) -> None:
     """Stop a run whose integer is too large for an int64, as only a uint64 can be."""
     dtype = dtype_of(number)
     if dtype.kind is Kind.UINT and dtype.bits == I64.bits:
-        fits = Apply(OPS["less_equal"], (number, Const(LARGEST, dtype)), BOOL)
+        fits = compare("less_equal", number, Const(LARGEST, dtype))
         trace.check((), lambda _: fits, "OverflowError", BEYOND)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import DTypeError
+from ...ir.conditions import both, compare, either, opposite
 from ...ir.dtype import BOOL, C128, F64, I64, DType
 from ...ir.expr import Apply, Cast, Const, Expr, literal
 from ...ir.ops import OPS, Op
@@ -19,7 +20,7 @@ from .array import PythonNumber, SymbolicArray
 from .elementwise import as_operand, convert, operand_at
 from .integer import BEYOND, SymbolicInt
 
-__all__ = ["is_python_scalar", "python_operator", "unsupported"]
+__all__ = ["is_python_scalar", "python_operator", "require", "unsupported"]
 
 _DTYPES: dict[PythonNumber, DType] = {bool: BOOL, int: I64, float: F64, complex: C128}
 _ORDERS = frozenset(("lt", "le", "gt", "ge"))
@@ -85,9 +86,9 @@ def _check(op: Op, args: tuple[Expr, ...], dtype: DType, trace: Trace) -> None:
     name = op.dunder
     zero = literal(0, dtype)
     if name in _DIVISIONS:
-        _require(trace, _apply("not_equal", args[1], zero), "ZeroDivisionError", "division by zero")
+        require(trace, compare("not_equal", args[1], zero), "ZeroDivisionError", "division by zero")
     if name in _SHIFTS:
-        _require(trace, _apply("greater_equal", args[1], zero), "ValueError", "negative shift count")
+        require(trace, compare("greater_equal", args[1], zero), "ValueError", "negative shift count")
     if name == "pow":
         _check_power(args, dtype, trace)
     if name in _GROWING and dtype is I64:
@@ -97,38 +98,38 @@ def _check(op: Op, args: tuple[Expr, ...], dtype: DType, trace: Trace) -> None:
 def _check_power(args: tuple[Expr, ...], dtype: DType, trace: Trace) -> None:
     base, exponent = args
     if dtype is C128:
-        nothing = _apply("equal", base, literal(0, dtype))
-        allowed = _apply("greater_equal", Cast(exponent, F64), literal(0, F64))
+        nothing = compare("equal", base, literal(0, dtype))
+        allowed = compare("greater_equal", Cast(exponent, F64), literal(0, F64))
         words = "zero to a negative or complex power"
-        _require(trace, _or(_not(nothing), allowed), "ZeroDivisionError", words)
+        require(trace, either(opposite(nothing), allowed), "ZeroDivisionError", words)
         return
     zero = literal(0, dtype)
     if dtype is I64:
         words = "an int to a negative power is a float in Python; make the base a float"
-        _require(trace, _apply("greater_equal", exponent, zero), "ValueError", words)
+        require(trace, compare("greater_equal", exponent, zero), "ValueError", words)
         return
-    nonzero = _or(_apply("not_equal", base, zero), _apply("greater_equal", exponent, zero))
-    _require(trace, nonzero, "ZeroDivisionError", "0.0 cannot be raised to a negative power")
-    whole = _apply("equal", exponent, Apply(OPS["rint"], (exponent,), F64))
-    real = _or(_not(_apply("less", base, zero)), _or(whole, _not(_finite(base))))
-    _require(trace, real, "ValueError", "a negative number to a fractional power is complex in Python")
+    nonzero = either(compare("not_equal", base, zero), compare("greater_equal", exponent, zero))
+    require(trace, nonzero, "ZeroDivisionError", "0.0 cannot be raised to a negative power")
+    whole = compare("equal", exponent, Apply(OPS["rint"], (exponent,), F64))
+    real = either(opposite(compare("less", base, zero)), either(whole, opposite(_finite(base))))
+    require(trace, real, "ValueError", "a negative number to a fractional power is complex in Python")
     result = _finite(Apply(OPS["power"], args, F64))
-    inputs_finite = Apply(OPS["logical_and"], (_finite(base), _finite(exponent)), BOOL)
-    _require(trace, _or(result, _not(inputs_finite)), "OverflowError", "Numerical result out of range")
+    inputs_finite = both(_finite(base), _finite(exponent))
+    require(trace, either(result, opposite(inputs_finite)), "OverflowError", "Numerical result out of range")
 
 
 def _check_growth(op: Op, args: tuple[Expr, ...], trace: Trace) -> None:
     """Sums and differences that wrapped lie on the wrong side of an operand. The size of other results is
     estimated in float64."""
     if op.dunder in ("add", "sub"):
-        _require(trace, _stays(op, args), "OverflowError", BEYOND)
+        require(trace, _stays(op, args), "OverflowError", BEYOND)
         return
     left, right = (convert(arg, F64) for arg in args)
     if op.dunder == "lshift":
         right = Apply(OPS["power"], (Const(2.0, F64), right), F64)
         op = OPS["multiply"]
     size = Apply(OPS["absolute"], (Apply(op, (left, right), F64),), F64)
-    _require(trace, _apply("less", size, Const(_LARGEST, F64)), "OverflowError", BEYOND)
+    require(trace, compare("less", size, Const(_LARGEST, F64)), "OverflowError", BEYOND)
 
 
 def _stays(op: Op, args: tuple[Expr, ...]) -> Expr:
@@ -137,29 +138,18 @@ def _stays(op: Op, args: tuple[Expr, ...]) -> Expr:
     result = Apply(op, args, I64)
     if isinstance(right, Const):
         grows = (right.value >= 0) == (op.dunder == "add")
-        return _apply("greater_equal" if grows else "less_equal", result, left)
+        return compare("greater_equal" if grows else "less_equal", result, left)
     if isinstance(left, Const) and op.dunder == "add":
-        return _apply("greater_equal" if left.value >= 0 else "less_equal", result, right)
+        return compare("greater_equal" if left.value >= 0 else "less_equal", result, right)
     turned = Apply(OPS["bitwise_xor"], (left, result), I64)
     across = Apply(OPS["bitwise_xor"], (right, result if op.dunder == "add" else left), I64)
-    both = Apply(OPS["bitwise_and"], (turned, across), I64)
-    return _apply("greater_equal", both, literal(0, I64))
+    signs = Apply(OPS["bitwise_and"], (turned, across), I64)
+    return compare("greater_equal", signs, literal(0, I64))
 
 
-def _require(trace: Trace, condition: Expr, exception: str, message: str) -> None:
+def require(trace: Trace, condition: Expr, exception: str, message: str) -> None:
+    """Where the condition of some scalars does not hold, the compiled function raises the exception."""
     trace.check((), lambda _: condition, exception, message)
-
-
-def _apply(name: str, left: Expr, right: Expr) -> Expr:
-    return Apply(OPS[name], (left, right), BOOL)
-
-
-def _or(left: Expr, right: Expr) -> Expr:
-    return Apply(OPS["logical_or"], (left, right), BOOL)
-
-
-def _not(value: Expr) -> Expr:
-    return Apply(OPS["logical_not"], (value,), BOOL)
 
 
 def _finite(value: Expr) -> Expr:

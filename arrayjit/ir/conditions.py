@@ -1,0 +1,36 @@
+"""Conditions of scalars as expressions, and what is chosen by them."""
+
+from __future__ import annotations
+
+from .dtype import BOOL
+from .expr import Apply, Expr, dtype_of
+from .ops import OPS
+
+__all__ = ["both", "compare", "either", "is_nan", "one_of", "opposite"]
+
+
+def compare(op: str, one: Expr, other: Expr) -> Expr:
+    """Two values of one dtype compared, as in `compare("less", i, n)`."""
+    return Apply(OPS[op], (one, other), BOOL)
+
+
+def is_nan(value: Expr) -> Expr:
+    return Apply(OPS["isnan"], (value,), BOOL)
+
+
+def both(one: Expr, other: Expr) -> Expr:
+    return Apply(OPS["logical_and"], (one, other), BOOL)
+
+
+def either(one: Expr, other: Expr) -> Expr:
+    return Apply(OPS["logical_or"], (one, other), BOOL)
+
+
+def opposite(condition: Expr) -> Expr:
+    """Whether a condition does not hold."""
+    return Apply(OPS["logical_not"], (condition,), BOOL)
+
+
+def one_of(condition: Expr, value: Expr, other: Expr) -> Apply:
+    """The one value or the other, which have one dtype."""
+    return Apply(OPS["where"], (condition, value, other), dtype_of(value))
