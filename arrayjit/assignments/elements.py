@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import DTypeError, IntegerOverflow, Location
 from ..ir.dtype import BOOL, F64, I64, DType, named
-from ..ir.expr import Apply, Cast, Const, Expr, Index, Load, constant, dtype_of
+from ..ir.expr import Apply, Const, Expr, Index, Load, constant, convert, dtype_of
 from ..ir.ops import Op, op
 from ..ir.resolve import Argument, resolve
 from .nodes import Cell
@@ -50,14 +50,14 @@ def typed(value: Value, read: Reader, loc: Location) -> Expr:
         case Cell():
             return read(value)
         case Converted(arg=arg, dtype=dtype):
-            return _as(typed(arg, read, loc), dtype)
+            return convert(typed(arg, read, loc), dtype)
         case Call(op=called, args=args):
             given = [None if is_weak(arg) else typed(arg, read, loc) for arg in args]
             wanted, result = _resolved(
                 called, [_argument(*pair) for pair in zip(args, given, strict=True)], loc
             )
             operands = (
-                typed_as(arg, dtype, read, loc) if expr is None else _as(expr, dtype)
+                typed_as(arg, dtype, read, loc) if expr is None else convert(expr, dtype)
                 for arg, expr, dtype in zip(args, given, wanted, strict=True)
             )
             return Apply(called, tuple(operands), result)
@@ -73,7 +73,7 @@ def typed_as(value: Value, dtype: DType, read: Reader, loc: Location) -> Expr:
         case Bits(pattern=pattern):
             return _from_bits(pattern, dtype, loc)
         case _:
-            return _as(typed(value, read, loc), dtype)
+            return convert(typed(value, read, loc), dtype)
 
 
 def combined(accum: Op, held: Expr, value: Expr, loc: Location) -> Expr:
@@ -86,7 +86,9 @@ def combined(accum: Op, held: Expr, value: Expr, loc: Location) -> Expr:
             loc=loc,
             fix=f"let the target have dtype {result.name}, or choose another op",
         )
-    return Apply(accum, tuple(_as(arg, to) for arg, to in zip((held, value), wanted, strict=True)), result)
+    return Apply(
+        accum, tuple(convert(arg, to) for arg, to in zip((held, value), wanted, strict=True)), result
+    )
 
 
 def neutral(accum: Op, dtype: DType, loc: Location) -> Const:
@@ -119,10 +121,6 @@ def _resolved(called: Op, args: Sequence[Argument], loc: Location) -> tuple[tupl
         return resolve(called, args)
     except DTypeError as error:
         raise DTypeError(error.what, loc=loc, details=error.details, fix=error.fix) from None
-
-
-def _as(expr: Expr, dtype: DType) -> Expr:
-    return expr if dtype_of(expr) is dtype else Cast(expr, dtype)
 
 
 def _constant(number: bool | int | float, dtype: DType, loc: Location) -> Const:

@@ -70,6 +70,11 @@ class Assign:
     loc: Location | None = field(default=None, compare=False)
     regroup: bool = False
 
+    @property
+    def point(self) -> tuple[Affine, ...]:
+        """Where the loops are: the index of an array that has a cell for each of their points."""
+        return tuple(Affine.of(symbol) for symbol, _ in self.loops)
+
 
 @final
 @frozen

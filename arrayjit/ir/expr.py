@@ -30,6 +30,7 @@ __all__ = [
     "Local",
     "Variable",
     "constant",
+    "convert",
     "dtype_of",
     "literal",
 ]
@@ -125,6 +126,11 @@ def dtype_of(expr: Expr) -> DType:
             return variable.dtype
         case Index():
             return I64
+
+
+def convert(value: Expr, dtype: DType) -> Expr:
+    """The expression with `astype` meaning, or itself where it has the dtype."""
+    return value if dtype_of(value) is dtype else Cast(value, dtype)
 
 
 def constant(value: bool | int | float, dtype: DType) -> Const:

@@ -32,6 +32,7 @@ from .loops import (
     Store,
     Update,
     While,
+    walk_statements,
 )
 from .tensor import Tensor
 
@@ -41,6 +42,7 @@ __all__ = [
     "expressions",
     "kept",
     "locals_read",
+    "locals_used",
     "rebuild",
     "rewrite_bodies",
     "rewrite_cells",
@@ -178,6 +180,12 @@ def variables(expr: Expr) -> Iterator[Variable]:
 def locals_read(stmts: Iterable[Stmt]) -> Iterator[Variable]:
     """The locals that statements read, each as often as they do; not those of the statements inside them."""
     return (variable for stmt in stmts for expr in expressions(stmt) for variable in variables(expr))
+
+
+def locals_used(body: Iterable[Stmt]) -> set[Variable]:
+    """The locals that a body reads or updates, in the statements inside too."""
+    inside = list(walk_statements(tuple(body)))
+    return {stmt.variable for stmt in inside if isinstance(stmt, Update)} | set(locals_read(inside))
 
 
 def symbols_read(expr: Expr) -> Iterator[Symbol]:

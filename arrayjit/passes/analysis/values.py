@@ -42,4 +42,5 @@ def _nodes_of(node: Expr, nodes: Mapping[Variable, int]) -> int:
 
 
 def written_out(value: Expr, values: Values) -> Expr:
+    """An expression with what locals are in their places."""
     return transform(value, lambda node: values.get(node.variable, node) if isinstance(node, Local) else node)

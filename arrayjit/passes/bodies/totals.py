@@ -43,7 +43,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
-from ...ir.walk import locals_read, rewrite_expressions, rewrite_loops, transform, walk
+from ...ir.walk import locals_used, rewrite_expressions, rewrite_loops, transform, walk
 from ..analysis.access import Range, Ranges, exists, loads, reads
 from ..analysis.carriers import carriers, upwards
 from ..analysis.trips import enter
@@ -228,13 +228,13 @@ def _made_anew(body: tuple[Stmt, ...], variable: Variable) -> tuple[Stmt, ...] |
         match stmt:
             case Update(variable=updated, value=value, accum=None) if updated is variable:
                 again = (other.variable for other in walk_statements(after) if isinstance(other, Update))
-                is_first = _is_free(value, (variable,)) and variable not in _used(before)
+                is_first = _is_free(value, (variable,)) and variable not in locals_used(before)
                 return (
                     (*before, Define(variable, value), *after) if is_first and variable not in again else None
                 )
-            case For() if variable in _used((stmt,)):
+            case For() if variable in locals_used((stmt,)):
                 inner = _made_anew(stmt.body, variable)
-                is_apart = variable not in _used((*before, *after))
+                is_apart = variable not in locals_used((*before, *after))
                 return (
                     (*before, replace(stmt, body=inner), *after) if inner is not None and is_apart else None
                 )
@@ -289,7 +289,7 @@ class _Steps:
             copy, back = stmt.variable, Update(self.total, Local(stmt.variable))
             end = next((end for end, other in enumerate(body) if other == back), at)
             between, after = body[at + 1 : end], body[end + 1 :]
-            if end > at and self.total not in _used(between) and copy not in _used(after):
+            if end > at and self.total not in locals_used(between) and copy not in locals_used(after):
                 there = _in_locals(between, {Local(copy): self.total})
                 return self.without_copies((*body[:at], *there, *after))
         return body
@@ -302,7 +302,7 @@ class _Steps:
         new: Stmt | None
         since: list[Stmt] = []  # what stands after the first of what depends on it
         for stmt in body:
-            used = _used((stmt,))
+            used = locals_used((stmt,))
             is_apart = self.total not in used and used.isdisjoint(made)
             if not used.isdisjoint(past):
                 return None
@@ -347,12 +347,6 @@ class _Steps:
             return None
         self.op = found[0]
         return Update(self.total, found[1], self.op)
-
-
-def _used(body: Iterable[Stmt]) -> set[Variable]:
-    """The locals that a body reads or updates."""
-    inside = list(walk_statements(tuple(body)))
-    return {stmt.variable for stmt in inside if isinstance(stmt, Update)} | set(locals_read(inside))
 
 
 def _is_free(value: Expr, variables: Collection[Variable]) -> bool:

@@ -26,7 +26,7 @@ from ...frozen import frozen, slotted
 from ...ir.code import Caps, GpuCaps
 from ...ir.conditions import compare
 from ...ir.dtype import BOOL, F32, I32, I64, DType, Kind, named
-from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable, constant, dtype_of
+from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, Local, Variable, constant, convert, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Bind,
@@ -456,7 +456,7 @@ def _stored(into: Tensor, value: Tensor | Const, accum: Op | None = None) -> Stm
 
     def store(cell: tuple[Affine, ...]) -> Store:
         stored = value if isinstance(value, Const) else Load(value, cell)
-        cast = stored if dtype_of(stored) is into.dtype else Cast(stored, into.dtype)
+        cast = convert(stored, into.dtype)
         return Store(into, cell, cast, accum=accum)
 
     return each_cell(into, store)

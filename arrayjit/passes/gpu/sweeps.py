@@ -27,7 +27,7 @@ sums of the four threads that have the same rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
@@ -38,8 +38,9 @@ from ...ir.index import Affine, Symbol, affine
 from ...ir.loops import Barrier, Bind, Define, For, If, LoopKind, Multiply, Place, PlaceKind, Stmt, Store
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import rewrite_expressions, substitute, transform, variables
+from ...ir.walk import rewrite_expressions, substitute, variables
 from ..analysis.copies import Copying
+from ..analysis.values import written_out
 from ..products.products import Product
 from .cores import LEAST, MOST, Bringing, Cell, Matrix, Side, Tile, copying, quotient, starting
 from .nests import Nest, flat
@@ -269,8 +270,8 @@ class _Block:
         def inside(cell: Cell) -> tuple[Stmt, ...]:
             defined, score = self.score(cell, columns)
             known = {self.plan.weighing.score: Local(score), **self.known(cell)}
-            found = [self.combined(fold, cell, _put(fold.value, known)) for fold in folds]
-            left = Store(self.left, cell.index, _put(self.plan.left, known))
+            found = [self.combined(fold, cell, written_out(fold.value, known)) for fold in folds]
+            left = Store(self.left, cell.index, written_out(self.plan.left, known))
             return (*defined, *found, *([left] if is_last else []))
 
         def other(cell: Cell) -> tuple[Stmt, ...]:
@@ -326,7 +327,9 @@ class _Block:
         def inside(cell: Cell) -> tuple[Stmt, ...]:
             known = self.known(cell)
             epilogue = _started(result, Load(self.result, cell.index))
-            stmts = tuple(rewrite_expressions(stmt, lambda expr: _put(expr, known)) for stmt in epilogue)
+            stmts = tuple(
+                rewrite_expressions(stmt, lambda expr: written_out(expr, known)) for stmt in epilogue
+            )
             return Copying({**self.rows.at(cell.row), **columns.at(cell.column)}, {}).body(stmts)
 
         by_pairs = (result.columns.trips or 0) % 2 == 0
@@ -340,8 +343,3 @@ def _started(product: Product, total: Load) -> tuple[Stmt, ...]:
         Define(variable, total) if isinstance(stmt, Define) and stmt.variable is variable else stmt
         for stmt in product.epilogue
     )
-
-
-def _put(expr: Expr, known: Mapping[Variable, Expr]) -> Expr:
-    """An expression with locals replaced."""
-    return transform(expr, lambda node: known.get(node.variable, node) if isinstance(node, Local) else node)

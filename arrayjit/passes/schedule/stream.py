@@ -41,7 +41,7 @@ from ...ir.loops import (
     walk_statements,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, locals_read, rewrite_bodies, walk
+from ...ir.walk import expressions, kept, locals_used, rewrite_bodies, walk
 from ..analysis.access import Range
 from ..analysis.copies import Copying, in_turn, unless_once
 from ..analysis.strides import LINE, stride
@@ -180,7 +180,7 @@ class _Strip:
         """One vector loop, which leaves the locals `onward` for those that follow."""
         column = Symbol(self.columns.symbol.hint)
         here = (Affine.of(column),)
-        defined, used = _defined(group), _used(group)
+        defined, used = _defined(group), locals_used(group)
         found = {v: Variable(v.hint, v.dtype) for v in self.homes if v in used and v not in defined}
         copy = Copying({**symbols, self.columns.symbol: self.start + Affine.of(column)}, found)
         body = [
@@ -275,7 +275,7 @@ def _groups(body: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:
 def _shared(groups: Sequence[Sequence[Stmt]]) -> tuple[Variable, ...]:
     """The locals that one group defines and another uses."""
     everywhere = {v: None for group in groups for v in _defined(group)}
-    foreign = {v for group in groups for v in _used(group) - _defined(group).keys()}
+    foreign = {v for group in groups for v in locals_used(group) - _defined(group).keys()}
     return tuple(v for v in everywhere if v in foreign)
 
 
@@ -285,8 +285,3 @@ def _defined(body: Sequence[Stmt]) -> dict[Variable, None]:
 
 def _changed(body: Sequence[Stmt]) -> set[Variable]:
     return {stmt.variable for stmt in walk_statements(tuple(body)) if isinstance(stmt, (Define, Update))}
-
-
-def _used(body: Sequence[Stmt]) -> set[Variable]:
-    inside = list(walk_statements(tuple(body)))
-    return {stmt.variable for stmt in inside if isinstance(stmt, Update)} | set(locals_read(inside))

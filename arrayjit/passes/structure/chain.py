@@ -121,12 +121,8 @@ class _Linking:
 
 def _is_plain(stmt: Assign) -> bool:
     """Does it write cell by cell, one for each point of its loops, in their order?"""
-    cells = _cells(stmt)
+    cells = stmt.point
     return bool(cells) and stmt.accum is None and not stmt.regroup and stmt.index == cells
-
-
-def _cells(stmt: Assign) -> tuple[Affine, ...]:
-    return tuple(Affine.of(symbol) for symbol, _ in stmt.loops)
 
 
 def _taken(
@@ -137,7 +133,7 @@ def _taken(
     if stmt.accum is not None or stmt.regroup or not stmt.loops or not values:
         return found
     nodes = list(walk(stmt.value))
-    size, cells = len(nodes), _cells(stmt)
+    size, cells = len(nodes), stmt.point
     for node in nodes:
         value = values.get(node.tensor) if isinstance(node, Load) and node.index == cells else None
         if value is None or not value.is_in_step(stmt) or size + value.size - 1 > MAX_NODES:

@@ -39,8 +39,8 @@ from ...frozen import frozen, slotted
 from ...ir.assign import ArrayParam, Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from ...ir.code import Caps
 from ...ir.conditions import both, compare, either, is_nan, opposite
-from ...ir.dtype import BOOL, F64, I64, DType, Kind
-from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, constant, dtype_of
+from ...ir.dtype import BOOL, F64, I64, Kind
+from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, constant, convert, dtype_of
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.journal import FIELDS, given, journal_of, new_journal, shown_cell
 from ...ir.ops import OPS
@@ -244,7 +244,7 @@ class _Checking:
         body: list[Statement] = []
         for into, dtype in ((cell, assign.into.dtype), (wide, F64)):
             own, point = _fresh(inner, at)
-            value, first = (substitute(_as(expr, dtype), point) for expr in (assign.value, start))
+            value, first = (substitute(convert(expr, dtype), point) for expr in (assign.value, start))
             body.append(Assign(own, into, (), value, assign.accum, first, loc=assign.loc))
         fails = _differs(Load(wide, ()), Load(cell, ()))
         what = f"reduce {assign.accum} overflows {assign.into.dtype.name}"
@@ -430,10 +430,6 @@ def _lost(arg: Expr, cast: Cast) -> Expr | None:
     back = compare("not_equal", Cast(cast, source), arg)
     signs = [compare("less", node, Const(0, dtype_of(node))) for node in (arg, cast)]
     return either(back, compare("not_equal", signs[0], signs[1]))
-
-
-def _as(expr: Expr, dtype: DType) -> Expr:
-    return expr if dtype_of(expr) is dtype else Cast(expr, dtype)
 
 
 def _reads(value: Expr, tensor: Tensor) -> bool:

@@ -30,7 +30,7 @@ from ...ir.assign import ArrayParam, Assign, Bind, Branch, Computation, Loop, St
 from ...ir.code import Caps
 from ...ir.conditions import compare
 from ...ir.dtype import F64, I64
-from ...ir.expr import Apply, Cast, Const, Expr, Index, Load, dtype_of
+from ...ir.expr import Apply, Const, Expr, Index, Load, convert, dtype_of
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.journal import CAPACITY, END, FIRST, NEXT, VALUES, Logged, new_journal
 from ...ir.ops import OPS
@@ -122,6 +122,6 @@ def as_cell(value: Expr) -> Expr:
     """A number as the bits of a cell: a float as that of a float64."""
     dtype = dtype_of(value)
     if dtype.is_float:
-        wide = value if dtype is F64 else Cast(value, F64)
+        wide = convert(value, F64)
         return Apply(OPS["bits"], (wide,), I64)
-    return value if dtype is I64 else Cast(value, I64)
+    return convert(value, I64)

@@ -189,7 +189,7 @@ class _Cutting:
         """The temporaries that nothing but the members uses, each cell by the point of its own."""
         uses: Counter[Tensor] = Counter()
         for member in members:
-            points = _points_of(member)
+            points = member.point
             uses.update(t for t, index in _mentioned(member) if index == points)
         return [t for t in uses if self.is_plain(t) and uses[t] == self.mentions[t]]
 
@@ -216,7 +216,7 @@ class _Group:
         """Make a statement a member, if it may be one."""
         if not isinstance(stmt, Assign) or stmt.accum is not None or stmt.into in self.parts:
             return False
-        points = _points_of(stmt)
+        points = stmt.point
         if tuple(extent for _, extent in stmt.loops) != self.shape or stmt.index != points:
             return False
         near: set[Tensor] = set()
@@ -330,10 +330,6 @@ def _points(members: Sequence[Assign], parts: Mapping[Tensor, Sequence[_Part]]) 
                 ends = (edge - position.offset for part in parts[tensor] for edge in part.box[dimension])
                 edges[axes[symbol]].update(edge for edge in ends if 0 < edge < end)
     return edges
-
-
-def _points_of(stmt: Assign) -> Cell:
-    return tuple(Affine.of(symbol) for symbol, _ in stmt.loops)
 
 
 def _member_in(

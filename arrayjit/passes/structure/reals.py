@@ -88,7 +88,7 @@ def _conjugates(assigns: Sequence[Assign], writes: Mapping[Tensor, int]) -> dict
         match stmt:
             case Assign(accum=None, into=into, value=Apply(op=op, args=(Load(tensor=source) as load,))):
                 own = {symbol for symbol, _ in stmt.loops}
-                is_plain = stmt.index == tuple(Affine.of(symbol) for symbol, _ in stmt.loops)
+                is_plain = stmt.index == stmt.point
                 settled = writes[into.storage] == 1 and source.storage not in writes
                 if (
                     op is CONJUGATE

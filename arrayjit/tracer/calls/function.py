@@ -132,7 +132,7 @@ def _run(
     positional, keywords = arguments.values(namespace.of)
     here = _definition(function)
     try:
-        result = namespace.root(_with_code(function))(*positional, **keywords)
+        result = namespace.nameless(_with_code(function))(*positional, **keywords)
         if (again := trace.wanted or trace.pending) is not None:
             raise again
         if (hidden := caught(trace.raised)) is not None:

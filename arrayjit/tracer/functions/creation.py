@@ -16,7 +16,7 @@ import numpy as np
 from ...errors import DTypeError, ShapeError
 from ...ir.conditions import compare, one_of
 from ...ir.dtype import BOOL, F64, I64, DType, from_numpy
-from ...ir.expr import Apply, Cast, Expr, Index, constant, literal
+from ...ir.expr import Apply, Cast, Expr, Index, constant, convert, literal
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.indexing import getitem, setitem
@@ -30,7 +30,6 @@ from ..values.elementwise import (
     cast,
     check_fits,
     constant_array,
-    convert,
     elementwise,
     is_traced,
     operand_at,

@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.conditions import both, compare, either, is_nan, one_of, opposite
 from ...ir.dtype import BOOL, I64, from_numpy
-from ...ir.expr import Apply, Const, Expr, dtype_of
+from ...ir.expr import Apply, Const, Expr, convert, dtype_of
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.compaction import nonzero
@@ -18,7 +18,7 @@ from ..indices.indexing import getitem
 from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, convert, elementwise, operand_at
+from ..values.elementwise import as_array, elementwise, operand_at
 from ..values.extents import as_expr, most
 from ..values.integer import number, python_int
 from .joining import stack

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...ir.dtype import BOOL, C128, F64, I64, DType, from_numpy
-from ...ir.expr import Expr
+from ...ir.expr import Expr, convert
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.indexing import getitem, setitem
@@ -17,7 +17,7 @@ from ..loops.loops import MOST_UNROLLED
 from ..record.registry import method
 from ..record.trace import current_trace, user_location
 from ..values.array import PythonNumber, SymbolicArray, describe
-from ..values.elementwise import as_operand, cast, convert, copy, elementwise
+from ..values.elementwise import as_operand, cast, copy, elementwise
 from ..values.extents import ONE, agree, numbers
 from ..values.integer import SymbolicInt
 from ..values.layout import is_laid_out

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.conditions import one_of
 from ...ir.dtype import BOOL, I64
-from ...ir.expr import Apply, Expr, Index, literal
+from ...ir.expr import Apply, Expr, Index, convert, literal
 from ...ir.index import Affine, affine, row_major_strides
 from ...ir.ops import op
 from ..indices.bounds import require_integers, within
@@ -30,7 +30,6 @@ from ..values.elementwise import (
     broadcasts_to,
     cast,
     check_fits,
-    convert,
     elementwise,
     operand_at,
 )

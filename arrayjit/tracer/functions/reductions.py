@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ShapeError, UnsupportedError
 from ...ir.conditions import one_of
 from ...ir.dtype import BOOL, F32, I64, DType, Kind, from_numpy
-from ...ir.expr import Expr, dtype_of, literal
+from ...ir.expr import Expr, convert, dtype_of, literal
 from ...ir.index import Affine
 from ...ir.ops import Op, op
 from ...ir.resolve import resolve
@@ -26,7 +26,6 @@ from ..values.elementwise import (
     broadcast_view,
     broadcasts_to,
     cast,
-    convert,
     operand_at,
 )
 from ..values.extents import require_at_least, shape_text

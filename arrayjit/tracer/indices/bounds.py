@@ -5,12 +5,11 @@ from __future__ import annotations
 from ...errors import IndexOutOfRange, ShapeError
 from ...ir.conditions import both, compare, one_of
 from ...ir.dtype import I64, Kind
-from ...ir.expr import Apply, Const, Expr, Index
+from ...ir.expr import Apply, Const, Expr, Index, convert
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import convert
 
 __all__ = ["require_integers", "within"]
 

@@ -14,13 +14,13 @@ import numpy as np
 from ...errors import DTypeError, ReadOnlyError, ShapeError
 from ...ir.conditions import one_of
 from ...ir.dtype import BOOL
-from ...ir.expr import Expr
+from ...ir.expr import Expr, convert
 from ...ir.index import Affine
 from ..record.registry import method
 from ..record.trace import Body, Trace, current_trace, user_location
-from ..record.view import View
+from ..record.view import View, same_cells
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import Operand, as_array, as_operand, check_fits, check_stored, convert, operand_at
+from ..values.elementwise import Operand, as_array, as_operand, check_fits, check_stored, operand_at
 from ..values.extents import ONE, ZERO, is_repeatable, shape_text
 from .compaction import compacted
 from .gathering import chosen_shape, gathered, part
@@ -129,7 +129,7 @@ def require_assignable(array: SymbolicArray) -> None:
 
 def _assign(target: View, operand: Operand, trace: Trace) -> None:
     """Write an operand into every cell of a view, broadcast as assignment broadcasts."""
-    if type(operand) is SymbolicArray and _same_cells(operand.cells, target):
+    if type(operand) is SymbolicArray and same_cells(operand.cells, target):
         return
     fitted = _fitted(operand, target.shape, _unfit(operand, target.shape))
     dtype = target.tensor.dtype
@@ -139,15 +139,6 @@ def _assign(target: View, operand: Operand, trace: Trace) -> None:
 def _write(cells: SymbolicArray, value: Operand) -> None:
     dtype = cells.element_type
     cells.record.store(cells.cells, lambda position: operand_at(value, position, dtype))
-
-
-def _same_cells(left: View, right: View) -> bool:
-    """Whether two views are cell for cell the same: what `x[1:] += y` assigns after its addition."""
-    return (
-        left.tensor is right.tensor
-        and left.shape == right.shape
-        and left.at(right.axes) == right.at(right.axes)
-    )
 
 
 def _is_same_for_all(operand: Operand, rank: int) -> bool:

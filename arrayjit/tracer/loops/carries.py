@@ -26,7 +26,7 @@ from ...ir.tensor import Tensor
 from ..record.state import reachable
 from ..record.trace import TEMPORARY, Mark, Trace
 from ..record.tree import Static, Structure, container, flatten, opened, unflatten
-from ..record.view import View
+from ..record.view import View, same_cells
 from ..values.array import PythonNumber, SymbolicArray
 from ..values.integer import SymbolicInt, number, python_int
 from .iterations import Iterations
@@ -50,7 +50,6 @@ __all__ = [
     "map_leaves",
     "rotation",
     "same",
-    "same_cells",
     "shows",
     "substituted",
     "symbols_of",
@@ -255,15 +254,6 @@ def _same_leaf(before: Any, after: Any) -> bool:
     if type(before) is SymbolicArray:
         return kind_of(before) == kind_of(after) and same_cells(before.cells, after.cells)
     return repr(before) == repr(after)
-
-
-def same_cells(left: View, right: View) -> bool:
-    """Whether two views show the same cells in the same places."""
-    return (
-        left.tensor is right.tensor
-        and left.shape == right.shape
-        and left.at(right.axes) == right.at(right.axes)
-    )
 
 
 def symbols_of(leaf: Any) -> set[Symbol]:

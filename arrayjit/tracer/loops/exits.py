@@ -22,7 +22,7 @@ from ...ir.tensor import Tensor
 from ..record.deciding import is_positive, not_negative, require_decided
 from ..record.retrace import Reason, Site
 from ..record.trace import Mark, Trace
-from ..record.view import View
+from ..record.view import View, same_cells
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand, copy, operand_at
 from ..values.extents import require_at_least
@@ -40,7 +40,6 @@ from .carries import (
     lists_of,
     map_leaves,
     same,
-    same_cells,
     substituted,
     symbols_of,
 )

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ...ir.dtype import BOOL, from_numpy
-from ...ir.expr import Apply, Expr
+from ...ir.expr import Apply, Expr, convert
 from ...ir.index import Affine
 from ...ir.ops import OPS
 from ..record.trace import Trace
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_operand, convert, operand_at
+from ..values.elementwise import as_operand, operand_at
 from ..values.integer import SymbolicInt
 from ..values.layout import copy_order
 from ..values.numbers import as_scalar

@@ -102,9 +102,10 @@ class Namespace:
             np.vectorize: lambda value: Vectorized(self.of(value.pyfunc), value.otypes),
         }
 
-    def root(self, function: Callable[..., Any]) -> Any:
-        """`of` the jitted function itself, on whose state the trace depends."""
-        return self.read({"": function}, "", function) if has_state(function) else self.of(function)
+    def nameless(self, value: Any) -> Any:
+        """`of` what is met by no name, the jitted function or the default of a parameter: the trace depends
+        on its state."""
+        return self.read({"": value}, "", value) if has_state(value) else self.of(value)
 
     @property
     def guards(self) -> tuple[NameGuard, ...]:
@@ -250,9 +251,9 @@ class Namespace:
         copied.__module__ = function.__module__
         copied.__dict__.update(function.__dict__)
         if function.__defaults__ is not None:
-            copied.__defaults__ = tuple(map(self._default, function.__defaults__))
+            copied.__defaults__ = tuple(map(self.nameless, function.__defaults__))
         if function.__kwdefaults__ is not None:
-            copied.__kwdefaults__ = {k: self._default(value) for k, value in function.__kwdefaults__.items()}
+            copied.__kwdefaults__ = {k: self.nameless(value) for k, value in function.__kwdefaults__.items()}
         for cell in cells:
             self._fill(cell)
         return copied
@@ -267,9 +268,6 @@ class Namespace:
             cell.value = held
             cell.value = self.read(cell.theirs, cell.name, held)
             cell.ours.cell_contents = cell.value
-
-    def _default(self, value: Any) -> Any:
-        return self.read({"": value}, "", value) if has_state(value) else self.of(value)
 
     def _globals_view(self, names: dict[str, Any]) -> GlobalsView:
         if isinstance(names, GlobalsView):

@@ -14,7 +14,7 @@ from ...ir.expr import Load
 from ...ir.index import Affine, Extent, Symbol, affine
 from ...ir.tensor import Tensor
 
-__all__ = ["View"]
+__all__ = ["View", "same_cells"]
 
 
 @frozen
@@ -97,3 +97,12 @@ class View:
             return None
         linear = self.tensor.linear(self.index)
         return tuple(Affine.of(linear.coefficient(axis)) for axis in self.axes)
+
+
+def same_cells(left: View, right: View) -> bool:
+    """Whether two views show the same cells in the same places."""
+    return (
+        left.tensor is right.tensor
+        and left.shape == right.shape
+        and left.at(right.axes) == right.at(right.axes)
+    )

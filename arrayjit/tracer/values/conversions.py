@@ -15,12 +15,12 @@ from typing import Any
 
 from ...errors import DTypeError, UnsupportedError
 from ...ir.dtype import BOOL, C128, COMPLEX, DTYPES, F64, I64, DType
-from ...ir.expr import Apply
+from ...ir.expr import Apply, convert
 from ...ir.ops import PART_OPS
 from ..record.registry import METHODS, method
 from ..record.trace import current_trace, user_location
 from .array import PythonNumber, SymbolicArray, describe
-from .elementwise import as_array, as_operand, cast, check_fits, convert
+from .elementwise import as_array, as_operand, cast, check_fits
 from .integer import SymbolicInt
 from .numbers import as_scalar, require_int64
 

@@ -21,7 +21,7 @@ from ...errors import (
 )
 from ...ir.conditions import compare, one_of
 from ...ir.dtype import BOOL, F64, I64, DType, Kind, from_numpy
-from ...ir.expr import Apply, Cast, Const, Expr, constant, dtype_of, literal
+from ...ir.expr import Apply, Cast, Const, Expr, constant, convert, dtype_of, literal
 from ...ir.index import Affine, Extent, Symbol, affine
 from ...ir.ops import OPS, Op
 from ...ir.resolve import resolve
@@ -45,7 +45,6 @@ __all__ = [
     "cast",
     "check_exponent",
     "constant_array",
-    "convert",
     "copy",
     "elementwise",
     "is_traced",
@@ -157,11 +156,6 @@ def operand_at(operand: Operand, position: Sequence[Affine], dtype: DType) -> Ex
     if operand.weak is int and dtype.is_inexact and dtype.part is not F64:
         value = Cast(value, F64)
     return convert(value, dtype)
-
-
-def convert(value: Expr, dtype: DType) -> Expr:
-    """The expression with `astype` meaning, or itself where it has the dtype."""
-    return value if dtype_of(value) is dtype else Cast(value, dtype)
 
 
 def elementwise(

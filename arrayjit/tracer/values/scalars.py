@@ -13,11 +13,11 @@ from typing import Any
 from ...errors import DTypeError
 from ...ir.conditions import both, compare, either, opposite
 from ...ir.dtype import BOOL, C128, F64, I64, DType
-from ...ir.expr import Apply, Cast, Const, Expr, literal
+from ...ir.expr import Apply, Cast, Const, Expr, convert, literal
 from ...ir.ops import OPS, Op
 from ..record.trace import Trace, current_trace, user_location
 from .array import PythonNumber, SymbolicArray
-from .elementwise import as_operand, convert, operand_at
+from .elementwise import as_operand, operand_at
 from .integer import BEYOND, SymbolicInt
 
 __all__ = ["is_python_scalar", "python_operator", "require", "unsupported"]
