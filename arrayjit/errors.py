@@ -15,6 +15,7 @@ import numpy as np
 from .frozen import frozen
 
 __all__ = [
+    "RAISED",
     "BackendUnavailable",
     "CompilationForbidden",
     "CompilerBug",

@@ -65,13 +65,16 @@ MAX_LINES = 600
 def breaches(package: Path) -> list[str]:
     """What is wrong with the package, one line each."""
     modules = {module_name(path, package): path for path in sorted(package.rglob("*.py"))}
+    trees = {name: ast.parse(path.read_text()) for name, path in modules.items()}
+    offers = {name: offer for name, tree in trees.items() if (offer := offered(tree)) is not None}
     graph: dict[str, set[str]] = {}
     found: list[str] = []
     for name, path in modules.items():
-        tree = ast.parse(path.read_text())
+        tree = trees[name]
         graph[name] = {target for node in ast.walk(tree) for target in imported(node, name, path, modules)}
         found.extend(file_breaches(name, path, tree))
         found.extend(floor_breaches(name, graph[name]))
+        found.extend(offer_breaches(name, path, tree, modules, offers))
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as circle:
@@ -112,6 +115,28 @@ def floor_breaches(name: str, targets: set[str]) -> Iterator[str]:
             yield f"{name} imports {target}: rooms of floor {own} are blind to each other"
         elif room(name) == room(target) and storey(name) < storey(target):
             yield f"{name} imports {target}, which stands above it"
+
+
+def offered(tree: ast.Module) -> set[str] | None:
+    """What `__all__` lists; None for a file without it."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return {str(name) for name in ast.literal_eval(node.value)}
+    return None
+
+
+def offer_breaches(
+    name: str, path: Path, tree: ast.Module, modules: dict[str, Path], offers: dict[str, set[str]]
+) -> Iterator[str]:
+    """What a module takes from others that is not in their `__all__`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            parts = [*package_of(name, path, node.level)[1:], *([node.module] if node.module else [])]
+            origin = ".".join(parts)
+            for alias in node.names:
+                is_module = f"{origin}.{alias.name}" in modules
+                if origin in offers and not is_module and alias.name not in offers[origin]:
+                    yield f"{name} imports {alias.name}, which {origin} does not offer"
 
 
 def room(module: str) -> str:
@@ -195,13 +220,14 @@ def test_the_package_keeps_its_rules() -> None:
         ("ir/utils.py", "", "ir.utils: 'utils' says nothing about what is inside"),
         ("shed.py", "", "shed: stands on no floor"),
         ("ir/ops.py", "x = 0\n" * 601, "ir.ops: 601 lines, at most 600 are allowed"),
+        ("ir/ops.py", "from ..errors import TRACE", "ir.ops imports TRACE, which errors does not offer"),
         ("ir/ops.py", "from . import dtype", "import circle: ir.dtype -> ir.ops -> ir.dtype"),
     ],
 )
 def test_a_planted_breach_is_found(tmp_path: Path, file: str, text: str, breach: str) -> None:
     house = {
         "__init__.py": "from .compile import build",
-        "errors.py": "",
+        "errors.py": "__all__ = ['UserError']",
         "ir/__init__.py": "",
         "ir/ops.py": "from ..errors import UserError",
         "ir/dtype.py": "from .ops import OPS",

@@ -17,7 +17,7 @@ from .results import Key
 from .tasks import Choice, Suite, Task
 from .timing import Effort
 
-__all__ = ["Plan", "listed", "suites"]
+__all__ = ["FOLDER", "Plan", "listed", "suites"]
 
 FOLDER = str(Path(__file__).parents[2] / "bench")
 

@@ -38,6 +38,7 @@ __all__ = [
     "While",
     "expressions",
     "rewrite_bodies",
+    "rewrite_expressions",
     "statements",
 ]
 

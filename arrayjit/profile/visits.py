@@ -20,7 +20,7 @@ from ..ir.loops import Bind, Define, For, If, Stay, Stmt, Update, While, walk_st
 from ..ir.tensor import Tensor
 from ..ir.walk import expressions, walk
 
-__all__ = ["Loop", "Space", "Visit", "visits"]
+__all__ = ["MOST_POINTS", "Array", "Loop", "Space", "Visit", "visits"]
 
 Array = np.ndarray[Any, Any]
 

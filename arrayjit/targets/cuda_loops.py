@@ -17,7 +17,7 @@ from .c_text import Value, Writer, added, multiplied
 from .c_values import apply, identity
 from .cuda_matrices import commits
 
-__all__ = ["COUNTED", "bind", "block_loop", "count_type", "counted_loop", "unrolled_loop"]
+__all__ = ["COUNTED", "bind", "block_loop", "count_type", "counted_loop", "dealt_body", "unrolled_loop"]
 
 WARP = 32
 

@@ -19,7 +19,7 @@ from .llvm_clock import LAP
 from .llvm_neighbours import Neighbours
 from .llvm_text import LINE_BYTES, SLOT, Operand, Value, Writer, vector_type
 
-__all__ = ["Edge", "Lanes", "Memory"]
+__all__ = ["MASKED", "Edge", "Lanes", "Memory"]
 
 MASKED = (4, 8)
 """The bytes of cells of which one instruction stores those that a mask chooses."""

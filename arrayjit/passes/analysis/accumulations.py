@@ -12,7 +12,7 @@ from ...ir.tensor import Tensor
 from ...ir.walk import substitute
 from .access import loads
 
-__all__ = ["Accumulation", "accumulation"]
+__all__ = ["EXACT", "Accumulation", "accumulation"]
 
 EXACT = (
     *("maximum", "minimum", "fmax", "fmin"),

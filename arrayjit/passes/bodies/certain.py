@@ -53,7 +53,7 @@ from ..structure.parallel import parallel
 from .facts import ALL, Facts, Moves, Way, hull
 from .least import without_less
 
-__all__ = ["certain"]
+__all__ = ["certain", "followed"]
 
 ROUNDS = 4
 """After so many iterations nothing is known of what still changes: one to begin with, one to find out at

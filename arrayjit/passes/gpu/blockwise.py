@@ -27,7 +27,7 @@ from ..analysis.access import Range
 from ..analysis.trips import enter
 from .nests import accumulated, each_cell, flat, nest_of, width
 
-__all__ = ["block_of", "threads_for"]
+__all__ = ["FEW", "MOST_THREADS", "block_of", "threads_for"]
 
 FEW = 8
 """So few iterations are not worth a second thread."""

@@ -10,7 +10,7 @@ from ..counters import Refused
 from ..report import SPEED, aligned, duration, line_rows, rate, share, speed, spread, title
 from .profiled import GpuProfile, KernelProfile
 
-__all__ = ["as_text", "kernel_rows", "machine", "resource_rows"]
+__all__ = ["SIMULATED", "as_text", "kernel_rows", "machine", "resource_rows"]
 
 SIMULATED = "these times are those of a simulation on the host: they say nothing about a GPU"
 

@@ -18,6 +18,7 @@ __all__ = [
     "InactiveLane",
     "InvalidPtx",
     "Misaligned",
+    "Place",
     "Race",
     "SharedRace",
     "Trapped",

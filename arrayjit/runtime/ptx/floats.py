@@ -20,6 +20,7 @@ __all__ = [
     "fused_multiply_add",
     "maximum",
     "minimum",
+    "mode_of",
     "multiply",
     "negate",
     "reciprocal",

@@ -13,7 +13,19 @@ from .spaces import WINDOW, WINDOWS
 from .threads import Threads, Use
 from .types import TYPES, Array, unsigned
 
-__all__ = ["convert_address", "fence", "is_in_space", "load", "move", "nothing", "policy", "store"]
+__all__ = [
+    "convert_address",
+    "fence",
+    "fetched",
+    "is_in_space",
+    "lanes_of",
+    "load",
+    "move",
+    "nothing",
+    "policy",
+    "space_of",
+    "store",
+]
 
 _SPACES = ("global", "shared", "local", "const", "param")
 _STRONG = ("volatile", "relaxed", "acquire", "release", "mmio")

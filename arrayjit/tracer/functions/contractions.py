@@ -28,7 +28,7 @@ from .reductions import reduce_array
 from .reshaping import flat, reshape
 from .shaping import diagonal, insert_axes, moveaxis, permuted
 
-__all__ = ["contract", "matmul", "tensordot"]
+__all__ = ["contract", "dot", "matmul", "tensordot"]
 
 Labels = Sequence[Hashable]
 

@@ -23,7 +23,18 @@ from ..values.extents import ONE, ZERO, agree, greater, is_at_least, lesser, req
 from ..values.integer import number
 from .operands import arrays_of, axes_of, axis_of, remapped, shape_of
 
-__all__ = ["broadcast_to", "diagonal", "insert_axes", "moveaxis", "permuted", "read_only", "swapaxes"]
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_to",
+    "diagonal",
+    "insert_axes",
+    "moveaxis",
+    "permuted",
+    "read_only",
+    "swapaxes",
+]
 
 
 def permuted(array: SymbolicArray, order: Sequence[int]) -> SymbolicArray:

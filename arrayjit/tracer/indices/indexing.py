@@ -20,7 +20,7 @@ from ..record.registry import method
 from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View, same_cells
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import Operand, as_array, as_operand, check_fits, check_stored, operand_at
+from ..values.elementwise import Operand, as_array, as_operand, check_fits, check_stored, operand_at, shape_of
 from ..values.extents import ONE, ZERO, is_repeatable, shape_text
 from .compaction import compacted
 from .gathering import chosen_shape, gathered, part
@@ -28,7 +28,7 @@ from .keys import Item, Many, New, Point, Span, Steps, parse_key, require_mask_s
 from .masked import where_selected
 from .scatter import scatter, scatter_steps, stepped_shape
 
-__all__ = ["assign_chosen", "getitem", "require_assignable", "setitem"]
+__all__ = ["assign_chosen", "element_or_part", "getitem", "require_assignable", "setitem"]
 
 
 @method("__getitem__")
@@ -74,7 +74,7 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
     check_fits(operand, array.element_type, trace, stored=True)
     mask = _whole_mask(array, key)
     if mask is not None and mask.ndim == array.ndim:
-        _require_row(_shape(operand))
+        _require_row(shape_of(operand))
     if mask is not None and _is_same_for_all(operand, array.ndim - mask.ndim):
         _assign_where(array, mask, _one_for_all(array, mask, operand), trace)
         return
@@ -98,7 +98,7 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
         _assign(part(array.cells, items), operand, trace)
         return
     covers = mask is not None and mask.ndim == array.ndim
-    assign_chosen(array, items, operand, _wrong_count(_shape(operand)) if covers else None)
+    assign_chosen(array, items, operand, _wrong_count(shape_of(operand)) if covers else None)
 
 
 def assign_chosen(
@@ -106,7 +106,7 @@ def assign_chosen(
 ) -> None:
     """Write an operand into the cells that arrays choose; `words` say that it does not fit."""
     _, _, shape = chosen_shape(items)
-    fitted = _fitted(operand, shape, words or _mismatch(_shape(operand), shape))
+    fitted = _fitted(operand, shape, words or _mismatch(shape_of(operand), shape))
     scatter(array, items, fitted, _write, array.record)
 
 
@@ -143,13 +143,13 @@ def _write(cells: SymbolicArray, value: Operand) -> None:
 
 def _is_same_for_all(operand: Operand, rank: int) -> bool:
     """Whether a value is one of this rank, repeated for every position that a mask selects."""
-    shape = _shape(operand)
+    shape = shape_of(operand)
     return all(extent == ONE for extent in shape[: max(len(shape) - rank, 0)])
 
 
 def _one_for_all(array: SymbolicArray, mask: SymbolicArray, operand: Operand) -> Body:
     rest = array.cells.shape[mask.ndim :]
-    fitted = _fitted(operand, rest, _mismatch(_shape(operand), rest))
+    fitted = _fitted(operand, rest, _mismatch(shape_of(operand), rest))
     return lambda position: operand_at(fitted, position[mask.ndim :], array.element_type)
 
 
@@ -166,7 +166,7 @@ def _assign_where(array: SymbolicArray, mask: SymbolicArray, value: Body, trace:
 
 def _fitted(operand: Operand, wanted: Sequence[Affine], words: str) -> Operand:
     """A value that broadcasts to a part, its extra axes of extent 1 in front dropped."""
-    given = _shape(operand)
+    given = shape_of(operand)
     extra = max(len(given) - len(wanted), 0)
     ones, rest = given[:extra], given[extra:]
     pairs = zip(rest[::-1], wanted[::-1], strict=False)
@@ -180,7 +180,7 @@ def _fitted(operand: Operand, wanted: Sequence[Affine], words: str) -> Operand:
 
 
 def _unfit(operand: Operand, wanted: Sequence[Affine]) -> str:
-    given = shape_text(_shape(operand))
+    given = shape_text(shape_of(operand))
     return f"could not broadcast input array from shape {given} into shape {shape_text(wanted)}"
 
 
@@ -208,10 +208,6 @@ def _require_row(given: Sequence[Affine]) -> None:
             loc=user_location(),
             fix="write x[mask] = values[mask]",
         )
-
-
-def _shape(operand: Operand) -> tuple[Affine, ...]:
-    return operand.cells.shape if type(operand) is SymbolicArray else ()
 
 
 def _is_truth(key: Any) -> bool:

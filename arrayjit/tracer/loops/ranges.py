@@ -23,7 +23,7 @@ from ..values.integer import number, python_int
 from ..values.numbers import as_affine
 from .loops import Counted, iterate
 
-__all__ = ["BUILTINS", "Range", "explicit_range"]
+__all__ = ["BUILTINS", "Range", "counted", "explicit_range"]
 
 
 class Range(Counted):

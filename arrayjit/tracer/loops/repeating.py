@@ -27,11 +27,10 @@ from ..record.trace import Mark, Trace, user_location
 from ..record.tree import unflatten
 from ..values.array import SymbolicArray
 from ..values.elementwise import copy
-from .carries import Kind, same
+from .carries import Kind, is_array, same
 from .kinds import common_kind, memory, truth
 from .states import (
     call,
-    is_array,
     kind_in_state,
     leaves_in,
     places_in,

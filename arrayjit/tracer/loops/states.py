@@ -16,14 +16,13 @@ from ..record.trace import Mark, Trace, user_location
 from ..record.tree import Leaf, Node, Static, Structure, flatten
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
-from .carries import Kind, kind_of, same
+from .carries import Kind, is_array, kind_of, same
 from .kinds import put
 from .places import MISSING, Places
 
 __all__ = [
     "Record",
     "call",
-    "is_array",
     "kind_in_state",
     "leaves_in",
     "places_in",
@@ -81,11 +80,6 @@ def leaves_in(state: Any) -> tuple[list[Any], Structure]:
     """The arrays and numbers of a state and how they are put together."""
     leaves, structure = flatten(state, lambda part: kind_of(part) is not None or isinstance(part, np.ndarray))
     return [as_operand(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves], structure
-
-
-def is_array(leaf: Any) -> bool:
-    """Whether a leaf is an array, which may be written, and not a number."""
-    return type(leaf) is SymbolicArray and leaf.weak is None and not leaf.is_scalar
 
 
 def storages_of(trace: Trace, leaf: Any) -> set[Tensor]:

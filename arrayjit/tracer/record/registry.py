@@ -16,6 +16,7 @@ __all__ = [
     "FUNCTIONS",
     "METHODS",
     "UFUNC_METHODS",
+    "AnyCallable",
     "creates",
     "implements",
     "method",

@@ -37,6 +37,8 @@ from .view import View
 __all__ = [
     "CURRENT_TRACE",
     "TEMPORARY",
+    "Body",
+    "Mark",
     "Selection",
     "Trace",
     "current_trace",

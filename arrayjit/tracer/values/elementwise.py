@@ -44,11 +44,14 @@ __all__ = [
     "broadcasts_to",
     "cast",
     "check_exponent",
+    "check_fits",
+    "check_stored",
     "constant_array",
     "copy",
     "elementwise",
     "is_traced",
     "operand_at",
+    "shape_of",
     "store",
     "views_of",
 ]
@@ -181,7 +184,7 @@ def elementwise(
     inputs, output = resolve(op, kinds)
     if out is not None:
         _require_output_cast(op.ufunc or op.name, output, out)
-    shape = broadcast(*(_shape(value) for value in values))
+    shape = broadcast(*(shape_of(value) for value in values))
     body = _comparison_with_integer(op, values, inputs) if op.name in _COMPARISONS else None
     if body is None:
         for value, kind in zip(values, inputs, strict=True):
@@ -207,7 +210,7 @@ def store(
     shape = affine(shape)
     mask = None if where is None or where is True else _mask(where)
     if mask is not None:
-        shape = broadcast(shape, _shape(mask))
+        shape = broadcast(shape, shape_of(mask))
     if out is None:
         if mask is not None:
             body = _either(_cells(mask, BOOL), body, _always(literal(0, dtype)), dtype)
@@ -265,7 +268,8 @@ def views_of(operands: Sequence[Operand]) -> list[View]:
     return [operand.cells for operand in operands if type(operand) is SymbolicArray]
 
 
-def _shape(operand: Operand) -> tuple[Affine, ...]:
+def shape_of(operand: Operand) -> tuple[Affine, ...]:
+    """The shape of an operand; a number has none."""
     return operand.cells.shape if type(operand) is SymbolicArray else ()
 
 
@@ -300,13 +304,13 @@ def _stacked(values: Sequence[Any], trace: Trace) -> Operand:
         return _stored(table, trace)
     parts = [as_operand(value, trace) for value in values]
     dtype = _common_dtype(parts)
-    shape = _shape(parts[0])
+    shape = shape_of(parts[0])
     words = "the elements of a list differ in shape"
-    if not all(same_shape(_shape(part), shape, words) for part in parts):
+    if not all(same_shape(shape_of(part), shape, words) for part in parts):
         raise ShapeError(
             words,
             loc=user_location(),
-            details=tuple(shape_text(_shape(part)) for part in parts),
+            details=tuple(shape_text(shape_of(part)) for part in parts),
             fix="give every element the same shape",
         )
     whole = trace.window((len(parts), *shape), dtype)

@@ -35,6 +35,7 @@ __all__ = [
     "require_at_least",
     "same_shape",
     "shape_text",
+    "steps_between",
 ]
 
 ZERO, ONE = Affine.of(0), Affine.of(1)
