@@ -159,9 +159,9 @@ def list_that_grows_at_its_front_in_a_long_loop(x):
 
 
 @called_with(x6)
-def array_that_grows_in_a_long_loop(x):
+def array_that_grows_by_more_each_time_in_a_long_loop(x):
     for i in range(5000):  # here
-        x = np.concatenate((x, x[:1] + i))
+        x = np.concatenate((x, x[: i + 1]))
     return x
 
 

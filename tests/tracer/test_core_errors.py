@@ -208,7 +208,9 @@ def catches_one_after_the_other(x: Any) -> Any:
     return x * sum(10**place * len(str(kinds)) for place, kinds in enumerate(raised))
 
 
-@pytest.mark.parametrize("function", [alone, number_or_sum, counted, written, fitting, catches_one_after_the_other])
+@pytest.mark.parametrize(
+    "function", [alone, number_or_sum, counted, written, fitting, catches_one_after_the_other]
+)
 def test_code_may_catch_what_numpy_raises(function: Callable[..., Any]) -> None:
     x = np.arange(3.0)
     assert_same(trace_and_interpret(function, x), function(x))

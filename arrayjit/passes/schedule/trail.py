@@ -64,11 +64,11 @@ from ...ir.tensor import Tensor
 from ...ir.walk import expressions, locals_read, rewrite_cells, rewrite_loops, symbols_read, walk
 from ..analysis.access import Range, effects
 from ..analysis.copies import copy_body, unless_once
+from ..analysis.handed import threads_for
 from ..analysis.private import is_private
 from ..analysis.strides import affine_accesses
 from ..analysis.trips import enter, greater, lesser
 from ..analysis.uses import counts
-from ..analysis.work import threads_for
 
 __all__ = ["trail"]
 
@@ -154,7 +154,7 @@ class _Trailing:
         wait for memory, and for nothing else."""
         if loop.kind not in (LoopKind.SEQUENTIAL, LoopKind.PARALLEL) or loop.step != 1 or loop.trips is None:
             return 0
-        threads = threads_for((loop,), self.ranges, self.caps)
+        threads = threads_for((loop,), (), self.ranges, self.caps)
         if threads > 1 and _bytes((loop,)) > self.caps.l3_bytes:
             return 0
         return loop.trips if threads == 1 else min(BLOCK, loop.trips // (BLOCKS * threads))

@@ -7,7 +7,7 @@ iteration ran, and then the compiled function raises UnboundLocalError, as Pytho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 

@@ -244,15 +244,19 @@ class _Rolled:
             for index in self.iterations.remainder():
                 yield self.items.item(index)
         except GeneratorExit:
-            if self.trace.is_open and not self.may_leave:
-                self.trace.pending = Retrace({self.site: Reason("its body leaves the loop", self.loc)})
-                if any(carry.changes(self.iterations.symbol) for carry in self.carries.values()):
-                    # What was raised may come of extents that were assumed and are not so.
-                    self.trace.wanted = self.trace.pending
+            self.leave()
             raise
         finally:
             if self in self.trace.recorders:
                 self.trace.recorders.remove(self)
+
+    def leave(self) -> None:
+        """The body left the loop in the middle: the loop is to unroll, but where that is as it should be."""
+        if self.trace.is_open and not self.may_leave:
+            self.trace.pending = Retrace({self.site: Reason("its body leaves the loop", self.loc)})
+            if any(carry.changes(self.iterations.symbol) for carry in self.carries.values()):
+                # What was raised may come of extents that were assumed and are not so.
+                self.trace.wanted = self.trace.pending
 
     def enter(self, frame: FrameType) -> None:
         """Take note of what there is before the recorded loop."""
