@@ -124,6 +124,26 @@ def test_convolution(length: int, width: int, mode: str) -> None:
     assert_like_numpy(program, (one, other.astype("f4")))
 
 
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_infinity_beyond_the_ends_meets_nothing(mode: str) -> None:
+    def program(a: np.ndarray, b: np.ndarray) -> Any:
+        return np.convolve(a, b, mode), np.correlate(a, b, mode), np.correlate(b, a, mode)
+
+    one = np.array([1.0, 2.0, np.inf, 3.0])
+    for kind in ("f8", "f4"):
+        assert_like_numpy(program, (one.astype(kind), np.array([1.0, -np.inf, 2.0]).astype(kind)))
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_what_is_slid_along_is_conjugated_only_to_correlate(mode: str) -> None:
+    def program(a: np.ndarray, b: np.ndarray) -> Any:
+        return np.convolve(a, b, mode), np.correlate(a, b, mode), np.correlate(b, a, mode)
+
+    one, other = random.integers(-9, 10, (7, 2)) @ [1, 1j], random.integers(-9, 10, (3, 2)) @ [1, 1j]
+    assert_like_numpy(program, (one, other))
+    assert_like_numpy(program, (one.real.copy(), other))
+
+
 def test_between_samples_that_a_mask_selects() -> None:
     def program(y: np.ndarray, chosen: np.ndarray) -> Any:
         at = np.flatnonzero(chosen)

@@ -149,27 +149,39 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
     one, other = np.atleast_1d(a), np.atleast_1d(v)
     if len(other) > len(one):
         one, other = other, one
-    return np.correlate(one, other[::-1], mode)
+    return _slid(one, other[::-1], mode)
 
 
 @implements(np.correlate)
 @numpy_program
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    """Each place of the shorter array over the longer one, with zeros around it, gives an inner product."""
     one, other = np.atleast_1d(a), np.atleast_1d(v)
-    is_swapped = len(other) > len(one)
-    if is_swapped:
-        one, other = other, one
+    if np.iscomplexobj(other):
+        other = np.conj(other)
+    if len(other) > len(one):
+        return _slid(other, one, mode)[::-1]
+    return _slid(one, other, mode)
+
+
+@numpy_program
+def _slid(one: Any, other: Any, mode: Any) -> Any:
+    """The inner product of `other` and what it lies over, at each place over `one` and those beyond its ends
+    that the mode names. Only what lies over `one` is multiplied: infinity times nothing is no NaN."""
     ahead, behind = _margins(mode, one, other)
     kind = np.result_type(one, other)
-    padded = np.pad(one.astype(kind), (ahead, behind))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, len(other))
-    result = windows @ other.astype(kind)
-    return result[::-1] if is_swapped else result
+    one, other = one.astype(kind), other.astype(kind)
+    width, places = len(other), len(one) - len(other) + 1
+    result = np.empty(ahead + places + behind, kind)
+    result[ahead : ahead + places] = np.lib.stride_tricks.sliding_window_view(one, width) @ other
+    for over in range(width - ahead, width):
+        result[over - width + ahead] = one[:over] @ other[width - over :]
+    for over in range(width - behind, width):
+        result[-1 - (over - width + behind)] = one[len(one) - over :] @ other[:over]
+    return result
 
 
 def _margins(mode: Any, one: Any, other: Any) -> tuple[Any, Any]:
-    """How many zeros stand before and after the longer array."""
+    """How many places there are before and after those that lie over the longer array."""
     for name, array in (("a", one), ("v", other)):
         if array.ndim != 1:
             raise ShapeError("object too deep for desired array", loc=user_location(), fix="pass rows")
