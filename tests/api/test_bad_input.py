@@ -59,8 +59,6 @@ def test_arrays_without_an_element_type(array):
     "function",
     [
         lambda a: 1 if a[0] else 2,
-        lambda a: float(a),
-        lambda a: int(a),
         lambda a: [10, 20][a[0]],
         lambda a: np.sum([v for v in range(a[0])]),
         lambda a: a[0] and a[1],
