@@ -93,12 +93,53 @@ def from_before_a_loop_that_may_not_run(x: Any) -> Any:
     return xs, last
 
 
+def passed_on_in_a_tuple(x: Any) -> Any:
+    xs = [x[0], x[1]]
+    state = (0.0, xs)
+    for i in range(9):
+        state = (state[0] + x[i], state[1])
+    state[1].append(7.0)
+    xs[0] = 2.0
+    return state, xs
+
+
+def passed_on_in_a_dict_by_two_loops(x: Any) -> Any:
+    inner = {"last": [x[0]]}
+    state = {"sum": 0.0, "inner": inner}
+    for _ in range(9):
+        for i in range(9):
+            state = {"sum": state["sum"] + x[i], "inner": state["inner"]}
+            state["inner"]["last"][0] = state["sum"]
+    state["inner"]["more"] = 3.0
+    return state, inner
+
+
+def passed_on_beside_a_copy(x: Any) -> Any:
+    xs = [x[0], x[1]]
+    state = (0.0, xs, xs)
+    for i in range(9):
+        state = (state[0] + x[i], state[1], list(state[2]))
+    state[1].append(1.0)
+    state[2].append(3.0)
+    return state, xs
+
+
+def from_elsewhere_in_a_tuple(x: Any) -> Any:
+    xs, ys = [x[0]], [x[1]]
+    state = (0.0, xs)
+    for _ in range(9):
+        state = (state[0] + state[1][0], ys)
+    state[1].append(1.0)
+    return state, xs, ys
+
+
 @pytest.mark.parametrize(
     "program",
     [
         from_before_the_loop, whose_items_change, from_within_another, dataclasses_from_before_the_loop,
         made_in_the_loop, carried_and_made_in_the_loop, carried_and_in_a_dict,
-        from_before_a_loop_that_may_not_run,
+        from_before_a_loop_that_may_not_run, passed_on_in_a_tuple, passed_on_in_a_dict_by_two_loops,
+        passed_on_beside_a_copy, from_elsewhere_in_a_tuple,
     ],
 )  # fmt: skip
 def test_lists_are_one_under_all_their_names(program: Callable[..., Any]) -> None:

@@ -13,7 +13,7 @@ Anything else cannot be carried as it is: `Unfit`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import lcm
 from typing import Any, Union
 
@@ -153,11 +153,17 @@ Leaf = Union[Count, Moving, Cell, None]
 
 @frozen_by_identity
 class Carry:
-    """How a name is carried: the structure of its value, the leaves before the loop and what they become."""
+    """How a name is carried: the structure of its value, the leaves before the loop and what they become.
+    Containers that stay in their places are `kept`: they are leaves too, which do not change."""
 
     structure: Structure
     entry: tuple[Any, ...]
     leaves: tuple[Leaf, ...]
+    kept: tuple[Any, ...] = ()
+
+    def leaves_of(self, value: Any) -> tuple[list[Any], Structure]:
+        """The parts of a value of the name's and how they are put together."""
+        return leaves_of(value, self.kept)
 
     def value(self, of: Callable[[Leaf, Any], Any]) -> Any:
         """The name's value with each carried leaf as `of` gives it."""
@@ -180,9 +186,23 @@ def _is_leaf(value: Any) -> bool:
     return kind in (SymbolicArray, SymbolicInt, *_NUMBERS) or issubclass(kind, np.generic)
 
 
-def leaves_of(value: Any) -> tuple[list[Any], Structure]:
-    """The carried parts of a value and how they are put together."""
-    return flatten(value, _is_leaf)
+def leaves_of(value: Any, kept: Sequence[Any] = ()) -> tuple[list[Any], Structure]:
+    """The carried parts of a value, or the containers that are kept, and how they are put together."""
+    return flatten(value, lambda part: _is_leaf(part) or any(part is one for one in kept))
+
+
+def _kept(before: Any, after: Any) -> Iterator[Any]:
+    """The containers that are the same ones in the same places of two values."""
+    if _is_leaf(before) or _is_leaf(after):
+        return
+    mine, theirs = opened(before), opened(after)
+    if isinstance(mine, Static) or isinstance(theirs, Static):
+        return
+    if before is after:
+        yield before
+        return
+    for old, new in zip(mine[2], theirs[2], strict=False):
+        yield from _kept(old, new)
 
 
 def map_leaves(
@@ -285,20 +305,37 @@ def shows(value: Any, storage: Tensor) -> bool:
 class Planner:
     """Decides how names are carried, from what an iteration made of them since `mark`."""
 
-    def __init__(self, trace: Trace, mark: Mark, iterations: Iterations, carried: Iterable[Carry]) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        mark: Mark,
+        iterations: Iterations,
+        carried: Iterable[Carry],
+        is_older: Callable[[Any], bool],
+    ) -> None:
         self.trace = trace
         self.mark = mark
         self.iterations = iterations
+        self.is_older = is_older
         self.cells = [leaf for carry in carried for leaf in carry.leaves if isinstance(leaf, Cell)]
 
     def carry(self, name: Name, entry: Any, now: Any) -> Carry:
         """How to carry a name that stood for `entry` before the loop and for `now` after an iteration."""
-        before, structure = leaves_of(entry)
-        after, other = leaves_of(now)
+        kept = tuple(_kept(entry, now))
+        before, structure = leaves_of(entry, kept)
+        after, other = self._leaves(name, now, kept)
         if structure != other:
             raise Unfit(f"{name} changes from {_described(entry)} to {_described(now)}")
         leaves = tuple(self.leaf(name, old, new) for old, new in zip(before, after, strict=True))
-        return Carry(structure, tuple(before), leaves)
+        return Carry(structure, tuple(before), leaves, kept)
+
+    def _leaves(self, name: Name, now: Any, kept: Sequence[Any]) -> tuple[list[Any], Structure]:
+        """The leaves of what a name stands for after an iteration. Raises Unfit where it leads to a list from
+        before the iteration that was in another place: writing into it must be seen there."""
+        made = lists_of(now, lambda part: any(part is one for one in kept))
+        if any(self.is_older(part) for part in made):
+            raise Unfit(f"{name} becomes another object")
+        return leaves_of(now, kept)
 
     def following(self, name: Name, entry: SymbolicArray, now: SymbolicArray) -> Carry | None:
         """How to carry a name that becomes an array whose extents are to change; None where that is another
@@ -311,7 +348,7 @@ class Planner:
 
     def checked(self, name: Name, carry: Carry, now: Any) -> Carry:
         """The carry itself if `now` is what it says about the end of an iteration, else a better one."""
-        after, structure = leaves_of(now)
+        after, structure = self._leaves(name, now, carry.kept)
         if structure != carry.structure:
             raise Unfit(f"{name} becomes {_described(now)} in a later iteration")
         leaves = tuple(
@@ -320,7 +357,7 @@ class Planner:
         )
         if all(new is old for new, old in zip(leaves, carry.leaves, strict=True)):
             return carry
-        return Carry(carry.structure, carry.entry, leaves)
+        return Carry(carry.structure, carry.entry, leaves, carry.kept)
 
     def leaf(self, name: Name, entry: Any, now: Any) -> Leaf:
         """How to carry one leaf."""
@@ -337,11 +374,11 @@ class Planner:
         return self._cell(name, kind) if kind == before else self._stepping(name, before, kind)
 
     def _checked(self, name: Name, leaf: Leaf, entry: Any, now: Any) -> Leaf:
+        if leaf is None:
+            return self.leaf(name, entry, now)
         kind = kind_of(now)
         assert kind is not None
         match leaf:
-            case None:
-                return self.leaf(name, entry, now)
             case Count(start=start, stride=stride):
                 if _integer(now) == start + (self.iterations.number + 1) * stride:
                     return leaf

@@ -121,7 +121,7 @@ class Exit:
         """Note what the carried arrays become, and which they stand for at first."""
         starts: dict[Cell, SymbolicArray] = {}
         for name, carry in self.carries.items():
-            news, _ = leaves_of(after[name])
+            news, _ = carry.leaves_of(after[name])
             for leaf, start, now in zip(carry.leaves, carry.entry, news, strict=True):
                 if isinstance(leaf, Cell) and leaf.kind.is_array:
                     starts[leaf], self.nexts[leaf] = start, now
@@ -191,7 +191,7 @@ class Exit:
         """Note which names stand for one array at the end of an iteration: after the loop they still must."""
         found: list[tuple[Cell, SymbolicArray, Any]] = []
         for name, carry in self.carries.items():
-            news, _ = leaves_of(after[name])
+            news, _ = carry.leaves_of(after[name])
             for leaf, now, entry in zip(carry.leaves, news, carry.entry, strict=True):
                 if isinstance(leaf, Cell) and leaf.kind.is_array:
                     self.find_first(leaf, now, entry, found)
@@ -262,7 +262,7 @@ class Exit:
         """Store what the next iteration starts with, all of it read before it is overwritten."""
         pairs: list[tuple[Cell, Any]] = []
         for name, carry in self.carries.items():
-            news, _ = leaves_of(after[name])
+            news, _ = carry.leaves_of(after[name])
             for leaf, now in zip(carry.leaves, news, strict=True):
                 if isinstance(leaf, Cell) and not (
                     type(now) is SymbolicArray and same_cells(now.cells, leaf.view)
@@ -303,7 +303,7 @@ class Exit:
 
     def guard_name(self, name: Name, carry: Carry, before: Any) -> None:
         """Give a carried name its value from before the first iteration."""
-        olds, structure = leaves_of(before)
+        olds, structure = carry.leaves_of(before)
         if structure != carry.structure:
             raise Unfit(f"{name} changes its structure in the first iteration, which may not run")
         for leaf, old, entry in zip(carry.leaves, olds, carry.entry, strict=True):

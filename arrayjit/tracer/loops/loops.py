@@ -37,7 +37,6 @@ from .carries import (
     Unfit,
     is_array,
     is_number,
-    leaves_of,
     rotation,
     same,
     shows,
@@ -386,7 +385,7 @@ class _Rolled:
 
     def planned(self, after: Names) -> dict[Name, Carry] | None:
         """How to carry each name that changed; None where that is how they are carried already."""
-        planner = Planner(self.trace, self.mark, self.iterations, self.carries.values())
+        planner = Planner(self.trace, self.mark, self.iterations, self.carries.values(), self.places.has)
         found: dict[Name, Carry] = {}
         followers: list[Name] = []
         for name in after:
@@ -451,7 +450,7 @@ class _Rolled:
         containers may know. Containers that the body changes are excluded anyway."""
         written = self.trace.written_since(self.mark)
         for name, carry in self.carries.items():
-            news, _ = leaves_of(after[name])
+            news, _ = carry.leaves_of(after[name])
             for leaf, entry, now in zip(carry.leaves, carry.entry, news, strict=True):
                 if not isinstance(leaf, Cell) or not leaf.kind.is_array:
                     continue
