@@ -44,6 +44,14 @@ def of_the_positive_part(x, y):
     return out
 
 
+def of_what_is_no_less_than_a_square(x, y):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        square = x[i] * x[i]
+        out[i] = math.sqrt(np.where(-y[i] < square, square, -y[i]))
+    return out
+
+
 def quotient_of_a_root(x, y):
     out = np.zeros(len(x))
     for i in range(len(x)):
@@ -54,8 +62,12 @@ def quotient_of_a_root(x, y):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("special", [1.5, -2.0, 0.0, -0.0, 1e200, 1e-200, np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize(
-    "function", [forces, directions, of_a_product, of_the_positive_part, quotient_of_a_root]
-)
+    "function",
+    [
+        forces, directions, of_a_product, of_the_positive_part, of_what_is_no_less_than_a_square,
+        quotient_of_a_root,
+    ],
+)  # fmt: skip
 @pytest.mark.filterwarnings("ignore")
 def test_outcomes_are_those_of_python(function, special, threads):
     random = np.random.default_rng(7)

@@ -123,17 +123,20 @@ class _Known:
                 return 0.0
             case Apply(op=op, args=(test, then, otherwise)) if op is WHERE:
                 least = self.least(then, deep - 1)
-                is_bound = self.is_less(test, otherwise, then)
+                is_bound = self.is_less(test, otherwise, self.value(then))
                 return least if is_bound else min(least, self.least(otherwise, deep - 1))
             case Apply(op=op, args=args) if op in (ADD, MULTIPLY, DIVIDE, SQRT):
                 return self.combined(value, [self.least(arg, deep - 1) for arg in args])
             case _:
                 return NOWHERE
 
-    def is_less(self, test: Expr, one: Expr, other: Expr) -> bool:
-        match self.value(test):
-            case Apply(op=op, args=args):
-                return op is LESS and args == (one, other)
+    def is_less(self, test: Expr, one: Expr, bound: Expr) -> bool:
+        """Is it asked whether a number is less than a constant? What is none is less than nothing, so that
+        another bound may be passed over."""
+        is_known = isinstance(one, Local) and one.variable in self.values
+        match self.value(test) if is_known else test:
+            case Apply(op=op, args=(left, right)):
+                return op is LESS and left == one and isinstance(bound, Const) and self.value(right) == bound
             case _:
                 return False
 
