@@ -6,6 +6,19 @@ import numpy as np
 import pytest
 
 import arrayjit
+from arrayjit.ir.code import Caps
+from arrayjit.ir.parse import parse
+from arrayjit.ir.text import print_kernel
+from arrayjit.passes.schedule.jam import jam
+
+FOUR_POINTS = """
+def f(x: read[f64, 30, 40], y: write[f64, 30, 40]):
+    for i in parallel(0, 27):
+        y[i + 1, 0] = x[i + 1, 0]
+        for j in vector(0, 38, lanes=8):
+            t: f64 = add[f64](add[f64](x[i + 1, j + 2], x[i + 1, j]), x[i + 2, j + 1])
+            y[i + 1, j + 1] = add[f64](t, x[i, j + 1])
+"""
 
 
 def five_points(x):
@@ -33,8 +46,17 @@ def back_and_forth(x):
     return x + y
 
 
+def four_points(x):
+    """The next row's cells are beside those of a row; what is at the sides is copied row by row."""
+    y = x.copy()
+    for _ in range(4):
+        before = y.copy()
+        y[1:-1, 1:-1] = 0.25 * (before[:-2, 1:-1] + before[2:, 1:-1] + before[1:-1, :-2] + before[1:-1, 2:])
+    return y
+
+
 @pytest.mark.parametrize("options", [{}, {"threads": 2}, {"target": "c"}], ids=str)
-@pytest.mark.parametrize("function", [five_points, nine_points, back_and_forth])
+@pytest.mark.parametrize("function", [five_points, nine_points, back_and_forth, four_points])
 @pytest.mark.parametrize("shape", [(3, 3), (4, 20), (5, 37), (40, 18), (41, 130), (100, 133)])
 def test_cells_are_those_of_numpy(function, shape, options):
     jitted = arrayjit.jit(function, **options)
@@ -47,3 +69,9 @@ def test_cells_are_those_of_numpy(function, shape, options):
 def test_two_rows_are_computed_at_once(function):
     text = arrayjit.jit(function).lower(np.zeros((101, 131))).as_text()
     assert "[2*i" in text
+
+
+def test_cells_beside_one_another_are_shared_where_vectors_fill_lines():
+    kernel = parse(FOUR_POINTS)
+    assert "y[2*i + 2, j + 1]" in print_kernel(jam(kernel, Caps(vector_bytes=64)))
+    assert jam(kernel, Caps(vector_bytes=32)) is kernel

@@ -29,7 +29,8 @@ Of a stencil, two neighbouring rows are computed at once if they read cells in c
                                                                  y[2*i + 1, j] = add(t, x[2*i + 2, j])
 
 Where caches hold the arrays, a stencil waits for what it loads: vectors that start anywhere take a cache two
-accesses each. Five points take four fifths of the time so.
+accesses each. Five points take four fifths of the time so. Four points without the one in their midst share
+no cell with the next row's; where vectors fill lines, cells beside one another are one load all the same.
 """
 
 from __future__ import annotations
@@ -67,6 +68,10 @@ MAX_ROWS = 4
 
 MAX_BYTES = 64
 """The widest vectors whose sums there are registers for in that many rows."""
+
+
+_Access = tuple[Tensor, tuple[Affine, ...], bool]
+"""A cell that is read or, if that is true, stored."""
 
 
 def jam(kernel: Kernel, caps: Caps) -> Kernel:
@@ -173,23 +178,39 @@ def _overlapping(rows: For, caps: Caps) -> Sequence[Stmt] | None:
         return None
     down = {rows.symbol: rows.symbol + 1}
     below = {cell: (cell[0], tuple(at.substitute(down) for at in cell[1]), cell[2]) for cell in cells}
+    at_hand = cells | _beside(cells, columns, caps)
     # A cell that all rows read is at hand anyway.
-    shared = [lower for cell, lower in below.items() if lower != cell and lower in cells]
+    shared = [lower for cell, lower in below.items() if lower != cell and lower in at_hand]
     if len(shared) < SHARED * len(cells):
         return None
     binds, body = _at_once(rows, rows.body, NEIGHBOURS, LoopKind.PARALLEL, True)
     return [*binds, *body]
 
 
+def _beside(cells: Collection[_Access], columns: For, caps: Caps) -> set[_Access]:
+    """The cells whose vectors are made of those that are loaded, a lane further on or back: where loads that
+    start anywhere take longer than that."""
+    if caps.vector_bytes < caps.line_bytes or columns.step != 1:
+        return set()
+    return {
+        (tensor, (*index[:-1], index[-1] + by), False)
+        for tensor, index, stores in cells
+        if not stores and stride(tensor, index, columns.symbol) == 1
+        for by in (-1, 1)
+    }
+
+
 def _is_stencil(rows: For, before: Sequence[Stmt], columns: For) -> bool:
-    """Do rows have the same columns, for which a few cells are computed that no column reads?"""
-    stored = {stmt.tensor.storage for stmt in columns.body if isinstance(stmt, Store)}
+    """Do rows have the same columns, for which a few cells are computed that no column reads, as those are
+    not that are stored beside the columns?"""
+    stored = {stmt.tensor.storage for stmt in (*before, *columns.body) if isinstance(stmt, Store)}
     return (
         columns.kind is LoopKind.VECTOR
         and len(columns.body) <= MAX_STATEMENTS
-        and all(_may_follow(stmt, stored) for stmt in before)
-        and all(isinstance(stmt, (Define, Store)) for stmt in columns.body)
-        and not any(tensor.storage in stored for stmt in columns.body for tensor, _ in reads(stmt))
+        and all(isinstance(stmt, (Define, Store)) for stmt in (*before, *columns.body))
+        and not any(
+            tensor.storage in stored for stmt in (*before, *columns.body) for tensor, _ in reads(stmt)
+        )
         and rows.symbol not in (*columns.lo.symbols, *columns.hi.symbols)
     )
 

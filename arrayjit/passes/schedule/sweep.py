@@ -14,8 +14,9 @@ behind that each cell is written and read in the order of before. What stores to
 row.
 
 Steps of a loop that is made of such nests alone are taken two at a time, where the arrays are larger than the
-caches: they go through memory once for both. The rows are taken in order, so that threads cannot share them:
-of two threads that wait for memory, one is enough, and nests that do little are left to one anyway.
+caches: they go through memory once for both. Rows that hand anything on to others are taken in order, so
+that threads cannot share them: of two threads that wait for memory, one is enough, and nests that do little
+are left to one anyway.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, walk_stat
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_cells, substitute_statements
 from ..analysis.access import Effects, Range, Touched, distances, effects
+from ..analysis.carriers import carriers, upwards
 from ..analysis.copies import copy_body, in_steps, unless_once
 from ..analysis.handed import threads_for
 from ..analysis.strides import affine_accesses
@@ -252,9 +254,22 @@ class _Sweeping:
         cuts = sorted({begin, end, *(cut for one in single for cut in (one.first, one.end))})
         return (
             *(stmt for one in group for stmt in _part(one, one.first, begin)),
-            *(stmt for times in pairwise(cuts) for stmt in _all(group, *times)),
+            *(stmt for times in pairwise(cuts) for stmt in self.all(group, *times)),
             *(stmt for one in group for stmt in _part(one, end, one.end)),
         )
+
+    def all(self, group: Sequence[_Rows], begin: int, end: int) -> Sequence[Stmt]:
+        """What all nests do that take part from one time to another, time by time; in any order, if no time
+        takes what another one made."""
+        row = Symbol(group[0].loop.symbol.hint)
+        parts = (
+            copy_body(one.loop.body, {one.loop.symbol: row - one.behind}, {})
+            for one in group
+            if one.first <= begin and end <= one.end
+        )
+        loop = For(row, Affine.of(begin), Affine.of(end), tuple(chain.from_iterable(parts)))
+        enter(loop, self.ranges)
+        return unless_once(upwards(loop) if carriers(loop, self.ranges) == frozenset() else loop)
 
 
 def _span(group: Sequence[_Rows]) -> tuple[int, int]:
@@ -298,17 +313,6 @@ def _over_one_row(nest: For) -> For | None:
         return tensor, (row + (index[0] - here), *index[1:]) if len(index) > 1 else index
 
     return For(row, here, here + 1, rewrite_cells((nest,), moving), LoopKind.PARALLEL)
-
-
-def _all(group: Sequence[_Rows], begin: int, end: int) -> Sequence[Stmt]:
-    """What all nests do that take part from one time to another, time by time."""
-    row = Symbol(group[0].loop.symbol.hint)
-    parts = (
-        copy_body(one.loop.body, {one.loop.symbol: row - one.behind}, {})
-        for one in group
-        if one.first <= begin and end <= one.end
-    )
-    return unless_once(For(row, Affine.of(begin), Affine.of(end), tuple(chain.from_iterable(parts))))
 
 
 def _part(rows: _Rows, begin: int, end: int) -> Sequence[Stmt]:
