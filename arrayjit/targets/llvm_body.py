@@ -46,6 +46,7 @@ from .llvm_loops import (
     aside,
     boundary_before,
     edge_of,
+    edges,
     filling,
     in_units,
     is_short,
@@ -53,7 +54,8 @@ from .llvm_loops import (
     lesser,
     nearest,
     numbers,
-    until_aligned,
+    on_boundaries,
+    until_boundary,
     whole_vectors,
     widths,
 )
@@ -196,13 +198,8 @@ class Body:
         if condition.lanes > 1:
             self._if_any(stmt, condition)
             return
-        self._guarded(
-            condition.text,
-            changes(stmt.body + stmt.orelse),
-            partial(self.statements, stmt.body),
-            partial(self.statements, stmt.orelse),
-            stmt.seldom,
-        )
+        then, orelse = partial(self.statements, stmt.body), partial(self.statements, stmt.orelse)
+        self._guarded(condition.text, changes(stmt.body + stmt.orelse), then, orelse, stmt.seldom)
 
     def _if_any(self, stmt: If, condition: Value) -> None:
         """A branch inside a vector loop, seldom taken: when the condition holds in any lane. If it is short,
@@ -224,8 +221,9 @@ class Body:
             for variable in inputs:
                 self._values[variable] = whole[variable]
             for variable in changed:
-                with_lane = self._writer.with_lane(whole[variable], number, self._values[variable])
-                self._values[variable] = with_lane
+                self._values[variable] = self._writer.with_lane(
+                    whole[variable], number, self._values[variable]
+                )
 
         def one_by_one() -> None:
             lanes, self._lanes = self._lanes, Lanes()
@@ -388,11 +386,17 @@ class Body:
         writer = self._writer
         lo, hi = self._bound(loop.lo), self._bound(loop.hi)
         changed = changes(loop.body)
-        if loop.aligned is not None or bypasses(loop.body):
+        if loop.aligned is not None or (bypasses(loop.body) and not changed):
             vectors = self._past_caches if loop.aligned is None else self._aligned
             enough = writer.compare("slt", writer.add(lo, loop.lanes - 1), hi)
             self._guarded(enough, (), partial(vectors, loop, lo, hi), partial(self._sequential, loop, lo, hi))
             return
+        here = on_boundaries(self._memory, loop, lo, writer) if bypasses(loop.body) else []
+        self._if_alike(here, partial(self._in_widths, loop, lo, hi, changed), changed)
+
+    def _in_widths(self, loop: For, lo: Operand, hi: Operand, changed: tuple[Variable, ...]) -> None:
+        """All iterations, from the first on: what is added up has an order."""
+        writer = self._writer
         if fills_lanes(loop):
             runs = writer.compare("slt" if loop.step > 0 else "sgt", lo, hi)
             self._guarded(runs, changed, partial(self._vectors, loop, loop.lanes, lo, hi, changed))
@@ -482,13 +486,10 @@ class Body:
         then, where cells are left before or behind these, the lanes for them of the first and the last vector
         of all: lines that are on their way to memory are not written again."""
         writer, memory, lanes, number = self._writer, self._memory, loop.lanes, Symbol("edge")
-        memory.symbols[loop.symbol] = lo
-        before, *others = until_aligned(memory, loop.body, lanes)
-        alike = [writer.pure(f"icmp eq i64 {other}, {before}") for other in others if other != before]
         if hi == writer.add(lo, lanes):
-            alike.append(writer.pure(f"icmp eq i64 {before}, 0"))
-            self._if_alike(alike, partial(self._lanes_of, loop))
+            self._if_alike(on_boundaries(memory, loop, lo, writer), partial(self._lanes_of, loop))
             return
+        before, alike = until_boundary(memory, loop, lo, writer)
         start = writer.add(lo, before)
         end = writer.add(start, whole_vectors(writer, start, hi, 1, lanes))
         vectors = partial(self._repeat, loop.symbol, start, end, lanes, (), partial(self._lanes_of, loop))
@@ -500,11 +501,9 @@ class Body:
             self._lanes_of(loop)
             self._edge = None
 
-        first = writer.pure(f"select i1 {writer.compare('sgt', before, 0)}, i64 0, i64 1")
-        edges = writer.pure(f"select i1 {writer.compare('slt', end, hi)}, i64 2, i64 1")
-        self._loop(number, first, edges, 1, (), edge)
+        self._loop(number, *edges(writer, before, end, hi), 1, (), edge)
 
-    def _if_alike(self, conditions: list[str], body: Print) -> None:
+    def _if_alike(self, conditions: list[str], body: Print, changed: tuple[Variable, ...] = ()) -> None:
         """The body with its stores past the caches if all start on boundaries, else with plain ones."""
 
         def past_caches() -> None:
@@ -512,7 +511,7 @@ class Body:
             body()
             self._bypassing = False
 
-        self._guarded(self._writer.all(conditions), (), past_caches, body)
+        self._guarded(self._writer.all(conditions), changed, past_caches, body)
 
     def _lanes_of(self, loop: For, lanes: Lanes | None = None) -> None:
         """One vector of the loop, from its symbol's value on."""
@@ -594,7 +593,6 @@ class Body:
         """Every cell of the tensor's flat form gets the value."""
         if self._lanes.count > 1:
             raise CompilerBug("a whole tensor filled by every lane", stage="targets/llvm")
-        count, value = Symbol("cells"), Variable("value", fill.tensor.dtype)
-        self._memory.symbols[count] = self._memory.size(fill.tensor)
+        value = Variable("value", fill.tensor.dtype)
         self._define(value, self._value(fill.value))
-        self._vector(filling(fill, Affine.of(count), Local(value)))
+        self._vector(filling(fill, self._memory, Local(value)))

@@ -22,6 +22,7 @@ __all__ = [
     "aside",
     "boundary_before",
     "edge_of",
+    "edges",
     "filling",
     "in_units",
     "is_short",
@@ -29,7 +30,8 @@ __all__ = [
     "lesser",
     "nearest",
     "numbers",
-    "until_aligned",
+    "on_boundaries",
+    "until_boundary",
     "whole_vectors",
     "widths",
 ]
@@ -74,16 +76,17 @@ class Exit:
 
 
 def numbers(loop: For) -> range:
-    """The iterations of an unrolled loop."""
+    """The iterations of a loop between constants."""
     return range(loop.lo.constant, loop.hi.constant, loop.step)
 
 
-def filling(fill: Fill, cells: Affine, value: Local) -> For:
-    """The vector loop that gives the value to so many cells."""
-    cell, lanes = Symbol("cell"), LINE_BYTES // fill.tensor.dtype.itemsize
-    flat = Tensor(fill.tensor.label, (cells,), fill.tensor.dtype, base=fill.tensor)
+def filling(fill: Fill, memory: Memory, value: Local) -> For:
+    """The vector loop that gives the value to all cells."""
+    cell, count, lanes = Symbol("cell"), Symbol("cells"), LINE_BYTES // fill.tensor.dtype.itemsize
+    memory.symbols[count] = memory.size(fill.tensor)
+    flat = Tensor(fill.tensor.label, (Affine.of(count),), fill.tensor.dtype, base=fill.tensor)
     store = Store(flat, (Affine.of(cell),), value, fill.loc)
-    return For(cell, Affine.of(0), cells, (store,), LoopKind.VECTOR, lanes=lanes)
+    return For(cell, Affine.of(0), Affine.of(count), (store,), LoopKind.VECTOR, lanes=lanes)
 
 
 def is_short(branch: tuple[Stmt, ...]) -> bool:
@@ -101,17 +104,31 @@ def widths(loop: For, changed: tuple[Variable, ...]) -> tuple[int, ...]:
     return (loop.lanes, narrow)
 
 
-def until_aligned(memory: Memory, body: tuple[Stmt, ...], lanes: int) -> list[str]:
+def until_boundary(memory: Memory, loop: For, lo: Operand, writer: Writer) -> tuple[str, list[str]]:
+    """How many iterations after `lo` the first store past the caches meets a boundary, and conditions: the
+    other such stores meet theirs with it."""
+    memory.symbols[loop.symbol] = lo
+    before, *others = _until_aligned(memory, loop.body, loop.lanes)
+    return before, [writer.pure(f"icmp eq i64 {other}, {before}") for other in others if other != before]
+
+
+def on_boundaries(memory: Memory, loop: For, lo: Operand, writer: Writer) -> list[str]:
+    """Conditions: at `lo` all stores past the caches are on boundaries."""
+    before, alike = until_boundary(memory, loop, lo, writer)
+    return [*alike, writer.pure(f"icmp eq i64 {before}, 0")]
+
+
+def _until_aligned(memory: Memory, body: tuple[Stmt, ...], lanes: int) -> list[str]:
     """For each store past the caches, how many iterations later it meets a boundary."""
     found: list[str] = []
     for stmt in body:
         match stmt:
             case Store(tensor=tensor, index=index, bypass=True):
                 found.append(memory.until_aligned(tensor, index, lanes))
-            case For(kind=LoopKind.UNROLLED):
+            case For() if stmt.trips is not None:
                 for number in numbers(stmt):
                     memory.symbols[stmt.symbol] = number
-                    found += until_aligned(memory, stmt.body, lanes)
+                    found += _until_aligned(memory, stmt.body, lanes)
             case _:
                 pass
     return found
@@ -142,6 +159,13 @@ def edge_of(
     )
     count = writer.add(until, writer.multiply(left, -1))
     return at, Edge(writer.add(left, writer.multiply(at, -1)), writer.first_lanes(count, lanes))
+
+
+def edges(writer: Writer, before: Operand, end: Operand, hi: Operand) -> tuple[str, str]:
+    """From which to which number `edge_of` is asked: where cells are left before the vectors on boundaries,
+    and where they are left after these, up to `hi`."""
+    first = writer.pure(f"select i1 {writer.compare('sgt', before, 0)}, i64 0, i64 1")
+    return first, writer.pure(f"select i1 {writer.compare('slt', end, hi)}, i64 2, i64 1")
 
 
 def whole_vectors(writer: Writer, lo: Operand, hi: Operand, step: int, lanes: int) -> Operand:

@@ -11,6 +11,8 @@ from arrayjit.compile import build
 from arrayjit.ir.code import Schedule
 from arrayjit.tracer.calls.function import trace_function
 
+PAGE = 4096
+
 
 def softmax(x):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
@@ -33,12 +35,16 @@ def smooth(x):
 
 
 def launched(
-    program: Callable[[np.ndarray], np.ndarray], x: np.ndarray, schedule: Schedule
+    program: Callable[[np.ndarray], np.ndarray], x: np.ndarray, schedule: Schedule, apart: int = 0
 ) -> tuple[np.ndarray, set[str]]:
-    """The result, and the passes that noted something."""
+    """The result, so many cells apart from where a page starts, and the passes that noted something."""
     built = build(trace_function(program, (x,), {}).computation, "sync_llvm", schedule=schedule)
-    ours = np.empty_like(x)
+    memory = np.zeros(x.size + 2 * PAGE, x.dtype)
+    start = -memory.ctypes.data % PAGE // x.itemsize + apart
+    ours = memory[start : start + x.size].reshape(x.shape)
     built.load().launch([x.ctypes.data, ours.ctypes.data])
+    assert not memory[:start].any()
+    assert not memory[start + x.size :].any()
     return ours, {note.partition(":")[0] for note in built.optimized.kernel.notes}
 
 
@@ -58,6 +64,21 @@ def test_rows_beside_one_another_have_the_same_bits(
     assert "trail" in notes or (threads > 1 and len(x) < 64)
     assert np.array_equal(ours, one_by_one)
     np.testing.assert_allclose(ours, program(x), rtol=1e-4 if dtype == "f4" else 1e-10, atol=1e-5)
+
+
+@pytest.mark.parametrize("apart", [0, 1, 8])
+@pytest.mark.parametrize("shape", [(24, 4096), (9, 3001), (2, 9, 2051)])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("program", [softmax, smooth])
+def test_rows_that_no_cache_holds_are_finished_past_the_caches(
+    program: Callable[[np.ndarray], np.ndarray], dtype: str, shape: tuple[int, ...], apart: int
+) -> None:
+    x = np.random.default_rng(0).uniform(-3, 3, shape).astype(dtype)
+    sizes = (("threads", 1), ("l3_bytes", 1000))
+    ours, notes = launched(program, x, Schedule(sizes=sizes), apart)
+    one_by_one, _ = launched(program, x, Schedule(without=("trail",), sizes=sizes))
+    assert {"trail", "bypass"} <= notes
+    assert np.array_equal(ours, one_by_one)
 
 
 def normalised(x):
