@@ -205,3 +205,55 @@ def test_a_long_comprehension_is_a_few_statements() -> None:
 
 def sums_of_squares(x: Any) -> Any:
     return sum(a * a for a in x), max(a * a for a in x), np.array([a * a for a in x])
+
+
+def stops_at_a_known_item(x: Any) -> Any:
+    seen: list[int] = []
+    found = any(seen.append(i) or i > 3 for i in range(len(x)))  # type: ignore[func-returns-value]
+    items = (i < 5 for i in range(9))
+    return found, len(seen), all(items), next(items)
+
+
+def asks_only(x: Any) -> Any:
+    y = x * 2
+    return any(np.sin(y)[i] > 0.5 for i in range(len(x))), all(y[i] > x[i] for i in range(len(x)))
+
+
+@pytest.mark.parametrize("program", [stops_at_a_known_item, asks_only])
+def test_any_and_all_are_as_in_numpy(program: Callable[..., Any]) -> None:
+    assert_like_numpy(program, (np.linspace(0.1, 0.9, 40),), (np.linspace(0.9, -0.2, 40),))
+
+
+def writes_into_an_array(x: Any) -> Any:
+    y = x.copy()
+
+    def put(i: Any) -> Any:
+        y[i] = -1.0
+        return x[i] > 0.5
+
+    return any(put(i) for i in range(len(x))), y
+
+
+def changes_a_list(x: Any) -> Any:
+    seen: list[int] = []
+    return all(seen.append(i) or x[i] < 0.5 for i in range(9)), len(seen)  # type: ignore[func-returns-value]
+
+
+def binds_a_name(x: Any) -> Any:
+    witness = 0.0
+    return any((witness := x[i]) > 0.5 for i in range(len(x))), witness
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (writes_into_an_array, "writes into an array"),
+        (changes_a_list, "changes seen"),
+        (binds_a_name, "binds a name"),
+    ],
+)
+def test_what_any_and_all_would_do_to_items_that_they_do_not_ask_for(
+    program: Callable[..., Any], words: str
+) -> None:
+    with pytest.raises(arrayjit.UnsupportedError, match=words):
+        arrayjit.jit(program)(np.linspace(0.1, 0.9, 40))

@@ -113,8 +113,9 @@ def _newest_list() -> Built | None:
     return Built(newest)
 
 
-def listed(iterable: Any) -> list[Any]:
-    """The items of an iterable; a generator is run as the comprehension that it could be."""
+def listed(iterable: Any, ends: Callable[[Any], bool | None] = lambda item: False) -> list[Any]:
+    """The items of an iterable, up to the first one that `ends` it; a generator is run as the comprehension
+    that it could be."""
     if type(iterable) is not GeneratorType:
         return list(iterable)
     found: list[Any] = []
@@ -122,6 +123,8 @@ def listed(iterable: Any) -> list[Any]:
     # Whenever the next item is asked for, the list must have those before it: `extend` does not promise that.
     for item in iterable:
         found.append(item)
+        if ends(item):
+            break
     return found
 
 

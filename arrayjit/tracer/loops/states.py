@@ -3,7 +3,7 @@ array, a number, or nested containers of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
 from .carries import Kind, is_array, kind_of, same
 from .kinds import put
-from .places import MISSING, Places
+from .places import MISSING, Name, Places
 
 __all__ = [
     "Record",
@@ -27,6 +27,7 @@ __all__ = [
     "leaves_in",
     "places_in",
     "put_all",
+    "rebound",
     "record",
     "require_one_structure",
     "storages_of",
@@ -63,10 +64,9 @@ def call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
     before = places.read()
     result = function(*arguments)
     after = places.read()
-    rebound = (
-        name for name in {**before, **after} if not same(before.get(name, MISSING), after.get(name, MISSING))
+    changes = [f"changes {place}" for place in rebound(before, after)] or ["may advance an iterator"] * len(
+        places.iterators
     )
-    changes = [f"changes {place}" for place in rebound] or ["may advance an iterator"] * len(places.iterators)
     if changes:
         raise UnsupportedError(
             f"{name} {changes[0]}, but it is traced once, however often the compiled function runs it",
@@ -74,6 +74,13 @@ def call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
             fix="return the new value instead; arrays may be written in place",
         )
     return result
+
+
+def rebound(before: Mapping[Name, Any], after: Mapping[Name, Any]) -> Iterator[Name]:
+    """The places that hold something else than before."""
+    for name in {**before, **after}:
+        if not same(before.get(name, MISSING), after.get(name, MISSING)):
+            yield name
 
 
 def leaves_in(state: Any) -> tuple[list[Any], Structure]:

@@ -35,6 +35,7 @@ from ..values.extents import greater, lesser
 from ..values.integer import SymbolicInt, number, python_int
 from ..values.numbers import as_affine
 from ..values.rows import Rows, rows_of
+from .stopping import asked
 
 __all__ = ["Builtins", "as_called"]
 
@@ -138,15 +139,20 @@ def _decided(plain: Callable[..., Any], op: str, iterable: Any) -> Any:
     """Whether any or all items are true. Of traced items all are asked, where Python stops early."""
     if type(iterable) is SymbolicArray:
         return to_bool(METHODS[plain.__name__](iterable)) if iterable.ndim == 1 else plain(iterable)
-    items = listed(iterable)
+    decisive = plain is builtins.any
+
+    def decides(item: Any) -> bool | None:
+        return None if _is_traced(item) else bool(item) is decisive
+
+    is_generator = type(iterable) is GeneratorType and tracing()
+    items = asked(iterable, plain.__name__, decides) if is_generator else list(iterable)
     if not any(_is_traced(item) for item in items):
         return plain(items)
-    asked = METHODS[plain.__name__]
+    together = METHODS[plain.__name__]
     items = [
-        asked(SymbolicArray(item.together.cells, item.together.record)) if type(item) is Rows else item
+        together(SymbolicArray(item.together.cells, item.together.record)) if type(item) is Rows else item
         for item in _rows_of_numbers(items)
     ]
-    decisive = plain is builtins.any
     trace = current_trace()
     answer: View | None = None
     for item in items:

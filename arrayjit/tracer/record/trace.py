@@ -294,6 +294,10 @@ class Trace:
     def begin(self) -> Mark:
         """Record a body of its own from here on."""
         self._scopes.append(Scope())
+        return self.mark()
+
+    def mark(self) -> Mark:
+        """What is known at this point."""
         return Mark(
             len(self._scopes),
             frozenset(self._written),
