@@ -56,6 +56,15 @@ def test_roots(size: int) -> None:
     assert_near_numpy(lambda a: np.linalg.cholesky(a, upper=True), positive(size, size))
 
 
+@pytest.mark.parametrize("cell", [np.nan, np.inf])
+@pytest.mark.parametrize("place", [(0, 0), (3, 1), (6, 6)])
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_roots_of_what_is_no_number(place: tuple[int, int], cell: float) -> None:
+    matrix = 9 * np.eye(7)
+    matrix[place] = cell
+    np.testing.assert_array_equal(arrayjit.jit(np.linalg.cholesky)(matrix), np.linalg.cholesky(matrix))
+
+
 @pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
 @pytest.mark.parametrize("shape", [(7, 3), (3, 7), (1, 1)])
 def test_orthogonal_factors(shape: tuple[int, int], mode: str) -> None:

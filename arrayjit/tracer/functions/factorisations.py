@@ -134,9 +134,10 @@ def _lower_root(matrix: Any, factor: Any) -> None:
         factor[k:, k] = matrix[k:, k]
         factor[k:, k] -= factor[k:, :k] @ factor[k, :k].conj()
         pivot = factor[k, k].real
-        _require(pivot > 0, "Matrix is not positive definite")
-        factor[k, k] = pivot
-        factor[k:, k] /= np.sqrt(pivot)
+        _require(np.logical_not(pivot <= 0), "Matrix is not positive definite")
+        root = np.sqrt(pivot)
+        factor[k, k] = root
+        factor[k + 1 :, k] /= root
 
 
 @implements(np.linalg.qr)
