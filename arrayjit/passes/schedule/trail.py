@@ -98,8 +98,8 @@ PAGE = 4096
 """Bytes after which addresses look alike."""
 
 LONG = 2 * PAGE
-"""Bytes of a row that is stored past the caches, at least: softmax takes 0.65 to 0.9 of the time then. Shorter
-rows gain nothing."""
+"""Bytes of a row that is stored past the caches, at least: softmax takes 0.65 to 0.9 of the time then, and
+gains nothing where rows are shorter."""
 
 ZERO = Affine.of(0)
 
