@@ -30,6 +30,16 @@ def rows_between(a, b):
         a[:, 0] = 1.0
 
 
+def fields(a, b):
+    c = np.ones_like(a)
+    for k in range(6):
+        c[0, :] = k
+        c[1:, :] -= 0.5 * (a[1:, :] - a[:-1, :])
+        b[:, 1:] -= 0.5 * (a[:, 1:] - a[:, :-1])
+        a[:-1, :-1] -= 0.7 * (b[:-1, 1:] - b[:-1, :-1] + c[1:, :-1] - c[:-1, :-1])
+    b += c
+
+
 def upwards(a, b):
     for _ in range(5):
         b[:-1] = a[1:] * 0.5
@@ -105,6 +115,7 @@ def between_walls(a, b):
     [
         (back_and_forth, {"sweep"}),
         (rows_between, {"sweep"}),
+        (fields, {"sweep"}),
         (upwards, set()),
         (through_a_third, {"sweep"}),
         (from_a_copy, {"swap", "sweep"}),

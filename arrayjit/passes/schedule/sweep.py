@@ -6,12 +6,11 @@
     for i in parallel(0, 248):              ->      for i in sequential(2, 250):
         for j in parallel(0, 250):                      for j in parallel(0, 250):
             a[i + 1, j] = add(t[i, j], t[i + 2, j])         t[i, j] = a[i, j]
-                                                        for j in parallel(0, 250):
                                                             a[i - 1, j] = add(t[i - 2, j], t[i, j])
 
 What a nest takes from those before it is then still near, and so is what it overwrites. It is so many rows
 behind that each cell is written and read in the order of before. What stores to one row is a nest over that
-row.
+row. Loops over the columns of a row meet as well where they can (`columns`).
 
 Steps of a loop that is made of such nests alone are taken two at a time, where the arrays are larger than the
 caches: they go through memory once for both. Rows that hand anything on to others are taken in order, so
@@ -37,6 +36,7 @@ from ..analysis.copies import copy_body, in_steps, unless_once
 from ..analysis.handed import threads_for
 from ..analysis.strides import affine_accesses
 from ..analysis.trips import enter
+from .columns import in_common
 from .lag import THREADS, contracts
 
 __all__ = ["sweep"]
@@ -269,6 +269,7 @@ class _Sweeping:
         )
         loop = For(row, Affine.of(begin), Affine.of(end), tuple(chain.from_iterable(parts)))
         enter(loop, self.ranges)
+        loop = replace(loop, body=in_common(loop.body, self.ranges))
         return unless_once(upwards(loop) if carriers(loop, self.ranges) == frozenset() else loop)
 
 
