@@ -75,3 +75,6 @@ def test_cells_beside_one_another_are_shared_where_vectors_fill_lines():
     kernel = parse(FOUR_POINTS)
     assert "y[2*i + 2, j + 1]" in print_kernel(jam(kernel, Caps(vector_bytes=64)))
     assert jam(kernel, Caps(vector_bytes=32)) is kernel
+    roots = "sqrt[f64](" * 6 + "x[i + 1, j]" + ")" * 6
+    longer = parse(FOUR_POINTS.replace("x[i + 1, j]", roots))
+    assert jam(longer, Caps(vector_bytes=64)) is longer

@@ -39,7 +39,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ...ir.code import Caps
-from ...ir.expr import Load, Variable
+from ...ir.expr import Apply, Load, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
@@ -62,6 +62,9 @@ NEIGHBOURS = 2
 
 SHARED = 0.25
 """Of the cells of a stencil the next row touches so many as well. Of fewer nothing is gained."""
+
+MOST_OPERATIONS = 1.5
+"""Where a column takes more of them for each cell, it does not wait for vectors that start anywhere."""
 
 MAX_ROWS = 4
 """How many rows of a matrix-vector product are computed at once."""
@@ -178,13 +181,20 @@ def _overlapping(rows: For, caps: Caps) -> Sequence[Stmt] | None:
         return None
     down = {rows.symbol: rows.symbol + 1}
     below = {cell: (cell[0], tuple(at.substitute(down) for at in cell[1]), cell[2]) for cell in cells}
-    at_hand = cells | _beside(cells, columns, caps)
+    loads_most = _operations(columns) <= MOST_OPERATIONS * len(cells)
+    at_hand = cells | (_beside(cells, columns, caps) if loads_most else set())
     # A cell that all rows read is at hand anyway.
     shared = [lower for cell, lower in below.items() if lower != cell and lower in at_hand]
     if len(shared) < SHARED * len(cells):
         return None
     binds, body = _at_once(rows, rows.body, NEIGHBOURS, LoopKind.PARALLEL, True)
     return [*binds, *body]
+
+
+def _operations(columns: For) -> int:
+    """How many operations a column takes."""
+    values = (value for stmt in columns.body for value in expressions(stmt))
+    return sum(isinstance(node, Apply) for value in values for node in walk(value))
 
 
 def _beside(cells: Collection[_Access], columns: For, caps: Caps) -> set[_Access]:
