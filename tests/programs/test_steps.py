@@ -109,6 +109,21 @@ def between_walls(a, b):
     a[:], b[:] = before, now
 
 
+def cropped(a, b):
+    now = a
+    for k in range(7):
+        now = 0.5 * (now[1:, 1:] - now[:-1, 1:]) + k * now[1:, :-1]
+    b[: len(now), -now.shape[1] :] = now
+
+
+def cropped_and_bordered(a, b):
+    now = a.copy()
+    for _ in range(6):
+        now = now[1:] + now[:-1]
+        now[0] = 2.0
+    b[1 : len(now) + 1] += now
+
+
 @pytest.mark.parametrize("shape", [(60, 24), (61, 23), (12, 90), (9, 9)])
 @pytest.mark.parametrize(
     ("steps", "passes"),
@@ -124,6 +139,8 @@ def between_walls(a, b):
         (complex_leapfrog, {"swap", "interior"}),
         (odd_leapfrog, {"swap", "interior"}),
         (between_walls, {"swap", "interior"}),
+        (cropped, {"swap"}),
+        (cropped_and_bordered, set()),
     ],
 )
 def test_steps_have_numpy_s_bits(

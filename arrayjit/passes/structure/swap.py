@@ -20,6 +20,15 @@ gives each cell of the source a new value. That one is stored where the copy wou
         before[i] = now[i]                  ->          before[i] = add(t[i], 1.0)
         now[i] = add(t[i], 1.0)
 
+So do arrays of which each step copies only a part, as where an array becomes smaller, if no more than that
+part is read after it:
+
+    for k in sequential(0, 50):                     for h in sequential(0, 25):
+        for i in parallel(0, -k + 99):                  for i in parallel(0, -2*h + 99):
+            b[i] = add(a[i], a[i + 1])      ->              b[i] = add(a[i], a[i + 1])
+        for i in parallel(0, -k + 99):                  for i in parallel(0, -2*h + 98):
+            a[i] = b[i]                                     a[i] = add(b[i], b[i + 1])
+
 Where the number of steps is odd, or not known, one may be left, which is taken as before.
 """
 
@@ -28,6 +37,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from typing import TypeGuard
 
 from ...frozen import frozen, slotted
 from ...ir.assign import ArrayParam
@@ -48,8 +58,8 @@ from ...ir.loops import (
     walk_statements,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
-from ..analysis.access import reads
+from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, substitute_statements, transform
+from ..analysis.access import given, reads
 from ..analysis.boxes import Box, size, without
 from ..analysis.copies import in_steps, unless_once
 from ..analysis.private import is_private
@@ -71,8 +81,8 @@ def swap(kernel: Kernel, caps: Caps) -> Kernel:
         for param in kernel.params
         if isinstance(param, ArrayParam) and param.access != "write"
     }
-    swapping = _Swapping(caps.l1_bytes, shown, counts(kernel.body))
-    body = swapping.body(kernel.body)
+    swapping = _Swapping(caps.l1_bytes, shown, counts(kernel.body), given(kernel.params))
+    body = swapping.parts(swapping.body(kernel.body))
     return kernel.with_body(body, swapping.notes)
 
 
@@ -94,20 +104,64 @@ class _Copied:
 @slotted
 class _Swapping:
     """`near` is the size of the cache from which copying costs next to nothing; the caller sees the arrays
-    `shown` even when the kernel is left by an exception; `uses` are those of the whole kernel."""
+    `shown` even when the kernel is left by an exception; `uses` are those of the whole kernel, `given` its
+    parameters."""
 
     near: int
     shown: set[Tensor]
     uses: Counter[Tensor]
+    given: frozenset[Tensor]
     notes: list[str] = field(default_factory=list)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
         for stmt in body:
             stmt = rewrite_bodies(stmt, self.body)
-            is_time = isinstance(stmt, For) and stmt.kind is LoopKind.SEQUENTIAL and stmt.step == 1
-            out += self.in_turns(stmt) if isinstance(stmt, For) and is_time else [stmt]
+            out += self.in_turns(stmt) if _is_time(stmt) else [stmt]
         return kept(body, out)
+
+    def parts(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The kernel's body with its steps two by two where each copies the part of an array that is read
+        after it."""
+        out: list[Stmt] = []
+        for at, stmt in enumerate(body):
+            out += self.part_in_turns(stmt, body[at + 1 :]) if _is_time(stmt) else [stmt]
+        return kept(body, out)
+
+    def part_in_turns(self, loop: For, following: tuple[Stmt, ...]) -> Sequence[Stmt]:
+        """A loop over steps, two of them an iteration if none has to copy its part."""
+        if loop.trips in (0, 1) or len(list(walk_statements(loop.body))) > LARGE:
+            return [loop]
+        for at, stmt in enumerate(loop.body):
+            _, copy = _nest(stmt)
+            pair = _cell_of(copy[0]) if len(copy) == 1 else None
+            if pair is not None and self.is_all_that_is_read(loop, at, following, *pair):
+                into, source = pair
+                self.notes.append(f"swap: {into} and {source} take turns")
+                before, after, names = loop.body[:at], loop.body[at + 1 :], {into: source, source: into}
+                return in_steps(loop, ((*before, *_named(after, names)), (*_named(before, names), *after)))
+        return [loop]
+
+    def is_all_that_is_read(
+        self, loop: For, at: int, following: tuple[Stmt, ...], into: Tensor, source: Tensor
+    ) -> bool:
+        """Does a step copy all that is read of an array after it, out of a temporary that it made before?
+        Only the copy may write to that array."""
+        before, copied, after = loop.body[:at], loop.body[at], loop.body[at + 1 :]
+        both = {into, source}
+        if into.nbytes <= self.near or not self.given.isdisjoint(both) or not _has_room(into, source):
+            return False
+        if any(tensor.storage in both and tensor not in both for tensor in _touched(loop.body)):
+            return False
+        stored = [stmt.tensor for stmt in walk_statements(loop.body) if isinstance(stmt, (Store, Fill))]
+        if stored.count(into) > 1 or source in _touched(after) or not self.is_made_anew(source, loop.body):
+            return False
+        earlier, last = ({loop.symbol: value - 1} for value in (Affine.of(loop.symbol), loop.hi))
+        return (
+            is_private(into, (copied, *after))
+            and is_private(into, (*substitute_statements((copied,), earlier), *before))
+            and is_private(into, (*substitute_statements((copied,), last), *following))
+        )
 
     def in_turns(self, loop: For) -> Sequence[Stmt]:
         """A loop over steps, two of them an iteration if a copy can be left out so."""
@@ -151,6 +205,16 @@ class _Swapping:
         return read == 1 and counts(body)[source] == self.uses[source] and is_private(source, body)
 
 
+def _is_time(stmt: Stmt) -> TypeGuard[For]:
+    return isinstance(stmt, For) and stmt.kind is LoopKind.SEQUENTIAL and stmt.step == 1
+
+
+def _has_room(into: Tensor, source: Tensor) -> bool:
+    """Does an array have all cells that another one has?"""
+    beyond = [one - other for one, other in zip(into.shape, source.shape, strict=True)]
+    return all(more.is_constant and more.constant >= 0 for more in beyond)
+
+
 def _copied(stmt: Stmt) -> _Copied | None:
     """The statement as a nest that copies whole arrays and either does nothing else, or also gives all cells
     of their sources new values."""
@@ -175,11 +239,17 @@ def _copied(stmt: Stmt) -> _Copied | None:
 
 def _copy_of(stmt: Stmt) -> tuple[Tensor, Tensor] | None:
     """The array that a statement copies a cell to, and the one like it in whose same place it finds that."""
+    pair = _cell_of(stmt)
+    return pair if pair is not None and pair[0].shape == pair[1].shape else None
+
+
+def _cell_of(stmt: Stmt) -> tuple[Tensor, Tensor] | None:
+    """The same of arrays that may differ in their extents."""
     match stmt:
         case Store(tensor=into, index=to, value=Load(tensor=source, index=at), accum=None):
-            alike = (into.shape, into.dtype) == (source.shape, source.dtype)
             plain = into.base is source.base is None and into.strides is source.strides is None
-            return (into, source) if alike and plain and to == at and into is not source else None
+            alike = plain and into.dtype is source.dtype
+            return (into, source) if alike and to == at and into is not source else None
         case _:
             return None
 
