@@ -67,6 +67,10 @@ NEAR = 4
 """A left factor that is so many times as large as the second cache is still read anew for every panel where
 these are too few for the threads; else one that the last cache holds."""
 
+ROOM = 4
+"""One place of the first cache in so many is left to the panel's lines, and a part of the last cache to what is
+read and written beside the left factor."""
+
 BLOCK = 384
 """The rows of a block: so many that the time in which a panel comes from memory does not matter."""
 
@@ -161,7 +165,7 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
         at_once = depth
     row, half = (depth + columns) * size, caps.l2_bytes // 2
     is_shared = caps.threads == 1 or panels >= STRIPS * caps.threads
-    far = caps.l3_bytes if is_shared else NEAR * caps.l2_bytes
+    far = _with_room(caps.l3_bytes) if is_shared else NEAR * caps.l2_bytes
     block = None
     if depth * columns * size <= half and rows * row > caps.l2_bytes:
         block, run = _block(rows, height, max(height, half // row), caps), panels
@@ -269,14 +273,22 @@ def _places(step: int, caps: Caps) -> int:
 
 
 def _side_by_side(total: Sum, product: Product, caps: Caps) -> int:
-    """The rows of a sliver at most: so many that the first cache holds a line of each where they are read in
-    place. Rows of a power of two are a few of its places apart, and push one another out: 12 rows of 4096
-    bytes take 1.1 times as long as 6 by twice the columns on one thread, and up to 1.3 on two."""
+    """The rows of a sliver at most: so many that the first cache holds a line of each, beside those of a
+    panel, where they are read in place. Rows of a power of two are a few of its places apart, and push one
+    another out: 12 rows of 4096 bytes take 1.1 times as long as 6 by twice the columns on one thread, and up
+    to 1.3 on two, where each set of the cache has 8 lines, and 1.03 to 1.14 times where it has 12."""
     left = total.left
     step: int | None = total.depth
     if isinstance(left, Load) and _is_run(total):
         step = stride(left.tensor, left.index, product.rows.symbol)
-    return MOST_ROWS if step is None else min(MOST_ROWS, _places(step * dtype_of(left).itemsize, caps))
+    if step is None:
+        return MOST_ROWS
+    return min(MOST_ROWS, _with_room(_places(step * dtype_of(left).itemsize, caps)))
+
+
+def _with_room(size: int) -> int:
+    """What a cache of a size holds beside other things."""
+    return size - size // ROOM
 
 
 def _copied(product: Product, caps: Caps) -> bool:
