@@ -36,8 +36,10 @@ Where much is computed between reading and writing, the processor sees too littl
 several lines at once, and the hardware that fetches ahead stops at the end of each page. So a loop that goes
 along more than the last cache keeps for it asks for what it will read and write half a page later, but for
 what goes past the caches: exponentials of numbers in memory take 0.9 of the time. So does a loop that stores
-past the caches, however little it computes: a copy takes 0.8 to 0.9 of the time. What it asks for of several
-arrays goes into the second cache, since in the first it would be pushed out: 0.86 of the time for four.
+past the caches, however little it computes: a copy takes 0.8 to 0.9 of the time. Of several arrays the
+hardware is ahead, and such a loop asks for what it needs next: vectors that go across lines, as NumPy's large
+arrays have them beside a result's whole lines, then wait for neither of both. Sums of two to five arrays take
+0.86 to 0.95 of the time.
 
     for i in sequential(0, 5790):                   for i in sequential(0, 5790):
         for j in vector(0, 5790, lanes=32):             for j in vector(0, 5790, lanes=32):
@@ -218,11 +220,11 @@ class _Ahead:
         is_light = self.work(loop) < COMPUTED * sum(read) / self.caps.line_bytes
         if is_light and not bypasses(loop.body):
             return None
-        near = 2 if is_light and len(cells) > 1 else 1
-        asked = [_further(cell, FURTHER, near) for cell in cells]
+        ahead = SOON if is_light and len(cells) > 1 else FURTHER
+        asked = [_further(cell, ahead, 1) for cell in cells]
         asked += [_further(cell, FARTHEST, 2) for cell, is_again in cells.items() if is_again]
         names = ", ".join(dict.fromkeys(tensor.label for tensor, _ in cells))
-        self.notes.append(f"prefetch: {FURTHER:,} bytes ahead of {loop.symbol.hint}, {names} are fetched")
+        self.notes.append(f"prefetch: {ahead:,} bytes ahead of {loop.symbol.hint}, {names} are fetched")
         return replace(loop, body=(*asked, *loop.body))
 
     def abreast(self, loop: For) -> For | None:
