@@ -68,8 +68,8 @@ NEAR = 4
 these are too few for the threads; else one that the last cache holds."""
 
 ROOM = 4
-"""One place of the first cache in so many is left to the panel's lines, and a part of the last cache to what is
-read and written beside the left factor."""
+"""One place of the first cache in so many is left to the panel's lines, and as much of the last cache to what
+is read and written beside the left factor."""
 
 BLOCK = 384
 """The rows of a block: so many that the time in which a panel comes from memory does not matter."""

@@ -49,8 +49,8 @@ arrays have them beside a result's whole lines, then wait for neither of both. S
 
 Where the next rows read a row again, it waits for them in the second cache, and is brought there by two pages
 ahead: the first cache has little room beside the rows that are gone through. A stencil of five points takes
-0.65 of the time. Into the second cache, half a page ahead, come the rows of an array that is turned past the
-caches, of which a loop goes along as many at once as a vector has lanes: 0.8 to 0.95 of the time.
+0.65 of the time. A few lines ahead come the rows of an array that is turned past the caches, of which a loop
+goes along as many at once as a vector has lanes: 0.75 to 0.9 of the time.
 
     for l in vector(0, 8, lanes=8):                 for l in vector(0, 8, lanes=8):
         for i in sequential(0, 31250):                  for i in sequential(0, 31250):
@@ -109,8 +109,9 @@ LONG = 4
 """So many times as far such a loop goes, at least."""
 COMPUTED = 8.0
 """The work for each line that a loop asks for half a page ahead, as above, at least."""
-SOON = 256
-"""Bytes from what a sum adds to what it asks for: twice as far loses for one array what it gains for two."""
+SOON, NEXT = 256, 512
+"""Bytes from what a sum adds, or several arrays have, to what is asked for: twice as far loses for one array
+what it gains for two; and from what many rows have."""
 PLACES = 4
 """At so many of an array such a sum is at once."""
 KEPT = 3
@@ -228,7 +229,7 @@ class _Ahead:
         return replace(loop, body=(*asked, *loop.body))
 
     def abreast(self, loop: For) -> For | None:
-        """The loop with rows brought near half a page ahead, if it goes along many at once: if one vector of
+        """The loop with the next lines of rows brought near, if it goes along many at once: if one vector of
         it goes down them, and stores past the caches what it finds."""
         vector = loop.body[0] if len(loop.body) == 1 else None
         if not isinstance(vector, For) or vector.trips != vector.lanes or not bypasses(vector.body):
@@ -245,12 +246,12 @@ class _Ahead:
                 for lane in range(vector.lanes):
                     places = {**first, vector.symbol: vector.lo + lane}
                     cell = tensor, tuple(position.substitute(places) for position in index)
-                    asked[_further(cell, FURTHER, 2)] = None
+                    asked[_further(cell, NEXT, 1)] = None
         if not asked:
             return None
         names = ", ".join(dict.fromkeys(ask.tensor.label for ask in asked))
         self.notes.append(
-            f"prefetch: {FURTHER:,} bytes ahead of {loop.symbol.hint}, rows of {names} are fetched"
+            f"prefetch: {NEXT:,} bytes ahead of {loop.symbol.hint}, rows of {names} are fetched"
         )
         return replace(loop, body=(*asked, vector))
 

@@ -37,9 +37,16 @@ ROWS, COLUMNS = 64, 16
 LIGHT = 8
 """Operations in a body that may be written once for each row that is transposed."""
 
-FEWEST, MOST = 16, 32
-"""Rows that are read side by side, if there are so many. Of 4096 x 4096 float64 cells, 8 take half as long
-again as 16."""
+MOST = 32
+"""Cells of a row that a block writes, at most."""
+
+LINES = 2
+"""So many lines of a row a block writes if there are registers for its cells, each of a row that is read.
+Where rows are a power of two apart, few places of the caches are there for all: of 4096 x 4096 float64 cells,
+blocks of one line take 1.5 times as long, of 5792 x 5792 float32 cells 1.3 times."""
+
+MANY = 8
+"""So many blocks of them there must be; else blocks write one line, since less is left at the edges."""
 
 BYTES = 32
 """Of each of them, at once: two of the parts that all CPUs can interleave in registers."""
@@ -78,10 +85,12 @@ def _transposed(rows: For, columns: For, across: Mapping[Tensor, int], caps: Cap
         return []
     stored = min(stmt.tensor.dtype.itemsize for stmt in columns.body if isinstance(stmt, Store))
     loaded = max(tensor.dtype.itemsize for tensor in across)
-    line, at_once = min(caps.line_bytes // stored, MOST), BYTES // loaded
     assert rows.trips is not None
     assert columns.trips is not None
-    lanes = line if columns.trips < FEWEST else max(line, FEWEST)
+    line, at_once = caps.line_bytes // stored, BYTES // loaded
+    lanes, wide = min(line, MOST), min(LINES * line, caps.registers)
+    if columns.trips >= MANY * wide:
+        lanes = max(lanes, wide)
     if min(at_once, lanes) < 2 or rows.trips < at_once or columns.trips < lanes:
         return []
     out: list[Stmt] = []
