@@ -40,16 +40,18 @@ LIGHT = 8
 MOST = 32
 """Cells of a row that a block writes, at most."""
 
-LINES = 2
-"""So many lines of a row a block writes if there are registers for its cells, each of a row that is read.
-Where rows are a power of two apart, few places of the caches are there for all: of 4096 x 4096 float64 cells,
-blocks of one line take 1.5 times as long, of 5792 x 5792 float32 cells 1.3 times."""
+NEAR, FAR = 4, 2
+"""So many lines of a row a block writes if there are registers for its cells, each of a row that is read: in
+caches, and past them. Where rows are a power of two apart, few places of the caches are there for all: of
+1024 x 1024 float64 cells, blocks of one line take 2.5 times as long as those of four; of 4096 x 4096, which
+memory holds, twice as long as those of two, and those of four gain no more."""
 
 MANY = 8
 """So many blocks of them there must be; else blocks write one line, since less is left at the edges."""
 
-BYTES = 32
-"""Of each of them, at once: two of the parts that all CPUs can interleave in registers."""
+BYTES, CELLS = 32, 8
+"""Of each row that is read, at once: two of the parts that all CPUs can interleave in registers, or so many
+cells, if there are registers for them."""
 
 
 def tile(kernel: Kernel, caps: Caps) -> Kernel:
@@ -87,10 +89,13 @@ def _transposed(rows: For, columns: For, across: Mapping[Tensor, int], caps: Cap
     loaded = max(tensor.dtype.itemsize for tensor in across)
     assert rows.trips is not None
     assert columns.trips is not None
-    line, at_once = caps.line_bytes // stored, BYTES // loaded
-    lanes, wide = min(line, MOST), min(LINES * line, caps.registers)
+    line, registers = caps.line_bytes // stored, caps.registers * caps.vector_bytes
+    is_far = rows.trips * columns.trips * stored > caps.l3_bytes
+    wide = min((FAR if is_far else NEAR) * line, MOST, registers // BYTES)
+    lanes, at_once = min(line, MOST), BYTES // loaded
     if columns.trips >= MANY * wide:
         lanes = max(lanes, wide)
+        at_once = max(at_once, min(CELLS, registers // (lanes * loaded)))
     if min(at_once, lanes) < 2 or rows.trips < at_once or columns.trips < lanes:
         return []
     out: list[Stmt] = []
