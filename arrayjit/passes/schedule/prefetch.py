@@ -35,11 +35,10 @@ next row are asked for with the row before.
 Where much is computed between reading and writing, the processor sees too little of what comes to wait for
 several lines at once, and the hardware that fetches ahead stops at the end of each page. So a loop that goes
 along more than the last cache keeps for it asks for what it will read and write half a page later, but for
-what goes past the caches: exponentials of numbers in memory take 0.9 of the time. So does a loop that stores
-past the caches, however little it computes: a copy takes 0.8 to 0.9 of the time. Of several arrays the
-hardware is ahead, and such a loop asks for what it needs next: vectors that go across lines, as NumPy's large
-arrays have them beside a result's whole lines, then wait for neither of both. Sums of two to five arrays take
-0.86 to 0.95 of the time.
+what goes past the caches: exponentials of numbers in memory take 0.9 of the time. Of what a loop that does
+little stores past the caches, the hardware is ahead, and the loop asks for what it needs next: vectors that go
+across lines, as NumPy's large arrays have them beside a result's whole lines, then wait for neither of both.
+Copies take 0.9 of the time, sums of two to five arrays 0.86 to 0.95.
 
     for i in sequential(0, 5790):                   for i in sequential(0, 5790):
         for j in vector(0, 5790, lanes=32):             for j in vector(0, 5790, lanes=32):
@@ -110,7 +109,7 @@ LONG = 4
 COMPUTED = 8.0
 """The work for each line that a loop asks for half a page ahead, as above, at least."""
 SOON, NEXT = 256, 512
-"""Bytes from what a sum adds, or several arrays have, to what is asked for: twice as far loses for one array
+"""Bytes from what a sum adds, or a light loop reads, to what is asked for: twice as far loses for one array
 what it gains for two; and from what many rows have."""
 PLACES = 4
 """At so many of an array such a sum is at once."""
@@ -222,7 +221,7 @@ class _Ahead:
         is_light = self.work(loop) < COMPUTED * sum(read) / self.caps.line_bytes
         if is_light and not bypasses(loop.body):
             return None
-        ahead = SOON if is_light and len(cells) > 1 else FURTHER
+        ahead = SOON if is_light and not any(cells.values()) else FURTHER
         asked = [_further(cell, ahead, 1) for cell in cells]
         asked += [_further(cell, FARTHEST, 2) for cell, is_again in cells.items() if is_again]
         names = ", ".join(dict.fromkeys(tensor.label for tensor, _ in cells))
