@@ -36,9 +36,9 @@ Where much is computed between reading and writing, the processor sees too littl
 several lines at once, and the hardware that fetches ahead stops at the end of each page. So a loop that goes
 along more than the last cache keeps for it asks for what it will read and write half a page later, but for
 what goes past the caches: exponentials of numbers in memory take 0.9 of the time. Of what a loop that does
-little stores past the caches, the hardware is ahead, and the loop asks for what it needs next: vectors that go
-across lines, as NumPy's large arrays have them beside a result's whole lines, then wait for neither of both.
-Copies take 0.9 of the time, sums of two to five arrays 0.86 to 0.95.
+little stores past the caches, the hardware is ahead, and the loop asks for what it needs next: vectors that
+go across lines, as NumPy's large arrays have them beside a result's whole lines, then wait for neither of
+both. Copies take 0.9 of the time, sums of two to five arrays 0.86 to 0.95.
 
     for i in sequential(0, 5790):                   for i in sequential(0, 5790):
         for j in vector(0, 5790, lanes=32):             for j in vector(0, 5790, lanes=32):
