@@ -1,7 +1,7 @@
 """jam: several rows of sums are computed at once, so that what they share is loaded once.
 
-    for i in parallel(0, 256):                           for j in vector(0, 256, lanes=8):
-        for j in vector(0, 256, lanes=32):                   for i in sequential(0, 42):
+    for i in parallel(0, 256):                           for i in parallel(0, 42):
+        for j in vector(0, 256, lanes=32):                   for j in vector(0, 256, lanes=8):
             s = 0.0                                              s = 0.0
             for k in sequential(0, 16):            ->            s1 = 0.0  ...
                 s = add(s, multiply(a[i, k], b[k, j]))           for k in sequential(0, 16):
@@ -13,7 +13,9 @@
 
 The outer loop is unrolled and its copies are interleaved; the sums stay in vector registers, of which
 `Caps` says how many bytes they have. Every cell is computed by the very operations of before. Products by
-fused operations `contract` has cut already.
+fused operations `contract` has cut already. Where the second cache does not hold what the rows share, the
+loop over columns goes outside, so that it is read once. Else rows stay whole, and what they store goes to
+memory in a few long streams: 8000 x 800 distances of points of eight coordinates take a third of the time so.
 
 Rows of a matrix-vector product are interleaved likewise, so that the vector is loaded once for a few rows.
 They are as far apart as rows can be: the next ones go on where these end, and memory is read in a few long
@@ -35,6 +37,7 @@ no cell with the next row's; where vectors fill lines, cells beside one another 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -162,8 +165,25 @@ def _jammed(rows: For, caps: Caps) -> Sequence[Stmt] | None:
     if at_most < 2 or (rows.trips is not None and rows.trips < 2):
         return None
     count = at_most if rows.trips is None else -(-rows.trips // -(-rows.trips // at_most))
+    vector = replace(columns, lanes=lanes)
+    if _shared_bytes(rows, columns) <= caps.l2_bytes:
+        binds, body = _at_once(rows, (*before, vector), count, LoopKind.PARALLEL, True)
+        return [*binds, *body]
     binds, body = _at_once(rows, (*before, *columns.body), count, LoopKind.SEQUENTIAL, True)
-    return [*binds, replace(columns, lanes=lanes, body=body)]
+    return [*binds, replace(vector, body=body)]
+
+
+def _shared_bytes(rows: For, columns: For) -> float:
+    """How much memory has what all rows read by column."""
+    cells = affine_accesses(columns.body)
+    shared = {
+        tensor
+        for tensor, index, stores in cells
+        if not stores
+        and stride(tensor, index, rows.symbol) == 0
+        and stride(tensor, index, columns.symbol) != 0
+    }
+    return sum(tensor.nbytes if tensor.has_fixed_shape else math.inf for tensor in shared)
 
 
 def _overlapping(rows: For, caps: Caps) -> Sequence[Stmt] | None:
