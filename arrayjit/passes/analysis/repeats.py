@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Set
+from collections.abc import Collection, Iterator, Set
+from typing import Union
 
 from ...ir.expr import Apply, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, For, Stmt, Store, Update, walk_statements
+from ...ir.tensor import Tensor
 from ...ir.walk import expressions, walk
 from .access import reads
 
 __all__ = ["HEAVY", "may_repeat", "weight"]
+
+Cell = tuple[Tensor, Union[tuple[Affine, ...], None]]
 
 HEAVY = 32
 """Operations in a body beyond which a second copy takes longer to compile than it saves."""
@@ -29,10 +33,19 @@ def may_repeat(body: tuple[Stmt, ...], sums: Collection[Variable] = (), symbol: 
     return not any(
         tensor.storage is store.tensor.storage
         and not (symbol and tensor is store.tensor and index and _are_apart(index, store.index, moving))
-        for stmt in inside
-        for tensor, index in reads(stmt)
+        for tensor, index in _found(body)
         for store in stores
     )
+
+
+def _found(body: tuple[Stmt, ...]) -> Iterator[Cell]:
+    """What an iteration reads that it has not stored itself by then."""
+    stored: set[Cell] = set()
+    for line in body:
+        for stmt in walk_statements((line,)):
+            yield from (cell for cell in reads(stmt) if cell not in stored)
+        if isinstance(line, Store):
+            stored.add((line.tensor, line.index))
 
 
 def _are_apart(one: tuple[Affine, ...], other: tuple[Affine, ...], moving: Set[Symbol | None]) -> bool:
