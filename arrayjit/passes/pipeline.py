@@ -29,6 +29,7 @@ from .bodies.group import group
 from .bodies.guess import guess
 from .bodies.hoist import hoist
 from .bodies.narrow import narrow
+from .bodies.numbers import numbers
 from .bodies.once import once
 from .bodies.popcount import popcount
 from .bodies.rare import rare
@@ -352,6 +353,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(
         reciprocals, after=("guess",), why="what has branches is not rearranged, as a body without is", on=CPU
     ),
+    Pass(numbers, after=("guess",), why="a loop that may run twice is not rearranged", on=CPU),
     Pass(rare, after=("guess",), why="what is seldom needed is not waited for"),
     Pass(spell, after=("rare",), why="what is left in order stays so", on=CPU),
     Pass(
@@ -408,6 +410,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         tails,
         guess,
         reciprocals,
+        numbers,
         rare,
         prefetch,
         overlap,

@@ -28,13 +28,13 @@ from ...ir.dtype import BOOL, I32, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant
 from ...ir.index import Affine
 from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
-from ...ir.ops import OPS
+from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, kept, rewrite_bodies, substitute, walk
 from ..analysis.repeats import HEAVY, weight
 from ..analysis.values import Values, values_of, written_out
 
-__all__ = ["foremost"]
+__all__ = ["beyond", "foremost"]
 
 NOT_BEYOND = {OPS["maximum"]: OPS["less_equal"], OPS["minimum"]: OPS["greater_equal"]}
 """Whether a value is not beyond an extreme."""
@@ -55,6 +55,14 @@ def foremost(kernel: Kernel, caps: Caps) -> Kernel:
         return kept(body, out)
 
     return kernel.with_body(visit(kernel.body), notes)
+
+
+def beyond(accum: Op, cell: Local, extreme: Local) -> Expr:
+    """Does a cell take the place of the extreme before it? The first NaN does, and nothing after it."""
+    is_beyond = opposite(Apply(NOT_BEYOND[accum], (cell, extreme), BOOL))
+    return (
+        both(is_beyond, compare("equal", extreme, extreme)) if extreme.variable.dtype.is_float else is_beyond
+    )
 
 
 @frozen
@@ -172,11 +180,7 @@ class _Step:
         assert self.update.accum is not None
         dtype, symbol = self.update.variable.dtype, self.loop.symbol
         cell, extreme = Local(Variable("t", dtype)), Local(self.update.variable)
-        is_not = Apply(NOT_BEYOND[self.update.accum], (cell, extreme), BOOL)
-        is_beyond = opposite(is_not)
-        if dtype.is_float:
-            is_number = compare("equal", extreme, extreme)
-            is_beyond = both(is_beyond, is_number)
+        is_beyond = beyond(self.update.accum, cell, extreme)
         here = Cast(Index(Affine.of(symbol)), self.place.dtype)
         yield Define(cell.variable, self.update.value)
         yield Update(self.place, one_of(is_beyond, here, Local(self.place)))
