@@ -15,7 +15,7 @@ The outer loop is unrolled and its copies are interleaved; the sums stay in vect
 `Caps` says how many bytes they have. Every cell is computed by the very operations of before. Products by
 fused operations `contract` has cut already. Where the second cache does not hold what the rows share, the
 loop over columns goes outside, so that it is read once. Else rows stay whole, and what they store goes to
-memory in a few long streams: 8000 x 800 distances of points of eight coordinates take a third of the time so.
+memory in a few long streams: 8000 x 800 distances of points of eight coordinates take half of the time so.
 
 Rows of a matrix-vector product are interleaved likewise, so that the vector is loaded once for a few rows.
 They are as far apart as rows can be: the next ones go on where these end, and memory is read in a few long
