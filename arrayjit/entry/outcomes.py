@@ -146,7 +146,7 @@ class Outcome:
 
     def _add_view(self, output: ViewOutput, shape: tuple[int, ...], source: FreshSource) -> None:
         """Cells of a new array, which need not be all of it."""
-        units = (source.dtype.itemsize,) if output.flat else _layout(source)[1]
+        units = (source.dtype.itemsize,) if output.flat else _strides(source)
         strides = [sum(map(mul, step, units)) for step in output.steps]
         start = sum(map(mul, output.corner, units))
         flags = WRITEABLE if output.writeable else 0
@@ -160,10 +160,7 @@ class Outcome:
             else row("EXTENT", number=extent)
             for extent in output.extents
         ]
-        strides = [
-            source.dtype.itemsize * prod(source.shape[axis + 1 :]) for axis in range(len(source.shape))
-        ]
-        self._add_cells("SIZED", output.param, source.dtype, extents, strides)
+        self._add_cells("SIZED", output.param, source.dtype, extents, _strides(source))
 
     def _add_cells(
         self,
@@ -194,7 +191,12 @@ class Outcome:
 
 
 def _layout(source: FreshSource) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The shape of a new array, and its strides in bytes."""
+    """The shape of a new array as it is handed out, and its strides in bytes."""
     axes = [source.order.index(axis) for axis in range(len(source.order))]
-    shape = tuple(source.shape[axis] for axis in axes)
-    return shape, tuple(source.dtype.itemsize * prod(source.shape[axis + 1 :]) for axis in axes)
+    strides = _strides(source)
+    return tuple(source.shape[axis] for axis in axes), tuple(strides[axis] for axis in axes)
+
+
+def _strides(source: FreshSource) -> tuple[int, ...]:
+    """The strides in bytes of a new array along the axes that code sees."""
+    return tuple(source.dtype.itemsize * prod(source.shape[axis + 1 :]) for axis in range(len(source.shape)))

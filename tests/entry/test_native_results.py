@@ -99,6 +99,23 @@ def test_views_of_results(native, of):
     assert not result.flags.owndata
 
 
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda t: (t.T, t),
+        lambda t: (t.T, t[1:, ::2]),
+        lambda t: (t.T, t[2, 1:], t[:, 1]),
+        lambda t: (t.transpose(1, 0)[::-1], t.reshape(-1)[3:]),
+    ],
+)
+def test_views_of_a_result_that_is_handed_out_transposed(native, of):
+    plain = lambda x: of(x + 1)  # noqa: E731
+    x = np.arange(12.0).reshape(3, 4)
+    for result, expected in zip(native(arrayjit.jit(plain), x), plain(x), strict=True):
+        np.testing.assert_array_equal(result, expected)
+        assert result.strides == expected.strides
+
+
 def test_views_of_one_result_are_of_one_array(native):
     f = arrayjit.jit(lambda x: ((t := x + 1)[1:], t, t[::2]))
     rest, whole, others = native(f, np.arange(5.0))
