@@ -54,7 +54,7 @@ class Outcome:
         self.asks_python = False
         self._outputs = outputs
         self._leaves = leaves
-        self._next = 0
+        self._leaf_steps: list[int] = []
         numbers = {output.param for output in outputs if isinstance(output, ScalarOutput) and not output.cell}
         numbers |= {
             extent.param
@@ -106,8 +106,8 @@ class Outcome:
     def _add(self, structure: Structure) -> None:
         match structure:
             case Leaf():
-                output = self._outputs[self._next]
-                self._next += 1
+                output = self._outputs[len(self._leaf_steps)]
+                self._leaf_steps.append(len(self.build))
                 self._add_output(output)
             case Static(value=value):
                 self.owned.append(value)
@@ -127,8 +127,8 @@ class Outcome:
         match output:
             case ArgumentOutput(leaf=leaf):
                 self._step("ARGUMENT", self._leaves[leaf])
-            case RepeatedOutput(leaf=leaf) if not isinstance(self._outputs[leaf], ScalarOutput):
-                self._add_output(self._outputs[leaf])
+            case RepeatedOutput(leaf=leaf):
+                self._step("AGAIN", self._leaf_steps[leaf])
             case ScalarOutput(param=param, python=python, cell=()) if isinstance(
                 source := self._sources[param], FreshSource
             ):
@@ -141,7 +141,7 @@ class Outcome:
                 self._add_view(output, shape, source)
             case SizedOutput(param=param) if isinstance(source := self._sources[param], FreshSource):
                 self._add_sized(output, source)
-            case RepeatedOutput() | ScalarOutput() | ViewOutput() | SizedOutput():
+            case ScalarOutput() | ViewOutput() | SizedOutput():
                 raise ThroughPython("the result is a view of an argument")
 
     def _add_view(self, output: ViewOutput, shape: tuple[int, ...], source: FreshSource) -> None:

@@ -103,6 +103,7 @@ CODES: Mapping[str, tuple[str, ...]] = {
         "BOOL",
         "VIEW",
         "SIZED",
+        "AGAIN",
     ),
 }
 """The kinds of each, numbered from 0."""

@@ -1,7 +1,8 @@
 """The second half of the dispatcher's text: running a variant, once a call is known to be its.
 
 run       own what could go, make the results' memory, call the kernel
-build     make what is returned: steps on a stack, of which every value is owned
+build     make what is returned: steps on a stack, of which every value is owned; what a step made a later one
+          may return again
 """
 
 from __future__ import annotations
@@ -214,6 +215,7 @@ entry:
   %steps = field ptr %variant <VARIANT_BUILD>
   %count = field i64 %variant <VARIANT_BUILD_COUNT>
   %stack = alloca ptr, i64 %count
+  %all = alloca ptr, i64 %count
   br label %each
 each:
   %i = phi i64 [ 0, %entry ], [ %next, %push ]
@@ -238,7 +240,8 @@ one:
                                     i64 <BUILD_IS_LIST>, label %list
                                     i64 <BUILD_IS_DICT>, label %dict
                                     i64 <BUILD_IS_VIEW>, label %view
-                                    i64 <BUILD_IS_SIZED>, label %sized ]
+                                    i64 <BUILD_IS_SIZED>, label %sized
+                                    i64 <BUILD_IS_AGAIN>, label %again ]
 sized:
   %prefix = item ptr %objects %argument
   %issized = call ptr @sized(ptr %step, ptr %prefix, ptr %pointers)
@@ -253,8 +256,11 @@ array:
 value:
   %isvalue = item ptr %values %argument
   br label %known
+again:
+  %isearlier = item ptr %all %argument
+  br label %known
 known:
-  %object = phi ptr [ %isarray, %array ], [ %isvalue, %value ], [ %named, %one ]
+  %object = phi ptr [ %isarray, %array ], [ %isvalue, %value ], [ %isearlier, %again ], [ %named, %one ]
   call void @Py_IncRef(ptr %object)
   br label %push
 number:
@@ -297,6 +303,8 @@ push:
   %at = phi i64 [ %height, %known ], [ %height, %new ], [ %rest, %made ]
   %place = getelementptr ptr, ptr %stack, i64 %at
   store ptr %top, ptr %place
+  %seen = getelementptr ptr, ptr %all, i64 %i
+  store ptr %top, ptr %seen
   %above = add i64 %at, 1
   %next = add i64 %i, 1
   %following = getelementptr i8, ptr %step, i64 <BUILD_BYTES>

@@ -116,6 +116,17 @@ def test_views_of_a_result_that_is_handed_out_transposed(native, of):
         assert result.strides == expected.strides
 
 
+@pytest.mark.parametrize(
+    "of", [lambda x: (x + 1)[1:], lambda x: x[x > 1], lambda x: x.sum(), lambda x: len(x) + 0.5 * int(x.ndim)]
+)
+def test_what_is_returned_twice_is_one_object(native, of):
+    f = arrayjit.jit(lambda x: [t := of(x), {"more": (t, x)}, t])
+    first, rest, last = native(f, np.arange(5.0))
+    np.testing.assert_array_equal(first, of(np.arange(5.0)))
+    assert first is rest["more"][0]
+    assert first is last
+
+
 def test_views_of_one_result_are_of_one_array(native):
     f = arrayjit.jit(lambda x: ((t := x + 1)[1:], t, t[::2]))
     rest, whole, others = native(f, np.arange(5.0))
