@@ -78,3 +78,27 @@ def test_cells_beside_one_another_are_shared_where_vectors_fill_lines():
     roots = "sqrt[f64](" * 6 + "x[i + 1, j]" + ")" * 6
     longer = parse(FOUR_POINTS.replace("x[i + 1, j]", roots))
     assert jam(longer, Caps(vector_bytes=64)) is longer
+
+
+def test_rows_whose_inner_loops_form_no_sum_stay():
+    kernel = parse(
+        """
+def f(x: update[f64, 16, 16]):
+    for i in parallel(0, 14):
+        for j in vector(0, 16, lanes=4):
+            for k in sequential(0, 5):
+                t: f64 = x[0, j]
+                x[i + 2, j] = t
+"""
+    )
+    assert jam(kernel, Caps(vector_bytes=32)) is kernel
+
+
+def test_a_row_that_steps_repeat_is_that_of_numpy():
+    def repeated(x, steps):
+        for _ in range(steps):
+            x[2:] = np.repeat(x[:1], len(x) - 2, axis=0)
+        return x
+
+    x = np.random.default_rng(3).random((16, 16))
+    np.testing.assert_array_equal(arrayjit.jit(repeated)(x.copy(), 5), repeated(x.copy(), 5))

@@ -257,6 +257,7 @@ def _is_product(rows: For, before: Sequence[Stmt], columns: For) -> bool:
         and all(_may_follow(stmt, written) for stmt in before)
         and not any(rows.symbol in (*loop.lo.symbols, *loop.hi.symbols) for loop in loops)
         and all(loop.kind is LoopKind.SEQUENTIAL for loop in loops[1:])
+        and any(isinstance(stmt, Update) for stmt in inside)
         and all(stmt.variable in own for stmt in inside if isinstance(stmt, Update))
         and all(_mentions(stmt, rows.symbol) for stmt in inside if isinstance(stmt, Store))
         and any(
