@@ -306,6 +306,8 @@ class Body:
             self.writer.emit(remark)
         lo, hi = self.memory.affine(loop.lo), self.memory.affine(loop.hi)
         with self.loop(loop.symbol, lo, hi, loop.step):
+            if loop.kind in (LoopKind.SEQUENTIAL, LoopKind.LOCKSTEP) and self.writer.dialect.in_order:
+                self.writer.emit(self.writer.dialect.in_order)
             inside(loop.body, leaves=True)
 
     @contextmanager

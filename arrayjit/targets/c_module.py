@@ -29,9 +29,11 @@ INCLUDES = """\
 #if defined(__GNUC__)
 #define PREFETCH(address, cache) __builtin_prefetch(address, 0, 4 - (cache))
 #define KNOWN_TO_NONE(number) __asm__("" : "+r"(number))
+#define IN_ORDER() __asm__ volatile("")
 #else
 #define PREFETCH(address, cache) ((void)0)
 #define KNOWN_TO_NONE(number) ((void)0)
+#define IN_ORDER() ((void)0)
 #endif
 
 #if defined(__clang__)
@@ -64,6 +66,7 @@ C11 = Dialect(
     lap=_LAP,
     reads_first=True,
     known_to_none="KNOWN_TO_NONE",
+    in_order="IN_ORDER();",
 )
 
 

@@ -73,7 +73,8 @@ class Dialect:
     casts do not convert. With `reads_first`, both sides of a selection are read before it: what C reads for
     the chosen side only, GCC 12 reads under a mask, of which it takes the wrong lanes. `known_to_none` hides
     how an integer was computed, if it is not "": of one that a loop multiplies by itself, GCC 12 takes the
-    first value to be a factor, and multiplies vectors of them.
+    first value to be a factor, and multiplies vectors of them. `in_order` keeps the iterations of a loop one
+    after the other, if it is not "": GCC 12 makes vectors of those that hand rows of few cells on as well.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Dialect:
     lap: str = ""
     reads_first: bool = False
     known_to_none: str = ""
+    in_order: str = ""
     converted: Mapping[tuple[DType, DType], str] = field(default_factory=dict)
 
     def type(self, dtype: DType) -> str:

@@ -91,6 +91,26 @@ def test_numbers_are_squared_from_iteration_to_iteration(dtype):
         assert arrayjit.jit(squares, target="sync_c")(y, y) == squares(y, y)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("columns", [2, 3, 4, 5, 7, 8])
+def test_rows_of_few_cells_that_are_handed_on_are_taken_one_after_the_other(columns, dtype):
+    """GCC 12 makes vectors of them once it has written their cells out."""
+
+    def handed_on(x):
+        first, second = np.zeros_like(x), np.zeros_like(x)
+        for i in range(3, len(x) - 1):
+            first[i] = x[i] - x[i + 1]
+            x[i] = first[i - 1]
+            second[i - 1] = x[i - 1] - x[i]
+            x[i - 1] = second[i - 2]
+        return first, second, x
+
+    x = (np.random.default_rng(0).standard_normal((16, columns)) * 9).astype(dtype)
+    results = zip(arrayjit.jit(handed_on, target="sync_c")(x.copy()), handed_on(x.copy()), strict=True)
+    for got, wanted in results:
+        np.testing.assert_array_equal(got, wanted)
+
+
 def test_a_straight_vector_loop_is_a_plain_loop_and_others_are_loops_over_lanes() -> None:
     assert "lane" not in text_of(lambda x: np.sqrt(x) + 1, np.ones(100))
     assert re.search(r"lane < \d+;", text_of(np.sum, np.ones(1000)))
