@@ -225,6 +225,36 @@ def names_that_follow(x: Any) -> Any:
     return xs, now, then
 
 
+def a_name_of_the_item_before(x: Any) -> Any:
+    xs, now = [], x * 1
+    for _ in range(len(x)):
+        xs.append(now)
+        before = now
+        now = now * 2
+    before[0] = 9.0
+    return np.array(xs), now
+
+
+def one_array_in_two_iterations(x: Any) -> Any:
+    xs, now = [], x * 1
+    for _ in range(len(x)):
+        xs.append(now)
+        now = now + 1
+        xs.append(now)
+    xs[2][0] = 9.0
+    return np.array(xs)
+
+
+def arrays_that_move_on(x: Any) -> Any:
+    xs, one, other = [], x * 1, x + 1
+    for _ in range(len(x)):
+        one, other = other, one + other
+        xs.append(one)
+        xs.append(other)
+    xs[2][0] = 9.0
+    return np.array(xs)
+
+
 def shapes_that_grow(x: Any) -> Any:
     xs = []
     for i in range(len(x)):
@@ -300,6 +330,7 @@ def triangular(x: Any) -> Any:
         is_put_into_a_tuple, is_known_by_a_method, is_passed_as_a_method, is_an_argument, objects, one_dict,
         a_dict_that_has_a_name, one_array_twice, one_array_in_two_lists, a_name_written_afterwards,
         an_item_written_afterwards, an_argument_written_afterwards, one_list_after_the_other,
+        a_name_of_the_item_before, one_array_in_two_iterations, arrays_that_move_on,
         written_in_the_next_iteration, written_through_the_list, names_that_follow, shapes_that_grow,
         left_early, some_iterations, few_items, removes, a_list_in_each_iteration, parts_of_complex_numbers,
         triangular,

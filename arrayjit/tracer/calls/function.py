@@ -28,10 +28,12 @@ from ..record.current import caught
 from ..record.deciding import require_decided
 from ..record.guards import ArrayGuard, Guard, once_for_many_calls
 from ..record.resident import layout_of
-from ..record.retrace import Decisions, Retrace
+from ..record.retrace import Decisions, Retrace, told
+from ..record.sameness import Held
 from ..record.state import reachable
 from ..record.trace import Trace, current_trace, location_of, recording, user_location
 from ..record.tree import Structure, flatten, statics
+from ..record.view import same_cells
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import Operand, as_operand, copy
 from ..values.integer import SymbolicInt, number
@@ -160,6 +162,7 @@ def _run(
     for constant in statics(structure):
         _require_no_traces(constant, here)
     try:
+        leaves = _as_lists_hold_them(leaves)
         several = _handed_out_as_numbers(leaves)
         return [_settled(leaf, leaves, here, several) for leaf in leaves], structure
     except UserError as error:
@@ -199,6 +202,31 @@ def _require_no_traces(constant: Any, loc: Location | None) -> None:
             loc=loc,
             fix="return arrays, numbers, and tuples, lists, dicts, namedtuples or dataclasses of them",
         )
+
+
+def _as_lists_hold_them(leaves: Sequence[Any]) -> list[Any]:
+    """The leaves of the result; arrays that lists among them hold as well are as they are there."""
+    arrays = [leaf for leaf in leaves if type(leaf) is SymbolicArray]
+    memories = {array.cells.tensor.storage for array in arrays}
+    found: list[Any] = []
+    for leaf in leaves:
+        held = None
+        if type(leaf) is SymbolicArray:
+            held = leaf.record.sameness.held_in(leaf.cells.tensor.storage, memories)
+        found.append(leaf if held is None else _as_held(leaf, held, arrays))
+    return found
+
+
+def _as_held(leaf: SymbolicArray, held: Held, arrays: Sequence[SymbolicArray]) -> SymbolicArray:
+    """An array where a list holds it, which is one of these arrays if the list holds all of it."""
+    as_operand(leaf)
+    view = leaf.cells
+    if held.cells is None or view.tensor is not view.tensor.storage:
+        held.reason.unroll()
+        raise UnsupportedError(held.reason.what, loc=held.reason.loc, fix=told(held.reason.fix))
+    there = replace(held.cells.remap(view.shape, view.axes, view.index), writeable=view.writeable)
+    itself = (array for array in arrays if same_cells(array.cells, there))
+    return next(itself, SymbolicArray(there, leaf.record, leaf.weak, leaf.is_scalar))
 
 
 def _handed_out_as_numbers(leaves: Sequence[Any]) -> set[Tensor]:

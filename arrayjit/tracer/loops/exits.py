@@ -105,7 +105,8 @@ class Exit:
         self.require_run(self.new_names(earlier, after, last), before is not None)
         self.note(str(appended))
         values = self.values_after(last, memory, before is not None)
-        appended.tell_apart({cell: self.final(cell).cells.tensor for cell in self.nexts}, self.site, self.loc)
+        finals = {cell: self.final(cell).cells.tensor for cell in self.nexts}
+        appended.tell_apart(finals, self.copies, self.site, self.loc)
         appended.give()
         return values
 

@@ -19,10 +19,11 @@ from ...frozen import frozen_by_identity
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
 from ..record.retrace import Reason, Site
+from ..record.sameness import Held
 from ..record.state import reachable
 from ..record.trace import Mark, Trace
 from ..record.tree import Leaf, Structure, statics, unflatten
-from ..record.view import View
+from ..record.view import View, same_cells
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand, operand_at
 from ..values.integer import SymbolicInt
@@ -71,6 +72,27 @@ class _Stored:
 _Part = Union[_Told, _Stored]
 
 
+@frozen_by_identity
+class _Array:
+    """An array that each iteration stores, as row `first + each * iteration`."""
+
+    shown: View
+    rows: View
+    first: int
+    each: int
+
+    def last(self, count: int) -> View | None:
+        """The array of the last iteration, if it is one by itself."""
+        return self.rows.part(self.first + self.each * (count - 1)) if self.shown.is_whole() else None
+
+    def in_place_of(self, other: _Array) -> View | None:
+        """The same rows as those of another one, if they are as far apart."""
+        if self.each != other.each or not same_cells(self.shown, other.shown):
+            return None
+        shape, axes = other.rows.shape, self.rows.axes
+        return self.rows.remap(shape, axes, (axes[0] + (self.first - other.first), *axes[1:]))
+
+
 class Appended:
     """The items that an iteration appends to lists. `nexts` says what carried arrays become in it, `firsts`
     which they are in the first one, `written` what the body writes."""
@@ -93,7 +115,7 @@ class Appended:
         self._made = trace.symbols_since(mark)
         self._written = trace.written_since(mark)
         self._plans: list[tuple[Growth | Built, list[tuple[Structure, list[_Part]]]]] = []
-        self._arrays: list[tuple[Tensor, Tensor]] = []
+        self._arrays: list[_Array] = []
 
     def __bool__(self) -> bool:
         return bool(self._growths)
@@ -163,6 +185,13 @@ class Appended:
         storage = array.cells.tensor.storage
         return next((cell for cell in self._nexts if cell.view.tensor is storage), None)
 
+    def _next(self, view: View) -> Tensor | None:
+        """The memory of what a carried array becomes, of which the view shows it as it was."""
+        now = next(
+            (now for cell, now in self._nexts.items() if cell.view.tensor is view.tensor.storage), None
+        )
+        return None if now is None else now.cells.tensor.storage
+
     def _is_made_anew(self, array: SymbolicArray) -> bool:
         storage = array.cells.tensor.storage
         alike = (storage, *self._trace.sameness.of(storage))
@@ -177,6 +206,8 @@ class Appended:
         arrays = [leaf.cells for leaf in leaves if is_array(leaf)]
         if len({view.tensor.storage for view in arrays}) < len(arrays) and not _are_apart(arrays):
             raise Unfit(f"it appends an array twice to {growth.label}")
+        if any(self._next(view) in {other.tensor.storage for other in arrays} for view in arrays):
+            raise Unfit(f"two iterations append one array to {growth.label}")
         befores = [self._before(leaf) if is_array(leaf) else None for leaf in leaves]
         each = len(leaves)
         rows = self._trace.fresh(growth.label, (self._count * each, *kind.shape), kind.dtype)
@@ -185,8 +216,7 @@ class Appended:
             self._trace.store(target, value)
         if not kind.is_array:
             self._trace.came_from(rows.tensor, site)
-        for leaf in filter(is_array, leaves):
-            self._arrays.append((rows.tensor, leaf.cells.tensor.storage))
+        self._arrays += [_Array(leaf.cells, rows, n, each) for n, leaf in enumerate(leaves) if is_array(leaf)]
         return [_Stored(kind, rows, n, each, before) for n, before in enumerate(befores)]
 
     def _before(self, array: SymbolicArray) -> SymbolicArray | None:
@@ -239,21 +269,37 @@ class Appended:
 
         return find
 
-    def tell_apart(self, finals: Mapping[Cell, Tensor], site: Site, loc: Location | None) -> None:
+    def tell_apart(
+        self,
+        finals: Mapping[Cell, Tensor],
+        copies: Iterable[tuple[View, SymbolicArray]],
+        site: Site,
+        loc: Location | None,
+    ) -> None:
         """An array that was appended may be known by other names after the loop, which stand for memory of
         their own: where either is written, it must not matter."""
         why = Reason("an array is in a list and has a name besides", loc, "append a copy of it", site)
-        carried = {cell.view.tensor for cell in self._nexts}
-        for rows, storage in self._arrays:
-            others = {storage} - carried
+        carried, sameness = {cell.view.tensor for cell in self._nexts}, self._trace.sameness
+        memories = {*finals.values(), *(array.rows.tensor for array in self._arrays)}
+        others = [(cell.view, now.cells, finals[cell]) for cell, now in self._nexts.items()]
+        others += [(View.whole(made.cells.tensor), view, made.cells.tensor) for view, made in copies]
+        for number, array in enumerate(self._arrays):
+            rows, storage, last = array.rows.tensor, array.shown.tensor.storage, array.last(self._count)
             if storage in carried:
-                others |= set(finals.values()) | {other for other, _ in self._arrays}
-            others |= {
-                finals[cell] for cell, now in self._nexts.items() if now.cells.tensor.storage is storage
-            }
-            others |= {other for other, shown in self._arrays if shown is storage}
-            for other in others - {rows}:
-                self._trace.sameness.note(rows, other, why)
+                for other in memories - {rows}:
+                    sameness.note(rows, other, why)
+            else:
+                sameness.hold(storage, Held(rows, last, why))
+            for own, view, memory in others:
+                if view.tensor.storage is storage:
+                    is_it = view.is_whole() and own.is_whole()
+                    sameness.hold(memory, Held(rows, last if is_it else None, why))
+            for later in self._arrays[number + 1 :]:
+                if later.shown.tensor.storage is storage and later.rows.tensor is not rows:
+                    sameness.hold(later.rows.tensor, Held(rows, array.in_place_of(later), why))
+            for earlier in self._arrays:
+                if earlier.shown.tensor.storage is self._next(array.shown):
+                    sameness.hold(rows, Held(earlier.rows.tensor, None, why))
 
 
 def _columns(taken: Sequence[tuple[Sequence[Any], Structure]]) -> list[list[tuple[int, int]]]:

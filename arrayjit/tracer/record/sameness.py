@@ -1,27 +1,52 @@
-"""Arrays that may be one: a loop that may not run, or a branch, leaves a name at one array or at another."""
+"""Arrays that may be one: a loop that may not run, or a branch, leaves a name at one array or at another; or
+that are one, as what a list holds and a name stands for."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from ...frozen import frozen
 from ...ir.tensor import Tensor
 from .retrace import Reason
+from .view import View
 
-__all__ = ["Sameness"]
+__all__ = ["Held", "Sameness"]
+
+
+@frozen
+class Held:
+    """A storage whose cells lie in the memory `rows` besides: there they are `cells`, if that is known."""
+
+    rows: Tensor
+    cells: View | None
+    reason: Reason
 
 
 class Sameness:
     """Which storages may be the same array of the user's, as the compiled function finds: once one of them is
-    written, what the other holds is not known."""
+    written, what the other holds is not known. Those that a list holds as well surely are."""
 
     def __init__(self) -> None:
         self._known: dict[Tensor, dict[Tensor, Reason]] = {}
+        self._held: dict[Tensor, list[Held]] = {}
 
     def note(self, one: Tensor, other: Tensor, reason: Reason) -> None:
         """These may be one array."""
         self._known.setdefault(one, {})[other] = reason
         self._known.setdefault(other, {})[one] = reason
 
+    def hold(self, storage: Tensor, held: Held) -> None:
+        """The storage is what a list holds."""
+        self.note(held.rows, storage, held.reason)
+        self._held.setdefault(storage, []).append(held)
+
+    def held_in(self, storage: Tensor, memories: Collection[Tensor]) -> Held | None:
+        """Where in one of these memories the cells of the storage are."""
+        return next((held for held in self._held.get(storage, ()) if held.rows in memories), None)
+
     def renew(self, storage: Tensor) -> None:
         """The storage holds another array of the user's than before."""
+        self._held.pop(storage, None)
         for other in self._known.pop(storage, {}):
             self._known[other].pop(storage, None)
 
