@@ -61,6 +61,22 @@ def before_the_last(x: Any) -> Any:
     return x, xs, before
 
 
+def the_last_item_before(x: Any) -> Any:
+    xs = [x]
+    for _ in range(len(x)):
+        before = xs[-1]
+        xs += [before + 1, before.copy()]
+    return before, xs
+
+
+def names_that_follow(x: Any) -> Any:
+    xs, one, other = [x], x * 1, x + 1
+    for i in range(len(x)):
+        xs.append(x * i)
+        one, other = other, xs[-1]
+    return one, xs, other
+
+
 def a_part_of_it(x: Any) -> Any:
     xs = []
     for i in range(len(x)):
@@ -94,7 +110,10 @@ def from_item_to_item(x: Any) -> Any:
     return one, xs, other
 
 
-KEPT = [the_last_item, made_anew, of_an_inner_loop, of_a_comprehension, in_two_lists, before_the_last]
+KEPT = [
+    the_last_item, made_anew, of_an_inner_loop, of_a_comprehension, in_two_lists, before_the_last,
+    the_last_item_before, names_that_follow,
+]  # fmt: skip
 
 
 def shared(result: Any) -> list[tuple[bool, bool]]:

@@ -235,6 +235,24 @@ def a_name_of_the_item_before(x: Any) -> Any:
     return np.array(xs), now
 
 
+def a_name_of_the_last_item(x: Any) -> Any:
+    xs = [x]
+    for _ in range(len(x)):
+        before = xs[-1]
+        xs.append(before + 1)
+    before[0] = 9.0
+    return xs
+
+
+def a_name_of_the_item_before_that(x: Any) -> Any:
+    xs, one, other = [x], x * 1, x + 1
+    for i in range(len(x)):
+        xs.append(x * i)
+        one, other = other, xs[-1]
+    one[0] = 9.0
+    return xs, other
+
+
 def one_array_in_two_iterations(x: Any) -> Any:
     xs, now = [], x * 1
     for _ in range(len(x)):
@@ -252,6 +270,15 @@ def arrays_that_move_on(x: Any) -> Any:
         xs.append(one)
         xs.append(other)
     xs[2][0] = 9.0
+    return np.array(xs)
+
+
+def arrays_that_move_on_twice(x: Any) -> Any:
+    xs, one, two, three = [], x * 1, x + 1, x + 2
+    for _ in range(len(x)):
+        one, two, three = two, three, one + three
+        xs += [one, three]
+    xs[4][0] = 9.0
     return np.array(xs)
 
 
@@ -330,7 +357,8 @@ def triangular(x: Any) -> Any:
         is_put_into_a_tuple, is_known_by_a_method, is_passed_as_a_method, is_an_argument, objects, one_dict,
         a_dict_that_has_a_name, one_array_twice, one_array_in_two_lists, a_name_written_afterwards,
         an_item_written_afterwards, an_argument_written_afterwards, one_list_after_the_other,
-        a_name_of_the_item_before, one_array_in_two_iterations, arrays_that_move_on,
+        a_name_of_the_item_before, a_name_of_the_last_item, a_name_of_the_item_before_that,
+        arrays_that_move_on_twice, one_array_in_two_iterations, arrays_that_move_on,
         written_in_the_next_iteration, written_through_the_list, names_that_follow, shapes_that_grow,
         left_early, some_iterations, few_items, removes, a_list_in_each_iteration, parts_of_complex_numbers,
         triangular,

@@ -12,6 +12,7 @@ number tells are the same expressions after the loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any, Union
 
 from ...errors import Location
@@ -81,9 +82,10 @@ class _Array:
     first: int
     each: int
 
-    def last(self, count: int) -> View | None:
-        """The array of the last iteration, if it is one by itself."""
-        return self.rows.part(self.first + self.each * (count - 1)) if self.shown.is_whole() else None
+    def row(self, iteration: int) -> View | None:
+        """The array of an iteration after the first one, if it is one by itself."""
+        is_known = iteration > 0 and self.shown.is_whole()
+        return self.rows.part(self.first + self.each * iteration) if is_known else None
 
     def in_place_of(self, other: _Array) -> View | None:
         """The same rows as those of another one, if they are as far apart."""
@@ -185,12 +187,18 @@ class Appended:
         storage = array.cells.tensor.storage
         return next((cell for cell in self._nexts if cell.view.tensor is storage), None)
 
-    def _next(self, view: View) -> Tensor | None:
-        """The memory of what a carried array becomes, of which the view shows it as it was."""
-        now = next(
-            (now for cell, now in self._nexts.items() if cell.view.tensor is view.tensor.storage), None
-        )
-        return None if now is None else now.cells.tensor.storage
+    def _later(self, storage: Tensor) -> dict[Tensor, tuple[int, bool]]:
+        """The carried memories that hold what an iteration had in a storage: after how many more iterations
+        they do at the end of one, and whether they hold all of it."""
+        found: dict[Tensor, tuple[int, bool]] = {}
+        waiting = [(storage, 0, True)]
+        for memory, after, is_all in waiting:
+            for cell, now in self._nexts.items():
+                if now.cells.tensor.storage is memory and cell.view.tensor not in found:
+                    held = after, is_all and now.cells.is_whole() and cell.view.is_whole()
+                    found[cell.view.tensor] = held
+                    waiting.append((cell.view.tensor, held[0] + 1, held[1]))
+        return found
 
     def _is_made_anew(self, array: SymbolicArray) -> bool:
         storage = array.cells.tensor.storage
@@ -206,7 +214,8 @@ class Appended:
         arrays = [leaf.cells for leaf in leaves if is_array(leaf)]
         if len({view.tensor.storage for view in arrays}) < len(arrays) and not _are_apart(arrays):
             raise Unfit(f"it appends an array twice to {growth.label}")
-        if any(self._next(view) in {other.tensor.storage for other in arrays} for view in arrays):
+        later = {memory for view in arrays for memory in self._later(view.tensor.storage)}
+        if any(view.tensor.storage in later for view in arrays):
             raise Unfit(f"two iterations append one array to {growth.label}")
         befores = [self._before(leaf) if is_array(leaf) else None for leaf in leaves]
         each = len(leaves)
@@ -272,7 +281,7 @@ class Appended:
     def tell_apart(
         self,
         finals: Mapping[Cell, Tensor],
-        copies: Iterable[tuple[View, SymbolicArray]],
+        copies: Sequence[tuple[View, SymbolicArray]],
         site: Site,
         loc: Location | None,
     ) -> None:
@@ -281,25 +290,41 @@ class Appended:
         why = Reason("an array is in a list and has a name besides", loc, "append a copy of it", site)
         carried, sameness = {cell.view.tensor for cell in self._nexts}, self._trace.sameness
         memories = {*finals.values(), *(array.rows.tensor for array in self._arrays)}
-        others = [(cell.view, now.cells, finals[cell]) for cell, now in self._nexts.items()]
-        others += [(View.whole(made.cells.tensor), view, made.cells.tensor) for view, made in copies]
-        for number, array in enumerate(self._arrays):
-            rows, storage, last = array.rows.tensor, array.shown.tensor.storage, array.last(self._count)
+        for array in self._arrays:
+            rows, storage = array.rows.tensor, array.shown.tensor.storage
             if storage in carried:
-                for other in memories - {rows}:
-                    sameness.note(rows, other, why)
-            else:
-                sameness.hold(storage, Held(rows, last, why))
-            for own, view, memory in others:
-                if view.tensor.storage is storage:
-                    is_it = view.is_whole() and own.is_whole()
-                    sameness.hold(memory, Held(rows, last if is_it else None, why))
-            for later in self._arrays[number + 1 :]:
-                if later.shown.tensor.storage is storage and later.rows.tensor is not rows:
-                    sameness.hold(later.rows.tensor, Held(rows, array.in_place_of(later), why))
-            for earlier in self._arrays:
-                if earlier.shown.tensor.storage is self._next(array.shown):
-                    sameness.hold(rows, Held(earlier.rows.tensor, None, why))
+                for memory in memories - {rows}:
+                    sameness.note(rows, memory, why)
+            later = self._later(storage)
+            for memory, (after, is_all) in self._named(storage, later, finals, copies).items():
+                if after < self._count:
+                    row = array.row(self._count - 1 - after) if is_all else None
+                    sameness.hold(memory, Held(rows, row, why))
+            for other in self._arrays:
+                if other.shown.tensor.storage in later and other.rows.tensor is not rows:
+                    sameness.hold(other.rows.tensor, Held(rows, None, why))
+        for array, other in combinations(self._arrays, 2):
+            is_one = array.shown.tensor.storage is other.shown.tensor.storage
+            if is_one and array.rows.tensor is not other.rows.tensor:
+                sameness.hold(other.rows.tensor, Held(array.rows.tensor, array.in_place_of(other), why))
+
+    def _named(
+        self,
+        storage: Tensor,
+        later: Mapping[Tensor, tuple[int, bool]],
+        finals: Mapping[Cell, Tensor],
+        copies: Sequence[tuple[View, SymbolicArray]],
+    ) -> dict[Tensor, tuple[int, bool]]:
+        """The memories that hold after the loop what an iteration had in a storage: how many iterations
+        before the last one that was, and whether they hold all of it."""
+        found = {finals[cell]: later[cell.view.tensor] for cell in self._nexts if cell.view.tensor in later}
+        if all(cell.view.tensor is not storage for cell in self._nexts):
+            found[storage] = 0, True
+        for view, made in copies:
+            after, is_all = later.get(view.tensor.storage, (-1, True))
+            if after >= 0 or view.tensor.storage is storage:
+                found[made.cells.tensor] = after + 1, is_all and view.is_whole()
+        return found
 
 
 def _columns(taken: Sequence[tuple[Sequence[Any], Structure]]) -> list[list[tuple[int, int]]]:
