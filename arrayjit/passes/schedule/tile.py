@@ -37,8 +37,8 @@ ROWS, COLUMNS = 64, 16
 LIGHT = 8
 """Operations in a body that may be written once for each row that is transposed."""
 
-MOST = 32
-"""Cells of a row that a block writes, at most."""
+FEWEST, MOST = 16, 32
+"""Cells of a row that a block writes, if there are so many, and at most."""
 
 NEAR, FAR = 4, 2
 """So many lines of a row a block writes if there are registers for its cells, each of a row that is read: in
@@ -47,7 +47,7 @@ caches, and past them. Where rows are a power of two apart, few places of the ca
 memory holds, twice as long as those of two, and those of four gain no more."""
 
 MANY = 8
-"""So many blocks of them there must be; else blocks write one line, since less is left at the edges."""
+"""So many blocks of them there must be; else blocks write less, since less is left at the edges."""
 
 BYTES, CELLS = 32, 8
 """Of each row that is read, at once: two of the parts that all CPUs can interleave in registers, or so many
@@ -93,9 +93,10 @@ def _transposed(rows: For, columns: For, across: Mapping[Tensor, int], caps: Cap
     is_far = rows.trips * columns.trips * stored > caps.l3_bytes
     wide = min((FAR if is_far else NEAR) * line, MOST, registers // BYTES)
     lanes, at_once = min(line, MOST), BYTES // loaded
-    if columns.trips >= MANY * wide:
-        lanes = max(lanes, wide)
-        at_once = max(at_once, min(CELLS, registers // (lanes * loaded)))
+    if columns.trips >= FEWEST:
+        lanes = max(lanes, FEWEST)
+    if wide >= lanes and columns.trips >= MANY * wide:
+        lanes, at_once = wide, max(at_once, min(CELLS, registers // (wide * loaded)))
     if min(at_once, lanes) < 2 or rows.trips < at_once or columns.trips < lanes:
         return []
     out: list[Stmt] = []
