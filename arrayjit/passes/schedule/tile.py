@@ -89,7 +89,7 @@ def _transposed(rows: For, columns: For, across: Mapping[Tensor, int], caps: Cap
     loaded = max(tensor.dtype.itemsize for tensor in across)
     assert rows.trips is not None
     assert columns.trips is not None
-    line, registers = caps.line_bytes // stored, caps.registers * caps.vector_bytes
+    line, registers = max(1, caps.line_bytes // stored), caps.registers * caps.vector_bytes
     is_far = rows.trips * columns.trips * stored > caps.l3_bytes
     wide = min((FAR if is_far else NEAR) * line, MOST, registers // BYTES)
     lanes, at_once = min(line, MOST), BYTES // loaded
