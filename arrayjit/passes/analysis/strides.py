@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
+from ...ir.code import Caps
 from ...ir.expr import Load
 from ...ir.index import Affine, Symbol
 from ...ir.loops import For, LoopKind, Stmt, Store, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, walk
 
-__all__ = ["LINE", "NEIGHBOURS", "affine_accesses", "neighbours", "parallel_nest", "stride"]
+__all__ = ["LINE", "NEIGHBOURS", "affine_accesses", "neighbours", "parallel_nest", "places", "stride"]
 
 LINE = 16
 """A step of this many elements or more finds another cache line each time."""
+
+
+WAY = 4096
+"""Cells so many bytes apart share places of the first cache: as many as it is times as large."""
+
+
+def places(step: int, caps: Caps) -> int:
+    """Of how many rows, so many bytes apart, the first cache holds a line each."""
+    return WAY // math.gcd(step, WAY) * max(1, caps.l1_bytes // WAY)
 
 
 def stride(tensor: Tensor, index: tuple[Affine, ...], symbol: Symbol) -> int | None:

@@ -18,7 +18,6 @@ operations of before, in their order.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import field
 
@@ -28,7 +27,7 @@ from ...ir.expr import Load, dtype_of
 from ...ir.loops import For, Kernel, Place, Stmt
 from ...ir.tensor import Tensor
 from ...ir.walk import rewrite_loops
-from ..analysis.strides import stride
+from ..analysis.strides import places, stride
 from .blocking import Blocking, blocked, last_panel
 from .depths import UNROLL
 from .products import Product, Sum, product_of
@@ -44,9 +43,6 @@ WIDE = 64
 
 MOST_ROWS = 12
 """The rows of a sliver at most: each is a stream of its own."""
-
-WAY = 4096
-"""Cells so many bytes apart share places of the first cache: as many as it is times as large."""
 
 OVERHEAD = 0.6
 """What a sliver costs beside them, per term."""
@@ -214,7 +210,7 @@ def _terms_in_memory(
     parts = -(-depth // near)
     at_once = depth if parts == 1 else _even(depth, parts, UNROLL)
     steps = [_step(factor, total.terms[0]) for total in product.sums for factor in (total.left, total.right)]
-    right = any(step is None or _places(step * size, caps) < PLACES for step in steps)
+    right = any(step is None or places(step * size, caps) < PLACES for step in steps)
     return Blocking(height, width, at_once, strip, strip, block, False, right)
 
 
@@ -267,11 +263,6 @@ def _step(factor: object, loop: For) -> int | None:
     return stride(factor.tensor, factor.index, loop.symbol) if isinstance(factor, Load) else None
 
 
-def _places(step: int, caps: Caps) -> int:
-    """Of how many rows, so many bytes apart, the first cache holds a line each."""
-    return WAY // math.gcd(step, WAY) * max(1, caps.l1_bytes // WAY)
-
-
 def _side_by_side(total: Sum, product: Product, caps: Caps) -> int:
     """The rows of a sliver at most: so many that the first cache holds a line of each, beside those of a
     panel, where they are read in place. Rows of a power of two are a few of its places apart, and push one
@@ -283,7 +274,7 @@ def _side_by_side(total: Sum, product: Product, caps: Caps) -> int:
         step = stride(left.tensor, left.index, product.rows.symbol)
     if step is None:
         return MOST_ROWS
-    return min(MOST_ROWS, _with_room(_places(step * dtype_of(left).itemsize, caps)))
+    return min(MOST_ROWS, _with_room(places(step * dtype_of(left).itemsize, caps)))
 
 
 def _with_room(size: int) -> int:
