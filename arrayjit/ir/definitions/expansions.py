@@ -13,7 +13,7 @@ from typing import Any
 
 from ..dtype import BF16, BOOL, F16, F64, I32, Kind, named
 from .layout import from_bits, largest_exponent, mantissa_bits, power_of_two, signed, unsigned
-from .terms import Term, definition, where
+from .terms import Term, definition, fma, rarely, where
 
 
 @definition
@@ -299,7 +299,17 @@ def upper_half(x: Term, y: Term) -> Term:
 
 @definition
 def fmod(x: Term, y: Term) -> Term:
-    return x.op("raw_remainder", _safe_divisor(y))
+    """Of floats it is exact, so that every way there gives the same bits. The quotient, where it has no more
+    bits than a mantissa, is cut off to the right whole number or was rounded up to the next. What is left then
+    is a float in both cases, which a fused multiply-add finds, and less than zero in the second."""
+    if not x.dtype.is_float:
+        return x.op("raw_remainder", _safe_divisor(y))
+    size, unit = abs(x), abs(y)
+    quotient = (size / unit).op("trunc")
+    rest = fma(-quotient, unit, size)
+    rest = where(rest < 0, rest + unit, rest)
+    is_usual = (quotient < 2.0 ** mantissa_bits(x.dtype)) & (unit < math.inf)
+    return rarely(~is_usual, x.op("raw_remainder", y), rest.op("copysign", x))
 
 
 @definition
