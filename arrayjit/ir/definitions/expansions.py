@@ -300,8 +300,8 @@ def upper_half(x: Term, y: Term) -> Term:
 @definition
 def fmod(x: Term, y: Term) -> Term:
     """Of floats it is exact, so that every way there gives the same bits. The quotient, where it has no more
-    bits than a mantissa, is cut off to the right whole number or was rounded up to the next. What is left then
-    is a float in both cases, which a fused multiply-add finds, and less than zero in the second."""
+    bits than a mantissa, is cut off to the right whole number, or was rounded up to the next. What is left
+    is a float in both cases, which a fused multiply-add finds, and in the second one less than zero."""
     if not x.dtype.is_float:
         return x.op("raw_remainder", _safe_divisor(y))
     size, unit = abs(x), abs(y)
