@@ -232,6 +232,27 @@ def test_isin_compares_with_each_element(program: Program) -> None:
     )
 
 
+@pytest.mark.parametrize("length", [101, 128, 333])
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "float64"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda a, b: np.isin(a, b),
+        lambda a, b: np.isin(a[0, 0], b, invert=True),
+        lambda a, b: np.isin(a, b[b > b[0]]),
+        lambda a, b: np.isin(a, b[b < b.min()]),
+        lambda a, b: np.isin(a.astype(np.int32), b),
+        lambda a, b: np.setdiff1d(a, b),
+    ],
+)
+def test_isin_searches_among_many(program: Program, dtype: str, length: int) -> None:
+    random = np.random.default_rng(length)
+    array, wanted = (random.integers(0, 250, size).astype(dtype) for size in ((5, 40), length))
+    if wanted.dtype.kind == "f":
+        array[0, :3], wanted[:3] = (np.nan, np.inf, 0.0), (np.nan, np.inf, -0.0)
+    assert_like_numpy(program, (array, wanted))
+
+
 @pytest.mark.parametrize(
     "program",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..indices.indexing import getitem
 from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, elementwise, operand_at
+from ..values.elementwise import as_array, cast, elementwise, operand_at
 from ..values.extents import as_expr, most
 from ..values.integer import number, python_int
 from .joining import stack
@@ -26,10 +27,14 @@ from .operands import axis_of, deliver, require_real, require_row
 from .reductions import reduce_array
 from .reshaping import ravel
 from .shaping import atleast_1d, insert_axes
+from .sorting import sort
 
 __all__: list[str] = []
 
-_ZERO, _ONE = Const(0, I64), Const(1, I64)
+_ZERO = Const(0, I64)
+_SEARCHED = "iuf"
+_MOST_COMPARED = 100
+"""Cells of 8 bytes that a processor compares with in the time of a search among so many."""
 
 
 @implements(np.nonzero)
@@ -74,17 +79,35 @@ def extract(condition: Any, arr: Any) -> SymbolicArray:
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> SymbolicArray:
+    """Few cells are compared with one by one, many are sorted and searched."""
     array, wanted = as_array(element), ravel(as_array(test_elements))
-    equal = elementwise(op("equal"), insert_axes(array, (array.ndim,)), wanted)
-    found = reduce_array(op("logical_or"), equal, -1)
+    dtype, longest = np.result_type(array.dtype, wanted.dtype), most(wanted.cells.shape[0])
+    if dtype.kind in _SEARCHED and (longest is None or longest > _MOST_COMPARED):
+        found = _among(cast(array, from_numpy(dtype)), sort(cast(wanted, from_numpy(dtype))))
+    else:
+        equal = elementwise(op("equal"), insert_axes(array, (array.ndim,)), wanted)
+        found = reduce_array(op("logical_or"), equal, -1)
     result = elementwise(op("logical_not"), found) if invert else found
     return SymbolicArray(result.cells, result.record)
+
+
+def _among(array: SymbolicArray, ordered: SymbolicArray) -> SymbolicArray:
+    """Which cells are among those of a sorted row of the same type."""
+    (extent,) = ordered.cells.shape
+    places, trace = searchsorted(ordered, array), current_trace()
+
+    def is_there(at: tuple[Affine, ...]) -> Expr:
+        found = gather(ordered.cells, [_within(places.cells.load(at), extent)])
+        return both(compare("greater", as_expr(extent), _ZERO), compare("equal", found, array.cells.load(at)))
+
+    return SymbolicArray(trace.compute(array.cells.shape, BOOL, is_there, label="found"), trace)
 
 
 @implements(np.searchsorted)
 @method("searchsorted")
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> SymbolicArray:
-    """By halving: the position grows by each power of two that keeps it at or before the wanted one."""
+    """By halving: the position grows by each step that keeps it at or before the wanted one. Steps are halves
+    of what is left, or powers of two, some of which lead beyond a row whose length is not known before."""
     array, values = (require_real(as_array(one), "np.searchsorted") for one in (a, v))
     require_row(array, "object too deep for desired array")
     if side not in ("left", "right"):
@@ -93,13 +116,24 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symb
     if sorter is not None:
         array = getitem(array, sorter)
     (extent,) = array.cells.shape
-    highest = most(extent)
-    count = number(extent, array.record, "the length of a sorted array") if highest is None else highest
     trace = current_trace()
     position = SymbolicArray(trace.compute(values.cells.shape, I64, lambda _: _ZERO, label="position"), trace)
-    for power in reversed(range(count.bit_length())):
-        position = _advanced(array, values, position, 1 << power, side)
+    for step in _steps(extent, array.record):
+        position = _advanced(array, values, position, step, side)
     return SymbolicArray(position.cells, position.record, is_scalar=not values.ndim)
+
+
+def _steps(extent: Affine, record: Any) -> Iterator[int]:
+    """Those of a search, whose sums are all positions in a row of that length."""
+    if extent.is_constant:
+        left = extent.offset
+        while left:
+            yield (step := max(1, left // 2))
+            left -= step if left > 1 else left
+        return
+    highest = most(extent)
+    count = number(extent, record, "the length of a sorted array") if highest is None else highest
+    yield from (1 << power for power in reversed(range(count.bit_length())))
 
 
 def _advanced(
@@ -112,15 +146,20 @@ def _advanced(
 
     def grown(at: tuple[Affine, ...]) -> Expr:
         here = operand_at(position, at, I64)
-        there = Apply(op("add"), (here, Const(step, I64)), I64)
-        last = Apply(op("minimum"), (Apply(op("subtract"), (there, _ONE), I64), as_expr(extent - 1)), I64)
-        probed = gather(array.cells, [Apply(op("maximum"), (last, _ZERO), I64)])
-        before = _comes_before(convert(probed, dtype), operand_at(values, at, dtype), side)
-        inside = compare("less_equal", there, as_expr(extent))
-        moves = both(inside, before)
+        there, last = (Apply(op("add"), (here, Const(n, I64)), I64) for n in (step, step - 1))
+        probed = gather(array.cells, [last if extent.is_constant else _within(last, extent)])
+        moves = _comes_before(convert(probed, dtype), operand_at(values, at, dtype), side)
+        if not extent.is_constant:
+            moves = both(compare("less_equal", there, as_expr(extent)), moves)
         return one_of(moves, there, here)
 
     return SymbolicArray(trace.compute(values.cells.shape, I64, grown, label="position"), trace)
+
+
+def _within(place: Expr, extent: Affine) -> Expr:
+    """A place that is not negative, or the last one before it."""
+    last = Apply(op("minimum"), (place, as_expr(extent - 1)), I64)
+    return last if extent.is_constant and extent.offset else Apply(op("maximum"), (last, _ZERO), I64)
 
 
 def _comes_before(cell: Expr, value: Expr, side: str) -> Expr:
