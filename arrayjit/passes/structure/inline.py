@@ -12,7 +12,8 @@ before them computes the neighbours of their cells and the temporary is large: t
 that some reader needs is read by all. One that is changed later is not read before that: what a program then
 overwrites in place need not have been copied (`margins`). Products take expressions only if they read each
 cell once, as those with a vector do; of a vector that several products read, parts of a conjugate and the
-like. Wishes go before all that: a temporary that is to be virtual is inlined or refused, one that is to be
+like. A place that a loop goes to next takes a few operations altogether: before the loop, vectors compute it.
+Wishes go before all that: a temporary that is to be virtual is inlined or refused, one that is to be
 local stays.
 """
 
@@ -382,6 +383,8 @@ class _Inlining:
         if is_free and not any(_depends(index, own) for _, index in reads):
             return True
         if producer.tensor not in self.shifted and all(_in_step(producer, index, order) for index in indices):
+            return False
+        if isinstance(stmt, Bind) and is_repeated and _cost(stmt.value) + cost > CHEAP_COST:
             return False
         most = (FAR_COST, FAR_LOADS) if far else (CHEAP_COST, CHEAP_LOADS)
         if not once and (cost > most[0] or len(reads) > most[1]):
