@@ -85,6 +85,9 @@ MULTIPLY = OPS["multiply"]
 TRIED = MULTIPLY, OPS["floor_divide"], OPS["remainder"]
 ORS = OPS["logical_or"], OPS["bitwise_or"], OPS["logical_not"]
 
+NEUTRAL = {OPS["logical_and"]: True, OPS["logical_or"]: False}
+"""What changes nothing of tests that are taken together."""
+
 UPWARDS = {OPS["floor_divide"]: OPS["raw_divide"], OPS["remainder"]: OPS["raw_remainder"]}
 """The ops that do the same to numbers without a sign."""
 
@@ -140,6 +143,10 @@ def _statement(stmt: Stmt, facts: Facts) -> Iterable[Stmt]:
             return (_looped(stmt, facts),)
         case If():
             return (_branched(stmt, facts),)
+        case Update(value=value, accum=accum) if accum in NEUTRAL and (
+            facts.outcome(facts.test(value)) is NEUTRAL[accum]
+        ):
+            return ()
         case _:
             new = _rewritten(stmt, facts)
             _note(stmt, facts)

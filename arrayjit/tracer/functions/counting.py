@@ -44,11 +44,13 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> SymbolicArra
     require_cast(array, np.int64, "safe")
     added, trace = _counted(array, weights), current_trace()
     number = cast(array, I64)
-    for name, limit, words in (
-        ("greater_equal", 0, "'list' argument must have no negative elements"),
-        ("less", length, "np.bincount in a jitted function: a number is not below minlength"),
-    ):
-        trace.check(array.cells.shape, elementwise(op(name), number, limit).load, "ValueError", words)
+    held = np.iinfo(np.uint8 if array.element_type is BOOL else array.dtype)
+    if held.min < 0:
+        words = "'list' argument must have no negative elements"
+        trace.check(array.cells.shape, elementwise(op("greater_equal"), number, 0).load, "ValueError", words)
+    if held.max >= length:
+        words = "np.bincount in a jitted function: a number is not below minlength"
+        trace.check(array.cells.shape, elementwise(op("less"), number, length).load, "ValueError", words)
     return _tally(number, added, length)
 
 
