@@ -34,6 +34,7 @@ from .bodies.once import once
 from .bodies.popcount import popcount
 from .bodies.rare import rare
 from .bodies.reciprocals import reciprocals
+from .bodies.rows import rows
 from .bodies.settle import settle
 from .bodies.share import share
 from .bodies.short_circuit import short_circuit
@@ -303,9 +304,10 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     ),
     Pass(hoist, after=("unroll",), why="what it puts between two loops keeps them from being interchanged"),
     Pass(share, after=("hoist",), why="neighbouring loops hoist equal values"),
+    Pass(rows, after=("share",), why="places that do not change in a loop are locals by then", on=CPU),
     Pass(
         vectorise,
-        after=("share",),
+        after=("rows",),
         why="lanes follow from what is left in the body",
         explained=explain_vectorise,
         on=CPU,
@@ -398,6 +400,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         abreast,
         pack,
         tile,
+        rows,
         trail,
         distant,
         reverse,
