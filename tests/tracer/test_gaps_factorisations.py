@@ -1,4 +1,4 @@
-"""`np.linalg`'s solutions and factors: LAPACK's to rounding, compiled in the same time for every size."""
+"""`np.linalg`'s solutions and factors: LAPACK's to rounding, compiled in the same time for all sizes, small or large."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rolling import TARGETS, assert_kept, length
+from rolling import TARGETS, length
 
 import arrayjit
 
@@ -40,8 +40,9 @@ def assert_near_numpy(program: Function, *arguments: np.ndarray) -> None:
         np.testing.assert_array_equal(argument, kept)
 
 
-@pytest.mark.parametrize("size", [1, 7])
+@pytest.mark.parametrize("size", [1, 7, 47, 48, 53])
 def test_square_matrices(size: int) -> None:
+    """Large ones by a few columns at a time, of which some may be left over."""
     matrix, right = numbers(size, size), numbers(size, 3)
     assert_near_numpy(lambda a, b: np.linalg.solve(a, b), matrix, right)
     assert_near_numpy(lambda a, b: np.linalg.solve(a, b[:, 0]), matrix, right)
@@ -50,10 +51,29 @@ def test_square_matrices(size: int) -> None:
     assert_near_numpy(lambda a: np.linalg.slogdet(a), matrix)
 
 
-@pytest.mark.parametrize("size", [1, 7])
+@pytest.mark.parametrize("size", [1, 7, 152, 155])
 def test_roots(size: int) -> None:
     assert_near_numpy(lambda a: np.linalg.cholesky(a), positive(size, size))
     assert_near_numpy(lambda a: np.linalg.cholesky(a, upper=True), positive(size, size))
+
+
+def test_a_large_stack_of_complex_matrices() -> None:
+    matrices = numbers(2, 50, 50) + 1j * numbers(50, 50, 2).T
+    assert_near_numpy(lambda a: np.linalg.inv(a), matrices)
+    assert_near_numpy(lambda a: np.linalg.slogdet(a), matrices)
+
+
+def test_large_matrices_without_an_inverse_or_a_root() -> None:
+    singular = numbers(60, 60)
+    singular[55] = 2 * singular[3]
+    singular[:, 20] = 0
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        arrayjit.jit(np.linalg.inv)(singular)
+    assert arrayjit.jit(np.linalg.det)(singular) == 0
+    indefinite = positive(160, 160)
+    indefinite[157, 157] = -1
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        arrayjit.jit(np.linalg.cholesky)(indefinite)
 
 
 @pytest.mark.parametrize("cell", [np.nan, np.inf])
@@ -124,11 +144,13 @@ def test_a_determinant_may_be_zero() -> None:
     assert_near_numpy(lambda a: np.linalg.slogdet(a), np.zeros((5, 5)))
 
 
-def test_loops_are_kept() -> None:
-    assert_kept(lambda x: np.linalg.solve(x[:, None] * np.eye(len(x)), x))
-    shapes = ((6, 6), (40, 40))
-    for program in (np.linalg.det, np.linalg.qr, np.linalg.cholesky):
-        few, many = (length(lambda a, f=program: f(a), positive(*shape)) for shape in shapes)
+@pytest.mark.parametrize("sizes", [(6, 40), (153, 601)], ids=["small", "by a few columns"])
+def test_loops_are_kept(sizes: tuple[int, int]) -> None:
+    def solve(a: np.ndarray) -> Any:
+        return np.linalg.solve(a, a[0])
+
+    for program in (solve, np.linalg.det, np.linalg.qr, np.linalg.cholesky):
+        few, many = (length(lambda a, f=program: f(a), np.eye(size)) for size in sizes)
         assert few == many
 
 

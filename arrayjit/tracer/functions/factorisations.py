@@ -1,7 +1,8 @@
 """`np.linalg`: solving, inverting and factorising, as NumPy programs whose loops are recorded.
 
-Rows are eliminated in the order of Crout, each entry by one inner product with what is done already: the
-matrix is read over and over, and written once. Results agree with LAPACK's to rounding.
+A few columns at a time are factorised, and then the rest is changed by all of them at once, as products of
+matrices are: it passes through the caches once for these columns (Dongarra et al., A set of level 3 basic
+linear algebra subprograms, 1990). Results agree with LAPACK's to rounding.
 """
 
 from __future__ import annotations
@@ -21,6 +22,13 @@ from .adopted import numpy_program
 from .operands import require_real
 
 __all__: list[str] = []
+
+_BLOCK = 8
+"""Columns at a time. Determinants of 500 x 500 float64 numbers take 4.2 ms column by column, 1.2 ms by 8 of
+them, and about as long by 16 or 32."""
+_SMALL, _SMALL_ROOTS = 48, 150
+"""Smaller matrices lie in the first cache, or the second: all columns at once take as long, and half the time
+to compile."""
 
 # NumPy keeps the types of its results to itself.
 QRResult = type(np.linalg.qr(np.eye(1)))
@@ -90,28 +98,62 @@ def _factorised(matrix: Any) -> Any:
     n = len(factors)
     order = np.arange(n)
     sign = np.ones((), factors.dtype)
-    for k in range(n):
-        factors[k:, k] -= factors[k:, :k] @ factors[:k, k]
+    size = _block(n, _SMALL)
+    whole = n - n % size
+    for start in range(0, whole, size):
+        _eliminate(factors, order, sign, start, start + size)
+    _eliminate(factors, order, sign, whole, n)
+    return factors, order, sign
+
+
+@numpy_program
+def _eliminate(factors: Any, order: Any, sign: Any, start: Any, stop: Any) -> None:
+    """Factorise columns from `start` to `stop`, in which all before them is done; then do what they do to the
+    rest, in the rows of the upper factor first."""
+    for k in range(start, stop):
+        factors[k:, k] -= factors[k:, start:k] @ factors[start:k, k]
         best = k + np.argmax(np.abs(factors[k:, k]))
         row, place = factors[best].copy(), order[best]
         factors[best], order[best] = factors[k], order[k]
         factors[k], order[k] = row, place
         sign *= np.where(best == k, 1, -1)
-        factors[k, k + 1 :] -= factors[k, :k] @ factors[:k, k + 1 :]
+        factors[k, k + 1 : stop] -= factors[k, start:k] @ factors[start:k, k + 1 : stop]
         pivot = factors[k, k]
         factors[k + 1 :, k] /= np.where(pivot == 0, 1, pivot)
-    return factors, order, sign
+    for k in range(start + 1, stop):
+        factors[k, stop:] -= factors[k, start:k] @ factors[start:k, stop:]
+    factors[stop:, stop:] -= factors[stop:, start:stop] @ factors[start:stop, stop:]
 
 
 @numpy_program
 def _substitute(factors: Any, order: Any, columns: Any) -> None:
     """Solve in place for the columns."""
     n = len(factors)
+    size = _block(n, _SMALL)
+    whole = n - n % size
     columns[...] = columns[order]
-    for k in range(1, n):
-        columns[k] -= factors[k, :k] @ columns[:k]
-    for k in range(n - 1, -1, -1):
-        columns[k] -= factors[k, k + 1 :] @ columns[k + 1 :]
+    for start in range(0, whole, size):
+        _substitute_down(factors, columns, start, start + size)
+    _substitute_down(factors, columns, whole, n)
+    _substitute_up(factors, columns, whole, n)
+    for start in range(whole - size, -1, -size):
+        _substitute_up(factors, columns, start, start + size)
+
+
+@numpy_program
+def _substitute_down(factors: Any, columns: Any, start: Any, stop: Any) -> None:
+    """Some rows by the lower factor, after those above them."""
+    columns[start:stop] -= factors[start:stop, :start] @ columns[:start]
+    for k in range(start + 1, stop):
+        columns[k] -= factors[k, start:k] @ columns[start:k]
+
+
+@numpy_program
+def _substitute_up(factors: Any, columns: Any, start: Any, stop: Any) -> None:
+    """Some rows by the upper factor, after those below them."""
+    columns[start:stop] -= factors[start:stop, stop:] @ columns[stop:]
+    for k in range(stop - 1, start - 1, -1):
+        columns[k] -= factors[k, k + 1 : stop] @ columns[k + 1 : stop]
         columns[k] /= factors[k, k]
 
 
@@ -130,14 +172,27 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
 @numpy_program
 def _lower_root(matrix: Any, factor: Any) -> None:
-    for k in range(len(matrix)):
-        factor[k:, k] = matrix[k:, k]
-        factor[k:, k] -= factor[k:, :k] @ factor[k, :k].conj()
+    n = len(matrix)
+    size = _block(n, _SMALL_ROOTS)
+    whole = n - n % size
+    for start in range(0, whole, size):
+        _root_columns(matrix, factor, start, start + size)
+    _root_columns(matrix, factor, whole, n)
+
+
+@numpy_program
+def _root_columns(matrix: Any, factor: Any, start: Any, stop: Any) -> None:
+    """Some columns of the factor, after those before them."""
+    factor[start:, start:stop] = matrix[start:, start:stop]
+    factor[start:, start:stop] -= factor[start:, :start] @ factor[start:stop, :start].conj().T
+    for k in range(start, stop):
+        factor[k:, k] -= factor[k:, start:k] @ factor[k, start:k].conj()
         pivot = factor[k, k].real
         _require(np.logical_not(pivot <= 0), "Matrix is not positive definite")
         root = np.sqrt(pivot)
         factor[k, k] = root
         factor[k + 1 :, k] /= root
+        factor[start:k, k] = 0
 
 
 @implements(np.linalg.qr)
@@ -186,6 +241,11 @@ def _reflected(matrix: Any, wants_basis: bool, basis: Any) -> None:
             projected = scales[k] * (basis[k] + below @ basis[k + 1 :])
             basis[k] -= projected
             basis[k + 1 :] -= below[:, None] * projected
+
+
+def _block(columns: Any, small: int) -> int:
+    """How many columns of a matrix are factorised at a time: of a small one more than it has."""
+    return columns + 1 if type(columns) is int and columns < small else _BLOCK
 
 
 def _floats(*given: Any) -> tuple[SymbolicArray, ...]:
