@@ -1,4 +1,4 @@
-"""`np.linalg`'s solutions and factors: LAPACK's to rounding, compiled in the same time for all sizes, small or large."""
+"""`np.linalg`'s solutions and factors: LAPACK's to rounding, in programs as long for any small, or large, size."""
 
 from __future__ import annotations
 
