@@ -1,4 +1,4 @@
-"""`np.linalg`'s solutions and factors: LAPACK's to rounding, in programs as long for any small, or large, size."""
+"""`np.linalg`: solutions and factors that are LAPACK's to rounding, of programs as long for any large size."""
 
 from __future__ import annotations
 
