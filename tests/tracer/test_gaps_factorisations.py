@@ -1,4 +1,4 @@
-"""`np.linalg`: solutions and factors that are LAPACK's to rounding, of programs as long for any large size."""
+"""`np.linalg`: solutions and factors, LAPACK's to rounding, of programs as long for any large matrix."""
 
 from __future__ import annotations
 

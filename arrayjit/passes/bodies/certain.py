@@ -20,7 +20,8 @@ running it.) The loops in which nothing is raised after all are looked at by `pa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
@@ -105,7 +106,9 @@ def certain(kernel: Kernel, caps: Caps) -> Kernel:
 def followed(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with what follows from tests before; a loop in which nothing is raised after all may be
     parallel."""
-    return parallel(kernel.with_body(_body(kernel.body, Facts.none(_cells(kernel.body)))), caps)
+    facts = Facts.none(_cells(kernel.body))
+    facts.held.update(dict.fromkeys(_stored_once(kernel), ALL))
+    return parallel(kernel.with_body(_body(kernel.body, facts)), caps)
 
 
 def _may_be_certain(stmt: Stmt) -> bool:
@@ -127,6 +130,27 @@ def _cells(body: tuple[Stmt, ...]) -> dict[Tensor, Variable]:
     return {tensor: Variable(tensor.label, I64) for tensor in cells if tensor.storage not in others}
 
 
+def _stored_once(kernel: Kernel) -> Iterator[Tensor]:
+    """The temporaries whose integers one statement stores, which no loop in order comes to again."""
+    inside = list(walk_statements(kernel.body))
+    counts = Counter(written(stmt) for stmt in inside)
+    counts.update(view.storage for stmt in inside for view, _ in reads(stmt) if view.storage is not view)
+    pending = list(kernel.body)
+    while pending:
+        stmt = pending.pop()
+        if isinstance(stmt, For) and not _is_in_order(stmt):
+            pending += stmt.body
+        elif isinstance(stmt, Store) and counts[stmt.tensor] == 1 and _holds_numbers(stmt, kernel):
+            yield stmt.tensor
+
+
+def _holds_numbers(stmt: Store, kernel: Kernel) -> bool:
+    """Does it store integers to a temporary of more than a cell?"""
+    tensor = stmt.tensor
+    is_array = tensor in kernel.placement and tensor.rank > 0
+    return is_array and tensor.dtype is I64 and stmt.accum is None
+
+
 def _body(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
     """A body without such exceptions; the facts become those after it."""
     return kept(body, [new for stmt in body for new in _statement(stmt, facts)])
@@ -140,7 +164,8 @@ def _statement(stmt: Stmt, facts: Facts) -> Iterable[Stmt]:
             facts.assume(test.no)
             return () if outcome is False else (_rewritten(stmt, facts),)
         case For() | While():
-            return (_looped(stmt, facts),)
+            loop = _looped(stmt, facts)
+            return (loop,) if loop.body or isinstance(loop, While) else ()
         case If():
             return (_branched(stmt, facts),)
         case Update(value=value, accum=accum) if accum in NEUTRAL and (
@@ -164,6 +189,9 @@ def _note(stmt: Stmt, facts: Facts) -> None:
             )
         case Store(tensor=tensor, value=value) if tensor in facts.cells:
             facts.define(facts.cells[tensor], value)
+        case Store(tensor=tensor, value=value) if tensor in facts.held:
+            number = facts.number(value)
+            facts.held[tensor] = ALL if number is None else facts.range(number)
         case Bind(symbol=symbol, value=value):
             facts.bind(symbol, value)
         case _:
@@ -238,7 +266,7 @@ def _branched(stmt: If, facts: Facts) -> If:
     return stmt if body is stmt.body and orelse is stmt.orelse else replace(stmt, body=body, orelse=orelse)
 
 
-def _looped(loop: For | While, facts: Facts) -> Stmt:
+def _looped(loop: For | While, facts: Facts) -> For | While:
     """A loop, in each iteration of which the locals that it changes have any value of theirs."""
     found = _ranges(loop, facts)
     body = found.body

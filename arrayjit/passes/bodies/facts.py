@@ -104,7 +104,7 @@ class Facts:
     values that symbols may have. Integers in memory are `cells`, each with a local in its place; `loops` has
     what was found last of a loop, by its identity. Of symbols that stand for what a loop adds to a number,
     `altogether` says what all those of a run come to; of symbols that stand for squares, `roots` says of
-    what."""
+    what. Of integers that an array holds, `held` has the range."""
 
     values: dict[Variable, Affine]
     numbers: dict[Symbol, Affine]
@@ -114,15 +114,17 @@ class Facts:
     loops: dict[int, Moves]
     altogether: dict[Symbol, Range]
     roots: dict[Symbol, Affine]
+    held: dict[Tensor, Range]
     sums: dict[Terms, int]
 
     @staticmethod
     def none(cells: Mapping[Tensor, Variable]) -> Facts:
-        return Facts({}, {}, {}, {}, cells, {}, {}, {}, {})
+        return Facts({}, {}, {}, {}, cells, {}, {}, {}, {}, {})
 
     def copy(self) -> Facts:
         known = dict(self.values), dict(self.numbers), dict(self.tests), dict(self.ranges)
-        return Facts(*known, self.cells, self.loops, self.altogether, self.roots, dict(self.sums))
+        squares, sums = self.roots, dict(self.sums)
+        return Facts(*known, self.cells, self.loops, self.altogether, squares, self.held, sums)
 
     # What is known
 
@@ -189,6 +191,8 @@ class Facts:
                 return self.chosen(self.test(condition), *choices)
             case Apply(op=op, args=(left, right), dtype=dtype) if dtype is I64:
                 return self.combined(op, self.number(left), self.number(right))
+            case Load(tensor=tensor) | Gather(tensor=tensor) if tensor in self.held:
+                return self.fresh(self.held[tensor])
             case _ if (known := _of_type(expr)) is not None:
                 return self.fresh(known)
             case _:
