@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from operator import mul
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from ..runtime.results import LARGE, results
 from ..tracer.calls.binding import (
     ArgumentOutput,
+    ArgumentSource,
     Counted,
     FreshSource,
     Output,
@@ -36,6 +37,14 @@ _PYTHON_NUMBERS = {
 }
 
 
+class _Cells(TypedDict):
+    """Where cells of an array lie, in bytes, and its flags."""
+
+    strides: list[int]
+    start: int
+    flags: int
+
+
 class Outcome:
     """`fresh` are the rows of new memory, `build` the steps to the result: none where it is the one new
     array.
@@ -46,7 +55,8 @@ class Outcome:
         sources: Sequence[Source],
         outputs: Sequence[Output],
         structure: Structure,
-        leaves: Sequence[int],
+        leaves: Sequence[Any],
+        steps: Sequence[int],
     ) -> None:
         self.fresh: list[list[int]] = []
         self.build: list[list[int]] = []
@@ -54,6 +64,7 @@ class Outcome:
         self.asks_python = False
         self._outputs = outputs
         self._leaves = leaves
+        self._steps = steps
         self._leaf_steps: list[int] = []
         numbers = {output.param for output in outputs if isinstance(output, ScalarOutput) and not output.cell}
         numbers |= {
@@ -126,7 +137,7 @@ class Outcome:
     def _add_output(self, output: Output) -> None:
         match output:
             case ArgumentOutput(leaf=leaf):
-                self._step("ARGUMENT", self._leaves[leaf])
+                self._step("ARGUMENT", self._steps[leaf])
             case RepeatedOutput(leaf=leaf):
                 self._step("AGAIN", self._leaf_steps[leaf])
             case ScalarOutput(param=param, python=python, cell=()) if isinstance(
@@ -141,16 +152,30 @@ class Outcome:
                 self._add_view(output, shape, source)
             case SizedOutput(param=param) if isinstance(source := self._sources[param], FreshSource):
                 self._add_sized(output, source)
+            case ViewOutput(param=param, parts=False) if (
+                isinstance(source := self._sources[param], ArgumentSource) and not source.copied
+            ):
+                self._add_part(output, source.leaf)
             case ScalarOutput() | ViewOutput() | SizedOutput():
-                raise ThroughPython("the result is a view of an argument")
+                raise ThroughPython("the result is a number or a part of an argument")
 
     def _add_view(self, output: ViewOutput, shape: tuple[int, ...], source: FreshSource) -> None:
         """Cells of a new array, which need not be all of it."""
         units = (source.dtype.itemsize,) if output.flat else _strides(source)
-        strides = [sum(map(mul, step, units)) for step in output.steps]
-        start = sum(map(mul, output.corner, units))
-        flags = WRITEABLE if output.writeable else 0
-        self._add_cells("VIEW", output.param, source.dtype, [shape], strides, start=start, flags=flags)
+        place = self._places[output.param]
+        self._add_cells("VIEW", place, source.dtype, [shape], **_cells(output, units))
+
+    def _add_part(self, output: ViewOutput, leaf: int) -> None:
+        """Cells of an argument, whose strides and whether it may be written are checked before."""
+        array = self._leaves[leaf]
+        shape = array.shape if output.shape is None else output.shape
+        if not shape or 0 in shape:
+            raise ThroughPython("the result is a part of an argument that has no cells, or no axis")
+        whole: _Cells = {"strides": list(array.strides), "start": 0, "flags": WRITEABLE}
+        units = (array.itemsize,) if output.flat else array.strides
+        cells = whole if output.shape is None else _cells(output, units)
+        cells["flags"] &= array.flags.num
+        self._add_cells("PART", self._steps[leaf], array.dtype, [shape], **cells)
 
     def _add_sized(self, output: SizedOutput, source: FreshSource) -> None:
         """As many cells of a new array as are counted, in an array of their own."""
@@ -160,12 +185,12 @@ class Outcome:
             else row("EXTENT", number=extent)
             for extent in output.extents
         ]
-        self._add_cells("SIZED", output.param, source.dtype, extents, _strides(source))
+        self._add_cells("SIZED", self._places[output.param], source.dtype, extents, _strides(source))
 
     def _add_cells(
         self,
         kind: str,
-        param: int,
+        place: int,
         dtype: np.dtype[Any],
         extents: Sequence[Sequence[int]],
         strides: Sequence[int],
@@ -175,7 +200,7 @@ class Outcome:
         view = row("VIEW", rank=len(strides), extents=address(shape), strides=address(steps), **more)
         described = words([view], shape, steps)
         self.owned += (dtype, described)
-        self._step(kind, self._places[param], id(dtype), address(described))
+        self._step(kind, place, id(dtype), address(described))
 
     def _add_number(self, place: int, dtype: np.dtype[Any], is_python: bool) -> None:
         if not is_python:
@@ -188,6 +213,13 @@ class Outcome:
 
     def _step(self, kind: str, argument: int, descr: int = 0, view: int = 0) -> None:
         self.build.append(row("BUILD", kind=code("BUILD", kind), argument=argument, descr=descr, view=view))
+
+
+def _cells(output: ViewOutput, units: Sequence[int]) -> _Cells:
+    """Where a view's cells lie in an array that has these strides."""
+    strides = [sum(map(mul, step, units)) for step in output.steps]
+    start = sum(map(mul, output.corner, units))
+    return {"strides": strides, "start": start, "flags": WRITEABLE if output.writeable else 0}
 
 
 def _layout(source: FreshSource) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -78,7 +78,8 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     "FRESH": ("PARAM", "DESCR", "RANK", "EXTENTS", "STRIDES", "MAKER"),
     # A step of making the result, on a stack.
     "BUILD": ("KIND", "ARGUMENT", "DESCR", "VIEW"),
-    # Cells of a result, which starts so many bytes before them. Of a sized one the extents are rows.
+    # Cells of a result or an argument, which starts so many bytes before them. Of a sized one the extents are
+    # rows.
     "VIEW": ("RANK", "EXTENTS", "STRIDES", "START", "FLAGS"),
     # An extent: that of a constant, or (with `counted`) the number in a parameter.
     "EXTENT": ("COUNTED", "NUMBER"),
@@ -102,6 +103,7 @@ CODES: Mapping[str, tuple[str, ...]] = {
         "INT",
         "BOOL",
         "VIEW",
+        "PART",
         "SIZED",
         "AGAIN",
     ),

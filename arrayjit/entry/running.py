@@ -240,6 +240,7 @@ one:
                                     i64 <BUILD_IS_LIST>, label %list
                                     i64 <BUILD_IS_DICT>, label %dict
                                     i64 <BUILD_IS_VIEW>, label %view
+                                    i64 <BUILD_IS_PART>, label %part
                                     i64 <BUILD_IS_SIZED>, label %sized
                                     i64 <BUILD_IS_AGAIN>, label %again ]
 sized:
@@ -249,6 +250,10 @@ sized:
 view:
   %whole = item ptr %objects %argument
   %isview = call ptr @view(ptr %step, ptr %whole)
+  br label %new
+part:
+  %given = item ptr %values %argument
+  %ispart = call ptr @view(ptr %step, ptr %given)
   br label %new
 array:
   %isarray = item ptr %objects %argument
@@ -295,7 +300,7 @@ made:
   %rest = phi i64 [ %under, %fill ], [ %base, %dict ]
   br label %push
 new:
-  %fresh = phi ptr [ %isnumber, %number ], [ %isview, %view ], [ %issized, %sized ]
+  %fresh = phi ptr [ %isnumber, %number ], [ %isview, %view ], [ %ispart, %part ], [ %issized, %sized ]
   %nothing = icmp eq ptr %fresh, null
   br i1 %nothing, label %fail, label %push
 push:
@@ -345,7 +350,7 @@ done:
   ret ptr %new
 }
 
-; Some cells of a new array, which they keep alive.
+; Some cells of a new array or of an argument, which they keep alive.
 define internal ptr @view(ptr %step, ptr %whole) {
   %view = field ptr %step <BUILD_VIEW>
   %extents = field ptr %view <VIEW_EXTENTS>

@@ -58,7 +58,7 @@ def described(
     steps = Steps(convention.sources, pinned, overlaps(leaves))
     steps.add_call(args, kwargs, static)
     captured = _add_captured(convention.sources, steps)
-    outcome = Outcome(convention.sources, convention.outputs, convention.results, steps.leaves)
+    outcome = Outcome(convention.sources, convention.outputs, convention.results, leaves, steps.leaves)
     releases = not variant.emitted.code.is_short
     workspace = HostMemory(procedure.arena_bytes) if procedure.arena_bytes else None
     names = tuple(kwargs) or None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import sys
+import weakref
 from collections import OrderedDict, namedtuple
 from dataclasses import dataclass
 
@@ -97,6 +98,58 @@ def test_views_of_results(native, of):
     assert result.strides == expected.strides
     assert result.flags.writeable == expected.flags.writeable
     assert not result.flags.owndata
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda x: x.T,
+        lambda x: x[::-1, 1:],
+        lambda x: x[1],
+        lambda x: x[:, None],
+        lambda x: x[:],
+        lambda x: np.diag(x),
+        lambda x: np.broadcast_to(x[1], (2, 4)),
+        lambda x: (x + 1, {"turned": x.T, "given": x}),
+    ],
+)
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda: np.arange(12.0).reshape(3, 4),
+        lambda: np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+        lambda: np.arange(24.0).reshape(3, 8)[::-1, ::2],
+        lambda: np.broadcast_to(np.arange(4.0), (3, 4)),
+    ],
+    ids=["in order", "by columns", "of a part", "read-only"],
+)
+def test_views_of_arguments(native, of, given):
+    x = given()
+    results, expected = native(arrayjit.jit(of), x), of(x)
+    if type(results) is tuple:
+        (results, expected) = ((part[0], *part[1].values()) for part in (results, expected))
+    else:
+        results, expected = (results,), (expected,)
+    for result, wanted in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(result, wanted)
+        assert result.strides == wanted.strides
+        assert result.flags.writeable == wanted.flags.writeable
+        assert np.shares_memory(result, x) == np.shares_memory(wanted, x)
+
+
+def test_a_view_keeps_its_argument_alive(native):
+    x = np.arange(5.0)
+    rest = native(arrayjit.jit(lambda x: x[1:]), x)
+    x[1] = 70
+    assert rest.base is x
+    died = weakref.ref(x)
+    del x
+    gc.collect()
+    np.testing.assert_array_equal(rest, [70, 2, 3, 4])
+    assert died() is not None
+    del rest
+    gc.collect()
+    assert died() is None
 
 
 @pytest.mark.parametrize(
@@ -458,8 +511,9 @@ def test_what_runs_while_a_large_result_is_made_has_a_workspace_of_its_own(nativ
 def test_what_stays_with_python(through_python):
     x = np.arange(6.0)
     for function, args in (
-        (lambda v: v[1:], (x,)),
-        (lambda v: v.T, (x.reshape(2, 3),)),
+        (lambda v: v.real, (x * 1j,)),
+        (lambda v: v[6:], (x,)),
+        (lambda v: v.T, (x.astype(">f8").reshape(2, 3),)),
         (lambda v: v + 1, (np.frombuffer(bytearray(49), "u1")[1:].view("f8"),)),
         (lambda p: p.x + p.y, (Point(x, x + 1),)),
         (lambda d: d["a"], (OrderedDict(a=x),)),
