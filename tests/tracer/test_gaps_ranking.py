@@ -83,9 +83,17 @@ KEYS = {
 
 @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
 def test_rows_by_digits_and_by_exchanges(keys: np.ndarray) -> None:
-    """Long rows are sorted by their digits; short ones side by side, the last group of them smaller."""
+    """Few long rows are sorted by their digits; short ones, and many, side by side, the last group of them
+    smaller."""
     program = arrayjit.jit(lambda x: (np.sort(x), np.argsort(x, kind="stable")))
-    for rows in (keys[:600].reshape(2, 300), keys[: 37 * 11].reshape(37, 11), keys[:50].reshape(1, 50), keys):
+    many = np.tile(keys[:720], 7).reshape(14, 360)
+    for rows in (
+        keys[:600].reshape(2, 300),
+        keys[: 37 * 11].reshape(37, 11),
+        keys[:50].reshape(1, 50),
+        keys,
+        many,
+    ):
         ordered, places = program(rows)
         np.testing.assert_array_equal(ordered, np.sort(rows))
         np.testing.assert_array_equal(places, np.argsort(rows, kind="stable"))
@@ -113,7 +121,7 @@ def test_what_is_selected_is_what_sorting_finds(keys: np.ndarray) -> None:
 @pytest.mark.parametrize("keys", [KEYS[name] for name in KEYS if name != "bools"])
 def test_what_is_selected_of_numbers_is_what_sorting_finds(keys: np.ndarray) -> None:
     """Where it stands in a row's order is known only when NaN have been counted."""
-    rows = np.stack([keys[:600], np.repeat(keys[:3], 200), np.repeat(keys[0], 600), np.sort(keys[:600])])
+    rows = np.stack([keys[:1500], np.repeat(keys[:3], 500), np.repeat(keys[0], 1500), np.sort(keys[:1500])])
 
     def program(x: np.ndarray) -> Any:
         few = np.nanquantile(x, [0.3, 0.8], axis=-1), np.nanmedian(x[:, ::20], axis=-1)
@@ -182,8 +190,8 @@ def test_kinds_of_sorts_that_numpy_refuses_are_refused(
 )
 def test_threads_share_rows(function: Any, own: str) -> None:
     program = arrayjit.jit(lambda x: function(x, axis=-1), threads=2)
-    rows = random.standard_normal((200, 700))
-    assert f"{own}: i64[700]: each thread makes and uses its own" in program.explain(rows)
+    rows = random.standard_normal((200, 1100))
+    assert f"{own}: i64[1100]: each thread makes and uses its own" in program.explain(rows)
     np.testing.assert_array_equal(program(rows), function(rows, axis=-1))
 
 

@@ -32,11 +32,12 @@ _GROUP_BYTES = 128
 """Of each place in a group of rows: whole vectors of every machine, and whole lines of its caches."""
 
 
-def work_of_exchanges(dtype: DType, rows: int, length: int) -> float:
-    """The cycles that it takes, roughly: an exchange waits for the stores of its cells."""
-    side = _side(dtype, rows)
+def work_of_exchanges(dtypes: Sequence[DType], rows: int, length: int) -> float:
+    """The cycles that it takes for keys, and places if these are moved along, roughly: an exchange waits for
+    the stores of its cells."""
+    side = _side(dtypes[0], rows)
     groups = -(-rows // side)
-    return groups * len(_pairs(length)) * (4 + side * dtype.itemsize / 16)
+    return groups * len(_pairs(length)) * (4 + side * sum(dtype.itemsize for dtype in dtypes) / 16)
 
 
 def _side(dtype: DType, rows: int) -> int:
