@@ -234,6 +234,14 @@ OPERATIONS = {
     ),
     "choices": lambda z, w: (np.where(z.real > 0, z, w), np.where(z.real > 0, z, 0), z[z.imag > 0]),
     "positions": lambda z, w: (z[[2, 0], 1:3], z[np.arange(5), np.arange(5)], np.take(z, [1, 0], 1)),
+    "positions in parts": lambda z, w: (
+        z.real[[2, 0], 1:3], (z * w).imag[:, [1, 4]], z.imag[z.real.argmax(0)],
+        np.array([1j, 2]).imag[[1, 0, 0]], np.sort(z.imag), np.searchsorted(np.arange(5.0), w.real),
+    ),
+    "positions in parts of reshaped arrays": lambda z, w: (
+        z.reshape(-1).imag[[9, 2]], (z * w).reshape(-1).imag[[9, 2]], (z * w).real.reshape(-1)[[3, 3]],
+        (z * w).T.reshape(5, 7).real[[0, 4], 2],
+    ),
     "arrangements": lambda z, w: (np.concatenate([z, w]), np.stack([z, w], -1), np.roll(z, 1), z[::-1, ::-2]),
     "shapes": lambda z, w: (
         z.T.copy(), np.pad(z, 1), np.tile(z, 2), np.diag(z[0]), np.triu(z), np.flip(z, 0)

@@ -180,8 +180,7 @@ class _Splitting:
             return self.cell(base, index[:-1], _known_part(index[-1]))
         # The flat form of a real form: parts take turns.
         (position,) = index
-        half = Affine(tuple((factor // 2, symbol) for factor, symbol in position.terms), position.offset // 2)
-        part = _known_part(position - half * 2)
+        half, part = _half_and_part(position)
         storage = tensor.storage
         flat = self._flat_of(storage, Affine.of(tensor.shape[0].constant // 2), part)
         return flat, index if storage in self._given else (half,)
@@ -218,7 +217,7 @@ class _Splitting:
             case Load(tensor=tensor, index=index):
                 return Load(*self.place(tensor, index))
             case Gather(tensor=tensor, index=index) if tensor.storage.dtype.is_complex:
-                raise CompilerBug("a gather from parts of complex numbers", stage="reals")
+                return self._part_gathered(tensor, tuple(self.real(position) for position in index))
             case Cast(arg=arg, dtype=dtype) if dtype_of(arg).is_complex:
                 real, imaginary = self.pair(arg)
                 if dtype is BOOL:
@@ -274,6 +273,19 @@ class _Splitting:
         if given:
             return Gather(self._with_parts(tensor), (*index, Const(part, I64)))
         return Gather(self._part(tensor, part), index)
+
+    def _part_gathered(self, tensor: Tensor, index: tuple[Expr, ...]) -> Expr:
+        """A gather from a real tensor that is a form of a complex one."""
+        base = tensor.base
+        assert base is not None
+        if tensor.is_real_form:
+            _, part = _halved(index[-1])
+            return self._gathered(base, index[:-1], part)
+        # The flat form of a real form: parts take turns.
+        half, part = _halved(index[0])
+        storage = tensor.storage
+        flat = self._flat_of(storage, Affine.of(tensor.shape[0].constant // 2), part)
+        return Gather(flat, index if storage in self._given else (half,))
 
     # statements
 
@@ -483,6 +495,29 @@ def _cast(value: Expr, dtype: DType) -> Expr:
 def _twice_plus(index: Expr, part: int) -> Expr:
     twice = Apply(OPS["multiply"], (index, Const(2, I64)), I64)
     return Apply(OPS["add"], (twice, Const(part, I64)), I64)
+
+
+def _halved(position: Expr) -> tuple[Expr, int]:
+    """Which cell and which of its parts a computed position is, where parts take turns: what chooses the
+    cell is multiplied by an even number."""
+    match position:
+        case Const(value=value):
+            return Const(value // 2, I64), int(value % 2)
+        case Index(value=value):
+            half, part = _half_and_part(value)
+            return Index(half), part
+        case Apply(op=op, args=(one, other)) if op is OPS["add"]:
+            (cell, part), (more, other_part) = _halved(one), _halved(other)
+            return Apply(op, (cell, more), I64), _known_part(Affine.of(part + other_part))
+        case Apply(op=op, args=(arg, Const(value=factor))) if op is OPS["multiply"] and factor % 2 == 0:
+            return Apply(op, (arg, Const(factor // 2, I64)), I64), REAL
+        case _:
+            raise CompilerBug("a computed part of complex numbers", stage="reals")
+
+
+def _half_and_part(position: Affine) -> tuple[Affine, int]:
+    half = Affine(tuple((factor // 2, symbol) for factor, symbol in position.terms), position.offset // 2)
+    return half, _known_part(position - half * 2)
 
 
 def _known_part(position: Affine) -> int:
