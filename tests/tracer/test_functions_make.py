@@ -42,6 +42,10 @@ MADE: dict[str, Function] = {
         np.linspace(x[0], 9.7, 4, dtype=int),
     ),
     "linspace step": lambda x: np.linspace(0, x[0, 1], 4, retstep=True),
+    "linspace of narrow numbers": lambda x: [
+        np.linspace(0, start, 4, retstep=True) for start in (x[0, 1].astype("f4"), x[1].astype("f2"))
+    ],
+    "linspace without steps": lambda x: np.linspace(x[0, 0], 9, 1, retstep=True),
     "eye": lambda x: (
         np.eye(3),
         np.eye(2, 4, 1),

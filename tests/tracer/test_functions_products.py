@@ -44,7 +44,11 @@ PRODUCTS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "trace": (lambda a, b: (np.trace(a), a.trace(1), np.trace(b, axis1=2, axis2=0)), ((3, 4), (3, 4, 2))),
     "cross": (np.cross, ((4, 3), (3,))),
     "multi_dot": (lambda a, b: np.linalg.multi_dot([a, b, b.T, a[0]]), ((4, 3), (3, 4))),
-    "matrix_power": (lambda a, b: np.linalg.matrix_power(a, 5), ((3, 3), (1,))),
+    "multi_dot of vectors": (lambda a, b: np.linalg.multi_dot([a[0], b, b.T, a[1]]), ((4, 3), (3, 4))),
+    "matrix_power": (
+        lambda a, b: [np.linalg.matrix_power(a, power) for power in (0, 1, 2, 3, 5)],
+        ((3, 3), (1,)),
+    ),
     "einsum": (lambda a, b: np.einsum("ij,jk->ik", a, b), ((3, 4), (4, 5))),
     "einsum implicit": (lambda a, b: (np.einsum("ij,jk", a, b), np.einsum("ba", a)), ((3, 4), (4, 5))),
     "einsum ellipsis": (lambda a, b: np.einsum("...ij,...jk->...ik", a, b), ((2, 1, 3, 4), (5, 4, 2))),
@@ -105,6 +109,14 @@ def test_norms(norm: Function, dtype: str) -> None:
     assert_like_numpy(norm, lambda: (whole(dtype, 3, 4),))
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+def test_the_greatest_of_no_sizes_is_zero(shape: tuple[int, ...]) -> None:
+    def norms(x: np.ndarray) -> Any:
+        return np.linalg.norm(x, 1), np.linalg.norm(x, np.inf), np.linalg.norm(x.ravel(), np.inf)
+
+    assert_like_numpy(norms, lambda: (np.zeros(shape),))
+
+
 def test_products_go_into_out() -> None:
     def update(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> np.ndarray:
         np.dot(a, b, out=out)
@@ -124,6 +136,9 @@ def test_products_go_into_out() -> None:
         (lambda a: np.einsum("i", a), ValueError),
         (lambda a: np.einsum("ij,ij", a, a.T), ValueError),
         (lambda a: np.tensordot(a, a, 1), ValueError),
+        (lambda a: np.linalg.matrix_power(a, 2), ValueError),
+        (lambda a: np.linalg.matrix_power(a[0], 2), ValueError),
+        (lambda a: np.linalg.multi_dot([a, a.T[None], a]), ValueError),
         (lambda a: np.linalg.norm(a, 2), NotImplementedError),
         (lambda a: np.linalg.svd(a), NotImplementedError),
     ],

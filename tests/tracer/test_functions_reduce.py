@@ -207,6 +207,7 @@ def test_results_go_into_out() -> None:
         (lambda x: np.sum(x, axis=0, out=np.zeros(7)), ValueError),
         (lambda x: np.subtract.reduce(x, where=x > 0), NotImplementedError),
         (lambda x: np.bitwise_and.reduce(x), TypeError),
+        (lambda x: np.ediff1d(x > 0), TypeError),
         (lambda x: np.bitwise_or.reduce(x > 0, dtype="f8"), TypeError),
         (lambda x: np.bitwise_xor.accumulate(x > 0, dtype="f8"), TypeError),
         (lambda x: np.nanquantile(x, 0.5, method="nearest"), NotImplementedError),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusing import assert_raises_like_numpy
 from rolling import TARGETS, length
 
 import arrayjit
@@ -49,6 +50,17 @@ def test_square_matrices(size: int) -> None:
     assert_near_numpy(lambda a: np.linalg.inv(a), matrix)
     assert_near_numpy(lambda a: np.linalg.det(a), matrix)
     assert_near_numpy(lambda a: np.linalg.slogdet(a), matrix)
+
+
+def test_powers() -> None:
+    for power in (-3, -1, 6, 7):
+        assert_near_numpy(lambda a, power=power: np.linalg.matrix_power(a, power), numbers(4, 4))
+
+
+def test_float16_is_refused() -> None:
+    words = "array type float16 is unsupported in linalg"
+    for function in (np.linalg.inv, np.linalg.det, np.linalg.cholesky, np.linalg.qr):
+        assert_raises_like_numpy(lambda a, function=function: function(a), words, numbers(3, 3, dtype="f2"))
 
 
 @pytest.mark.parametrize("size", [1, 7, 152, 155])

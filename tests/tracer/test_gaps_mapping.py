@@ -33,6 +33,11 @@ ROWS: dict[str, Function] = {
     "of one row": lambda a: np.apply_along_axis(np.cumsum, 0, a[0, 0]),
 }
 
+NO_CELLS: dict[str, Function] = {
+    "to a number": lambda a: np.apply_along_axis(np.sum, 1, a[:, :0]),
+    "to a row": lambda a: np.apply_along_axis(lambda row: row * 2, 0, a[:0, 0, 0]),
+}
+
 PARTS: dict[str, Function] = {
     "functions": lambda a: np.piecewise(a, [a < 0, a >= 3], [lambda v: -v, lambda v: v * 2]),
     "numbers and a rest": lambda a: np.piecewise(a, [a < 0, a >= 3], [-1, 1, lambda v: v / 2]),
@@ -53,7 +58,7 @@ NUMBERS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("program", [*ROWS.values(), *PARTS.values(), *NUMBERS.values()])
+@pytest.mark.parametrize("program", [*ROWS.values(), *NO_CELLS.values(), *PARTS.values(), *NUMBERS.values()])
 def test_functions_are_mapped(program: Function) -> None:
     assert_like_numpy(program, (cube,))
 

@@ -174,10 +174,16 @@ def test_prefixes_are_convolved_in_a_loop() -> None:
     assert_kept(program)
 
 
+@pytest.mark.parametrize("program", INTERPOLATIONS.values(), ids=INTERPOLATIONS)
+def test_complex_heights(program: Function) -> None:
+    assert_like_numpy(program, (places, known, values + 1j * values[::-1]))
+
+
 def test_mistakes() -> None:
     row = np.arange(4.0)
     assert_raises_like_numpy(lambda a: np.convolve(a, a[:0]), "cannot be empty", row)
     assert_raises_like_numpy(lambda a: np.convolve(a[None], a), "object too deep", row)
     assert_raises_like_numpy(lambda a: np.correlate(a, a, "some"), "mode must be one of", row)
+    assert_raises_like_numpy(lambda a: np.interp(a * 1j, a, a), "according to the rule 'safe'", row)
     assert_raises_like_numpy(lambda a: np.interp(a, a, a[1:]), "not of the same length", row)
     assert_raises_like_numpy(lambda a: np.interp(a, a[:0], a[:0]), "array of sample points is empty", row)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import IndexOutOfRange, ShapeError, UnsupportedError
+from ...errors import IndexOutOfRange, LinearAlgebraError, ShapeError, UnsupportedError
 from ...ir.dtype import BF16, F32, DType
 from ...ir.expr import Apply, Expr, literal
 from ...ir.index import Affine
@@ -26,7 +26,7 @@ from .operands import arrays_of, axes_of, axis_of, common_dtype, deliver, elemen
 from .parts import conjugated
 from .reductions import reduce_array
 from .reshaping import flat, reshape
-from .shaping import diagonal, insert_axes, moveaxis, permuted
+from .shaping import diagonal, insert_axes, moveaxis
 
 __all__ = ["contract", "dot", "matmul", "tensordot"]
 
@@ -321,10 +321,22 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> SymbolicArray:
         operands[0] = insert_axes(operands[0], (0,))
     if last == 1:
         operands[-1] = insert_axes(operands[-1], (1,))
+    _require_matrices(operands)
     result = _cheapest_product(operands)
-    if first == 1:
-        result = result[0]
-    return deliver(result[..., 0] if last == 1 else result, out)
+    row = 0 if first == 1 else slice(None)
+    column = 0 if last == 1 else slice(None)
+    return deliver(result[row, column], out)
+
+
+def _require_matrices(operands: Sequence[SymbolicArray]) -> None:
+    for operand in operands:
+        if operand.ndim != 2:
+            raise LinearAlgebraError(
+                f"{operand.ndim}-dimensional array given. Array must be two-dimensional",
+                loc=user_location(),
+                details=(describe(operand),),
+                fix="pass matrices; only the first and the last may be vectors",
+            )
 
 
 def _cheapest_product(operands: Sequence[SymbolicArray]) -> SymbolicArray:
@@ -348,19 +360,3 @@ def _cheapest_product(operands: Sequence[SymbolicArray]) -> SymbolicArray:
         return dot(multiplied(lo, cut), multiplied(cut, hi))
 
     return multiplied(0, len(operands))
-
-
-@implements(np.linalg.matrix_power)
-def matrix_power(a: Any, n: int) -> SymbolicArray:
-    array = as_array(a)
-    if n < 1:
-        raise UnsupportedError(
-            "np.linalg.matrix_power with an exponent below 1 is not supported",
-            loc=user_location(),
-            fix="use n >= 1",
-        )
-    if n == 1:
-        return permuted(array, range(array.ndim))
-    half = matrix_power(array, n // 2)
-    square = matmul(half, half)
-    return matmul(square, array) if n % 2 else square

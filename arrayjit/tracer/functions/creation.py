@@ -294,8 +294,8 @@ def linspace(
     if count < 0:
         raise ShapeError(f"Number of samples, {count}, must be non-negative.", loc=user_location())
     intervals = count - 1 if endpoint else count
+    computed = common_dtype(start, stop, 1.0)
     low, high = as_array(start), as_array(stop)
-    computed = common_dtype(low, high, 1.0)
     kind = element_type(dtype, computed)
     low, high = cast(low, computed), cast(high, computed)
     delta = elementwise(op("subtract"), high, low)
@@ -313,7 +313,7 @@ def linspace(
     if kind.is_integer:
         result = elementwise(op("floor"), result)
     result = moveaxis(result if kind is result.element_type else cast(result, kind), 0, axis)
-    return (result, step) if retstep else result
+    return (result, step if intervals > 0 else np.nan) if retstep else result
 
 
 @creates(np.eye)

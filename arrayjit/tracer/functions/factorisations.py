@@ -7,12 +7,14 @@ linear algebra subprograms, 1990). Results agree with LAPACK's to rounding.
 
 from __future__ import annotations
 
+import operator
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ...errors import LinearAlgebraError, ShapeError
+from ...errors import DTypeError, LinearAlgebraError, ShapeError
+from ...ir.dtype import F16
 from ..record.registry import implements
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
@@ -59,6 +61,31 @@ def inv(a: Any) -> Any:
     (matrices,) = _floats(a)
     _require_square(matrices)
     return solve(matrices, np.eye(matrices.shape[-1], dtype=matrices.dtype))
+
+
+@implements(np.linalg.matrix_power)
+@numpy_program
+def matrix_power(a: Any, n: int) -> Any:
+    """By squaring, in the order of NumPy's products."""
+    power: Any = np.asarray(a)
+    _require_square(power)
+    left = operator.index(n)
+    if left == 0:
+        result = np.empty_like(power)
+        result[...] = np.eye(power.shape[-1], dtype=power.dtype)
+        return result
+    if left < 0:
+        power, left = inv(power), -left
+    if left == 3:
+        return power @ power @ power
+    result = None
+    while True:
+        if left % 2:
+            result = power if result is None else result @ power
+        left //= 2
+        if left == 0:
+            return result
+        power = power @ power
 
 
 @implements(np.linalg.det)
@@ -251,7 +278,16 @@ def _block(columns: Any, small: int) -> int:
 def _floats(*given: Any) -> tuple[SymbolicArray, ...]:
     """Arrays of the dtype that NumPy computes their factors in."""
     arrays = [as_array(value) for value in given]
-    kinds = [array.dtype if array.element_type.is_inexact else np.dtype("f8") for array in arrays]
+    for array in arrays:
+        if array.element_type is F16:
+            raise DTypeError(
+                "array type float16 is unsupported in linalg",
+                loc=user_location(),
+                details=(describe(array),),
+                fix="convert it first: x.astype(np.float32)",
+            )
+    is_kept = [array.element_type.is_inexact and not array.element_type.is_small for array in arrays]
+    kinds = [array.dtype if kept else np.dtype("f8") for array, kept in zip(arrays, is_kept, strict=True)]
     common = np.result_type(*kinds)
     return tuple(array if array.dtype == common else array.astype(common) for array in arrays)
 

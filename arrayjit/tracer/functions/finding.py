@@ -52,7 +52,8 @@ def flatnonzero(a: Any) -> SymbolicArray:
 @implements(np.argwhere)
 def argwhere(a: Any) -> SymbolicArray:
     array = as_array(a)
-    return stack(nonzero(atleast_1d(array))[: array.ndim]).T
+    places = nonzero(atleast_1d(array))
+    return stack(places).T if array.ndim else getitem(stack(places).T, (slice(None), slice(0, 0)))
 
 
 @implements(np.compress)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: Any, arr: Any, *args: Any
     if 0 in moved.shape[:-1]:
         words = "Cannot apply_along_axis when any iteration dimensions are 0"
         raise ShapeError(words, loc=user_location(), fix="call it with arrays that have rows")
-    rows = moved.reshape(-1, moved.shape[-1])
+    rows = moved.reshape(prod(moved.shape[:-1]), moved.shape[-1])
     first = np.asarray(func1d(rows[0], *args, **kwargs))
     results = np.empty((len(rows), *first.shape), first.dtype)
     results[0] = first

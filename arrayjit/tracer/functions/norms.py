@@ -80,7 +80,7 @@ def _vector_norm(array: SymbolicArray, ord: Any, axes: tuple[int, ...], keepdims
     if ord is None or ord == 2:
         return elementwise(op("sqrt"), reduce_array(op("add"), squares(array), axes, keepdims=keepdims))
     if ord == np.inf:
-        return reduce_array(op("maximum"), sizes, axes, keepdims=keepdims)
+        return reduce_array(op("maximum"), sizes, axes, keepdims=keepdims, initial=0)
     if ord == -np.inf:
         return reduce_array(op("minimum"), sizes, axes, keepdims=keepdims)
     if ord == 0:
@@ -105,8 +105,9 @@ def _matrix_norm(array: SymbolicArray, ord: Any, axes: tuple[int, ...], keepdims
     elif ord in (1, -1, np.inf, -np.inf):
         summed, chosen = (rows, columns) if abs(ord) == 1 else (columns, rows)
         total = reduce_array(op("add"), sizes, summed, keepdims=True)
-        kept = reduce_array(op("maximum" if ord > 0 else "minimum"), total, (summed, chosen))
-        result = kept
+        is_largest = ord > 0
+        operation, initial = op("maximum" if is_largest else "minimum"), 0 if is_largest else np._NoValue
+        result = reduce_array(operation, total, (summed, chosen), initial=initial)
     else:
         raise UnsupportedError(
             f"np.linalg.norm with ord={ord!r} of a matrix needs its singular values, which is not supported",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,38 @@ __all__: list[str] = []
 @implements(np.interp)
 @numpy_program
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    _require_real_places(x, xp)
+    values = np.asarray(fp)
+    if not np.iscomplexobj(values):
+        return _interpolated(x, xp, values, left, right, period, _quotient)
+    result = np.empty(np.shape(x), np.complex128)
+    for part in (np.real, np.imag):
+        before, after = (None if side is None else part(side) for side in (left, right))
+        cells = _interpolated(x, xp, part(values), before, after, period, _by_reciprocal)
+        if part is np.real:
+            result.real = cells
+        else:
+            result.imag = np.where(np.isnan(x) & np.not_equal(len(xp), 1), 0, cells)
+    return result[()]
+
+
+def _require_real_places(*given: Any) -> None:
+    for places in given:
+        array = as_array(places)
+        if array.element_type.is_complex:
+            cast = f"from {array.dtype!r} to dtype('float64')"
+            raise DTypeError(
+                f"Cannot cast array data {cast} according to the rule 'safe'",
+                loc=user_location(),
+                details=(describe(array),),
+                fix="use the parts, x.real and x.imag",
+            )
+
+
+@numpy_program
+def _interpolated(
+    x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, divided: Callable[[Any, Any], Any]
+) -> Any:
     """On the line through the two samples around each place, in the steps that NumPy takes."""
     places, known, values = (np.asarray(given, dtype=np.float64) for given in (x, xp, fp))
     if period is not None:
@@ -38,21 +71,32 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     is_between = (start < places) & (places < end)
     # Elsewhere, where nobody sees it, the line goes from (0, 0) to (1, 0): no NaN comes of infinite samples.
     given = (places, 0), (start, 0), (end, 1), (values[before], 0), (values[after], 0)
-    line = _on_line(*(np.where(is_between, each, otherwise) for each, otherwise in given))
+    line = _on_line(divided, *(np.where(is_between, each, otherwise) for each, otherwise in given))
     result = np.where(is_between, line, values[before])
     result = np.where(places < known[0], values[0] if left is None else left, result)
     result = np.where(places > known[-1], values[-1] if right is None else right, result)
     return np.where(np.isnan(places) & np.not_equal(len(known), 1), places, result)[()]
 
 
-def _on_line(place: Any, start: Any, end: Any, low: Any, high: Any) -> Any:
+def _quotient(rise: Any, run: Any) -> Any:
+    return rise / run
+
+
+def _by_reciprocal(rise: Any, run: Any) -> Any:
+    """As NumPy divides the rise of complex numbers."""
+    return rise * (1.0 / run)
+
+
+def _on_line(
+    divided: Callable[[Any, Any], Any], place: Any, start: Any, end: Any, low: Any, high: Any
+) -> Any:
     """Between `low` at the start and `high` at the end. NumPy goes from the start, where that gives NaN from
     the end, and where both do but the values are the same that is it. What would be NaN on the way is not
     computed."""
     is_same = low == high
     is_infinite = is_same & np.isinf(low)
     rise = np.where(is_infinite, 0, high) - np.where(is_infinite, 0, low)
-    slope = rise / (end - start)
+    slope = divided(rise, end - start)
     step = place - start
     is_backwards = np.isinf(step) | np.isinf(low)
     step = np.where(is_backwards, place - end, step)

@@ -211,7 +211,8 @@ def _edge(array: SymbolicArray, axis: int, values: Any) -> SymbolicArray | None:
 
 @implements(np.ediff1d)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> SymbolicArray:
-    differences = diff(flat(as_array(ary)))
+    row = flat(as_array(ary))
+    differences = elementwise(op("subtract"), getitem(row, slice(1, None)), getitem(row, slice(None, -1)))
     ends = [None if end is None else flat(as_array(end)) for end in (to_begin, to_end)]
     parts = [part for part in (ends[0], differences, ends[1]) if part is not None]
     return concatenate(parts, 0, dtype=differences.dtype) if len(parts) > 1 else differences

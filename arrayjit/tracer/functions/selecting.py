@@ -292,7 +292,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         for part in (kept.real, kept.imag):
             setitem(part, Ellipsis, nan_to_num(part, True, nan, posinf, neginf))
         return kept if kept.ndim else getitem(kept, ())
-    if not array.element_type.is_float:
+    if not array.element_type.is_float or array.element_type is BF16:
         kept = cast(array, array.element_type) if copy else array
         return kept if kept.ndim else getitem(kept, ())
     limits = np.finfo(array.dtype)

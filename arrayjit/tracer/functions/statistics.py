@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DivisionByZero, DTypeError, ShapeError
-from ...ir.dtype import BOOL, C128, F32, F64, I64, DType
+from ...ir.dtype import BF16, BOOL, C128, F32, F64, I64, DType
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.registry import implements, method
@@ -211,8 +211,8 @@ def _aligned_weights(
 
 
 def without_nan(array: SymbolicArray, instead: float) -> SymbolicArray:
-    """The array with another number where it is NaN."""
-    if not array.element_type.is_inexact:
+    """The array with another number where it is NaN; NumPy knows none of bfloat16."""
+    if not array.element_type.is_inexact or array.element_type is BF16:
         return array
     return elementwise(op("where"), elementwise(op("isnan"), array), instead, array)
 
