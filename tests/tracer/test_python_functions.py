@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from copy import deepcopy
+from functools import reduce
 from math import sqrt
 from typing import Any
 
 import numpy as np
 import pytest
 from harness import assert_same
+from rolling import assert_kept
 
 import arrayjit
 
@@ -133,6 +136,37 @@ def test_rows_are_summed() -> None:
 def test_the_first_of_equal_numbers_wins() -> None:
     as_in_python(lambda x: (max(x[0], x[1]), max(x[1], x[0]), min(x[0], x[1])), (np.array([0.0, -0.0]),))
     as_in_python(lambda x: (max(x[0], x[1]), max(x[1], x[0]), min(x[1], x[0])), (WITH_NAN,))
+
+
+def test_the_item_of_the_best_key() -> None:
+    as_in_python(lambda x: (max(x, key=abs), min(x, key=abs), max(x, key=lambda v: -v)), (X,), (WITH_NAN,))
+    as_in_python(lambda x: (max(x[0], x[1], key=abs), min([x[1], x[0]], key=math.sqrt)), (X,))
+    as_in_python(lambda x: max(range(len(x)), key=lambda i: x[i]), (X,), (-X,), (X[:2],))
+    as_in_python(lambda x: min(range(1, len(x) - 1), key=x.__getitem__), (X,), (-X,))
+    as_in_python(lambda x: max(enumerate(x), key=lambda pair: pair[1]), (X,), (-X,))
+    as_in_python(lambda x: (max(x[:0], key=abs, default=5), max(range(9), key=lambda i: i % 4)), (X,))
+    as_in_python(lambda x: max(x[:0], key=abs), (X,))
+
+
+def test_a_long_range_is_compared_by_keys_in_one_loop() -> None:
+    assert_kept(lambda x: max(x, key=abs))
+    assert_kept(lambda x: max(range(len(x)), key=lambda i: x[i]))
+
+
+def test_items_are_folded() -> None:
+    as_in_python(lambda x: (reduce(max, x), functools.reduce(lambda a, v: a * 0.5 + v, x)), (X,), (X[:1],))
+    as_in_python(lambda x: (reduce(max, x[:0], 2.0), reduce(lambda a, v: a + v, x, 0)), (X,), (X[:0],))
+    as_in_python(lambda x: reduce(lambda a, v: (a[0] + v, max(a[1], v)), x, (0.0, -9.0)), (X,))
+    as_in_python(lambda x: (reduce(np.add, [x, x]), reduce(min, (v * 2 for v in x))), (X,))
+    as_in_python(lambda x: reduce(max, x), (X[:0],))
+    assert_kept(lambda x: reduce(lambda a, v: a * 0.5 + v, x))
+
+
+def test_functions_are_mapped_over_items() -> None:
+    as_in_python(lambda x: (sum(map(float, x)), list(map(abs, x)), tuple(map(int, x))), (X,), (X[:2],))
+    as_in_python(lambda x: (sum(map(lambda a, b: a * b, x, x[::-1])), list(map(max, x, x[::-1]))), (X,))
+    as_in_python(lambda x: (max(map(abs, x)), any(map(lambda v: v > 2, x)), list(map(float, [1, 2]))), (X,))
+    assert_kept(lambda x: sum(map(abs, np.concatenate([x] * 20))))
 
 
 def test_numbers_and_constants() -> None:

@@ -17,6 +17,7 @@ from ..values.elementwise import as_array
 from ..values.integer import number
 from .adopted import numpy_program
 from .operands import axes_of, deliver, is_true, refuse
+from .shaping import atleast_1d
 from .sorting import argsort, divided, pairs_at, ranked, sort
 
 __all__: list[str] = []
@@ -42,8 +43,9 @@ def partition(
 def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> SymbolicArray:
-    found = divided(a, kth, axis, places=True) if order is None else None
-    return argsort(a, axis, order=order) if found is None else found
+    array = atleast_1d(a)
+    found = divided(array, kth, axis, places=True) if order is None else None
+    return argsort(array, axis, order=order) if found is None else found
 
 
 @method("partition")

@@ -29,7 +29,7 @@ from .keys import cell_of, key, key_of_equals, type_of_keys
 from .operands import axis_of, refuse, require_real
 from .reshaping import ravel, reshape
 from .selection import divide, select, select_pairs, work_of_division, work_of_selection
-from .shaping import moveaxis
+from .shaping import atleast_1d, moveaxis
 
 __all__ = ["argsort", "divided", "pairs_at", "ranked", "sort"]
 
@@ -74,7 +74,7 @@ def argsort(
 ) -> SymbolicArray:
     refuse("np.argsort", _NO_FIELDS, order=order)
     _is_stable(kind, stable)
-    rows, array, along = _rows(a, axis)
+    rows, array, along = _rows(atleast_1d(a), axis)
     return _along(_sorted_places(rows), array, along)
 
 

@@ -24,6 +24,7 @@ from ..loops.carries import kind_of
 from ..loops.comprehensions import added, listed
 from ..loops.growing import Growing
 from ..loops.kinds import choose, memory, put, truth
+from ..loops.ranges import Range, counted
 from ..loops.states import kind_in_state
 from ..record.current import tracing
 from ..record.registry import METHODS
@@ -72,11 +73,13 @@ def _extreme(
 ) -> Any:
     if key is None and len(args) == 1 and _is_long_row(args[0]):
         return _folded(args[0], args[0][0], lambda best, item: _better(beats, item, best))
+    if key is not None and tracing():
+        return _extreme_by_key(plain, beats, args, named(key), default)
     items = listed(args[0]) if len(args) == 1 else list(args)
     rows = rows_of(items) if key is None else None
     if rows is not None:
         return reduce(partial(_added, lambda best, item: _better(beats, item, best)), rows, items[0])
-    if key is not None or not any(_is_traced(item) for item in items):
+    if not any(_is_traced(item) for item in items):
         options = {} if default is _ABSENT else {"default": default}
         return plain(items, key=key, **options)
     integers = _integers(items)
@@ -90,8 +93,49 @@ def _extreme(
 
 def _better(beats: Callable[[Any, Any], Any], item: Any, best: Any) -> Any:
     """The item if it beats the best so far, which stays where they are equal or either is NaN."""
+    return _chosen(beats(item, best), item, best)
+
+
+def _extreme_by_key(
+    plain: Callable[..., Any],
+    beats: Callable[[Any, Any], Any],
+    args: tuple[Any, ...],
+    key: Callable[[Any], Any],
+    default: Any,
+) -> Any:
+    """The first item whose key no other key beats."""
+    items = args[0] if len(args) == 1 else args
+    items = items.numbers() if type(items) is Range else items
+    is_long = _is_long_row(items) or (type(items) is range and len(items) > _FEW)
+    items = items if is_long else listed(items)
+    if not is_long and not items:
+        return plain(items) if default is _ABSENT else default
+    best = items[0]
+    highest = key(best)
+    if is_long and _is_traced(highest):
+        return _in_loops(_best_by_key)(best, highest, counted(items[1:]), key, beats)
+    return _best_by_key(best, highest, items[1:], key, beats)
+
+
+def _best_by_key(
+    best: Any, highest: Any, others: Any, key: Callable[[Any], Any], beats: Callable[[Any, Any], Any]
+) -> Any:
+    for item in others:
+        height = key(item)
+        is_better = beats(height, highest)
+        best = _chosen(is_better, item, best)
+        highest = _chosen(is_better, height, highest)
+    return best
+
+
+def _chosen(condition: Any, item: Any, best: Any) -> Any:
+    """The one value or, where the condition does not hold, the other."""
+    if not _is_traced(condition):
+        return item if condition else best
+    if type(item) is tuple and type(best) is tuple and len(item) == len(best):
+        return tuple(map(partial(_chosen, condition), item, best))
     trace = current_trace()
-    verdict = truth(beats(item, best), trace)
+    verdict = truth(condition, trace)
     if isinstance(verdict, bool):
         return item if verdict else best
     chosen = choose(verdict, item, best, trace)
@@ -200,6 +244,49 @@ def _folded(array: SymbolicArray, first: Any, step: Callable[[Any, Any], Any]) -
     return result
 
 
+def reduced(function: Any, iterable: Any, /, *start: Any) -> Any:
+    """`functools.reduce`."""
+    if not _is_long_row(iterable):
+        return reduce(named(function), listed(iterable), *start)
+    first, rest = (start[0], iterable) if start else (iterable[0], iterable[1:])
+    return _in_loops(_reduce)(named(function), rest, first)
+
+
+def _reduce(function: Callable[[Any, Any], Any], items: Any, result: Any) -> Any:
+    for item in items:
+        result = function(result, item)
+    return result
+
+
+def mapped(function: Any, /, *iterables: Any) -> Any:
+    """`map`: of an array, what a generator would make of its items."""
+    called = named(function)
+    if not any(type(iterable) is SymbolicArray for iterable in iterables):
+        return builtins.map(called, *iterables)
+    if len(iterables) == 1:
+        return _in_loops(_items)(called, iterables[0])
+    return _in_loops(_items_together)(called, iterables)
+
+
+def _items(function: Callable[..., Any], items: Any) -> Any:
+    return (function(item) for item in items)
+
+
+def _items_together(function: Callable[..., Any], iterables: Any) -> Any:
+    return (function(*items) for items in zip(*iterables))  # noqa: B905
+
+
+def _in_loops(code: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose loops become loops of the program."""
+    found: Callable[..., Any] = current_trace().namespace.rebuilt(code)
+    return found
+
+
+def named(value: Any) -> Any:
+    """What stands for a function that another one calls, as if it were called by its name."""
+    return _CALLED.get(value, value) if type(value) in _REPLACED else value
+
+
 def type_of(*arguments: Any, **options: Any) -> Any:
     """`type`: of a traced value, the type that it has when the function runs, as its code sees this."""
     if len(arguments) == 1 and type(arguments[0]) is Growing:
@@ -237,6 +324,7 @@ _CALLED: Mapping[Any, Callable[..., Any]] = {
     builtins.all: is_all,
     builtins.any: is_any,
     builtins.len: length,
+    builtins.map: mapped,
     builtins.list: partial(collected, builtins.list),
     builtins.max: largest,
     builtins.min: smallest,
@@ -244,6 +332,7 @@ _CALLED: Mapping[Any, Callable[..., Any]] = {
     builtins.tuple: partial(collected, builtins.tuple),
     builtins.type: type_of,
     deque: queue,
+    reduce: reduced,
 }
 
 

@@ -7,6 +7,8 @@ import linecache
 from collections.abc import Iterator, Sequence
 from typing import Union
 
+import numpy as np
+
 from ...errors import Location
 
 __all__ = ["instead_of_condition", "instead_of_float"]
@@ -47,7 +49,9 @@ def instead_of_float(loc: Location | None) -> str:
     for node in _nodes_at(loc):
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=name)):
-                return f"use np.{name}, which takes arrays"
+                if hasattr(np, name):
+                    return f"use np.{name}, which takes arrays"
+                return f"compute what math.{name} would give before, and pass it as an argument"
             case _:
                 pass
     return "leave it out: arrays and their elements take part in arithmetic as they are"
