@@ -46,6 +46,11 @@ def test_every_length(length: int) -> None:
     assert_like_numpy(lambda x: (np.sort(x), np.argsort(x)), (floats.ravel()[:length],))
 
 
+def test_a_single_number_is_in_order() -> None:
+    program = lambda x: (np.argsort(x), np.argsort(x, axis=0), x.argsort(), np.argpartition(x, 0))  # noqa: E731
+    assert_like_numpy(program, (np.array(2.5),))
+
+
 def test_sorting_in_place_writes_the_array() -> None:
     def program(x: np.ndarray) -> None:
         x[0].sort()

@@ -236,6 +236,45 @@ def test_math_of_traced_numbers(name: str) -> None:
         same_or_raises(jitted, function, number)
 
 
+GAMMAS = (1e-25, -1e-25, 1e-310, 3.3, 5.0, 23.0, 24.0, 139.9, 170.5, 171.7, -3.0, -3.5, -139.5, -170.5,
+          -200.5, -201.5, 199.5, 1e300, -1e300)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["gamma", "lgamma"])
+def test_gamma_functions(name: str) -> None:
+    function = getattr(math, name)
+    for target in TARGETS:
+        jitted = arrayjit.jit(lambda x: function(x[0]), target=target)
+        for number in (*NUMBERS, *GAMMAS):
+            try:
+                wanted = function(number)
+            except (ValueError, OverflowError) as error:
+                with pytest.raises(type(error)):
+                    jitted(np.array([number]))
+            else:
+                got = jitted(np.array([number]))
+                assert type(got) is float
+                np.testing.assert_allclose(got, wanted, rtol=3e-15, err_msg=str(number))
+                assert math.copysign(1, got) == math.copysign(1, wanted) or math.isnan(wanted)
+
+
+def test_gamma_functions_in_loops_are_kept() -> None:
+    def likelihood(counts: np.ndarray) -> float:
+        total = 0.0
+        for k in counts:
+            total += math.log(2.5) * k - 2.5 - math.lgamma(k + 1)
+        return total
+
+    assert_kept(likelihood)
+    counts = np.arange(40.0)
+    np.testing.assert_allclose(arrayjit.jit(likelihood)(counts), likelihood(counts), rtol=1e-14)
+
+
+def test_a_function_without_a_form_for_arrays_is_not_named_as_one() -> None:
+    with pytest.raises(arrayjit.ConcretizationError, match=r"compute what math\.fsum would give before"):
+        arrayjit.jit(lambda x: math.fsum([x[0]]))(X)
+
+
 @pytest.mark.parametrize("name", TWO)
 def test_math_of_two_numbers(name: str) -> None:
     function = getattr(math, name)

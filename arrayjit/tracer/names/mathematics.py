@@ -18,6 +18,7 @@ from ..record.trace import Trace, current_trace
 from ..values.array import SymbolicArray
 from ..values.conversions import scalar, to_float, to_int
 from ..values.scalars import require
+from .gamma import gamma, log_gamma
 
 __all__ = ["MATH"]
 
@@ -101,6 +102,22 @@ def power(*args: Any) -> Any:
     return _result("pow", "power", args)
 
 
+def _by_steps(name: str, steps: Callable[[Any], tuple[Any, Any, Any]]) -> Callable[..., Any]:
+    """A function whose steps tell its result, whether it is defined, and whether it is not too large."""
+    plain = getattr(math, name)
+
+    def function(*args: Any) -> Any:
+        if len(args) != 1 or scalar(args[0]) is None:
+            return plain(*args)
+        trace = current_trace()
+        result, is_defined, is_small = steps(SymbolicArray(to_float(*args).cells, trace, is_scalar=True))
+        require(trace, is_defined.load(()), "ValueError", "math domain error")
+        require(trace, is_small.load(()), "OverflowError", "math range error")
+        return SymbolicArray(result.cells, trace, weak=float)
+
+    return function
+
+
 def _rounding(name: str) -> Callable[[Any], Any]:
     plain = getattr(math, name)
 
@@ -120,6 +137,8 @@ def _rounding(name: str) -> Callable[[Any], Any]:
 MATH: Mapping[Callable[..., Any], Callable[..., Any]] = {
     **{getattr(math, name): _function(name) for name in _PLAIN if hasattr(math, name)},
     **{getattr(math, name): _rounding(name) for name in ("ceil", "floor", "trunc")},
+    math.gamma: _by_steps("gamma", gamma),
+    math.lgamma: _by_steps("lgamma", log_gamma),
     math.log: log,
     math.pow: power,
 }
