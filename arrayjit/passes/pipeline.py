@@ -52,6 +52,7 @@ from .schedule.bypass import bypass
 from .schedule.cascade import cascade
 from .schedule.collapse import collapse
 from .schedule.distant import distant
+from .schedule.down import down
 from .schedule.jam import jam
 from .schedule.lag import lag
 from .schedule.order import order
@@ -302,7 +303,13 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         explained=explain_unroll,
         on=CPU,
     ),
-    Pass(hoist, after=("unroll",), why="what it puts between two loops keeps them from being interchanged"),
+    Pass(
+        down,
+        after=("unroll",),
+        why="what is read across memory goes in blocks by then, and products are what they will be",
+        on=CPU,
+    ),
+    Pass(hoist, after=("down",), why="what it puts between two loops keeps them from being interchanged"),
     Pass(share, after=("hoist",), why="neighbouring loops hoist equal values"),
     Pass(rows, after=("share",), why="places that do not change in a loop are locals by then", on=CPU),
     Pass(
@@ -401,6 +408,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         pack,
         tile,
         rows,
+        down,
         trail,
         distant,
         reverse,
