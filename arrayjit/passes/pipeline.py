@@ -62,6 +62,7 @@ from .schedule.prefetch import prefetch
 from .schedule.quarters import quarters
 from .schedule.retain import retain
 from .schedule.reverse import reverse
+from .schedule.sections import sections
 from .schedule.segments import segments
 from .schedule.skew import skew
 from .schedule.stream import stream
@@ -288,7 +289,13 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="rows that go in order for another reason are seen, and a row's own loops are still apart",
         on=CPU,
     ),
-    Pass(collapse, after=("along",), why="a nest that joins another keeps its rows"),
+    Pass(
+        sections,
+        after=("along",),
+        why="nests that go row by row beside one another need no sections, and rows are those of memory",
+        on=CPU,
+    ),
+    Pass(collapse, after=("sections",), why="a nest that joins another keeps its rows"),
     Pass("offload", after=("collapse",), why="short rows would leave most threads idle", on=GPU),
     Pass("keep", after=("offload",), why="which threads take a row is settled by then", on=GPU),
     Pass("house", after=("keep",), why="who shares a temporary follows from who runs what", on=GPU),
@@ -401,6 +408,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         sweep,
         along,
         retain,
+        sections,
         collapse,
         portion,
         contract,

@@ -1,0 +1,261 @@
+"""sections: nests that work on sections of memory by themselves go through it together, section by section.
+
+    for i in parallel(0, 4096):                     for s in parallel(0, 64):
+        t[2*i] = add(x[2*i], x[2*i + 1])                for i in parallel(0, 64):
+        t[2*i + 1] = subtract(x[2*i], ...)                  near[2*i] = add(x[128*s + 2*i], ...)
+    for i in parallel(0, 2048):             ->              near[2*i + 1] = subtract(...)
+        for j in parallel(0, 2):                        for i in parallel(0, 32):
+            y[4*i + j] = add(t[4*i + j],                    for j in parallel(0, 2):
+                             t[4*i + j + 2])                    y[128*s + 4*i + j] = add(near[4*i + j],
+                                                                                         near[4*i + j + 2])
+
+What a section holds lies in a cache from one nest to the next, and of a temporary that only these nests use
+a section is left, in memory that later ones use again. Sections are as large as the second cache has room
+for, where the arrays are larger, and those within them as large as the first has. Nests that run differently
+meet so, as the stages of a Walsh-Hadamard transform do: it takes 0.55 of the time, and 0.4 of it in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+
+from ...frozen import frozen, slotted
+from ...ir.code import Caps
+from ...ir.index import Affine, Symbol
+from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt
+from ...ir.tensor import Tensor
+from ...ir.walk import kept, rewrite_bodies, rewrite_cells, substitute_statements
+from ..analysis.access import Effects, Span, effects
+from ..analysis.private import is_private
+from ..analysis.uses import counts
+from .lag import contracts
+
+__all__ = ["sections"]
+
+ROOM = 0.75
+"""The part of a cache that a section may take."""
+
+MOST = 32
+"""Nests that go together: each is compared with all others."""
+
+REASON = "nests use a section at a time"
+
+
+def sections(kernel: Kernel, caps: Caps) -> Kernel:
+    """The kernel with nests that can in loops over sections."""
+    dividing = _Dividing(max(caps.threads, 2), dict(kernel.placement), counts(kernel.body))
+    body = kernel.body
+    for cache in (caps.l2_bytes, caps.l1_bytes):
+        body = dividing.body(body, cache)
+    if body is kernel.body:
+        return kernel
+    return replace(kernel, body=body, placement=dividing.placement, notes=(*kernel.notes, *dividing.notes))
+
+
+@frozen
+class _Run:
+    """The next so many cells of a storage for each iteration, from a first one on."""
+
+    cells: int
+    first: Affine
+
+
+@frozen
+class _Nest:
+    """A loop from 0 whose iterations are independent, and which run it touches of each storage, if it is
+    one."""
+
+    loop: For
+    touched: Mapping[Tensor, _Run | None]
+    stores: frozenset[Tensor]
+
+    @staticmethod
+    def of(stmt: Stmt) -> _Nest | None:
+        match stmt:
+            case For(kind=LoopKind.PARALLEL, step=1) if stmt.trips and stmt.lo == Affine.of(0):
+                does = effects(stmt.body, {stmt.symbol: (0, stmt.trips - 1)})
+                if does.leaves or does.updates or contracts(stmt):
+                    return None
+                return _Nest(stmt, dict(_touched(does, stmt.symbol)), frozenset(does.writes))
+            case _:
+                return None
+
+    @property
+    def trips(self) -> int:
+        return self.loop.trips or 0
+
+    def cells(self, storage: Tensor, count: int) -> int:
+        """What one of so many parts of the loop touches of a storage."""
+        run = self.touched[storage]
+        return storage.size if run is None else run.cells * (self.trips // count)
+
+    def bytes(self, count: int) -> int:
+        """What such a part touches."""
+        return sum(self.cells(storage, count) * storage.dtype.itemsize for storage in self.touched)
+
+
+def _touched(does: Effects, symbol: Symbol) -> Iterator[tuple[Tensor, _Run | None]]:
+    for storage in dict.fromkeys((*does.reads, *does.writes)):
+        regions = (*does.reads.get(storage, ()), *does.writes.get(storage, ()))
+        yield storage, _run([region.linear() for region in regions], symbol)
+
+
+def _run(spans: Sequence[Span | None], symbol: Symbol) -> _Run | None:
+    """The run among whose cells of an iteration all of these are."""
+    found: _Run | None = None
+    for span in spans:
+        if span is None:
+            return None
+        cells = span.base.coefficient(symbol)
+        first = span.base - Affine.of(symbol) * cells
+        low, high = (first.offset + end for end in (span.low, span.high))
+        run = _Run(cells, first - first.offset)
+        if low < 0 or high >= cells or found not in (None, run):
+            return None
+        found = run
+    return found
+
+
+@slotted
+class _Dividing:
+    """What is known on the way through a kernel: how many sections there must be, where temporaries lie, how
+    often storages are used, and which loops are over sections."""
+
+    fewest: int
+    placement: dict[Tensor, Place]
+    uses: Counter[Tensor]
+    made: set[Symbol] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+    def body(self, body: tuple[Stmt, ...], cache: int) -> tuple[Stmt, ...]:
+        """A body with runs of nests by sections for a cache; not inside loops that threads may share."""
+        out: list[Stmt] = []
+        group: list[_Nest] = []
+        for stmt in body:
+            nest = None if isinstance(stmt, For) and stmt.symbol in self.made else _Nest.of(stmt)
+            if nest is None or not self.goes_on(group, nest, cache):
+                out += self.together(group, cache)
+                group = []
+            if nest is not None and self.goes_on(group, nest, cache):
+                group.append(nest)
+            elif isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL and stmt.symbol not in self.made:
+                out.append(stmt)
+            else:
+                out.append(rewrite_bodies(stmt, lambda inner: self.body(inner, cache)))
+        return kept(body, [*out, *self.together(group, cache)])
+
+    def goes_on(self, group: Sequence[_Nest], nest: _Nest, cache: int) -> bool:
+        """Whether a nest that touches more than the cache holds may follow the others in each section, of
+        which it has room for what any of them touches."""
+        every = (*group, nest)
+        count = math.gcd(*(one.trips for one in every))
+        if len(every) > MOST or nest.bytes(1) <= cache or not self.have_room(every, count, cache):
+            return False
+        return all(
+            _agree(one, nest, storage, count)
+            for one in group
+            for storage in one.touched.keys() & nest.touched.keys()
+            if storage in one.stores or storage in nest.stores
+        )
+
+    def have_room(self, group: Sequence[_Nest], count: int, cache: int) -> bool:
+        """Whether so many sections are enough."""
+        return count >= self.fewest and all(one.bytes(count) <= ROOM * cache for one in group)
+
+    def count(self, group: Sequence[_Nest], cache: int) -> int:
+        """The least number of sections."""
+        most = math.gcd(*(one.trips for one in group))
+        small = [number for number in range(1, math.isqrt(most) + 1) if most % number == 0]
+        numbers = (*small, *(most // number for number in reversed(small)))
+        return next(number for number in numbers if self.have_room(group, number, cache))
+
+    def together(self, group: Sequence[_Nest], cache: int) -> Sequence[Stmt]:
+        """The nests by sections, if one hands anything on to another: else as they were."""
+        handed = dict.fromkeys(
+            storage
+            for at, one in enumerate(group)
+            for storage in one.touched
+            if storage in one.stores and any(storage in later.touched for later in group[at + 1 :])
+        )
+        if not handed:
+            return [one.loop for one in group]
+        count = self.count(group, cache)
+        body = tuple(one.loop for one in group)
+        inside = counts(body)
+        own = [
+            storage
+            for storage in handed
+            if storage in self.placement
+            and inside[storage] == self.uses[storage]
+            and is_private(storage, body)
+        ]
+        section = Symbol("section")
+        self.made.add(section)
+        parts = self.near(_parts(group, section, count), group, own, section, count)
+        self.uses.update(counts(parts))
+        self.notes.append(f"sections: {len(group)} nests go through memory together, in {count} sections")
+        return [For(section, Affine.of(0), Affine.of(count), parts, LoopKind.PARALLEL)]
+
+    def near(
+        self,
+        parts: Sequence[For],
+        group: Sequence[_Nest],
+        own: Sequence[Tensor],
+        section: Symbol,
+        count: int,
+    ) -> tuple[Stmt, ...]:
+        """The parts with a section of each temporary of their own, in memory that is used again after the
+        last nest that touches it."""
+        free: list[Tensor] = []
+        places: dict[Tensor, Tensor] = {}
+        out: list[Stmt] = []
+        firsts = {storage: run.first for nest in group for storage, run in nest.touched.items() if run}
+        for at, (part, nest) in enumerate(zip(parts, group, strict=True)):
+            for storage in own:
+                if storage in nest.touched and storage not in places:
+                    places[storage] = self.place(free, storage, nest.cells(storage, count))
+
+            def cell(tensor: Tensor, index: tuple[Affine, ...]) -> tuple[Tensor, tuple[Affine, ...]]:
+                near = places.get(tensor.storage)
+                if near is None:
+                    return tensor, index
+                start = firsts[tensor.storage] + Affine.of(section) * near.size
+                return near, (tensor.linear(index) - start,)
+
+            out += rewrite_cells((part,), cell)
+            later = {storage for one in group[at + 1 :] for storage in one.touched}
+            free += [places[storage] for storage in own if storage in nest.touched and storage not in later]
+        for storage in own:
+            del self.placement[storage]
+        return tuple(out)
+
+    def place(self, free: list[Tensor], storage: Tensor, cells: int) -> Tensor:
+        """Memory for a section of a temporary."""
+        for near in free:
+            if (near.size, near.dtype) == (cells, storage.dtype):
+                free.remove(near)
+                return near
+        near = Tensor.of("near", (cells,), storage.dtype)
+        self.placement[near] = Place(PlaceKind.SCRATCH, REASON)
+        return near
+
+
+def _agree(one: _Nest, other: _Nest, storage: Tensor, count: int) -> bool:
+    """Whether two nests touch the same section of a storage, each in one of so many parts."""
+    mine, its = one.touched[storage], other.touched[storage]
+    if mine is None or its is None or mine.first != its.first:
+        return False
+    return one.cells(storage, count) == other.cells(storage, count)
+
+
+def _parts(group: Sequence[_Nest], section: Symbol, count: int) -> Sequence[For]:
+    """Of each nest what is done for a section."""
+    parts: list[For] = []
+    for loop, trips in ((nest.loop, nest.trips // count) for nest in group):
+        start = Affine.of(section) * trips + Affine.of(loop.symbol)
+        body = substitute_statements(loop.body, {loop.symbol: start})
+        parts.append(replace(loop, hi=Affine.of(trips), body=body))
+    return parts
