@@ -41,6 +41,7 @@ from .bodies.short_circuit import short_circuit
 from .bodies.simplify import simplify
 from .bodies.spell import spell
 from .bodies.straight import straight
+from .bodies.tabulate import tabulate
 from .bodies.totals import totals
 from .bodies.unroll import explain_unroll, unroll
 from .bodies.wrap import wrap
@@ -249,6 +250,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=GPU,
     ),
     Pass(
+        tabulate,
+        after=("apart",),
+        why="what steps find out by themselves goes in vectors, which look nothing up",
+        on=CPU,
+    ),
+    Pass(
         divisors,
         after=("certain",),
         why="numbers that are known not to be negative are divided without a sign",
@@ -401,6 +408,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         popcount,
         totals,
         beforehand,
+        tabulate,
         divisors,
         order,
         swap,

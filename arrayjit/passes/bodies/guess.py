@@ -33,6 +33,9 @@ _PLAIN = (Bind, Comment, Define, Raise, Store, Update)
 LONG = 12.0
 """Operations one after the other that take longer than to go back after a wrong guess."""
 
+LOOK = 4.0
+"""What it takes to look into memory where that was not known before."""
+
 
 def guess(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such choice a branch."""
@@ -119,7 +122,9 @@ class _Step:
                 return 0.0 if tensor.storage in self.cells else None
             case Gather(tensor=tensor, index=index):
                 start = self.longest(index)
-                return 0.0 if start is None and tensor.storage in self.cells else start
+                if start is None:
+                    return 0.0 if tensor.storage in self.cells else None
+                return start + LOOK
             case Apply(op=op, args=args):
                 start = self.longest((args[0], args[2]) if op is RARELY else args)
                 return None if start is None else start + op.cost
