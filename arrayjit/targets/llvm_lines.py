@@ -25,7 +25,7 @@ __all__ = ["Lines", "lines_of"]
 _LANGUAGE = "DW_LANG_C99"
 """gdb knows no Python; in C it computes with addresses and registers."""
 
-_FIRST = 2
+_FIRST = 3
 """The number of the first node; those before have another meaning."""
 
 _FLAGS = ('i32 2, !"Debug Info Version", i32 3', 'i32 7, !"Dwarf Version", i32 4')

@@ -27,6 +27,7 @@ __all__ = ["ALWAYS", "LINE_BYTES", "PART", "SLOT", "Operand", "Value", "Writer",
 STORES_PER_BLOCK = 32
 ALWAYS = "%always"
 SELDOM = '!1 = !{!"branch_weights", i32 1, i32 2000}'
+UNPREDICTABLE = "!2 = !{}"
 
 SLOT = "align 16"
 """How a value on the stack is aligned. With more each function would have to align its own."""
@@ -245,6 +246,14 @@ class Writer:
         if seldom:
             self.declare(SELDOM)
         self.emit(f"br i1 {condition}, label %{yes}, label %{no}{', !prof !1' if seldom else ''}")
+
+    def choose(self, condition: Value, yes: Value, no: Value) -> str:
+        """One of two values, without a branch: where a guess is worth its price the program has one."""
+        chosen = f"select {condition}, {yes}, {no}"
+        if condition.lanes > 1:
+            return self.pure(chosen)
+        self.declare(UNPREDICTABLE)
+        return self.pure(f"{chosen}, !unpredictable !2")
 
     def declare(self, declaration: str) -> None:
         self.declarations[declaration] = None

@@ -89,7 +89,7 @@ def _primitive(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) ->
         case ["table"]:
             return chosen(writer, op.name, op.tables[dtype], args[0], dtype)
         case ["select"]:
-            text = writer.pure("select " + ", ".join(map(str, args)))
+            text = writer.choose(*args)
         case ["bitcast"]:
             text = writer.pure(f"bitcast {args[0]} to {Value('', dtype, lanes).type}")
         case [name] if name.startswith("@"):
@@ -402,4 +402,4 @@ def from_carried(writer: Writer, value: Value, dtype: DType) -> Value:
 def select(writer: Writer, condition: str, yes: Value, no: Value) -> Value:
     """`yes` in the lanes in which the condition, given without its type, holds."""
     mask = Value(condition, BOOL, yes.lanes)
-    return Value(writer.pure(f"select {mask}, {yes}, {no}"), yes.dtype, yes.lanes)
+    return Value(writer.choose(mask, yes, no), yes.dtype, yes.lanes)

@@ -165,3 +165,20 @@ def test_products_keep_their_signs_however_far_they_are_shifted_down_to_16_bits(
     for factor in (np.int64(-30001), y.astype(np.int8)):
         for result, wanted in zip(jit(high)(x, factor), high(x, factor), strict=True):
             np.testing.assert_array_equal(result, wanted)
+
+
+def test_a_choice_of_numbers_is_no_branch():
+    """LLVM makes branches of some, and wrong guesses at random numbers take several times as long."""
+
+    def highest(gains):
+        best = np.zeros(len(gains) + 1, np.int64)
+        for i in range(len(gains)):
+            best[i + 1] = max(0, best[i] + gains[i])
+        return best
+
+    gains = np.random.default_rng(3).integers(-9, 10, 500)
+    lowered = jit(highest).lower(gains, threads=1)
+    choices = re.findall(r"= select i1 .*", lowered.as_text("llvm"))
+    assert any("i64" in choice for choice in choices)
+    assert all(choice.endswith(", !unpredictable !2") for choice in choices if " i64 " in choice)
+    np.testing.assert_array_equal(jit(highest)(gains), highest(gains))
