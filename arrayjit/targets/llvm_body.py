@@ -39,6 +39,7 @@ from .bodies import accumulation, changes, conditions, fills_lanes, nodes, updat
 from .failures import raises
 from .llvm_alike import Form, Nests
 from .llvm_chunks import Chunk, call_chunk, cut
+from .llvm_held import holding
 from .llvm_interleaved import Item, lanes_of, side_by_side
 from .llvm_loops import (
     Exit,
@@ -377,7 +378,8 @@ class Body:
         return self._memory.affine(value)
 
     def _sequential(self, loop: For, lo: Operand, hi: Operand) -> None:
-        self._loop(loop.symbol, lo, hi, loop.step, changes(loop.body), partial(self.statements, loop.body))
+        with holding(loop, self._writer, self._values, self._lanes) as changed:
+            self._loop(loop.symbol, lo, hi, loop.step, changed, partial(self.statements, loop.body))
 
     def _vector(self, loop: For) -> None:
         """Whole vectors; what remains in narrower ones if it may be long; then one by one, or all at once."""

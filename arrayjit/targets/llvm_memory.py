@@ -193,7 +193,8 @@ class Memory:
         cell = self._cell(tensor, index, lanes)
         if lanes.count > 1 and cell.stride == 0:
             raise CompilerBug(f"all lanes store to one cell of {tensor}", stage="targets/llvm")
-        value = self._writer.widen(value, lanes.count)
+        writer = self._writer
+        value = writer.widen(value, lanes.count) if lanes.count > 1 else writer.lane(value, 0)
         if lanes.present is not None:
             self._write_first(tensor, cell.pointer, value, lanes.present)
         elif lanes.count == 1 or cell.stride == 1:
