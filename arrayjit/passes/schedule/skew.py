@@ -33,8 +33,11 @@ from ..analysis.trips import enter
 
 __all__ = ["skew"]
 
-ROWS = 4
-"""How many rows are taken at once."""
+ROWS = (8, 4)
+"""How many rows are taken at once, the more of them if there are registers for what they hand on."""
+
+REGISTERS = 4
+"""So many of them are left for each row, at least."""
 
 HEAVY = 24
 """Operations of a cell beyond which one row keeps the processor busy."""
@@ -50,60 +53,65 @@ def skew(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such recurrence with a few rows at once."""
     ranges: dict[Symbol, Range] = {}
     notes: list[str] = []
+    counts = [count for count in ROWS if REGISTERS * count <= caps.registers]
 
     def skewed(rows: For) -> Iterable[Stmt] | None:
         enter(rows, ranges)
-        table = _Table.of(rows, ranges)
-        if table is None:
-            return None
-        hint = rows.symbol.hint
-        notes.append(f"skew: {ROWS} rows of {hint} at once, each {table.shift} behind the one before")
-        return table.skewed()
+        for count in counts:
+            table = _Table.of(rows, ranges, count)
+            if table is not None:
+                hint = rows.symbol.hint
+                notes.append(
+                    f"skew: {count} rows of {hint} at once, each {table.shift} behind the one before"
+                )
+                return table.skewed()
+        return None
 
     return kernel.with_body(rewrite_loops(kernel.body, skewed), notes)
 
 
 @frozen
 class _Table:
-    """A loop over rows: what is defined before the columns of each, the loop over these, and by how many
-    cells a row must be behind."""
+    """A loop over rows, of which so many are taken at once: what is defined before the columns of each, the
+    loop over these, and by how many cells a row must be behind."""
 
     rows: For
     before: tuple[Bind | Define, ...]
     columns: For
     shift: int
+    count: int
 
     @staticmethod
-    def of(rows: For, ranges: dict[Symbol, Range]) -> _Table | None:
+    def of(rows: For, ranges: dict[Symbol, Range], count: int) -> _Table | None:
         """None where rows cannot be taken at once, or need not be."""
-        if not _is_plain_loop(rows) or (rows.trips or 0) < ROWS:
+        if not _is_plain_loop(rows) or (rows.trips or 0) < count:
             return None
         *before, columns = rows.body
         definitions = tuple(stmt for stmt in before if isinstance(stmt, (Bind, Define)))
         if not isinstance(columns, For) or not _is_plain_loop(columns) or len(definitions) < len(before):
             return None
         enter(columns, ranges)
-        shift = _shift(rows, columns, ranges)
-        if shift is None or (columns.trips or 0) < LONG * shift * ROWS or not _is_plain_body(columns.body):
+        shift = _shift(rows, columns, ranges, count)
+        if shift is None or (columns.trips or 0) < LONG * shift * count or not _is_plain_body(columns.body):
             return None
-        return _Table(rows, definitions, columns, shift)
+        return _Table(rows, definitions, columns, shift, count)
 
     def skewed(self) -> Iterator[Stmt]:
         """Blocks of rows, then the rows that are left."""
         rows = self.rows
         assert rows.trips is not None
-        blocks, left = divmod(rows.trips, ROWS)
+        blocks, left = divmod(rows.trips, self.count)
         block = Symbol(rows.symbol.hint)
-        body = tuple(self.block(rows.lo + Affine.of(block) * ROWS))
+        body = tuple(self.block(rows.lo + Affine.of(block) * self.count))
         yield from unless_once(For(block, Affine.of(0), Affine.of(blocks), body))
         if left:
             yield from unless_once(replace(rows, lo=rows.hi - left))
 
     def block(self, first: Affine) -> Iterator[Stmt]:
-        copies = [Copying({self.rows.symbol: first + n}, {}) for n in range(ROWS)]
+        copies = [Copying({self.rows.symbol: first + n}, {}) for n in range(self.count)]
         for copy in copies:
             yield from copy.body(self.before)
-        behind = [n * self.shift for n in range(ROWS)]
+        behind = [n * self.shift for n in range(self.count)]
         lo, hi = self.columns.lo, self.columns.hi
         for copy, late in zip(copies[:-1], behind, strict=False):
             yield from unless_once(self.span([copy], [0], lo, lo + (behind[-1] - late)))
@@ -135,7 +143,7 @@ def _is_plain_body(body: tuple[Stmt, ...]) -> bool:
     )
 
 
-def _shift(rows: For, columns: For, ranges: Ranges) -> int | None:
+def _shift(rows: For, columns: For, ranges: Ranges, count: int) -> int | None:
     """By how many cells a row must be behind the one before; None where that does not help: because of what
     rows need, or because the cells of a row do not wait for one another."""
     if rows.symbol in (*columns.lo.symbols, *columns.hi.symbols):
@@ -144,7 +152,7 @@ def _shift(rows: For, columns: For, ranges: Ranges) -> int | None:
     if not any(down == (0, 0) and along != (0, 0) for down, along in pairs):
         return None
     for shift in SHIFTS:
-        if all(_stays(down, along, shift) for down, along in pairs):
+        if all(_stays(down, along, shift, count) for down, along in pairs):
             return shift
     return None
 
@@ -161,10 +169,10 @@ def _meetings(rows: For, columns: For, ranges: Ranges) -> Iterator[tuple[Distanc
                 yield apart[rows.symbol], apart[columns.symbol]
 
 
-def _stays(down: Distance, along: Distance, shift: int) -> bool:
+def _stays(down: Distance, along: Distance, shift: int, count: int) -> bool:
     """Does what comes first still do so, of two iterations of a block of rows that are so far apart?"""
     for rows, columns in ((down, along), ((-down[1], -down[0]), (-along[1], -along[0]))):
         fewest = max(rows[0], 1)
-        if fewest <= min(rows[1], ROWS - 1) and columns[0] + shift * fewest < 0:
+        if fewest <= min(rows[1], count - 1) and columns[0] + shift * fewest < 0:
             return False
     return True
