@@ -9,8 +9,8 @@
 Read back from memory it would make each iteration wait for the store of the one before. The same goes for
 what was stored two iterations ago, and for a cell that every iteration reads and then writes. What the next
 iteration writes anew, and nothing else reads, is written once, after the last. The first value is read before
-the loop, so its cell must exist even if the loop does not run. No other store of the loop may meet the cell,
-but for one that takes its place once it was read:
+the loop; where its cell may not exist, since the loop may not run, the nearest one that does is read. No
+other store of the loop may meet the cell, but for one that takes its place once it was read:
 
     for k in sequential(0, 99):                     c = x[0]
         b = x[k + 1]                                for k in sequential(0, 99):
@@ -30,10 +30,11 @@ from ...ir.code import Caps
 from ...ir.expr import Const, Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
+from ...ir.tensor import Tensor
 from ...ir.walk import expressions, rewrite_expressions, rewrite_loops, transform, walk
 from ..analysis.access import Range, Ranges, effects, exists, loads
 from ..analysis.cells import Cells
-from ..analysis.trips import enter
+from ..analysis.trips import between, enter
 
 __all__ = ["carry"]
 
@@ -77,15 +78,23 @@ def _is_plain(stmt: Stmt) -> bool:
 def _carrying(loop: For, ranges: Ranges, notes: list[str]) -> list[Stmt]:
     """The loop, after the first values of the locals that it hands on."""
     runs = bool(loop.trips) and not any(isinstance(stmt, Raise) for stmt in loop.body)
+
+    def is_there(one: Load) -> bool:
+        return runs or exists(one.tensor, one.index, ranges)
+
     cells = Cells(loop, ranges)
-    handed = list(_handed(loop, cells, lambda one: runs or exists(one.tensor, one.index, ranges)))
+    handed = list(_handed(loop, cells, lambda one: is_there(one) or _has_cells(one.tensor)))
     if not handed:
         return [loop]
     notes += (
         f"carry: {one.carried.hint} stays in a register from one {loop.symbol.hint} to the next"
         for one in handed
     )
-    before = [Define(one.carried, one.first) for one in handed]
+    before = [
+        line
+        for one in handed
+        for line in _first(one, None if is_there(one.first) else one.first.tensor.shape)
+    ]
     span = ((loop.hi - loop.lo) * loop.step).bounds(ranges)
     ends_at_hi = abs(loop.step) == 1 and span is not None and span[0] >= 0
     last = [one for one in handed if _is_for_last(one, loop.body, cells, ends_at_hi)]
@@ -95,6 +104,21 @@ def _carrying(loop: For, ranges: Ranges, notes: list[str]) -> list[Stmt]:
         Store(load.tensor, load.index, Local(one.carried)) for load, one in zip(behind, last, strict=True)
     ]
     return [*before, replace(loop, body=body), *after]
+
+
+def _has_cells(tensor: Tensor) -> bool:
+    return all(extent.is_constant and extent.constant > 0 for extent in tensor.shape)
+
+
+def _first(one: _Handed, shape: Sequence[Affine] | None) -> Iterator[Stmt]:
+    """The first value of what is carried; with a shape, that of the cell nearest to its place, which is
+    another one only if the loop does not run."""
+    place = list(one.first.index)
+    for axis, extent in enumerate(shape or ()):
+        nearest = Symbol("n", lower=0, upper=extent.constant)
+        yield from between(nearest, place[axis], Affine.of(0), extent - 1)
+        place[axis] = Affine.of(nearest)
+    yield Define(one.carried, replace(one.first, index=tuple(place)))
 
 
 def _is_for_last(one: _Handed, body: Sequence[Stmt], cells: Cells, ends_at_hi: bool) -> bool:

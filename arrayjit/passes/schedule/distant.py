@@ -9,23 +9,29 @@
                                                         for k in lockstep(start, end, lanes=16):
                                                             v = x[k - d] + 1
                                                             x[k] = minimum(x[k], v)
+                                                elif d == 1:
+                                                    for k in sequential(2, 5001):
+                                                        v = x[k - 1] + 1
+                                                        x[k] = minimum(x[k], v)
                                                 else:
                                                     (the loop of before)
 
-A step needs what the step `d` before it has made, so that spans of `d` steps may go side by side; all of
-them if `d` is 0 or less, since then a step reads what a later one overwrites. How far steps look back is
-often a number that is computed, such as the value of a coin or the length of an echo; it is asked for before
-the loop. Positions that a body computes from the loop's symbol are written out: what vectors load are
-neighbours. Nothing is computed otherwise, so that both forms have the same bits.
+A step needs what the step `d` before it has made, so that spans of `d` steps may go side by side; all of them
+if `d` is 0 or less, since then a step reads what a later one overwrites. How far steps look back is often a
+number that is computed, such as the value of a coin or the length of an echo; it is asked for before the
+loop. Where it is one or two, steps hand on what they make in registers (`carry`). Positions that a body
+computes from the loop's symbol are written out: what vectors load are neighbours. Nothing is computed
+otherwise, so that both forms have the same bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
+from ...ir.conditions import compare
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol
@@ -53,6 +59,9 @@ MAX_ACCESSES = 16
 
 LONG = 2
 """So many vectors are worth a question before them."""
+
+NEAR = (2, 1)
+"""So few steps apart, values stay in registers."""
 
 SIGNS = {"add": 1, "subtract": -1}
 WITH_LANES = (LoopKind.VECTOR, LoopKind.LOCKSTEP, LoopKind.UNROLLED)
@@ -119,7 +128,21 @@ class _Steps:
         elif self.apart.is_constant:
             yield from self.in_spans()
         else:
-            yield If(self.is_far(), (*self.in_spans(),), (loop,))
+            yield If(self.is_far(), (*self.in_spans(),), self.near(loop))
+
+    def near(self, loop: For) -> tuple[Stmt, ...]:
+        """The loop by itself for each of the first distances, for which what steps hand on is known, or as it
+        was."""
+        form: tuple[Stmt, ...] = (loop,)
+        ((sign, symbol),) = self.apart.terms
+        for steps in NEAR:
+            number = (steps - self.apart.offset) * sign
+            one = replace(self.loop, kind=LoopKind.SEQUENTIAL, lanes=1)
+            known = copy_body((one,), {symbol: Affine.of(number)}, {})
+            if not _hands_on(known, steps):
+                continue
+            form = (If(compare("equal", Index(Affine.of(symbol)), Const(number, I64)), known, form),)
+        return form
 
     def is_far(self) -> Expr:
         """Whether so many steps fill a register, or are not positive. Nothing is added to the number, which
@@ -156,6 +179,27 @@ class _Steps:
         none = Apply(OPS["less"], (apart, Const(1, I64)), BOOL)
         more = Apply(OPS["less"], (steps, apart), BOOL)
         return Apply(OPS["where"], (Apply(OPS["bitwise_or"], (none, more), BOOL), steps, apart), I64)
+
+
+def _hands_on(form: tuple[Stmt, ...], steps: int) -> bool:
+    """Whether a loop reads what it has stored so many steps before, from a cell that may exist at first."""
+    (loop,) = form
+    assert isinstance(loop, For)
+    before, first = {loop.symbol: loop.symbol - steps}, {loop.symbol: loop.lo}
+    accesses = list(affine_accesses(loop.body))
+    made = {(tensor, _moved(index, before)) for tensor, index, is_store in accesses if is_store}
+    return any(
+        all(
+            not (place.is_constant and extent.is_constant) or 0 <= place.constant < extent.constant
+            for place, extent in zip(_moved(index, first), tensor.shape, strict=True)
+        )
+        for tensor, index, is_store in accesses
+        if not is_store and (tensor, index) in made
+    )
+
+
+def _moved(index: tuple[Affine, ...], values: Mapping[Symbol, Affine]) -> tuple[Affine, ...]:
+    return tuple(place.substitute(values) for place in index)
 
 
 def _least(apart: Sequence[Affine]) -> Affine | None:
