@@ -75,17 +75,15 @@ def _chooses(loop: For, changed: Sequence[Variable], features: Collection[str]) 
                 return False
             choices += sum(map(_is_choice, following))
             longest = max(longest, wait := _wait(value, waits))
-            if isinstance(stmt, Define) and following:
+            if isinstance(stmt, (Define, Update)) and following:
                 waits[stmt.variable] = wait
     return choices >= ABREAST * max(longest, 1)
 
 
 def _may_be_held(stmt: Stmt) -> bool:
     match stmt:
-        case Store(accum=None) | Define() | Bind() | Prefetch() | Comment():
+        case Store(accum=None) | Define() | Update(accum=None) | Bind() | Prefetch() | Comment():
             return True
-        case Update(accum=accum, contract=False):
-            return accum is None or accum in SIMPLE
         case _:
             return False
 

@@ -33,6 +33,8 @@ def test_rows_side_by_side_are_held():
 def test_what_waits_for_itself_is_not():
     assert not is_held(1)
     assert not is_held(2)
+    next_step = "        a = a1\n        x[4, j] = where[i64](greater[bool](x[4, j], a), x[4, j], a)\n"
+    assert not is_held(3, next_step)
 
 
 @pytest.mark.parametrize(
