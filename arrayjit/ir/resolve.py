@@ -23,21 +23,24 @@ Argument = Union[DType, type[bool], type[int], type[float], type[complex]]
 Signature = tuple[tuple[DType, ...], DType]
 
 
-def resolve(op: Op, args: Sequence[Argument]) -> Signature:
-    """The dtypes `op` computes in and the dtype of its result, for arguments of these dtypes; a Python
-    type stands for a Python scalar. Raises DTypeError, naming the fix."""
-    return _resolve(op, tuple(args))
+def resolve(op: Op, args: Sequence[Argument], wanted: DType | None = None) -> Signature:
+    """The dtypes `op` computes in and the dtype of its result, which may be asked for, for arguments of these
+    dtypes; a Python type stands for a Python scalar. Raises DTypeError, naming the fix."""
+    return _resolve(op, tuple(args), wanted)
 
 
 @cache
-def _resolve(op: Op, args: tuple[Argument, ...]) -> Signature:
+def _resolve(op: Op, args: tuple[Argument, ...], wanted: DType | None) -> Signature:
     if len(args) != op.arity:
         raise DTypeError(f"{op.name} takes {op.arity} arguments, not {len(args)}")
     rule = _from_bits if op.tables else _RULES.get(op.name)
     try:
-        dtypes = rule(_strong(args)) if rule else _by_ufunc(op, args)
+        dtypes = rule(_strong(args)) if rule else _by_ufunc(op, args, wanted)
     except TypeError as error:
-        raise _refusal(op, args, f"NumPy: {str(error).splitlines()[0]}") from None
+        words = str(error).splitlines()[0]
+        if wanted is not None:
+            raise DTypeError(words, fix="convert the operands with .astype, or pass no dtype=") from None
+        raise _refusal(op, args, f"NumPy: {words}") from None
     if dtypes is None:
         raise _refusal(op, args, "arrayjit computes no such dtypes")
     try:
@@ -61,7 +64,7 @@ def _strong(args: tuple[Argument, ...]) -> tuple[np.dtype[Any], ...]:
     return tuple(arg.numpy if isinstance(arg, DType) else np.result_type(arg(0), *arrays) for arg in args)
 
 
-def _by_ufunc(op: Op, args: tuple[Argument, ...]) -> tuple[np.dtype[Any], ...]:
+def _by_ufunc(op: Op, args: tuple[Argument, ...], wanted: DType | None) -> tuple[np.dtype[Any], ...]:
     ufunc: np.ufunc = getattr(np, op.ufunc or op.like)
     weak = not any(isinstance(arg, DType) for arg in args)
     inputs: list[Any] = []
@@ -70,7 +73,12 @@ def _by_ufunc(op: Op, args: tuple[Argument, ...]) -> tuple[np.dtype[Any], ...]:
             inputs.append(arg.numpy)
         else:
             inputs.append(np.dtype(arg) if weak or arg is bool else arg)
-    found = ufunc.resolve_dtypes((*inputs, *[None] * ufunc.nout))
+    outputs = [None] * ufunc.nout
+    if wanted is None:
+        found = ufunc.resolve_dtypes((*inputs, *outputs))
+    else:
+        signature = (*[None] * ufunc.nin, *[wanted.numpy] * ufunc.nout)
+        found = ufunc.resolve_dtypes((*inputs, *outputs), signature=signature)
     return (*found[: ufunc.nin], found[ufunc.nin + op.output])
 
 

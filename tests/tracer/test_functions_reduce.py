@@ -163,6 +163,13 @@ def test_folds_that_skip_nan(fold: Function, dtype: str) -> None:
 
 
 OPTIONS: dict[str, Function] = {
+    "ufunc dtype": lambda x: (
+        np.less(x, 1, dtype=bool),
+        np.isnan(x, dtype=bool),
+        np.logical_and(x > 1, x, dtype=bool),
+        np.add(x, x, dtype="f4"),
+        np.sqrt(np.abs(x), dtype="f4"),
+    ),
     "sum dtype": lambda x: (x.sum(dtype="f4"), x.sum(axis=0, dtype=np.int16)),
     "sum initial": lambda x: (np.sum(x, initial=5), np.sum(x, axis=0, initial=x[0, 0])),
     "axes out of order": lambda x: np.sum(x.reshape(2, 2, 4), axis=(2, 0)),
@@ -210,6 +217,12 @@ def test_results_go_into_out() -> None:
         (lambda x: np.ediff1d(x > 0), TypeError),
         (lambda x: np.bitwise_or.reduce(x > 0, dtype="f8"), TypeError),
         (lambda x: np.bitwise_xor.accumulate(x > 0, dtype="f8"), TypeError),
+        (lambda x: np.logical_xor.reduce(x, dtype="u4"), TypeError),
+        (lambda x: np.logical_or.reduce(x, dtype="c16"), TypeError),
+        (lambda x: np.divide.reduce(x, dtype="u4"), TypeError),
+        (lambda x: np.rint(x, dtype="u1"), TypeError),
+        (lambda x: np.less(x, 1, dtype="f8"), TypeError),
+        (lambda x: np.sqrt(x, dtype="i4"), TypeError),
         (lambda x: np.nanquantile(x, 0.5, method="nearest"), NotImplementedError),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError, UnsupportedError
+from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...ir.conditions import one_of
 from ...ir.dtype import BOOL, F32, I64, DType, Kind, from_numpy
 from ...ir.expr import Expr, convert, dtype_of, literal
@@ -30,7 +30,7 @@ from ..values.elementwise import (
 )
 from ..values.extents import require_at_least, shape_text
 from ..values.layout import kept_order
-from .operands import deliver, element_type, is_true, reduced_axes, result_of
+from .operands import deliver, is_given, is_true, reduced_axes, result_of
 from .shaping import insert_axes
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "reduce_array",
     "summing_dtype",
     "totals",
+    "wanted_dtype",
 ]
 
 _WIDENED = (op("add"), op("multiply"))
@@ -60,6 +61,7 @@ def summing_dtype(dtype: DType) -> DType:
 def combining_dtype(operation: Op, dtype: DType) -> DType:
     """The dtype in which an operation combines cells of a dtype with one another, where NumPy has one."""
     if operation.name in _TRUTH:
+        _require_loop(operation, dtype, BOOL)
         return dtype
     inputs, output = resolve(operation, (dtype, dtype))
     if inputs != (output, output):
@@ -67,6 +69,21 @@ def combining_dtype(operation: Op, dtype: DType) -> DType:
             f"combining {dtype.name} by {operation.name} is not supported", loc=user_location()
         )
     return output
+
+
+def wanted_dtype(operation: Op, dtype: DType) -> DType:
+    """The same for a dtype that the program asks for: NumPy computes in no other."""
+    found = combining_dtype(operation, dtype)
+    _require_loop(operation, dtype, found)
+    return found
+
+
+def _require_loop(operation: Op, wanted: DType, found: DType) -> None:
+    if wanted is not found:
+        words = "No loop matching the specified signature and casting was found for ufunc"
+        raise DTypeError(
+            f"{words} {operation.ufunc}", loc=user_location(), fix=f"pass dtype=np.{found.name}, or none"
+        )
 
 
 def accumulate_over(
@@ -190,8 +207,10 @@ def reduce_array(
     """`ufunc.reduce` with NumPy's rules for the dtype it computes in."""
     array = as_array(a)
     axes = reduced_axes(axis, array.ndim)
-    wanted = element_type(dtype, _default_dtype(operation, array.element_type, out))
-    computed = combining_dtype(operation, wanted)
+    if is_given(dtype):
+        computed = wanted_dtype(operation, from_numpy(dtype))
+    else:
+        computed = combining_dtype(operation, _default_dtype(operation, array.element_type, out))
     where = True if where is np._NoValue else where
     result = accumulate_over(operation, array, axes, computed, initial=initial, where=where)
     if is_true(keepdims):

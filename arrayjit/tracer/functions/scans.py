@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DTypeError, ShapeError, UnsupportedError
-from ...ir.dtype import BOOL, DType
+from ...ir.dtype import BOOL, DType, from_numpy
 from ...ir.expr import Apply, Expr
 from ...ir.index import Affine, affine
 from ...ir.ops import OPS, Op, op
@@ -24,8 +24,8 @@ from ..values.elementwise import as_array, check_exponent, elementwise, operand_
 from ..values.extents import ONE, ZERO, is_at_least, lesser
 from ..values.layout import kept_order
 from .joining import concatenate
-from .operands import axis_of, deliver, element_type, is_given
-from .reductions import combining_dtype, summing_dtype
+from .operands import axis_of, deliver, is_given
+from .reductions import combining_dtype, summing_dtype, wanted_dtype
 from .reshaping import flat
 from .shaping import broadcast_to, permuted
 from .statistics import without_nan
@@ -168,7 +168,7 @@ def _scan_row(operation: Op, array: SymbolicArray, whole: View, outer: tuple[Aff
 
 def _scan_dtype(operation: Op, dtype: DType, wanted: Any) -> DType:
     if is_given(wanted):
-        return combining_dtype(operation, element_type(wanted, dtype))
+        return wanted_dtype(operation, from_numpy(wanted))
     if operation in (op("add"), op("multiply")):
         return summing_dtype(dtype)
     if operation.name.startswith("logical"):

@@ -175,13 +175,9 @@ def elementwise(
     trace = current_trace()
     values = [as_operand(value, trace) for value in operands]
     kinds = [_kind(value) for value in values]
-    if dtype is not None:
-        forced = from_numpy(dtype)
-        values = [_forced(op, value, forced) for value in values]
-        kinds = [forced] * len(kinds)
     if out is not None:
         _require_writeable(out, trace)
-    inputs, output = resolve(op, kinds)
+    inputs, output = resolve(op, kinds, None if dtype is None else from_numpy(dtype))
     if out is not None:
         _require_output_cast(op.ufunc or op.name, output, out)
     shape = broadcast(*(shape_of(value) for value in values))
@@ -384,13 +380,6 @@ def _whole(value: bool | int | float) -> int:
     except OverflowError:
         words = "cannot convert float infinity to integer"
         raise IntegerOverflow(words, loc=user_location(), fix=_USE_FLOATS) from None
-
-
-def _forced(op: Op, value: Operand, dtype: DType) -> Operand:
-    """An operand for `dtype=`, which NumPy converts by the rule same_kind."""
-    if type(value) is SymbolicArray:
-        _require_cast(f"Cannot cast ufunc '{op.name}' input", value.dtype, dtype.numpy)
-    return value
 
 
 def _require_cast(subject: str, source: np.dtype[Any], target: np.dtype[Any]) -> None:
