@@ -232,6 +232,12 @@ def test_isin_compares_with_each_element(program: Program) -> None:
     )
 
 
+def test_isin_tells_integers_of_two_types_apart() -> None:
+    """Rounded to floats, the largest of the one would equal numbers of the other."""
+    wanted = np.arange(2**63 - 150, 2**63 - 1)
+    assert_like_numpy(lambda a, b: np.isin(a, b), (np.array([2**63 + 1, 2**63, 5], np.uint64), wanted))
+
+
 @pytest.mark.parametrize("length", [101, 128, 333])
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "float64"])
 @pytest.mark.parametrize(

@@ -80,10 +80,13 @@ def extract(condition: Any, arr: Any) -> SymbolicArray:
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> SymbolicArray:
-    """Few cells are compared with one by one, many are sorted and searched."""
+    """Few cells are compared with one by one, many are sorted and searched: not integers that have no integer
+    type in common, which NumPy compares exactly."""
     array, wanted = as_array(element), ravel(as_array(test_elements))
     dtype, longest = np.result_type(array.dtype, wanted.dtype), most(wanted.cells.shape[0])
-    if dtype.kind in _SEARCHED and (longest is None or longest > _MOST_COMPARED):
+    kinds = {array.dtype.kind, wanted.dtype.kind}
+    is_exact = kinds <= set(_SEARCHED) and (dtype.kind != "f" or "f" in kinds)
+    if is_exact and (longest is None or longest > _MOST_COMPARED):
         found = _among(cast(array, from_numpy(dtype)), sort(cast(wanted, from_numpy(dtype))))
     else:
         equal = elementwise(op("equal"), insert_axes(array, (array.ndim,)), wanted)
