@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -42,6 +43,11 @@ CPUS = (
 
 _LEVELS = ("l1_bytes", "l2_bytes", "l3_bytes")
 
+SHARE = 16
+"""A processor finds so many times its second cache in the last one at most. Virtual machines are told the
+size of a whole cache, which dozens of processors share that they do not see: where two are told 300 MB,
+arrays of 24 MB are copied as slowly as those that only memory holds."""
+
 
 @cache
 def host_cpu() -> Cpu:
@@ -69,7 +75,8 @@ def _caches() -> dict[str, int]:
     read = _READERS.get(sys.platform)
     found = {} if read is None else {name: size for name, size in read().items() if size > 0}
     if "l2_bytes" in found:
-        found.setdefault("l3_bytes", found["l2_bytes"])
+        near, last = found["l2_bytes"], found.get("l3_bytes", found["l2_bytes"])
+        found["l3_bytes"] = min(last, SHARE * near * (os.cpu_count() or 1))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -15,6 +16,7 @@ from arrayjit.errors import BackendUnavailable, SettingError, UnsupportedError
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.interp import run as interpret
 from arrayjit.passes.manager import optimize
+from arrayjit.targets import host
 from arrayjit.targets.host import CPUS, _linux_caches, cpu_named, host_caps, host_cpu
 from arrayjit.targets.llvm import LlvmTarget, ParallelLlvmTarget
 from arrayjit.tracer.calls.function import trace_function
@@ -159,3 +161,14 @@ def test_the_sizes_of_caches_are_read_from_the_system(tmp_path):
     write_cache(tmp_path / "index3", type="Unified", level="3")
     assert _linux_caches(tmp_path) == {"l1_bytes": 48 << 10, "l2_bytes": 2 << 20, "line_bytes": 128}
     assert _linux_caches(tmp_path / "none") == {}
+
+
+def test_of_a_cache_that_unseen_processors_share_only_a_part_is_counted_on(monkeypatch):
+    def told(**sizes):
+        monkeypatch.setitem(host._READERS, sys.platform, lambda: sizes)
+        return host._caches.__wrapped__()
+
+    monkeypatch.setattr(host.os, "cpu_count", lambda: 2)
+    assert told(l2_bytes=2 << 20, l3_bytes=300 << 20)["l3_bytes"] == 64 << 20
+    assert told(l2_bytes=1 << 20, l3_bytes=32 << 20)["l3_bytes"] == 32 << 20
+    assert told(l2_bytes=1 << 20)["l3_bytes"] == 1 << 20
