@@ -51,7 +51,8 @@ class Caps:
     `thread_work` is what is worth waking a thread for, in additions of one register each: about 10
     microseconds of them. With `gpu`, the code is for that one, and `fast` says what may change bits there:
     "atomics", that floats are accumulated in memory in any order; "tf32", that products of float32 are formed
-    from factors with 10 bits of fraction."""
+    from factors with 10 bits of fraction. Of cells of `packed` bytes, one instruction puts the lanes of a
+    register that a mask chooses side by side."""
 
     vector_bytes: int = 32
     registers: int = 16
@@ -65,6 +66,7 @@ class Caps:
     thread_work: int = 20_000
     gpu: GpuCaps | None = None
     fast: tuple[str, ...] = ()
+    packed: tuple[int, ...] = ()
 
 
 @frozen

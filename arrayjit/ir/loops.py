@@ -99,6 +99,10 @@ class For:
     """`for symbol in range(lo, hi, step)`; `lanes` counts for `vector` and `lockstep` loops, and for `grid`
     and `block`; `grain` is None where threads may not share the iterations.
 
+    A `sequential` loop with lanes appends, which a target may do for so many iterations at once: what its
+    body defines is followed by branches, each of which binds a number of outside to a symbol, stores there,
+    at neighbours, and adds one to the number.
+
     The vectors of a loop that is `aligned`, to so many bytes, may start where most cells that it reaches lie
     on boundaries of memory, and the first and the last of them overlap those beside them: iterations may be
     repeated, which changes nothing. It adds up nothing.

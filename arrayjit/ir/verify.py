@@ -20,8 +20,8 @@ stores to another cell in each iteration, and accumulates onto a variable with o
 does a block loop. A grid loop stands in sequential loops only; a block loop stands in a grid loop with one
 lane, and in no other loop whose iterations are independent; block loops of one grid have the same number of
 lanes, and what it stores is stored in them; a `Barrier` stands outside of them; what threads own is reached
-by the number of the thread. A filled tensor is in C order; once anything is placed, every temporary is.
-Tensors for tensor cores fit one another, and are reached by nothing else but copies.
+by the number of the thread. In order, lanes append. A filled tensor is in C order; once anything is placed,
+every temporary is. Tensors for tensor cores fit one another; only copies reach them.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from typing_extensions import assert_never
 
 from ..errors import DTypeError, InvalidProgram
 from ..frozen import slotted
+from .appending import may_append
 from .assign import Assign, Bind, Branch, Check, Computation, Loop, Note, Statement, While
 from .boundaries import lying_alike
 from .cuts import may_be_cut
@@ -546,6 +547,8 @@ def _check_loop(loop: For, rules: _Rules) -> None:
     if loop.aligned is not None:
         found = loop.kind is LoopKind.VECTOR and loop.step == 1 and lying_alike(loop, loop.aligned)
         rules.require(bool(found), f"loop {hint} has nothing to be aligned by")
+    if loop.kind is LoopKind.SEQUENTIAL and loop.lanes > 1:
+        rules.require(may_append(loop), f"loop {hint} has lanes, and does not append")
     if loop.cuts:
         rules.require(may_be_cut(loop), f"loop {hint} is cut where vectors cannot be done beside one another")
     host, together = rules.host, rules.together

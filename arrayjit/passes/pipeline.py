@@ -49,6 +49,7 @@ from .products.contract import contract
 from .schedule.abreast import abreast
 from .schedule.along import along
 from .schedule.apart import apart
+from .schedule.append import append
 from .schedule.bypass import bypass
 from .schedule.cascade import cascade
 from .schedule.collapse import collapse
@@ -378,7 +379,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     ),
     Pass(numbers, after=("guess",), why="a loop that may run twice is not rearranged", on=CPU),
     Pass(rare, after=("guess",), why="what is seldom needed is not waited for"),
-    Pass(spell, after=("rare",), why="what is left in order stays so", on=CPU),
+    Pass(append, after=("rare",), why="what is selected is found by what is in the loop by then", on=CPU),
+    Pass(spell, after=("append",), why="what is left in order stays so", on=CPU),
     Pass(
         threads,
         after=("spell",),
@@ -439,6 +441,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         reciprocals,
         numbers,
         rare,
+        append,
         prefetch,
         overlap,
     )

@@ -27,11 +27,17 @@ class Cpu:
     vector_bytes: int
     registers: int
     fma: bool
+    packed: tuple[int, ...] = ()
 
 
 CPUS = (
     Cpu(
-        "avx512", ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "bmi2"), 64, 32, True
+        "avx512",
+        ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "bmi2"),
+        64,
+        32,
+        True,
+        packed=(4, 8),
     ),
     Cpu("avx2", ("avx2", "fma", "f16c", "bmi2"), 32, 16, True),
     Cpu("avx", ("avx",), 32, 16, False),
@@ -66,7 +72,7 @@ def cpu_named(name: str) -> Cpu:
 def host_caps(cpu: Cpu) -> Caps:
     """What passes may know about this machine, if its CPU were such a one."""
     sizes: dict[str, Any] = dict(_caches())
-    return Caps(vector_bytes=cpu.vector_bytes, registers=cpu.registers, fma=cpu.fma, **sizes)
+    return Caps(cpu.vector_bytes, cpu.registers, cpu.fma, packed=cpu.packed, **sizes)
 
 
 @cache

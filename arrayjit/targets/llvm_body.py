@@ -38,6 +38,7 @@ from ..ir.walk import bottom_up
 from .bodies import accumulation, changes, conditions, fills_lanes, nodes, updated
 from .failures import raises
 from .llvm_alike import Form, Nests
+from .llvm_appended import appended
 from .llvm_chunks import Chunk, call_chunk, cut
 from .llvm_held import holding
 from .llvm_interleaved import Item, lanes_of, side_by_side
@@ -114,12 +115,14 @@ class Body:
                     self._for(stmt)
                 case While():
                     self._while(stmt)
+                case If(body=(Bind() as bind, *stores, Update() as update)) if self._lanes.count > 1:
+                    self._append(stmt.condition, bind, stores, update)
                 case If():
                     self._if(stmt)
                 case Raise() | Stay():
                     self._way_out(stmt)
                 case Fill():
-                    self._fill(stmt)
+                    self._vector(filling(stmt, self._memory))
                 case _:
                     aside(stmt, self._writer, self._memory, self._lanes)
 
@@ -240,6 +243,14 @@ class Body:
         branch = together if is_short(stmt.body) else one_by_one
         self._guarded(any_lane(self._writer, condition, changed), changed, branch, seldom=True)
 
+    def _append(self, condition: Expr, bind: Bind, stores: Iterable[Stmt], update: Update) -> None:
+        """The lanes for which a condition holds, stored side by side from a number on, which they add to."""
+        self._bind(bind.symbol, self._value(bind.value))
+        values = [(store, self._value(store.value)) for store in stores if isinstance(store, Store)]
+        count = appended(self._writer, self._memory, self._lanes, self._value(condition), values)
+        number = self._values[update.variable]
+        self._values[update.variable] = replace(number, text=self._writer.pure(f"add {number}, {count}"))
+
     def _way_out(self, stmt: Raise | Stay) -> None:
         """Out of the function, or out of the loop, if it is printed as one, when no lane is to stay."""
         writer, stay = self._writer, self._writer.fresh("stay")
@@ -289,7 +300,7 @@ class Body:
         match loop.kind:
             case _ if loop.grain is not None:
                 self._shared(loop, loop.grain)
-            case LoopKind.VECTOR | LoopKind.LOCKSTEP if loop.lanes > 1:
+            case LoopKind.VECTOR | LoopKind.LOCKSTEP | LoopKind.SEQUENTIAL if loop.lanes > 1:
                 self._vector(loop)
             case LoopKind.UNROLLED if loop.lo.is_constant and loop.hi.is_constant:
                 self._unrolled(loop)
@@ -411,29 +422,24 @@ class Body:
             self._guarded(writer.compare("sgt", whole, 0), changed, span)
             lo = middle
         if masked:
-            self._guarded(writer.compare("slt", lo, hi), (), partial(self._first_lanes, loop, lanes, lo, hi))
+            self._memory.symbols[loop.symbol] = lo
+            first = replace(lanes_of(loop, lanes), present=writer.add(hi, writer.multiply(lo, -1)))
+            self._guarded(writer.compare("slt", lo, hi), changed, partial(self._lanes_of, loop, first))
         else:
             self._sequential(loop, lo, hi)
-
-    def _first_lanes(self, loop: For, lanes: int, lo: Operand, hi: Operand) -> None:
-        """Fewer iterations than a vector has lanes."""
-        self._memory.symbols[loop.symbol] = lo
-        left = self._writer.add(hi, self._writer.multiply(lo, -1))
-        self._lanes_of(loop, replace(lanes_of(loop, lanes), present=left))
 
     def _vectors(
         self, loop: For, lanes: int, lo: Operand, hi: Operand, changed: tuple[Variable, ...]
     ) -> None:
         """The iterations from `lo` to `hi`, at least one vector of them. The locals of `changed` accumulate
-        lane by lane at the loop's own width; narrower vectors belong to the remainder, which is in order."""
-        accums = {variable: accumulation(variable, loop.body) for variable in changed}
-        totals = {variable: self._values[variable] for variable in changed}
+        lane by lane at the loop's own width; narrower vectors, and what appends, are in order."""
         by_lane = lanes == loop.lanes and loop.kind is LoopKind.VECTOR
-        if by_lane:
-            for variable, op in accums.items():
-                self._values[variable] = self._writer.widen(identity(op, variable.dtype), lanes)
+        accums = {variable: accumulation(variable, loop.body) for variable in changed if by_lane}
+        totals = {variable: self._values[variable] for variable in accums}
+        for variable, op in accums.items():
+            self._values[variable] = self._writer.widen(identity(op, variable.dtype), lanes)
         self._lanes = within = lanes_of(loop, lanes)
-        self._accumulating = frozenset(changed)
+        self._accumulating = frozenset(changed if loop.kind is not LoopKind.SEQUENTIAL else ())
         self._in_order = frozenset() if by_lane else self._accumulating
         if loop.cuts and by_lane:
             self._overlapping(loop, lo, hi, partial(lesser, self._writer, self._writer.add(hi, -lanes)))
@@ -441,10 +447,9 @@ class Body:
             self._loop(loop.symbol, lo, hi, loop.step * lanes, changed, partial(self.statements, loop.body))
         self._lanes = Lanes()
         self._accumulating = self._in_order = frozenset()
-        if by_lane:
-            for variable, op in accums.items():
-                folded = fold(self._writer, op, self._values[variable], within.numbers)
-                self._values[variable] = apply(self._writer, op, (totals[variable], folded), variable.dtype)
+        for variable, op in accums.items():
+            folded = fold(self._writer, op, self._values[variable], within.numbers)
+            self._values[variable] = apply(self._writer, op, (totals[variable], folded), variable.dtype)
 
     def _aligned(self, loop: For, lo: Operand, hi: Operand) -> None:
         """At least one vector: from one boundary to the next, but for the first and the last of them, which
@@ -590,11 +595,3 @@ class Body:
             writer.fill_phi(line, phi, {outside: before[variable].text, writer.block: latest})
         self._values.update(tested)
         writer.start(leave)
-
-    def _fill(self, fill: Fill) -> None:
-        """Every cell of the tensor's flat form gets the value."""
-        if self._lanes.count > 1:
-            raise CompilerBug("a whole tensor filled by every lane", stage="targets/llvm")
-        value = Variable("value", fill.tensor.dtype)
-        self._define(value, self._value(fill.value))
-        self._vector(filling(fill, self._memory, Local(value)))

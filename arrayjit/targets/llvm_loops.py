@@ -8,7 +8,7 @@ from dataclasses import field
 from ..errors import CompilerBug
 from ..frozen import slotted
 from ..ir.boundaries import lying_alike
-from ..ir.expr import Local, Variable
+from ..ir.expr import Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Comment, Fill, For, Lap, LoopKind, Prefetch, Stmt, Store, walk_statements
 from ..ir.tensor import Tensor
@@ -80,12 +80,12 @@ def numbers(loop: For) -> range:
     return range(loop.lo.constant, loop.hi.constant, loop.step)
 
 
-def filling(fill: Fill, memory: Memory, value: Local) -> For:
-    """The vector loop that gives the value to all cells."""
+def filling(fill: Fill, memory: Memory) -> For:
+    """The vector loop that gives the value to all cells of a tensor's flat form."""
     cell, count, lanes = Symbol("cell"), Symbol("cells"), LINE_BYTES // fill.tensor.dtype.itemsize
     memory.symbols[count] = memory.size(fill.tensor)
     flat = Tensor(fill.tensor.label, (Affine.of(count),), fill.tensor.dtype, base=fill.tensor)
-    store = Store(flat, (Affine.of(cell),), value, fill.loc)
+    store = Store(flat, (Affine.of(cell),), fill.value, fill.loc)
     return For(cell, Affine.of(0), Affine.of(count), (store,), LoopKind.VECTOR, lanes=lanes)
 
 

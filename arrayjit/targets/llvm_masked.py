@@ -30,7 +30,10 @@ FEATURE = "avx512vl"
 def masked_widths(loop: For, features: Collection[str]) -> tuple[int, ...]:
     """The widths in which a loop is printed that a vector of fewer lanes ends: its own, and one register's.
     None if that may not be, or is not worth it: there must be loops inside, all that is read or written one
-    number or neighbours, nothing accumulated in order, and nothing that lanes of zeros would do harm to."""
+    number or neighbours, nothing accumulated in order, and nothing that lanes of zeros would do harm to. What
+    a loop appends is stored under a mask anyway."""
+    if loop.kind is LoopKind.SEQUENTIAL:
+        return (loop.lanes,)
     if FEATURE not in features or loop.kind is not LoopKind.VECTOR or loop.step != 1 or changes(loop.body):
         return ()
     inside, lanes = list(walk_statements(loop.body)), Lanes(loop.symbol, loop.step, loop.lanes)

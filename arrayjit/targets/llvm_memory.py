@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..errors import CompilerBug
 from ..frozen import frozen
-from ..ir.dtype import BOOL, I64
+from ..ir.dtype import BOOL, I64, DType
 from ..ir.expr import Load
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Kernel, PlaceKind
@@ -208,6 +208,13 @@ class Memory:
             for lane, pointer in enumerate(self._lane_pointers(tensor, cell, lanes)):
                 self._write(tensor, pointer, self._writer.lane(value, lane))
 
+    def store_first(self, tensor: Tensor, index: tuple[Affine, ...], value: Value, mask: str) -> None:
+        """Write the lanes that a mask chooses, neighbours from the cell at the index on."""
+        self._neighbours.forget(tensor.storage)
+        pointer, dtype = self._cell(tensor, index, Lanes()).pointer, tensor.dtype
+        memory = vector_type(dtype.llvm_memory, value.lanes)
+        self._writer.masked_store(memory, value.text, pointer, dtype.itemsize, mask)
+
     def _store_every_other(self, tensor: Tensor, cell: _Cell, value: Value, lanes: Lanes) -> None:
         """Write every other cell, as two vectors from the first of them to the last and no further. Nothing
         is written between them: what is there may be another thread's."""
@@ -338,6 +345,10 @@ class Memory:
         dtype = tensor.dtype
         memory = vector_type(dtype.llvm_memory, lanes)
         text = self._writer.let(f"load {memory}, ptr {pointer}, align {dtype.itemsize}")
+        return self._value(memory, text, dtype, lanes)
+
+    def _value(self, memory: str, text: str, dtype: DType, lanes: int) -> Value:
+        """Of what was loaded."""
         if dtype is BOOL:
             text = self._writer.pure(f"icmp ne {memory} {text}, zeroinitializer")
         return Value(text, dtype, lanes)
@@ -396,7 +407,7 @@ class Memory:
         for start, count, mask in self._registers(tensor, lanes, present):
             memory = vector_type(dtype.llvm_memory, count)
             text = writer.masked_load(memory, self._offset(tensor, pointer, start), dtype.itemsize, mask)
-            parts.append(Value(text, dtype, count))
+            parts.append(self._value(memory, text, dtype, count))
         return writer.concatenated(parts)
 
     def _write_first(self, tensor: Tensor, pointer: str, value: Value, present: Operand) -> None:

@@ -238,6 +238,15 @@ class Writer:
         self.declare(f"declare void {name}({kind}, ptr, i32, <{count} x i1>)")
         self.emit(f"call void {name}({kind} {value}, ptr {pointer}, i32 {alignment}, <{count} x i1> {mask})")
 
+    def compressed(self, value: Value, mask: str) -> Value:
+        """The lanes for which a mask is true, side by side from the first one on."""
+        element = value.dtype.llvm
+        name = f"@llvm.experimental.vector.compress.v{value.lanes}{_SUFFIXES.get(element, element)}"
+        lanes = f"<{value.lanes} x i1>"
+        self.declare(f"declare {value.type} {name}({value.type}, {lanes}, {value.type})")
+        text = self.pure(f"call {value.type} {name}({value}, {lanes} {mask}, {value.type} poison)")
+        return Value(text, value.dtype, value.lanes)
+
     def jump(self, label: str) -> None:
         self.emit(f"br label %{label}")
 

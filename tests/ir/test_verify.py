@@ -285,6 +285,10 @@ BROKEN = {
         loop("vector(0, 8, lanes=3)", "y[i] = x[i]"),
         "loop i has 3 lanes, which is no power of two",
     ),
+    "lanes of what is in order": (
+        loop("sequential(0, 8, lanes=4)", "y[i] = x[i]"),
+        "loop i has lanes, and does not append",
+    ),
     "no lanes": (loop("vector(0, 8, lanes=0)", "y[i] = x[i]"), "loop i has 0 lanes"),
     "a vector loop inside another": (
         loop("vector(0, 8, lanes=4)", "for j in vector(0, 8, lanes=4):", "    y[i] = x[j]"),

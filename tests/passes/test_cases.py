@@ -34,6 +34,7 @@ OF_LOOPS = {row.name for row in ON_LOOPS}
 
 MACHINES = {
     "along": Caps(l2_bytes=1024),
+    "append": Caps(vector_bytes=64, registers=32, packed=(4, 8)),
     "atomics": Caps(gpu=GpuCaps(processors=4)),
     "attend": Caps(gpu=GpuCaps(processors=1, tensor_cores=True)),
     "barriers": Caps(gpu=GpuCaps()),
