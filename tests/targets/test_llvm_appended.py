@@ -42,7 +42,19 @@ def always_or_never(x, y):
     return out, count
 
 
-@pytest.mark.parametrize("program", [selected, of_rows, by_hand, always_or_never])
+def in_place(x, y):
+    """Cells move up, over what was read; from the second one on, over what is read next."""
+    first, second, count, more = x.copy(), x.copy(), 0, 1
+    for i in range(x.shape[0] - 1):
+        first[count] = first[i]
+        count += np.int64(first[i] > y)
+    for i in range(x.shape[0] - 1):
+        second[more] = second[i]
+        more += np.int64(second[i] > y)
+    return first, second, count, more
+
+
+@pytest.mark.parametrize("program", [selected, of_rows, by_hand, in_place, always_or_never])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_is_selected_is_numpy_s(program, dtype):
     compiled = arrayjit.jit(program)

@@ -13,12 +13,13 @@
 Every iteration stores, and the next one overwrites what was not selected: without a branch that nobody could
 foresee. Where one instruction puts chosen lanes of a register side by side, those alone are stored. The last
 iteration is done as before, since what it stores stays, selected or not. Selections take 0.3 to 0.5 of the
-time where caches hold them. Nothing that is stored may be read in the loop, which must read neighbours.
+time where caches hold them. The loop reads neighbours, and nothing that it stores, unless that stays behind
+what it reads, as where cells are selected in place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
 from ...frozen import slotted
@@ -26,9 +27,22 @@ from ...ir.code import Caps
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol, symbols_of
-from ...ir.loops import Bind, Comment, Define, For, If, Kernel, LoopKind, Stmt, Store, Update
+from ...ir.loops import (
+    Bind,
+    Comment,
+    Define,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    Stmt,
+    Store,
+    Update,
+    walk_statements,
+)
 from ...ir.ops import OPS, divides_integers, is_of_library
-from ...ir.walk import expressions, rewrite_loops, walk
+from ...ir.tensor import Tensor
+from ...ir.walk import kept, rewrite_bodies, walk
 from ..analysis.copies import copy_body, unless_once
 from ..analysis.strides import stride
 from ..analysis.trips import greater
@@ -43,20 +57,55 @@ ADD = OPS["add"]
 
 def append(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop with its selections a register at a time."""
-    notes: list[str] = []
+    if not caps.packed:
+        return kernel
+    bodies = _Bodies(caps)
+    return kernel.with_body(bodies.body(kernel.body), bodies.notes)
 
-    def appending(loop: For) -> Iterable[Stmt] | None:
-        if loop.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP):
-            return (loop,)
-        found = _Appending.of(loop, caps)
-        if found is None:
+
+@slotted
+class _Bodies:
+    """Bodies on the way through a kernel, and which numbers their locals are known to hold there."""
+
+    caps: Caps
+    held: dict[Variable, Affine] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """A body; what is known behind it is what was known in front."""
+        before = dict(self.held)
+        new = kept(body, [new for stmt in body for new in self.statement(stmt)])
+        self.held = before
+        return new
+
+    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        """A statement, or the loop that it is as one that appends and the last iteration."""
+        found = _Appending.of(stmt, self.held, self.caps) if isinstance(stmt, For) else None
+        for inner in walk_statements((stmt,)):
+            if isinstance(inner, (Define, Update)):
+                self.held.pop(inner.variable, None)
+        match stmt:
+            case For(symbol=symbol) if found is not None:
+                what = "puts what it selects side by side"
+                self.notes.append(f"append: loop {symbol.hint} {what}, {found.lanes} at a time")
+                return found.loops()
+            case For(kind=LoopKind.VECTOR | LoopKind.LOCKSTEP):
+                return (stmt,)
+            case Define(variable=variable, value=value) | Update(variable=variable, value=value, accum=None):
+                number = _number(value)
+                if number is not None:
+                    self.held[variable] = number
+        return (rewrite_bodies(stmt, self.body),)
+
+
+def _number(value: Expr) -> Affine | None:
+    match value:
+        case Const(value=int(number), dtype=dtype) if dtype is I64:
+            return Affine.of(number)
+        case Index(value=number):
+            return number
+        case _:
             return None
-        notes.append(
-            f"append: loop {loop.symbol.hint} puts what it selects side by side, {found.lanes} at a time"
-        )
-        return found.loops()
-
-    return kernel.with_body(rewrite_loops(kernel.body, appending), notes) if caps.packed else kernel
 
 
 @slotted
@@ -76,33 +125,34 @@ class _Selection:
 
 @slotted
 class _Appending:
-    """A loop that selects, taken apart: what its body defines, and its selections."""
+    """A loop that selects, taken apart: what its body defines, and its selections. `counts` are locals that
+    only counted, which it does without."""
 
     loop: For
-    lanes: int
-    defined: list[Stmt] = field(default_factory=list)
+    held: Mapping[Variable, Affine]
+    lanes: int = 1
+    defined: dict[Variable, Expr] = field(default_factory=dict)
     selections: dict[Variable, _Selection] = field(default_factory=dict)
+    counts: set[Variable] = field(default_factory=set)
 
     @staticmethod
-    def of(loop: For, caps: Caps) -> _Appending | None:
+    def of(loop: For, held: Mapping[Variable, Affine], caps: Caps) -> _Appending | None:
+        """None if a loop is none; `held` is what locals hold in front of it."""
         if loop.kind is not LoopKind.SEQUENTIAL or loop.step != 1 or loop.lanes > 1:
             return None
-        found = _Appending(loop, 1)
-        if not all(map(found.takes, loop.body)) or not found.selections:
+        found = _Appending(loop, held)
+        if not all(map(found.takes, loop.body)) or not found.selections or not found.may_wait(caps):
             return None
-        lanes = found.in_registers(caps)
-        if lanes is None or (loop.trips is not None and loop.trips < LONG * lanes):
-            return None
-        found.lanes = lanes
-        return found
+        found.lanes = caps.vector_bytes // max(dtype_of(node).itemsize for node in found.nodes())
+        return None if loop.trips is not None and loop.trips < LONG * found.lanes else found
 
     def takes(self, stmt: Stmt) -> bool:
         """Whether a statement is part of such a loop; then it is sorted in."""
         match stmt:
             case Comment():
                 return True
-            case Define():
-                self.defined.append(stmt)
+            case Define(variable=variable, value=value):
+                self.defined[variable] = value
                 return True
             case Bind(value=Local(variable=number)) if number not in self.selections:
                 self.selections[number] = _Selection(stmt, number)
@@ -112,7 +162,7 @@ class _Appending:
             case Update(variable=number, value=value, accum=None) if number in self.selections:
                 selection = self.selections[number]
                 if selection.condition is None:
-                    selection.condition = _added_to(number, value)
+                    selection.condition = self.counted(number, value)
                     return selection.condition is not None
         return False
 
@@ -129,35 +179,63 @@ class _Appending:
                     return stride(store.tensor, store.index, symbol) == 1
         return False
 
-    def in_registers(self, caps: Caps) -> int | None:
-        """How many lanes a register has for all that the loop computes; None if it cannot go in lanes."""
+    def counted(self, number: Variable, value: Expr) -> Expr | None:
+        """The condition that is counted, if a value is a number with one added where it holds."""
+        match value:
+            case Apply(op=op, args=(Local(variable=variable), one)) if op is ADD and variable is number:
+                if isinstance(one, Local) and one.variable in self.defined:
+                    self.counts.add(one.variable)
+                    one = self.defined.pop(one.variable)
+                return one.arg if isinstance(one, Cast) and dtype_of(one.arg) is BOOL else None
+            case _:
+                return None
+
+    def nodes(self) -> Iterator[Expr]:
+        """What is computed."""
+        for selection in self.selections.values():
+            for expr in (*(store.value for store in selection.stores), selection.condition):
+                yield from () if expr is None else walk(expr)
+        for expr in self.defined.values():
+            yield from walk(expr)
+
+    def may_wait(self, caps: Caps) -> bool:
+        """Whether a register's cells may all be read before they are stored, and go in lanes."""
         stores = [store for selection in self.selections.values() for store in selection.stores]
         if not all(selection.stores and selection.condition for selection in self.selections.values()):
-            return None
-        stored = {store.tensor.storage for store in stores}
-        if len(stored) < len(stores) or any(
-            store.tensor.dtype.itemsize not in caps.packed for store in stores
-        ):
-            return None
-        symbols = {selection.bind.symbol for selection in self.selections.values()}
-        conditions = [selection.condition for selection in self.selections.values() if selection.condition]
-        given = [expr for stmt in (*self.defined, *stores) for expr in expressions(stmt)]
-        nodes = [node for expr in (*given, *conditions) for node in walk(expr)]
-        for node in nodes:
-            match node:
-                case Load(tensor=tensor, index=index):
-                    step = stride(tensor, index, self.loop.symbol)
-                    if step not in (0, 1) or tensor.storage in stored or symbols & set(symbols_of(index)):
-                        return None
-                case Local(variable=variable) if variable in self.selections:
-                    return None
-                case Index(value=value) if symbols & set(value.symbols):
-                    return None
-                case Gather():
-                    return None
-                case Apply(op=op, dtype=dtype) if is_of_library(op) or divides_integers(op, dtype):
-                    return None
-        return caps.vector_bytes // max(dtype_of(node).itemsize for node in (*nodes, *given))
+            return False
+        stored = {store.tensor.storage: store for store in stores}
+        if len(stored) < len(stores) or any(it.tensor.dtype.itemsize not in caps.packed for it in stores):
+            return False
+        return all(self.goes_in_lanes(node, stored) for node in self.nodes())
+
+    def goes_in_lanes(self, node: Expr, stored: Mapping[Tensor, Store]) -> bool:
+        numbers = {selection.bind.symbol for selection in self.selections.values()}
+        match node:
+            case Load(tensor=tensor, index=index):
+                known = stored.get(tensor.storage)
+                is_apart = known is None or self.is_behind(node, known)
+                step = stride(tensor, index, self.loop.symbol)
+                return is_apart and step in (0, 1) and numbers.isdisjoint(symbols_of(index))
+            case Local(variable=variable):
+                return variable not in self.selections and variable not in self.counts
+            case Index(value=value):
+                return numbers.isdisjoint(value.symbols)
+            case Apply(op=op, dtype=dtype):
+                return not is_of_library(op) and not divides_integers(op, dtype)
+            case _:
+                return not isinstance(node, Gather)
+
+    def is_behind(self, load: Load, store: Store) -> bool:
+        """Whether what is stored never lies in front of what is read of the same cells: it starts there, and
+        moves at most as fast."""
+        if len(self.selections) > 1 or load.tensor is not store.tensor:
+            return False
+        ((number, selection),) = self.selections.items()
+        at = {selection.bind.symbol: Affine.of(self.loop.symbol)}
+        same = all(
+            place.substitute(at) == there for place, there in zip(store.index, load.index, strict=True)
+        )
+        return same and self.held.get(number) == self.loop.lo
 
     def loops(self) -> tuple[Stmt, ...]:
         """All iterations but the last one, then that, if there is any."""
@@ -165,19 +243,19 @@ class _Appending:
         last: Affine = loop.hi - 1
         before: tuple[Stmt, ...] = ()
         if loop.trips is None:
-            symbol = Symbol("last")
+            symbol = _greater("last", loop.lo, last)
             before, last = (Bind(symbol, greater(last, loop.lo)),), Affine.of(symbol)
         branches = [selection.branch() for selection in self.selections.values()]
-        appending = replace(loop, hi=last, body=(*self.defined, *branches), lanes=self.lanes)
+        defined = (Define(variable, value) for variable, value in self.defined.items())
+        appending = replace(loop, hi=last, body=(*defined, *branches), lanes=self.lanes)
         final = Symbol(loop.symbol.hint)
         body = copy_body(loop.body, {loop.symbol: Affine.of(final)}, {})
         return (*before, appending, *unless_once(For(final, last, loop.hi, body)))
 
 
-def _added_to(number: Variable, value: Expr) -> Expr | None:
-    """The condition that is counted, if a value is a number with one added where it holds."""
-    match value:
-        case Apply(op=op, args=(Local(variable=variable), Cast(arg=condition))) if op is ADD:
-            return condition if variable is number and dtype_of(condition) is BOOL else None
-        case _:
-            return None
+def _greater(hint: str, one: Affine, other: Affine) -> Symbol:
+    """A symbol for the greater of two numbers."""
+    first, second = one.bounds({}), other.bounds({})
+    if first is None or second is None:
+        return Symbol(hint)
+    return Symbol(hint, lower=max(first[0], second[0]), upper=max(first[1], second[1]) + 1)

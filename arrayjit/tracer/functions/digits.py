@@ -59,7 +59,7 @@ class Digits:
 
     def work(self, cells: int) -> float:
         """The cycles that it takes to sort so many cells, roughly."""
-        return self.count * (4 * cells + 2 * (1 << self.bits))
+        return self.count * (5 * cells + 2 * (1 << self.bits))
 
     def of_key(self, key: Expr, place: Affine) -> Expr:
         """The digit of a key at a place."""

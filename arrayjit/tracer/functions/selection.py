@@ -17,11 +17,11 @@ is the least of the greater cells, which is one more way through all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...ir.assign import Branch, While
 from ...ir.conditions import compare, one_of
-from ...ir.dtype import BOOL, I64, DType, Kind
+from ...ir.dtype import I64, DType, Kind
 from ...ir.expr import Apply, Cast, Const, Expr, Index, dtype_of
 from ...ir.index import Affine
 from ...ir.ops import op
@@ -35,16 +35,19 @@ __all__ = ["divide", "select", "select_pairs", "work_of_division", "work_of_sele
 
 _ZERO, _ONE = Const(0, I64), Const(1, I64)
 _BITS = 8
+_TABLES = 4
+"""In which digits are counted."""
 
 
-def work_of_selection(cells: int, ranks: Sequence[int]) -> float:
-    """The cycles that it takes to select from a row of so many cells, roughly."""
-    return len(_runs(ranks)) * (10 * cells + 6 * (1 << _BITS))
+def work_of_selection(keys: DType, cells: int, ranks: Sequence[int]) -> float:
+    """The cycles that it takes to select from a row of so many cells, roughly: what is wider than 16 bits is
+    put together by registers."""
+    return len(_runs(ranks)) * ((6 if keys.bits > 16 else 10) * cells + 8 * (1 << _BITS))
 
 
-def work_of_division(cells: int) -> float:
+def work_of_division(keys: DType, cells: int) -> float:
     """The cycles that it takes to divide a row of so many cells, roughly."""
-    return work_of_selection(cells, (0,)) + 6 * cells
+    return work_of_selection(keys, cells, (0,)) + (2 if keys.bits > 16 else 6) * cells
 
 
 def select(keys: SymbolicArray, ranks: Sequence[int]) -> SymbolicArray:
@@ -84,26 +87,32 @@ def divide(keys: SymbolicArray, rank: int, dtype: DType, cell: Body) -> Symbolic
     divided = trace.window(keys.cells.shape, dtype, "divided")
     with trace.loop(0, count) as row:
         search = _Search(trace, keys.cells.part(row), Const(rank, I64))
-        middle = Apply(op("subtract"), (Const(rank, I64), search.rank.load(())), I64)
-        lesser = search.number(_ZERO, "lesser")
-        equal = search.number(middle, "equal")
-        greater = search.number(_sum(middle, search.left.load(())), "greater")
+        parts = {"less": divided.part(row)}
+        for name in ("equal", "greater"):
+            parts[name] = trace.window((extent,), dtype, name)
+            if count != Affine.of(1):  # so that each thread may have its own: nothing else is read
+                trace.store(parts[name], lambda at: cell((row, *at)))
+        numbers = {name: search.number(_ZERO, name) for name in parts}
         with trace.loop(0, extent) as at:
             key, found = keys.cells.load((row, at)), search.key.load(())
-            is_less, is_equal = (Apply(op(name), (key, found), BOOL) for name in ("less", "equal"))
-            others = one_of(is_equal, equal.load(()), greater.load(()))
-            place = one_of(is_less, lesser.load(()), others)
-            target = divided.remap((), (), (row, trace.bind(place, 0, most(extent))))
-            trace.store(target, lambda _: cell((row, at)))
-            is_greater = compare("greater", key, found)
-            for part, belongs in ((lesser, is_less), (equal, is_equal), (greater, is_greater)):
-                _grow(trace, part, belongs)
+            for name, part in parts.items():
+                place = trace.bind(numbers[name].load(()), 0, most(extent))
+                trace.store(part.remap((), (), (place,)), lambda _: cell((row, at)))
+                _add(trace, numbers[name], Cast(compare(name, key, found), I64))
+        middle = Apply(op("subtract"), (Const(rank, I64), search.rank.load(())), I64)
+        for name, start in (("equal", middle), ("greater", _sum(middle, search.left.load(())))):
+            first, many = (trace.bind(n, 0, most(extent + 1)) for n in (start, numbers[name].load(())))
+            with trace.loop(0, many) as at:
+                trace.store(divided.remap((), (), (row, first + at)), _at(parts[name], at))
     return SymbolicArray(divided, trace)
 
 
-def _grow(trace: Trace, number: View, condition: Expr) -> None:
-    """Count one more where the condition holds."""
-    trace.store(number, lambda _: _sum(number.load(()), Cast(condition, I64)))
+def _at(cells: View, place: Affine) -> Body:
+    return lambda _: cells.load((place,))
+
+
+def _add(trace: Trace, number: View, value: Expr) -> None:
+    trace.store(number, lambda _: _sum(number.load(()), value))
 
 
 def _runs(ranks: Sequence[int]) -> list[list[int]]:
@@ -159,22 +168,37 @@ class _Search:
         def digit(at: Affine) -> Expr:
             return digit_of(self.those.load((at,)), shift.load(()), _BITS)
 
-        numbers = trace.window((1 << _BITS,), I64, "numbers")
-        trace.store(numbers, lambda _: _ZERO)
-        with trace.loop(0, left) as at:
-            target = numbers.remap((), (), (trace.bind(digit(at), 0, 1 << _BITS),))
-            trace.store(target, lambda _: _sum(target.load(()), _ONE))
-        wanted, below = self._wanted(numbers)
+        wanted, below = self._wanted(self._counted(left, digit))
         trace.store(self.rank, lambda _: Apply(op("subtract"), (self.rank.load(()), below.load(())), I64))
         reached = self.number(_ZERO, "reached")
         with trace.loop(0, left) as at:
             place = trace.bind(reached.load(()), 0, most(self.extent))
-            is_wanted = compare("equal", digit(at), wanted.load(()))
-            kept = trace.compute((), I64, lambda _: Cast(is_wanted, I64))
-            trace.store(self.those.remap((), (), (place,)), lambda _: self.those.load((at,)))
-            trace.store(reached, lambda _: _sum(reached.load(()), kept.load(())))
+            kept = trace.compute((), I64, lambda _: Cast(compare("equal", digit(at), wanted.load(())), I64))
+            trace.store(self.those.remap((), (), (place,)), _at(self.those, at))
+            _add(trace, reached, kept.load(()))
         trace.store(self.left, reached.load)
         self._compare()
+
+    def _counted(self, left: Affine, digit: Callable[[Affine], Expr]) -> View:
+        """How many candidates have which digit, in tables for each quarter of them: a number that grows by
+        one waits for itself, and neighbours often have one digit."""
+        trace = self.trace
+        tables = trace.window((_TABLES << _BITS,), I64, "numbers")
+        trace.store(tables, lambda _: _ZERO)
+
+        def count(table: int, at: Affine) -> None:
+            target = tables.remap((), (), (trace.bind(digit(at), 0, 1 << _BITS) + (table << _BITS),))
+            _add(trace, target, _ONE)
+
+        longest = most(self.extent)
+        end = None if longest is None else longest // _TABLES + 1
+        quarter = trace.bind(Apply(op("floor_divide"), (as_expr(left), Const(_TABLES, I64)), I64), 0, end)
+        with trace.loop(0, quarter) as at:
+            for table in range(_TABLES):
+                count(table, at + quarter * table)
+        with trace.loop(quarter * _TABLES, left) as at:
+            count(0, at)
+        return tables
 
     def _compare(self) -> None:
         """Find the bits that are not the same in all candidates. It goes through all cells, since that takes
@@ -192,14 +216,15 @@ class _Search:
     def _op(self, name: str, one: Expr, other: Expr) -> Expr:
         return Apply(op(name), (one, other), self.dtype)
 
-    def _wanted(self, numbers: View) -> tuple[View, View]:
+    def _wanted(self, tables: View) -> tuple[View, View]:
         """The digit of the cell of the rank, and how many candidates have lower ones."""
         trace = self.trace
         wanted, below, passed = (self.number(_ZERO, name) for name in ("wanted", "below", "passed"))
         with trace.loop(0, 1 << _BITS) as digit:
-            trace.store(passed, lambda _: _sum(passed.load(()), numbers.load((digit,))))
+            for table in range(_TABLES):
+                _add(trace, passed, tables.load((digit + (table << _BITS),)))
             is_lower = compare("less_equal", passed.load(()), self.rank.load(()))
-            trace.store(wanted, lambda _: _sum(wanted.load(()), Cast(is_lower, I64)))
+            _add(trace, wanted, Cast(is_lower, I64))
             trace.store(below, lambda _: one_of(is_lower, passed.load(()), below.load(())))
         return wanted, below
 

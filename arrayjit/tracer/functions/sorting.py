@@ -106,7 +106,7 @@ def divided(a: Any, kth: Any, axis: Any, *, places: bool) -> SymbolicArray | Non
     if (
         len(ranks) != 1
         or not extent.is_constant
-        or work_of_division(extent.offset) > _work_of_sorting(rows, array)
+        or work_of_division(type_of_keys(array.element_type), extent.offset) > _work_of_sorting(rows, array)
     ):
         return None
     keys, (rank,) = _keys(rows, key), ranks
@@ -123,7 +123,7 @@ def ranked(a: Any, ranks: Sequence[int]) -> SymbolicArray:
     extent = rows.cells.shape[1]
     places = [rank % extent.constant for rank in ranks]
     keys = _keys(rows, key)
-    if work_of_selection(extent.constant, places) < _work_of_sorting(keys, array):
+    if work_of_selection(keys.element_type, extent.constant, places) < _work_of_sorting(keys, array):
         found = select(keys, places)
     else:
         _sort([keys], array.element_type)
@@ -137,7 +137,8 @@ def pairs_at(a: Any, places: Sequence[Any]) -> list[SymbolicArray]:
     rows, array, _ = _rows(a, -1)
     keys, extent = _keys(rows, key), rows.cells.shape[1]
     ranks = [ravel(as_array(place)) for place in places]
-    if work_of_selection(extent.constant, range(0, 2 * len(ranks), 2)) < _work_of_sorting(keys, array):
+    few = work_of_selection(keys.element_type, extent.constant, range(0, 2 * len(ranks), 2))
+    if few < _work_of_sorting(keys, array):
         return [_cells_of(select_pairs(keys, rank), array) for rank in ranks]
     _sort([keys], array.element_type)
     return [_cells_of(_pairs(keys, rank), array) for rank in ranks]
