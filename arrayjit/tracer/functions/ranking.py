@@ -81,8 +81,11 @@ def unique(
 ) -> Any:
     refuse("np.unique", "make the array flat", axis=axis)
     cells = np.ravel(ar)
-    order = np.argsort(cells)
-    cells = cells[order]
+    if return_index or return_inverse:
+        order = np.argsort(cells)
+        cells = cells[order]
+    else:
+        cells = np.sort(cells)
     is_new = np.ones(cells.shape, bool)
     is_new[1:] = cells[1:] != cells[:-1]
     if equal_nan and cells.dtype.kind in _FLOATS:
