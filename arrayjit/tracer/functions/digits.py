@@ -16,7 +16,7 @@
             x[at] = spare[i]
 
 Two places at which all cells have one digit each are left out, as of small integers or of floats that are
-near one another. Equal cells keep their order.
+near one another; of one such place the cells are copied. Equal cells keep their order.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def sort_by_digits(arrays: Sequence[SymbolicArray]) -> None:
             idle = [place.holds_all(first, extent) for place in (lower, upper)]
             moves = opposite(Apply(op("logical_and"), tuple(idle), BOOL))
             trace.begin()
-            lower.move(trace, here, spare)
-            upper.move(trace, spare, here)
+            lower.move(trace, here, spare, idle[0])
+            upper.move(trace, spare, here, idle[1])
             trace.emit(Branch(moves, trace.end(), (), user_location()))
 
 
@@ -127,13 +127,19 @@ class _Place:
         trace.store(target, lambda _: Apply(op("add"), (Index(at), _ONE), I64))
         return at
 
-    def move(self, trace: Trace, source: Sequence[View], target: Sequence[View]) -> None:
-        """The cells in the order of their digits; those of one digit stay in theirs."""
+    def move(self, trace: Trace, source: Sequence[View], target: Sequence[View], idle: Expr) -> None:
+        """The cells in the order of their digits; those of one digit stay in theirs, and all if `idle`."""
+        trace.begin()
+        for old, new in zip(source, target, strict=True):
+            trace.store(new, old.load)
+        copied = trace.end()
+        trace.begin()
         self._begin(trace)
         with trace.loop(0, source[0].shape[0]) as n:
             at = self.reached(trace, source[0].load((n,)))
             for old, new in zip(source, target, strict=True):
                 trace.store(new.remap((), (), (at,)), lambda _, old=old: old.load((n,)))  # type: ignore[misc]
+        trace.emit(Branch(idle, copied, trace.end(), user_location()))
 
     def _begin(self, trace: Trace) -> None:
         """Turn numbers into where the cells of each digit start."""
