@@ -40,7 +40,7 @@ MACHINES = {
     "barriers": Caps(gpu=GpuCaps()),
     "bypass": Caps(l3_bytes=40960),
     "cascade": Caps(threads=4, thread_work=1000),
-    "contract": Caps(vector_bytes=16, l1_bytes=512, l2_bytes=4096, l3_bytes=16384),
+    "contract": Caps(vector_bytes=16, l1_bytes=2048, l2_bytes=4096, l3_bytes=16384),
     "down": Caps(l1_bytes=1024, l2_bytes=2048),
     "fragments": Caps(gpu=GpuCaps(processors=4, tensor_cores=True), fast=("tf32",)),
     "house": Caps(gpu=GpuCaps(shared_bytes=9 * 1024)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from arrayjit.ir.code import Caps
 from arrayjit.ir.interp import run
 from arrayjit.ir.loops import For, LoopKind, walk_statements
 from arrayjit.ir.parse import parse
+from arrayjit.ir.text import print_kernel
 from arrayjit.ir.verify import verify_kernel
 from arrayjit.passes.manager import optimize
 from arrayjit.passes.products.contract import contract
@@ -390,6 +393,17 @@ def test_so_it_is_where_terms_are_read_in_place_some_at_a_time(rows, columns, te
     assert outcome(after) == outcome(before)
 
 
+def test_slivers_go_through_all_panels_of_a_run_where_rows_come_from_the_last_cache():
+    before = product({"i": 80, "j": 96, "k": 150}, (0, 0, 0), 0)
+    across, down = (
+        contract(before, Caps(vector_bytes=16, l1_bytes=1024, l2_bytes=size)) for size in (1 << 15, 1 << 16)
+    )
+    assert re.search(r"for q in sequential\(0, \d+\):\n +for p1 in sequential\(0, 3\)", print_kernel(across))
+    assert not re.search(r"for q in .*\n +for p1 in", print_kernel(down))
+    verify_kernel(across)
+    assert outcome(across) == outcome(before)
+
+
 @pytest.mark.parametrize(
     ("rows", "columns", "terms", "threads", "order"),
     [
@@ -397,7 +411,7 @@ def test_so_it_is_where_terms_are_read_in_place_some_at_a_time(rows, columns, te
         (40, 40, 20000, 2, "in blocks of 20 rows"),  # every thread reads all columns
         (40, 400, 20000, 2, "7 panels at a time"),  # or all rows
         (40, 512, 20000, 1, "16 panels at a time, columns packed"),  # lines a page apart
-        (2000, 2000, 2000, 1, "2 panels at a time, rows and columns packed"),  # too much for the second cache
+        (2000, 2000, 2000, 1, "1 panels at a time, rows and columns packed"),  # too much for the second cache
         (64, 784, 128, 1, "25 panels at a time"),
     ],
 )

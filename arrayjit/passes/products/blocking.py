@@ -72,7 +72,8 @@ SAVED = 24
 class Blocking:
     """How a product is cut: slivers of `rows`, panels of `columns`, `strip` of these, `depth` terms at once;
     blocks of `block` rows, none for strips of all rows. `left` and `right` say which factors are packed, of
-    the columns `run` panels at a time, which divides `strip`, or is as much."""
+    the columns `run` panels at a time, which divides `strip`, or is as much; `across`, that a sliver goes
+    through these before the next one does."""
 
     rows: int
     columns: int
@@ -82,6 +83,7 @@ class Blocking:
     block: int | None
     left: bool
     right: bool
+    across: bool = False
 
 
 def last_panel(columns: int, width: int) -> int:
@@ -440,18 +442,33 @@ class _Blocked:
 
         def one(make: Callable[[], Depth], run: _Strip) -> tuple[Stmt, ...]:
             packing = self.strip_right(total, run, make())
-            terms = make()
-            sums = self.each_panel(run, lambda panel: self.sums(total, rows, panel, slivers, terms, starts))
-            return (*packing, *sums)
+            sums = partial(self.sums, total, rows, terms=make(), starts=starts)
+            if not self.blocking.across:
+                return (*packing, *self.each_panel(run, lambda panel: self.down(rows, panel, slivers, sums)))
+            sliver = Symbol("q")
+            panels = self.each_panel(run, lambda panel: sums(panel, sliver))
+            return (*packing, *unless_once(For(sliver, ZERO, slivers, panels)))
 
         starting = () if starts else self.started(total, rows, strip, slivers)
         return (*starting, *self.each_part(total, some))
 
-    def sums(
-        self, total: Sum, rows: _Rows, panel: _Panel, slivers: Affine, terms: Depth, starts: bool
+    def down(
+        self,
+        rows: _Rows,
+        panel: _Panel,
+        slivers: Affine,
+        one: Callable[[_Panel, Symbol], tuple[Stmt, ...]],
     ) -> tuple[Stmt, ...]:
-        """Sums over some of the terms, sliver by sliver."""
-        sliver, lane = Symbol("q"), Symbol("l")
+        """What `one` makes of a sliver, for all that have columns of a panel."""
+        sliver = Symbol("q")
+        binds, some, end = self.met(rows, panel.start, Affine.of(panel.lanes), slivers)
+        return (*binds, *unless_once(For(sliver, some, end, one(panel, sliver))))
+
+    def sums(
+        self, total: Sum, rows: _Rows, panel: _Panel, sliver: Symbol, terms: Depth, starts: bool
+    ) -> tuple[Stmt, ...]:
+        """A sliver's sums for a panel, over some of the terms."""
+        lane = Symbol("l")
         before, first = self.first_row(rows, sliver)
         column = self.product.columns.lo + panel.start + lane
         cells = [first + row for row in range(self.blocking.rows)]
@@ -472,9 +489,7 @@ class _Blocked:
         for name, place, cell in zip(names, kept, cells, strict=True):
             body.append(self.put(name, tile, place, cell, column))
         width = panel.lanes
-        lanes = For(lane, ZERO, Affine.of(width), tuple(body), LoopKind.VECTOR, lanes=width)
-        binds, some, end = self.met(rows, panel.start, Affine.of(width), slivers)
-        return (*binds, *unless_once(For(sliver, some, end, (*before, lanes))))
+        return (*before, For(lane, ZERO, Affine.of(width), tuple(body), LoopKind.VECTOR, lanes=width))
 
     def met(
         self, rows: _Rows, start: Affine, width: Affine, slivers: Affine

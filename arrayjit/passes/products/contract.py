@@ -47,6 +47,14 @@ MOST_ROWS = 12
 OVERHEAD = 0.6
 """What a sliver costs beside them, per term."""
 
+FAR = 0.06
+"""What it costs to read all rows of a sliver from the second cache for each panel. Of 600 x 600 float64 six
+by twice the columns take 0.86 of the time of twelve, of 768 and 1500 0.91, of 1000 x 1000 float32 0.9."""
+
+SEVERAL = 3
+"""So many panels at least a sliver goes through before the next one does, where all rows come from the last
+cache: 3000 x 500 x 700 float64 take 0.75 of the time, 1000 x 1000 x 1000 0.92. With two nothing is gained."""
+
 REUSE = 16
 """How many rows must read a panel for a copy of it to pay, where the second cache holds all panels."""
 
@@ -151,8 +159,9 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     if in_memory is not None:
         return in_memory
     most = min(_side_by_side(total, product, caps) for total in product.sums)
-    copied = _copied(product, caps)
-    height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers, most, copied)
+    copied, again = _copied(product, caps), depth * columns * size > caps.l2_bytes
+    near = _with_room(caps.l1_bytes) // (depth * size) if again else MOST_ROWS
+    height, width = _sizes(rows, columns, caps.vector_bytes // size, caps.registers, most, copied, near)
     along = all(_is_vector(total.right, product.columns) for total in product.sums)
     panels = -(-columns // width)
     right = not along or depth * columns * size > (caps.l1_bytes if rows >= REUSE else caps.l2_bytes)
@@ -169,14 +178,16 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
         block = _block(rows, height, BLOCK, caps)
     if at_once == depth or block is not None:
         strip = run
-    near = panels == 1 or rows * depth * size <= caps.l1_bytes
+    at_hand = panels == 1 or rows * depth * size <= caps.l1_bytes
     side = (block or rows) * at_once * size <= caps.l2_bytes
     left = not all(
         isinstance(total.left, Load)
-        and (near or _is_run(total) or (side and _is_vector(total.left, product.rows)))
+        and (at_hand or _is_run(total) or (side and _is_vector(total.left, product.rows)))
         for total in product.sums
     )
-    return Blocking(height, width, at_once, strip, run, block, left, right)
+    is_again = run >= SEVERAL and rows * at_once * size > caps.l2_bytes
+    across = is_again and block is None and product.within is None
+    return Blocking(height, width, at_once, strip, run, block, left, right, across)
 
 
 def _terms_in_memory(
@@ -228,7 +239,7 @@ def _strips(rows: int, columns: int, depth: int, width: int, size: int, caps: Ca
         deep = fewer == together or rows * fewer * line >= MANY * RUN
         run = _dividing(columns // width, fewer if deep else together)
         strip = _of_runs(run, columns // width, min(fair, near_tiles))
-    most = min(half // run, half if deep else 2 * caps.l1_bytes) // line
+    most = max(1, min(half // run, half if deep else 2 * caps.l1_bytes) // line)
     return run, strip, depth if depth <= most else _even(depth, -(-depth // most), UNROLL)
 
 
@@ -290,12 +301,18 @@ def _copied(product: Product, caps: Caps) -> bool:
 
 
 def _sizes(
-    rows: int, columns: int, lanes: int, registers: int, side_by_side: int, copied: bool
+    rows: int,
+    columns: int,
+    lanes: int,
+    registers: int,
+    side_by_side: int,
+    copied: bool,
+    near: int = MOST_ROWS,
 ) -> tuple[int, int]:
     """The rows and the columns of a sliver: as many as there are registers for, or fewer if these leave less
-    over, or if only so many rows should be read side by side; then it may be wider. Two sums take as long as
-    two loads, of a row's factor or of a vector of columns, or as a factor that is `copied` for several
-    vectors."""
+    over, or if only so many rows should be read side by side, or are `near` when the next panel reads them
+    again; then it may be wider. Two sums take as long as two loads, of a row's factor or of a vector of
+    columns, or as a factor that is `copied` for several vectors."""
 
     def each(height: int, width: int) -> float:
         vectors = max(1, width // lanes)
@@ -307,11 +324,12 @@ def _sizes(
         panels = columns // width * each(height, width)
         if columns % width:
             panels += each(height, last_panel(columns, width))
-        return -(-rows // height) * panels, -height * width
+        again = 1 + FAR * max(0, height - near) / MOST_ROWS
+        return -(-rows // height) * panels * again, -height * width
 
     options = []
     widths = [2 * lanes >> halvings for halvings in range((2 * lanes).bit_length() - 1)]
-    for width in widths if side_by_side == MOST_ROWS else (*widths, 4 * lanes):
+    for width in widths if min(side_by_side, near) >= MOST_ROWS else (*widths, 4 * lanes):
         vectors = max(1, width // lanes)
         most = min(rows, (registers - 1 - vectors) // vectors, side_by_side)
         options += [(height, width) for height in range(1, most + 1) if width <= columns]
