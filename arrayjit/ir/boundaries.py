@@ -36,8 +36,8 @@ def cells_along(loop: For) -> list[Cell]:
 
 def lying_alike(loop: For, boundary: int) -> list[Cell]:
     """Of the cells that are neighbours from one iteration to the next as many as possible that lie on
-    boundaries of so many bytes together, if arrays start alike. Those of the array with most come first, of
-    two with as many those of the one that is written."""
+    boundaries of so many bytes together, if arrays start alike; of as many those of which more are written.
+    Those of the array with most come first, of two with as many those of the one that is written."""
     alike: dict[Hashable, list[Cell]] = {}
     for tensor, index in cells_along(loop):
         place, size = tensor.linear(index), tensor.dtype.itemsize
@@ -45,9 +45,13 @@ def lying_alike(loop: For, boundary: int) -> list[Cell]:
             cells = max(1, boundary // size)
             moved = frozenset((factor % cells, symbol) for factor, symbol in place.terms if factor % cells)
             alike.setdefault((size, moved, place.offset % cells), []).append((tensor, index))
-    most = max(alike.values(), key=len, default=[])
-    by_array = Counter(tensor.storage for tensor, _ in most)
     written = {stmt.tensor.storage for stmt in walk_statements(loop.body) if isinstance(stmt, Store)}
+
+    def weight(cells: list[Cell]) -> tuple[int, int]:
+        return len(cells), sum(tensor.storage in written for tensor, _ in cells)
+
+    most = max(alike.values(), key=weight, default=[])
+    by_array = Counter(tensor.storage for tensor, _ in most)
     return sorted(most, key=lambda cell: (-by_array[cell[0].storage], cell[0].storage not in written))
 
 

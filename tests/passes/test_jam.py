@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -67,8 +69,16 @@ def test_cells_are_those_of_numpy(function, shape, options):
 
 @pytest.mark.parametrize("function", [five_points, nine_points, back_and_forth])
 def test_two_rows_are_computed_at_once(function):
-    text = arrayjit.jit(function).lower(np.zeros((101, 131))).as_text()
+    text = arrayjit.jit(function).lower(np.zeros((30, 60))).as_text()
     assert "[2*i" in text
+
+
+def test_rows_stay_where_the_second_cache_takes_what_they_store():
+    kernel = parse(FOUR_POINTS)
+    caps = Caps(vector_bytes=64, l1_bytes=16 * 1024, l2_bytes=32 * 1024)
+    assert jam(kernel, caps) is kernel
+    assert jam(kernel, replace(caps, l1_bytes=32 * 1024)) is not kernel
+    assert jam(kernel, replace(caps, l2_bytes=16 * 1024)) is not kernel
 
 
 def test_cells_beside_one_another_are_shared_where_vectors_fill_lines():

@@ -1,0 +1,65 @@
+"""Which vectors start on boundaries of memory, by how wide they are."""
+
+from __future__ import annotations
+
+from arrayjit.ir.code import Caps
+from arrayjit.ir.parse import parse
+from arrayjit.ir.text import print_kernel
+from arrayjit.passes.schedule.tails import tails
+
+LINES = Caps(vector_bytes=64)
+FIVE_POINTS = """
+def f(x: read[f64, 9, 300], y: write[f64, 9, 300]):
+    for i in parallel(1, 8):
+        for j in vector(1, 299, lanes=16):
+            t: f64 = add[f64](x[i - 1, j], x[i + 1, j])
+            y[i, j] = add[f64](add[f64](add[f64](t, x[i, j - 1]), x[i, j]), x[i, j + 1])
+"""
+
+
+def test_a_third_of_a_stencil_is_enough_for_vectors_that_fill_lines():
+    assert "aligned=64" in print_kernel(tails(parse(FIVE_POINTS), LINES))
+
+
+def test_more_of_it_start_anywhere():
+    further = FIVE_POINTS.replace("x[i + 1, j]", "add[f64](x[i + 1, j], x[i + 1, j + 1])")
+    assert "aligned" not in print_kernel(tails(parse(further), LINES))
+
+
+def test_what_is_stored_has_to_lie_on_boundaries():
+    aside = FIVE_POINTS.replace("y: write[f64, 9, 300]", "y: write[f64, 9, 301]")
+    assert "aligned" not in print_kernel(tails(parse(aside), LINES))
+
+
+def test_one_array_moved_into_another_is_no_stencil():
+    kernel = parse(
+        """
+def f(x: read[f64, 9, 301], y: write[f64, 9, 300]):
+    for i in parallel(0, 9):
+        for j in vector(0, 300, lanes=16):
+            y[i, j] = x[i, j + 1]
+"""
+    )
+    assert "aligned" not in print_kernel(tails(kernel, LINES))
+
+
+def test_pairs_of_cells_are_no_stencil():
+    kernel = parse(
+        """
+def f(x: read[f64, 9, 600], y: write[f64, 9, 300]):
+    for i in parallel(0, 9):
+        for j in vector(0, 300, lanes=16):
+            y[i, j] = add[f64](x[i, 2*j], x[i, 2*j + 1])
+"""
+    )
+    assert "aligned" not in print_kernel(tails(kernel, LINES))
+
+
+def test_locals_that_change_within_an_iteration_are_in_no_ones_way():
+    changing = FIVE_POINTS.replace(
+        "            y[i, j] = add[f64](add[f64](add[f64](t, x[i, j - 1]), x[i, j]), x[i, j + 1])",
+        "            t = add[f64](t, add[f64](x[i, j - 1], x[i, j]))\n"
+        "            y[i, j] = add[f64](t, x[i, j + 1])",
+    )
+    assert changing != FIVE_POINTS
+    assert "aligned=64" in print_kernel(tails(parse(changing), LINES))
