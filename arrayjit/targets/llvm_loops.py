@@ -8,11 +8,11 @@ from dataclasses import field
 from ..errors import CompilerBug
 from ..frozen import slotted
 from ..ir.boundaries import lying_alike
-from ..ir.expr import Variable
+from ..ir.expr import Apply, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Comment, Fill, For, Lap, LoopKind, Prefetch, Stmt, Store, walk_statements
 from ..ir.tensor import Tensor
-from .bodies import updated
+from .bodies import nodes, updated
 from .llvm_memory import Edge, Lanes, Memory
 from .llvm_text import LINE_BYTES, Operand, Value, Writer
 
@@ -41,6 +41,9 @@ Print = Callable[[], None]
 
 SHORT = 48
 """Statements of a branch."""
+
+SLOW = 8.0
+"""The cost of a division or a root."""
 
 
 def aside(stmt: Stmt, writer: Writer, memory: Memory, lanes: Lanes) -> None:
@@ -96,12 +99,14 @@ def is_short(branch: tuple[Stmt, ...]) -> bool:
 
 def widths(loop: For, changed: tuple[Variable, ...]) -> tuple[int, ...]:
     """The widths in which a vector loop is printed. Narrower vectors cannot keep the order of what an
-    inner loop accumulates."""
+    inner loop accumulates. Two numbers are divided in the time of one: in lockstep they go together."""
     narrow = loop.lanes // 4
     inner = updated(tuple(stmt for stmt in walk_statements(loop.body) if isinstance(stmt, For)))
     if narrow < 4 or not inner.keys().isdisjoint(changed):
         return (loop.lanes,)
-    return (loop.lanes, narrow)
+    slow = any(isinstance(node, Apply) and node.op.cost >= SLOW for node in nodes(loop.body))
+    in_pairs = slow and loop.kind is LoopKind.LOCKSTEP
+    return (loop.lanes, narrow, 2) if in_pairs else (loop.lanes, narrow)
 
 
 def until_boundary(memory: Memory, loop: For, lo: Operand, writer: Writer) -> tuple[str, list[str]]:

@@ -29,6 +29,7 @@ from arrayjit.ir.ops import op
 from arrayjit.ir.references import fma
 from arrayjit.ir.tensor import Tensor
 from arrayjit.targets.llvm import LlvmTarget
+from arrayjit.targets.llvm_loops import widths
 
 SIZES = (0, 1, 7, 8, 9, 1000)
 
@@ -98,6 +99,29 @@ def test_a_loop_in_lockstep_adds_up_in_the_order_of_its_iterations(size, lanes):
         [(out, result)],
     )
     assert result == sum(source.tolist(), 0.1)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 16, 31, 70])
+@pytest.mark.parametrize("lanes", [4, 16, 32])
+def test_roots_left_of_vectors_in_lockstep_are_taken_in_pairs(size, lanes):
+    source = np.random.default_rng(2).uniform(1, 2, size)
+    x, y, out = f64("x", size), f64("y", size), f64("out")
+    i, acc, root = Symbol("i"), Variable("acc", F64), Variable("root", F64)
+    roots, result = np.empty(size), np.empty(())
+    body = [
+        Define(root, call("sqrt", at(x, i))),
+        put(y, i, value=Local(root)),
+        Update(acc, Local(root), op("add")),
+    ]
+    total = loop(i, size, *body, kind=LoopKind.LOCKSTEP, lanes=lanes)
+    run(
+        [Define(acc, Const(0.1, F64)), total, put(out, value=Local(acc))],
+        [(x, source)],
+        [(y, roots), (out, result)],
+    )
+    assert roots.tobytes() == np.sqrt(source).tobytes()
+    assert result == sum(roots.tolist(), 0.1)
+    assert widths(total, (acc,))[1:] == {4: (), 16: (4, 2), 32: (8, 2)}[lanes]
 
 
 @pytest.mark.parametrize("size", [0, 3, 8, 21])
