@@ -113,6 +113,32 @@ def test_ufuncs_that_know_no_bfloat16_compute_in_what_numpy_takes():
         np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
+def test_numpy_knows_no_nan_of_bfloat16():
+    x = np.array([[1.5, np.nan, 3, -2], [4, 0.25, np.inf, 1]], bfloat16)
+    program = arrayjit.jit(
+        lambda x: (
+            *(np.nansum(x), np.nansum(x, axis=1), np.nanprod(x, axis=0), np.nanmax(x, axis=0), np.nanmin(x)),
+            *(np.nanmean(x, axis=1), np.nanvar(x, axis=0), np.nanstd(x), np.nancumsum(x, axis=1)),
+            *(np.nan_to_num(x), np.nan_to_num(x, nan=1, posinf=7)),
+        )
+    )
+    for got, want in zip(program(x), program.__wrapped__(x), strict=True):
+        assert_same(got, want)
+
+
+def test_matrices_of_bfloat16_are_factorised_in_float64():
+    a = np.array([[4, 1, 0.5], [1, 3, 0.25], [0.5, 0.25, 2]], bfloat16)
+    program = arrayjit.jit(
+        lambda a: (
+            *(np.linalg.inv(a), np.linalg.det(a), *np.linalg.slogdet(a), np.linalg.solve(a, a[0])),
+            *(np.linalg.cholesky(a), *np.linalg.qr(a), np.linalg.matrix_power(a, 2), np.linalg.norm(a)),
+        )
+    )
+    for got, want in zip(program(a), program.__wrapped__(a), strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-14)
+
+
 def softmax(x):
     e = np.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)

@@ -113,7 +113,7 @@ MISTAKES: list[Mistake] = [
     (lambda x: setattr(x, "shape", (3, 1)), UnsupportedError, TypeError, "x.reshape"),
     (lambda x: x[True, 0], UnsupportedError, TypeError, "single bool"),
     (lambda x: x[0].__setitem__(..., 1), DTypeError, TypeError, "item assignment"),
-    (lambda x: np.add(x, 1, casting="unsafe"), UnsupportedError, TypeError, "casting='unsafe'"),
+    (lambda x: np.add(x, 1, casting="safe"), UnsupportedError, TypeError, "casting='safe'"),
     (lambda x: np.isnat(x), UnsupportedError, TypeError, "ufunc isnat"),
     (lambda x: x.item(), ShapeError, ValueError, "size 1"),
     (lambda x: operator.delitem(x, 0), ShapeError, ValueError, "np.delete"),

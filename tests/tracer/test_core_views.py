@@ -260,11 +260,23 @@ def test_random_programs_of_views_and_writes(program: list[Any], arguments: str)
 
 
 @pytest.mark.parametrize(
-    "number", [np.int16(-200), np.uint8(200), np.int64(2**40 + 3), np.uint64(2**63 + 1)], ids=repr
+    "number",
+    [
+        *(np.int16(-200), np.uint8(200), np.int64(2**40 + 3), np.uint64(2**63 + 1)),
+        *(
+            np.float64(-128.9),
+            np.float16(300),
+            np.float32(2**31),
+            np.float64(-(2.0**63)),
+            np.float64(2.0**63),
+        ),
+        *(np.float64(np.inf), np.float32(np.nan)),
+    ],
+    ids=repr,
 )
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u4", "i4", "u8", "i8"])
 @pytest.mark.parametrize("key", [1, slice(2), [0, 2], [True, False, True], slice(0, 0)], ids=repr)
-def test_storing_numbers_of_other_integers(number: Any, dtype: str, key: Any) -> None:
+def test_storing_numbers_of_other_dtypes(number: Any, dtype: str, key: Any) -> None:
     """Cells and slices of integers with a sign refuse what does not fit, others take its lowest bits."""
 
     def stored(x: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -276,8 +288,53 @@ def test_storing_numbers_of_other_integers(number: Any, dtype: str, key: Any) ->
 
     try:
         stored(*make())
-    except OverflowError:
-        with pytest.raises(OverflowError, match=rf"out of bounds for {np.dtype(dtype).name}"):
+    except (OverflowError, ValueError) as refused:
+        words = "NaN" if np.isnan(number) else rf"out of bounds for {np.dtype(dtype).name}"
+        with pytest.raises(type(refused), match=words):
+            trace_and_interpret(stored, *make())
+    else:
+        assert_like_numpy(stored, make)
+
+
+LISTS: dict[str, Any] = {
+    "large": lambda x, v: [300, 1],
+    "infinite": lambda x, v: [1.5, np.inf],
+    "no number": lambda x, v: (np.nan, 1),
+    "negative": lambda x, v: [1, -1],
+    "complex": lambda x, v: [1j, 2],
+    "traced": lambda x, v: [v[0], 3],
+    "fit": lambda x, v: [2.75, 1],
+}
+WRITES: dict[str, Any] = {
+    "slice": lambda x, values: x.__setitem__(slice(1, 3), values),
+    "positions": lambda x, values: x.__setitem__([3, 0], values),
+    "mask": lambda x, values: x.__setitem__(x > 1, values),
+    "place": lambda x, values: np.place(x, x > 1, values),
+    "put": lambda x, values: np.put(x, [1, 2], values),
+    "putmask": lambda x, values: np.putmask(x, x > 1, values),
+    "put along": lambda x, values: np.put_along_axis(x, np.array([1, 2]), values, 0),
+    "insert": lambda x, values: np.insert(x, [1, 2], values),
+    "insert one": lambda x, values: np.insert(x, 1, values[0]),
+}
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i8"])
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("values", LISTS.values(), ids=LISTS)
+def test_numbers_in_lists_must_fit(values: Any, write: Any, dtype: str) -> None:
+    """NumPy makes arrays of lists in the dtype of the array that takes them."""
+
+    def stored(x: np.ndarray, v: np.ndarray) -> Any:
+        return write(x, values(x, v)), x
+
+    def make() -> tuple[np.ndarray, np.ndarray]:
+        return np.arange(4).astype(dtype), np.array([-1e300])
+
+    try:
+        with np.errstate(all="ignore"):
+            stored(*make())
+    except (OverflowError, ValueError, TypeError) as refused:
+        with pytest.raises(type(refused)):
             trace_and_interpret(stored, *make())
     else:
         assert_like_numpy(stored, make)

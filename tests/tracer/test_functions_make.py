@@ -184,6 +184,40 @@ def test_choices(choose: Function, dtypes: tuple[str, str]) -> None:
     assert_like_numpy(choose, lambda: (grid(3, 4, dtype=dtypes[0]), grid(3, 4, dtype=dtypes[1])[::-1].copy()))
 
 
+def test_rounding_of_bools() -> None:
+    truth = np.array([True, False])
+    assert_like_numpy(lambda x: (np.round(x), x.round(), np.round(x[0])), lambda: (truth.copy(),))
+    for decimals in (-1, 2):
+        with pytest.raises(TypeError, match=r"Cannot cast ufunc '(divide|multiply)' output"):
+            trace_and_interpret(lambda x, d=decimals: np.round(x, d), truth)
+
+
+def test_angles_of_real_numbers() -> None:
+    def angles(x: np.ndarray) -> Any:
+        return np.angle(x), np.angle(x, deg=True), np.angle(x[0])
+
+    for dtype in ("i1", "u1", "i2", "u2", "i4", "?", "f2", "f4", "f8"):
+        assert_like_numpy(angles, lambda dtype=dtype: (grid(5, dtype=dtype),))  # type: ignore[misc]
+
+
+def test_places_of_a_number() -> None:
+    def places(x: np.ndarray) -> Any:
+        return np.argwhere(x[0]), np.argwhere(x[1]), np.argwhere(x.sum()), np.argwhere(x[:0])
+
+    assert_like_numpy(places, lambda: (np.array([0.0, 2.0]),))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c8", "i8", "i1", "?"])
+def test_results_of_ufuncs_are_cast_into_out(dtype: str) -> None:
+    def into(x: np.ndarray) -> Any:
+        out, other = np.ones(x.shape, dtype), np.ones(x.shape, dtype)
+        np.multiply(x, 1.5, out=out, casting="unsafe", where=x > 0)
+        np.divmod(x, 2.5, out=(other, None), casting="unsafe")
+        return out, other, np.add(x, 1, casting="unsafe")
+
+    assert_like_numpy(into, lambda: (grid(3, 4, dtype="i4"),))
+
+
 def test_truth_of_comparisons_is_a_python_bool() -> None:
     def compare(x: np.ndarray, y: np.ndarray) -> Any:
         return np.array_equal(x, y), np.array_equal(x, x), np.allclose(x, x + 1e-12), np.array_equal(x, y[:1])

@@ -146,3 +146,33 @@ def test_products_go_into_out() -> None:
 def test_mistakes(function: Function, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"test_functions_products\.py"):
         trace_and_interpret(function, whole("f8", 3, 4))
+
+
+EINSUM_IN: dict[str, Any] = {
+    "dot": lambda x, dtype: np.einsum("i,i->", x, x, dtype=dtype),
+    "view": lambda x, dtype: np.einsum("i->i", x, dtype=dtype),
+    "any cast": lambda x, dtype: np.einsum("i,i->i", x, x, dtype=dtype, casting="unsafe"),
+    "like casts": lambda x, dtype: np.einsum("i,i->", x, x, dtype=dtype, casting="same_kind"),
+    "out": lambda x, dtype: np.einsum("i,i->", x, x, out=np.zeros((), dtype)),
+    "out of a copy": lambda x, dtype: np.einsum("i->i", x, out=np.zeros(3, dtype)),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("product", EINSUM_IN.values(), ids=EINSUM_IN)
+@pytest.mark.parametrize("given", ["f8", "f4", "c16", "i8", "?"])
+def test_einsum_in_a_dtype_that_is_asked_for(product: Any, given: str) -> None:
+    """Operands are converted by the rule `casting`; a view has the dtype that it has."""
+    x = np.array([3, 0, 2]).astype(given)
+    for dtype in ("f8", "f4", "c16", "c8", "i8", "i4", "?"):
+
+        def function(x: np.ndarray, dtype: str = dtype) -> Any:
+            return product(x, dtype)
+
+        try:
+            function(x)
+        except TypeError:
+            with pytest.raises(TypeError):
+                trace_and_interpret(function, x)
+        else:
+            assert_like_numpy(function, lambda: (x.copy(),))

@@ -6,11 +6,14 @@ Floats here are whole numbers whose sums are exact, so that every order of addin
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
 from harness import assert_like_numpy, trace_and_interpret
+
+from arrayjit.errors import UnsupportedError
 
 Function = Callable[..., Any]
 DTYPES = ("f8", "f4", "i8", "i4", "i1", "u1", "u8", "?")
@@ -195,6 +198,102 @@ def test_integers_may_be_combined_in_floats() -> None:
     assert_like_numpy(lambda x: np.logaddexp.reduce(x), lambda: (np.array([2, -1], np.int8),))
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "c16", "c8", "i8", "i1", "u1", "?"])
+@pytest.mark.parametrize("given", ["f8", "f4", "f2", "i8", "?", "c8"])
+def test_variances_in_a_dtype_that_is_asked_for(given: str, dtype: str) -> None:
+    x = np.array([1.5, 2.5, 4, 8, 2.5]).astype(given)
+    for name in ("std", "var", "nanstd", "nanvar", "nanmean"):
+
+        def statistic(x: np.ndarray, name: str = name) -> Any:
+            return getattr(np, name)(x, dtype=dtype)
+
+        refusal = numpy_refusal(statistic, x)
+        if refusal is None:
+            got, wanted = trace_and_interpret(statistic, x), statistic(x)
+            assert type(got) is type(wanted)
+            accuracy = 4 * np.finfo(wanted.dtype).eps if wanted.dtype.kind in "fc" else 0
+            np.testing.assert_allclose(got, wanted, rtol=accuracy)
+        else:
+            with pytest.raises(refusal):
+                trace_and_interpret(statistic, x)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_variances_of_numbers_among_nan() -> None:
+    def statistics(x: np.ndarray) -> Any:
+        return (
+            np.nanvar(x, axis=1, ddof=2),
+            np.nanstd(x, axis=1, correction=1),
+            np.nanvar(x, axis=0, mean=np.ones((1, 4), x.dtype)),
+            np.nanvar(x, dtype="f8"),
+            np.nanstd(np.isnan(x), axis=0),
+        )
+
+    x = np.array([[1, np.nan, 3, 5], [np.nan] * 4, [np.nan, 2, np.nan, np.nan], [1, 3, np.nan, np.nan]])
+    for dtype in ("f8", "f4", "f2"):
+        assert_like_numpy(statistics, lambda dtype=dtype: (x.astype(dtype),))  # type: ignore[misc]
+
+
+REDUCED_INTO: dict[str, Function] = {
+    "sum": lambda x, out: np.sum(x, axis=1, out=out),
+    "nansum": lambda x, out: np.nansum(x, axis=1, out=out),
+    "prod": lambda x, out: np.prod(x, axis=1, out=out),
+    "mean": lambda x, out: np.mean(x, axis=1, out=out),
+    "nanmean": lambda x, out: np.nanmean(x, axis=1, out=out),
+    "var": lambda x, out: np.var(x, axis=1, out=out),
+    "std": lambda x, out: np.std(x, axis=1, out=out),
+    "ptp": lambda x, out: np.ptp(x, axis=1, out=out),
+    "median": lambda x, out: np.median(x, axis=1, out=out),
+    "nanmin": lambda x, out: np.nanmin(x, axis=1, out=out),
+    "max": lambda x, out: np.max(x, axis=1, out=out),
+    "argmax": lambda x, out: np.argmax(x, axis=1, out=out),
+    "any": lambda x, out: np.any(x, axis=1, out=out),
+    "hypot": lambda x, out: np.hypot.reduce(x, axis=1, out=out),
+    "bitwise_or": lambda x, out: np.bitwise_or.reduce(x, axis=1, out=out),
+    "subtract": lambda x, out: np.subtract.reduce(x, axis=1, out=out),
+    "accumulate": lambda x, out: np.multiply.accumulate(x, axis=1, out=out[:, None].repeat(3, 1)),
+    "reduceat": lambda x, out: np.add.reduceat(x.T, [0], out=out[None]),
+    "cumsum of one": lambda x, out: np.cumsum(x[:, 0], out=out),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("function", REDUCED_INTO.values(), ids=REDUCED_INTO)
+@pytest.mark.parametrize("given", ["f8", "f4", "i8", "i1", "u1", "?"])
+def test_reductions_go_into_out_of_any_dtype(function: Function, given: str) -> None:
+    """As in NumPy, or not at all where that combines cells in memory that cannot hold them."""
+    values = np.array([[100, 100, -3], [300, 20, 40]]).astype(given)
+    for dtype in ("f8", "f4", "c16", "i8", "i1", "u1", "?"):
+
+        def into(x: np.ndarray, dtype: str = dtype) -> Any:
+            out = np.zeros(2, dtype)
+            return function(x, out), out
+
+        refusal = numpy_refusal(into, values)
+        if refusal is not None:
+            with pytest.raises((refusal, NotImplementedError)):
+                trace_and_interpret(into, values)
+            continue
+        with suppress(UnsupportedError):
+            assert_like_numpy(into, lambda: (values.copy(),))
+
+
+def test_sums_of_integers_in_out_keep_their_lowest_bits() -> None:
+    def sums(x: np.ndarray, out: np.ndarray) -> Any:
+        return np.sum(x, out=out[0, ...]), np.prod(x, out=out[1, ...]), out
+
+    assert_like_numpy(sums, lambda: (np.array([300, -700, 41]), np.zeros(2, np.int8)))
+
+
+@pytest.mark.parametrize("axis", [None, (0,), (-1,)])
+def test_the_only_axis_needs_no_number(axis: Any) -> None:
+    def along(x: np.ndarray) -> Any:
+        return np.add.accumulate(x, axis=axis), np.maximum.reduceat(x, [0, 2], axis=axis)
+
+    assert_like_numpy(along, lambda: (whole("f8", 5),))
+
+
 def test_results_go_into_out() -> None:
     def sums(x: np.ndarray, total: np.ndarray, running: np.ndarray) -> np.ndarray:
         np.cumsum(x, axis=1, out=running)
@@ -211,6 +310,11 @@ def test_results_go_into_out() -> None:
         (lambda x: x[:0].max(), ValueError),
         (lambda x: np.argmin(x[:, :0]), ValueError),
         (lambda x: np.min(x, where=x > 0), ValueError),
+        (lambda x: np.add.accumulate(x, axis=None), ValueError),
+        (lambda x: np.add.accumulate(x[0], axis=()), ValueError),
+        (lambda x: np.add.reduceat(x, [0], axis=None), ValueError),
+        (lambda x: np.var(x, ddof=1, correction=1), ValueError),
+        (lambda x: np.nanmax(x, out=np.zeros((), "i1")), NotImplementedError),
         (lambda x: np.sum(x, axis=0, out=np.zeros(7)), ValueError),
         (lambda x: np.subtract.reduce(x, where=x > 0), NotImplementedError),
         (lambda x: np.bitwise_and.reduce(x), TypeError),

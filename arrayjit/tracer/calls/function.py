@@ -35,7 +35,8 @@ from ..record.trace import Trace, current_trace, location_of, recording, user_lo
 from ..record.tree import Structure, flatten, statics
 from ..record.view import same_cells
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import Operand, as_operand, copy
+from ..values.elementwise import as_operand, copy
+from ..values.fitting import Operand
 from ..values.integer import SymbolicInt, number
 from ..values.layout import Order
 from . import features

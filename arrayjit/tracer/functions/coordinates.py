@@ -58,6 +58,8 @@ class Flat(Counted):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         operand = as_operand(value)
+        if type(operand) is SymbolicArray and isinstance(key, slice):
+            operand = cast(operand, self.array.element_type)
         is_number = type(operand) is not SymbolicArray or not operand.ndim
         if is_number and is_laid_out(self.array.cells, "C"):
             setitem(ravel(self.array), key, operand)

@@ -17,8 +17,9 @@ from ..indices.scatter import scatter
 from ..record.registry import implements
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import Operand, as_array, cast, elementwise
+from ..values.elementwise import as_array, cast, elementwise
 from ..values.extents import numbers, same_shape
+from ..values.fitting import Operand
 from ..values.integer import SymbolicInt, python_int
 from .creation import linspace
 from .finding import searchsorted

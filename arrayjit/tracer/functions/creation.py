@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,14 @@ from ..values.elementwise import (
     as_array,
     as_operand,
     cast,
-    check_fits,
     constant_array,
     elementwise,
     is_traced,
+    items_of,
     operand_at,
 )
 from ..values.extents import ZERO, lesser, steps_between
+from ..values.fitting import check_fits, check_stored
 from ..values.integer import SymbolicInt, number, python_int
 from ..values.layout import Order, copy_order, is_laid_out, shape_order
 from ..values.numbers import as_affine, integer_of
@@ -119,9 +120,7 @@ def full(
 def _full(shape: Sequence[Any], fill_value: Any, dtype: Any, order: Sequence[int]) -> SymbolicArray:
     value = as_array(fill_value)
     result = unwritten(shape, element_type(dtype, value.element_type), "filled", order)
-    if value.element_type.is_inexact:  # converted as by astype, unlike ints, which must fit
-        fill_value = SymbolicArray(value.cells, value.record)
-    setitem(result, Ellipsis, fill_value)
+    copyto(result, fill_value, "unsafe")
     return result
 
 
@@ -445,22 +444,17 @@ def _as_typed(value: Any, dtype: Any, order: str) -> SymbolicArray:
         return constant_of(value, dtype)
     result = as_array(value)
     kind = element_type(dtype, result.element_type)
-    for item in _items(value):
-        check_fits(as_operand(item), kind, result.record)
+    for item in items_of(value):
+        operand = as_operand(item)
+        check_fits(operand, kind, result.record)
+        if item is not value:
+            check_stored(operand, kind, result.record)
     is_number = result.is_scalar or result.weak is not None
     return _fresh(result, kind, order) if is_number or kind is not result.element_type else result
 
 
-def _items(value: Any) -> Iterator[Any]:
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _items(item)
-    else:
-        yield value
-
-
 def _holds_array(value: Any) -> bool:
-    return any(is_traced(item) or isinstance(item, np.ndarray) for item in _items(value))
+    return any(is_traced(item) or isinstance(item, np.ndarray) for item in items_of(value))
 
 
 def _fresh(array: SymbolicArray, dtype: DType, order: str) -> SymbolicArray:
@@ -495,6 +489,10 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
             loc=user_location(),
             fix="pass casting='unsafe'",
         )
+    if type(source) in (float, complex):
+        source = as_array(source)
+    if type(source) is SymbolicArray and source.weak is not int and given != target.dtype:
+        source = cast(source, target.element_type)
     if where is True:
         setitem(target, Ellipsis, source)
         return

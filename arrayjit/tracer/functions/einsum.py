@@ -19,7 +19,7 @@ from ..values.array import SymbolicArray
 from ..values.elementwise import elementwise
 from ..values.extents import ONE, agree
 from .contractions import contract
-from .operands import arrays_of, common_dtype, deliver, element_type, remapped
+from .operands import arrays_of, common_dtype, deliver, element_type, is_given, remapped, require_cast
 
 __all__ = ["einsum"]
 
@@ -39,13 +39,14 @@ def einsum(
     subscripts, *given = operands if isinstance(operands[0], str) else _with_letters(operands)
     arrays = arrays_of(given)
     terms, output = _parsed(subscripts, arrays)
-    kind = element_type(dtype, common_dtype(*arrays))
     _check_extents(arrays, terms)
-    if len(arrays) == 1 and sorted(set(terms[0])) == sorted(output):
-        result = _rearranged(arrays[0], terms[0], output)
-        if kind is result.element_type:
-            return deliver(result, out)
-    return deliver(_contracted(arrays, terms, output, kind), out)
+    is_view = len(arrays) == 1 and sorted(set(terms[0])) == sorted(output)
+    if is_view and not is_given(out):  # In a dtype of its own, whatever is asked for.
+        return _rearranged(arrays[0], terms[0], output)
+    kind = element_type(dtype, common_dtype(*arrays, *([out] if is_given(out) else [])))
+    for array in arrays:
+        require_cast(array, kind.numpy, casting)
+    return deliver(_contracted(arrays, terms, output, kind), out, casting)
 
 
 def _with_letters(operands: Sequence[Any]) -> tuple[Any, ...]:

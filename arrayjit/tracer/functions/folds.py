@@ -13,15 +13,15 @@ import numpy as np
 
 from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...ir.dtype import I64
-from ...ir.ops import OPS, op
+from ...ir.ops import OPS, Op, op
 from ..record.registry import ufunc_method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, elementwise
 from ..values.extents import require_at_least
 from .adopted import numpy_program
-from .operands import axis_of, deliver, is_true, reduced_axes, refuse, require_cast, require_row
-from .reductions import reduce_array
+from .operands import deliver, is_true, only_axis, reduced_axes, refuse, require_cast, require_row
+from .reductions import computing_dtype, reduce_array
 from .shaping import insert_axes
 
 __all__: list[str] = []
@@ -38,17 +38,25 @@ def reduce(
     initial: Any = np._NoValue,
     where: Any = True,
 ) -> SymbolicArray:
-    row, name = OPS.get(ufunc.__name__), f"np.{ufunc.__name__}.reduce"
-    if row is None or row.arity != 2:
-        raise UnsupportedError(
-            f"{name} is not supported in a jitted function",
-            loc=user_location(),
-            fix="reduce with add, multiply, minimum, maximum or another ufunc of two operands",
-        )
+    row, name = _row(ufunc, "reduce"), f"np.{ufunc.__name__}.reduce"
     if row.identity is not None:
         return reduce_array(row, array, axis, dtype, out, keepdims, initial, where)
     refuse(name, "reduce what np.where gives", where=None if where is True else where)
-    return deliver(_folded(ufunc, as_array(array), axis, dtype, is_true(keepdims), initial), out)
+    given = as_array(array)
+    kind = computing_dtype(row, given.element_type, dtype, out)
+    return deliver(_folded(ufunc, given, axis, kind.numpy, is_true(keepdims), initial), out, "unsafe")
+
+
+def _row(ufunc: np.ufunc, function: str) -> Op:
+    """The op of a ufunc that combines two cells."""
+    row = OPS.get(ufunc.__name__)
+    if row is None or row.arity != 2:
+        raise UnsupportedError(
+            f"np.{ufunc.__name__}.{function} is not supported in a jitted function",
+            loc=user_location(),
+            fix="reduce with add, multiply, minimum, maximum or another ufunc of two operands",
+        )
+    return row
 
 
 @numpy_program
@@ -62,8 +70,7 @@ def _folded(
     inner = [array.shape[one] for one in kept]
     rows = array.transpose(*axes, *kept).reshape(prod(array.shape[one] for one in axes), *inner)
     if start is not None:
-        kind = ufunc.accumulate(np.empty(1, array.dtype), 0, dtype).dtype
-        rows = np.concatenate([np.full((1, *inner), start, kind), rows.astype(kind)])
+        rows = np.concatenate([np.full((1, *inner), start, dtype), rows.astype(dtype)])
     result = ufunc.accumulate(rows, 0, dtype)[-1]
     return insert_axes(result, axes) if keepdims else result
 
@@ -88,14 +95,16 @@ def reduceat(
     ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
 ) -> SymbolicArray:
     """Each part begins at an index and ends before the next one; if that is no greater, it has one cell."""
-    whole, starts = as_array(array), as_array(indices)
+    row, whole, starts = _row(ufunc, "reduceat"), as_array(array), as_array(indices)
     if whole.ndim == 0:
         raise DTypeError("cannot reduceat on a scalar", loc=user_location(), fix="use np.atleast_1d(x)")
     if isinstance(indices, (list, tuple)) and not indices:
         starts = cast(starts, I64)
     require_row(starts, "object of too small depth for desired array")
     require_cast(starts, np.intp, "safe")
-    return deliver(_reduced_parts(ufunc, whole, cast(starts, I64), axis_of(axis, whole.ndim), dtype), out)
+    along = only_axis(axis, whole.ndim, "reduceat")
+    kind = computing_dtype(row, whole.element_type, dtype, out)
+    return deliver(_reduced_parts(ufunc, whole, cast(starts, I64), along, kind.numpy), out, "unsafe")
 
 
 @numpy_program
@@ -106,8 +115,7 @@ def _reduced_parts(ufunc: np.ufunc, whole: Any, starts: Any, axis: int, dtype: A
     ends[:-1] = starts[1:]
     ends[-1:] = len(rows)
     ends = np.maximum(ends, starts + 1)
-    kind = ufunc.reduce(np.empty(1, whole.dtype), dtype=dtype).dtype
-    result = np.empty((len(starts), *rows.shape[1:]), kind)
+    result = np.empty((len(starts), *rows.shape[1:]), dtype)
     for part in range(len(starts)):
         result[part] = ufunc.reduce(rows[starts[part] : ends[part]], dtype=dtype, initial=None)
     return np.moveaxis(result, 0, axis)

@@ -17,7 +17,7 @@ from ..indices.indexing import getitem
 from ..record.registry import implements
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, cast, elementwise
+from ..values.elementwise import as_array, as_stored, cast, elementwise
 from ..values.extents import require_at_least
 from ..values.integer import SymbolicInt, python_int
 from ..values.numbers import integer_of
@@ -48,7 +48,8 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> SymbolicArray:
 
 @implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> SymbolicArray:
-    array, given = as_array(arr), as_array(values)
+    array = as_array(arr)
+    given = as_array(as_stored(values, array.element_type, current_trace()))
     if axis is None:
         array, axis = flat(array), 0
     along = axis_of(axis, array.ndim)

@@ -16,7 +16,7 @@ from ..indices.indexing import setitem
 from ..record.trace import current_trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import as_array, as_operand
+from ..values.elementwise import as_array, as_operand, cast
 from ..values.extents import require_at_least, same_shape, shape_text
 from ..values.numbers import integer_of
 
@@ -31,6 +31,7 @@ __all__ = [
     "is_given",
     "is_true",
     "kind_of",
+    "only_axis",
     "reduced_axes",
     "refuse",
     "remapped",
@@ -178,8 +179,18 @@ def remapped(
     return SymbolicArray(array.shown().remap(shape, symbols, position(affine(symbols))), array.record)
 
 
-def deliver(result: SymbolicArray, out: Any) -> SymbolicArray:
-    """The result, written into `out=` if one is given, by NumPy's rules of shape and casting."""
+def only_axis(axis: Any, ndim: int, function: str) -> int:
+    """The axis of a function that goes along one: None names it where there is no other."""
+    axes = axes_of(axis, ndim)
+    if len(axes) != 1:
+        words = f"{function} does not allow multiple axes"
+        raise ShapeError(words, loc=user_location(), fix="name one axis")
+    return axes[0]
+
+
+def deliver(result: SymbolicArray, out: Any, casting: str = "same_kind") -> SymbolicArray:
+    """The result, written into `out=` if one is given, by NumPy's rules of shape and casting. A number is
+    converted as arrays are: it need not fit."""
     if isinstance(out, tuple):
         (out,) = out
     if not is_given(out):
@@ -194,12 +205,14 @@ def deliver(result: SymbolicArray, out: Any) -> SymbolicArray:
             details=(describe(target),),
             fix="pass an out= array of the result's shape",
         )
-    if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+    if not np.can_cast(result.dtype, target.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(
-            f"Cannot cast output from {result.dtype!r} to {target.dtype!r} with casting rule 'same_kind'",
+            f"Cannot cast output from {result.dtype!r} to {target.dtype!r} with casting rule '{casting}'",
             loc=user_location(),
             details=(describe(target),),
             fix="pass an out= array of the result's dtype",
         )
+    if result.element_type is not target.element_type:
+        result = cast(result, target.element_type)
     setitem(target, Ellipsis, result)
     return target

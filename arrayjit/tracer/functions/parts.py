@@ -84,7 +84,7 @@ def conjugate_of(self: SymbolicArray, out: Any = None) -> SymbolicArray:
 @implements(np.angle)
 def angle(z: Any, deg: bool = False) -> SymbolicArray:
     array = as_array(z)
-    zero = 0.0 if not array.element_type.is_complex else imag(array)
+    zero = imag(array) if array.element_type.is_complex else 0
     angles = elementwise(op("arctan2"), zero, real(array))
     return elementwise(op("multiply"), angles, 180 / np.pi) if deg else angles
 

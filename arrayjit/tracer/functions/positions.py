@@ -28,7 +28,7 @@ from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, elementwise, operand_at
 from ..values.extents import ZERO, is_at_least, numbers, product, require_at_least
 from ..values.integer import number, python_int
-from .operands import deliver, is_true, reduced_axes, refuse, result_of, shape_of
+from .operands import deliver, is_given, is_true, reduced_axes, refuse, require_cast, result_of, shape_of
 from .reductions import accumulate_over, reduce_array
 from .reshaping import ravel
 from .shaping import insert_axes
@@ -101,7 +101,9 @@ def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, ke
     else:
         result = _search(moved, accumulate_over(operation, flat, over, flat.element_type), NOWHERE)
     result = result_of(result.cells)
-    return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)
+    if is_given(out):
+        require_cast(as_array(out), np.intp, "safe")
+    return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out, "unsafe")
 
 
 @implements(np.unravel_index)

@@ -24,16 +24,15 @@ from ..record.registry import implements, method, ufunc_method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import (
-    Operand,
     as_array,
-    as_operand,
+    as_stored,
     broadcasts_to,
     cast,
-    check_fits,
     elementwise,
     operand_at,
 )
 from ..values.extents import ONE, ZERO, agree, as_expr, numbers, product, require_at_least
+from ..values.fitting import Operand
 from ..values.layout import is_laid_out
 from ..values.protocols import ops_of
 from .operands import axis_of, require_cast
@@ -107,9 +106,7 @@ def _put(array: SymbolicArray, positions: SymbolicArray, v: Any) -> None:
 
 def _values(array: SymbolicArray, v: Any) -> SymbolicArray:
     """Values in a row, each of which fits the dtype of the array that takes them."""
-    operand = as_operand(v)
-    check_fits(operand, array.element_type, current_trace())
-    return ravel(as_array(operand))
+    return ravel(as_array(as_stored(v, array.element_type, current_trace())))
 
 
 def _assign_flat(array: SymbolicArray, positions: SymbolicArray, values: Operand) -> None:
@@ -181,16 +178,17 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     array, positions = as_array(arr), as_array(indices)
     require_assignable(array)
     require_integers(positions, "`indices` must be an integer array")
+    given = as_stored(values, array.element_type, current_trace())
     if positions.ndim != (1 if axis is None else array.ndim):
         words = "`indices` and `arr` must have the same number of dimensions"
         raise ShapeError(words, loc=user_location(), fix="insert axes with np.newaxis")
     if axis is None:
-        _assign_flat(array, within(positions, product(array.cells.shape), 0), as_operand(values))
+        _assign_flat(array, within(positions, product(array.cells.shape), 0), given)
         return
     extents, along = array.cells.shape, axis_of(axis, array.ndim)
     items: list[Item] = [Many(traced=_grid(axis, extents)) for axis in range(array.ndim)]
     items[along] = Many(traced=within(positions, extents[along], along))
-    assign_chosen(array, items, as_operand(values))
+    assign_chosen(array, items, given)
 
 
 def _grid(axis: int, extents: Sequence[Affine]) -> SymbolicArray:

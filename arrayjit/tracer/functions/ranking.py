@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import ConcretizationError, IndexOutOfRange, ShapeError
 from ...ir.index import Affine
+from ...ir.ops import op
 from ..indices.indexing import require_assignable, setitem
 from ..record.registry import AnyCallable, implements, method
 from ..record.trace import current_trace, user_location
@@ -17,6 +18,7 @@ from ..values.elementwise import as_array
 from ..values.integer import number
 from .adopted import numpy_program
 from .operands import axes_of, deliver, is_true, refuse
+from .reductions import require_room
 from .shaping import atleast_1d
 from .sorting import argsort, divided, pairs_at, ranked, sort
 
@@ -127,7 +129,9 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 def median(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Any:
-    return deliver(_median(a, axis, keepdims), out)
+    middle = _median(a, axis, keepdims)
+    require_room(op("add"), middle.element_type, out)
+    return deliver(middle, out, "unsafe")
 
 
 @numpy_program

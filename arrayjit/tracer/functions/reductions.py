@@ -35,12 +35,11 @@ from .shaping import insert_axes
 
 __all__ = [
     "accumulate_over",
-    "combining_dtype",
+    "computing_dtype",
     "extremes",
     "reduce_array",
-    "summing_dtype",
+    "require_room",
     "totals",
-    "wanted_dtype",
 ]
 
 _WIDENED = (op("add"), op("multiply"))
@@ -48,10 +47,11 @@ _EXTREMES = ("minimum", "maximum", "fmin", "fmax")
 # NumPy 2.2 and earlier count all of an array as a Python int.
 _COUNTS_IN_PYTHON = type(np.count_nonzero(np.zeros(1))) is int
 _ROUNDED = (op("logaddexp"), op("logaddexp2"))
+_MODULAR = ("add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor")
 _TRUTH = ("logical_and", "logical_or", "logical_xor")
 
 
-def summing_dtype(dtype: DType) -> DType:
+def _summing_dtype(dtype: DType) -> DType:
     """NumPy sums and multiplies bools and small integers in 64 bits."""
     if dtype.kind is Kind.UINT:
         return from_numpy(np.uint64)
@@ -71,7 +71,37 @@ def combining_dtype(operation: Op, dtype: DType) -> DType:
     return output
 
 
-def wanted_dtype(operation: Op, dtype: DType) -> DType:
+def computing_dtype(operation: Op, dtype: DType, wanted: Any, out: Any) -> DType:
+    """The dtype in which cells are combined: the one asked for, or NumPy's choice by those of both sides."""
+    if is_given(wanted):
+        found = _wanted_dtype(operation, from_numpy(wanted))
+    else:
+        found = combining_dtype(operation, _default_dtype(operation, dtype, out))
+    require_room(operation, found, out)
+    return found
+
+
+def require_room(operation: Op, computed: DType, out: Any) -> None:
+    """NumPy combines cells in the memory of `out`. Raises UnsupportedError where this cannot hold what was
+    combined so far, so that the result would depend on how many cells are combined at a time."""
+    target = _dtype_of(out)
+    if target is None or np.can_cast(computed.numpy, target, "safe"):
+        return
+    if computed.is_integer and target.kind in "iu":
+        is_same = operation.name in _MODULAR
+    else:
+        is_wide = operation.name in _EXTREMES or from_numpy(target).part.bits >= F32.bits
+        is_same = is_wide and np.can_cast(computed.numpy, target, "same_kind")
+    if is_same:
+        return
+    raise UnsupportedError(
+        f"combining {computed.name} by {operation.name} in an out= array of {target} is not supported",
+        loc=user_location(),
+        fix=f"pass an out= array of {computed.name}, and convert it with .astype(np.{target})",
+    )
+
+
+def _wanted_dtype(operation: Op, dtype: DType) -> DType:
     """The same for a dtype that the program asks for: NumPy computes in no other."""
     found = combining_dtype(operation, dtype)
     _require_loop(operation, dtype, found)
@@ -207,24 +237,26 @@ def reduce_array(
     """`ufunc.reduce` with NumPy's rules for the dtype it computes in."""
     array = as_array(a)
     axes = reduced_axes(axis, array.ndim)
-    if is_given(dtype):
-        computed = wanted_dtype(operation, from_numpy(dtype))
-    else:
-        computed = combining_dtype(operation, _default_dtype(operation, array.element_type, out))
+    computed = computing_dtype(operation, array.element_type, dtype, out)
     where = True if where is np._NoValue else where
     result = accumulate_over(operation, array, axes, computed, initial=initial, where=where)
     if is_true(keepdims):
         result = insert_axes(result, axes)
-    return deliver(result, out)
+    return deliver(result, out, "unsafe")
 
 
 def _default_dtype(operation: Op, dtype: DType, out: Any) -> DType:
     if operation.name in _TRUTH:
         return BOOL
-    target = out[0] if isinstance(out, tuple) else out
-    if target is not None and target is not np._NoValue:
-        return from_numpy(np.result_type(dtype.numpy, target.dtype))
-    return summing_dtype(dtype) if operation in _WIDENED else dtype
+    target = _dtype_of(out)
+    if target is not None:
+        return from_numpy(np.result_type(dtype.numpy, target))
+    return _summing_dtype(dtype) if operation in _WIDENED else dtype
+
+
+def _dtype_of(out: Any) -> np.dtype[Any] | None:
+    given = out[0] if isinstance(out, tuple) else out
+    return given.dtype if is_given(given) else None
 
 
 def totals(name: str, operation: Op, of: Callable[[Any], Any] = as_array) -> AnyCallable:

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import DTypeError
+from ...ir.dtype import BOOL
 from ...ir.ops import op
 from ..record.registry import implements, method
+from ..record.trace import user_location
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, cast, elementwise
 from .operands import deliver
@@ -20,7 +23,14 @@ __all__ = ["round_"]
 def round_(a: Any, decimals: int = 0, out: Any = None) -> SymbolicArray:
     array = as_array(a)
     dtype = array.element_type
-    if not dtype.is_inexact:
+    if dtype is BOOL and decimals:
+        operation = "multiply" if decimals > 0 else "divide"
+        raise DTypeError(
+            f"Cannot cast ufunc '{operation}' output from dtype('float64') to dtype('bool')",
+            loc=user_location(),
+            fix="convert it first: x.astype(float)",
+        )
+    if not dtype.is_inexact and dtype is not BOOL:
         if decimals >= 0:
             return deliver(elementwise(op("positive"), array), out)
         array = elementwise(op("divide"), array, float(10**-decimals))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DTypeError, ShapeError, UnsupportedError
-from ...ir.dtype import BOOL, DType, from_numpy
+from ...ir.dtype import BOOL, DType
 from ...ir.expr import Apply, Expr
 from ...ir.index import Affine, affine
 from ...ir.ops import OPS, Op, op
@@ -24,8 +24,8 @@ from ..values.elementwise import as_array, check_exponent, elementwise, operand_
 from ..values.extents import ONE, ZERO, is_at_least, lesser
 from ..values.layout import kept_order
 from .joining import concatenate
-from .operands import axis_of, deliver, is_given
-from .reductions import combining_dtype, summing_dtype, wanted_dtype
+from .operands import axis_of, deliver, only_axis
+from .reductions import computing_dtype
 from .reshaping import flat
 from .shaping import broadcast_to, permuted
 from .statistics import without_nan
@@ -45,13 +45,12 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, ou
     given = as_array(array)
     if given.ndim == 0:
         raise DTypeError("cannot accumulate on a scalar", loc=user_location(), fix="use np.atleast_1d(x)")
-    if isinstance(axis, tuple):
-        raise ShapeError("accumulate does not allow multiple axes", loc=user_location(), fix="name one axis")
-    along = axis_of(axis, given.ndim)
+    along = only_axis(axis, given.ndim, "accumulate")
+    kind = computing_dtype(row, given.element_type, dtype, out)
     if row is op("power"):
         exponents = getitem(given, (*(slice(None),) * along, slice(1, None)))
-        check_exponent(exponents, _scan_dtype(row, given.element_type, dtype), current_trace())
-    return deliver(_scan(row, given, along, dtype), out)
+        check_exponent(exponents, kind, current_trace())
+    return deliver(_scan(row, given, along, kind), out, "unsafe")
 
 
 @ufunc_method("outer")
@@ -102,7 +101,8 @@ def _along(operation: Op, a: Any, axis: Any, dtype: Any, out: Any) -> SymbolicAr
     if axis is None or array.ndim == 0:
         array = flat(array)
         axis = 0
-    return deliver(_scan(operation, array, axis_of(axis, array.ndim), dtype), out)
+    kind = computing_dtype(operation, array.element_type, dtype, out)
+    return deliver(_scan(operation, array, axis_of(axis, array.ndim), kind), out, "unsafe")
 
 
 def _cumulative(
@@ -125,9 +125,8 @@ def _cumulative(
     return deliver(result, out)
 
 
-def _scan(operation: Op, array: SymbolicArray, axis: int, dtype: Any) -> SymbolicArray:
+def _scan(operation: Op, array: SymbolicArray, axis: int, kind: DType) -> SymbolicArray:
     """The scan, in the memory order of the array."""
-    kind = _scan_dtype(operation, array.element_type, dtype)
     trace = current_trace()
     order = kept_order(array.ndim, [array.cells])
     array = permuted(array, order)
@@ -164,16 +163,6 @@ def _scan_row(operation: Op, array: SymbolicArray, whole: View, outer: tuple[Aff
             lambda position: Apply(operation, (before.load(position), cell(position, here)), kind),
             regroup=operation.associative,
         )
-
-
-def _scan_dtype(operation: Op, dtype: DType, wanted: Any) -> DType:
-    if is_given(wanted):
-        return wanted_dtype(operation, from_numpy(wanted))
-    if operation in (op("add"), op("multiply")):
-        return summing_dtype(dtype)
-    if operation.name.startswith("logical"):
-        return BOOL
-    return combining_dtype(operation, dtype)
 
 
 @implements(np.diff)

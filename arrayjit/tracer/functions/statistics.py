@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DivisionByZero, DTypeError, ShapeError
-from ...ir.dtype import BF16, BOOL, C128, F32, F64, I64, DType
+from ...ir.dtype import BF16, BOOL, C128, F32, F64, I64, DType, from_numpy
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.registry import implements, method
@@ -21,7 +21,7 @@ from ..values.elementwise import as_array, cast, copy, elementwise
 from ..values.extents import as_expr, product, require_at_least, same_shape
 from .operands import axes_of, common_dtype, deliver, element_type, is_given, is_true
 from .parts import squares
-from .reductions import accumulate_over, extremes, reduce_array, totals
+from .reductions import accumulate_over, extremes, reduce_array, require_room, totals
 from .shaping import broadcast_to, insert_axes
 
 _NO_CELLS = "division by zero"
@@ -42,12 +42,30 @@ def mean(
 ) -> SymbolicArray:
     array = as_array(a)
     axes = axes_of(axis, array.ndim)
-    kind = element_type(dtype, F32 if array.element_type.is_small else _mean_dtype(array))
-    total = accumulate_over(op("add"), array, axes, kind, where=_mask(where))
-    result = _divided(total, _count(array, axes, where))
-    if array.element_type.is_small and dtype is None:
+    is_small = array.element_type.is_small and not is_given(dtype)
+    if is_small:
+        dtype = F32.numpy
+    elif not (array.element_type.is_inexact or is_given(dtype)):
+        dtype = F64.numpy
+    result = _quotient(array, axes, dtype, _mask(where), _count(array, axes, where), out)
+    if is_small and not is_given(out):
         result = _as_dtype(result, array.element_type)
     return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)
+
+
+def _quotient(
+    array: SymbolicArray, axes: tuple[int, ...], dtype: Any, where: Any, count: Any, out: Any
+) -> SymbolicArray:
+    """A sum divided by a count. Where `out` is given NumPy has the sum there first, and divides it there."""
+    kind = element_type(dtype, array.element_type)
+    if not is_given(out):
+        return _divided(accumulate_over(op("add"), array, axes, kind, where=where), count)
+    target = as_array(out).element_type
+    if not is_given(dtype):
+        kind = common_dtype(array, out)
+    require_room(op("add"), kind, out)
+    total = accumulate_over(op("add"), array, axes, kind, where=where)
+    return _divided(_as_dtype(total, target), count)
 
 
 @implements(np.var)
@@ -66,7 +84,7 @@ def var(
 ) -> SymbolicArray:
     array = as_array(a)
     axes = axes_of(axis, array.ndim)
-    result = _variance(array, axes, dtype, correction if is_given(correction) else ddof, where, mean)
+    result = _variance(array, axes, dtype, out, _lost(ddof, correction), where, mean)
     return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)
 
 
@@ -84,8 +102,10 @@ def std(
     mean: Any = None,
     correction: Any = None,
 ) -> SymbolicArray:
-    variance = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
-    return deliver(elementwise(op("sqrt"), variance), out)
+    array = as_array(a)
+    axes = axes_of(axis, array.ndim)
+    variance = _variance(array, axes, dtype, out, _lost(ddof, correction), where, mean)
+    return deliver(_root(insert_axes(variance, axes) if is_true(keepdims) else variance, out), out)
 
 
 def _mean_dtype(array: SymbolicArray) -> DType:
@@ -123,27 +143,64 @@ def _as_dtype(array: SymbolicArray, dtype: DType) -> SymbolicArray:
 
 
 def _variance(
-    array: SymbolicArray, axes: tuple[int, ...], dtype: Any, ddof: Any, where: Any, mean: Any
+    array: SymbolicArray, axes: tuple[int, ...], dtype: Any, out: Any, ddof: Any, where: Any, mean: Any
 ) -> SymbolicArray:
-    kind = element_type(dtype, _mean_dtype(array))
-    mask = _mask(where)
-    count = _count(array, axes, where)
+    mask, count = _mask(where), _count(array, axes, where)
+    deviation = elementwise(op("subtract"), array, _center(array, axes, dtype, mask, count, mean))
+    is_plain = array.element_type.is_integer or array.element_type.is_float
+    squared = elementwise(op("square"), deviation) if is_plain else squares(deviation)
+    return _quotient(squared, axes, dtype, mask, _freedom(count, ddof), out)
+
+
+def _center(
+    array: SymbolicArray, axes: tuple[int, ...], dtype: Any, mask: Any, count: Any, mean: Any
+) -> SymbolicArray:
+    """The means that cells deviate from: those given, or those of the cells."""
     if is_given(mean):
-        center = as_array(mean)
-    else:
-        total = accumulate_over(op("add"), array, axes, kind, where=mask)
-        center = insert_axes(_divided(total, count), axes)
-    deviation = elementwise(op("subtract"), array, center)
-    total = accumulate_over(op("add"), squares(deviation), axes, kind.part, where=mask)
+        return as_array(mean)
+    total = accumulate_over(op("add"), array, axes, element_type(dtype, _mean_dtype(array)), where=mask)
+    return insert_axes(_divided(total, count), axes)
+
+
+def _lost(ddof: Any, correction: Any) -> Any:
+    """How many degrees of freedom are lost, under either name."""
+    if not is_given(correction):
+        return ddof
+    if ddof != 0:
+        words = "ddof and correction can't be provided simultaneously."
+        raise ShapeError(words, loc=user_location(), fix="pass one of them")
+    return correction
+
+
+def _freedom(count: SymbolicArray | int, ddof: Any) -> Any:
+    """The degrees of freedom that are left, none being the least."""
     if type(count) is int and type(ddof) in (int, float):
-        return _divided(total, max(count - ddof, 0))
-    return _divided(total, elementwise(op("maximum"), elementwise(op("subtract"), as_array(count), ddof), 0))
+        return max(count - ddof, 0)
+    return elementwise(op("maximum"), elementwise(op("subtract"), as_array(count), ddof), 0)
+
+
+def _root(variance: SymbolicArray, out: Any) -> SymbolicArray:
+    """The root as NumPy takes it: in place, or of one number in the dtype of the number."""
+    kind, root = variance.element_type, elementwise(op("sqrt"), variance)
+    if root.element_type is kind or is_given(out):
+        return root
+    if root.ndim:
+        raise DTypeError(
+            f"Cannot cast ufunc 'sqrt' output from {root.dtype!r} to {variance.dtype!r}",
+            loc=user_location(),
+            details=(describe(variance),),
+            fix="pass a dtype= of floats",
+        )
+    return cast(root, kind)
 
 
 @implements(np.ptp)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> SymbolicArray:
     high = reduce_array(op("maximum"), a, axis, keepdims=keepdims)
     low = reduce_array(op("minimum"), a, axis, keepdims=keepdims)
+    if is_given(out):  # NumPy has the greatest there first.
+        require_room(op("maximum"), high.element_type, out)
+        high = _as_dtype(high, as_array(out).element_type)
     return deliver(elementwise(op("subtract"), high, low), out)
 
 
@@ -211,10 +268,15 @@ def _aligned_weights(
 
 
 def without_nan(array: SymbolicArray, instead: float) -> SymbolicArray:
-    """The array with another number where it is NaN; NumPy knows none of bfloat16."""
-    if not array.element_type.is_inexact or array.element_type is BF16:
+    """The array with another number where it is NaN."""
+    if not _may_be_nan(array):
         return array
     return elementwise(op("where"), elementwise(op("isnan"), array), instead, array)
+
+
+def _may_be_nan(array: SymbolicArray) -> bool:
+    """NumPy knows no NaN of bfloat16."""
+    return array.element_type.is_inexact and array.element_type is not BF16
 
 
 implements(np.nansum)(totals("nansum", op("add"), lambda a: without_nan(as_array(a), 0.0)))
@@ -234,9 +296,19 @@ def nanmean(
     where: Any = True,
 ) -> SymbolicArray:
     array = as_array(a)
-    if not array.element_type.is_inexact:
+    if not _may_be_nan(array):
         return mean(array, axis, dtype, out, keepdims, where=where)
-    return mean(array, axis, dtype, out, keepdims, where=_finite_mask(array, where))
+    _require_inexact(dtype, out)
+    axes, numbers = axes_of(axis, array.ndim), _finite_mask(array, where)
+    result = _quotient(array, axes, dtype, numbers, _count(array, axes, numbers), out)
+    return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)
+
+
+def _require_inexact(dtype: Any, out: Any) -> None:
+    for name, asked in (("dtype", dtype), ("out", out)):
+        if is_given(asked) and not from_numpy(asked if name == "dtype" else asked.dtype).is_inexact:
+            words = f"If a is inexact, then {name} must be inexact"
+            raise DTypeError(words, loc=user_location(), fix=f"pass {name}= of floats")
 
 
 def _finite_mask(array: SymbolicArray, where: Any) -> SymbolicArray:
@@ -257,8 +329,13 @@ def nanvar(
     keepdims: Any = False,
     *,
     where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
 ) -> SymbolicArray:
-    return var(a, axis, dtype, out, ddof, keepdims, where=_finite_mask(as_array(a), where))
+    array = as_array(a)
+    axes, lost = axes_of(axis, array.ndim), _lost(ddof, correction)
+    result = _variance_of_numbers(array, axes, dtype, out, lost, where, mean)
+    return deliver(insert_axes(result, axes) if is_true(keepdims) else result, out)
 
 
 @implements(np.nanstd)
@@ -271,5 +348,28 @@ def nanstd(
     keepdims: Any = False,
     *,
     where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
 ) -> SymbolicArray:
-    return std(a, axis, dtype, out, ddof, keepdims, where=_finite_mask(as_array(a), where))
+    array = as_array(a)
+    axes, lost = axes_of(axis, array.ndim), _lost(ddof, correction)
+    variance = _variance_of_numbers(array, axes, dtype, out, lost, where, mean)
+    return deliver(_root(insert_axes(variance, axes) if is_true(keepdims) else variance, out), out)
+
+
+def _variance_of_numbers(
+    array: SymbolicArray, axes: tuple[int, ...], dtype: Any, out: Any, ddof: Any, where: Any, mean: Any
+) -> SymbolicArray:
+    """Of what is no NaN. Deviations have the dtype of the array, whatever their sum is asked in; where no
+    degrees of freedom are left, it is NaN."""
+    if not _may_be_nan(array):
+        return _variance(array, axes, dtype, out, ddof, where, mean)
+    _require_inexact(dtype, out)
+    numbers = _finite_mask(array, where)
+    count = as_array(_count(array, axes, numbers))
+    center = _center(array, axes, dtype, numbers, count, mean)
+    deviation = _as_dtype(elementwise(op("subtract"), array, center), array.element_type)
+    freedom = elementwise(op("subtract"), count, ddof)
+    result = _quotient(squares(deviation), axes, dtype, numbers, freedom, out)
+    is_left = elementwise(op("greater"), freedom, 0)
+    return _as_dtype(elementwise(op("where"), is_left, result, np.nan), result.element_type)

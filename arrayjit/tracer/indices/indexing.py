@@ -20,8 +20,9 @@ from ..record.registry import method
 from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View, same_cells
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import Operand, as_array, as_operand, check_fits, check_stored, operand_at, shape_of
+from ..values.elementwise import as_array, as_operand, as_stored, operand_at, shape_of
 from ..values.extents import ONE, ZERO, is_repeatable, shape_text
+from ..values.fitting import Operand, check_stored
 from .compaction import compacted
 from .gathering import chosen_shape, gathered, part
 from .keys import Item, Many, New, Point, Span, Steps, parse_key, require_mask_shape, too_many_indices
@@ -70,8 +71,7 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
     if _is_truth(key):
         setitem(*_on_new_axis(array, key), value)
         return
-    operand = as_operand(value, trace)
-    check_fits(operand, array.element_type, trace, stored=True)
+    operand = as_stored(value, array.element_type, trace)
     mask = _whole_mask(array, key)
     if mask is not None and mask.ndim == array.ndim:
         _require_row(shape_of(operand))

@@ -19,8 +19,9 @@ from ...ir.index import Affine, Symbol, affine
 from ...ir.ops import op
 from ..record.trace import Trace
 from ..values.array import SymbolicArray
-from ..values.elementwise import Operand, broadcast_view, copy, operand_at
+from ..values.elementwise import broadcast_view, copy, operand_at
 from ..values.extents import ONE, ZERO, as_expr, most
+from ..values.fitting import Operand
 from .gathering import chosen_shape, part
 from .keys import Item, Many, New, Point, Span, Steps
 

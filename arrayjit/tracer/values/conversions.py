@@ -20,7 +20,8 @@ from ...ir.ops import PART_OPS
 from ..record.registry import METHODS, method
 from ..record.trace import current_trace, user_location
 from .array import PythonNumber, SymbolicArray, describe
-from .elementwise import as_array, as_operand, cast, check_fits
+from .elementwise import as_array, as_operand, cast
+from .fitting import check_fits
 from .integer import SymbolicInt
 from .numbers import as_scalar, require_int64
 

@@ -5,14 +5,13 @@ Each operation records one assignment over the broadcast shape; passes fuse them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Union
 
 import numpy as np
 
 from ...errors import (
     DTypeError,
-    IntegerOverflow,
     LeakedArrayError,
     NumberError,
     ReadOnlyError,
@@ -23,13 +22,14 @@ from ...ir.conditions import compare, one_of
 from ...ir.dtype import BOOL, F64, I64, DType, Kind, from_numpy
 from ...ir.expr import Apply, Cast, Const, Expr, constant, convert, dtype_of, literal
 from ...ir.index import Affine, Extent, Symbol, affine
-from ...ir.ops import OPS, Op
+from ...ir.ops import Op
 from ...ir.resolve import resolve
 from ..record.resident import Resident, layout_of
 from ..record.trace import Body, Trace, current_trace, user_location
 from ..record.view import View
 from .array import PythonNumber, SymbolicArray, describe
 from .extents import ONE, ZERO, is_at_least, is_repeatable, same_shape, shape_text
+from .fitting import Operand, check_fits, check_stored, limits, literal_of
 from .integer import SymbolicInt
 from .layout import copy_order, kept_order
 from .numbers import as_scalar
@@ -39,24 +39,23 @@ __all__ = [
     "Operand",
     "as_array",
     "as_operand",
+    "as_stored",
     "broadcast",
     "broadcast_view",
     "broadcasts_to",
     "cast",
     "check_exponent",
-    "check_fits",
-    "check_stored",
     "constant_array",
     "copy",
     "elementwise",
     "is_traced",
+    "items_of",
     "operand_at",
     "shape_of",
     "store",
     "views_of",
 ]
 
-Operand = Union[SymbolicArray, bool, int, float, complex]
 Kinds = Union[DType, PythonNumber]
 
 _PYTHON_NUMBERS = (bool, int, float, complex)
@@ -100,8 +99,30 @@ def as_array(value: Any, dtype: DType | None = None) -> SymbolicArray:
         return operand
     trace = current_trace()
     kind = dtype or from_numpy(np.result_type(type(operand)))
-    number = _literal(operand, kind)
+    number = literal_of(operand, kind)
     return SymbolicArray(trace.compute((), kind, lambda _: number), trace, is_scalar=True)
+
+
+def as_stored(value: Any, dtype: DType, trace: Trace) -> Operand:
+    """The operand that is stored in an array of a dtype. A Python number must fit, and so must each in
+    a list, of which NumPy makes such an array first."""
+    if isinstance(value, (list, tuple)) and not is_traced(value):
+        return _captured(np.array(value, dtype.numpy), trace)
+    for number in items_of(value):
+        item = as_operand(number, trace)
+        check_fits(item, dtype, trace, stored=True)
+        if number is not value:
+            check_stored(item, dtype, trace)
+    return as_operand(value, trace)
+
+
+def items_of(value: Any) -> Iterator[Any]:
+    """What (nested) lists and tuples hold; anything else is itself."""
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from items_of(item)
+    else:
+        yield value
 
 
 def broadcast(*shapes: Sequence[Extent]) -> tuple[Affine, ...]:
@@ -154,7 +175,7 @@ def constant_array(numbers: np.ndarray) -> SymbolicArray:
 def operand_at(operand: Operand, position: Sequence[Affine], dtype: DType) -> Expr:
     """The operand's cell for a position of the broadcast shape, converted to `dtype`."""
     if type(operand) is not SymbolicArray:
-        return _literal(operand, dtype)
+        return literal_of(operand, dtype)
     value: Expr = operand.load(_aligned(operand.cells.shape, position))
     if operand.weak is int and dtype.is_inexact and dtype.part is not F64:
         value = Cast(value, F64)
@@ -167,8 +188,10 @@ def elementwise(
     out: SymbolicArray | None = None,
     where: Any = None,
     dtype: Any = None,
+    casting: str = "same_kind",
 ) -> SymbolicArray:
-    """`op` on each cell of the broadcast operands: a fresh array, or `out`.
+    """`op` on each cell of the broadcast operands: a fresh array, or `out`, which may hold them by the rule
+    `casting`.
 
     Where the mask `where` is false, `out` keeps its values and a fresh array holds zeros.
     """
@@ -179,7 +202,7 @@ def elementwise(
         _require_writeable(out, trace)
     inputs, output = resolve(op, kinds, None if dtype is None else from_numpy(dtype))
     if out is not None:
-        _require_output_cast(op.ufunc or op.name, output, out)
+        _require_output_cast(op.ufunc or op.name, output, out, casting)
     shape = broadcast(*(shape_of(value) for value in values))
     body = _comparison_with_integer(op, values, inputs) if op.name in _COMPARISONS else None
     if body is None:
@@ -188,7 +211,7 @@ def elementwise(
         if op.name == "power" and ZERO not in shape:
             check_exponent(values[1], output, trace)
         body = _applied(op, values, inputs, output)
-    return store(op.ufunc or op.name, trace, shape, output, body, out, where, views_of(values))
+    return store(op.ufunc or op.name, trace, shape, output, body, out, where, views_of(values), casting)
 
 
 def store(
@@ -200,6 +223,7 @@ def store(
     out: SymbolicArray | None = None,
     where: Any = None,
     like: Sequence[View] = (),
+    casting: str = "same_kind",
 ) -> SymbolicArray:
     """Deliver the cells `body(position)`: into a fresh array in the memory order of the operands `like`,
     or into `out` by NumPy's rules for ufuncs."""
@@ -213,7 +237,9 @@ def store(
             like = (*like, *views_of((mask,)))
         order = kept_order(len(shape), like)
         return SymbolicArray(trace.compute(shape, dtype, body, order=order), trace, is_scalar=not shape)
-    target = _output(out, name, shape, dtype, trace)
+    target = _require_writeable(out, trace)
+    _require_output_cast(name, dtype, target, casting)
+    _require_room(target, shape)
     kind = target.element_type
     converted: Body = lambda position: convert(body(_aligned(shape, position)), kind)  # noqa: E731
     if mask is not None:
@@ -237,9 +263,6 @@ def cast(array: SymbolicArray, dtype: DType, order: str = "K") -> SymbolicArray:
 
     view = trace.compute(array.cells.shape, dtype, cell, order=copy_order(array.cells, order))
     return SymbolicArray(view, trace, is_scalar=array.is_scalar)
-
-
-_USE_FLOATS = "use an array of a float dtype"
 
 
 def _require_owned(array: SymbolicArray, trace: Trace) -> None:
@@ -348,49 +371,6 @@ def _common_dtype(parts: Sequence[Operand]) -> DType:
     return from_numpy(np.result_type(*kinds))
 
 
-def _literal(value: bool | int | float | complex, dtype: DType) -> Expr:
-    if isinstance(value, complex):
-        if not dtype.is_complex and dtype is not BOOL:
-            raise DTypeError(
-                f"a complex number cannot become {'an int' if dtype.is_integer else 'a float'}",
-                loc=user_location(),
-                fix="use the .real part, or an array of a complex dtype",
-            )
-        return literal(bool(value) if dtype is BOOL else value, dtype)
-    if dtype.is_integer:
-        value = _whole(value)
-        low, high = _limits(dtype)
-        if not low <= value <= high:
-            raise IntegerOverflow(
-                f"Python integer {value} out of bounds for {dtype.name}",
-                loc=user_location(),
-                fix=f"convert the array to a wider dtype, or wrap the number: np.array({value}).astype(...)",
-            )
-    return literal(float(value) if dtype.is_inexact else value, dtype)
-
-
-def _whole(value: bool | int | float) -> int:
-    """A Python number as an integer, as Python makes one of it."""
-    try:
-        return int(value)
-    except ValueError:
-        raise NumberError(
-            "cannot convert float NaN to integer", loc=user_location(), fix=_USE_FLOATS
-        ) from None
-    except OverflowError:
-        words = "cannot convert float infinity to integer"
-        raise IntegerOverflow(words, loc=user_location(), fix=_USE_FLOATS) from None
-
-
-def _require_cast(subject: str, source: np.dtype[Any], target: np.dtype[Any]) -> None:
-    if not np.can_cast(source, target, "same_kind"):
-        raise DTypeError(
-            f"{subject} from {source!r} to {target!r} with casting rule 'same_kind'",
-            loc=user_location(),
-            fix=f"convert explicitly with .astype(np.{target}), or choose an output of dtype {source}",
-        )
-
-
 def _applied(op: Op, values: Sequence[Operand], inputs: Sequence[DType], output: DType) -> Body:
     def body(position: tuple[Affine, ...]) -> Expr:
         pairs = zip(values, inputs, strict=True)
@@ -406,7 +386,7 @@ def _comparison_with_integer(op: Op, values: Sequence[Operand], inputs: Sequence
         if not kind.is_integer:
             continue
         if type(value) is int:
-            low, high = _limits(kind)
+            low, high = limits(kind)
             if not low <= value <= high:
                 return _always(_verdict(op, value, place))
         elif type(value) is SymbolicArray and value.weak is int and kind is not I64:
@@ -421,60 +401,6 @@ def _comparison_with_integer(op: Op, values: Sequence[Operand], inputs: Sequence
 def _verdict(op: Op, beyond: int, place: int) -> Const:
     """The answer of comparing anything in range with a number beyond it, which stands at `place`."""
     return Const(bool(op.ref(0, beyond) if place else op.ref(beyond, 0)), BOOL)
-
-
-def check_fits(value: Operand, dtype: DType, trace: Trace, stored: bool = False) -> None:
-    """A Python number must fit the integer dtype that takes it: now, or where traced when it runs. Where it
-    is `stored` in an array, it must be real if that is."""
-    if type(value) is not SymbolicArray:
-        _literal(value, dtype)
-        return
-    if stored and value.weak is complex and not dtype.is_complex and dtype is not BOOL:
-        _literal(0j, dtype)
-    if value.weak not in (int, float) or not dtype.is_integer:
-        return
-    number = value.load(())
-    low, high = _limits(dtype)
-    words = f"Python integer out of bounds for {dtype.name}"
-    bounds: list[tuple[str, Expr, Const]]
-    if value.weak is float:
-        is_number = compare("equal", number, number)
-        trace.check((), _always(is_number), "ValueError", "cannot convert float NaN to integer")
-        # -128.9 becomes the least int8; between the least int64 and the float64 below it there is none.
-        exact = float(low - 1) == low - 1
-        lowest = ("greater", low - 1.0) if exact else ("greater_equal", float(low))
-        bounds = [(lowest[0], number, Const(lowest[1], F64)), ("less", number, Const(high + 1.0, F64))]
-    else:
-        widest = _limits(I64)
-        bounds = [("greater_equal", number, Const(low, I64))] if low > widest[0] else []
-        bounds += [("less_equal", number, Const(high, I64))] if high < widest[1] else []
-    for name, left, limit in bounds:
-        trace.check((), _always(Apply(OPS[name], (left, limit), BOOL)), "OverflowError", words)
-
-
-def check_stored(value: Operand, dtype: DType, trace: Trace) -> None:
-    """An integer of NumPy's that is stored in a cell or a slice must fit if integers there have a sign: else,
-    and where arrays say which cells, these take its lowest bits."""
-    if type(value) is not SymbolicArray or not value.is_scalar or value.weak is not None:
-        return
-    kind = value.element_type
-    if dtype.kind is not Kind.INT or not kind.is_integer:
-        return
-    (least, most), (low, high) = _limits(kind), _limits(dtype)
-    number, words = value.load(()), f"Python integer out of bounds for {dtype.name}"
-    if least < low:
-        fits = compare("greater_equal", number, Const(low, kind))
-        trace.check((), _always(fits), "OverflowError", words)
-    if most > high:
-        fits = compare("less_equal", number, Const(high, kind))
-        trace.check((), _always(fits), "OverflowError", words)
-
-
-def _limits(dtype: DType) -> tuple[int, int]:
-    """The smallest and largest value of an integer dtype."""
-    if dtype.kind is Kind.UINT:
-        return 0, (1 << dtype.bits) - 1
-    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
 
 
 def _always(value: Expr) -> Callable[[tuple[Affine, ...]], Expr]:
@@ -522,10 +448,8 @@ def _either(condition: Body, then: Body, otherwise: Body, dtype: DType) -> Body:
     return chosen
 
 
-def _output(out: Any, name: str, shape: tuple[Affine, ...], dtype: DType, trace: Trace) -> SymbolicArray:
-    """`out`, checked as NumPy checks the output of a ufunc."""
-    target = _require_writeable(out, trace)
-    _require_output_cast(name, dtype, target)
+def _require_room(target: SymbolicArray, shape: tuple[Affine, ...]) -> None:
+    """The output of a ufunc has the broadcast shape."""
     room = target.cells.shape
     words = (
         f"non-broadcastable output operand with shape {shape_text(room)} doesn't match the broadcast shape "
@@ -536,7 +460,6 @@ def _output(out: Any, name: str, shape: tuple[Affine, ...], dtype: DType, trace:
             loc=user_location(),
             fix="give out= the shape of the result",
         )
-    return target
 
 
 def _require_writeable(out: Any, trace: Trace) -> SymbolicArray:
@@ -552,5 +475,11 @@ def _require_writeable(out: Any, trace: Trace) -> SymbolicArray:
     return out
 
 
-def _require_output_cast(name: str, dtype: DType, out: SymbolicArray) -> None:
-    _require_cast(f"Cannot cast ufunc '{name}' output", dtype.numpy, out.dtype)
+def _require_output_cast(name: str, dtype: DType, out: SymbolicArray, casting: str) -> None:
+    source, target = dtype.numpy, out.dtype
+    if not np.can_cast(source, target, casting):  # type: ignore[arg-type]
+        raise DTypeError(
+            f"Cannot cast ufunc '{name}' output from {source!r} to {target!r} with casting rule '{casting}'",
+            loc=user_location(),
+            fix=f"convert explicitly with .astype(np.{target}), or choose an output of dtype {source}",
+        )

@@ -18,7 +18,7 @@ from .elementwise import elementwise, store
 
 __all__ = ["ops_of"]
 
-_IGNORED = {"subok": (True,), "order": ("K", "C", "A"), "casting": ("same_kind",)}
+_IGNORED = {"subok": (True,), "order": ("K", "C", "A")}
 
 
 def _table() -> dict[np.ufunc, tuple[Op, ...]]:
@@ -63,14 +63,17 @@ def array_ufunc(self: SymbolicArray, ufunc: np.ufunc, how: str, *inputs: Any, **
     ops = ops_of(ufunc)
     outs = options.pop("out", None) or (None,) * len(ops)
     where, dtype = options.pop("where", None), options.pop("dtype", None)
+    casting = options.pop("casting", "same_kind")
+    if casting not in ("same_kind", "unsafe") or (dtype is not None and casting == "unsafe"):
+        _refuse(f"{ufunc.__name__}({casting=}{'' if dtype is None else ', dtype=...'})")
     for name, value in options.items():
         if value not in _IGNORED.get(name, ()):
             _refuse(f"{ufunc.__name__}({name}={value!r})")
     if len(ops) == 1:
-        return elementwise(ops[0], *inputs, out=outs[0], where=where, dtype=dtype)
+        return elementwise(ops[0], *inputs, out=outs[0], where=where, dtype=dtype, casting=casting)
     results = [elementwise(op, *inputs, where=where, dtype=dtype) for op in ops]
     return tuple(
-        result if out is None else _moved(ufunc.__name__, result, out, where)
+        result if out is None else _moved(ufunc.__name__, result, out, where, casting)
         for result, out in zip(results, outs, strict=True)
     )
 
@@ -87,9 +90,10 @@ def array_function(
     return _called(ours, name, args, kwargs)
 
 
-def _moved(name: str, result: SymbolicArray, out: SymbolicArray, where: Any) -> SymbolicArray:
+def _moved(name: str, result: SymbolicArray, out: SymbolicArray, where: Any, casting: str) -> SymbolicArray:
     """One of several outputs delivered to its `out`, after all of them were computed."""
-    return store(name, current_trace(), result.cells.shape, result.element_type, result.load, out, where)
+    trace, kind = current_trace(), result.element_type
+    return store(name, trace, result.cells.shape, kind, result.load, out, where, (), casting)
 
 
 def _called(ours: AnyCallable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,0 +1,122 @@
+"""Which numbers fit: Python's in the dtype that takes them, and what is stored in cells. What only the run
+knows is checked there."""
+
+from __future__ import annotations
+
+from typing import Union
+
+from ...errors import DTypeError, IntegerOverflow, NumberError
+from ...ir.conditions import compare
+from ...ir.dtype import BOOL, F64, I64, DType, Kind
+from ...ir.expr import Const, Expr, convert, literal
+from ..record.trace import Trace, user_location
+from .array import SymbolicArray
+
+__all__ = ["Operand", "check_fits", "check_stored", "limits", "literal_of"]
+
+Operand = Union[SymbolicArray, bool, int, float, complex]
+
+_USE_FLOATS = "use an array of a float dtype"
+
+
+def literal_of(value: bool | int | float | complex, dtype: DType) -> Expr:
+    """A Python number as a constant of a dtype, which it must fit."""
+    if isinstance(value, complex):
+        if not dtype.is_complex and dtype is not BOOL:
+            raise DTypeError(
+                f"a complex number cannot become {'an int' if dtype.is_integer else 'a float'}",
+                loc=user_location(),
+                fix="use the .real part, or an array of a complex dtype",
+            )
+        return literal(bool(value) if dtype is BOOL else value, dtype)
+    if dtype.is_integer:
+        value = _whole(value)
+        low, high = limits(dtype)
+        if not low <= value <= high:
+            raise IntegerOverflow(
+                f"Python integer {value} out of bounds for {dtype.name}",
+                loc=user_location(),
+                fix=f"convert the array to a wider dtype, or wrap the number: np.array({value}).astype(...)",
+            )
+    return literal(float(value) if dtype.is_inexact else value, dtype)
+
+
+def _whole(value: bool | int | float) -> int:
+    """A Python number as an integer, as Python makes one of it."""
+    try:
+        return int(value)
+    except ValueError:
+        raise NumberError(
+            "cannot convert float NaN to integer", loc=user_location(), fix=_USE_FLOATS
+        ) from None
+    except OverflowError:
+        words = "cannot convert float infinity to integer"
+        raise IntegerOverflow(words, loc=user_location(), fix=_USE_FLOATS) from None
+
+
+def check_fits(value: Operand, dtype: DType, trace: Trace, stored: bool = False) -> None:
+    """A Python number must fit the integer dtype that takes it: now, or where traced when it runs. Where it
+    is `stored` in an array, it must be real if that is."""
+    if type(value) is not SymbolicArray:
+        literal_of(value, dtype)
+        return
+    if stored and value.weak is complex and not dtype.is_complex and dtype is not BOOL:
+        literal_of(0j, dtype)
+    if value.weak not in (int, float) or not dtype.is_integer:
+        return
+    number = value.load(())
+    if value.weak is float:
+        _check_whole(number, dtype, trace)
+        return
+    words = f"Python integer out of bounds for {dtype.name}"
+    (low, high), widest = limits(dtype), limits(I64)
+    bounds = [("greater_equal", low)] if low > widest[0] else []
+    bounds += [("less_equal", high)] if high < widest[1] else []
+    for name, limit in bounds:
+        _require(trace, compare(name, number, Const(limit, I64)), "OverflowError", words)
+
+
+def _check_whole(number: Expr, dtype: DType, trace: Trace) -> None:
+    """A float that becomes an integer is a number, which fits without its fraction."""
+    is_number = compare("equal", number, number)
+    _require(trace, is_number, "ValueError", "cannot convert float NaN to integer")
+    low, high = limits(dtype)
+    # -128.9 becomes the least int8; between the least int64 and the float64 below it there is none.
+    exact = float(low - 1) == low - 1
+    relation, lowest = ("greater", low - 1.0) if exact else ("greater_equal", float(low))
+    words = f"Python integer out of bounds for {dtype.name}"
+    for name, limit in ((relation, lowest), ("less", high + 1.0)):
+        _require(trace, compare(name, number, Const(limit, F64)), "OverflowError", words)
+
+
+def check_stored(value: Operand, dtype: DType, trace: Trace) -> None:
+    """A number of NumPy's that is stored in a cell or a slice must fit if integers there have a sign: else,
+    and where arrays say which cells, these take its lowest bits."""
+    if type(value) is not SymbolicArray or not value.is_scalar or value.weak is not None:
+        return
+    kind = value.element_type
+    if dtype.kind is not Kind.INT:
+        return
+    if kind.is_float:
+        _check_whole(convert(value.load(()), F64), dtype, trace)
+    if not kind.is_integer:
+        return
+    (least, most), (low, high) = limits(kind), limits(dtype)
+    number, words = value.load(()), f"Python integer out of bounds for {dtype.name}"
+    if least < low:
+        fits = compare("greater_equal", number, Const(low, kind))
+        _require(trace, fits, "OverflowError", words)
+    if most > high:
+        fits = compare("less_equal", number, Const(high, kind))
+        _require(trace, fits, "OverflowError", words)
+
+
+def limits(dtype: DType) -> tuple[int, int]:
+    """The smallest and largest value of an integer dtype."""
+    if dtype.kind is Kind.UINT:
+        return 0, (1 << dtype.bits) - 1
+    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+
+
+def _require(trace: Trace, condition: Expr, exception: str, words: str) -> None:
+    trace.check((), lambda _: condition, exception, words)
