@@ -421,7 +421,6 @@ def test_stages_show_complex_numbers_and_then_their_parts():
     ("function", "words"),
     [
         (lambda z: z // 2, "floor_divide of complex128"),
-        (lambda z: np.sort(z), "of complex numbers"),
         (lambda z: np.median(z), "of complex numbers"),
         (lambda z: np.searchsorted(z, z), "of complex numbers"),
         (lambda z: np.linalg.qr(z[:, None] * z), "qr of complex numbers"),

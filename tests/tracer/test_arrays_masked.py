@@ -24,6 +24,20 @@ Program = Callable[..., Any]
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of empty means and the like
 
 
+def test_a_recurrence_of_what_a_mask_selects_is_not_written_out() -> None:
+    """Each step has the one before in it twice, so that 40 steps would be a million million parts."""
+
+    def clenshaw(x: Any, y: Any) -> Any:
+        m = x < 0
+        now, before = y[m], 0 * y[m]
+        for coefficient in [0.5, -0.25, 0.125, 1] * 10:
+            now, before = y[m] * now / 16 - before + coefficient, now
+        x[m] = now
+        return x
+
+    assert_like_numpy(clenshaw, (X, Y))
+
+
 def collects(program: Program, *arguments: Any) -> bool:
     """Whether some loop of the optimised program goes one cell after another."""
     return "sequential" in arrayjit.jit(program).lower(*arguments).as_text("optimized")

@@ -113,6 +113,7 @@ MISTAKES: list[Mistake] = [
     (lambda x: setattr(x, "shape", (3, 1)), UnsupportedError, TypeError, "x.reshape"),
     (lambda x: x[True, 0], UnsupportedError, TypeError, "single bool"),
     (lambda x: x[0].__setitem__(..., 1), DTypeError, TypeError, "item assignment"),
+    (lambda x: setattr(x, "imag", 1), DTypeError, TypeError, "does not have imaginary part to set"),
     (lambda x: np.add(x, 1, casting="safe"), UnsupportedError, TypeError, "casting='safe'"),
     (lambda x: np.isnat(x), UnsupportedError, TypeError, "ufunc isnat"),
     (lambda x: x.item(), ShapeError, ValueError, "size 1"),

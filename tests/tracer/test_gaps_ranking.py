@@ -218,6 +218,28 @@ def test_partitions_have_their_places() -> None:
     assert_like_numpy(program, (floats.ravel(),))
 
 
+COMPLEX = [3 + 1j, 3 - 1j, complex("nan+1j"), complex(1, np.nan), complex(0, np.nan), -2, 3 - 1j, 0, -0.0, 3]
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_complex_numbers_are_ordered_by_their_parts(dtype: str) -> None:
+    def ordered(z: np.ndarray) -> Any:
+        by_hand = z.copy()
+        by_hand.sort(axis=0)
+        places = (
+            np.argsort(z, kind="stable"),
+            np.argsort(z, axis=None, kind="stable"),
+            np.lexsort((z[0], z[1])),
+        )
+        sets = np.unique(z, return_inverse=True, return_counts=True), np.intersect1d(z, [3 - 1j, 0, 9j])
+        some = np.partition(z, 2)[..., 2], np.take_along_axis(z, np.argpartition(z, 1), -1)[..., 1]
+        return np.sort(z), np.sort(z, axis=None), by_hand, places, sets, some, np.sort_complex(z[1])
+
+    numbers = np.array([*COMPLEX, complex(np.nan, np.nan), complex(np.nan, -3)], dtype).reshape(2, 6)
+    assert_like_numpy(ordered, (numbers,))
+    assert_like_numpy(lambda z: np.sort(z), (np.arange(600) * 7 % 13 + 1j * (np.arange(600) * 11 % 17),))
+
+
 def test_lexsort() -> None:
     tens, ones = np.array([3, 1, 1, 2, 3, 1]), np.array([0, 5, 2, 2, 0, 2])
     assert_like_numpy(lambda a, b: (np.lexsort((a, b)), np.lexsort((b, a)), np.lexsort([a])), (tens, ones))

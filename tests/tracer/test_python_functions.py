@@ -93,6 +93,24 @@ def test_conversions_raise_as_python_does(number: float) -> None:
     as_in_python(lambda a: np.int64(a), (number,))
 
 
+@pytest.mark.parametrize("places", [-22, -3, -1, 0, 1, 2, 5, 16, 22])
+def test_floats_are_rounded_to_decimals_exactly(places: int) -> None:
+    random = np.random.default_rng(7)
+    numbers = [2.675, 0.15, 2.5, 1.45, -0.01, -0.0, 1e22, 5e21, 15.0, 25.0, -250.0]
+    numbers += [2.0**52 + 0.5, 1e300, 5e-324]
+    numbers += [float("inf"), float("nan"), *(random.integers(-(10**6), 10**6, 40) / 1000 + 0.0005)]
+    numbers += [*(random.integers(2**51, 2**54, 40) * 10.0 ** -random.integers(0, 8, 40))]
+    rounded = arrayjit.jit(lambda x: [round(float(x[k]), places) for k in range(len(x))], target="sync_llvm")
+    got = rounded(np.array(numbers))
+    assert list(map(repr, got)) == [repr(round(number, places)) for number in map(float, numbers)]
+
+
+def test_integers_are_rounded_to_decimals() -> None:
+    as_in_python(lambda a, n: (round(a > 0, 1), round(int(a), 2)), (2.5, 3))
+    with pytest.raises(arrayjit.UnsupportedError, match="rounding a Python int to -1 decimals"):
+        arrayjit.jit(lambda a: round(int(a), -1))(15.0)
+
+
 def test_numpy_types_take_python_numbers_that_fit() -> None:
     as_in_python(lambda k: np.uint8(k), (255,), (256,), (-1,), (0,))
     as_in_python(lambda x: np.uint8(x[0]), (np.array([256]),), (np.array([-1]),))

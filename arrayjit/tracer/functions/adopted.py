@@ -23,6 +23,7 @@ _ADOPTED: tuple[Any, ...] = (
     np.apply_over_axes,
     np.corrcoef,
     np.cov,
+    np.i0,
     np.intersect1d,
     np.linalg.tensorinv,
     np.logspace,

@@ -36,7 +36,8 @@ def partition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> SymbolicArray:
     """Where there are several places, or few cells, sorted wholly: one of the orders that NumPy allows."""
-    found = divided(a, kth, axis, places=False) if order is None else None
+    is_divided = order is None and not as_array(a).element_type.is_complex
+    found = divided(a, kth, axis, places=False) if is_divided else None
     return sort(a, axis, order=order) if found is None else found
 
 
@@ -46,7 +47,8 @@ def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> SymbolicArray:
     array = atleast_1d(a)
-    found = divided(array, kth, axis, places=True) if order is None else None
+    is_divided = order is None and not array.element_type.is_complex
+    found = divided(array, kth, axis, places=True) if is_divided else None
     return argsort(array, axis, order=order) if found is None else found
 
 
@@ -90,7 +92,7 @@ def unique(
         cells = np.sort(cells)
     is_new = np.ones(cells.shape, bool)
     is_new[1:] = cells[1:] != cells[:-1]
-    if equal_nan and cells.dtype.kind in _FLOATS:
+    if equal_nan and cells.dtype.kind in _FLOATS + "c":
         is_new[1:] &= cells[:-1] == cells[:-1]
     results = [cells[is_new]]
     if return_index:

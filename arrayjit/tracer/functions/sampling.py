@@ -1,4 +1,5 @@
-"""Functions of neighbouring samples, as NumPy programs: `interp`, `gradient`, `convolve`, `correlate`."""
+"""Functions of samples, as NumPy programs: `interp`, `gradient`, `convolve`, `correlate` of neighbours, and
+`geomspace`."""
 
 from __future__ import annotations
 
@@ -8,16 +9,44 @@ from typing import Any
 import numpy as np
 
 from ...errors import DTypeError, ShapeError
+from ...ir.ops import op
 from ..loops.control import cond
 from ..record.registry import implements
-from ..record.trace import user_location
+from ..record.trace import current_trace, user_location
 from ..values.array import describe
-from ..values.elementwise import as_array
+from ..values.elementwise import as_array, elementwise
 from ..values.extents import require_at_least, same_shape
 from .adopted import numpy_program
 from .operands import axes_of
 
 __all__: list[str] = []
+
+
+@implements(np.geomspace)
+@numpy_program
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """By logarithms, between ends that are exact."""
+    ends = np.asarray(start), np.asarray(stop)
+    kind = np.result_type(*ends, float(num), np.zeros((), dtype))
+    for end in ends:
+        _require_sign(end)
+    first, last = (end.astype(kind) for end in ends)
+    sign = np.sign(first)
+    first, last = first / sign, last / sign
+    result = np.logspace(np.log10(first), np.log10(last), num, endpoint, dtype=kind)
+    if num > 0:
+        result[0] = first
+    if num > 1 and endpoint:
+        result[-1] = last
+    return np.moveaxis(result * sign, 0, axis).astype(kind if dtype is None else dtype, copy=False)
+
+
+def _require_sign(end: Any) -> None:
+    words = "Geometric sequence cannot include zero"
+    trace, is_other = current_trace(), elementwise(op("not_equal"), end, 0)
+    trace.check(is_other.cells.shape, is_other.load, "ValueError", words)
 
 
 @implements(np.interp)

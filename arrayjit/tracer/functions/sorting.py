@@ -23,6 +23,7 @@ from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, copy
 from ..values.extents import most, product
 from ..values.integer import python_int
+from .adopted import numpy_program
 from .digits import sort_by_digits, work_of_digits
 from .exchanges import sort_by_exchanges, work_of_exchanges
 from .keys import cell_of, key, key_of_equals, type_of_keys
@@ -47,6 +48,9 @@ _DIGITS_OF_INTEGERS = 0.5
 @implements(np.sort)
 def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> SymbolicArray:
     refuse("np.sort", _NO_FIELDS, order=order)
+    if as_array(a).element_type.is_complex:
+        by_parts: SymbolicArray = _sorted_by_parts(a, axis)
+        return by_parts
     rows, array, along = _rows(a, axis)
     dtype = array.element_type
     if _is_stable(kind, stable) and dtype.is_float:
@@ -74,8 +78,28 @@ def argsort(
 ) -> SymbolicArray:
     refuse("np.argsort", _NO_FIELDS, order=order)
     _is_stable(kind, stable)
+    if as_array(a).element_type.is_complex:
+        by_parts: SymbolicArray = _places_by_parts(a, axis)
+        return by_parts
     rows, array, along = _rows(atleast_1d(a), axis)
     return _along(_sorted_places(rows), array, along)
+
+
+@numpy_program
+def _sorted_by_parts(a: Any, axis: Any) -> Any:
+    array: Any = np.ravel(a) if axis is None else np.asarray(a)
+    along = -1 if axis is None else axis
+    return np.take_along_axis(array, _places_by_parts(array, along), along)
+
+
+@numpy_program
+def _places_by_parts(a: Any, axis: Any) -> Any:
+    """Complex numbers are ordered by their real parts, equal ones by their imaginary parts; behind them come
+    those with NaN in the one, in the other, and in both parts."""
+    array: Any = np.ravel(a) if axis is None else np.atleast_1d(a)
+    along = -1 if axis is None else axis
+    kinds = np.isnan(array.real) * np.uint8(2) + np.isnan(array.imag)
+    return np.lexsort((array.imag, array.real, kinds), along)
 
 
 def _is_stable(kind: Any, stable: Any) -> bool:

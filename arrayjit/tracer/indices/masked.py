@@ -23,6 +23,10 @@ __all__ = ["before_selection", "equal_selection", "where_selected"]
 FARTHEST = 100
 """How many statements are looked back at most, so that long programs take no longer for each."""
 
+LARGEST = 1000
+"""Of how many parts a value is at most. A step of a recurrence (`b, c = x * b - c, b`) has twice the parts of
+the one before."""
+
 _CELL = Affine.of(Symbol("k"))
 """Stands for the place of a value among those selected."""
 
@@ -74,6 +78,8 @@ def _followed_back(values: View, lookback: _Lookback) -> Expr | None:
             if made is None or not lookback.stays(made):
                 return None
             value = _replaced(value, tensor, made)
+            if sum(1 for _ in walk(value)) > LARGEST:
+                return None
         as_many = [s for s in lookback.masks if s.total == values.shape[0] and lookback.is_equal(s)]
         if as_many and not _followed(value) and all(map(lookback.is_equal, used)):
             return value

@@ -149,6 +149,9 @@ class SymbolicArray:
 
     @imag.setter
     def imag(self, value: Any) -> None:
+        if not self.element_type.is_complex:
+            words = "array does not have imaginary part to set"
+            raise DTypeError(words, loc=user_location(), fix="use an array of a complex dtype")
         METHODS["imag"](self)[...] = value
 
     @property

@@ -7,6 +7,7 @@ on. Only a call by name gets these functions: see `is_called`.
 from __future__ import annotations
 
 import dis
+import operator
 import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -20,6 +21,7 @@ from ...ir.ops import PART_OPS
 from ..record.registry import METHODS, method
 from ..record.trace import current_trace, user_location
 from .array import PythonNumber, SymbolicArray, describe
+from .decimals import MOST_DECIMALS, to_decimals
 from .elementwise import as_array, as_operand, cast
 from .fitting import check_fits
 from .integer import SymbolicInt
@@ -161,11 +163,17 @@ def rounded(number: SymbolicArray, digits: Any = None) -> Any:
         )
     if digits is None:
         return to_int(METHODS["round"](number) if is_float else number)
-    if number.weak is not None:
+    if number.weak is None:
+        return METHODS["round"](number, digits)
+    places = operator.index(digits)
+    if not is_float and places >= 0:
+        return to_int(number)
+    if not is_float or abs(places) > MOST_DECIMALS:
+        kind = number.weak.__name__
         raise UnsupportedError(
-            "rounding a Python float to decimals is not supported in a jitted function",
+            f"rounding a Python {kind} to {places} decimals is not supported in a jitted function",
             loc=user_location(),
             details=(describe(number),),
             fix="use np.round(x, digits), which rounds as NumPy does",
         )
-    return METHODS["round"](number, digits)
+    return to_decimals(number, places)

@@ -17,7 +17,7 @@ from ..record.registry import FUNCTIONS, METHODS, AnyCallable, implements, metho
 from ..record.resident import Resident
 from ..record.trace import user_location
 from .array import SymbolicArray
-from .elementwise import elementwise
+from .elementwise import as_array, elementwise
 from .integer import SymbolicInt
 from .scalars import is_python_scalar, python_operator, unsupported
 
@@ -94,12 +94,21 @@ def _is_array(value: Any) -> bool:
 
 @implements(np.power)
 def power_function(
-    x1: Any, x2: Any, /, out: Any = None, *, where: Any = None, dtype: Any = None
+    x1: Any, x2: Any, /, out: Any = None, *, where: Any = None, dtype: Any = None, casting: str = "same_kind"
 ) -> SymbolicArray:
-    plain = where is None and dtype is None
-    return (
-        power(x1, x2, out) if plain else elementwise(OPS["power"], x1, x2, out=out, where=where, dtype=dtype)
-    )
+    if where is None and dtype is None and casting == "same_kind":
+        return power(x1, x2, out)
+    return elementwise(OPS["power"], x1, x2, out=out, where=where, dtype=dtype, casting=casting)
+
+
+@implements(np.float_power)
+def float_power(
+    x1: Any, x2: Any, /, out: Any = None, *, where: Any = None, dtype: Any = None, casting: str = "same_kind"
+) -> SymbolicArray:
+    """Of complex numbers it is the power in 128 bits."""
+    kinds = [as_array(x).element_type.is_complex for x in (x1, x2)]
+    row, dtype = (OPS["power"], np.complex128) if any(kinds) else (OPS["float_power"], dtype)
+    return elementwise(row, x1, x2, out=out, where=where, dtype=dtype, casting=casting)
 
 
 def _forward_operator(op: Op) -> AnyCallable:
