@@ -245,8 +245,13 @@ def test_arguments_that_may_not_be_written() -> None:
     def add(x: np.ndarray) -> None:
         x += 1
 
+    def copy_where(x: np.ndarray) -> None:
+        np.copyto(x, 1, where=x > 0)
+
     read_only = np.arange(3.0)
     read_only.flags.writeable = False
+    with pytest.raises(ReadOnlyError, match="assignment destination is read-only"):
+        trace_and_interpret(copy_where, read_only)
     with pytest.raises(ReadOnlyError, match="assignment destination is read-only"):
         trace_and_interpret(write, read_only)
     with pytest.raises(ValueError, match="output array is read-only"):

@@ -121,6 +121,7 @@ def test_made_arrays_take_traced_values() -> None:
         weights[1] = x[0, 2]
         np.fill_diagonal(matrix, x[1, 1])
         np.copyto(table[1], x[1], where=x[1] > 4)
+        np.copyto(row, [[1.0, 2.0, 3.0]], where=x[0] > 1)
         return table, matrix, row, weights
 
     for _ in range(2):

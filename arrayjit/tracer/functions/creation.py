@@ -19,7 +19,7 @@ from ...ir.dtype import BOOL, F64, I64, DType, from_numpy
 from ...ir.expr import Apply, Cast, Expr, Index, constant, convert, literal
 from ...ir.index import Affine
 from ...ir.ops import op
-from ..indices.indexing import getitem, setitem
+from ..indices.indexing import getitem, require_assignable, setitem
 from ..record.registry import creates, implements
 from ..record.retrace import number_needed
 from ..record.trace import current_trace, user_location
@@ -34,7 +34,7 @@ from ..values.elementwise import (
     items_of,
     operand_at,
 )
-from ..values.extents import ZERO, lesser, steps_between
+from ..values.extents import ONE, ZERO, lesser, steps_between
 from ..values.fitting import check_fits, check_stored
 from ..values.integer import SymbolicInt, number, python_int
 from ..values.layout import Order, copy_order, is_laid_out, shape_order
@@ -480,6 +480,7 @@ def copy_of(a: Any, order: str = "K", subok: bool = False) -> SymbolicArray:
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     target, source = as_array(dst), as_operand(src)
+    require_assignable(target)
     given: Any = common_dtype(target, source).numpy  # Python scalars adapt
     if type(source) is SymbolicArray and source.weak is None:
         given = source.dtype
@@ -496,6 +497,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if where is True:
         setitem(target, Ellipsis, source)
         return
+    while type(source) is SymbolicArray and source.ndim > target.ndim and source.cells.shape[0] == ONE:
+        source = getitem(source, 0)
     mask = broadcast_to(as_array(where), target.cells.shape)
     kind = target.element_type
     new = source if type(source) is not SymbolicArray else broadcast_to(source, target.cells.shape)
