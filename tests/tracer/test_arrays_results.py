@@ -32,6 +32,10 @@ Program = Callable[..., Any]
         lambda x, t: np.sqrt(x[x > t] + 10)[:, None] + np.arange(2),
         lambda x, t: np.ix_(x.ravel() > t),
         lambda x, t: [chosen := x[x > t], chosen],
+        lambda x, t: np.outer(x[x > t], [1, 2, 4]).ravel(),
+        lambda x, t: np.stack([x[x > t], -x[x > t]], axis=1).reshape(-1),
+        lambda x, t: (np.kron(x[x > t], [1, 2]), (x[x > t] * (2 + 1j)).imag),
+        lambda x, t: np.unpackbits(x[x > t].astype(np.uint8)),
     ],
 )
 def test_selections_are_returned(program: Program) -> None:

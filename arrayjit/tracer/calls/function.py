@@ -274,7 +274,9 @@ def _settled(
     except ConcretizationError:
         if not _is_shown_once(leaf, leaves):
             raise
-        return leaf if leaf.cells.index == affine(leaf.cells.axes) else copy(leaf, "C")
+        view = leaf.cells
+        is_own = view.tensor is view.tensor.storage and view.index == affine(view.axes)
+        return leaf if is_own else copy(leaf, "C")
     return leaf if leaf.cells.is_fixed() else _at_a_fixed_place(leaf, leaves, loc)
 
 
