@@ -166,6 +166,18 @@ def test_the_item_of_the_best_key() -> None:
     as_in_python(lambda x: max(x[:0], key=abs), (X,))
 
 
+def test_the_row_of_the_best_key() -> None:
+    def best(rows: Any) -> Any:
+        row = max(rows, key=lambda row: row[1])
+        row[0] = 9
+        return row + 0, min(rows, key=np.sum).copy(), max(rows[:1], key=np.max).T * 2, rows
+
+    rows = np.arange(60.0).reshape(20, 3) * 7 % 11
+    as_in_python(best, (rows,), (rows[:4],), (rows[::-1] * np.nan,), (rows.reshape(10, 2, 3),))
+    as_in_python(lambda rows: max(rows[:0], key=np.sum), (rows,))
+    assert_kept(lambda x: max(x.reshape(-1, 1), key=np.sum) + 0)
+
+
 def test_a_long_range_is_compared_by_keys_in_one_loop() -> None:
     assert_kept(lambda x: max(x, key=abs))
     assert_kept(lambda x: max(range(len(x)), key=lambda i: x[i]))

@@ -106,6 +106,9 @@ def _extreme_by_key(
     """The first item whose key no other key beats."""
     items = args[0] if len(args) == 1 else args
     items = items.numbers() if type(items) is Range else items
+    if _has_rows(items):
+        place = _extreme_by_key(plain, beats, (range(len(items)),), lambda k: key(items[k]), _ABSENT)
+        return items[place]
     is_long = _is_long_row(items) or (type(items) is range and len(items) > _FEW)
     items = items if is_long else listed(items)
     if not is_long and not items:
@@ -115,6 +118,11 @@ def _extreme_by_key(
     if is_long and _is_traced(highest):
         return _in_loops(_best_by_key)(best, highest, counted(items[1:]), key, beats)
     return _best_by_key(best, highest, items[1:], key, beats)
+
+
+def _has_rows(items: Any) -> bool:
+    """Whether the items are so many parts of an array, of which the best is a view."""
+    return type(items) is SymbolicArray and items.ndim > 1 and type(len(items)) is int and len(items) > 0
 
 
 def _best_by_key(
