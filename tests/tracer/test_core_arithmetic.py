@@ -68,6 +68,16 @@ def test_operators_on_arrays_and_scalars(name: str, dtype: str, scalar: Any) -> 
     like_numpy_or_refused(lambda x: apply(scalar, x), lambda: (values(dtype),))
 
 
+def test_nothing_is_equal_to_none() -> None:
+    def compared(x: np.ndarray) -> Any:
+        return x == None, x != None, x[0] == None, x.sum() != None, x[:0] == None, x.reshape(1, -1) != None  # noqa: E711
+
+    for dtype in ("f8", "c8", "?"):
+        assert_like_numpy(compared, lambda dtype=dtype: (np.arange(3).astype(dtype),))  # type: ignore[misc]
+    with pytest.raises(TypeError, match="NoneType"):
+        trace_and_interpret(lambda x: x + None, np.arange(3.0))
+
+
 @pytest.mark.parametrize("name", BINARY)
 def test_operators_on_python_scalars_follow_python(name: str) -> None:
     apply = getattr(operator, name)

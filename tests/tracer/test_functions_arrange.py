@@ -53,7 +53,7 @@ VIEWS: dict[str, Function] = {
         np.array_split(x, 3, 1),
         np.hsplit(x, 3),
     ),
-    "unstack": lambda x: np.unstack(x, axis=1),
+    "unstack": lambda x: (np.unstack(x, axis=1), np.unstack(x[0]), np.unstack(x[:, :1].T, axis=-1)),
     "copy": lambda x: (x.copy(), np.copy(x)),
     "real": lambda x: (np.real(x), x.real),
     "mT": lambda x: x.mT,

@@ -263,7 +263,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[SymbolicArray]:
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[SymbolicArray, ...]:
     array = as_array(x)
     along = axis_of(axis, array.ndim)
-    return tuple(getitem(array, (*slab(along, n), ...)) for n in range(length_of(array, along)))
+    return tuple(getitem(array, slab(along, n)) for n in range(length_of(array, along)))
 
 
 @implements(np.roll)

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from ...errors import DTypeError
+from ...ir.dtype import BOOL
+from ...ir.expr import literal
 from ...ir.ops import OPS, Op
 from ..record.registry import FUNCTIONS, METHODS, AnyCallable, implements, method
 from ..record.resident import Resident
-from ..record.trace import user_location
+from ..record.trace import current_trace, user_location
 from .array import SymbolicArray
 from .elementwise import as_array, elementwise
 from .integer import SymbolicInt
@@ -39,6 +41,8 @@ def _operated(op: Op, left: Any, right: Any, own: Any, other: Any) -> Any:
     if isinstance(other, _NUMBERS):
         return _applied(op, left, right)
     is_python = is_python_scalar(own)
+    if other is None and not is_python and op.dunder in ("eq", "ne"):
+        return _beside_none(own, op.dunder == "ne")
     is_row = isinstance(other, (list, tuple))
     if op.dunder == "mul" and (is_python or own.is_scalar) and (is_row or isinstance(other, (str, bytes))):
         return _repeated(other, own)
@@ -49,6 +53,15 @@ def _operated(op: Op, left: Any, right: Any, own: Any, other: Any) -> Any:
     if is_python or (not is_row and _answers_itself(other, own, op)):
         return NotImplemented
     return _applied(op, left, right)
+
+
+def _beside_none(array: SymbolicArray, truth: bool) -> SymbolicArray | bool:
+    """What NumPy says of each cell beside None, to which nothing is equal; of a number Python says it."""
+    if array.is_scalar:
+        return truth
+    trace = current_trace()
+    view = trace.compute(array.cells.shape, BOOL, lambda _: literal(truth, BOOL))
+    return SymbolicArray(view, trace)
 
 
 def _repeated(sequence: Any, times: Any) -> Any:
