@@ -14,11 +14,12 @@ from ...ir.dtype import BOOL
 from ...ir.expr import Expr, literal
 from ...ir.index import Affine
 from ...ir.ops import op
+from ..indices.indexing import setitem
 from ..record.registry import implements, method
 from ..record.trace import current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, as_operand, elementwise
+from ..values.elementwise import as_array, as_operand, cast, elementwise
 from .operands import deliver
 
 __all__ = ["conjugated", "imag", "parts", "real", "squares"]
@@ -55,6 +56,15 @@ def _part(array: SymbolicArray, part: int) -> SymbolicArray:
     number = trace.compute((), form.dtype, shown.load)
     weak = None if array.weak is None else float
     return SymbolicArray(number, trace, weak, array.is_scalar)
+
+
+@method("__write__")
+def write(part: SymbolicArray, value: Any) -> None:
+    """What `x.real = value` does: numbers are converted as arrays are, and need not fit."""
+    given = as_array(value)
+    if given.element_type is not part.element_type:
+        given = cast(given, part.element_type)
+    setitem(part, Ellipsis, given)
 
 
 def parts(array: SymbolicArray) -> tuple[SymbolicArray, ...]:

@@ -141,7 +141,7 @@ class SymbolicArray:
 
     @real.setter
     def real(self, value: Any) -> None:
-        METHODS["real"](self)[...] = value
+        METHODS["__write__"](METHODS["real"](self), value)
 
     @property
     def imag(self) -> Any:
@@ -152,7 +152,7 @@ class SymbolicArray:
         if not self.element_type.is_complex:
             words = "array does not have imaginary part to set"
             raise DTypeError(words, loc=user_location(), fix="use an array of a complex dtype")
-        METHODS["imag"](self)[...] = value
+        METHODS["__write__"](METHODS["imag"](self), value)
 
     @property
     def flat(self) -> Any:
