@@ -378,15 +378,16 @@ class _Interpreter:
 
     def _assign(self, assign: Assign, frame: Frame) -> None:
         points = _points(frame, assign.loops)
-        if assign.accum is None:
+        if assign.accum is not None:
+            self._reduce(assign, assign.accum, points, frame)
+        elif points.lanes:
             values = spread(self.value(assign.value, points), points.lanes)
             self._memory.store(assign.into, _cell(points, assign.index), values)
-        else:
-            self._reduce(assign, assign.accum, points, frame)
 
     def _reduce(self, assign: Assign, accum: Op, points: Frame, frame: Frame) -> None:
-        step, operands = self._combination(accum, assign.contract, assign.value, points)
-        operands = tuple(spread(operand, points.lanes) for operand in operands)
+        if points.lanes:
+            step, given = self._combination(accum, assign.contract, assign.value, points)
+            operands = tuple(spread(operand, points.lanes) for operand in given)
         if assign.initial is not None:
             kept = set(symbols_of(assign.index))
             cells = _points(frame, tuple(pair for pair in assign.loops if pair[0] in kept))

@@ -176,3 +176,11 @@ def test_einsum_in_a_dtype_that_is_asked_for(product: Any, given: str) -> None:
                 trace_and_interpret(function, x)
         else:
             assert_like_numpy(function, lambda: (x.copy(),))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sums_of_nothing_read_nothing() -> None:
+    def sums(x: np.ndarray) -> Any:
+        return np.vdot(x, x), np.linalg.norm(x), np.median(x), np.linalg.vector_norm(x.ravel())
+
+    assert_like_numpy(sums, lambda: (np.zeros((2, 0)),))
