@@ -11,7 +11,7 @@ for k in sequential(0, 999, lanes=8):     a vector of iterations: the lanes that
 from __future__ import annotations
 
 from .dtype import I64
-from .expr import Apply, Const, Local
+from .expr import Apply, Const, Local, Variable
 from .index import Symbol, symbols_of
 from .loops import Bind, Comment, Define, For, If, Stmt, Store, Update
 from .ops import OPS
@@ -22,20 +22,18 @@ __all__ = ["may_append"]
 def may_append(loop: For) -> bool:
     """Whether iterations may append together: the body defines locals, and then has selections, each at a
     number of outside of its own."""
-    selections = [stmt for stmt in loop.body if isinstance(stmt, If)]
-    numbers = {stmt.body[-1].variable for stmt in selections if isinstance(stmt.body[-1], Update)}
+    numbers = [_number_of(stmt) for stmt in loop.body if isinstance(stmt, If)]
     return (
         loop.step == 1
-        and bool(selections)
-        and len(numbers) == len(selections)
-        and all(map(_is_selection, selections))
+        and 0 < len(numbers) == len(set(numbers))
+        and None not in numbers
         and all(isinstance(stmt, (Comment, Define, If)) for stmt in loop.body)
     )
 
 
-def _is_selection(stmt: If) -> bool:
-    """A number is bound, what is stored lies side by side from there on, and the number grows by one."""
-    match stmt:
+def _number_of(selection: If) -> Variable | None:
+    """The number that is bound, that what is stored lies side by side from, and that grows by one."""
+    match selection:
         case If(
             body=(
                 Bind(symbol=symbol, value=Local(variable=number)),
@@ -45,9 +43,10 @@ def _is_selection(stmt: If) -> bool:
             orelse=(),
         ):
             one = Apply(OPS["add"], (Local(number), Const(1, I64)), I64)
-            return counted is number and more == one and all(_is_at(store, symbol) for store in stores)
+            is_so = counted is number and more == one and all(_is_at(store, symbol) for store in stores)
+            return number if is_so else None
         case _:
-            return False
+            return None
 
 
 def _is_at(stmt: Stmt, symbol: Symbol) -> bool:

@@ -20,8 +20,8 @@ stores to another cell in each iteration, and accumulates onto a variable with o
 does a block loop. A grid loop stands in sequential loops only; a block loop stands in a grid loop with one
 lane, and in no other loop whose iterations are independent; block loops of one grid have the same number of
 lanes, and what it stores is stored in them; a `Barrier` stands outside of them; what threads own is reached
-by the number of the thread. In order, lanes append. A filled tensor is in C order; once anything is placed,
-every temporary is. Tensors for tensor cores fit one another; only copies reach them.
+by the number of the thread. A sequential loop with lanes appends. A filled tensor is in C order; once
+anything is placed, every temporary is. Tensors for tensor cores fit one another; only copies reach them.
 """
 
 from __future__ import annotations

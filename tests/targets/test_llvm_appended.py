@@ -68,7 +68,7 @@ def test_what_is_selected_is_numpy_s(program, dtype):
                 assert np.asarray(ours).dtype == np.asarray(its).dtype
 
 
-def test_a_register_of_lanes_is_put_together_by_one_instruction():
-    x = np.arange(1000.0)
-    text = arrayjit.jit(lambda x: x[x > 0.5], target="llvm").lower(x).as_text("asm")
+@pytest.mark.parametrize("program", [lambda x, y: x[x > y], by_hand])
+def test_a_register_of_lanes_is_put_together_by_one_instruction(program):
+    text = arrayjit.jit(program, target="llvm").lower(np.arange(1000.0), 0.5).as_text("asm")
     assert ("vcompresspd" in text) == bool(host_cpu().packed)

@@ -13,8 +13,8 @@
 Every iteration stores, and the next one overwrites what was not selected: without a branch that nobody could
 foresee. Where one instruction puts chosen lanes of a register side by side, those alone are stored. The last
 iteration is done as before, since what it stores stays, selected or not. Selections take 0.3 to 0.5 of the
-time where caches hold them. The loop reads neighbours, and nothing that it stores, unless that stays behind
-what it reads, as where cells are selected in place.
+time where caches hold them. The loop reads neighbours, and nothing that it stores, but for cells that are
+selected in place.
 """
 
 from __future__ import annotations
@@ -125,14 +125,15 @@ class _Selection:
 
 @slotted
 class _Appending:
-    """A loop that selects, taken apart: what its body defines, and its selections. `counts` are locals that
-    only counted, which it does without."""
+    """A loop that selects, taken apart: what its body defines, and its selections, by their numbers. `names`
+    are locals for a number as an iteration finds it, `counts` those that only counted: it does without."""
 
     loop: For
     held: Mapping[Variable, Affine]
     lanes: int = 1
     defined: dict[Variable, Expr] = field(default_factory=dict)
     selections: dict[Variable, _Selection] = field(default_factory=dict)
+    names: dict[Variable, Variable] = field(default_factory=dict)
     counts: set[Variable] = field(default_factory=set)
 
     @staticmethod
@@ -151,12 +152,14 @@ class _Appending:
         match stmt:
             case Comment():
                 return True
+            case Define(variable=variable, value=Local(variable=number)) if number in self.changed():
+                self.names[variable] = number
+                return True
             case Define(variable=variable, value=value):
                 self.defined[variable] = value
                 return True
-            case Bind(value=Local(variable=number)) if number not in self.selections:
-                self.selections[number] = _Selection(stmt, number)
-                return True
+            case Bind():
+                return self.binds(stmt)
             case Store(accum=None, bypass=False):
                 return self.stores(stmt)
             case Update(variable=number, value=value, accum=None) if number in self.selections:
@@ -166,29 +169,59 @@ class _Appending:
                     return selection.condition is not None
         return False
 
+    def changed(self) -> set[Variable]:
+        """The locals that an iteration hands on."""
+        return {stmt.variable for stmt in self.loop.body if isinstance(stmt, Update)}
+
+    def binds(self, bind: Bind) -> bool:
+        """Whether a symbol stands for a number, maybe by way of another one; the last one is stored at."""
+        match bind.value:
+            case Local(variable=variable):
+                number: Variable | None = self.names.get(variable, variable)
+            case Index(value=value):
+                bound = (it for it in self.selections.values() if value == Affine.of(it.bind.symbol))
+                number = next((selection.number for selection in bound), None)
+            case _:
+                number = None
+        if number not in self.changed() or number is None:
+            return False
+        known = self.selections.get(number)
+        if known is not None and (known.stores or known.condition is not None):
+            return False
+        self.selections[number] = _Selection(replace(bind, value=Local(number)), number)
+        return True
+
     def stores(self, store: Store) -> bool:
         """Whether a store is of a selection: at its number in the last place, and at what the loop does not
         change in the others."""
         *before, last = store.index or (Affine.of(0),)
         for selection in self.selections.values():
             symbol = selection.bind.symbol
-            if last.coefficient(symbol) == 1 and selection.condition is None:
-                changing = {self.loop.symbol, *(other.bind.symbol for other in self.selections.values())}
-                if changing.isdisjoint(symbols_of((*before, last - Affine.of(symbol)))):
-                    selection.stores.append(store)
-                    return stride(store.tensor, store.index, symbol) == 1
+            others = symbols_of((*before, last - Affine.of(symbol)))
+            if last.coefficient(symbol) == 1 and self.moving().isdisjoint(others):
+                selection.stores.append(store)
+                return selection.condition is None and stride(store.tensor, store.index, symbol) == 1
         return False
+
+    def moving(self) -> set[Symbol]:
+        """The symbols that differ from iteration to iteration."""
+        return {self.loop.symbol, *(stmt.symbol for stmt in self.loop.body if isinstance(stmt, Bind))}
 
     def counted(self, number: Variable, value: Expr) -> Expr | None:
         """The condition that is counted, if a value is a number with one added where it holds."""
-        match value:
-            case Apply(op=op, args=(Local(variable=variable), one)) if op is ADD and variable is number:
-                if isinstance(one, Local) and one.variable in self.defined:
-                    self.counts.add(one.variable)
-                    one = self.defined.pop(one.variable)
-                return one.arg if isinstance(one, Cast) and dtype_of(one.arg) is BOOL else None
-            case _:
-                return None
+        match self.only(value):
+            case Apply(op=op, args=(Local(variable=variable), one)) if op is ADD:
+                if self.names.get(variable, variable) is number:
+                    one = self.only(one)
+                    return one.arg if isinstance(one, Cast) and dtype_of(one.arg) is BOOL else None
+        return None
+
+    def only(self, value: Expr) -> Expr:
+        """What a local was defined as for this alone: other uses are looked for later."""
+        if isinstance(value, Local) and value.variable in self.defined:
+            self.counts.add(value.variable)
+            return self.defined.pop(value.variable)
+        return value
 
     def nodes(self) -> Iterator[Expr]:
         """What is computed."""
@@ -209,7 +242,7 @@ class _Appending:
         return all(self.goes_in_lanes(node, stored) for node in self.nodes())
 
     def goes_in_lanes(self, node: Expr, stored: Mapping[Tensor, Store]) -> bool:
-        numbers = {selection.bind.symbol for selection in self.selections.values()}
+        numbers = self.moving() - {self.loop.symbol}
         match node:
             case Load(tensor=tensor, index=index):
                 known = stored.get(tensor.storage)
@@ -217,7 +250,7 @@ class _Appending:
                 step = stride(tensor, index, self.loop.symbol)
                 return is_apart and step in (0, 1) and numbers.isdisjoint(symbols_of(index))
             case Local(variable=variable):
-                return variable not in self.selections and variable not in self.counts
+                return variable not in (*self.selections, *self.names, *self.counts)
             case Index(value=value):
                 return numbers.isdisjoint(value.symbols)
             case Apply(op=op, dtype=dtype):
@@ -226,9 +259,11 @@ class _Appending:
                 return not isinstance(node, Gather)
 
     def is_behind(self, load: Load, store: Store) -> bool:
-        """Whether what is stored never lies in front of what is read of the same cells: it starts there, and
-        moves at most as fast."""
-        if len(self.selections) > 1 or load.tensor is not store.tensor:
+        """Whether a cell is read as it was, though cells of its array are stored: it is stored itself, where
+        it was or in front of that, since the number starts there, and grows by one at most."""
+        value = store.value
+        value = self.defined.get(value.variable, value) if isinstance(value, Local) else value
+        if len(self.selections) > 1 or load.tensor is not store.tensor or value != load:
             return False
         ((number, selection),) = self.selections.items()
         at = {selection.bind.symbol: Affine.of(self.loop.symbol)}
