@@ -25,10 +25,10 @@ from ...ir.index import Affine, affine
 from ...ir.tensor import Tensor
 from ..names.namespace import Namespace
 from ..record.current import caught
-from ..record.deciding import require_decided
+from ..record.deciding import is_positive, require_decided
 from ..record.guards import ArrayGuard, Guard, once_for_many_calls
 from ..record.resident import layout_of
-from ..record.retrace import Decisions, Retrace, told
+from ..record.retrace import Decisions, Reason, Retrace, told
 from ..record.sameness import Held
 from ..record.state import reachable
 from ..record.trace import Trace, current_trace, location_of, recording, user_location
@@ -143,8 +143,7 @@ def _run(
     except Exception as error:
         if trace.wanted is not None:
             raise trace.wanted from None
-        for count, _ in trace.running:
-            require_decided(trace.limits.greatest(count), trace, "the loop that raises this may not run")
+        _require_running(trace, location_of(error))
         if isinstance(error, UserError):
             error.loc = error.loc or location_of(error)
         raise
@@ -203,6 +202,16 @@ def _require_no_traces(constant: Any, loc: Location | None) -> None:
             loc=loc,
             fix="return arrays, numbers, and tuples, lists, dicts, namedtuples or dataclasses of them",
         )
+
+
+def _require_running(trace: Trace, loc: Location | None) -> None:
+    """Raise Retrace where arguments, or the loops around, tell whether the loops run that are being recorded:
+    what is raised in them is raised in the call only if they do."""
+    for count, site in trace.running:
+        words = "the loop that raises this may not run"
+        require_decided(trace.limits.greatest(count), trace, words)
+        if site in trace.decisions.turns and is_positive(count, trace) is None:
+            raise Retrace({site: Reason(words, loc)})
 
 
 def _as_lists_hold_them(leaves: Sequence[Any]) -> list[Any]:

@@ -10,6 +10,7 @@ import dis
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from types import CodeType, FrameType
@@ -36,6 +37,10 @@ class Liveness:
     body: frozenset[str]
     after: frozenset[str]
     after_itself: frozenset[str]
+
+    def of_part(self) -> Liveness:
+        """The names of some iterations, after which others follow."""
+        return replace(self, after=self.head, after_itself=self.head)
 
 
 @frozen

@@ -31,9 +31,13 @@ class Iterations:
         symbol = Symbol("k", SymbolKind.LOOP, low and low[0], high and high[1])
         return Iterations(first, stop, step, symbol)
 
-    def after_first(self) -> Iterations:
-        """All but the first of the user's iterations, singly."""
-        return Iterations.of(self.first + self.step, self.stop, self.step)
+    def firsts(self, count: int) -> list[Affine]:
+        """The first indices of the user's."""
+        return [self.first + n * self.step for n in range(count)]
+
+    def after(self, count: int) -> Iterations:
+        """All but so many of the user's first iterations, singly."""
+        return Iterations.of(self.first + count * self.step, self.stop, self.step)
 
     def grouped(self, period: int, groups: Affine, rest: int, most: int | None) -> Iterations:
         """The same iterations, `period` at a time: `groups` times, `most` of these at most, and a `rest`."""

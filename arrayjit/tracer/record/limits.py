@@ -18,11 +18,19 @@ class Limits:
 
     def __init__(self) -> None:
         self._known: dict[Symbol, tuple[Affine, Affine, int]] = {}
+        self._least: dict[tuple[tuple[int, Symbol], ...], int] = {}
 
     def note(self, symbol: Symbol, low: Affine, high: Affine, times: int = 1) -> None:
         """From now on `low <= times * symbol < high`; symbols in these were made before."""
         if low.terms or high.terms:
             self._known[symbol] = (low, high, times)
+
+    def note_least(self, value: Affine, least: int) -> None:
+        """From now on the value is never less; of `-value`, that the value is never more than `-least`."""
+        if value.terms:
+            known = self._least.get(value.terms)
+            end = least - value.offset
+            self._least[value.terms] = end if known is None else max(known, end)
 
     def note_quotient(self, quotient: Affine, value: Affine, divisor: int) -> None:
         """From now on the first number is what the second by a positive number is, rounded down."""
@@ -31,7 +39,9 @@ class Limits:
 
     def least(self, value: Affine) -> int | None:
         """The smallest value that is known to be possible; None when there is no bound."""
-        best, altogether = _least_in_ranges(value), 1
+        noted = self._least.get(value.terms)
+        ends = (_least_in_ranges(value), None if noted is None else noted + value.offset)
+        best, altogether = max((end for end in ends if end is not None), default=None), 1
         symbol = self._newest(value)
         while symbol is not None:
             low, high, times = self._known[symbol]

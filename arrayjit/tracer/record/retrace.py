@@ -1,9 +1,10 @@
 """Starting a trace again with more known.
 
 The user's code sometimes needs a number where it holds a traced one: a list index, an `if`, a shape. Where
-the number comes from the indices of loops, these loops are unrolled; where it comes from arguments that are
-Python or NumPy scalars, their values are compiled in. Both are found only while tracing, so the run is left
-by a `Retrace` and started again under the `Decisions` so far. Numbers out of arrays are an error.
+the number comes from the indices of loops, these are unrolled, or recorded in stretches where that answers an
+`if` (see `turns`); where it comes from arguments that are Python or NumPy scalars, their values are compiled
+in. All this is found only while tracing, so the run is left by a `Retrace` and started again under the
+`Decisions` so far. Numbers out of arrays are an error.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ __all__ = [
     "Reason",
     "Retrace",
     "Site",
+    "Turn",
     "number_needed",
     "positive",
     "remainder",
+    "roots",
     "told",
 ]
 
@@ -65,6 +68,10 @@ class Reason:
     fix: Fix = ""
     site: Site | None = None
 
+    def why(self) -> str:
+        """The words about a line elsewhere."""
+        return self.what if self.loc is None else self.what.replace("this line", f"line {self.loc.line}")
+
     def unroll(self) -> None:
         """Raise Retrace if a loop can be unrolled for this reason."""
         if self.site is not None:
@@ -72,25 +79,50 @@ class Reason:
 
 
 @frozen
+class Turn:
+    """From which index on a loop goes on otherwise: `offset` and multiples of the indices of loops around."""
+
+    terms: tuple[tuple[int, Site], ...]
+    offset: int
+
+
+@frozen
 class Decisions:
-    """The loops to unroll and the facts about arguments to compile in, each with its reason."""
+    """The loops to unroll, where others turn, how many iterations of them to record together, and the facts
+    about arguments to compile in, each with its reason."""
 
     unrolled: Mapping[Site, Reason] = field(default_factory=dict)
     baked: Mapping[Fact, Reason] = field(default_factory=dict)
+    turns: Mapping[Site, Mapping[Turn, Reason]] = field(default_factory=dict)
+    together: Mapping[Site, tuple[int, Reason]] = field(default_factory=dict)
 
     def with_more(self, retrace: Retrace) -> Decisions:
-        return Decisions({**retrace.unroll, **self.unrolled}, {**retrace.bake, **self.baked})
+        return Decisions(
+            {**retrace.unroll, **self.unrolled},
+            {**retrace.bake, **self.baked},
+            {
+                **self.turns,
+                **{site: {**self.turns.get(site, {}), **new} for site, new in retrace.turns.items()},
+            },
+            {**self.together, **retrace.together},
+        )
 
 
 class Retrace(BaseException):
     """Leaves a run of the user's function, whose `except Exception` does not see it."""
 
     def __init__(
-        self, unroll: Mapping[Site, Reason] | None = None, bake: Mapping[Fact, Reason] | None = None
+        self,
+        unroll: Mapping[Site, Reason] | None = None,
+        bake: Mapping[Fact, Reason] | None = None,
+        turns: Mapping[Site, Mapping[Turn, Reason]] | None = None,
+        together: Mapping[Site, tuple[int, Reason]] | None = None,
     ) -> None:
         super().__init__()
         self.unroll = unroll or {}
         self.bake = bake or {}
+        self.turns = turns or {}
+        self.together = together or {}
 
 
 class Origins(Protocol):
@@ -116,7 +148,7 @@ def number_needed(
     reason = Reason(what, loc, fix)
     unroll: dict[Site, Reason] = {}
     bake: dict[Fact, Reason] = {}
-    for root in _roots(origins, needed):
+    for root in roots(origins, needed):
         match root:
             case Site():
                 unroll[root] = reason
@@ -130,7 +162,8 @@ def number_needed(
     raise origins.wanted
 
 
-def _roots(origins: Origins, needed: Iterable[Expr]) -> Iterator[Site | Argument | None]:
+def roots(origins: Origins, needed: Iterable[Expr]) -> Iterator[Site | Argument | None]:
+    """The loops and the arguments that values depend on; None for what holds data."""
     waiting = list(needed)
     seen: set[Symbol | Tensor] = set()
     while waiting:

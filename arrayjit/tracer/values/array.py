@@ -20,9 +20,10 @@ from ...ir.dtype import DType
 from ...ir.expr import Expr
 from ...ir.index import Affine, Extent
 from ..record.registry import METHODS
-from ..record.retrace import Fix, number_needed, told
+from ..record.retrace import Fix, Reason, number_needed, told
 from ..record.rewrites import instead_of_condition, instead_of_float
 from ..record.trace import TEMPORARY, Trace, user_location
+from ..record.turns import require_one_answer
 from ..record.view import View
 from .extents import is_at_least, product
 from .integer import python_int
@@ -33,6 +34,7 @@ _BINARY = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
     "lshift", "rshift",
 )  # fmt: skip
+_TRUTH = "whether it is true"
 _NO_TEXT = "print the result after the call"
 _ONLY_ONE = "only 0-dimensional arrays can be converted to Python scalars"
 _PLAIN = (
@@ -226,7 +228,7 @@ class SymbolicArray:
                 fix=instead_of_condition(loc, "use x.any() or x.all()"),
             )
         fix = partial(instead_of_condition, loc, "use np.where(condition, a, b), or arrayjit.cond")
-        _needs_value(self, "whether it is true", fix)
+        _needs_value(self, _TRUTH, fix)
 
     def __float__(self) -> NoReturn:
         _needs_value(self, "as a float", partial(instead_of_float, user_location()), _ONLY_ONE)
@@ -300,6 +302,8 @@ def _needs_value(array: SymbolicArray, purpose: str, fix: Fix, of_several: str =
     if of_several and any(is_at_least(extent, 2) or is_at_least(-extent, 0) for extent in array.cells.shape):
         raise DTypeError(of_several, loc=loc, details=details, fix=told(fix))
     if array.ndim == 0 and array.record.is_open:
+        if purpose is _TRUTH:
+            require_one_answer(array.record, array.load(()), Reason(words, loc, fix))
         number_needed(array.record, [array.load(())], words, loc, details=details, fix=fix)
     raise ConcretizationError(words, loc=loc, details=details, fix=told(fix))
 

@@ -21,9 +21,10 @@ from ...ir.expr import Apply, Index
 from ...ir.index import Affine
 from ...ir.ops import OPS
 from ..record.registry import METHODS
-from ..record.retrace import Fix, Site, number_needed
+from ..record.retrace import Fix, Reason, Site, number_needed
 from ..record.rewrites import instead_of_condition
 from ..record.trace import Trace, user_location
+from ..record.turns import require_one_answer
 
 __all__ = ["BEYOND", "LARGEST", "SymbolicInt", "number", "python_int"]
 
@@ -63,9 +64,12 @@ class SymbolicInt:
     def __float__(self) -> NoReturn:
         self._needed("as a float", "multiply by 1.0")
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> bool:
+        least, most = self.record.limits.least(self.value), self.record.limits.most(self.value)
+        if (least is not None and least > 0) or (most is not None and most < 0):
+            return True
         fix = partial(instead_of_condition, user_location(), "use np.where(condition, a, b)")
-        self._needed("whether it is true", fix)
+        self._needed("whether it is true", fix, of_condition=True)
 
     def __hash__(self) -> int:
         self._needed("as a key", "keep the values in an array, and index it")
@@ -97,9 +101,11 @@ class SymbolicInt:
         return self
 
     def __abs__(self) -> Any:
-        bounds = self.record.limits.between(self.value)
-        if bounds is not None and bounds[0] >= 0:
+        least, most = self.record.limits.least(self.value), self.record.limits.most(self.value)
+        if least is not None and least >= 0:
             return self
+        if most is not None and most <= 0:
+            return -self
         return METHODS["__abs__"](self)
 
     def __array_ufunc__(self, ufunc: np.ufunc, how: str, *inputs: Any, **options: Any) -> Any:
@@ -108,8 +114,10 @@ class SymbolicInt:
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return METHODS["__array_function__"](self, function, types, args, kwargs)
 
-    def _needed(self, purpose: str, fix: Fix) -> NoReturn:
+    def _needed(self, purpose: str, fix: Fix, of_condition: bool = False) -> NoReturn:
         words = f"this line needs the number of a loop index or a computed integer, {purpose}"
+        if of_condition:
+            require_one_answer(self.record, Index(self.value), Reason(words, user_location(), fix))
         number_needed(self.record, [Index(self.value)], words, user_location(), fix=fix)
 
 
@@ -168,6 +176,8 @@ def _affine_result(stem: str, left: Affine, right: Affine) -> Affine | None:
             return right * left.offset
         case "mul" if right.is_constant:
             return left * right.offset
+        case "mod" if right.is_constant and right.offset > 0 and _divides(left, right.offset):
+            return Affine.of(left.offset % right.offset)
         case "floordiv" if right.is_constant and right.offset > 0 and _divides(left, right.offset):
             return Affine(tuple((c // right.offset, s) for c, s in left.terms), left.offset // right.offset)
         case _:
@@ -228,8 +238,9 @@ def _comparison(stem: str) -> Callable[[SymbolicInt, Any], Any]:
 
     def dunder(self: SymbolicInt, other: Any) -> Any:
         if type(other) in (int, SymbolicInt):
-            gap = self.record.limits.between(self.value - _affine(other))
-            answer = None if gap is None else decided[stem](*gap)
+            limits, gap = self.record.limits, self.value - _affine(other)
+            least, most = limits.least(gap), limits.most(gap)
+            answer = decided[stem](-_LARGEST if least is None else least, _LARGEST if most is None else most)
             if answer is not None:
                 return answer
         return METHODS[f"__{stem}__"](self, other)

@@ -1,0 +1,94 @@
+"""The stretches of a loop: indices in a row on one side of each of its turns (see `record.turns`).
+
+for i in range(100), turning at 1 and at j, which may be anything:
+
+    range(0, 1)
+    range(1, minimum(j, 100))
+    range(maximum(j, 1), 100)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...frozen import frozen
+from ...ir.dtype import I64
+from ...ir.expr import Apply, Index
+from ...ir.index import Affine
+from ...ir.ops import op
+from ..record.trace import Trace
+from .iterations import Iterations
+
+__all__ = ["Stretch", "stretches_between"]
+
+
+@frozen
+class Stretch:
+    """The indices `range(first, stop, step)`; `sides` are turns with whether the indices lie below them."""
+
+    first: Affine
+    stop: Affine
+    step: int
+    sides: tuple[tuple[Affine, bool], ...] = ()
+
+    @property
+    def count(self) -> Affine:
+        """How many indices there are; not negative where it is constant."""
+        span = (self.stop - self.first) * self.step
+        return Affine.of(max(span.offset, 0)) if span.is_constant else span
+
+    def note(self, iterations: Iterations, trace: Trace) -> None:
+        """Let the trace know on which sides of the turns the indices of some of the iterations lie."""
+        index, *others = iterations.indices()
+        steps = [0, *((other - index).offset for other in others)]
+        for turn, is_below in self.sides:
+            if is_below:
+                trace.limits.note_least(turn - index, 1 + max(steps))
+            else:
+                trace.limits.note_least(index - turn, -min(steps))
+
+    def split(self, turn: Affine, trace: Trace) -> list[Stretch]:
+        """The indices on this side of a turn and those on the other, where there may be both."""
+        low, high = (self.first, self.stop) if self.step > 0 else (self.stop + 1, self.first + 1)
+        limits, below, above = trace.limits, (turn, True), (turn, False)
+        if _is_at_most(limits.most(turn - low), 0):
+            return [self._between(low, high, above)]
+        if _is_at_most(limits.most(high - turn), 0):
+            return [self._between(low, high, below)]
+        end = turn if _is_at_most(limits.most(turn - high), 0) else _bound("minimum", turn, high, trace)
+        begin = turn if _is_at_most(limits.most(low - turn), 0) else _bound("maximum", turn, low, trace)
+        parts = [self._between(low, end, below), self._between(begin, high, above)]
+        return parts if self.step > 0 else parts[::-1]
+
+    def _between(self, low: Affine, high: Affine, side: tuple[Affine, bool]) -> Stretch:
+        first, stop = (low, high) if self.step > 0 else (high - 1, low - 1)
+        return Stretch(first, stop, self.step, (*self.sides, side))
+
+
+def stretches_between(
+    first: Affine, stop: Affine, step: int, turns: Iterable[Affine], trace: Trace
+) -> list[Stretch]:
+    """The indices `range(first, stop, step)` in stretches."""
+    found = [Stretch(first, stop, step)]
+    for turn in turns:
+        found = [part for stretch in found for part in stretch.split(turn, trace)]
+    return found
+
+
+def _is_at_most(value: int | None, most: int) -> bool:
+    return value is not None and value <= most
+
+
+def _bound(name: str, turn: Affine, end: Affine, trace: Trace) -> Affine:
+    """The lesser (`minimum`) or the greater of a turn and an end of the indices."""
+    limits, is_least = trace.limits, name == "minimum"
+    pick = min if is_least else max
+    ranges = [limits.between(turn), limits.between(end)]
+    lower, upper = None, None
+    match ranges:
+        case [(int(first), int(last)), (int(low), int(high))]:
+            lower, upper = pick(first, low), pick(last, high) + 1
+    found = trace.bind(Apply(op(name), (Index(turn), Index(end)), I64), lower, upper)
+    for number in (turn, end):
+        limits.note_least(number - found if is_least else found - number, 0)
+    return found
