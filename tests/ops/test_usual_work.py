@@ -14,7 +14,7 @@ from arrayjit.ir.ops import OPS
 
 
 class Origins(Evaluation):
-    """Knows what primitives were made of, and nothing of what is seldom needed."""
+    """Knows what primitives were made of, and of what is seldom needed only what is."""
 
     def __init__(self) -> None:
         self.made: dict[int, tuple[str, tuple[Any, ...], Any]] = {}
@@ -22,7 +22,7 @@ class Origins(Evaluation):
     def op(self, name: str, *args: Any) -> Any:
         definition = OPS[name].definition([self.dtype(arg) for arg in args])
         if name == "rarely":
-            args = args[0], args[2]
+            args = args[0], args[1 if args[0].any() else 2]
         elif definition is not None:
             return definition(self, *args)
         result = super().op(name, *args) if name != "rarely" else args[1].copy()
@@ -56,3 +56,13 @@ def test_usual_arguments_need_few_instructions(name: str, dtype: DType, most: in
     needed = origins.needed(origins.op(name, *args))
     free = ("bits", "from_bits", "rarely", "negative")
     assert sum(needed.values()) - sum(needed[each] for each in free) <= most, needed
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("exp", F32), ("exp", F64), ("exp2", F32), ("exp2", F64)])
+def test_powers_that_are_zero_need_no_branch_for_small_ones(name: str, dtype: DType) -> None:
+    def work(x: float) -> Counter[str]:
+        origins = Origins()
+        return origins.needed(origins.op(name, np.array([x, x], dtype.numpy)))
+
+    usual, lost = work(-1.5), work(-np.inf)
+    assert lost - usual <= Counter(rarely=1, less=1, bitwise_or=1, bitwise_xor=1, where=1)
