@@ -13,7 +13,7 @@ behind that each cell is written and read in the order of before. What stores to
 row. Loops over the columns of a row meet as well where they can (`columns`).
 
 Steps of a loop that is made of such nests alone are taken two at a time, where the arrays are larger than the
-caches: they go through memory once for both. Rows that hand anything on to others are taken in order, so
+first cache: they go through memory once for both. Rows that hand anything on to others are taken in order, so
 that threads cannot share them: of two threads that wait for memory, one is enough, and nests that do little
 are left to one anyway.
 """
@@ -47,11 +47,8 @@ BEHIND = 4
 STEPS = 2
 """So many steps of a loop go through memory together. More of them gain little."""
 
-PART = 4
-"""An array of less than such a part of the second cache costs little to fetch again."""
-
-OTHERS = 2
-"""Where nests touch so many times what the second cache holds, smaller arrays have left it as well."""
+PART = 2
+"""An array of less than such a part of the first cache costs little to fetch again."""
 
 LARGE = 128
 """The most statements of a step: each is written several times."""
@@ -229,9 +226,9 @@ class _Sweeping:
         return (is_own and storage.nbytes > self.caps.l1_bytes) or self.has_left(storage)
 
     def has_left(self, storage: Tensor) -> bool:
-        """Would an array of the caller's have left the second cache until the next nest?"""
-        near = self.caps.l2_bytes
-        return storage.nbytes > near or (storage.nbytes > near // PART and self.touched > OTHERS * near)
+        """Would an array of the caller's have left the first cache until the next nest?"""
+        near = self.caps.l1_bytes
+        return storage.nbytes > near // PART and self.touched > near
 
     def is_near(self, group: Sequence[_Rows]) -> bool:
         """Do the rows between the first nest and the last one stay in a near cache?"""
