@@ -40,6 +40,7 @@ from .bodies.share import share
 from .bodies.short_circuit import short_circuit
 from .bodies.simplify import simplify
 from .bodies.spell import spell
+from .bodies.steady import steady
 from .bodies.straight import straight
 from .bodies.tabulate import tabulate
 from .bodies.totals import totals
@@ -271,7 +272,18 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="only loops that run more than once are worth a place in the nest",
         on=CPU,
     ),
-    Pass(swap, after=("order",), why="only loops that run more than once copy again and again", on=CPU),
+    Pass(
+        steady,
+        after=("simplify",),
+        why="what an exception depends on is in locals, and what never raises one is gone",
+        on=CPU,
+    ),
+    Pass(
+        swap,
+        after=("order", "steady"),
+        why="only loops that run more than once copy again and again, and what stops two steps is told once",
+        on=CPU,
+    ),
     Pass(
         interior,
         after=("swap",),
@@ -413,6 +425,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         tabulate,
         divisors,
         order,
+        steady,
         swap,
         lag,
         sweep,

@@ -27,7 +27,7 @@ from itertools import chain, pairwise, product
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
-from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, walk_statements
+from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_cells, substitute_statements
 from ..analysis.access import Effects, Range, Touched, distances, effects
@@ -110,7 +110,7 @@ class _Sweeping:
         """A body whose nests go through memory together."""
         out: list[Stmt] = []
         group: list[_Rows] = []
-        for stmt in body:
+        for stmt in chain.from_iterable(map(_row_by_row, body)):
             one = self.following(group, stmt)
             if one is None and group:
                 out += self.together(group)
@@ -143,7 +143,7 @@ class _Sweeping:
             return [loop]
         enter(loop, self.ranges)
         inside = replace(self, around=self.around or loop.body, touched=_touched(loop.body))
-        if not inside.pays(loop.body * STEPS):
+        if not inside.pays([part for stmt in loop.body for part in _row_by_row(stmt)] * STEPS):
             return [loop]
         self.notes.append(f"sweep: {STEPS} steps of loop {loop.symbol.hint} go through memory together")
         parts = in_steps(loop, (loop.body,) * STEPS)
@@ -296,6 +296,34 @@ def _over_rows(stmt: Stmt) -> For | None:
     if all(last == 0 for _, last in along):
         return stmt
     return _over_one_row(stmt) if all(first == 0 for first, _ in along) else None
+
+
+def _row_by_row(stmt: Stmt) -> Sequence[Stmt]:
+    """Of a nest that stores to some rows alone, such as those along the border, a nest for each, if none
+    touches what another one makes."""
+    if not isinstance(stmt, For) or len(stmt.body) < 2 or stmt.kind is not LoopKind.PARALLEL:
+        return [stmt]
+    parts = [replace(stmt, body=(inner,)) for inner in stmt.body if isinstance(inner, Store)]
+    made, taken = [_rows_of(part, True) for part in parts], [_rows_of(part, False) for part in parts]
+    known = all(position.is_constant for _, position in set().union(*made, *taken))
+    if not known or len(parts) < len(stmt.body) or not all(len(rows) == 1 for rows in made):
+        return [stmt]
+    apart = all(
+        rows.isdisjoint(made[at] | taken[at])
+        for one, rows in enumerate(made)
+        for at in range(len(parts))
+        if at != one
+    )
+    return parts if apart else [stmt]
+
+
+def _rows_of(nest: For, stored: bool) -> set[tuple[Tensor, Affine]]:
+    """The rows that a nest stores to, or takes."""
+    return {
+        (tensor.storage, index[0])
+        for tensor, index, stores in affine_accesses((nest,))
+        if stores is stored and tensor.rank > 1
+    }
 
 
 def _over_one_row(nest: For) -> For | None:
