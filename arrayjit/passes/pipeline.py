@@ -46,6 +46,7 @@ from .bodies.tabulate import tabulate
 from .bodies.totals import totals
 from .bodies.unroll import explain_unroll, unroll
 from .bodies.wrap import wrap
+from .products.confine import confine
 from .products.contract import contract
 from .schedule.abreast import abreast
 from .schedule.along import along
@@ -319,7 +320,18 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass("offload", after=("collapse",), why="short rows would leave most threads idle", on=GPU),
     Pass("keep", after=("offload",), why="which threads take a row is settled by then", on=GPU),
     Pass("house", after=("keep",), why="who shares a temporary follows from who runs what", on=GPU),
-    Pass(contract, after=("order",), why="which loop runs along the result is settled by then", on=CPU),
+    Pass(
+        confine,
+        after=("order", "sweep"),
+        why="conditions on positions are comparisons, and what joined other nests stays with them",
+        on=CPU,
+    ),
+    Pass(
+        contract,
+        after=("order", "confine"),
+        why="which loop runs along the result is settled by then, and which cells have products",
+        on=CPU,
+    ),
     Pass(abreast, after=("contract",), why="what is a product is no longer a triangle of sums", on=CPU),
     Pass(pack, after=("order",), why="which loop runs over the columns is settled by then", on=CPU),
     Pass(tile, after=("pack",), why="a packing copy reads across memory too", on=CPU),
@@ -434,6 +446,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         sections,
         collapse,
         portion,
+        confine,
         contract,
         abreast,
         pack,
