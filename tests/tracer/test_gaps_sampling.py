@@ -163,6 +163,34 @@ def test_default_modes() -> None:
     assert_like_numpy(program, (np.arange(7.0),))
 
 
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("dtype", ["f8", "i4", "c16"])
+def test_the_longer_of_two_selections_is_known_in_the_run(dtype: str, mode: str) -> None:
+    def program(a: np.ndarray, k: int) -> Any:
+        large, small = a[a.real > k], a[a.real <= k]
+        three = np.array([1, 2j, -1]) if dtype == "c16" else np.array([1, 2, -1])
+        pairs = [(large, three), (three, small), (large, small), (small, large), (small, small)]
+        return [(np.convolve(*pair, mode), np.correlate(*pair, mode)) for pair in pairs]
+
+    row = np.array([3, -1, 4, 1, -5, 9, 2, 6, -3, 5, 8]).astype(dtype)
+    if dtype == "c16":
+        row = row + 1j * row[::-1]
+    values = np.sort(row.real)
+    assert_like_numpy(program, *((row, value) for value in values[[0, 1, 5, 8, 9]]))
+
+
+def test_nothing_that_was_selected_is_not_convolved() -> None:
+    row = np.ones(3)
+    calls = {
+        "a cannot be empty": lambda a: np.convolve(a[a > 2], a),
+        "v cannot be empty": lambda a: np.convolve(a, a[a > 2]),
+        "first array argument cannot be empty": lambda a: np.correlate(a[a > 2], a),
+        "second array argument cannot be empty": lambda a: np.correlate(a, a[a > 2]),
+    }
+    for words, program in calls.items():
+        assert_raises_like_numpy(program, words, row)
+
+
 def test_prefixes_are_convolved_in_a_loop() -> None:
     def program(a: np.ndarray) -> np.ndarray:
         total = np.zeros(len(a) + 2)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from ...ir.ops import op
 from ..loops.control import cond
 from ..record.registry import implements
 from ..record.trace import current_trace, user_location
-from ..values.array import describe
+from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, elementwise
-from ..values.extents import require_at_least, same_shape
+from ..values.extents import is_at_least, require_at_least, same_shape
 from .adopted import numpy_program
 from .operands import axes_of
 
@@ -219,28 +219,67 @@ def _slopes(f: Any, axis: int, steps: Any, edge_order: Any) -> Any:
 @implements(np.convolve)
 @numpy_program
 def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
-    one, other = np.atleast_1d(a), np.atleast_1d(v)
-    if len(other) > len(one):
-        one, other = other, one
+    given = np.atleast_1d(a), np.atleast_1d(v)
+    _require_rows(given, ("a", "v"))
+    one, other, _ = _longer_first(*given)
     return _slid(one, other[::-1], mode)
 
 
 @implements(np.correlate)
 @numpy_program
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    one, other = np.atleast_1d(a), np.atleast_1d(v)
-    if np.iscomplexobj(other):
-        other = np.conj(other)
-    if len(other) > len(one):
-        return _slid(other, one, mode)[::-1]
-    return _slid(one, other, mode)
+    first, second = np.atleast_1d(a), np.atleast_1d(v)
+    _require_rows((first, second), ("first array argument", "second array argument"))
+    if np.iscomplexobj(second):
+        second = np.conj(second)
+    one, other, is_swapped = _longer_first(first, second)
+    result = _slid(one, other, mode)
+    if isinstance(is_swapped, bool):
+        return result[::-1] if is_swapped else result
+    return np.where(is_swapped, result[::-1], result)
+
+
+def _require_rows(arrays: Sequence[SymbolicArray], names: Sequence[str]) -> None:
+    for name, array in zip(names, arrays, strict=True):
+        if array.ndim != 1:
+            raise ShapeError("object too deep for desired array", loc=user_location(), fix="pass rows")
+        words = f"{name} cannot be empty"
+        if not require_at_least(array.cells.shape[0], 1, "ValueError", words):
+            raise ShapeError(words, loc=user_location(), fix="pass numbers")
+
+
+def _longer_first(one: Any, other: Any) -> tuple[Any, Any, Any]:
+    """The longer row, the shorter one, and whether they have changed places, which of rows whose lengths are
+    known only in the run is known only there."""
+    first, second = one.cells.shape[0], other.cells.shape[0]
+    if is_at_least(first - second, 0):
+        return one, other, False
+    if is_at_least(second - first, 1):
+        return other, one, True
+    return _chosen_by_length(one, other)
+
+
+@numpy_program
+def _chosen_by_length(one: Any, other: Any) -> tuple[Any, Any, Any]:
+    kind = np.result_type(one, other)
+    is_swapped = np.asarray(len(other) > len(one))
+    pairs = (one, other, max(len(one), len(other))), (other, one, min(len(one), len(other)))
+    longer, shorter = (
+        np.where(
+            is_swapped,
+            np.take(second, np.arange(count), mode="clip"),
+            np.take(first, np.arange(count), mode="clip"),
+        ).astype(kind)
+        for first, second, count in pairs
+    )
+    return longer, shorter, is_swapped
 
 
 @numpy_program
 def _slid(one: Any, other: Any, mode: Any) -> Any:
     """The inner product of `other` and what it lies over, at each place over `one` and those beyond its ends
     that the mode names. Only what lies over `one` is multiplied: infinity times nothing is no NaN."""
-    ahead, behind = _margins(mode, one, other)
+    ahead, behind = _margins(mode, other)
     kind = np.result_type(one, other)
     one, other = one.astype(kind), other.astype(kind)
     width, places = len(other), len(one) - len(other) + 1
@@ -253,13 +292,10 @@ def _slid(one: Any, other: Any, mode: Any) -> Any:
     return result
 
 
-def _margins(mode: Any, one: Any, other: Any) -> tuple[Any, Any]:
-    """How many places there are before and after those that lie over the longer array."""
-    for name, array in (("a", one), ("v", other)):
-        if array.ndim != 1:
-            raise ShapeError("object too deep for desired array", loc=user_location(), fix="pass rows")
-        if array.shape == (0,):
-            raise ShapeError(f"{name} cannot be empty", loc=user_location(), fix="pass numbers")
+@numpy_program
+def _margins(mode: Any, other: Any) -> tuple[Any, Any]:
+    """How many places there are before and after those where `other` lies over the
+    longer array."""
     room = len(other) - 1
     if mode == "full":
         return room, room
