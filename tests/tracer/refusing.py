@@ -17,7 +17,7 @@ __all__ = ["assert_raises_like_numpy"]
 def assert_raises_like_numpy(program: Callable[..., Any], words: str, *arguments: Any) -> None:
     """NumPy's exception, which says `words` and where, after the same has been done to the arguments."""
     plain = deepcopy(arguments)
-    with pytest.raises((IndexError, TypeError, ValueError)) as theirs:
+    with pytest.raises((IndexError, OverflowError, TypeError, ValueError)) as theirs:
         program(*plain)
     kind = next(base for base in type(theirs.value).__mro__ if base.__module__ == "builtins")
     for target in ("interp", "sync_llvm"):

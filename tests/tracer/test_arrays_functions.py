@@ -215,6 +215,39 @@ def test_digitize_takes_rising_and_falling_bins(edges: Any) -> None:
         assert_like_numpy(program, (NUMBERS[:6], edges))
 
 
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
+@pytest.mark.parametrize("trim", ["fb", "f", "B"])
+def test_zeros_are_trimmed(trim: str, axis: Any) -> None:
+    def program(x: np.ndarray) -> Any:
+        inner = np.trim_zeros(x, trim, axis)
+        x[0] += inner.sum() * inner.size
+        return inner.copy(), len(inner), inner * 2
+
+    rows = np.zeros((5, 4))
+    rows[1, 2] = rows[2, 1] = 3
+    rows[2, 2] = np.nan
+    ends = np.zeros((2, 3))
+    ends[0, 0] = ends[1, 2] = -1
+    assert_like_numpy(program, *((x,) for x in (rows, ends, np.zeros((3, 3)), np.zeros((2, 0)))))
+
+
+def test_zeros_of_what_a_mask_selects_are_trimmed() -> None:
+    def program(x: np.ndarray, low: float) -> Any:
+        return np.trim_zeros(x[x > low]), np.repeat(x, x > low), np.repeat(x, x[:1] > low)
+
+    x = np.array([-1.0, 0, 0, 2, 0, -3, 1, 0])
+    assert_like_numpy(program, (x, -0.5), (x, -1.5), (x, 5.0))
+
+
+def test_a_list_is_trimmed_to_a_list() -> None:
+    assert arrayjit.jit(lambda x: x + len([*np.trim_zeros([0, 3, 0, 1, 0]), 4]))(1) == 5
+
+
+def test_a_part_of_an_argument_is_returned_as_a_copy() -> None:
+    with pytest.raises(arrayjit.ConcretizationError, match=r"fix: return a copy: x\.copy\(\)"):
+        arrayjit.jit(lambda x: np.trim_zeros(x))(np.ones(3))
+
+
 @pytest.mark.parametrize(
     "program",
     [

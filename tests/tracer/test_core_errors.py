@@ -67,7 +67,7 @@ MISTAKES: list[Mistake] = [
     (lambda x: round(x), DTypeError, TypeError, "np.round"),
     (lambda x: math.sqrt(x), DTypeError, TypeError, "np.sqrt"),
     (lambda x: [1, 2][x.astype(int)[0]], ConcretizationError, TypeError, "np.array(items)[i]"),
-    (lambda x: x[: x.astype(int)[1]], ConcretizationError, TypeError, "the shape of a result must be known"),
+    (lambda x: x[: x.astype(int)[1]], ConcretizationError, TypeError, "the shape of a view that is a result"),
     (lambda x: {x[0]: 1}, ConcretizationError, TypeError, "keep the values in an array"),
     (lambda x: f"{x[0]:.3f}", ConcretizationError, TypeError, "as text"),
     (lambda x: x.tobytes(), ConcretizationError, TypeError, "as a NumPy array"),

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from harness import assert_same, trace_and_interpret
 
+from arrayjit import UnsupportedError, jit
+
 Function = Callable[..., Any]
 
 CUBE = np.arange(2 * 3 * 4, dtype="f8").reshape(2, 3, 4)
@@ -78,6 +80,35 @@ def test_strides_are_those_of_numpy(name: str, layout: str) -> None:
     got = trace_and_interpret(function, x)
     assert_same(got, wanted)
     assert steps(got) == steps(wanted)
+
+
+def test_flags_are_those_of_numpy() -> None:
+    def flags(x: np.ndarray) -> Any:
+        views = x, x.T, x[0], x[:1], x[..., ::-1], x + 1, x.T * 2, x[:, :0], x.sum()
+        named = [
+            (v.flags.c_contiguous, v.flags.f_contiguous, v.flags.contiguous, v.flags.fnc, v.flags.forc)
+            for v in views
+        ]
+        keyed = [(v.flags["C_CONTIGUOUS"], v.flags["F"], v.flags["W"], v.flags.writeable) for v in views]
+        return named, keyed, np.isfortran(x), np.isfortran(x.T), np.broadcast_to(x, (2, *x.shape)).flags["C"]
+
+    for array in (CUBE, CUBE.T, CUBE[:, ::2], CUBE[0], CUBE[0, :1].T, np.asfortranarray(CUBE)):
+        assert jit(flags)(array) == flags(array)
+    fixed = CUBE.copy()
+    fixed.flags.writeable = False
+    assert jit(flags)(fixed) == flags(fixed)
+
+
+def test_flags_are_not_set_and_some_are_not_known() -> None:
+    def set_flag(x: np.ndarray) -> None:
+        x.flags.writeable = False
+
+    for function in (set_flag, lambda x: x.flags.owndata, lambda x: x.flags["ALIGNED"]):
+        with pytest.raises(UnsupportedError, match=r"the flag .* of an array is not supported"):
+            jit(function)(CUBE)
+    for function, error in ((lambda x: x.flags.big, AttributeError), (lambda x: x.flags["big"], KeyError)):
+        with pytest.raises(error):
+            jit(function)(CUBE)
 
 
 def test_a_reshape_of_a_transposed_temporary_is_a_copy() -> None:

@@ -275,7 +275,9 @@ def test_random_programs_of_views_and_writes(program: list[Any], arguments: str)
     ids=repr,
 )
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u4", "i4", "u8", "i8"])
-@pytest.mark.parametrize("key", [1, slice(2), [0, 2], [True, False, True], slice(0, 0)], ids=repr)
+@pytest.mark.parametrize(
+    "key", [1, np.array(1), slice(2), [0, 2], [True, False, True], slice(0, 0)], ids=repr
+)
 def test_storing_numbers_of_other_dtypes(number: Any, dtype: str, key: Any) -> None:
     """Cells and slices of integers with a sign refuse what does not fit, others take its lowest bits."""
 

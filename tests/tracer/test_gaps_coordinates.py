@@ -137,6 +137,37 @@ def test_flat(program: Function) -> None:
     assert_like_numpy(program, (matrix,), (matrix[:, ::-1],))
 
 
+ONE_CELL = [1, -2, np.array(3), np.int8(1)]
+MANY_CELLS = [slice(1, 4, 2), [1, 3], np.array([2])]
+STORED = [
+    300, -1, 2.5, np.inf, np.nan, 1j, np.int64(300), np.float64(np.inf), np.int8(-3), np.array(300),
+    [300], np.array([300]), np.array([1e9]), [300, 2],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", [*ONE_CELL, *MANY_CELLS], ids=repr)
+@pytest.mark.parametrize("value", STORED, ids=repr)
+@pytest.mark.filterwarnings("ignore")
+def test_flat_takes_and_refuses_what_numpy_does(key: Any, value: Any) -> None:
+    def stored(a: np.ndarray, v: Any) -> np.ndarray:
+        a.flat[key] = v
+        return a
+
+    def compiled_in(a: np.ndarray, v: Any) -> np.ndarray:
+        a.T.flat[key] = value
+        return a
+
+    for dtype, program in product(("i1", "u1", "f4"), (stored, compiled_in)):
+        array = np.arange(6).astype(dtype).reshape(2, 3)
+        try:
+            program(array.copy(), value)
+        except (OverflowError, TypeError, ValueError) as error:
+            words = str(error) if "single item" in str(error) else ""
+            assert_raises_like_numpy(program, words, array, value)
+        else:
+            assert_like_numpy(program, (array, value))
+
+
 def test_flat_in_a_loop() -> None:
     def program(x: np.ndarray) -> np.ndarray:
         a = x[:12].reshape(3, 4)
@@ -162,6 +193,12 @@ POSITIONS: dict[str, Function] = {
 @pytest.mark.parametrize("program", POSITIONS.values(), ids=POSITIONS)
 def test_positions_through_all_axes(program: Function) -> None:
     assert_like_numpy(program, (np.array([3, 0, 1]), np.array([4, 2, 0])))
+
+
+def test_positions_are_integers() -> None:
+    assert_like_numpy(lambda a, p: np.unravel_index(p, a.shape), (matrix, np.array([True, False])))
+    for places in (1.0, np.array([1.0, 2.0])):
+        assert_raises_like_numpy(lambda p: np.unravel_index(p, (2, 3)), "only int indices permitted", places)
 
 
 def test_mistakes() -> None:

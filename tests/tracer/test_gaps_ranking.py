@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusing import assert_raises_like_numpy
 from rolling import TARGETS, assert_like_numpy, length
 
 import arrayjit
@@ -244,6 +245,9 @@ def test_lexsort() -> None:
     tens, ones = np.array([3, 1, 1, 2, 3, 1]), np.array([0, 5, 2, 2, 0, 2])
     assert_like_numpy(lambda a, b: (np.lexsort((a, b)), np.lexsort((b, a)), np.lexsort([a])), (tens, ones))
     assert_like_numpy(lambda a: np.lexsort((a[0], a[1]), axis=0), (floats,))
+    assert_like_numpy(lambda a: (np.lexsort((a[0],)), np.lexsort((3, 4.5)), np.lexsort(a)), (tens,))
+    words = "need sequence of keys with len > 0 in lexsort"
+    assert_raises_like_numpy(lambda a: np.lexsort(a.sum(keepdims=True).reshape(())), words, tens)
 
 
 NUMBERS = {name: INPUTS[name] for name in INPUTS if name not in ("bools", "infinities")}

@@ -279,7 +279,9 @@ def _settled(
         return SymbolicArray(copy(leaf).cells, leaf.record, leaf.weak, leaf.is_scalar)
     try:
         for extent in leaf.cells.shape:
-            number(extent, leaf.record, "the shape of a result", "return it alone, or copies: x.copy()", loc)
+            number(
+                extent, leaf.record, "the shape of a view that is a result", "return a copy: x.copy()", loc
+            )
     except ConcretizationError:
         if not _is_shown_once(leaf, leaves):
             raise

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...errors import UnsupportedError
+from ...errors import NumberError, UnsupportedError
 from ...ir.dtype import I64
 from ...ir.index import Affine
 from ...ir.ops import op
@@ -23,9 +23,10 @@ from ..loops.ranges import counted
 from ..record.deciding import not_negative
 from ..record.registry import creates, implements, method
 from ..record.trace import Trace, current_trace, user_location
-from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, as_operand, cast, copy, elementwise
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import as_array, as_operand, as_stored, cast, copy, elementwise
 from ..values.extents import ZERO, product
+from ..values.fitting import Operand, check_single
 from ..values.integer import python_int
 from ..values.layout import is_laid_out
 from ..values.numbers import as_affine
@@ -57,9 +58,15 @@ class Flat(Counted):
         return copy(found) if type(found) is SymbolicArray and not found.is_scalar else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        operand = as_operand(value)
-        if type(operand) is SymbolicArray and isinstance(key, slice):
-            operand = cast(operand, self.array.element_type)
+        dtype = self.array.element_type
+        if _is_position(key):
+            operand = as_operand(value)
+            check_single(operand, dtype, self.trace)
+            _require_number(operand)
+        else:
+            operand = as_stored(value, dtype, self.trace)
+        if type(operand) is SymbolicArray:
+            operand = cast(operand, dtype)
         is_number = type(operand) is not SymbolicArray or not operand.ndim
         if is_number and is_laid_out(self.array.cells, "C"):
             setitem(ravel(self.array), key, operand)
@@ -107,6 +114,24 @@ class Product(Places):
         places = (as_affine(place, self.trace) for place in super().item(index))
         pairs = zip(self.parts, places, strict=True)
         return tuple(part.item(part.lo + place * part.step) for part, place in pairs if place is not None)
+
+
+def _is_position(key: Any) -> bool:
+    """Whether the key chooses one cell."""
+    if type(key) is SymbolicArray:
+        return not key.ndim and key.element_type.is_integer
+    is_array = isinstance(key, (np.ndarray, np.integer)) and not key.ndim and key.dtype.kind in "iu"
+    return is_array or (isinstance(key, int) and not isinstance(key, bool))
+
+
+def _require_number(operand: Operand) -> None:
+    if type(operand) is SymbolicArray and operand.ndim:
+        raise NumberError(
+            "Error setting single item of array.",
+            loc=user_location(),
+            details=(describe(operand),),
+            fix="store a number, for example value[0]",
+        )
 
 
 def _coordinates(index: Affine, shape: Sequence[Affine], trace: Trace) -> tuple[Any, ...]:

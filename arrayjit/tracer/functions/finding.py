@@ -22,8 +22,9 @@ from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, cast, elementwise, operand_at
 from ..values.extents import as_expr, most
 from ..values.integer import number, python_int
+from .adopted import numpy_program
 from .joining import stack
-from .operands import axis_of, deliver, require_real, require_row
+from .operands import axes_of, axis_of, deliver, require_real, require_row
 from .reductions import reduce_array
 from .reshaping import ravel
 from .shaping import atleast_1d, insert_axes
@@ -74,6 +75,26 @@ def compress_method(self: SymbolicArray, condition: Any, axis: Any = None, out: 
 @implements(np.extract)
 def extract(condition: Any, arr: Any) -> SymbolicArray:
     return compress(ravel(as_array(condition)), arr)
+
+
+@implements(np.trim_zeros)
+@numpy_program
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """The view of the array between the first and the last cells, along each of the axes, that differ from
+    zero anywhere."""
+    sides = trim.lower()
+    if sides not in ("fb", "bf", "f", "b"):
+        words = f"unexpected character(s) in `trim`: {sides!r}"
+        raise ShapeError(words, loc=user_location(), fix="use 'f', 'b' or 'fb'")
+    every = tuple(range(filt.ndim))
+    key = [slice(None)] * filt.ndim
+    for along in axes_of(axis, filt.ndim):
+        is_kept = np.any(filt != 0, axis=every[:along] + every[along + 1 :])
+        places = np.arange(len(is_kept))
+        start = np.min(places, initial=len(is_kept), where=is_kept) if "f" in sides else 0
+        stop = np.max(places + 1, initial=0, where=is_kept if "b" in sides else np.any(is_kept))
+        key[along] = slice(int(start), int(stop))
+    return filt[tuple(key)] if key else filt
 
 
 @implements(np.isin)

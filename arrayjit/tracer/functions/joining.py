@@ -13,24 +13,28 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError, UnsupportedError
-from ...ir.dtype import DType
-from ...ir.index import Affine
+from ...errors import DTypeError, ShapeError, UnsupportedError
+from ...ir.dtype import BOOL, DType
+from ...ir.index import Affine, affine
 from ..indices.indexing import getitem, setitem
 from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
-from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, copy, views_of
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import as_array, broadcast_view, copy, views_of
 from ..values.extents import ONE, ZERO, agree, product, remainder, same_shape, shape_text
 from ..values.integer import number
 from ..values.layout import copy_order, joined_order
 from ..values.numbers import integer_of
 from ..values.rows import Rows, rows_of
-from .operands import arrays_of, axis_of, common_dtype, deliver, element_type, refuse, remapped, shape_of
+from .operands import arrays_of, axis_of, common_dtype, deliver, element_type, remapped, shape_of
 from .reshaping import flat, reshape
 from .shaping import atleast_1d, atleast_2d, atleast_3d, insert_axes
 
 __all__ = ["concatenate", "length_of", "slab", "stack", "stretch", "unwritten"]
+
+
+_UNEVEN = "operands could not be broadcast together with shape"
+_NEGATIVE = "negative dimensions are not allowed"
 
 
 def unwritten(
@@ -328,20 +332,60 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> SymbolicArray:
     along = axis_of(axis, array.ndim)
     if type(repeats) is SymbolicArray and repeats.weak is int:
         repeats = operator.index(repeats)
-    if type(repeats) is SymbolicArray:
-        raise UnsupportedError(
-            "np.repeat with counts that are traced gives an array whose shape depends on values",
-            loc=user_location(),
-            fix="give the counts as integers, or name the argument in static_argnames",
+    if isinstance(repeats, np.ndarray) and not np.can_cast(repeats.dtype, np.int64):
+        words = (
+            f"Cannot cast array data from {repeats.dtype!r} to dtype('int64') according to the rule 'safe'"
         )
-    counts = np.asarray(repeats)
+        raise DTypeError(words, loc=user_location(), fix="give the counts as integers")
+    known = current_trace().known(repeats.cells) if type(repeats) is SymbolicArray else None
+    if type(repeats) is SymbolicArray and known is None:
+        return _repeated_once(array, repeats, along)
+    counts = np.array(repeats if known is None else known, np.int64)
+    _require_counts(counts)
     if counts.size != 1:
-        return getitem(array, slab(along, np.repeat(np.arange(length_of(array, along)), counts)))
+        places = np.arange(length_of(array, along))
+        if counts.shape != places.shape:
+            raise _uneven(array, affine(counts.shape), along)
+        return getitem(array, slab(along, np.repeat(places, counts)))
     count = int(counts.reshape(())[()])
-    refuse("np.repeat", "use a count >= 0", repeats=None if count >= 0 else count)
     shape = array.cells.shape
     result = unwritten((*shape[:along], shape[along] * count, *shape[along + 1 :]), array.element_type, "t")
     if ZERO not in result.cells.shape:
         apart = reshape(result, (*shape[: along + 1], count, *shape[along + 1 :]))
         setitem(apart, Ellipsis, insert_axes(array, (along + 1,)))
     return result
+
+
+def _repeated_once(array: SymbolicArray, counts: SymbolicArray, axis: int) -> SymbolicArray:
+    """Parts where a mask, which counts to one at most, holds."""
+    if counts.element_type is not BOOL or counts.ndim != 1:
+        raise UnsupportedError(
+            "np.repeat by counts that only the compiled function knows gives an array of no known size",
+            loc=user_location(),
+            details=(describe(counts),),
+            fix="where the sum is known: np.take(x, np.searchsorted(np.cumsum(counts), np.arange(the_sum), "
+            "'right'))",
+        )
+    given, extent = counts.cells.shape, array.cells.shape[axis]
+    if given == (ONE,):
+        counts = SymbolicArray(broadcast_view(counts.cells, (extent,)), counts.record)
+    elif not agree(given[0], extent, f"{_UNEVEN} {shape_text((extent,))} {shape_text(given)}"):
+        raise _uneven(array, given, axis)
+    return getitem(array, slab(axis, counts))
+
+
+def _require_counts(counts: np.ndarray) -> None:
+    if counts.ndim > 1:
+        raise ShapeError("object too deep for desired array", loc=user_location(), fix="give a row of counts")
+    if np.any(counts < 0):
+        what = "repeats may not contain negative values." if counts.size != 1 else _NEGATIVE
+        raise ShapeError(what, loc=user_location(), fix="use counts >= 0")
+
+
+def _uneven(array: SymbolicArray, counts: Sequence[Affine], axis: int) -> ShapeError:
+    return ShapeError(
+        f"{_UNEVEN} {shape_text((array.cells.shape[axis],))} {shape_text(counts)}",
+        loc=user_location(),
+        details=(describe(array),),
+        fix="give one count, or one for each part",
+    )

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import DTypeError, ShapeError
 from ...ir.conditions import compare, either, is_nan, one_of
-from ...ir.dtype import I32, I64
+from ...ir.dtype import BOOL, I32, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Index
 from ...ir.index import Affine, Symbol, affine, row_major_strides
 from ...ir.ops import Op, op
@@ -114,6 +114,13 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[SymbolicA
     size = product(extents)
     words = f"index is out of bounds for array with size {size}"
     rest = as_array(indices)
+    if not (rest.element_type.is_integer or rest.element_type is BOOL):
+        raise DTypeError(
+            "only int indices permitted",
+            loc=user_location(),
+            details=(describe(rest),),
+            fix="convert them first: x.astype(int)",
+        )
     for relation, limit in (("greater_equal", ZERO), ("less", size)):
         inside = elementwise(op(relation), rest, python_int(limit, rest.record))
         rest.record.check(inside.cells.shape, inside.load, "ValueError", words)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ConcretizationError, IndexOutOfRange, ShapeError
+from ...errors import ConcretizationError, DTypeError, IndexOutOfRange, ShapeError
 from ...ir.index import Affine
 from ...ir.ops import op
 from ..indices.indexing import require_assignable, setitem
@@ -64,12 +64,24 @@ def partition_in_place(
 @numpy_program
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """By the last key; where that is equal, by the one before it, and so on."""
-    first, *others = keys
+    first, *others = map(np.asarray, _keys(keys))
+    if first.ndim == 0:
+        return np.int64(0)
     order = np.argsort(first, axis)
     for key in others:
         again = np.argsort(np.take_along_axis(key, order, axis), axis)
         order = np.take_along_axis(order, again, axis)
     return order
+
+
+def _keys(keys: Any) -> list[Any]:
+    """The keys, of which there is one at least."""
+    given = [] if isinstance(keys, np.ndarray) and not keys.ndim else list(keys)
+    if not given:
+        raise DTypeError(
+            "need sequence of keys with len > 0 in lexsort", loc=user_location(), fix="pass a tuple of keys"
+        )
+    return given
 
 
 @implements(np.unique)

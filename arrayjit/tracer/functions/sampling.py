@@ -13,7 +13,7 @@ from ...ir.ops import op
 from ..loops.control import cond
 from ..record.registry import implements
 from ..record.trace import current_trace, user_location
-from ..values.array import SymbolicArray, describe
+from ..values.array import describe
 from ..values.elementwise import as_array, elementwise
 from ..values.extents import is_at_least, require_at_least, same_shape
 from .adopted import numpy_program
@@ -239,7 +239,7 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     return np.where(is_swapped, result[::-1], result)
 
 
-def _require_rows(arrays: Sequence[SymbolicArray], names: Sequence[str]) -> None:
+def _require_rows(arrays: Sequence[Any], names: Sequence[str]) -> None:
     for name, array in zip(names, arrays, strict=True):
         if array.ndim != 1:
             raise ShapeError("object too deep for desired array", loc=user_location(), fix="pass rows")

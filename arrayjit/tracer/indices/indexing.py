@@ -97,6 +97,8 @@ def setitem(array: SymbolicArray, key: Any, value: Any) -> None:
         check_stored(operand, array.element_type, trace)
         _assign(part(array.cells, items), operand, trace)
         return
+    if not any(isinstance(item, Many) and item.shape for item in items):
+        check_stored(operand, array.element_type, trace)  # arrays without axes are numbers to NumPy
     covers = mask is not None and mask.ndim == array.ndim
     assign_chosen(array, items, operand, _wrong_count(shape_of(operand)) if covers else None)
 

@@ -35,9 +35,9 @@ __all__ = [
 _TAKE_PARTS = frozenset((
     "at", "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "choose", "column_stack",
     "concat", "concatenate", "dstack", "einsum", "hstack", "ix_", "meshgrid", "multi_dot", "piecewise",
-    "select", "stack", "vstack",
+    "select", "stack", "trim_zeros", "vstack",
 ))  # fmt: skip
-"""NumPy's functions whose lists of arrays are no arrays themselves."""
+"""NumPy's functions whose lists of arrays, or of numbers, are no arrays themselves."""
 
 _JOIN = frozenset(("column_stack", "concat", "concatenate", "dstack", "hstack", "stack", "vstack"))
 """Those among them that join what is in a list, where each part may be a list of numbers."""

@@ -164,6 +164,12 @@ class SymbolicArray:
     def flat(self, value: Any) -> None:
         METHODS["flat"](self)[:] = value
 
+    @property
+    def flags(self) -> Any:
+        if self.weak is not None:
+            raise AttributeError(f"{self.weak.__name__!r} object has no attribute 'flags'")
+        return METHODS["flags"](self)
+
     def load(self, position: Sequence[Extent]) -> Expr:
         """The cell at `position`."""
         return self.cells.load(position)

@@ -12,11 +12,13 @@ import numpy as np
 
 from ...errors import (
     DTypeError,
+    IntegerOverflow,
     LeakedArrayError,
     NumberError,
     ReadOnlyError,
     ShapeError,
     UnsupportedError,
+    UserError,
 )
 from ...ir.conditions import compare, one_of
 from ...ir.dtype import BOOL, F64, I64, DType, Kind, from_numpy
@@ -107,13 +109,27 @@ def as_stored(value: Any, dtype: DType, trace: Trace) -> Operand:
     """The operand that is stored in an array of a dtype. A Python number must fit, and so must each in
     a list, of which NumPy makes such an array first."""
     if isinstance(value, (list, tuple)) and not is_traced(value):
-        return _captured(np.array(value, dtype.numpy), trace)
+        return _captured(_listed(value, dtype), trace)
     for number in items_of(value):
         item = as_operand(number, trace)
         check_fits(item, dtype, trace, stored=True)
         if number is not value:
             check_stored(item, dtype, trace)
     return as_operand(value, trace)
+
+
+def _listed(value: Any, dtype: DType) -> np.ndarray:
+    """The array that NumPy makes of a list of numbers."""
+    try:
+        return np.array(value, dtype.numpy)
+    except OverflowError as error:
+        wrong: type[UserError] = IntegerOverflow
+        words = str(error)
+    except TypeError as error:
+        wrong, words = DTypeError, str(error)
+    except ValueError as error:
+        wrong, words = NumberError, str(error)
+    raise wrong(words, loc=user_location(), fix=f"store a row of numbers that {dtype.name} holds")
 
 
 def items_of(value: Any) -> Iterator[Any]:

@@ -3,7 +3,8 @@ knows is checked there."""
 
 from __future__ import annotations
 
-from typing import Union
+from collections.abc import Iterator
+from typing import NamedTuple, Union
 
 from ...errors import DTypeError, IntegerOverflow, NumberError
 from ...ir.conditions import compare
@@ -12,9 +13,18 @@ from ...ir.expr import Const, Expr, convert, literal
 from ..record.trace import Trace, user_location
 from .array import SymbolicArray
 
-__all__ = ["Operand", "check_fits", "check_stored", "limits", "literal_of"]
+__all__ = ["Operand", "check_fits", "check_single", "check_stored", "limits", "literal_of"]
 
 Operand = Union[SymbolicArray, bool, int, float, complex]
+
+
+class Need(NamedTuple):
+    """What must hold of a number, and what is raised where it does not."""
+
+    condition: Expr
+    exception: str
+    words: str
+
 
 _USE_FLOATS = "use an array of a float dtype"
 
@@ -57,6 +67,30 @@ def _whole(value: bool | int | float) -> int:
 def check_fits(value: Operand, dtype: DType, trace: Trace, stored: bool = False) -> None:
     """A Python number must fit the integer dtype that takes it: now, or where traced when it runs. Where it
     is `stored` in an array, it must be real if that is."""
+    for need in _fits(value, dtype, stored):
+        _check(trace, need)
+
+
+def check_stored(value: Operand, dtype: DType, trace: Trace) -> None:
+    """A number of NumPy's that is stored in a cell or a slice must fit if integers there have a sign: else,
+    and where arrays say which cells, these take its lowest bits."""
+    for need in _fits_stored(value, dtype):
+        _check(trace, need)
+
+
+def check_single(value: Operand, dtype: DType, trace: Trace) -> None:
+    """A number that is stored in one cell of `x.flat` must fit as `check_fits` and `check_stored` say. NumPy
+    raises one exception whatever is wrong."""
+    words = "Error setting single item of array."
+    try:
+        needs = [*_fits(value, dtype, stored=True), *_fits_stored(value, dtype)]
+    except (DTypeError, IntegerOverflow, NumberError) as error:
+        raise NumberError(words, loc=user_location(), details=(error.what,), fix=error.fix) from None
+    for need in needs:
+        _check(trace, Need(need.condition, "ValueError", words))
+
+
+def _fits(value: Operand, dtype: DType, stored: bool) -> Iterator[Need]:
     if type(value) is not SymbolicArray:
         literal_of(value, dtype)
         return
@@ -66,49 +100,49 @@ def check_fits(value: Operand, dtype: DType, trace: Trace, stored: bool = False)
         return
     number = value.load(())
     if value.weak is float:
-        _check_whole(number, dtype, trace)
+        yield from _is_whole(number, dtype)
         return
-    words = f"Python integer out of bounds for {dtype.name}"
     (low, high), widest = limits(dtype), limits(I64)
     bounds = [("greater_equal", low)] if low > widest[0] else []
     bounds += [("less_equal", high)] if high < widest[1] else []
     for name, limit in bounds:
-        _require(trace, compare(name, number, Const(limit, I64)), "OverflowError", words)
+        yield Need(compare(name, number, Const(limit, I64)), "OverflowError", _beyond(dtype))
 
 
-def _check_whole(number: Expr, dtype: DType, trace: Trace) -> None:
+def _is_whole(number: Expr, dtype: DType) -> Iterator[Need]:
     """A float that becomes an integer is a number, which fits without its fraction."""
     is_number = compare("equal", number, number)
-    _require(trace, is_number, "ValueError", "cannot convert float NaN to integer")
+    yield Need(is_number, "ValueError", "cannot convert float NaN to integer")
     low, high = limits(dtype)
     # -128.9 becomes the least int8; between the least int64 and the float64 below it there is none.
     exact = float(low - 1) == low - 1
     relation, lowest = ("greater", low - 1.0) if exact else ("greater_equal", float(low))
-    words = f"Python integer out of bounds for {dtype.name}"
     for name, limit in ((relation, lowest), ("less", high + 1.0)):
-        _require(trace, compare(name, number, Const(limit, F64)), "OverflowError", words)
+        yield Need(compare(name, number, Const(limit, F64)), "OverflowError", _beyond(dtype))
 
 
-def check_stored(value: Operand, dtype: DType, trace: Trace) -> None:
-    """A number of NumPy's that is stored in a cell or a slice must fit if integers there have a sign: else,
-    and where arrays say which cells, these take its lowest bits."""
+def _fits_stored(value: Operand, dtype: DType) -> Iterator[Need]:
     if type(value) is not SymbolicArray or not value.is_scalar or value.weak is not None:
         return
     kind = value.element_type
     if dtype.kind is not Kind.INT:
         return
     if kind.is_float:
-        _check_whole(convert(value.load(()), F64), dtype, trace)
+        yield from _is_whole(convert(value.load(()), F64), dtype)
     if not kind.is_integer:
         return
     (least, most), (low, high) = limits(kind), limits(dtype)
-    number, words = value.load(()), f"Python integer out of bounds for {dtype.name}"
+    number = value.load(())
     if least < low:
         fits = compare("greater_equal", number, Const(low, kind))
-        _require(trace, fits, "OverflowError", words)
+        yield Need(fits, "OverflowError", _beyond(dtype))
     if most > high:
         fits = compare("less_equal", number, Const(high, kind))
-        _require(trace, fits, "OverflowError", words)
+        yield Need(fits, "OverflowError", _beyond(dtype))
+
+
+def _beyond(dtype: DType) -> str:
+    return f"Python integer out of bounds for {dtype.name}"
 
 
 def limits(dtype: DType) -> tuple[int, int]:
@@ -118,5 +152,5 @@ def limits(dtype: DType) -> tuple[int, int]:
     return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
 
 
-def _require(trace: Trace, condition: Expr, exception: str, words: str) -> None:
-    trace.check((), lambda _: condition, exception, words)
+def _check(trace: Trace, need: Need) -> None:
+    trace.check((), lambda _: need.condition, need.exception, need.words)
