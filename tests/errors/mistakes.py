@@ -168,7 +168,7 @@ def array_that_grows_by_more_each_time_in_a_long_loop(x):
 @called_with(x6)
 def index_that_decides_in_a_long_loop(x):
     for i in range(5000):
-        if i % 2:  # here
+        if i * i > 50:  # here
             x = x + i
     return x
 
@@ -177,7 +177,7 @@ def index_that_decides_in_a_long_loop(x):
 def break_in_a_long_loop(x):
     for i in range(5000):
         x = x * 0.5
-        if i == 4000:  # here
+        if i * i == 4000:  # here
             break
     return x
 

@@ -272,6 +272,17 @@ def test_arguments_beside_indices_are_compiled_in() -> None:
     assert length(program, np.ones(40), 20, 40) == length(program, np.ones(900), 200, 900)
 
 
+def test_how_many_iterations_are_left_of_some_in_a_row_is_compiled_in() -> None:
+    def program(x: Any, n: int) -> Any:
+        total = x[0]
+        for i in range(1, n):
+            total += (1.0 if i % 2 == 0 else -1.0) / i
+        return total
+
+    jitted = assert_like_numpy(program, (x40, 10), (x40, 1000), (x40, 11), (x40, 5001))
+    assert jitted.stats().compiles == 4
+
+
 def test_bounds_read_from_arrays_may_end_before_the_turn() -> None:
     def program(x: Any, counts: Any) -> Any:
         total = 0.0

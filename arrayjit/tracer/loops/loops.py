@@ -100,14 +100,16 @@ def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
     turns = turns_of(trace, site)
     if turns:
         return _in_stretches(items, site, turns, frame)
-    if _is_short(count, items):
+    if _is_short(count, items, site):
         trace.note(user_location(), f"unrolled, since {count.offset} iterations are few")
         return _all(items, site, count.offset)
     return Rolled(items, site).run(frame)
 
 
-def _is_short(count: Affine, items: Counted) -> bool:
-    return count.is_constant and count.offset <= UNROLLED and not items.rolled
+def _is_short(count: Affine, items: Counted, site: Site) -> bool:
+    """Whether so many iterations are unrolled, as few or as too few to be recorded together."""
+    together, _ = items.trace.decisions.together.get(site, (1, None))
+    return count.is_constant and count.offset < max(together, 1 if items.rolled else UNROLLED + 1)
 
 
 def _all(items: Counted, site: Site, count: int) -> Iterator[Any]:
@@ -136,7 +138,7 @@ def _in_stretches(items: Counted, site: Site, turns: list[Affine], frame: FrameT
     for stretch in stretches:
         if is_positive(stretch.count, trace) is False:
             continue
-        if _is_short(stretch.count, items):
+        if _is_short(stretch.count, items, site):
             yield from _singly(items, site, stretch.first, stretch.count.offset)
         else:
             yield from Rolled(items, site, None, stretch, stretch is stretches[-1]).run(frame)

@@ -200,7 +200,7 @@ class Rolled:
         together, reason = self.trace.decisions.together.get(self.site, (1, None))
         if together > 1 and reason is not None:
             self.trace.note(self.loc, f"{together} iterations are recorded together, because {reason.why()}")
-            self.group(together)
+            self.group(together, reason.what)
 
     def leave(self) -> None:
         """The body left the loop in the middle: the loop is to unroll, but where that is as it should be."""
@@ -318,7 +318,7 @@ class Rolled:
         period = rotation(self.entry, after, lambda value: is_array(value) or self.is_object(value))
         if period > 1 and self.iterations.period == 1 and not self.carries:
             self.discard()
-            self.group(period)
+            self.group(period, "arrays change places from iteration to iteration")
             return False
         if self.grows(after):
             self.discard()
@@ -430,9 +430,9 @@ class Rolled:
         self.trace.discard(self.mark, self.site)
         self.places.restore(self.entry)
 
-    def group(self, period: int) -> None:
-        """From now on `period` iterations of the user's make one of the recorded loop."""
-        count, what = self.iterations.count, "arrays change places from iteration to iteration"
+    def group(self, period: int, what: str) -> None:
+        """From now on `period` iterations of the user's make one of the recorded loop, because of `what`."""
+        count = self.iterations.count
         left = rest(count, period, self.trace, what)
         if left is None or (count.is_constant and count.offset < period):
             self.unroll(what)

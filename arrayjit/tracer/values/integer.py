@@ -191,16 +191,16 @@ def _divides(value: Affine, divisor: int) -> bool:
 def _bound_result(stem: str, left: Affine, right: Affine, trace: Trace) -> Affine | None:
     """A symbol for the result where its range is known and int64 holds it."""
     mine, theirs = trace.limits.between(left), trace.limits.between(right)
-    if mine is None or theirs is None:
+    if theirs is None or (stem != "mul" and theirs[0] <= 0):
         return None
-    if stem == "mul":
-        corners = [a * b for a in mine for b in theirs]
-    elif theirs[0] <= 0:
-        return None
-    elif stem == "floordiv":
-        corners = [a // b for a in mine for b in theirs]
-    else:
+    if stem == "mod":
         corners = [0, theirs[1] - 1]
+    elif mine is None:
+        return None
+    elif stem == "mul":
+        corners = [a * b for a in mine for b in theirs]
+    else:
+        corners = [a // b for a in mine for b in theirs]
     low, high = min(corners), max(corners)
     if max(abs(low), abs(high)) >= _LARGEST:
         return None
