@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from dataclasses import replace
 from functools import cache
 
-from ...frozen import slotted
+from ...frozen import frozen, slotted
 from ...ir.code import Caps
 from ...ir.conditions import one_of
 from ...ir.dtype import BOOL
@@ -262,7 +262,8 @@ def _named_once(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
             case _:
                 pass
         if not isinstance(stmt, (Define, Comment)):
-            names = {value: name for value, name in names.items() if _is_still(value, (stmt,))}
+            changes = _Changes.by((stmt,))
+            names = {value: name for value, name in names.items() if changes.leave(value)}
         out.append(stmt)
     return tuple(out)
 
@@ -355,10 +356,27 @@ def _is_free(value: Expr, variables: Collection[Variable]) -> bool:
 
 def _is_still(value: Expr, since: Iterable[Stmt]) -> bool:
     """Has nothing that a value reads been changed by these statements?"""
-    inside = list(walk_statements(tuple(since)))
-    changed = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
-    stored = {written(stmt) for stmt in inside}
-    return _is_free(value, changed) and not any(tensor.storage in stored for tensor, _ in loads(value))
+    return _Changes.by(since).leave(value)
+
+
+@frozen
+class _Changes:
+    """What statements change."""
+
+    variables: frozenset[Variable]
+    storages: frozenset[Tensor | None]
+
+    @staticmethod
+    def by(stmts: Iterable[Stmt]) -> _Changes:
+        inside = list(walk_statements(tuple(stmts)))
+        variables = frozenset(stmt.variable for stmt in inside if isinstance(stmt, Update))
+        return _Changes(variables, frozenset(map(written, inside)))
+
+    def leave(self, value: Expr) -> bool:
+        """Whether nothing that a value reads is changed."""
+        return _is_free(value, self.variables) and not any(
+            tensor.storage in self.storages for tensor, _ in loads(value)
+        )
 
 
 # Values
