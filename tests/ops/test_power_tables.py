@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from test_targets import run_elementwise
 
+import arrayjit
 from arrayjit.ir.definitions.layout import mantissa_bits
 from arrayjit.ir.definitions.tables import (
     LOG_OF_CENTRES,
@@ -96,3 +97,14 @@ def test_errors_are_within_the_bound_where_they_are_largest(bases: tuple[float, 
         error = np.abs(result - exact) / np.ldexp(wide(1), exponent - 1 - mantissa_bits(dtype))
     usual = np.isfinite(result) & (result > np.finfo(dtype.numpy).tiny)
     assert error[usual].max() <= OPS["power"].error(dtype)
+
+
+@both
+def test_powers_of_minus_one_are_numpys(dtype: DType) -> None:
+    wholes = [0, 1, 2, 3, 2**22 + 1, 2**24, 2**24 + 2, 2**51 + 1, 2**52 + 1, 2**53, 1e30]
+    others = [0.5, 1.5, 2**21 + 0.5, 1e-30, np.finfo(dtype.numpy).smallest_subnormal, np.inf, np.nan]
+    y = np.array([*wholes, *others], dtype.numpy)
+    y = np.concatenate([y, -y])
+    found = arrayjit.jit(lambda y: y.dtype.type(-1.0) ** y)(y)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(found, np.power(dtype.numpy.type(-1.0), y))

@@ -37,11 +37,20 @@ __all__ = ["power", "unusual_power"]
 
 @definition
 def power(x: Term, y: Term) -> Term:
+    if x.known == -1:
+        return _alternating(y)
     logarithm = _log_in_parts(*_around_centre(x))
     exponent, steps, change = _exp_of_product(y, logarithm)
     result = _changed(steps, steps, change)
     is_rare = is_unusual(x) | ~(abs(exponent) < WIDTHS[x.dtype].usual_exponent)
     return rarely(is_rare, _unusual(x, y), result)
+
+
+def _alternating(y: Term) -> Term:
+    """(-1) ** y: half of an even number is whole, and what is not whole has no power."""
+    half, one = y * 0.5, y.const(1.0)
+    sign = where(half.op("floor") == half, one, -1.0)
+    return where(y.op("floor") == y, sign, math.nan)
 
 
 @definition

@@ -6,9 +6,10 @@
     raise_(not (r != 0.0), 'division by zero')                      y[i] = divide(y[i], r)
     y[i] = divide(y[i], r)
 
-A square is no less than zero, and rounding keeps the order of numbers: a sum is no less than the rounded sum
-of what its parts are at least. What is no number raises nothing. A square root of what is not negative is
-finite where that is, and no number where that is none.
+A square is no less than zero, an index no less than its range begins, and rounding keeps the order of
+numbers: a sum is no less than the rounded sum of what its parts are at least. What is no number raises
+nothing. A square root of what is not negative is finite where that is, and no number where that is none; an
+integer as a float is whole and finite.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import math
 from collections.abc import Iterable, Mapping
 
 from ...ir.dtype import F64
-from ...ir.expr import Apply, Const, Expr, Local, Variable
+from ...ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable, dtype_of
+from ...ir.index import Affine
 from ...ir.loops import Define, Raise, Stmt, Update, walk_statements
 from ...ir.ops import OPS
 from ...ir.walk import kept, rewrite_bodies
@@ -33,6 +35,7 @@ ADD, MULTIPLY, DIVIDE, SQRT = OPS["add"], OPS["multiply"], OPS["divide"], OPS["s
 POWER, SQUARE, ABSOLUTE, LESS, WHERE = OPS["power"], OPS["square"], OPS["absolute"], OPS["less"], OPS["where"]
 OR, NOT, NOT_EQUAL = OPS["logical_or"], OPS["logical_not"], OPS["not_equal"]
 NAN, INFINITE, FINITE = OPS["isnan"], OPS["isinf"], OPS["isfinite"]
+EQUAL, RINT = OPS["equal"], OPS["rint"]
 
 
 def without_less(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -74,9 +77,26 @@ class _Known:
         return any(
             (op is NOT and arg in numbers)
             or (op is FINITE and arg in numbers and (INFINITE, arg) in ones)
+            or (op is FINITE and self.is_finite(arg))
             or (op is NOT_EQUAL and self.least(arg) > 0)
+            or (op is RINT and self.is_whole(arg))
             for op, arg in ones
         )
+
+    def is_whole(self, number: Expr) -> bool:
+        """Is it an integer, as a float64?"""
+        match self.value(number):
+            case Cast(arg=arg, dtype=dtype):
+                return dtype is F64 and dtype_of(arg).is_integer
+            case _:
+                return False
+
+    def is_finite(self, number: Expr) -> bool:
+        match self.value(number):
+            case Apply(op=op, args=(Const(value=-1), exponent)) if op is POWER:
+                return self.is_whole(exponent)
+            case _:
+                return self.is_whole(number)
 
     def alternatives(self, condition: Expr) -> Iterable[Expr]:
         match self.value(condition):
@@ -87,7 +107,7 @@ class _Known:
                 yield value
 
     def question(self, condition: Expr) -> tuple[object, Expr]:
-        """What is asked of which number: NOT for whether it is one."""
+        """What is asked of which number: NOT for whether it is one, RINT for whether it is whole."""
         match condition:
             case Apply(op=op, args=(arg,)) if op in (NAN, INFINITE, FINITE):
                 return op, self.beneath(arg)
@@ -96,8 +116,17 @@ class _Known:
                 return (NOT, arg) if asked is NAN else (None, arg)
             case Apply(op=op, args=(arg, Const(value=zero))) if op is NOT_EQUAL and zero == 0:
                 return op, arg
+            case Apply(op=op, args=(arg, rounded)) if op is EQUAL and self.is_rounded(arg, rounded):
+                return RINT, arg
             case _:
                 return None, condition
+
+    def is_rounded(self, number: Expr, rounded: Expr) -> bool:
+        match self.value(rounded):
+            case Apply(op=op, args=(arg,)):
+                return op is RINT and arg == number
+            case _:
+                return False
 
     def beneath(self, number: Expr) -> Expr:
         """What a root was taken of, if that is not negative: both are finite or no numbers together."""
@@ -112,6 +141,9 @@ class _Known:
         value = self.value(number)
         if isinstance(value, Const) and value.dtype is F64:
             return float(value.value) if value.value == value.value else NOWHERE
+        if isinstance(value, Cast) and value.dtype is F64:
+            whole = self.value(value.arg)
+            return _least_of(whole.value) if isinstance(whole, Index) else NOWHERE
         if not deep or not isinstance(value, Apply) or value.dtype is not F64:
             return NOWHERE
         match value:
@@ -149,3 +181,13 @@ class _Known:
         if value.op is DIVIDE:
             return 0.0
         return math.sqrt(parts[0]) if value.op is SQRT else parts[0] * parts[1]
+
+
+def _least_of(index: Affine) -> float:
+    """What an index is at least, by the ranges of its symbols."""
+    least = float(index.offset)
+    for factor, symbol in index.terms:
+        last = None if symbol.upper is None else symbol.upper - 1
+        end = symbol.lower if factor > 0 else last
+        least += NOWHERE if end is None else factor * end
+    return least

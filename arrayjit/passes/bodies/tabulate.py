@@ -293,4 +293,11 @@ def _together(node: Expr, operands: Sequence[_Found | None]) -> _Found | None:
 
 
 def _is_costly(node: Expr) -> bool:
-    return isinstance(node, Apply) and node.op.cost >= COSTLY
+    """Whether it takes long; powers of -1 are told by a bit."""
+    match node:
+        case Apply(op=op, args=(Const(value=-1), *_)) if op is OPS["power"]:
+            return False
+        case Apply(op=op):
+            return op.cost >= COSTLY
+        case _:
+            return False
