@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping
 
 from ...ir.dtype import F64
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable, dtype_of
-from ...ir.index import Affine
-from ...ir.loops import Define, Raise, Stmt, Update, walk_statements
+from ...ir.index import Affine, Symbol
+from ...ir.loops import Define, For, Raise, Stmt, Update, walk_statements
 from ...ir.ops import OPS
 from ...ir.walk import kept, rewrite_bodies
 
@@ -45,7 +45,11 @@ def without_less(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return body
     changing = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
     defines = (stmt for stmt in inside if isinstance(stmt, Define))
-    known = _Known({stmt.variable: stmt.value for stmt in defines if stmt.variable not in changing})
+    loops = (stmt for stmt in inside if isinstance(stmt, For) and stmt.step > 0 and stmt.lo.is_constant)
+    known = _Known(
+        {stmt.variable: stmt.value for stmt in defines if stmt.variable not in changing},
+        {loop.symbol: loop.lo.offset for loop in loops},
+    )
 
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         left = [stmt for stmt in body if not (isinstance(stmt, Raise) and known.is_never(stmt.condition))]
@@ -55,10 +59,11 @@ def without_less(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 
 class _Known:
-    """What follows from the values of locals that have one each."""
+    """What follows from the values of locals that have one each, and from where loops begin."""
 
-    def __init__(self, values: Mapping[Variable, Expr]) -> None:
+    def __init__(self, values: Mapping[Variable, Expr], begins: Mapping[Symbol, int]) -> None:
         self.values = values
+        self.begins = begins
 
     def value(self, expr: Expr) -> Expr:
         return self.values.get(expr.variable, expr) if isinstance(expr, Local) else expr
@@ -143,7 +148,7 @@ class _Known:
             return float(value.value) if value.value == value.value else NOWHERE
         if isinstance(value, Cast) and value.dtype is F64:
             whole = self.value(value.arg)
-            return _least_of(whole.value) if isinstance(whole, Index) else NOWHERE
+            return self.least_index(whole.value) if isinstance(whole, Index) else NOWHERE
         if not deep or not isinstance(value, Apply) or value.dtype is not F64:
             return NOWHERE
         match value:
@@ -161,6 +166,15 @@ class _Known:
                 return self.combined(value, [self.least(arg, deep - 1) for arg in args])
             case _:
                 return NOWHERE
+
+    def least_index(self, index: Affine) -> float:
+        """What an index is at least."""
+        least = float(index.offset)
+        for factor, symbol in index.terms:
+            last = None if symbol.upper is None else symbol.upper - 1
+            end = self.begins.get(symbol, symbol.lower) if factor > 0 else last
+            least += NOWHERE if end is None else factor * end
+        return least
 
     def is_less(self, test: Expr, one: Expr, bound: Expr) -> bool:
         """Is it asked whether a number is less than a constant? What is none is less than nothing, so that
@@ -181,13 +195,3 @@ class _Known:
         if value.op is DIVIDE:
             return 0.0
         return math.sqrt(parts[0]) if value.op is SQRT else parts[0] * parts[1]
-
-
-def _least_of(index: Affine) -> float:
-    """What an index is at least, by the ranges of its symbols."""
-    least = float(index.offset)
-    for factor, symbol in index.terms:
-        last = None if symbol.upper is None else symbol.upper - 1
-        end = symbol.lower if factor > 0 else last
-        least += NOWHERE if end is None else factor * end
-    return least
