@@ -12,9 +12,9 @@ before them computes the neighbours of their cells and the temporary is large: t
 that some reader needs is read by all. One that is changed later is not read before that: what a program then
 overwrites in place need not have been copied (`margins`). Products take expressions only if they read each
 cell once, as those with a vector do; of a vector that several products read, parts of a conjugate and the
-like. A place that a loop goes to next takes a few operations altogether: before the loop, vectors compute it.
-Wishes go before all that: a temporary that is to be virtual is inlined or refused, one that is to be
-local stays.
+like; what is stored for a product is read by others that would read more cells otherwise. A place that a
+loop goes to next takes a few operations altogether: before the loop, vectors compute it. Wishes go before
+all that: a temporary that is to be virtual is inlined or refused, one that is to be local stays.
 """
 
 from __future__ import annotations
@@ -386,12 +386,19 @@ class _Inlining:
             return False
         if isinstance(stmt, Bind) and is_repeated and _cost(stmt.value) + cost > CHEAP_COST:
             return False
+        if each_once and len(reads) > 1 and self.is_factor(producer):
+            return False
         most = (FAR_COST, FAR_LOADS) if far else (CHEAP_COST, CHEAP_LOADS)
         if not once and (cost > most[0] or len(reads) > most[1]):
             return False
         if far and any(position.terms and position.offset for index in indices for position in index):
             self.shifted.add(producer.tensor)
         return True
+
+    def is_factor(self, producer: _Producer) -> bool:
+        """Whether a product reads a temporary, which is stored for it then."""
+        sites = self.sites.get(producer.tensor, ())
+        return any(isinstance(read.stmt, Assign) and read.stmt.contract for read, _, _ in sites)
 
     def remaining(self, body: Body) -> Iterator[Statement]:
         """The statements without those that made what nobody reads any more."""
