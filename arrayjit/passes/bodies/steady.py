@@ -10,13 +10,17 @@
 
 Such steps are nests alone, which passes rearrange; those that may end with an exception they leave as they
 are. An exception is raised before the first step if that would raise it before it changes anything that
-outlives the kernel, and before any other one. A loop that may not run asks whether it does.
+outlives the kernel, and before any other one. A loop that may not run asks whether it does. What a nest makes
+in a temporary of its own, such as a matrix that each step scales, is made once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections import Counter
+from collections.abc import Container, Sequence
+from copy import copy
 from dataclasses import replace
+from functools import cached_property
 
 from ...ir.code import Caps
 from ...ir.conditions import both, compare
@@ -30,6 +34,7 @@ from ...ir.loops import (
     For,
     If,
     Kernel,
+    LoopKind,
     Raise,
     Stmt,
     Store,
@@ -38,7 +43,7 @@ from ...ir.loops import (
     written,
 )  # fmt: skip
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, rewrite_bodies, walk
+from ...ir.walk import expressions, kept, rewrite_bodies, walk
 from ..analysis.access import Range, exists
 from ..analysis.trips import enter
 
@@ -46,16 +51,21 @@ __all__ = ["steady"]
 
 
 def steady(kernel: Kernel, caps: Caps) -> Kernel:
-    """Every loop without the definitions and the exceptions of its body that no iteration changes."""
-    return kernel.with_body(_Walk(kernel.placement).body(kernel.body))
+    """Every loop without the definitions, exceptions and nests of its body that no iteration changes."""
+    return kernel.with_body(_Walk(kernel).body(kernel.body))
 
 
 class _Walk:
     """`passing` are the tensors that do not outlive the kernel, `ranges` those of the loops so far."""
 
-    def __init__(self, passing: Container[Tensor]) -> None:
-        self.passing = passing
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.passing: Container[Tensor] = kernel.placement
         self.ranges: dict[Symbol, Range] = {}
+
+    @cached_property
+    def touched(self) -> Counter[Tensor]:
+        return _touched(self.kernel.body)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
@@ -78,12 +88,41 @@ class _Walk:
                     else:
                         before.append(stmt)
                         changes.locals.discard(variable)
+                case For() if loop.kind is LoopKind.SEQUENTIAL and self.makes_the_same(
+                    stmt, loop, rest, changes
+                ):
+                    before.append(stmt)
+                    changes.stores -= _stored(stmt)
                 case Raise(condition=condition) if comes_first and self.is_kept(condition, changes):
                     before.append(self.if_it_runs(loop, stmt))
                 case _:
                     rest.append(stmt)
                     comes_first = comes_first and self.passes(stmt)
         return (*before, replace(loop, body=tuple(rest))) if before else (loop,)
+
+    def makes_the_same(self, nest: For, loop: For, earlier: Sequence[Stmt], changes: _Changes) -> bool:
+        """Does a nest make, in each iteration of a loop, the same temporaries of what is not changed there?
+        Nobody else makes them, or reads them before it or outside of the loop."""
+        if loop.kind is not LoopKind.SEQUENTIAL:
+            return False
+        made, own, inside = _stored(nest), _Changes(nest), list(walk_statements((nest,)))
+        if not all(isinstance(stmt, (Comment, Define, For, Store, Update)) for stmt in inside):
+            return False
+        if any(isinstance(stmt, Store) and stmt.accum is not None for stmt in inside):
+            return False
+        if not all(storage in self.passing for storage in made) or not own.updates <= own.defined:
+            return False
+        within, so_far = _touched(loop.body), _touched(earlier)
+        if any(within[storage] < self.touched[storage] or so_far[storage] for storage in made):
+            return False
+        if not made.isdisjoint(_stored(*(stmt for stmt in loop.body if stmt is not nest))):
+            return False
+        free = changes.without(own)
+        ends = (
+            Index(Affine.of(end)) for stmt in inside if isinstance(stmt, For) for end in (stmt.lo, stmt.hi)
+        )
+        values = (value for stmt in inside for value in expressions(stmt))
+        return all(self.is_kept(value, free) for value in (*ends, *values))
 
     def is_kept(self, value: Expr, changes: _Changes) -> bool:
         """Is a value that of all iterations, and can it be computed if there are none?"""
@@ -132,6 +171,28 @@ class _Changes:
         inner = {stmt.symbol for stmt in inside if isinstance(stmt, (Bind, For))}
         self.symbols: frozenset[Symbol] = frozenset({loop.symbol, *inner})
         self.updates: set[Variable] = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
-        defined = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
-        self.locals: set[Variable] = defined | self.updates
-        self.stores: set[Tensor | None] = {written(stmt) for stmt in inside}
+        self.defined: set[Variable] = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
+        self.locals: set[Variable] = self.defined | self.updates
+        self.stores: set[Tensor] = _stored(loop)
+
+    def without(self, nest: _Changes) -> _Changes:
+        """The same for a nest of the loop, which has symbols and locals of its own."""
+        free = copy(self)
+        free.symbols, free.locals = self.symbols - nest.symbols, self.locals - nest.locals
+        return free
+
+
+def _stored(*body: Stmt) -> set[Tensor]:
+    """The storages that statements store to."""
+    return {storage for stmt in walk_statements(body) if (storage := written(stmt)) is not None}
+
+
+def _touched(body: Sequence[Stmt]) -> Counter[Tensor]:
+    """How many places read or write each storage."""
+    found: Counter[Tensor] = Counter()
+    for stmt in walk_statements(tuple(body)):
+        storage = written(stmt)
+        found.update(() if storage is None else (storage,))
+        nodes = (node for value in expressions(stmt) for node in walk(value))
+        found.update(node.tensor.storage for node in nodes if isinstance(node, (Load, Gather)))
+    return found
