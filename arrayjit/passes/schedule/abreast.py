@@ -28,6 +28,9 @@ places: a triangle of 4000 rows is solved in two thirds of the time.
                                                         for i in parallel(4*b, 4*b + 1):
                                                             p1 = fma(a[4*b + 1, i], x[i], p1)
                                                         x[4*b + 1] = ...
+
+A sum may be turned for that, as where each row takes what those before it have become, from the last one on,
+by weights: `p = fma(w[i + 1], x[k - 1 - i], p)` is `fma(w[k - i], x[i], p)`.
 """
 
 from __future__ import annotations
@@ -58,10 +61,11 @@ def abreast(kernel: Kernel, caps: Caps) -> Kernel:
 
     def together(loop: For) -> Sequence[Stmt] | None:
         enter(loop, ranges)
-        if not (_is_triangle(loop) and _may_go(loop, ranges)):
-            return None
-        notes.append(f"abreast: {ROWS} rows of {loop.symbol.hint} go side by side")
-        return _together(loop)
+        for rows in (loop, _turned(loop)):
+            if _is_triangle(rows) and _may_go(rows, ranges):
+                notes.append(f"abreast: {ROWS} rows of {rows.symbol.hint} go side by side")
+                return _together(rows)
+        return None
 
     return kernel.with_body(rewrite_loops(kernel.body, together), notes)
 
@@ -93,6 +97,18 @@ def _is_triangle(rows: For) -> bool:
     return any(_shares(loop, rows.symbol) for loop in (steps, *loops)) and not any(
         rows.symbol in (*loop.lo.symbols, *loop.hi.symbols) for loop in loops
     )
+
+
+def _turned(rows: For) -> For:
+    """The rows with the steps that each starts with from the last to the first, if these may go in any order:
+    what the first of them takes from the row before, the last one does then."""
+    parts = _parts(rows)
+    if parts is None or parts[1].kind is not LoopKind.PARALLEL:
+        return rows
+    starts, steps, rest = parts
+    place = steps.lo + steps.hi - 1 - Affine.of(steps.symbol)
+    body = substitute_statements(steps.body, {steps.symbol: place})
+    return replace(rows, body=(*starts, replace(steps, body=body), *rest))
 
 
 def _shares(loop: For, row: Symbol) -> bool:
