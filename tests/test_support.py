@@ -95,6 +95,6 @@ def test_a_listed_function_runs_and_another_refuses() -> None:
     x = np.arange(6.0)
     np.testing.assert_array_equal(arrayjit.jit(lambda v: np.flip(v))(x), x[::-1])
     assert "`np.flip(" in PAGE.read_text()
-    assert "np.linalg.svd" not in PAGE.read_text()
+    assert "np.linalg.eigvals(" not in PAGE.read_text()
     with pytest.raises(arrayjit.UnsupportedError):
-        arrayjit.jit(lambda v: np.linalg.svd(v))(x.reshape(2, 3))
+        arrayjit.jit(lambda v: np.linalg.eigvals(v))(x[:4].reshape(2, 2))

@@ -683,7 +683,7 @@ def condition_that_a_handler_hides(x):
 
 @called_with(x6)
 def singular_values(x):
-    return np.linalg.svd(x[None])  # here
+    return np.linalg.eigvals(x[None])  # here
 
 
 @called_with(x6)

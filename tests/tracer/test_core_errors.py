@@ -107,8 +107,8 @@ MISTAKES: list[Mistake] = [
     (lambda x: list(x[0, ...]), DTypeError, TypeError, "iteration over a 0-d array"),
     (lambda x: x.astype("u1") + 300, IntegerOverflow, OverflowError, "300 out of bounds for uint8"),
     (lambda x: x.astype("i8") + 2**63, IntegerOverflow, OverflowError, "out of bounds for int64"),
-    (lambda x: np.linalg.eigh(x), UnsupportedError, TypeError, "np.linalg.eigh is not supported"),
-    (lambda x: np.linalg.svd(x), UnsupportedError, NotImplementedError, "np.linalg.svd"),
+    (lambda x: np.linalg.eig(x), UnsupportedError, TypeError, "np.linalg.eig is not supported"),
+    (lambda x: np.linalg.eigvals(x), UnsupportedError, NotImplementedError, "np.linalg.eigvals"),
     (lambda x: x.byteswap(), UnsupportedError, TypeError, "ndarray.byteswap"),
     (lambda x: setattr(x, "shape", (3, 1)), UnsupportedError, TypeError, "x.reshape"),
     (lambda x: x[True, 0], UnsupportedError, TypeError, "single bool"),
@@ -148,7 +148,7 @@ def hides_a_condition(x: Any) -> Any:
 
 def hides_what_is_unsupported(x: Any) -> Any:
     try:
-        return hides_a_condition(np.linalg.svd(x))
+        return hides_a_condition(np.linalg.eigvals(x))
     except Exception:
         return x
 

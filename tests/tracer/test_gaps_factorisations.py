@@ -99,8 +99,27 @@ def test_roots_of_what_is_no_number(place: tuple[int, int], cell: float) -> None
 
 @pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
 @pytest.mark.parametrize("shape", [(7, 3), (3, 7), (1, 1)])
-def test_orthogonal_factors(shape: tuple[int, int], mode: str) -> None:
-    assert_near_numpy(lambda a: np.linalg.qr(a, mode), numbers(*shape))
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_orthogonal_factors(shape: tuple[int, int], mode: str, dtype: str) -> None:
+    matrix = numbers(*shape)
+    assert_near_numpy(
+        lambda a: np.linalg.qr(a, mode), matrix + 1j * matrix[::-1] if dtype == "c16" else matrix
+    )
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_orthogonal_factors_of_columns_whose_squares_no_float_holds(dtype: str) -> None:
+    matrix = (numbers(5, 5) + 1j * numbers(5, 5).T if dtype == "c16" else numbers(5, 5)) * [
+        1e-300,
+        1e-160,
+        1,
+        1e160,
+        1e300,
+    ]
+    factors = arrayjit.jit(lambda a: np.linalg.qr(a))(matrix)
+    wanted = np.linalg.qr(matrix)
+    np.testing.assert_allclose(factors.Q, wanted.Q, atol=1e-14)
+    np.testing.assert_allclose(factors.R, wanted.R, rtol=1e-12)
 
 
 STACKS: dict[str, Function] = {

@@ -15,6 +15,7 @@ from ..functions import (
     index_tricks,
     inserting,
     joining,
+    least_squares,
     mapping,
     methods,
     norms,
@@ -33,6 +34,7 @@ from ..functions import (
     selecting,
     shaping,
     sorting,
+    spectra,
     statistics,
     transforms,
 )
@@ -63,6 +65,7 @@ __all__ = [
     "indexing",
     "inserting",
     "joining",
+    "least_squares",
     "mapping",
     "methods",
     "norms",
@@ -84,6 +87,7 @@ __all__ = [
     "selecting",
     "shaping",
     "sorting",
+    "spectra",
     "statistics",
     "transforms",
 ]

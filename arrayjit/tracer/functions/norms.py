@@ -1,4 +1,4 @@
-"""`np.linalg.norm` and its kin: the norms that need no decomposition, in NumPy's own steps."""
+"""`np.linalg.norm` and its kin, in NumPy's own steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from .operands import axes_of
 from .parts import parts, squares
 from .reductions import reduce_array
 from .reshaping import flat, ravel
-from .shaping import insert_axes
+from .shaping import insert_axes, moveaxis
+from .spectra import svdvals
 
 __all__ = ["norm"]
 
@@ -108,10 +109,12 @@ def _matrix_norm(array: SymbolicArray, ord: Any, axes: tuple[int, ...], keepdims
         is_largest = ord > 0
         operation, initial = op("maximum" if is_largest else "minimum"), 0 if is_largest else np._NoValue
         result = reduce_array(operation, total, (summed, chosen), initial=initial)
+    elif ord in (2, -2, "nuc"):
+        values = svdvals(moveaxis(array, axes, (-2, -1)))
+        name = {2: "maximum", -2: "minimum", "nuc": "add"}[ord]
+        result = reduce_array(op(name), values, -1, initial=np._NoValue if ord == -2 else 0)
     else:
-        raise UnsupportedError(
-            f"np.linalg.norm with ord={ord!r} of a matrix needs its singular values, which is not supported",
-            loc=user_location(),
-            fix="use ord=None, 'fro', 1 or inf",
+        raise ShapeError(
+            "Invalid norm order for matrices.", loc=user_location(), fix="use ord=None, 'fro', 1, 2 or inf"
         )
     return insert_axes(result, axes) if keepdims else result
