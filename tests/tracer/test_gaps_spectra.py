@@ -264,6 +264,27 @@ def test_polynomials_are_fitted(program: Function) -> None:
     assert_near_numpy(program, places, np.sin(places))
 
 
+def test_fits_of_what_only_the_run_selects() -> None:
+    def program(x: np.ndarray, y: np.ndarray) -> Any:
+        slopes = np.empty(len(x))
+        for i in range(len(x)):
+            near = slice(max(0, i - 2), min(len(x), i + 3))
+            slopes[i] = np.polyfit(x[near] - x[i], y[near], 1)[0]
+        chosen = y > -0.5
+        line = np.linalg.lstsq(np.vander(x[chosen], 2), y[chosen])[0]
+        return slopes, np.polyfit(x[chosen], y[chosen], 2), line
+
+    places = np.linspace(-1, 2, 12)
+    assert_near_numpy(program, places, np.sin(places))
+    assert length(program, places, places) == length(program, *2 * [np.linspace(0, 1, 120)])
+    few = arrayjit.jit(lambda x, y: np.linalg.lstsq(np.vander(x[y > 0], 3), y[y > 0]))
+    for heights in (places[::-1], places, places - 1.8):
+        got, wanted = few(places, heights), few.__wrapped__(places, heights)
+        assert [np.shape(part) for part in got] == [np.shape(part) for part in wanted]
+        for ours, theirs in zip(got, wanted, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=ROOM)
+
+
 MISTAKES: dict[str, tuple[Function, type[Exception], str]] = {
     "NaN": (lambda a: np.linalg.svd(a * np.nan), np.linalg.LinAlgError, "SVD did not converge"),
     "eigenvalues of NaN": (

@@ -11,7 +11,7 @@ from ...errors import DTypeError, LinearAlgebraError, ShapeError
 from ..record.registry import implements
 from ..record.trace import user_location
 from ..values.array import describe
-from ..values.extents import ZERO, agree
+from ..values.extents import ZERO, agree, is_at_least, require_at_least
 from .adopted import numpy_program
 from .factorisations import inv, unchecked_inv
 from .spectra import svd, wide_floats_of
@@ -100,7 +100,10 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     part = np.finfo(np.float64).eps * (max(high, wide) if rcond is None else 1)
     if rcond is not None:
         part = np.where(np.asarray(rcond) < 0, part, rcond)
-    left, sizes, rows = svd(matrix, full_matrices=False)
+    is_high = _is_high(matrix)
+    left, sizes, rows = svd(matrix if is_high else _heightened(matrix), full_matrices=False)
+    if not is_high:
+        left = left[:high]
     is_large = sizes > part * np.max(sizes, initial=0)
     rank = np.count_nonzero(is_large).astype(np.int32)
     inverted = np.where(is_large, 1 / np.where(is_large, sizes, 1), 0)
@@ -112,7 +115,19 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     solution = solution.astype(result_dtype)
     if given.ndim == 1:
         solution = solution[:, 0].copy()
-    return solution, squares, rank, sizes.astype(real_dtype)
+    return solution, squares, rank, sizes[: min(high, wide)].astype(real_dtype)
+
+
+def _is_high(matrix: Any) -> bool:
+    """Whether a matrix certainly has no fewer rows than columns."""
+    rows, columns = matrix.cells.shape
+    return is_at_least(rows - columns, 0)
+
+
+@numpy_program
+def _heightened(matrix: Any) -> Any:
+    """The matrix with as many rows of zeros below as it has columns: its singular values, and zeros."""
+    return np.concatenate([matrix, np.zeros((matrix.shape[1], matrix.shape[1]), matrix.dtype)])
 
 
 def _require_equations(matrix: Any, right: Any) -> None:
@@ -177,8 +192,9 @@ def _require_samples(places: Any, heights: Any, deg: Any) -> None:
         raise ShapeError("expected deg >= 0", loc=user_location(), fix="use a degree of 0 or more")
     if places.ndim != 1:
         raise DTypeError("expected 1D vector for x", loc=user_location(), fix="pass a row of places")
-    if places.shape == (0,):
-        raise DTypeError("expected non-empty vector for x", loc=user_location(), fix="pass samples")
+    words = "expected non-empty vector for x"
+    if not require_at_least(places.cells.shape[0], 1, "TypeError", words):
+        raise DTypeError(words, loc=user_location(), fix="pass samples")
     if heights.ndim not in (1, 2):
         words = "expected 1D or 2D array for y"
         raise DTypeError(words, loc=user_location(), fix="pass a height for each place, or columns of them")
