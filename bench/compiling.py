@@ -1,4 +1,4 @@
-"""First calls: functions of a few operations and chains of many, compiled anew in each call."""
+"""First calls: of functions of a few operations, of loops with conditions and of long chains, all anew."""
 
 from __future__ import annotations
 
@@ -52,6 +52,19 @@ def joined(x, y):
     return np.concatenate([x, y]).max(axis=1)
 
 
+def conditions(x, y):
+    out = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if i == j:
+                out[i, j] = x[i, j]
+            elif i > j:
+                out[i, j] = y[j, i]
+            elif j % 2:
+                out[i, j] = -y[i, j]
+    return out
+
+
 def chain(length: int) -> Callable[..., Any]:
     """A function of `length` elementwise ops, one after another, each in a line: a loop would stay a loop."""
     lines = (f"    x = x * 0.999 + {step}" for step in range(length // 2))
@@ -71,6 +84,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "clip_and_log1p": (clip_and_log1p, MOST),
     "differences": (differences, MOST),
     "joined": (joined, ("arrayjit", "jax")),
+    "conditions": (conditions, ("arrayjit", "numba")),
     "chain_of_100": (chain(100), ("arrayjit", "jax")),
     "chain_of_1000": (chain(1000), ("arrayjit",)),
 }

@@ -205,7 +205,7 @@ def test_an_index_on_one_side_of_another_is_as_in_numpy(program: Callable[[Any],
 
 @pytest.mark.parametrize("program", NESTED)
 def test_nested_loops_that_turn_are_kept(program: Callable[[Any], Any]) -> None:
-    assert length(program, np.ones((12, 12))) == length(program, np.ones((300, 300)))
+    assert length(program, np.ones((30, 30))) == length(program, np.ones((300, 300)))
 
 
 # ---- rests -------------------------------------------------------------------------------------------
@@ -295,6 +295,26 @@ def test_bounds_read_from_arrays_may_end_before_the_turn() -> None:
         return total
 
     assert_like_numpy(program, (x40, np.array([5, 2, 9, 0])), (x40, np.array([3, 0, 0, 40])))
+
+
+def test_rests_where_only_the_run_shows_how_many_iterations_there_are() -> None:
+    def by_counts(x: Any, counts: Any) -> Any:
+        total = x[0]
+        for n in range(len(counts)):
+            for j in range(1, counts[n]):
+                total = total + (x[j] if j % 3 == 1 else -1.0) * (j + 1)
+        return total
+
+    def above_the_diagonal(a: Any, counts: Any) -> Any:
+        for i in range(len(a)):
+            for j in range(a.shape[1]):
+                if j > i and (i + j) % 2:
+                    a[i, j] = -a[j, i]
+        return a
+
+    assert_like_numpy(by_counts, (x40, np.array([5, 2, 9, 0, 1, 3, 40])))
+    for n in (9, 20):
+        assert_like_numpy(above_the_diagonal, (square[:n, :n], None))
 
 
 # ---- what is raised ----------------------------------------------------------------------------------

@@ -410,10 +410,10 @@ class Exit:
         parts = ["one loop" + (f" of {groups} iterations" if groups.is_constant else "")]
         if self.peeled:
             parts[0] += f", after {self.peeled} recorded apart"
-        if period > 1:
-            parts.append(
-                f"each does {period} iterations of this one, after which arrays are back at their names"
-            )
+        if period > 1 and not self.iterations.alone:
+            is_asked = self.site in self.trace.decisions.together
+            why = "" if is_asked else ", after which arrays are back at their names"
+            parts.append(f"each does {period} iterations of this one{why}")
         if carried:
             parts.append(f"carries {carried}")
         symbol = self.iterations.symbol

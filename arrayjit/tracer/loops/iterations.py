@@ -14,7 +14,7 @@ _NONE = Affine.of(0)
 class Iterations:
     """The indices `range(first, stop, step)`, `step` being 1 or -1. One iteration of the recorded loop, over
     `symbol`, makes `period` of them: where that is 1 the symbol is the index, else a count from 0 to `whole`,
-    and a `rest` of indices is left."""
+    and a `rest` of indices is left. With `alone` it makes only the first of a period."""
 
     first: Affine
     stop: Affine
@@ -23,6 +23,7 @@ class Iterations:
     period: int = 1
     whole: Affine = _NONE
     rest: int = 0
+    alone: bool = False
 
     @staticmethod
     def of(first: Affine, stop: Affine, step: int) -> Iterations:
@@ -30,6 +31,12 @@ class Iterations:
         low, high = (end.bounds({}) for end in ends)
         symbol = Symbol("k", SymbolKind.LOOP, low and low[0], high and high[1])
         return Iterations(first, stop, step, symbol)
+
+    @staticmethod
+    def at_most_one(first: Affine, step: int, times: Affine, period: int) -> Iterations:
+        """One index, or none: `times` is 1 or 0. Of the index is known what `period` of them leave."""
+        symbol = Symbol("k", SymbolKind.LOOP, 0, 1)
+        return Iterations(first, first + times * step, step, symbol, period, times, alone=True)
 
     def firsts(self, count: int) -> list[Affine]:
         """The first indices of the user's."""
@@ -71,7 +78,8 @@ class Iterations:
         symbol = Affine.of(self.symbol)
         if self.period == 1:
             return [symbol]
-        return [self.first + (symbol * self.period + n) * self.step for n in range(self.period)]
+        taken = 1 if self.alone else self.period
+        return [self.first + (symbol * self.period + n) * self.step for n in range(taken)]
 
     def remainder(self) -> list[Affine]:
         """The user's indices that are too few for another iteration of the recorded loop."""

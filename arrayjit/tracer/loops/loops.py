@@ -23,7 +23,7 @@ from ..values.integer import number
 from .bytecode import asks_early, for_statement
 from .comprehensions import Collecting, Waiting
 from .rolled import Rolled
-from .stretches import stretches_between
+from .stretches import Stretch, stretches_between
 
 __all__ = ["MOST_UNROLLED", "UNROLLED", "Counted", "iterate"]
 
@@ -97,13 +97,10 @@ def iterate(items: Counted, frame: FrameType) -> Iterator[Any]:
     reason = trace.decisions.unrolled.get(site)
     if reason is not None:
         return _unrolled(items, site, reason)
-    turns = turns_of(trace, site)
-    if turns:
-        return _in_stretches(items, site, turns, frame)
-    if _is_short(count, items, site):
+    if site not in trace.decisions.turns and _is_short(count, items, site):
         trace.note(user_location(), f"unrolled, since {count.offset} iterations are few")
         return _all(items, site, count.offset)
-    return Rolled(items, site).run(frame)
+    return _recorded(items, site, frame)
 
 
 def _is_short(count: Affine, items: Counted, site: Site) -> bool:
@@ -129,20 +126,31 @@ def _singly(items: Counted, site: Site, first: Affine, count: int) -> Iterator[A
         indices.pop(site, None)
 
 
-def _in_stretches(items: Counted, site: Site, turns: list[Affine], frame: FrameType) -> Iterator[Any]:
-    """The items for a loop whose body asks on which side of its turns the index is."""
+def _recorded(items: Counted, site: Site, frame: FrameType) -> Iterator[Any]:
+    """The items for a loop that is recorded: in stretches, where its body asks on which side of its turns the
+    index is."""
     trace = items.trace
-    for why in dict.fromkeys(reason.why() for reason in trace.decisions.turns[site].values()):
+    for why in dict.fromkeys(reason.why() for reason in trace.decisions.turns.get(site, {}).values()):
         trace.note(user_location(), f"recorded in stretches, because {why}")
-    stretches = stretches_between(items.lo, items.hi, items.step, turns, trace)
+    stretches = _stretches(items, site)
     for stretch in stretches:
         if is_positive(stretch.count, trace) is False:
             continue
-        if _is_short(stretch.count, items, site):
+        if len(stretches) > 1 and _is_short(stretch.count, items, site):
             yield from _singly(items, site, stretch.first, stretch.count.offset)
         else:
             yield from Rolled(items, site, None, stretch, stretch is stretches[-1]).run(frame)
     items.taken = "all"
+
+
+def _stretches(items: Counted, site: Site) -> list[Stretch]:
+    trace = items.trace
+    turns = turns_of(trace, site)
+    found = stretches_between(items.lo, items.hi, items.step, turns, trace)
+    if site not in trace.decisions.together:
+        return found
+    together, reason = trace.decisions.together[site]
+    return [part for stretch in found for part in stretch.in_rows(together, reason.what, trace)]
 
 
 def _comprehended(items: Counted) -> Iterator[Any]:

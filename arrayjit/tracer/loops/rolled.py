@@ -109,7 +109,7 @@ class Rolled:
         self.built = into if isinstance(into, Built) else None
         self.trace = items.trace
         self.loc: Location | None = user_location()
-        self.iterations = self._named(Iterations.of(self.stretch.first, self.stretch.stop, items.step))
+        self.iterations = self._named(self.stretch.iterations())
         self.carries: dict[Name, Carry] = {}
         self.before: Names | None = None
         self.peeled = 0
@@ -198,7 +198,7 @@ class Rolled:
     def take_together(self) -> None:
         """Record as many iterations in a row as the body's rests of indices ask for."""
         together, reason = self.trace.decisions.together.get(self.site, (1, None))
-        if together > 1 and reason is not None:
+        if reason is not None and self.stretch.times is None:
             self.trace.note(self.loc, f"{together} iterations are recorded together, because {reason.why()}")
             self.group(together, reason.what)
 

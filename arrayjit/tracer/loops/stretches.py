@@ -10,12 +10,14 @@ for i in range(100), turning at 1 and at j, which may be anything:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ...frozen import frozen
 from ...ir.dtype import I64
-from ...ir.expr import Apply, Index
+from ...ir.expr import Apply, Const, Index
 from ...ir.index import Affine
 from ...ir.ops import op
+from ..record.deciding import not_negative, quotient, rest
 from ..record.trace import Trace
 from .iterations import Iterations
 
@@ -24,18 +26,43 @@ __all__ = ["Stretch", "stretches_between"]
 
 @frozen
 class Stretch:
-    """The indices `range(first, stop, step)`; `sides` are turns with whether the indices lie below them."""
+    """The indices `range(first, stop, step)`; `sides` are turns with whether the indices lie below them. With
+    `times`, which is 1 or 0, it is one that is left behind rows of `period` indices."""
 
     first: Affine
     stop: Affine
     step: int
     sides: tuple[tuple[Affine, bool], ...] = ()
+    period: int = 1
+    times: Affine | None = None
 
     @property
     def count(self) -> Affine:
         """How many indices there are; not negative where it is constant."""
         span = (self.stop - self.first) * self.step
         return Affine.of(max(span.offset, 0)) if span.is_constant else span
+
+    def iterations(self) -> Iterations:
+        """The same, one by one."""
+        if self.times is None:
+            return Iterations.of(self.first, self.stop, self.step)
+        return Iterations.at_most_one(self.first, self.step, self.times, self.period)
+
+    def in_rows(self, period: int, what: str, trace: Trace) -> list[Stretch]:
+        """Whole rows of so many indices, and then one by one those that are left, if only the run shows how
+        many these are."""
+        if period == 1 or rest(self.count, period, trace, what) is not None:
+            return [self]
+        count = not_negative(self.count, trace)
+        rows = quotient(count, period, trace)
+        end = self.first + rows * (period * self.step)
+        found = [replace(self, stop=end)]
+        for n in range(period - 1):
+            left = Apply(op("minimum"), (Index(count - rows * period - n), Const(1, I64)), I64)
+            times = trace.bind(Apply(op("maximum"), (left, Const(0, I64)), I64), 0, 2)
+            first = end + n * self.step
+            found.append(Stretch(first, first + times * self.step, self.step, self.sides, period, times))
+        return found
 
     def note(self, iterations: Iterations, trace: Trace) -> None:
         """Let the trace know on which sides of the turns the indices of some of the iterations lie."""

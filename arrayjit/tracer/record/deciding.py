@@ -52,6 +52,8 @@ def rest(value: Affine, period: int, trace: Trace, what: str) -> int | None:
     arguments tell; None where nothing does."""
     if value.is_constant:
         return max(value.offset, 0) % period
+    if not value.offset and all(factor % period == 0 for factor, _ in value.terms):
+        return 0
     fact = remainder(trace, value, period)
     if fact is None:
         return None

@@ -28,8 +28,9 @@ from .retrace import Decisions, Origin, Reason, Retrace, Site, Turn, roots
 
 __all__ = ["FEW", "require_one_answer", "turns_of"]
 
-FEW = 8
-"""Loops of so few iterations are unrolled where a condition needs their index."""
+FEW = 16
+"""Loops of so few iterations are unrolled where a condition needs their index: what they do to arrays is then
+done in one way through these."""
 
 _MOST_TURNS = 6
 _MOST_TOGETHER = 8
