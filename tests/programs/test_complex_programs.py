@@ -423,7 +423,6 @@ def test_stages_show_complex_numbers_and_then_their_parts():
         (lambda z: z // 2, "floor_divide of complex128"),
         (lambda z: np.median(z), "of complex numbers"),
         (lambda z: np.searchsorted(z, z), "of complex numbers"),
-        (lambda z: np.linalg.qr(z[:, None] * z), "qr of complex numbers"),
         (lambda z: np.zeros(3).__setitem__(0, 1j), "complex"),
         (lambda z: float(z[0].item()), "complex"),
         (lambda z: np.arctan2(z, z), "arctan2 of complex128"),
