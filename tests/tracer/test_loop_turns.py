@@ -299,7 +299,7 @@ def test_bounds_read_from_arrays_may_end_before_the_turn() -> None:
 
 def test_rests_where_only_the_run_shows_how_many_iterations_there_are() -> None:
     def by_counts(x: Any, counts: Any) -> Any:
-        total = x[0]
+        total = 0.0
         for n in range(len(counts)):
             for j in range(1, counts[n]):
                 total = total + (x[j] if j % 3 == 1 else -1.0) * (j + 1)

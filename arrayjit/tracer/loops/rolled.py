@@ -456,7 +456,8 @@ class Rolled:
         if not is_sure:
             self.before = dict(self.entry)
             self.trace.begin()
-        indices = self.iterations.firsts(self.iterations.period if is_sure else 1)
+        is_whole = is_sure or not self.iterations.rest
+        indices = self.iterations.firsts(len(self.iterations.indices()) if is_whole else 1)
         self.iterations = self._named(self.iterations.after(len(indices)))
         self.take_together()
         return indices

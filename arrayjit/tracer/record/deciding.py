@@ -52,7 +52,7 @@ def rest(value: Affine, period: int, trace: Trace, what: str) -> int | None:
     arguments tell; None where nothing does."""
     if value.is_constant:
         return max(value.offset, 0) % period
-    if not value.offset and all(factor % period == 0 for factor, _ in value.terms):
+    if all(factor % period == 0 for factor in (value.offset, *(factor for factor, _ in value.terms))):
         return 0
     fact = remainder(trace, value, period)
     if fact is None:
