@@ -10,7 +10,7 @@ from harness import assert_same
 
 import arrayjit
 
-__all__ = ["TARGETS", "assert_runs_as_in_numpy"]
+__all__ = ["TARGETS", "assert_near_numpy", "assert_runs_as_in_numpy"]
 
 TARGETS = ("interp", "sync_llvm")
 
@@ -30,3 +30,22 @@ def assert_runs_as_in_numpy(
         assert_same((jitted(*traced), jitted(*traced)), wanted)
         assert_same(traced, arguments)
         assert_same(after(function), after(plain))
+
+
+def assert_near_numpy(program: Callable[..., Any], *arguments: Any, units: int = 100) -> None:
+    """As NumPy in types, dtypes and shapes; floats equal but for so many units in the last place of the
+    largest. The arguments stay as they are."""
+    before = [np.copy(argument) for argument in arguments]
+    wanted = program(*arguments)
+    for target in TARGETS:
+        got = arrayjit.jit(program, target=target)(*arguments)
+        assert type(got) is type(wanted)
+        parts = zip(got, wanted, strict=True) if isinstance(wanted, tuple) else [(got, wanted)]
+        for ours, theirs in parts:
+            assert type(ours) is type(theirs)
+            dtype = np.asarray(theirs).dtype
+            room = units * float(np.finfo(dtype).eps) if np.issubdtype(dtype, np.inexact) else 0
+            limit = room * max(1.0, float(np.max(np.abs(theirs), initial=0)))
+            np.testing.assert_allclose(ours, theirs, rtol=room, atol=limit, strict=True)
+    for argument, kept in zip(arguments, before, strict=True):
+        np.testing.assert_array_equal(argument, kept)

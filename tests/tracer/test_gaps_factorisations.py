@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import likeness
 import numpy as np
 import pytest
 from refusing import assert_raises_like_numpy
@@ -13,6 +15,7 @@ from rolling import TARGETS, length
 import arrayjit
 
 Function = Callable[..., Any]
+assert_near_numpy = partial(likeness.assert_near_numpy, units=200)
 
 
 def numbers(*shape: int, dtype: str = "f8") -> np.ndarray:
@@ -22,23 +25,6 @@ def numbers(*shape: int, dtype: str = "f8") -> np.ndarray:
 def positive(*shape: int) -> np.ndarray:
     given = numbers(*shape)
     return given @ np.swapaxes(given, -1, -2) + np.eye(shape[-1])
-
-
-def assert_near_numpy(program: Function, *arguments: np.ndarray) -> None:
-    """As NumPy in type, dtype and shape; equal but for rounding, relative to the largest number."""
-    before = [argument.copy() for argument in arguments]
-    wanted = program(*arguments)
-    for target in TARGETS:
-        got = arrayjit.jit(program, target=target)(*arguments)
-        assert type(got) is type(wanted)
-        parts = zip(got, wanted, strict=True) if isinstance(wanted, tuple) else [(got, wanted)]
-        for ours, theirs in parts:
-            assert type(ours) is type(theirs)
-            room = 200 * np.finfo(theirs.dtype).eps
-            limit = room * max(1.0, float(np.max(np.abs(theirs), initial=0)))
-            np.testing.assert_allclose(ours, theirs, rtol=room, atol=limit, strict=True)
-    for argument, kept in zip(arguments, before, strict=True):
-        np.testing.assert_array_equal(argument, kept)
 
 
 @pytest.mark.parametrize("size", [1, 7, 47, 48, 53])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from likeness import assert_near_numpy
 from rolling import TARGETS, length
 
 import arrayjit
@@ -23,20 +24,6 @@ def numbers(*shape: int, dtype: str = "f8") -> np.ndarray:
 
 def room_for(dtype: np.dtype[Any]) -> float:
     return 100 * float(np.finfo(dtype).eps)
-
-
-def assert_near_numpy(program: Function, *arguments: Any) -> None:
-    """As NumPy in types, dtypes and shapes; equal but for rounding, relative to the largest number."""
-    wanted = program(*arguments)
-    for target in TARGETS:
-        got = arrayjit.jit(program, target=target)(*arguments)
-        assert type(got) is type(wanted)
-        parts = zip(got, wanted, strict=True) if isinstance(wanted, tuple) else [(got, wanted)]
-        for ours, theirs in parts:
-            assert type(ours) is type(theirs)
-            room = room_for(theirs.dtype) if np.issubdtype(np.asarray(theirs).dtype, np.inexact) else 0
-            limit = room * max(1.0, float(np.max(np.abs(theirs), initial=0)))
-            np.testing.assert_allclose(ours, theirs, rtol=room, atol=limit, strict=True)
 
 
 def assert_unitary(columns: np.ndarray) -> None:

@@ -305,7 +305,7 @@ def test_rests_where_only_the_run_shows_how_many_iterations_there_are() -> None:
                 total = total + (x[j] if j % 3 == 1 else -1.0) * (j + 1)
         return total
 
-    def above_the_diagonal(a: Any, counts: Any) -> Any:
+    def above_the_diagonal(a: Any) -> Any:
         for i in range(len(a)):
             for j in range(a.shape[1]):
                 if j > i and (i + j) % 2:
@@ -314,7 +314,7 @@ def test_rests_where_only_the_run_shows_how_many_iterations_there_are() -> None:
 
     assert_like_numpy(by_counts, (x40, np.array([5, 2, 9, 0, 1, 3, 40])))
     for n in (9, 20):
-        assert_like_numpy(above_the_diagonal, (square[:n, :n], None))
+        assert_like_numpy(above_the_diagonal, (square[:n, :n],))
 
 
 # ---- what is raised ----------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ steps with Wilkinson's shifts (Martin and Wilkinson, The implicit QL algorithm, 
 lengths that the rows of a triangular factor have once rotations of two of them at a time have made all
 orthogonal to one another (Hestenes, Inversion of matrices by biorthogonalization, 1958). Both go on until
 nothing is left but rounding, and compute in float64 as NumPy does: values are LAPACK's to 100 units in the
-last place of the largest. Vectors are unique but for their signs,
-or phases, which are not LAPACK's; where values coincide, those of one are any basis of their space.
+last place of the largest. Vectors are unique but for their signs, or phases, which are not LAPACK's; where
+values coincide, those of one are any basis of their space.
 """
 
 from __future__ import annotations

@@ -5,9 +5,16 @@ from __future__ import annotations
 from ...frozen import frozen
 from ...ir.index import Affine, Symbol, SymbolKind
 
-__all__ = ["Iterations"]
+__all__ = ["Iterations", "count_between"]
 
 _NONE = Affine.of(0)
+
+
+def count_between(first: Affine, stop: Affine, step: int) -> Affine:
+    """How many indices `range(first, stop, step)` has, `step` being 1 or -1. Where that is not constant,
+    it may be negative, for none."""
+    span = (stop - first) * step
+    return Affine.of(max(span.offset, 0)) if span.is_constant else span
 
 
 @frozen
@@ -53,9 +60,8 @@ class Iterations:
 
     @property
     def count(self) -> Affine:
-        """How many iterations of the user's there are; not negative where it is constant."""
-        span = (self.stop - self.first) * self.step
-        return Affine.of(max(span.offset, 0)) if span.is_constant else span
+        """How many iterations of the user's there are."""
+        return count_between(self.first, self.stop, self.step)
 
     @property
     def groups(self) -> Affine:

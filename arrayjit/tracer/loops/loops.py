@@ -22,6 +22,7 @@ from ..record.turns import turns_of
 from ..values.integer import number
 from .bytecode import asks_early, for_statement
 from .comprehensions import Collecting, Waiting
+from .iterations import count_between
 from .rolled import Rolled
 from .stretches import Stretch, stretches_between
 
@@ -55,9 +56,8 @@ class Counted(ABC):
 
     @property
     def count(self) -> Affine:
-        """How many items there are; may be negative, for none, where it is not constant."""
-        span = (self.hi - self.lo) * self.step
-        return Affine.of(max(span.offset, 0)) if span.is_constant else span
+        """How many items there are."""
+        return count_between(self.lo, self.hi, self.step)
 
     def __iter__(self) -> Iterator[Any]:
         if self.once and self.taken != "not":

@@ -19,7 +19,7 @@ from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.deciding import not_negative, quotient, rest
 from ..record.trace import Trace
-from .iterations import Iterations
+from .iterations import Iterations, count_between
 
 __all__ = ["Stretch", "stretches_between"]
 
@@ -38,9 +38,8 @@ class Stretch:
 
     @property
     def count(self) -> Affine:
-        """How many indices there are; not negative where it is constant."""
-        span = (self.stop - self.first) * self.step
-        return Affine.of(max(span.offset, 0)) if span.is_constant else span
+        """How many indices there are."""
+        return count_between(self.first, self.stop, self.step)
 
     def iterations(self) -> Iterations:
         """The same, one by one."""
@@ -51,7 +50,7 @@ class Stretch:
     def in_rows(self, period: int, what: str, trace: Trace) -> list[Stretch]:
         """Whole rows of so many indices, and then one by one those that are left, if only the run shows how
         many these are."""
-        if period == 1 or rest(self.count, period, trace, what) is not None:
+        if rest(self.count, period, trace, what) is not None:
             return [self]
         count = not_negative(self.count, trace)
         rows = quotient(count, period, trace)
