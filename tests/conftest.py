@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +32,18 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="arrayjit-tests-")
         os.environ[_FOLDER] = folder.name
         config.add_cleanup(folder.cleanup)
+
+
+_VERIFIED = ("fuzz", "tracer")
+"""Folders of tests whose programs are verified after every pass."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def verify_every_pass(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.parent.name in _VERIFIED:
+            patch.setenv("ARRAYJIT_VERIFY", "1")
+        yield
 
 
 _ALONE = "ARRAYJIT_TEST_ALONE"

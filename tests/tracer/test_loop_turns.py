@@ -297,6 +297,18 @@ def test_bounds_read_from_arrays_may_end_before_the_turn() -> None:
     assert_like_numpy(program, (x40, np.array([5, 2, 9, 0])), (x40, np.array([3, 0, 0, 40])))
 
 
+def test_what_a_name_is_after_a_loop_that_turns_is_compiled_in_where_arguments_tell() -> None:
+    def program(x: Any, k: int) -> Any:
+        last, scale = -0.5, 1.0
+        for i in range(k, len(x)):
+            if i < 3:
+                scale *= 2
+            last = x[i] * scale
+        return last
+
+    assert_like_numpy(program, *((x40, k) for k in (40, 0, 39, 3, 2, 41)))
+
+
 def test_rests_where_only_the_run_shows_how_many_iterations_there_are() -> None:
     def by_counts(x: Any, counts: Any) -> Any:
         total = 0.0

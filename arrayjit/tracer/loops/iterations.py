@@ -49,9 +49,12 @@ class Iterations:
         """The first indices of the user's."""
         return [self.first + n * self.step for n in range(count)]
 
-    def after(self, count: int) -> Iterations:
-        """All but so many of the user's first iterations, singly."""
-        return Iterations.of(self.first + count * self.step, self.stop, self.step)
+    def after_one(self, most: int | None) -> Iterations:
+        """All but the first of the recorded loop, which then has at most `most`."""
+        left = Iterations.of(self.first + self.period * self.step, self.stop, self.step)
+        if self.period == 1:
+            return left
+        return left.grouped(self.period, self.groups - 1, self.rest, most)
 
     def grouped(self, period: int, groups: Affine, rest: int, most: int | None) -> Iterations:
         """The same iterations, `period` at a time: `groups` times, `most` of these at most, and a `rest`."""

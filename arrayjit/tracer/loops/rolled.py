@@ -169,9 +169,9 @@ class Rolled:
 
     def is_over(self, unfit: Unfit) -> bool:
         """Whether no iteration is left after the first one."""
-        if is_positive(self.iterations.count, self.trace) is not False:
+        if is_positive(self.iterations.groups, self.trace) is not False:
             return False
-        if self.before is not None:
+        if self.before is not None or self.iterations.rest:
             self.unroll(unfit.what)
         return True
 
@@ -453,13 +453,20 @@ class Rolled:
         self.forget_stands()
         self.peeled += 1
         self.carries = {}
+        row = self.iterations
+        if is_sure or not row.rest:
+            indices, left = (
+                row.firsts(len(row.indices())),
+                row.after_one(self.trace.limits.most(row.groups - 1)),
+            )
+        else:
+            indices, left = row.firsts(1), Iterations.of(row.first + row.step, row.stop, row.step)
+        self.iterations = self._named(left)
+        if left.period == 1:
+            self.take_together()
         if not is_sure:
             self.before = dict(self.entry)
             self.trace.begin()
-        is_whole = is_sure or not self.iterations.rest
-        indices = self.iterations.firsts(len(self.iterations.indices()) if is_whole else 1)
-        self.iterations = self._named(self.iterations.after(len(indices)))
-        self.take_together()
         return indices
 
     def exit(self) -> None:

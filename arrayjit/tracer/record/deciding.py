@@ -15,6 +15,14 @@ __all__ = ["is_positive", "not_negative", "quotient", "require_decided", "rest"]
 
 def is_positive(value: Affine, trace: Trace) -> bool | None:
     """Whether the value is more than 0, as far as ranges tell or earlier runs decided to compile in."""
+    answer = _is_positive(value, trace)
+    if answer is None and (parts := _parts(value, trace)) != [value]:
+        answers = [is_positive(part, trace) for part in parts]
+        return False if False in answers else True if None not in answers else None
+    return answer
+
+
+def _is_positive(value: Affine, trace: Trace) -> bool | None:
     value = _span(value, trace)
     if value.is_constant:
         return value.offset > 0
@@ -31,6 +39,20 @@ def is_positive(value: Affine, trace: Trace) -> bool | None:
     return is_ever if greatest == value or not is_ever else None
 
 
+def _parts(value: Affine, trace: Trace) -> list[Affine]:
+    """The least of these is the value: 7 - n and 3 of `minimum(7 - n, 3)` and of `7 - maximum(n, 4)`."""
+    for symbol in value.symbols:
+        coefficient = value.coefficient(symbol)
+        match trace.origin(symbol):
+            case Apply(op=chosen, args=(Index(value=one), Index(value=other))) if chosen is op(
+                "minimum" if coefficient > 0 else "maximum"
+            ):
+                return [value + (end - symbol) * coefficient for end in (one, other)]
+            case _:
+                pass
+    return [value]
+
+
 def _span(value: Affine, trace: Trace) -> Affine:
     """A number of the same sign, of which arguments tell more: of steps, how far they lead."""
     for count, (span, step) in trace.spans.items():
@@ -45,6 +67,9 @@ def require_decided(value: Affine, trace: Trace, what: str) -> None:
     fact = positive(trace, _span(value, trace))
     if fact is not None and fact not in trace.decisions.baked:
         raise Retrace(bake={fact: Reason(what, user_location())})
+    if fact is None and (parts := _parts(value, trace)) != [value]:
+        for part in parts:
+            require_decided(part, trace, what)
 
 
 def rest(value: Affine, period: int, trace: Trace, what: str) -> int | None:
