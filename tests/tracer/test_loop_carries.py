@@ -355,6 +355,19 @@ def test_an_array_that_is_not_rebound_is_itself() -> None:
     assert arrayjit.jit(doubled)(x10, 0) is x10
 
 
+def test_equal_views_are_two_objects_until_one_name_becomes_the_other() -> None:
+    def program(x: Any, k: int) -> Any:
+        one, other = x[::-1], x[::-1]
+        for _ in range(k):
+            other = one
+        return one, other
+
+    ours = arrayjit.jit(program)
+    for times in (0, 1, 2, 0):
+        one, other = ours(x10, times)
+        assert (one is other) == (times > 0)
+
+
 def counted(x: Any, counts: Any) -> Any:
     total = 0.0
     for i in range(counts[0]):

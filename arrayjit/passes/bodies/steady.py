@@ -77,7 +77,7 @@ class _Walk:
         return kept(body, out)
 
     def parted(self, loop: For) -> tuple[Stmt, ...]:
-        """A loop after what no iteration changes."""
+        """A loop after what no iteration changes, if there is anything else in it."""
         changes, before, rest = _Changes(loop), list[Stmt](), list[Stmt]()
         comes_first = True
         for stmt in loop.body:
@@ -98,7 +98,9 @@ class _Walk:
                 case _:
                     rest.append(stmt)
                     comes_first = comes_first and self.passes(stmt)
-        return (*before, replace(loop, body=tuple(rest))) if before else (loop,)
+        if not before:
+            return (loop,)
+        return (*before, replace(loop, body=tuple(rest))) if rest else tuple(before)
 
     def makes_the_same(self, nest: For, loop: For, earlier: Sequence[Stmt], changes: _Changes) -> bool:
         """Does a nest make, in each iteration of a loop, the same temporaries of what is not changed there?

@@ -348,7 +348,7 @@ class Rolled:
             now = after.get(name, MISSING)
             if name in self.carries:
                 found[name] = planner.checked(name, self.carries[name], now)
-            elif self.is_handed_on(name) and not same(entry, now):
+            elif self.is_handed_on(name) and not self.is_unchanged(entry, now):
                 if self.is_object(now):
                     followers.append(name)
                 else:
@@ -373,6 +373,10 @@ class Rolled:
         """Whether the value is an object from before the iteration that may be told from one that is equal: a
         number may not."""
         return self.places.has(value) and not is_number(value)
+
+    def is_unchanged(self, entry: Any, now: Any) -> bool:
+        """Whether a name stands for what it did: equal views of an array are two objects."""
+        return same(entry, now) and (entry is now or not (is_array(now) and self.is_object(now)))
 
     def require_led(self, followers: list[Name], after: Names, found: Mapping[Name, Carry]) -> None:
         """Raise Unfit unless each of these names becomes an array that another one stood for, and this one is
