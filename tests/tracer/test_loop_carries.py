@@ -438,3 +438,18 @@ def test_a_shape_that_grows_unrolls_the_loop() -> None:
     assert_unrolled(grown)
     assert_like_numpy(grown, (x10,))
     assert_like_numpy(widened, (x10,))
+
+
+def test_what_a_discarded_attempt_left_in_a_name_is_not_carried() -> None:
+    """The first iteration is recorded by itself, after others were with the loop in it."""
+
+    def program(x: Any, a: Any) -> Any:
+        row = np.zeros(len(x))
+        for i in range(len(x)):
+            weighted = sum([x[j] * j for j in range(3)])
+            for j in range(len(x) - i):
+                plain = np.sum([x[n] + abs(j) for n in range(3)])
+                row = a[j]
+        return weighted, plain, row
+
+    assert_like_numpy(program, (x10, np.outer(x10, x10)))

@@ -61,6 +61,7 @@ __all__ = [
     "exists",
     "given",
     "is_injective",
+    "is_inside",
     "loads",
     "loop_range",
     "mentioned",
@@ -194,11 +195,14 @@ def declared(symbol: Symbol) -> Range | None:
 
 def exists(tensor: Tensor, index: Iterable[Affine], ranges: Ranges) -> bool:
     """Is the cell inside the tensor, whatever the symbols are?"""
-    for position, extent in zip(index, tensor.shape, strict=True):
-        known = position.bounds(ranges)
-        if known is None or not extent.is_constant or known[0] < 0 or known[1] >= extent.constant:
-            return False
-    return True
+    pairs = zip(index, tensor.shape, strict=True)
+    return all(is_inside(position, extent, ranges) for position, extent in pairs)
+
+
+def is_inside(position: Affine, extent: Affine, ranges: Ranges) -> bool:
+    """Is a position inside an axis, whatever the symbols are?"""
+    known = position.bounds(ranges)
+    return known is not None and extent.is_constant and known[0] >= 0 and known[1] < extent.constant
 
 
 def loop_range(lo: Affine, hi: Affine, step: int, ranges: Ranges) -> Range | None:

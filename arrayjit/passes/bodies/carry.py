@@ -8,9 +8,10 @@
 
 Read back from memory it would make each iteration wait for the store of the one before. The same goes for
 what was stored two iterations ago, and for a cell that every iteration reads and then writes. What the next
-iteration writes anew, and nothing else reads, is written once, after the last. The first value is read before
-the loop; where its cell may not exist, since the loop may not run, the nearest one that does is read. No
-other store of the loop may meet the cell, but for one that takes its place once it was read:
+iteration writes anew, and nothing else reads, is written once, after the last, if its cell exists even where
+the loop does not run. The first value is read before the loop; where its cell may not exist, since the loop
+may not run, the nearest one that does is read. No other store of the loop may meet the cell, but for one that
+takes its place once it was read:
 
     for k in sequential(0, 99):                     c = x[0]
         b = x[k + 1]                                for k in sequential(0, 99):
@@ -30,9 +31,8 @@ from ...ir.code import Caps
 from ...ir.expr import Const, Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
-from ...ir.tensor import Tensor
 from ...ir.walk import expressions, rewrite_expressions, rewrite_loops, transform, walk
-from ..analysis.access import Range, Ranges, effects, exists, loads
+from ..analysis.access import Range, Ranges, effects, exists, is_inside, loads
 from ..analysis.cells import Cells
 from ..analysis.trips import between, enter
 
@@ -57,12 +57,15 @@ class _Handed:
 def carry(kernel: Kernel, caps: Caps) -> Kernel:
     """Every value that one iteration stores for the next one also kept in a local."""
     ranges: dict[Symbol, Range] = {}
+    in_lanes: set[Symbol] = set()
     notes: list[str] = []
 
     def carrying(loop: For) -> Sequence[Stmt] | None:
         enter(loop, ranges)
+        if loop.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP):
+            in_lanes.add(loop.symbol)
         is_plain = loop.kind is LoopKind.SEQUENTIAL and all(map(_is_plain, loop.body))
-        return _carrying(loop, ranges, notes) if is_plain else None
+        return _carrying(loop, ranges, in_lanes, notes) if is_plain else None
 
     return kernel.with_body(rewrite_loops(kernel.body, carrying), notes)
 
@@ -75,29 +78,26 @@ def _is_plain(stmt: Stmt) -> bool:
     return not (found.reads or found.writes or found.leaves)
 
 
-def _carrying(loop: For, ranges: Ranges, notes: list[str]) -> list[Stmt]:
+def _carrying(loop: For, ranges: Ranges, in_lanes: Container[Symbol], notes: list[str]) -> list[Stmt]:
     """The loop, after the first values of the locals that it hands on."""
-    runs = bool(loop.trips) and not any(isinstance(stmt, Raise) for stmt in loop.body)
-
-    def is_there(one: Load) -> bool:
-        return runs or exists(one.tensor, one.index, ranges)
-
+    span = ((loop.hi - loop.lo) * loop.step).bounds(ranges)
+    runs = span is not None and span[0] > 0 and not any(isinstance(stmt, Raise) for stmt in loop.body)
     cells = Cells(loop, ranges)
-    handed = list(_handed(loop, cells, lambda one: is_there(one) or _has_cells(one.tensor)))
+    handed = list(_handed(loop, cells, lambda one: runs or _is_near_a_cell(one, ranges, in_lanes)))
     if not handed:
         return [loop]
     notes += (
         f"carry: {one.carried.hint} stays in a register from one {loop.symbol.hint} to the next"
         for one in handed
     )
-    before = [
-        line
-        for one in handed
-        for line in _first(one, None if is_there(one.first) else one.first.tensor.shape)
-    ]
-    span = ((loop.hi - loop.lo) * loop.step).bounds(ranges)
+    before = [line for one in handed for line in _first(one, not runs, ranges)]
     ends_at_hi = abs(loop.step) == 1 and span is not None and span[0] >= 0
-    last = [one for one in handed if _is_for_last(one, loop.body, cells, ends_at_hi)]
+    last = [
+        one
+        for one in handed
+        if (runs or exists(one.first.tensor, one.first.index, ranges))
+        and _is_for_last(one, loop.body, cells, ends_at_hi)
+    ]
     body = tuple(_handing_on(loop.body, handed, {one.position for one in last}))
     behind = [_moved(one.load, {loop.symbol: loop.hi}) for one in last]
     after = [
@@ -106,18 +106,28 @@ def _carrying(loop: For, ranges: Ranges, notes: list[str]) -> list[Stmt]:
     return [*before, replace(loop, body=body), *after]
 
 
-def _has_cells(tensor: Tensor) -> bool:
-    return all(extent.is_constant and extent.constant > 0 for extent in tensor.shape)
+def _is_near_a_cell(load: Load, ranges: Ranges, in_lanes: Container[Symbol]) -> bool:
+    """Is there a nearest cell to read where the place itself may not exist? Lanes have none of their own."""
+    return all(
+        is_inside(position, extent, ranges)
+        or (
+            extent.is_constant
+            and extent.constant > 0
+            and not any(symbol in in_lanes for symbol in position.symbols)
+        )
+        for position, extent in zip(load.index, load.tensor.shape, strict=True)
+    )
 
 
-def _first(one: _Handed, shape: Sequence[Affine] | None) -> Iterator[Stmt]:
-    """The first value of what is carried; with a shape, that of the cell nearest to its place, which is
-    another one only if the loop does not run."""
+def _first(one: _Handed, nearest: bool, ranges: Ranges) -> Iterator[Stmt]:
+    """The first value of what is carried, or that of the cell `nearest` to its place, which is another one
+    only if the loop does not run."""
     place = list(one.first.index)
-    for axis, extent in enumerate(shape or ()):
-        nearest = Symbol("n", lower=0, upper=extent.constant)
-        yield from between(nearest, place[axis], Affine.of(0), extent - 1)
-        place[axis] = Affine.of(nearest)
+    for axis, extent in enumerate(one.first.tensor.shape if nearest else ()):
+        if not is_inside(place[axis], extent, ranges):
+            near = Symbol("n", lower=0, upper=extent.constant)
+            yield from between(near, place[axis], Affine.of(0), extent - 1)
+            place[axis] = Affine.of(near)
     yield Define(one.carried, replace(one.first, index=tuple(place)))
 
 
@@ -144,7 +154,7 @@ def _goes_to(stmt: Stmt, cell: Load) -> bool:
     return isinstance(stmt, Store) and stmt.accum is None and _moved(stmt, {}) == cell
 
 
-def _handed(loop: For, cells: Cells, exists: Callable[[Load], bool]) -> Iterator[_Handed]:
+def _handed(loop: For, cells: Cells, may_be_read: Callable[[Load], bool]) -> Iterator[_Handed]:
     """The stores whose cells a later iteration reads, up to two further on, and no other store meets, neither
     them nor what is read before the loop, but for one that takes their place; if that iteration writes the
     cells, before it does."""
@@ -159,7 +169,7 @@ def _handed(loop: For, cells: Cells, exists: Callable[[Load], bool]) -> Iterator
         else:
             wanted = earlier[:2] if earlier[1] in read else earlier[:1] if earlier[0] in read else []
         firsts = [_moved(load, {loop.symbol: loop.lo}) for load in wanted]
-        if not wanted or not all(map(exists, firsts)):
+        if not wanted or not all(map(may_be_read, firsts)):
             continue
         replaced = wanted[0] if wanted == earlier[:1] and wanted[0].index != stmt.index else None
         if any(

@@ -23,6 +23,9 @@ __all__ = ["MISSING", "Name", "Place", "Places", "captured_by"]
 MISSING = object()
 """In place of the value of a name that has none."""
 
+_UNBOUND = object()
+"""What a variable holds that had no value before an attempt that was discarded: none can be taken from it."""
+
 _PLAIN = (str, bytes, int, float, complex, type(None))
 
 
@@ -66,13 +69,13 @@ class Places:
     @staticmethod
     def of(frame: FrameType, besides: Mapping[str, Any]) -> Places:
         """The variables of a frame and what they, and named values `besides`, lead to."""
-        return Places({**frame.f_locals, **besides}, frame)
+        return Places({**_variables(frame), **besides}, frame)
 
     def read(self) -> dict[Name, Any]:
         """What every place holds."""
         names: dict[Name, Any] = {}
         if self._frame is not None:
-            names.update(self._frame.f_locals)
+            names.update(_variables(self._frame))
         for number, (label, part) in enumerate(self._parts):
             for key, value in _items(part).items():
                 names[Place(number, key, _label(label, part, key))] = value
@@ -120,12 +123,15 @@ class Places:
                 _put(self._parts[name.part][1], name.key, value)
 
     def restore(self, values: Mapping[Name, Any]) -> None:
-        """Put everything back that has changed since `values` were read; new variables stay."""
+        """Put everything back that has changed since `values` were read."""
         now = self.read()
+        back = {name: value for name, value in values.items() if now.get(name, MISSING) is not value}
         for name in now.keys() - values.keys():
-            if isinstance(name, Place) and not isinstance(name.key, FromEnd):
+            if isinstance(name, str):
+                back[name] = _UNBOUND
+            elif not isinstance(name.key, FromEnd):
                 _remove(self._parts[name.part][1], name.key)
-        self.write({name: value for name, value in values.items() if now.get(name, MISSING) is not value})
+        self.write(back)
 
     def has(self, value: Any) -> bool:
         """Whether the value is one of the objects whose places are known."""
@@ -166,6 +172,10 @@ class Places:
             return self._frame.f_locals.get(name) is MISSING
         finally:
             cell.cell_contents = held
+
+
+def _variables(frame: FrameType) -> dict[str, Any]:
+    return {name: value for name, value in frame.f_locals.items() if value is not _UNBOUND}
 
 
 def captured_by(values: Iterable[Any]) -> set[str]:
