@@ -84,6 +84,7 @@ from .structure.fuse import explain_fuse, fuse
 from .structure.inline import explain_inline, inline
 from .structure.interior import interior
 from .structure.invert import invert
+from .structure.inward import inward
 from .structure.lifetimes import lifetimes
 from .structure.log import log
 from .structure.lower import lower
@@ -195,8 +196,14 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     ),
     Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
     Pass(
-        beforehand,
+        inward,
         after=("parallel",),
+        why="only then are a program's own loops known to be independent, and their temporaries locals",
+        on=CPU,
+    ),
+    Pass(
+        beforehand,
+        after=("inward",),
         why="what may be done in any order is not done otherwise in one of two forms",
         on=CPU,
     ),

@@ -19,15 +19,21 @@ operations of before, in their order.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
+from itertools import chain, permutations
+from itertools import product as pairs
 
 from ...frozen import slotted
 from ...ir.code import Caps
 from ...ir.expr import Load, dtype_of
-from ...ir.loops import For, Kernel, Place, Stmt
+from ...ir.index import Affine, Symbol
+from ...ir.loops import For, Kernel, LoopKind, Place, Stmt
 from ...ir.tensor import Tensor
 from ...ir.walk import rewrite_loops
+from ..analysis.access import Range, Ranges, distances, effects
+from ..analysis.copies import copy_body
 from ..analysis.strides import places, stride
+from ..analysis.trips import enter
 from .blocking import Blocking, blocked, last_panel
 from .depths import UNROLL
 from .products import Product, Sum, product_of
@@ -114,8 +120,22 @@ class _Contracting:
     caps: Caps
     placement: dict[Tensor, Place] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    ranges: dict[Symbol, Range] = field(default_factory=dict)
 
     def nest(self, outermost: For) -> Iterable[Stmt] | None:
+        """A nest in blocks; of one whose rows do other things too, what is a product in a nest of its own."""
+        enter(outermost, self.ranges)
+        found = self.blocked(outermost)
+        if found is not None or not _may_part(outermost, self.ranges):
+            return found
+        parts = [_part(outermost, stmt) for stmt in outermost.body]
+        made = [self.blocked(part) for part in parts]
+        if all(part is None for part in made):
+            return None
+        return chain.from_iterable(new or (old,) for new, old in zip(made, parts, strict=True))
+
+    def blocked(self, outermost: For) -> Iterable[Stmt] | None:
+        """A nest in blocks, if it is a product."""
         product = product_of(outermost)
         if product is None:
             return None
@@ -129,6 +149,31 @@ class _Contracting:
             return None
         self.notes.append(_note(product, blocking))
         return blocked(product, blocking, self.placement)
+
+
+def _may_part(rows: For, ranges: Ranges) -> bool:
+    """Whether independent rows may do one thing after the other, each for all rows: they hand on to one
+    another only cells that are a row's own."""
+    if rows.kind is not LoopKind.PARALLEL or len(rows.body) < 2:
+        return False
+    if not all(isinstance(stmt, For) for stmt in rows.body):
+        return False
+    does = [effects((stmt,), ranges) for stmt in rows.body]
+    if any(one.leaves or one.updates for one in does):
+        return False
+    return all(
+        apart is None or apart[rows.symbol] == (0, 0)
+        for first, second in permutations(does, 2)
+        for storage, written in first.writes.items()
+        for one, other in pairs(written, {**second.writes.get(storage, {}), **second.reads.get(storage, {})})
+        for apart in (distances(one, other, (rows.symbol,), ranges),)
+    )
+
+
+def _part(rows: For, stmt: Stmt) -> For:
+    """One of the things that rows do, for all of them."""
+    row = Symbol(rows.symbol.hint)
+    return replace(rows, symbol=row, body=copy_body((stmt,), {rows.symbol: Affine.of(row)}, {}))
 
 
 def _pays(halved: Product, cut: Blocking) -> bool:

@@ -36,6 +36,7 @@ from ..analysis.copies import copy_body, in_steps
 from ..analysis.handed import threads_for
 from ..analysis.trips import enter
 from ..analysis.uses import Use, uses_of_temporaries
+from ..products.products import product_of
 
 __all__ = ["THREADS", "contracts", "lag"]
 
@@ -171,7 +172,8 @@ class _Lagging:
 
 def contracts(loop: For) -> bool:
     """Is it a product of matrices? Rows of these are not taken one by one."""
-    return any(isinstance(stmt, Update) and stmt.contract for stmt in walk_statements(loop.body))
+    fused = any(isinstance(stmt, Update) and stmt.contract for stmt in walk_statements(loop.body))
+    return fused or product_of(loop) is not None
 
 
 def _renamed(body: tuple[Stmt, ...], rows: Tensor, row: Tensor) -> tuple[Stmt, ...]:

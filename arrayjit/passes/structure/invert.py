@@ -25,6 +25,7 @@ from ..analysis.access import Range, distances, effects
 from ..analysis.strides import affine_accesses, parallel_nest, stride
 from ..analysis.trips import enter
 from ..analysis.uses import Use, common_path, uses_of_temporaries
+from ..products.products import adds_products
 
 __all__ = ["invert"]
 
@@ -43,18 +44,25 @@ def invert(kernel: Kernel, caps: Caps) -> Kernel:
                 if frame.loop is not None:
                     numbers.setdefault(frame.loop.symbol, set()).add(tensor)
 
+    around: list[Symbol] = []
+
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return kept(body, [statement(stmt) for stmt in body])
 
     def statement(stmt: Stmt) -> Stmt:
         if isinstance(stmt, For):
             enter(stmt, ranges)
+        is_cell = isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL
+        if isinstance(stmt, For) and is_cell:
+            around.append(stmt.symbol)
         stmt = rewrite_bodies(stmt, visit)
+        if is_cell:
+            around.pop()
         if not isinstance(stmt, For) or stmt.kind is not LoopKind.SEQUENTIAL or not stmt.body:
             return stmt
         own = numbers.get(stmt.symbol)
         cells, body = _in_one_nest(_in_locals(stmt.body, own) if own else stmt.body)
-        if not cells or not _is_about_cells(stmt, cells, body, ranges):
+        if not cells or not _is_about_cells(stmt, cells, body, around, ranges):
             return stmt
         notes.append(f"invert: all steps of {stmt.symbol.hint} are taken at once, cell by cell")
         return nested((*cells, stmt), body)[0]
@@ -109,7 +117,11 @@ def _in_one_nest(body: Sequence[Stmt]) -> tuple[Sequence[For], tuple[Stmt, ...]]
 
 
 def _is_about_cells(
-    steps: For, cells: Sequence[For], body: Sequence[Stmt], ranges: dict[Symbol, Range]
+    steps: For,
+    cells: Sequence[For],
+    body: Sequence[Stmt],
+    around: Sequence[Symbol],
+    ranges: dict[Symbol, Range],
 ) -> bool:
     """Whether the cells, with all that a step does, need nothing of one another in any two steps."""
     if any(steps.symbol in (*loop.lo.symbols, *loop.hi.symbols) for loop in cells):
@@ -119,9 +131,11 @@ def _is_about_cells(
     if found.leaves or found.updates:
         return False
     few = steps.trips is not None and steps.trips <= FEW
+    is_product = adds_products(steps, body, (*around, *own))
     for tensor, index, _ in affine_accesses(tuple(body)):
         symbols = set(symbols_of(index))
-        walks = steps.symbol in symbols and not symbols.isdisjoint(own)
+        is_own = symbols.issuperset((*around, *own)) if is_product else not symbols.isdisjoint(own)
+        walks = is_own and steps.symbol in symbols
         if (
             walks
             and not (few and tensor.storage not in found.writes)
