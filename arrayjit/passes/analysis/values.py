@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from ...ir.expr import Expr, Local, Variable
-from ...ir.loops import Comment, Define, Stmt, Update
+from ...ir.loops import Comment, Define, Stmt, Store, Update, walk_statements
 from ...ir.ops import Op
-from ...ir.walk import locals_read, transform, walk
+from ...ir.walk import locals_read, rewrite_bodies, rewrite_expressions, transform, walk
 
-__all__ = ["LONG", "Values", "values_of", "written_out"]
+__all__ = ["LONG", "Values", "in_place", "values_of", "written_out"]
 
 LONG = 64
 """Nodes of an expression that is written out, beyond which none is compared."""
@@ -44,3 +46,22 @@ def _nodes_of(node: Expr, nodes: Mapping[Variable, int]) -> int:
 def written_out(value: Expr, values: Values) -> Expr:
     """An expression with what locals are in their places."""
     return transform(value, lambda node: values.get(node.variable, node) if isinstance(node, Local) else node)
+
+
+def in_place(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """A body without the locals that only the next statement reads."""
+    times = Counter(locals_read(walk_statements(body)))
+    out: list[Stmt] = []
+    for stmt in body:
+        stmt = rewrite_bodies(stmt, in_place)
+        while out and isinstance(last := out[-1], Define) and _alone_reads(stmt, last.variable, times):
+            stmt = rewrite_expressions(stmt, partial(written_out, values={last.variable: last.value}))
+            out.pop()
+        out.append(stmt)
+    return tuple(out)
+
+
+def _alone_reads(stmt: Stmt, variable: Variable, times: Mapping[Variable, int]) -> bool:
+    """Does nothing else read a local?"""
+    computes = isinstance(stmt, (Define, Store, Update))
+    return computes and times[variable] == 1 and variable in locals_read((stmt,))

@@ -16,33 +16,29 @@ a row may have columns of its own, such as those of a triangle, `for j in parall
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from ...frozen import frozen
 from ...ir.expr import Apply, Const, Expr, Gather, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ...ir.walk import (
     expressions,
-    locals_read,
     rebuild,
     rewrite_bodies,
-    rewrite_expressions,
     symbols_read,
-    transform,
     walk,
 )
 from ..analysis.access import Range, Ranges, exists, loads
 from ..analysis.strides import parallel_nest, stride
 from ..analysis.trips import enter
+from ..analysis.values import in_place, written_out
 from .triangles import Rectangle, rectangles
 
-__all__ = ["Product", "Sum", "adds_products", "product_of"]
+__all__ = ["Product", "Sum", "product_of"]
 
 MAX_NODES = 64
 """The largest factor, with what is computed for it put in."""
@@ -106,24 +102,13 @@ def product_of(stmt: Stmt) -> Product | None:
     loops = parallel_nest(stmt)
     if len(loops) < 2:
         return None
-    body = _in_variables(_written_out(loops[-1].body))
+    body = _in_variables(in_place(loops[-1].body))
     if not _are_independent(loops):
         products = (_in_rectangle(nest) for nest in rectangles(loops, body))
         return next((product for product in products if product is not None), None)
     found = _sums(body)
     roles = _roles(loops, body, found) if found else None
     return None if roles is None else _product(loops, *roles, body, found)
-
-
-def adds_products(steps: For, body: Sequence[Stmt], cells: Collection[Symbol]) -> bool:
-    """Does each step add to a cell a product of two factors, neither of which depends on all that the other
-    one does of the cell's place?"""
-    found = _sums(_in_variables(_written_out((replace(steps, body=tuple(body)),))))
-    for total in found:
-        left, right = (set(symbols_read(factor)).intersection(cells) for factor in (total.left, total.right))
-        if left <= right or right <= left:
-            return False
-    return bool(found)
 
 
 def _in_rectangle(nest: Rectangle) -> Product | None:
@@ -217,25 +202,6 @@ def _is_start(start: Expr, own: Collection[Variable], stores: Sequence[Store]) -
     return True
 
 
-def _written_out(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """A body without the locals that only the next statement reads."""
-    times = Counter(locals_read(walk_statements(body)))
-    out: list[Stmt] = []
-    for stmt in body:
-        stmt = rewrite_bodies(stmt, _written_out)
-        while out and isinstance(last := out[-1], Define) and _alone_reads(stmt, last.variable, times):
-            stmt = rewrite_expressions(stmt, partial(_put_in, values={last.variable: last.value}))
-            out.pop()
-        out.append(stmt)
-    return tuple(out)
-
-
-def _alone_reads(stmt: Stmt, variable: Variable, times: Mapping[Variable, int]) -> bool:
-    """Does nothing else read a local?"""
-    computes = isinstance(stmt, (Define, Store, Update))
-    return computes and times[variable] == 1 and variable in locals_read((stmt,))
-
-
 def _in_variables(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """A body in which what is added up in a cell of an array is added up in a local, and stored once."""
     out: list[Stmt] = []
@@ -298,8 +264,8 @@ def _sum(loop: For, started: Mapping[Variable, Expr]) -> Sum | None:
     known: dict[Variable, Expr] = {}
     for stmt in before:
         if isinstance(stmt, Define):
-            known[stmt.variable] = _put_in(stmt.value, known)
-    update = replace(update, value=_put_in(update.value, known))
+            known[stmt.variable] = written_out(stmt.value, known)
+    update = replace(update, value=written_out(update.value, known))
     variable, value = update.variable, _added(update)
     if not isinstance(value, Apply) or value.op.name != "multiply" or variable not in started:
         return None
@@ -324,13 +290,6 @@ def _added(update: Update) -> Expr:
             return value
         case _:
             return Local(update.variable)
-
-
-def _put_in(expr: Expr, values: Mapping[Variable, Expr]) -> Expr:
-    def rule(node: Expr) -> Expr:
-        return values.get(node.variable, node) if isinstance(node, Local) else node
-
-    return transform(expr, rule) if values else expr
 
 
 def _stands_alone(total: Sum, own: set[Variable], written: set[Tensor]) -> bool:

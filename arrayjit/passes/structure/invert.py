@@ -6,8 +6,9 @@
 
 A cell then stays in a register from step to step (`carry` sees to that), and threads meet once, not at every
 step. No cell may need another one, in any step; nor may many steps walk through arrays that cells walk
-through too, if that would read memory in another order than it lies. Nests over the same cells go in as one,
-and numbers that a step makes for all cells become locals of each.
+through too, if that would read memory in another order than it lies: of a product that is added to each cell,
+a factor that only some axes of the cells have is read for many cells anyway, in blocks (`contract`). Nests
+over the same cells go in as one, and numbers that a step makes for all cells become locals of each.
 """
 
 from __future__ import annotations
@@ -16,16 +17,24 @@ from collections.abc import Collection, Sequence
 from itertools import product
 
 from ...ir.code import Caps
-from ...ir.expr import Expr, Load, Local, Variable
+from ...ir.expr import Apply, Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, nested
+from ...ir.ops import Op
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, substitute_statements, transform
+from ...ir.walk import (
+    kept,
+    rewrite_bodies,
+    rewrite_expressions,
+    substitute_statements,
+    symbols_read,
+    transform,
+)
 from ..analysis.access import Range, distances, effects
 from ..analysis.strides import affine_accesses, parallel_nest, stride
 from ..analysis.trips import enter
 from ..analysis.uses import Use, common_path, uses_of_temporaries
-from ..products.products import adds_products
+from ..analysis.values import in_place
 
 __all__ = ["invert"]
 
@@ -131,7 +140,7 @@ def _is_about_cells(
     if found.leaves or found.updates:
         return False
     few = steps.trips is not None and steps.trips <= FEW
-    is_product = adds_products(steps, body, (*around, *own))
+    is_product = _adds_products(body, (*around, *own))
     for tensor, index, _ in affine_accesses(tuple(body)):
         symbols = set(symbols_of(index))
         is_own = symbols.issuperset((*around, *own)) if is_product else not symbols.isdisjoint(own)
@@ -149,6 +158,23 @@ def _is_about_cells(
         for one, other in product(written, {**written, **found.reads.get(storage, {})})
         for apart in (distances(one, other, own, ranges),)
     )
+
+
+def _adds_products(body: Sequence[Stmt], cells: Collection[Symbol]) -> bool:
+    """Does a step add to a cell the product of two factors, neither of which depends on all that the other
+    one does of where the cell is?"""
+    match in_place(tuple(body)):
+        case (
+            Store(
+                tensor=tensor,
+                index=index,
+                value=Apply(op=Op(name="add"), args=(cell, Apply(op=Op(name="multiply"), args=factors))),
+            ),
+        ) if cell == Load(tensor, index):
+            left, right = (set(symbols_read(factor)).intersection(cells) for factor in factors)
+            return not (left <= right or right <= left)
+        case _:
+            return False
 
 
 def _lies(tensor: Tensor, index: tuple[Affine, ...], steps: For, cells: Sequence[Symbol]) -> bool:
