@@ -164,13 +164,14 @@ def _sums(body: Sequence[Stmt]) -> tuple[Sum, ...]:
     own = {stmt.variable for stmt in body if isinstance(stmt, Define)}
     stores = [stmt for stmt in body if isinstance(stmt, Store)]
     written = {store.tensor.storage for store in stores}
+    before: set[Tensor] = set()
     for stmt in body:
         for expr in expressions(stmt):
             for node in walk(expr):
                 if isinstance(node, Local):
                     started.pop(node.variable, None)
         match stmt:
-            case Define(variable=variable, value=start) if _is_start(start, own, stores):
+            case Define(variable=variable, value=start) if _is_start(start, own, stores, before):
                 started[variable] = start
             case For():
                 total = _sum(stmt, started)
@@ -178,18 +179,24 @@ def _sums(body: Sequence[Stmt]) -> tuple[Sum, ...]:
                     return ()
                 del started[total.variable]
                 found.append(total)
-            case Define() | Store():
+            case Store(tensor=tensor):
+                before.add(tensor.storage)
+            case Define():
                 pass
             case _:
                 return ()
     return tuple(found)
 
 
-def _is_start(start: Expr, own: Collection[Variable], stores: Sequence[Store]) -> bool:
+def _is_start(
+    start: Expr, own: Collection[Variable], stores: Sequence[Store], before: Collection[Tensor]
+) -> bool:
     """Does a sum start from what stands before the whole body, of memory from what is in its own cell?"""
     for node in walk(start):
         match node:
             case Local(variable=variable) if variable in own:
+                return False
+            case Load(tensor=tensor) if tensor.storage in before:
                 return False
             case Load(tensor=tensor, index=index):
                 others = (store for store in stores if store.tensor.storage is tensor.storage)
@@ -210,15 +217,25 @@ def _in_variables(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         if store is None:
             out.append(stmt)
             continue
-        tensor, index = store.tensor, store.index
-        total, start = Variable(tensor.label, tensor.dtype), Load(tensor, index)
-        out += [Define(total, start), _chain(stmt, total), replace(store, value=Local(total))]
-        match out[-4:-2]:
-            case [Store(tensor=stored, index=at, value=value), Define()] if (stored, at) == (tensor, index):
-                out[-4:-2] = [Define(total, value)]
+        total = Variable(store.tensor.label, store.tensor.dtype)
+        out.append(Define(total, Load(store.tensor, store.index)))
+        out += (_chain(stmt, total), replace(store, value=Local(total)))
+    return tuple(_from_values(out))
+
+
+def _from_values(body: Sequence[Stmt]) -> list[Stmt]:
+    """A body in which a sum that starts from what was just stored in its cell starts from that value."""
+    out: list[Stmt] = []
+    for stmt in body:
+        out.append(stmt)
+        match out[-4:]:
+            case [Store() as first, Define(value=Load() as read) as start, For(), Store() as last] if (
+                (first.tensor, first.index) == (read.tensor, read.index) == (last.tensor, last.index)
+            ):
+                out[-4:-2] = [replace(start, value=first.value)]
             case _:
                 pass
-    return tuple(out)
+    return out
 
 
 def _chained(loop: For) -> Store | None:
