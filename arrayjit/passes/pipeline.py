@@ -96,6 +96,7 @@ from .structure.place import place
 from .structure.portion import portion
 from .structure.prune import prune
 from .structure.reals import reals
+from .structure.rebase import rebase
 from .structure.rematerialise import rematerialise
 from .structure.reroll import reroll
 from .structure.same import same
@@ -194,7 +195,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="temporaries are as small as they get, and numbers that rows share are variables",
         on=CPU,
     ),
-    Pass(parallel, after=("place",), why="what an iteration makes for itself is a variable by then"),
+    Pass(rebase, after=("place",), why="a program's own loops are as they will be"),
+    Pass(
+        parallel,
+        after=("place", "rebase"),
+        why="what an iteration makes for itself is a variable by then, and where cells are is told from 0 on",
+    ),
     Pass(
         inward,
         after=("parallel",),

@@ -42,9 +42,16 @@ from itertools import chain, combinations, takewhile
 from ...ir.code import Caps
 from ...ir.expr import Load
 from ...ir.index import Affine, Symbol, symbols_of
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Update, walk_statements
-from ...ir.walk import expressions, rewrite_loops, substitute_statements, walk
-from ..analysis.access import Effects, Range, Ranges, distances, effects
+from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.walk import (
+    expressions,
+    locals_read,
+    locals_used,
+    rewrite_loops,
+    substitute_statements,
+    walk,
+)
+from ..analysis.access import Effects, Range, Ranges, distances, effects, loads
 from ..analysis.copies import Copying, copy_body, merged
 from ..analysis.trips import enter
 
@@ -71,12 +78,27 @@ def abreast(kernel: Kernel, caps: Caps) -> Kernel:
 
 
 def _parts(rows: For) -> tuple[tuple[Define, ...], For, tuple[Stmt, ...]] | None:
-    """What a row starts with: variables, the steps after these; and the rest of it."""
+    """What a row starts with: variables, the steps after these; and the rest of it. Variables that the steps
+    need not are of the rest, unless the steps change what they are read from."""
     starts = list(takewhile(lambda stmt: isinstance(stmt, Define), rows.body))
     steps, *rest = rows.body[len(starts) :] or (None,)
     if not isinstance(steps, For) or steps.step != 1:
         return None
-    return tuple(stmt for stmt in starts if isinstance(stmt, Define)), steps, tuple(rest)
+    first: list[Define] = []
+    needed = locals_used((steps,))
+    inside = list(walk_statements(steps.body))
+    stored = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
+    updated = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+    for stmt in reversed(starts):
+        assert isinstance(stmt, Define)
+        changes = not updated.isdisjoint(locals_read((stmt,)))
+        changes = changes or any(tensor.storage in stored for tensor, _ in loads(stmt.value))
+        if stmt.variable in needed or changes:
+            first.insert(0, stmt)
+            needed |= set(locals_read((stmt,)))
+        else:
+            rest.insert(0, stmt)
+    return tuple(first), steps, tuple(rest)
 
 
 def _is_triangle(rows: For) -> bool:
@@ -113,8 +135,9 @@ def _turned(rows: For) -> For:
 
 def _shares(loop: For, row: Symbol) -> bool:
     """Does a loop sum up what it reads, among it cells that are those of every row?"""
-    sums = [stmt for stmt in loop.body if isinstance(stmt, Update) and stmt.accum is not None]
-    parts = (node for stmt in sums for expr in expressions(stmt) for node in walk(expr))
+    if not any(isinstance(stmt, Update) for stmt in loop.body):
+        return False
+    parts = (node for stmt in loop.body for expr in expressions(stmt) for node in walk(expr))
     reads = (node.index for node in parts if isinstance(node, Load))
     symbols = [set(symbols_of(index)) for index in reads]
     return any(loop.symbol in found and row not in found for found in symbols)
