@@ -49,6 +49,7 @@ from .bodies.wrap import wrap
 from .products.confine import confine
 from .products.contract import contract
 from .schedule.abreast import abreast
+from .schedule.align import align
 from .schedule.along import along
 from .schedule.apart import apart
 from .schedule.append import append
@@ -371,6 +372,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         explained=explain_vectorise,
         on=CPU,
     ),
+    Pass(align, after=("vectorise",), why="what is read in vectors is known by then", on=CPU),
     Pass(
         trail,
         after=("vectorise",),
