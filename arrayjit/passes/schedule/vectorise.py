@@ -366,6 +366,8 @@ class _Tally:
                 case Update(variable=variable, accum=Op(cost=cost), contract=contract):
                     self.once += LATENCY * times
                     self._registers(variable.dtype, 0.0 if contract else cost * times)
+                case Update():
+                    self.once += LATENCY * times
                 case For(body=inner):
                     enter(stmt, self.ranges)
                     self.once += times
