@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import inspect
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -17,11 +18,21 @@ from types import CodeType, FrameType
 
 from ...frozen import frozen
 
-__all__ = ["Liveness", "asks_early", "comprehension", "for_statement", "generator", "liveness"]
+__all__ = [
+    "Liveness",
+    "asks_early",
+    "breaks_off",
+    "comprehension",
+    "for_statement",
+    "generator",
+    "goes_on_as_ended",
+    "liveness",
+]
 
 _ACCESS = re.compile(r"(LOAD|STORE|DELETE)_(?:FAST|DEREF|CLOSURE|CLASSDEREF)(?:_BORROW)?")
 _LEAVES = frozenset(("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE"))
 _JUMPS_ALWAYS = frozenset(("JUMP_FORWARD", "JUMP_ABSOLUTE", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"))
+_DROPS = frozenset(("POP_TOP", "POP_ITER"))
 _SEES_ALL = frozenset(("locals", "vars", "eval", "exec", "dir"))
 _BUILDS = frozenset(("LIST_APPEND", "SET_ADD", "MAP_ADD"))
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -95,6 +106,59 @@ def generator(frame: FrameType) -> int | None:
     here = _instructions(frame.f_code).get(frame.f_lasti)
     is_one = frame.f_code.co_name == "<genexpr>" and here is not None and here.name == "FOR_ITER"
     return frame.f_lasti if is_one else None
+
+
+def breaks_off(frame: FrameType) -> bool:
+    """Whether the frame is dropping the iterator of a loop: it stands at a `break`, or at a `return` within
+    the loop, and nothing was raised."""
+    here = _instructions(frame.f_code).get(frame.f_lasti)
+    return here is not None and here.name in _DROPS
+
+
+def goes_on_as_ended(frame: FrameType, offset: int) -> bool:
+    """Whether the frame, which is dropping the iterator of the loop at FOR_ITER, does then what it does when
+    that loop has ended: it breaks it off, and there is no `else`."""
+    code = frame.f_code
+    instructions, following = _instructions(code), _following(code)
+    target = instructions[offset].target
+    assert target is not None
+    ended = _at_or_after(code, target)
+    drops = 0 if instructions[ended].name != "END_FOR" else 2 if sys.version_info >= (3, 13) else 1
+    for _ in range(drops):
+        ended = following[ended]
+    return _do_the_same(code, following.get(frame.f_lasti), ended)
+
+
+def _do_the_same(code: CodeType, one: int | None, other: int | None) -> bool:
+    """Whether code goes on alike from two instructions: by the same ones, or by copies of them that end."""
+    instructions, following = _instructions(code), _following(code)
+    for _ in instructions:
+        one, other = _past_jumps(code, one), _past_jumps(code, other)
+        if one is None or other is None or one == other:
+            return one == other
+        first, second = instructions[one], instructions[other]
+        if first.target is not None or first != second:
+            return False
+        if first.name in _LEAVES:
+            return True
+        one, other = following.get(one), following.get(other)
+    return False
+
+
+def _past_jumps(code: CodeType, offset: int | None) -> int | None:
+    """The next instruction from an offset on that does anything."""
+    instructions = _instructions(code)
+    for _ in instructions:
+        if offset is None:
+            return None
+        here = instructions[offset]
+        if here.name in _JUMPS_ALWAYS and here.target is not None:
+            offset = _at_or_after(code, here.target)
+        elif here.name == "NOP":
+            offset = _following(code).get(offset)
+        else:
+            return offset
+    return None
 
 
 @lru_cache(maxsize=256)

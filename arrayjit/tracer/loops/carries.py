@@ -23,8 +23,9 @@ from ...frozen import frozen, frozen_by_identity
 from ...ir.dtype import BOOL, C128, F64, I64, DType, from_numpy
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
+from ..record.scopes import Mark
 from ..record.state import reachable
-from ..record.trace import TEMPORARY, Mark, Trace
+from ..record.trace import TEMPORARY, Trace
 from ..record.tree import Static, Structure, container, flatten, opened, unflatten
 from ..record.view import View, same_cells
 from ..values.array import PythonNumber, SymbolicArray

@@ -21,7 +21,8 @@ from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ..record.deciding import is_positive, not_negative, require_decided
 from ..record.retrace import Reason, Site
-from ..record.trace import Mark, Trace
+from ..record.scopes import Mark
+from ..record.trace import Trace
 from ..record.view import View, same_cells
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand, copy, operand_at

@@ -21,8 +21,9 @@ from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
 from ..record.retrace import Reason, Site
 from ..record.sameness import Held
+from ..record.scopes import Mark
 from ..record.state import reachable
-from ..record.trace import Mark, Trace
+from ..record.trace import Trace
 from ..record.tree import Leaf, Structure, statics, unflatten
 from ..record.view import View, same_cells
 from ..values.array import SymbolicArray

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...frozen import frozen
 from ...ir.index import Affine, Symbol, SymbolKind
 
@@ -55,6 +57,10 @@ class Iterations:
         if self.period == 1:
             return left
         return left.grouped(self.period, self.groups - 1, self.rest, most)
+
+    def begun(self, times: Affine) -> Iterations:
+        """The first of the user's iterations, so many `times`: 1 or 0."""
+        return replace(self, stop=self.first + times * self.step)
 
     def grouped(self, period: int, groups: Affine, rest: int, most: int | None) -> Iterations:
         """The same iterations, `period` at a time: `groups` times, `most` of these at most, and a `rest`."""

@@ -23,7 +23,8 @@ from ...ir.expr import Const, Expr
 from ...ir.tensor import Tensor
 from ...ir.text import print_computation
 from ..record.retrace import Reason, told
-from ..record.trace import Mark, Trace, user_location
+from ..record.scopes import Mark
+from ..record.trace import Trace, user_location
 from ..record.tree import unflatten
 from ..values.array import SymbolicArray
 from ..values.elementwise import copy

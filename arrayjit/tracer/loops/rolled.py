@@ -17,15 +17,23 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, Literal, NoReturn, Protocol
 
-from ...errors import Location
+from ...errors import Location, UserError
 from ...ir.index import Affine, Symbol
-from ..record.deciding import is_positive, not_negative, quotient, require_decided, rest
+from ..record.deciding import (
+    is_positive,
+    not_negative,
+    one_if_positive,
+    quotient,
+    require_decided,
+    rest,
+)
 from ..record.retrace import Reason, Retrace, Site
-from ..record.trace import Mark, Trace, user_location
+from ..record.scopes import Mark
+from ..record.trace import Trace, user_location
 from ..record.turns import FEW
 from ..values.array import SymbolicArray
 from ..values.integer import number, python_int
-from .bytecode import Liveness, liveness
+from .bytecode import Liveness, breaks_off, goes_on_as_ended, liveness
 from .carries import (
     Carry,
     Cell,
@@ -152,7 +160,7 @@ class Rolled:
             for index in self.iterations.remainder():
                 yield self.at(index)
         except GeneratorExit:
-            self.leave()
+            self.leave(frame)
             raise
         finally:
             self.trace.indices.pop(self.site, None)
@@ -202,13 +210,56 @@ class Rolled:
             self.trace.note(self.loc, f"{together} iterations are recorded together, because {reason.why()}")
             self.group(together, reason.what)
 
-    def leave(self) -> None:
-        """The body left the loop in the middle: the loop is to unroll, but where that is as it should be."""
-        if self.trace.is_open and not self.may_leave:
-            self.trace.pending = Retrace({self.site: Reason("its body leaves the loop", self.loc)})
-            if any(carry.changes(self.iterations.symbol) for carry in self.carries.values()):
-                # What was raised may come of extents that were assumed and are not so.
-                self.trace.wanted = self.trace.pending
+    def leave(self, frame: FrameType) -> None:
+        """The body left the loop in the middle: the loop is to unroll, but where that is as it should be, or
+        where the first iteration does so. Nothing can be raised here."""
+        if not self.trace.is_open or self.may_leave:
+            return
+        why = Retrace({self.site: Reason("its body leaves the loop", self.loc)})
+        if any(carry.changes(self.iterations.symbol) for carry in self.carries.values()):
+            # What was raised may come of extents that were assumed and are not so.
+            self.trace.pending = self.trace.wanted = why
+        elif not self.is_left_at_once(frame):
+            self.trace.pending = why
+        else:
+            try:
+                self.end_at_once()
+            except Retrace as retrace:
+                self.trace.pending = retrace
+            except (Unfit, UserError):
+                self.trace.pending = why
+
+    def is_left_at_once(self, frame: FrameType) -> bool:
+        """Whether the body left the loop in the first iteration, and what follows is the same if there is
+        none; the code does not tell for which of them the body was recorded first."""
+        is_first = not self.carries and not self.peeled and self.into is None and self.iterations.period == 1
+        if not is_first or self.trace.depth != self.mark.depth or not breaks_off(frame):
+            return False
+        return self.runs_surely() or (self.stretch.decides and goes_on_as_ended(frame, self.site.offset))
+
+    def end_at_once(self) -> None:
+        """End a loop that its body leaves in the first iteration, if there is one. Raises Unfit where the
+        body makes lists longer, or what it changes cannot be left as it was."""
+        is_sure = self.runs_surely()
+        self.trace.running.pop()
+        self.live = liveness(self.site.code, self.site.offset)
+        after = self.places.read()
+        with self.trace.in_front():
+            self.iterations = self.iterations.begun(one_if_positive(self.iterations.count, self.trace))
+            planner = Planner(self.trace, self.mark, self.iterations, (), self.places.has)
+        for name, now in after.items():
+            if name not in self.entry and isinstance(name, Place):
+                raise Unfit(f"{name} is new")
+            if is_sure or name not in self.entry or not (isinstance(name, Place) or name in self.live.after):
+                continue
+            if not same(self.entry[name], now):
+                if self.is_object(now):
+                    raise Unfit(f"{name} becomes another object")
+                self.carries[name] = planner.carry(name, self.entry[name], now)
+        self.note_origins(self.carries)
+        self.require_unshared(after)
+        self.trace.note(self.loc, "left in its first iteration")
+        self.exit()
 
     def enter(self, frame: FrameType) -> None:
         """Take note of what there is before the recorded loop."""
@@ -329,12 +380,17 @@ class Rolled:
             self.require_unshared(after)
             return True
         self.discard()
-        for carry in () if planned is None else planned.values():
+        if planned is not None:
+            self.note_origins(planned)
+            self.carries = planned
+        return False
+
+    def note_origins(self, carries: Mapping[Name, Carry]) -> None:
+        """Numbers that are carried depend on how often the loop runs."""
+        for carry in carries.values():
             for leaf in carry.leaves:
                 if isinstance(leaf, Cell) and not leaf.kind.is_array:
                     self.trace.came_from(leaf.view.tensor, self.site)
-        self.carries = self.carries if planned is None else planned
-        return False
 
     def planned(self, after: Names) -> dict[Name, Carry] | None:
         """How to carry each name that changed; None where that is how they are carried already."""

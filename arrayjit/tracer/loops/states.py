@@ -12,7 +12,8 @@ from ...errors import DTypeError, UnsupportedError
 from ...frozen import frozen
 from ...ir.assign import Statement
 from ...ir.tensor import Tensor
-from ..record.trace import Mark, Trace, user_location
+from ..record.scopes import Mark
+from ..record.trace import Trace, user_location
 from ..record.tree import Leaf, Node, Static, Structure, flatten
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand

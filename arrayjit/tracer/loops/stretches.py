@@ -26,7 +26,8 @@ __all__ = ["Stretch", "stretches_between"]
 
 @frozen
 class Stretch:
-    """The indices `range(first, stop, step)`; `sides` are turns with whether the indices lie below them. With
+    """The indices `range(first, stop, step)`; `sides` are turns with whether the indices lie below them. No
+    stretch of the loop follows the `last` one; nor does an index follow one without any that `decides`. With
     `times`, which is 1 or 0, it is one that is left behind rows of `period` indices."""
 
     first: Affine
@@ -35,6 +36,8 @@ class Stretch:
     sides: tuple[tuple[Affine, bool], ...] = ()
     period: int = 1
     times: Affine | None = None
+    is_last: bool = True
+    decides: bool = True
 
     @property
     def count(self) -> Affine:
@@ -78,17 +81,24 @@ class Stretch:
         low, high = (self.first, self.stop) if self.step > 0 else (self.stop + 1, self.first + 1)
         limits, below, above = trace.limits, (turn, True), (turn, False)
         if _is_at_most(limits.most(turn - low), 0):
-            return [self._between(low, high, above)]
+            return [replace(self, sides=(*self.sides, above))]
         if _is_at_most(limits.most(high - turn), 0):
-            return [self._between(low, high, below)]
+            return [replace(self, sides=(*self.sides, below))]
         end = turn if _is_at_most(limits.most(turn - high), 0) else _bound("minimum", turn, high, trace)
         begin = turn if _is_at_most(limits.most(low - turn), 0) else _bound("maximum", turn, low, trace)
-        parts = [self._between(low, end, below), self._between(begin, high, above)]
-        return parts if self.step > 0 else parts[::-1]
+        is_any_below = _is_at_most(limits.most(low - turn), -1)
+        is_any_above = _is_at_most(limits.most(turn - high), -1)
+        parts = [(low, end, below, is_any_below), (begin, high, above, is_any_above)]
+        first, last = parts if self.step > 0 else parts[::-1]
+        return [self._part(*first, is_last=False), self._part(*last, is_last=self.is_last)]
 
-    def _between(self, low: Affine, high: Affine, side: tuple[Affine, bool]) -> Stretch:
+    def _part(
+        self, low: Affine, high: Affine, side: tuple[Affine, bool], is_any: bool, is_last: bool
+    ) -> Stretch:
+        """The indices on one side, of which there surely are some (`is_any`) if there are any at all."""
         first, stop = (low, high) if self.step > 0 else (high - 1, low - 1)
-        return Stretch(first, stop, self.step, (*self.sides, side))
+        decides = self.decides and (is_any or is_last)
+        return Stretch(first, stop, self.step, (*self.sides, side), is_last=is_last, decides=decides)
 
 
 def stretches_between(

@@ -16,7 +16,8 @@ from ...ir.assign import Assign, statements
 from ..loops.comprehensions import listed
 from ..loops.places import Places
 from ..loops.states import rebound
-from ..record.trace import Mark, Trace, current_trace, user_location
+from ..record.scopes import Mark
+from ..record.trace import Trace, current_trace, user_location
 
 __all__ = ["asked"]
 

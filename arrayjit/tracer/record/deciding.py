@@ -10,7 +10,7 @@ from ...ir.ops import op
 from .retrace import Reason, Retrace, positive, remainder
 from .trace import Trace, user_location
 
-__all__ = ["is_positive", "not_negative", "quotient", "require_decided", "rest"]
+__all__ = ["is_positive", "not_negative", "one_if_positive", "quotient", "require_decided", "rest"]
 
 
 def is_positive(value: Affine, trace: Trace) -> bool | None:
@@ -94,6 +94,14 @@ def not_negative(value: Affine, trace: Trace) -> Affine:
         return value
     clamped = Apply(op("maximum"), (Index(value), Const(0, I64)), I64)
     return trace.bind(clamped, 0, bounds and max(bounds[1], 0) + 1)
+
+
+def one_if_positive(value: Affine, trace: Trace) -> Affine:
+    """1 where the value is more than 0, else 0."""
+    if is_positive(value, trace):
+        return Affine.of(1)
+    least = Apply(op("minimum"), (Index(not_negative(value, trace)), Const(1, I64)), I64)
+    return trace.bind(least, 0, 2)
 
 
 def quotient(value: Affine, divisor: int, trace: Trace) -> Affine:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from ...errors import RAISED, LeakedArrayError, Location, UnsupportedError, UserError
-from ...frozen import frozen, frozen_by_identity, slotted
+from ...frozen import frozen_by_identity
 from ...ir.assign import ArrayParam, Assign, Bind, Check, Computation, Loop, Param, Statement, statements
 from ...ir.dtype import DType, from_numpy
 from ...ir.expr import Expr, Gather, Index, Load
@@ -31,6 +30,7 @@ from .limits import Limits
 from .resident import Resident, layout_of
 from .retrace import Decisions, Origin, Reason, Retrace, Site, number_needed, positive, told
 from .sameness import Sameness
+from .scopes import Mark, Scope
 from .state import Watch, has_state
 from .view import View
 
@@ -38,7 +38,6 @@ __all__ = [
     "CURRENT_TRACE",
     "TEMPORARY",
     "Body",
-    "Mark",
     "Selection",
     "Trace",
     "current_trace",
@@ -59,28 +58,6 @@ _LOOP_NAMES = "ijklmnpq"
 _UNDECIDED = Decisions()
 
 Body = Callable[[tuple[Affine, ...]], Expr]
-
-
-@slotted
-class Scope:
-    """The body that is being recorded, and the numbers that symbols were bound to in it."""
-
-    statements: list[Statement] = field(default_factory=list)
-    bound: dict[Expr, Affine] = field(default_factory=dict)
-    symbols: list[Symbol] = field(default_factory=list)
-
-
-@frozen
-class Mark:
-    """What a trace knew at some point, to go back to."""
-
-    depth: int
-    written: frozenset[Tensor]
-    known: dict[Tensor, np.ndarray]
-    fresh: int
-    rewritten: int
-    perhaps_written: int
-    notes: int
 
 
 @frozen_by_identity
@@ -316,6 +293,15 @@ class Trace:
         if site is not None:
             self._gone.update(dict.fromkeys(scope.symbols, site))
         return tuple(scope.statements)
+
+    @contextmanager
+    def in_front(self) -> Iterator[None]:
+        """What is recorded inside stands before the body that is being recorded."""
+        scope = self._scopes.pop()
+        try:
+            yield
+        finally:
+            self._scopes.append(scope)
 
     def discard(self, mark: Mark, cause: Site | Reason) -> set[Tensor]:
         """Forget all that was recorded since the mark, but what it wrote: the numbers in that are no longer
