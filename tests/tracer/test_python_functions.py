@@ -213,6 +213,35 @@ def test_the_larger_of_two_types_is_refused() -> None:
         arrayjit.jit(lambda x: max(x.astype("f4")[0], 0.1))(X)
 
 
+def test_the_larger_of_numbers_and_arrays_of_no_axes() -> None:
+    def packed(weights: Any, values: Any, most: int) -> Any:
+        best = np.zeros(most + 1, int)
+        for i in range(len(weights)):
+            for w in range(most, -1, -1):
+                with_it = np.where(weights[i] <= w, best[w - weights[i]] + values[i], 0)
+                best[w] = max(best[w], with_it)
+        return best
+
+    as_in_python(
+        packed, (np.array([1, 3, 4, 5]), np.array([1, 4, 5, 7]), 7), (np.array([2]), np.array([3]), 2)
+    )
+
+    def both(x: Any) -> Any:
+        one, other = np.where(x[0] > x[1], x[0], 1.0), np.where(x[2] > 0, x[1], 2.0)
+        return max(one, other), min(x[0], one, other) * 1
+
+    as_in_python(both, (X,), (-X,))
+
+    def written(x: Any) -> Any:
+        one = np.where(x[0] > 0, x[0], 1.0)
+        largest = max(one, x[1])
+        largest += 1
+        return one + x
+
+    with pytest.raises(arrayjit.UnsupportedError, match="may be the same as another one"):
+        arrayjit.jit(written)(X)
+
+
 def test_clamped_bounds_of_slices() -> None:
     def windows(x: Any, k: int) -> Any:
         sums = np.zeros(len(x))

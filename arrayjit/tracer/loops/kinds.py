@@ -10,17 +10,23 @@ from ...ir.dtype import BOOL, from_numpy
 from ...ir.expr import Apply, Expr, convert
 from ...ir.index import Affine
 from ...ir.ops import OPS
+from ..record.retrace import Reason
 from ..record.trace import Trace
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand, operand_at
 from ..values.integer import SymbolicInt
 from ..values.layout import copy_order
 from ..values.numbers import as_scalar
-from .carries import Kind, kind_of
+from .carries import Kind, is_array, kind_of
 
 __all__ = ["choose", "common_kind", "memory", "put", "truth"]
 
 _WEAK = (bool, int, float, complex)
+_ONE_OF_BOTH = Reason(
+    "an array of no axes is written that may be the same as another one, of which max or min chose it",
+    None,
+    "choose between numbers: take arrays of no axes with [()], as in np.where(...)[()]",
+)
 
 
 def common_kind(one: Any, other: Any) -> Kind | None:
@@ -72,10 +78,14 @@ def truth(value: Any, trace: Trace) -> bool | Expr:
 
 
 def choose(condition: Expr, yes: Any, no: Any, trace: Trace) -> SymbolicArray | None:
-    """The number `yes` where the condition holds, else `no`; None where they have no kind in common."""
+    """The number `yes` where the condition holds, else `no`, either of which may be an array of no axes; None
+    where they have no kind in common."""
     kind = common_kind(yes, no)
-    if kind is None or kind.is_array:
+    if kind is None or kind.shape:
         return None
     cases = tuple(operand_at(as_operand(value, trace), (), kind.dtype) for value in (yes, no))
     view = trace.compute((), kind.dtype, lambda _: Apply(OPS["where"], (condition, *cases), kind.dtype))
+    for value in (yes, no):
+        if is_array(value):
+            trace.sameness.note(view.tensor, value.cells.tensor.storage, _ONE_OF_BOTH)
     return SymbolicArray(view, trace, kind.weak, kind.is_scalar)
