@@ -36,6 +36,17 @@ RESULTS = (
 )
 TESTS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 
+SPANS = (
+    ("u8", "cast({}, u8)"),
+    ("i8", "cast({}, i8)"),
+    ("i32", "cast(cast({}, i16), i32)"),
+    ("f64", "cast(cast({}, u8), f64)"),
+    ("f64", "divide[f64](cast({}, f64), f64(3.0))"),
+    ("f64", "sqrt[f64](absolute[f64](cast({}, f64)))"),
+    ("f64", "floor[f64](multiply[f64](cast(cast({}, i8), f64), f64(0.3)))"),
+)
+"""What is between known ends, of an integer."""
+
 
 class Author:
     """Writes a program over three integers that change, in loops that end; of some programs one integer is
@@ -84,7 +95,7 @@ class Author:
         return f"less[bool](absolute[f64]({product}), f64({self.random.choice((9.0, 2.0**40, 2.0**63))}))"
 
     def statement(self, depth: int, indent: str) -> None:
-        kinds = ("update", "probe", "probe", "probe", "raise", "position")
+        kinds = ("update", "probe", "probe", "probe", "raise", "position", "span")
         loops = ("if", "for", "while", "relation")
         match self.random.choice((*kinds, "relation", *loops * 2) if depth else (*kinds, "relation")):
             case "update":
@@ -100,6 +111,8 @@ class Author:
                 self.put(f"{indent}    raise_(less[bool](i64(9), {self.number(1)}), {exception})")
             case "position":
                 self.position(indent)
+            case "span":
+                self.span(indent)
             case "relation":
                 self.relation(depth, indent)
             case "if":
@@ -121,6 +134,26 @@ class Author:
                 self.put(f"{indent}while logical_and[bool](greater[bool]({left}, i64(0)), {self.test()}):")
                 self.put(f"{indent}    {left} = subtract[i64]({left}, i64(1))")
                 self.body(depth - 1, indent + "    ")
+
+    def span(self, indent: str) -> None:
+        """A narrow integer or a float of which the ends are known, and what is asked of it."""
+        name, number = self.fresh("t"), self.number(1)
+        dtype, value = self.random.choice(SPANS)
+        self.put(f"{indent}{name}: {dtype} = {value.format(number)}")
+        another, most = (
+            f"{dtype}({self.random.choice((0, 1, 100))})",
+            f"{dtype}({self.random.choice((9, 127))})",
+        )
+        op = self.random.choice(("add", "subtract", "multiply", "minimum", "maximum"))
+        result = f"{op}[{dtype}]({name}, {another})"
+        asked = [f"{self.random.choice(TESTS)}[bool]({result}, {most})", f"equal[bool]({name}, {name})"]
+        if dtype == "f64":
+            asked += [f"{question}[bool]({result})" for question in ("isnan", "isinf", "isfinite")]
+        told = f"where[i64]({self.random.choice(asked)}, i64(1), i64(2))"
+        self.put(f"{indent}y[5] = add[i64](multiply[i64](y[5], i64(3)), {told})")
+        self.put(
+            f"{indent}{self.random.choice(self.integers)} = cast({self.random.choice((name, result))}, i64)"
+        )
 
     def relation(self, depth: int, indent: str) -> None:
         """What tells how numbers lie to one another."""

@@ -53,6 +53,7 @@ from ..analysis.access import Range, loads, reads
 from ..structure.parallel import parallel
 from .facts import ALL, Facts, Moves, Way, hull
 from .least import without_less
+from .plain import with_plain_numbers
 
 __all__ = ["certain", "followed"]
 
@@ -100,13 +101,15 @@ def certain(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel without exceptions that are never raised."""
     if not any(_may_be_certain(stmt) for stmt in walk_statements(kernel.body)):
         return kernel
-    return followed(kernel.with_body(without_less(kernel.body)), caps)
+    found = followed(kernel.with_body(without_less(kernel.body)), caps)
+    return found.with_body(with_plain_numbers(found.body))
 
 
 def followed(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with what follows from tests before; a loop in which nothing is raised after all may be
     parallel."""
-    facts = Facts.none(_cells(kernel.body))
+    changing = frozenset(stmt.variable for stmt in walk_statements(kernel.body) if isinstance(stmt, Update))
+    facts = Facts.none(_cells(kernel.body), changing)
     facts.held.update(dict.fromkeys(_stored_once(kernel), ALL))
     return parallel(kernel.with_body(_body(kernel.body, facts)), caps)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import ceil, isqrt
 
 from ...frozen import frozen, slotted
-from ...ir.dtype import BOOL, F64, I64, DType, Kind
+from ...ir.dtype import BOOL, F64, I64, Kind
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.loops import For
@@ -22,6 +22,7 @@ from ...ir.tensor import Tensor
 from ..analysis.access import Range
 from ..analysis.positions import tested_outside
 from .growth import staying
+from .spans import Span, comparison, converted, held, is_always, result
 
 __all__ = ["ALL", "Facts", "Moves", "Test", "Way", "hull"]
 
@@ -104,7 +105,8 @@ class Facts:
     values that symbols may have. Integers in memory are `cells`, each with a local in its place; `loops` has
     what was found last of a loop, by its identity. Of symbols that stand for what a loop adds to a number,
     `altogether` says what all those of a run come to; of symbols that stand for squares, `roots` says of
-    what. Of integers that an array holds, `held` has the range."""
+    what. Of integers that an array holds, `held` has the range; of locals that are no int64s `spans` has the
+    ends, unless they are `changing`."""
 
     values: dict[Variable, Affine]
     numbers: dict[Symbol, Affine]
@@ -116,15 +118,17 @@ class Facts:
     roots: dict[Symbol, Affine]
     held: dict[Tensor, Range]
     sums: dict[Terms, int]
+    spans: dict[Variable, Span]
+    changing: frozenset[Variable]
 
     @staticmethod
-    def none(cells: Mapping[Tensor, Variable]) -> Facts:
-        return Facts({}, {}, {}, {}, cells, {}, {}, {}, {}, {})
+    def none(cells: Mapping[Tensor, Variable], changing: frozenset[Variable]) -> Facts:
+        return Facts({}, {}, {}, {}, cells, {}, {}, {}, {}, {}, {}, changing)
 
     def copy(self) -> Facts:
         known = dict(self.values), dict(self.numbers), dict(self.tests), dict(self.ranges)
-        squares, sums = self.roots, dict(self.sums)
-        return Facts(*known, self.cells, self.loops, self.altogether, squares, self.held, sums)
+        squares, sums, others = self.roots, dict(self.sums), (self.spans, self.changing)
+        return Facts(*known, self.cells, self.loops, self.altogether, squares, self.held, sums, *others)
 
     # What is known
 
@@ -193,10 +197,38 @@ class Facts:
                 return self.combined(op, self.number(left), self.number(right))
             case Load(tensor=tensor) | Gather(tensor=tensor) if tensor in self.held:
                 return self.fresh(self.held[tensor])
-            case _ if (known := _of_type(expr)) is not None:
-                return self.fresh(known)
+            case Load() | Gather() if dtype_of(expr) is I64:
+                return self.fresh(ALL)
+            case Cast(arg=arg, dtype=dtype) if dtype is I64 and (known := self.ends(arg)) is not None:
+                whole = converted(known, I64)
+                return None if whole is None else self.fresh((int(whole[0]), int(whole[1])))
             case _:
                 return None
+
+    def ends(self, expr: Expr) -> Span | None:
+        """What a number is at least and at most; None where it may be no finite one."""
+        dtype = dtype_of(expr)
+        found: Span | None = None
+        match expr:
+            case _ if dtype is I64:
+                number = self.number(expr)
+                return None if number is None else self.range(number)
+            case Const(value=value):
+                return (value, value) if value == value and not dtype.is_complex else None
+            case Local(variable=variable):
+                found = self.spans.get(variable)
+            case Cast(arg=arg):
+                known = self.ends(arg)
+                found = None if known is None else converted(known, dtype)
+            case Apply(op=op, args=(_, *choices)) if op is OPS["where"]:
+                one, other = map(self.ends, choices)
+                found = (
+                    None if one is None or other is None else (min(one[0], other[0]), max(one[1], other[1]))
+                )
+            case Apply(op=op, args=args) if all(dtype_of(arg) is dtype for arg in args):
+                spans = [known for known in map(self.ends, args) if known is not None]
+                found = result(op, spans, dtype) if len(spans) == len(args) else None
+        return held(dtype) if found is None else found
 
     def combined(self, op: Op, left: Affine | None, right: Affine | None) -> Affine | None:
         """The result of an operation on two numbers."""
@@ -264,8 +296,10 @@ class Facts:
                 return CERTAIN if is_certain else Test(self.factors(size, most), Side())
             case _ if (result := staying(condition)) is not None:
                 return self.within(result)
-            case Apply(op=op, args=(left, right)) if op in _COMPARISONS:
+            case Apply(op=op, args=(left, right)) if op in _COMPARISONS and dtype_of(left) is I64:
                 return self.compared(op, self.number(left), self.number(right))
+            case Apply(op=op, args=args):
+                return self.told_by_ends(op, *args)
             case _:
                 return OPEN
 
@@ -341,6 +375,18 @@ class Facts:
         apart = Side((left - right - 1,) if low == 0 else (right - left - 1,))
         return Test(found.yes, apart) if op is OPS["equal"] else Test(apart, found.no)
 
+    def told_by_ends(self, op: Op, *args: Expr) -> Test:
+        """A question about a finite number, or a comparison of numbers that are no int64s."""
+        if op not in _COMPARISONS and is_always(op) is None:
+            return OPEN
+        spans = [known for known in map(self.ends, args) if known is not None]
+        if len(spans) < len(args):
+            return OPEN
+        if len(args) == 2 and args[0] == args[1]:
+            spans = [(0, 0), (0, 0)]
+        outcome = comparison(op, *spans) if len(args) == 2 else is_always(op)
+        return OPEN if outcome is None else CERTAIN if outcome else CERTAIN.inverse()
+
     # What becomes known
 
     def fresh(self, known: Range) -> Affine:
@@ -392,6 +438,10 @@ class Facts:
             self.values[variable] = self.number(value) or self.fresh(ALL)
         else:
             self.tests[variable] = self.test(value) if variable.dtype.kind is Kind.BOOL else OPEN
+            self.spans.pop(variable, None)
+            known = None if variable in self.changing else self.ends(value)
+            if known is not None:
+                self.spans[variable] = known
 
     def bind(self, symbol: Symbol, value: Expr) -> None:
         """A symbol gets a value, which lies in its declared range."""
@@ -479,27 +529,6 @@ def _declared(symbol: Symbol) -> Range:
         ALL[0] if symbol.lower is None else symbol.lower,
         ALL[1] if symbol.upper is None else symbol.upper - 1,
     )
-
-
-def _of_type(expr: Expr) -> Range | None:
-    """The range of what becomes an int64 from a narrower integer."""
-    match expr:
-        case Cast(arg=arg, dtype=dtype) if dtype is I64:
-            return _held(dtype_of(arg))
-        case Load() | Gather() if dtype_of(expr) is I64:
-            return ALL
-        case _:
-            return None
-
-
-def _held(dtype: DType) -> Range | None:
-    """The integers that a type narrower than int64 holds."""
-    if dtype.kind is Kind.BOOL:
-        return 0, 1
-    if not dtype.is_integer or dtype.bits == 64:
-        return None
-    is_signed = dtype.kind is Kind.INT
-    return (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if is_signed else (0, 2**dtype.bits - 1)
 
 
 def _quotients(left: Range, right: Range) -> Range | None:
