@@ -5,7 +5,14 @@
         b[k] = exp(a[k])
 
 Tracing records a first iteration by itself where a value changes its kind in it, and often it turns out to
-do what all do. Temporaries may differ that are used nowhere else.
+do what all do. Temporaries may differ that are used nowhere else. So does one that stands with its loop under
+the condition that there is one; it may have a constant where the loop reads what that was stored in before:
+
+    s = 0.0                                      s = 0.0
+    if n > 0:                                    for k in range(0, n):
+        s = 0.0 + a[0]                     ->        s = s + a[k]
+        for k in range(1, n):
+            s = s + a[k]
 """
 
 from __future__ import annotations
@@ -29,8 +36,10 @@ from ...ir.assign import (
     statements,
 )
 from ...ir.code import Caps
-from ...ir.expr import Apply, Cast, Expr, Gather, Index, Load
+from ...ir.dtype import BOOL, I64
+from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load
 from ...ir.index import Affine, Symbol
+from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import children, substitute_assignments
 from ..analysis.access import given, loads
@@ -66,8 +75,23 @@ class _Rerolling:
                 self.joined += 1
                 del out[-len(statement.body) :]
                 statement = _with_one_more(statement)
+            if isinstance(statement, Branch) and (whole := self.whole(out, statement)) is not None:
+                statement = whole
             out.append(rewrite_bodies(statement, self.body))
         return tuple(out)
+
+    def whole(self, before: list[Statement], branch: Branch) -> Loop | None:
+        """The loop that a branch has without its first round, if it is that; `before` stands before it."""
+        match branch:
+            case Branch(body=(*first, Loop() as loop), orelse=()) if branch.condition == _runs(loop):
+                matching = _Matching({loop.symbol: loop.lo - loop.step}, constants=_stored(before, loop))
+            case _:
+                return None
+        if not self.is_alike(matching, first, loop):
+            return None
+        self.uses -= _uses(first)
+        self.joined += 1
+        return _with_one_more(loop)
 
     def is_round(self, before: list[Statement], loop: Loop) -> bool:
         """Whether the statements do what the loop would if it began one step earlier."""
@@ -75,7 +99,10 @@ class _Rerolling:
         span = ((loop.hi - first) * loop.step).bounds({})
         if not before or span is None or span[0] <= 0:
             return False
-        matching = _Matching({loop.symbol: first})
+        return self.is_alike(_Matching({loop.symbol: first}), before, loop)
+
+    def is_alike(self, matching: _Matching, before: list[Statement], loop: Loop) -> bool:
+        """Whether the statements are a round of the loop's, with temporaries that are used nowhere else."""
         if not matching.bodies(loop.body, before):
             return False
         renamed = {own: other for own, other in matching.tensors.items() if own is not other}
@@ -91,11 +118,13 @@ class _Rerolling:
 
 @slotted
 class _Matching:
-    """A body beside another one: what its symbols and its storages are there."""
+    """A body beside another one: what its symbols and its storages are there. Until it writes them, some hold
+    `constants`, which the other may have in their place."""
 
     symbols: dict[Symbol, Affine]
     tensors: dict[Tensor, Tensor] = field(default_factory=dict)
     owners: dict[Tensor, Tensor] = field(default_factory=dict)
+    constants: dict[Tensor, Const] = field(default_factory=dict)
 
     def bodies(self, body: Iterable[Statement], other: Iterable[Statement]) -> bool:
         """Whether both, of the same length, do the same."""
@@ -105,13 +134,15 @@ class _Matching:
     def statement(self, one: Statement, other: Statement) -> bool:
         match one, other:
             case Assign(), Assign():
-                return (
+                same = (
                     (one.accum, one.contract) == (other.accum, other.contract)
                     and self.loops(one.loops, other.loops)
                     and self.tensor(one.into, other.into)
                     and self.affine(one.index, other.index)
                     and self.expressions(expressions(one), expressions(other))
                 )
+                self.constants.pop(one.into.storage, None)
+                return same
             case Check(), Check():
                 said = (one.exception, one.message) == (other.exception, other.message)
                 return (
@@ -150,6 +181,8 @@ class _Matching:
 
     def expression(self, one: Expr, other: Expr) -> bool:
         match one, other:
+            case Load(tensor=tensor), Const() if tensor in self.constants:
+                return repr(self.constants[tensor]) == repr(other)
             case Load(), Load():
                 return self.tensor(one.tensor, other.tensor) and self.affine(one.index, other.index)
             case Index(), Index():
@@ -186,6 +219,27 @@ class _Matching:
             return self.tensor(own.base, other.base)
         single = self.tensors.setdefault(own, other) is other and self.owners.setdefault(other, own) is own
         return single and own.base is other.base
+
+
+def _runs(loop: Loop) -> Expr:
+    """Whether a loop has a round if it begins one step earlier."""
+    count = (loop.hi - loop.lo) * (1 if loop.step > 0 else -1) + abs(loop.step)
+    return Apply(OPS["greater"], (Index(count), Const(0, I64)), BOOL)
+
+
+def _stored(before: list[Statement], loop: Loop) -> dict[Tensor, Const]:
+    """The constants that the statements end with storing in single cells, but for cells that are written in
+    loops and branches of the loop's."""
+    found: dict[Tensor, Const] = {}
+    for statement in reversed(before):
+        match statement:
+            case Assign(into=into, loops=(), value=Const() as value, accum=None) if into.rank == 0:
+                found.setdefault(into, value)
+            case _:
+                break
+    inner = tuple(part for part in loop.body if not isinstance(part, Assign))
+    written = {part.into for part in statements(inner) if isinstance(part, Assign)}
+    return {into: value for into, value in found.items() if into.storage is into and into not in written}
 
 
 def _with_one_more(loop: Loop) -> Loop:
