@@ -195,7 +195,48 @@ def asked_by_a_function(a: Any) -> None:
             a[i, j] *= weight(i, j)
 
 
-NESTED = [triangles, borders, beyond_the_end, bands, diagonals, three_deep, asked_by_a_function]
+def steeper(a: Any) -> Any:
+    total = 0.0
+    for i in range(len(a)):
+        for j in range(a.shape[1]):
+            if 2 * j > i + 3:
+                continue
+            total = total * 0.5 + a[i, j]
+    return total
+
+
+def multiples(a: Any) -> None:
+    for i in range(len(a)):
+        for j in range(a.shape[1] - 1, -1, -1):
+            if 2 * j == i:
+                a[i, j] = 5.0
+            elif 3 * j < i:
+                a[i, j] += a[i, 3 * j]
+            elif i - 2 * j >= -4:
+                a[i, j] *= 2
+
+
+def by_twos(a: Any) -> None:
+    for i in range(len(a)):
+        for j in range(1, a.shape[1], 2):
+            if j >= i:
+                a[i, j] += a[j, i]
+            else:
+                a[i, j] -= 1
+
+
+NESTED = [
+    triangles,
+    borders,
+    beyond_the_end,
+    bands,
+    diagonals,
+    three_deep,
+    asked_by_a_function,
+    steeper,
+    multiples,
+    by_twos,
+]
 
 
 @pytest.mark.parametrize("program", NESTED)
@@ -205,7 +246,7 @@ def test_an_index_on_one_side_of_another_is_as_in_numpy(program: Callable[[Any],
 
 @pytest.mark.parametrize("program", NESTED)
 def test_nested_loops_that_turn_are_kept(program: Callable[[Any], Any]) -> None:
-    assert length(program, np.ones((30, 30))) == length(program, np.ones((300, 300)))
+    assert length(program, np.ones((40, 40))) == length(program, np.ones((300, 300)))
 
 
 # ---- rests -------------------------------------------------------------------------------------------

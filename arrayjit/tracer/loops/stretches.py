@@ -19,9 +19,31 @@ from ...ir.index import Affine
 from ...ir.ops import op
 from ..record.deciding import not_negative, quotient, rest
 from ..record.trace import Trace
+from ..values.extents import divided
 from .iterations import Iterations, count_between
 
 __all__ = ["Stretch", "stretches_between"]
+
+
+@frozen
+class Turned:
+    """The `index` from which on a loop goes on otherwise: `value` divided by `divisor` and rounded down."""
+
+    index: Affine
+    value: Affine
+    divisor: int
+
+    @staticmethod
+    def of(value: Affine, divisor: int) -> Turned:
+        return Turned(divided(value, divisor), value, divisor)
+
+    def note(self, index: Affine, last: int, first: int, is_below: bool, trace: Trace) -> None:
+        """Indices from `first` to `last` beyond that one lie on one side."""
+        gap, by = index * self.divisor - self.value, self.divisor
+        if is_below:
+            trace.limits.note_least(-gap, by + by * last)
+        else:
+            trace.limits.note_least(gap, 1 - by - by * first)
 
 
 @frozen
@@ -33,7 +55,7 @@ class Stretch:
     first: Affine
     stop: Affine
     step: int
-    sides: tuple[tuple[Affine, bool], ...] = ()
+    sides: tuple[tuple[Turned, bool], ...] = ()
     period: int = 1
     times: Affine | None = None
     is_last: bool = True
@@ -70,16 +92,14 @@ class Stretch:
         """Let the trace know on which sides of the turns the indices of some of the iterations lie."""
         index, *others = iterations.indices()
         steps = [0, *((other - index).offset for other in others)]
-        for turn, is_below in self.sides:
-            if is_below:
-                trace.limits.note_least(turn - index, 1 + max(steps))
-            else:
-                trace.limits.note_least(index - turn, -min(steps))
+        for turned, is_below in self.sides:
+            turned.note(index, max(steps), min(steps), is_below, trace)
 
-    def split(self, turn: Affine, trace: Trace) -> list[Stretch]:
+    def split(self, turned: Turned, trace: Trace) -> list[Stretch]:
         """The indices on this side of a turn and those on the other, where there may be both."""
+        turn = turned.index
         low, high = (self.first, self.stop) if self.step > 0 else (self.stop + 1, self.first + 1)
-        limits, below, above = trace.limits, (turn, True), (turn, False)
+        limits, below, above = trace.limits, (turned, True), (turned, False)
         if _is_at_most(limits.most(turn - low), 0):
             return [replace(self, sides=(*self.sides, above))]
         if _is_at_most(limits.most(high - turn), 0):
@@ -93,7 +113,7 @@ class Stretch:
         return [self._part(*first, is_last=False), self._part(*last, is_last=self.is_last)]
 
     def _part(
-        self, low: Affine, high: Affine, side: tuple[Affine, bool], is_any: bool, is_last: bool
+        self, low: Affine, high: Affine, side: tuple[Turned, bool], is_any: bool, is_last: bool
     ) -> Stretch:
         """The indices on one side, of which there surely are some (`is_any`) if there are any at all."""
         first, stop = (low, high) if self.step > 0 else (high - 1, low - 1)
@@ -102,12 +122,13 @@ class Stretch:
 
 
 def stretches_between(
-    first: Affine, stop: Affine, step: int, turns: Iterable[Affine], trace: Trace
+    first: Affine, stop: Affine, step: int, turns: Iterable[tuple[Affine, int]], trace: Trace
 ) -> list[Stretch]:
-    """The indices `range(first, stop, step)` in stretches."""
+    """The indices `range(first, stop, step)` in stretches, by turns that are numbers with their divisors."""
     found = [Stretch(first, stop, step)]
-    for turn in turns:
-        found = [part for stretch in found for part in stretch.split(turn, trace)]
+    for value, divisor in turns:
+        turned = Turned.of(value, divisor)
+        found = [part for stretch in found for part in stretch.split(turned, trace)]
     return found
 
 

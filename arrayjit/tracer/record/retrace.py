@@ -80,10 +80,12 @@ class Reason:
 
 @frozen
 class Turn:
-    """From which index on a loop goes on otherwise: `offset` and multiples of the indices of loops around."""
+    """From which index on a loop goes on otherwise: `offset` and multiples of the indices of loops around,
+    altogether divided by `divisor` and rounded down."""
 
     terms: tuple[tuple[int, Site], ...]
     offset: int
+    divisor: int = 1
 
 
 @frozen

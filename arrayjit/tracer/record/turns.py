@@ -93,11 +93,12 @@ def require_one_answer(trace: Recording, condition: Expr, reason: Reason) -> Non
         _require_one_side(trace, question, reason)
 
 
-def turns_of(trace: Recording, site: Site) -> list[Affine]:
-    """The indices from which on a loop that begins goes on otherwise, those that are known here."""
+def turns_of(trace: Recording, site: Site) -> list[tuple[Affine, int]]:
+    """The indices from which on a loop that begins goes on otherwise, those that are known here: numbers with
+    what they are to be divided by, rounded down."""
     around = trace.indices
     return [
-        sum((around[outer] * factor for factor, outer in turn.terms), Affine.of(turn.offset))
+        (sum((around[outer] * factor for factor, outer in turn.terms), Affine.of(turn.offset)), turn.divisor)
         for turn in trace.decisions.turns.get(site, ())
         if all(outer in around for _, outer in turn.terms)
     ]
@@ -178,14 +179,16 @@ def _require_one_side(trace: Recording, question: _Question, reason: Reason) -> 
     if not found or not rest.is_constant:
         return
     (factor, turning), *others = found
-    if not turning.may_turn or (abs(factor) > 1 and others):
+    if not turning.may_turn:
         return
     _unroll_few(trace, turning, reason)
     sign = 1 if factor > 0 else -1
     terms = tuple((-sign * other, recorder.site) for other, recorder in others)
     steps = _COMPARISONS[question.comparison]
     steps = steps if factor > 0 else tuple(1 - step for step in steps)
-    turns = [Turn(terms, -((sign * rest.offset - step) // abs(factor))) for step in sorted(steps)]
+    divisor = abs(factor)
+    offsets = [step - sign * rest.offset + divisor - 1 for step in sorted(steps)]
+    turns = [Turn(terms, offset, divisor) if terms else Turn((), offset // divisor) for offset in offsets]
     known = trace.decisions.turns.get(turning.site, {})
     more = [turn for turn in turns if turn not in known]
     if more and len(known) + len(more) <= _MOST_TURNS:
