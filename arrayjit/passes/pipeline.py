@@ -18,6 +18,7 @@ from ..ir.assign import Computation
 from ..ir.code import Caps
 from ..ir.loops import Kernel
 from ..late import Late
+from .bodies.afterwards import afterwards
 from .bodies.beforehand import beforehand
 from .bodies.bytewise import bytewise
 from .bodies.carry import carry
@@ -237,6 +238,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         certain,
         after=("wrap",),
         why="a position is tested at once by then, from both ends of its axis",
+        on=CPU,
+    ),
+    Pass(
+        afterwards,
+        after=("certain",),
+        why="what can be raised at all is what is left, and integers that find no memory are locals",
         on=CPU,
     ),
     Pass(

@@ -1,0 +1,138 @@
+"""afterwards: exceptions are noted while a loop runs, and raised by running it again.
+
+    for i in sequential(0, 1000):                   fails = False
+        t = sqrt(x[i])                              for i in parallel(0, 1000):
+        raise_(isnan(t), ...)              ->           t = sqrt(x[i])
+        y[i] = t                                        fails = reduce(logical_or, fails, isnan(t))
+                                                        y[i] = t
+                                                    if seldom(fails):
+                                                        for i in sequential(0, 1000):
+                                                            t = sqrt(x[i])
+                                                            raise_(isnan(t), ...)
+                                                            y[i] = t
+
+Iterations that need nothing else of one another may then go in vectors and in any order. Those after an
+exception run as well: the loop must write to nothing that the caller sees then, find memory by the symbols of
+loops alone, and divide no integers by what may be zero. What it reads it does not write, so that the second
+run meets the same exception first. (Speculation with recovery: Cytron, Ferrante, Sarkar, Compact
+representations for control dependence, 1990.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import replace
+
+from ...frozen import frozen
+from ...ir.code import Caps
+from ...ir.dtype import BOOL
+from ...ir.expr import Apply, Const, Expr, Gather, Local, Variable
+from ...ir.index import Symbol
+from ...ir.loops import (
+    Comment,
+    Define,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    Raise,
+    Stmt,
+    Store,
+    Update,
+    walk_statements,
+)
+from ...ir.ops import OPS
+from ...ir.params import ArrayParam
+from ...ir.tensor import Tensor
+from ...ir.walk import expressions, kept, rewrite_bodies, walk
+from ..analysis.access import Range, given, reads
+from ..analysis.carriers import carriers, upwards
+from ..analysis.copies import copy_body
+from ..analysis.repeats import weight
+from ..analysis.trips import enter
+
+__all__ = ["afterwards"]
+
+LONG = 64
+"""Operations in a body beyond which a second copy takes too long to compile."""
+
+FEW = 16
+"""So few iterations are not worth a second copy."""
+
+OR = OPS["logical_or"]
+PLAIN = (Comment, Define, For, Raise, Store, Update)
+DIVISIONS = {OPS[name] for name in ("floor_divide", "remainder", "fmod", "raw_divide", "raw_remainder")}
+
+
+def afterwards(kernel: Kernel, caps: Caps) -> Kernel:
+    """Every such loop before a second one."""
+    params = (p for p in kernel.params if not (isinstance(p, ArrayParam) and p.access == "write"))
+    seen, ranges = given(params), dict[Symbol, Range]()
+
+    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return kept(body, [new for stmt in body for new in statement(stmt)])
+
+    def statement(stmt: Stmt) -> tuple[Stmt, ...]:
+        if isinstance(stmt, For):
+            enter(stmt, ranges)
+            if (found := _noting(stmt, seen, ranges)) is not None:
+                return found
+        return (rewrite_bodies(stmt, visit),)
+
+    return kernel.with_body(visit(kernel.body))
+
+
+def _noting(loop: For, seen: Container[Tensor], ranges: dict[Symbol, Range]) -> tuple[Stmt, ...] | None:
+    """The loop with its exceptions after it, if its iterations then need nothing of one another."""
+    if loop.kind is not LoopKind.SEQUENTIAL or not _may_go_on(loop, seen):
+        return None
+    fails = Variable("fails", BOOL)
+    bad = Variable("bad", BOOL)
+    body = (Define(bad, Const(False, BOOL)), *_Noted(bad).body(loop.body), Update(fails, Local(bad), OR))
+    quick = replace(loop, body=body)
+    if carriers(quick, ranges, frozenset((fails,))) != frozenset():
+        return None
+    again = If(Local(fails), copy_body((loop,), {}, {}), seldom=True)
+    return Define(fails, Const(False, BOOL)), upwards(quick), again
+
+
+def _may_go_on(loop: For, seen: Container[Tensor]) -> bool:
+    """May iterations run that come after an exception, and the loop once more?"""
+    inside = list(walk_statements((loop,)))
+    if not all(isinstance(stmt, PLAIN) for stmt in inside) or not any(isinstance(s, Raise) for s in inside):
+        return False
+    if (loop.trips is not None and loop.trips <= FEW) or weight(loop.body) > LONG:
+        return False
+    stored = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
+    read = {tensor.storage for stmt in inside for tensor, _ in reads(stmt)}
+    return (
+        stored.isdisjoint(read)
+        and not any(storage in seen for storage in stored)
+        and all(map(_is_harmless, (node for s in inside for e in expressions(s) for node in walk(e))))
+    )
+
+
+def _is_harmless(node: Expr) -> bool:
+    """Whether it may be computed of anything."""
+    match node:
+        case Gather():
+            return False
+        case Apply(op=op, args=(_, divisor), dtype=dtype) if op in DIVISIONS and not dtype.is_float:
+            return isinstance(divisor, Const) and divisor.value > 0
+        case _:
+            return True
+
+
+@frozen
+class _Noted:
+    """Bodies in which exceptions are noted in a local instead."""
+
+    bad: Variable
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return kept(body, [self.statement(stmt) for stmt in body])
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Raise):
+            return Update(self.bad, stmt.condition, OR)
+        return rewrite_bodies(stmt, self.body)
