@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import math
 import operator
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -282,6 +283,16 @@ def test_exceptions_of_the_users_code_pass_through() -> None:
         trace_and_interpret(lambda x, y: x, np.arange(3.0))
     with pytest.raises(AttributeError, match="'ndarray' object has no attribute 'foo'"):
         trace_and_interpret(lambda x: x.foo, np.arange(3.0))
+
+
+def test_the_line_is_the_user_s_where_a_module_of_python_s_needs_a_number() -> None:
+    def program(x: Any) -> Any:
+        return Counter(x.tolist())
+
+    with pytest.raises(ConcretizationError) as caught:
+        trace_and_interpret(program, np.arange(3))
+    assert caught.value.loc is not None
+    assert caught.value.loc.file == __file__
 
 
 def test_after_an_error_the_next_trace_is_clean() -> None:

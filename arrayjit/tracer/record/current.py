@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,26 +20,35 @@ _NOT_THE_USERS = (
     os.path.dirname(np.__file__) + os.sep,
     "<frozen ",  # the interpreter's own start-up and import code
 )
+_PYTHONS = os.path.dirname(os.__file__) + os.sep
+_PACKAGES = tuple(os.path.join(_PYTHONS, folder) + os.sep for folder in ("site-packages", "dist-packages"))
+
+
+@lru_cache(maxsize=1024)
+def _is_users(file: str) -> bool:
+    """Whether a file of code is none of arrayjit's, of NumPy's or of Python's own modules."""
+    is_pythons = file.startswith(_PYTHONS) and not file.startswith(_PACKAGES)
+    return not is_pythons and not file.startswith(_NOT_THE_USERS)
 
 
 def user_location() -> Location | None:
-    """The innermost line that is neither arrayjit's nor NumPy's."""
+    """The innermost line that is neither arrayjit's, nor NumPy's, nor of Python's own modules."""
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(_NOT_THE_USERS):
+        if _is_users(file):
             return Location(file, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None
 
 
 def location_of(error: BaseException) -> Location | None:
-    """The innermost line, neither arrayjit's nor NumPy's, that an exception passed through."""
+    """The innermost line of the user's, as above, that an exception passed through."""
     found = None
     traceback = error.__traceback__
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if not code.co_filename.startswith(_NOT_THE_USERS):
+        if _is_users(code.co_filename):
             found = Location(code.co_filename, traceback.tb_lineno, code.co_name)
         traceback = traceback.tb_next
     return found
@@ -52,7 +62,7 @@ def caught(errors: Iterable[UserError]) -> UserError | None:
         if not isinstance(error, (ConcretizationError, UnsupportedError)) or handled is None:
             continue
         code = handled.tb_frame.f_code
-        if not code.co_filename.startswith(_NOT_THE_USERS):
+        if _is_users(code.co_filename):
             error.details = (*error.details, f"{code.co_name} catches this, which NumPy does not raise")
             return error
     return None
