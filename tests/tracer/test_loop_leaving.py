@@ -199,11 +199,30 @@ def returned(a: Any) -> Any:
     return None
 
 
+def with_what_only_one_way_binds(a: Any) -> Any:
+    for i in range(len(a)):
+        if i >= 17:
+            last, number, total = a[i], 2 * i + 1, a[i].sum()
+            break
+        a[i] *= 2
+    else:
+        last, number, total = a[0], -1, 0.0
+    return last, number, total
+
+
 @pytest.mark.parametrize(
-    "program", [with_an_else, ended_by_an_exception, that_appends, that_changes_places, returned]
+    "program",
+    [
+        with_what_only_one_way_binds,
+        with_an_else,
+        ended_by_an_exception,
+        that_appends,
+        that_changes_places,
+        returned,
+    ],
 )
 def test_what_differs_after_a_break_is_as_in_python(program: Callable[[Any], Any]) -> None:
-    assert_like_numpy(program, (square[:18, :18],), (square[:3, :3],))
+    assert_like_numpy(program, (square,), (square[:18, :18],), (square[:3, :3],))
 
 
 def test_nothing_follows_a_return_that_is_like_the_end() -> None:
