@@ -91,6 +91,8 @@ PLAIN = (Bind, Comment, Define, Raise, Store, Update)
 
 REASON = "steps look up what they compute of an integer"
 
+_DIVISIONS = {OPS[name] for name in ("floor_divide", "remainder", "raw_divide", "raw_remainder")}
+
 
 def tabulate(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such function of a small integer looked up."""
@@ -293,8 +295,10 @@ def _together(node: Expr, operands: Sequence[_Found | None]) -> _Found | None:
 
 
 def _is_costly(node: Expr) -> bool:
-    """Whether it takes long; powers of -1 are told by a bit."""
+    """Whether it takes long; powers of -1 are told by a bit, integers divided by constants by products."""
     match node:
+        case Apply(op=op, args=(_, Const()), dtype=dtype) if op in _DIVISIONS and dtype.is_integer:
+            return False
         case Apply(op=op, args=(Const(value=-1), *_)) if op is OPS["power"]:
             return False
         case Apply(op=op):
