@@ -30,15 +30,11 @@ class Cpu:
     packed: tuple[int, ...] = ()
 
 
+_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "bmi2")
+
 CPUS = (
-    Cpu(
-        "avx512",
-        ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "bmi2"),
-        64,
-        32,
-        True,
-        packed=(4, 8),
-    ),
+    Cpu("avx512fp16", ("avx512fp16", *_AVX512), 64, 32, True, packed=(4, 8)),
+    Cpu("avx512", _AVX512, 64, 32, True, packed=(4, 8)),
     Cpu("avx2", ("avx2", "fma", "f16c", "bmi2"), 32, 16, True),
     Cpu("avx", ("avx",), 32, 16, False),
     Cpu("sse2", ("sse2",), 16, 16, False),

@@ -238,6 +238,15 @@ class Writer:
         self.declare(f"declare void {name}({kind}, ptr, i32, <{count} x i1>)")
         self.emit(f"call void {name}({kind} {value}, ptr {pointer}, i32 {alignment}, <{count} x i1> {mask})")
 
+    def gathered(self, kind: str, pointers: str, alignment: int) -> str:
+        """What memory has at each of some addresses, of which there are as many as lanes."""
+        count, element = kind.strip("<>").split(" x ")
+        name = f"@llvm.masked.gather.v{count}{_SUFFIXES.get(element, element)}.v{count}p0"
+        self.declare(f"declare {kind} {name}(<{count} x ptr>, i32, <{count} x i1>, {kind})")
+        all_lanes = ", ".join(["i1 true"] * int(count))
+        rest = f"i32 {alignment}, <{count} x i1> <{all_lanes}>, {kind} poison"
+        return self.let(f"call {kind} {name}(<{count} x ptr> {pointers}, {rest})")
+
     def compressed(self, value: Value, mask: str) -> Value:
         """The lanes for which a mask is true, side by side from the first one on."""
         element = value.dtype.llvm

@@ -128,6 +128,42 @@ def test_gather_takes_an_index_per_lane():
     np.testing.assert_array_equal(result, source[picks, picks + 1])
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u4", "i2", "?"])
+@pytest.mark.parametrize("lanes", [2, 8, 16])
+def test_cells_from_anywhere_of_an_array_whose_strides_the_launch_knows(dtype, lanes):
+    source = np.random.default_rng(7).integers(0, 2, (5, 3, 6)).astype(dtype)
+    picks = np.random.default_rng(8).integers(0, 5, 37)
+    rows, columns = static("rows"), static("columns")
+    x = Tensor("x", (Affine.of(rows), Affine.of(3), Affine.of(columns)), tensor_like("x", source).dtype)
+    p, out, i = tensor_like("p", picks), Tensor.of("out", (37,), x.dtype), Symbol("i")
+    result = np.empty(37, dtype)
+    value = Gather(x, (at(p, i), Const(2, I64), at(p, i)))
+    body = vector(i, 37, put(out, i, value=value), lanes=lanes)
+    run([body], [(x, source), (p, picks)], [(out, result)], bindings=[(rows, 5), (columns, 6)])
+    np.testing.assert_array_equal(result, source[picks, 2, picks])
+
+
+@pytest.mark.parametrize(
+    ("cpu", "dtype", "cells", "lanes", "how"),
+    [
+        ("avx512fp16", "f8", 1 << 20, 8, "@llvm.masked.gather.v8f64"),
+        ("avx512fp16", "u4", 9, 16, "@llvm.masked.gather.v16i32"),
+        ("avx512fp16", "f8", 1 << 21, 8, "= load double"),
+        ("avx512fp16", "f8", 9, 2, "= load double"),
+        ("avx512fp16", "i2", 9, 16, "= load i16"),
+        ("avx512", "f8", 9, 8, "= load double"),
+    ],
+)
+def test_one_instruction_gathers_where_it_takes_less_time(cpu, dtype, cells, lanes, how):
+    x, p, i = tensor_like("x", np.zeros(cells, dtype)), tensor_like("p", np.zeros(32, np.int64)), Symbol("i")
+    out = Tensor.of("out", (32,), x.dtype)
+    body = vector(i, 32, put(out, i, value=Gather(x, (at(p, i),))), lanes=lanes)
+    params = (ArrayParam(x, "read"), ArrayParam(p, "read"), ArrayParam(out, "write"))
+    text = LlvmTarget("sync_llvm", cpu).emit(Kernel("anywhere", params, (body,))).payload
+    assert how in text
+    assert ("gather" in text) == ("gather" in how)
+
+
 def test_flat_form_is_the_same_memory():
     source = np.arange(12.0).reshape(3, 4)
     x, out, i = tensor_like("x", source), f64("out", 3, 4), Symbol("i")

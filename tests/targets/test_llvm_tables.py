@@ -85,7 +85,7 @@ def test_other_tables_are_in_memory(cpu, dtype):
 
 def test_where_masks_have_registers_one_instruction_asks_for_any_lane():
     text = arrayjit.jit(np.power).lower(*[np.ones(4096, np.float32)] * 2).as_text("llvm")
-    if HERE[0] == "avx512":
+    if HERE[0].startswith("avx512"):
         assert "icmp ne i16" in text
     else:
         assert "icmp slt <8 x i32>" in text
