@@ -29,7 +29,7 @@ from itertools import chain
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
-from ...ir.dtype import BOOL, I32, I64, DType
+from ...ir.dtype import BOOL, I32, I64, DType, named
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
@@ -79,6 +79,10 @@ SELECTING = 8
 
 ITERATIONS = 512, 1 << 31
 """Fewer are through sooner as well; and the numbers of more take more than 32 bits."""
+
+NUMBERS = named("u8"), named("u16"), named("u32")
+"""What may hold the number of a group, the first that is large enough: caches that it is read from twice also
+hold what is put in order."""
 
 ANDS = OPS["logical_and"], OPS["bitwise_and"]
 TRUE = Const(True, BOOL)
@@ -223,7 +227,7 @@ class _Grouped:
     def numbered(self) -> Stmt:
         """Finds the group of each iteration."""
         into = Variable("group", I64)
-        store = Store(self.number, self.here, Cast(Local(into), I32))
+        store = Store(self.number, self.here, Cast(Local(into), self.number.dtype))
         return self.over((*self.key.number(self.rounds, into), store), LoopKind.PARALLEL)
 
     def counted(self) -> tuple[Stmt, ...]:
@@ -360,7 +364,8 @@ def _with_key(key: Key, rounds: For, first: _Nest, nests: Sequence[_Nest]) -> _G
         for nest in nests
         if nest.symbols == first.symbols and all(mask in nest.masks for mask in key.masks)
     }
-    number = Tensor("group", tuple(loop.hi - loop.lo for loop in first.loops), I32)
+    numbers = next(dtype for dtype in NUMBERS if (rounds.trips or 0) + 2 <= 1 << dtype.bits)
+    number = Tensor("group", tuple(loop.hi - loop.lo for loop in first.loops), numbers)
     size = (Affine.of(number.size),)
     read = _read(chain.from_iterable(bodies.values()), rounds, first.symbols)
     columns: dict[Expr, Tensor] = {value: Tensor(_name(value), size, _type(value)) for value in read}
