@@ -52,7 +52,8 @@ class Caps:
     microseconds of them. With `gpu`, the code is for that one, and `fast` says what may change bits there:
     "atomics", that floats are accumulated in memory in any order; "tf32", that products of float32 are formed
     from factors with 10 bits of fraction. Of cells of `packed` bytes, one instruction puts the lanes of a
-    register that a mask chooses side by side."""
+    register that a mask chooses side by side. `divisions` says as how many additions of a register of 64
+    bytes one division lasts, of float32s and of float64s."""
 
     vector_bytes: int = 32
     registers: int = 16
@@ -67,6 +68,7 @@ class Caps:
     gpu: GpuCaps | None = None
     fast: tuple[str, ...] = ()
     packed: tuple[int, ...] = ()
+    divisions: tuple[float, float] = (6.0, 9.0)
 
 
 @frozen

@@ -28,13 +28,14 @@ class Cpu:
     registers: int
     fma: bool
     packed: tuple[int, ...] = ()
+    divisions: tuple[float, float] = (6.0, 9.0)
 
 
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "bmi2")
 
 CPUS = (
-    Cpu("avx512fp16", ("avx512fp16", *_AVX512), 64, 32, True, packed=(4, 8)),
-    Cpu("avx512", _AVX512, 64, 32, True, packed=(4, 8)),
+    Cpu("avx512fp16", ("avx512fp16", *_AVX512), 64, 32, True, (4, 8), (16.0, 32.0)),
+    Cpu("avx512", _AVX512, 64, 32, True, (4, 8)),
     Cpu("avx2", ("avx2", "fma", "f16c", "bmi2"), 32, 16, True),
     Cpu("avx", ("avx",), 32, 16, False),
     Cpu("sse2", ("sse2",), 16, 16, False),
@@ -68,7 +69,7 @@ def cpu_named(name: str) -> Cpu:
 def host_caps(cpu: Cpu) -> Caps:
     """What passes may know about this machine, if its CPU were such a one."""
     sizes: dict[str, Any] = dict(_caches())
-    return Caps(cpu.vector_bytes, cpu.registers, cpu.fma, packed=cpu.packed, **sizes)
+    return Caps(cpu.vector_bytes, cpu.registers, cpu.fma, packed=cpu.packed, divisions=cpu.divisions, **sizes)
 
 
 @cache

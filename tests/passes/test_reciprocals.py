@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import arrayjit
+from arrayjit.backends import backend
 from arrayjit.ir.code import Caps, Schedule
 from arrayjit.passes.manager import optimize
 from arrayjit.tracer.calls.function import trace_function
@@ -93,9 +94,12 @@ def flat(results):
     return [results]
 
 
-def notes(computation, fma=True, without=()):
+CAPS, SLOW = Caps(), Caps(vector_bytes=64, registers=32, divisions=(16.0, 32.0))
+
+
+def notes(computation, caps=CAPS, without=()):
     """How many loops multiply."""
-    kernel = optimize(computation, Caps(fma=fma), Schedule(without), verify=True).kernel
+    kernel = optimize(computation, caps, Schedule(without), verify=True).kernel
     return sum(note.startswith("reciprocals") for note in kernel.notes)
 
 
@@ -103,7 +107,7 @@ def test_what_has_no_fused_product_divides():
     x = np.ones(4000)
     computation = trace_function(quotients, (x, x[:COUNT]), {}).computation
     assert notes(computation) == 1
-    assert notes(computation, fma=False) == 0
+    assert notes(computation, Caps(fma=False)) == 0
     assert notes(computation, without=("reciprocals",)) == 0
 
 
@@ -176,6 +180,45 @@ def test_what_reads_what_it_writes_by_another_name_is_not_done_again():
     x[3, 5], x[60, 99] = np.nan, 1e-310
     for threads in (1, 2):
         np.testing.assert_array_equal(arrayjit.jit(shares, threads=threads)(x, 3.7), shares(x, 3.7))
+
+
+def quotients_in_place(x, d):
+    x /= d
+
+
+def steps(x, d):
+    for k in range(60, 0, -1):
+        x[: k * 16] = x[1 : k * 16 + 1] / d + 1.0
+
+
+@pytest.mark.parametrize("program", [quotients_in_place, steps])
+def test_where_divisions_last_long_fewer_of_them_are_worth_it(program):
+    computation = trace_function(program, (np.ones(961), 3.7), {}).computation
+    assert (notes(computation), notes(computation, SLOW)) == (0, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("divisor", [3.7, -0.3, 0.0, -0.0, np.inf, np.nan, 1e-38, 3e38])
+@pytest.mark.parametrize("program", [quotients_in_place, steps])
+def test_what_is_written_where_it_is_read_is_divided_with_the_same_bits(program, divisor, dtype):
+    x = np.random.default_rng(17).standard_normal(961).astype(dtype)
+    number, llvm = np.array(divisor, dtype), backend("sync_llvm")
+    kernel = optimize(trace_function(program, (x, number[()]), {}).computation, SLOW, verify=True).kernel
+    procedure = llvm.get_device().load(llvm.target.emit(kernel))
+    for zeros, place, special in (
+        (1, 0, 1),
+        (5, 7, -np.inf),
+        (3, -1, np.finfo(dtype).tiny),
+        (2, 400, np.nan),
+    ):
+        x[::zeros], x[1::zeros], x[place] = 0, -0.0, special
+        with np.errstate(all="ignore"):
+            expected = x.copy()
+            program(expected, number[()])
+        arrays = {"x": x, "d": number}
+        procedure.launch([arrays[param.tensor.label].ctypes.data for param in kernel.params])
+        np.testing.assert_array_equal(x, expected)
+        assert not np.any((np.signbit(x) != np.signbit(expected)) & ~np.isnan(x))
 
 
 @pytest.mark.parametrize("bits", [5, 6, 7])
