@@ -86,3 +86,14 @@ def outcome(program: Callable[..., Any], x: np.ndarray) -> Any:
         return program(x)
     except (ValueError, OverflowError) as error:
         return error
+
+
+def test_what_lies_outside_of_an_array_is_never_touched() -> None:
+    def program(x, counts):
+        y = np.zeros(len(x))
+        for i in range(counts[0]):
+            y[i] = x[i] * 2
+        return y
+
+    with pytest.raises(IndexError):
+        arrayjit.jit(program)(positive, np.array([10**9]))

@@ -12,10 +12,11 @@
                                                             y[i] = t
 
 Iterations that need nothing else of one another may then go in vectors and in any order. Those after an
-exception run as well: the loop must write to nothing that the caller sees then, find memory by the symbols of
-loops alone, and divide no integers by what may be zero. What it reads it does not write, so that the second
-run meets the same exception first. (Speculation with recovery: Cytron, Ferrante, Sarkar, Compact
-representations for control dependence, 1990.)
+exception run as well: the loop must write to nothing that the caller sees then, and divide no integers by
+what may be zero, and all memory that it finds must be within its arrays, by the symbols of loops alone,
+whatever the exceptions are about. What it reads it does not write, so that the second run meets the same
+exception first. (Speculation with recovery: Cytron, Ferrante, Sarkar, Compact representations for control
+dependence, 1990.)
 """
 
 from __future__ import annotations
@@ -45,10 +46,11 @@ from ...ir.ops import OPS
 from ...ir.params import ArrayParam
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, kept, rewrite_bodies, walk
-from ..analysis.access import Range, given, reads
+from ..analysis.access import Range, exists, given, reads
 from ..analysis.carriers import carriers, upwards
 from ..analysis.copies import copy_body
 from ..analysis.repeats import weight
+from ..analysis.strides import affine_accesses
 from ..analysis.trips import enter
 
 __all__ = ["afterwards"]
@@ -85,6 +87,11 @@ def afterwards(kernel: Kernel, caps: Caps) -> Kernel:
 def _noting(loop: For, seen: Container[Tensor], ranges: dict[Symbol, Range]) -> tuple[Stmt, ...] | None:
     """The loop with its exceptions after it, if its iterations then need nothing of one another."""
     if loop.kind is not LoopKind.SEQUENTIAL or not _may_go_on(loop, seen):
+        return None
+    for inner in walk_statements(loop.body):
+        if isinstance(inner, For):
+            enter(inner, ranges)
+    if not all(exists(tensor, index, ranges) for tensor, index, _ in affine_accesses(loop.body)):
         return None
     fails = Variable("fails", BOOL)
     bad = Variable("bad", BOOL)
