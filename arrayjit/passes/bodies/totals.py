@@ -452,7 +452,8 @@ def _among_some(total: Variable, condition: Expr, one: Expr, other: Expr) -> Ste
 def _extreme(total: Variable, condition: Expr, one: Expr, other: Expr) -> Step | None:
     """The total or another number, whichever a comparison of the two chooses; of floats the total, where one
     of them is none."""
-    is_known = total.dtype.is_integer or (total.dtype.is_float and other == Local(total))
+    is_float = total.dtype.is_float and not total.dtype.is_small  # which `expand` takes for other numbers
+    is_known = total.dtype.is_integer or (is_float and other == Local(total))
     match condition:
         case Apply(op=op, args=(left, right)) if is_known and {left, right} == {one, other}:
             is_greatest = op in LARGER if left == one else op in SMALLER
