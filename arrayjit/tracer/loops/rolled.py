@@ -30,7 +30,6 @@ from ..record.deciding import (
 from ..record.retrace import Reason, Retrace, Site
 from ..record.scopes import Mark
 from ..record.trace import Trace, user_location
-from ..record.turns import FEW
 from ..values.array import SymbolicArray
 from ..values.integer import number, python_int
 from .bytecode import Liveness, breaks_off, goes_on_as_ended, liveness
@@ -197,11 +196,10 @@ class Rolled:
         """Whether the loop may be recorded in stretches: it is a statement."""
         return self.into is None
 
-    @property
-    def is_few(self) -> bool:
-        """Whether the loop is so few iterations that it is rather unrolled."""
+    def is_at_most(self, iterations: int) -> bool:
+        """Whether the loop surely has no more iterations, and may be unrolled."""
         count = self.items.count
-        return count.is_constant and count.offset <= FEW and not self.items.rolled
+        return count.is_constant and count.offset <= iterations and not self.items.rolled
 
     def take_together(self) -> None:
         """Record as many iterations in a row as the body's rests of indices ask for."""

@@ -26,9 +26,9 @@ from .facts import Argument
 from .limits import Limits
 from .retrace import Decisions, Origin, Reason, Retrace, Site, Turn, roots
 
-__all__ = ["FEW", "require_one_answer", "turns_of"]
+__all__ = ["require_one_answer", "turns_of"]
 
-FEW = 16
+_FEW = 16
 """Loops of so few iterations are unrolled where a condition needs their index: what they do to arrays is then
 done in one way through these."""
 
@@ -48,16 +48,15 @@ _COMPARISONS = {
 
 
 class Recorder(Protocol):
-    """What records a loop: its statement, the symbol of the recorded loop, and whether it may be recorded in
-    stretches, or is so few iterations that it is rather unrolled."""
+    """What records a loop: its statement, the symbol of the recorded loop, whether it may be recorded in
+    stretches, and whether it is so few iterations that may be unrolled."""
 
     site: Site
 
     @property
     def symbol(self) -> Symbol: ...
 
-    @property
-    def is_few(self) -> bool: ...
+    def is_at_most(self, iterations: int) -> bool: ...
 
     @property
     def may_turn(self) -> bool: ...
@@ -159,7 +158,7 @@ def _require_one_rest(trace: Recording, origin: Origin | None, reason: Reason) -
     for recorder in reversed(trace.recorders):
         factor = _factor(trace, value, recorder)
         if factor and factor % divisor and recorder.may_turn:
-            _unroll_few(trace, recorder, reason)
+            _unroll(trace, recorder, _FEW, reason)
             known = trace.decisions.together.get(recorder.site)
             before = 1 if known is None else known[0]
             together = lcm(before, divisor // gcd(factor, divisor))
@@ -181,7 +180,8 @@ def _require_one_side(trace: Recording, question: _Question, reason: Reason) -> 
     (factor, turning), *others = found
     if not turning.may_turn:
         return
-    _unroll_few(trace, turning, reason)
+    is_alone = all(recorder.is_at_most(_FEW) for _, recorder in others)
+    _unroll(trace, turning, _FEW if is_alone else _MOST_TURNS, reason)
     sign = 1 if factor > 0 else -1
     terms = tuple((-sign * other, recorder.site) for other, recorder in others)
     steps = _COMPARISONS[question.comparison]
@@ -195,8 +195,9 @@ def _require_one_side(trace: Recording, question: _Question, reason: Reason) -> 
         _again(trace, Retrace(turns={turning.site: dict.fromkeys(more, replace(reason, what=_SIDES))}))
 
 
-def _unroll_few(trace: Recording, recorder: Recorder, reason: Reason) -> None:
-    if recorder.is_few:
+def _unroll(trace: Recording, recorder: Recorder, most: int, reason: Reason) -> None:
+    """Raise Retrace for a loop of no more iterations than that: each may be a turn of a loop around."""
+    if recorder.is_at_most(most):
         _again(trace, Retrace({recorder.site: reason}))
 
 
