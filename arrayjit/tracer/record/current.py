@@ -32,14 +32,18 @@ def _is_users(file: str) -> bool:
 
 
 def user_location() -> Location | None:
-    """The innermost line that is neither arrayjit's, nor NumPy's, nor of Python's own modules."""
+    """The innermost line that is neither arrayjit's, nor NumPy's, nor of Python's own modules; where only
+    these run the user's function, the innermost of Python's."""
+    pythons = None
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if _is_users(file):
             return Location(file, frame.f_lineno, frame.f_code.co_name)
+        if pythons is None and not file.startswith(_NOT_THE_USERS):
+            pythons = Location(file, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
-    return None
+    return pythons
 
 
 def location_of(error: BaseException) -> Location | None:
