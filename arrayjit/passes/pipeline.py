@@ -198,7 +198,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="temporaries are as small as they get, and numbers that rows share are variables",
         on=CPU,
     ),
-    Pass(rebase, after=("place",), why="a program's own loops are as they will be"),
+    Pass(rebase, after=("place",), why="a program's own loops are as they will be", on=CPU),
     Pass(
         parallel,
         after=("place", "rebase"),

@@ -9,6 +9,7 @@ abstract domain based on difference-bound matrices, 2001).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from math import ceil, isqrt
 
@@ -214,7 +215,7 @@ class Facts:
                 number = self.number(expr)
                 return None if number is None else self.range(number)
             case Const(value=value):
-                return (value, value) if value == value and not dtype.is_complex else None
+                return (value, value) if not dtype.is_complex and math.isfinite(value) else None
             case Local(variable=variable):
                 found = self.spans.get(variable)
             case Cast(arg=arg):

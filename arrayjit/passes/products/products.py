@@ -98,11 +98,17 @@ class Product:
 
 
 def product_of(stmt: Stmt) -> Product | None:
-    """The product that a statement is, if it is one."""
+    """The product that a statement is, if it is one, perhaps with the steps of a term in one expression."""
     loops = parallel_nest(stmt)
     if len(loops) < 2:
         return None
-    body = _in_variables(in_place(loops[-1].body))
+    body = loops[-1].body
+    return _product_in(loops, body) or _product_in(loops, in_place(body))
+
+
+def _product_in(loops: Sequence[For], body: tuple[Stmt, ...]) -> Product | None:
+    """The product that loops are which have this body."""
+    body = _in_variables(body)
     if not _are_independent(loops):
         products = (_in_rectangle(nest) for nest in rectangles(loops, body))
         return next((product for product in products if product is not None), None)

@@ -38,10 +38,10 @@ from ...ir.assign import (
 from ...ir.code import Caps
 from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load
-from ...ir.index import Affine, Symbol
+from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import children, substitute_assignments
+from ...ir.walk import children, substitute_assignments, symbols_read
 from ..analysis.access import given, loads
 
 __all__ = ["reroll"]
@@ -61,10 +61,11 @@ def reroll(computation: Computation, caps: Caps) -> Computation:
 
 @slotted
 class _Rerolling:
-    """`uses` says how often each storage is used, `joined` how many rounds have joined their loops."""
+    """`uses` says how often each storage and each symbol is used, `joined` how many rounds have joined their
+    loops."""
 
     given: frozenset[Tensor]
-    uses: Counter[Tensor]
+    uses: Counter[Tensor | Symbol]
     joined: int = 0
 
     def body(self, body: Body) -> Body:
@@ -102,12 +103,14 @@ class _Rerolling:
         return self.is_alike(_Matching({loop.symbol: first}), before, loop)
 
     def is_alike(self, matching: _Matching, before: list[Statement], loop: Loop) -> bool:
-        """Whether the statements are a round of the loop's, with temporaries that are used nowhere else."""
+        """Whether the statements are a round of the loop's, with temporaries and numbers that are used
+        nowhere else."""
         if not matching.bodies(loop.body, before):
             return False
         renamed = {own: other for own, other in matching.tensors.items() if own is not other}
         inside, here = _uses(loop.body), _uses(before)
-        return all(
+        bound = (part.symbol for part in statements(tuple(before)) if isinstance(part, Bind))
+        return all(self.uses[symbol] == here[symbol] for symbol in bound) and all(
             own not in self.given
             and other not in self.given
             and self.uses[own] == inside[own]
@@ -255,15 +258,25 @@ def _with_one_more(loop: Loop) -> Loop:
     return replace(loop, symbol=symbol, lo=lo, body=body)
 
 
-def _uses(body: Iterable[Statement]) -> Counter[Tensor]:
-    """How often the statements use each storage."""
+def _uses(body: Iterable[Statement]) -> Counter[Tensor | Symbol]:
+    """How often the statements use each storage and each symbol."""
     return Counter(_used(tuple(body)))
 
 
-def _used(body: Body) -> Iterator[Tensor]:
+def _used(body: Body) -> Iterator[Tensor | Symbol]:
     for statement in statements(body):
-        if isinstance(statement, Assign):
-            yield statement.into.storage
+        match statement:
+            case Assign(loops=loops, into=into, index=index):
+                yield into.storage
+                yield from symbols_of((*index, *into.shape, *(extent for _, extent in loops)))
+            case Check(loops=loops):
+                yield from symbols_of(extent for _, extent in loops)
+            case Loop(lo=lo, hi=hi):
+                yield from symbols_of((lo, hi))
+            case _:
+                pass
         for expr in expressions(statement):
+            yield from symbols_read(expr)
             for tensor, _ in loads(expr):
                 yield tensor.storage
+                yield from symbols_of(tensor.shape)
