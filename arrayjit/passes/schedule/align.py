@@ -18,15 +18,15 @@ take two lines each, and loops that wait for the caches wait twice: a recurrent 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
 from ...ir.code import Caps
-from ...ir.expr import Expr, Gather, Load
+from ...ir.expr import Expr, Load
 from ...ir.index import Affine, Symbol
-from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
+from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements, written
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, transform_statements, walk
+from ...ir.walk import transform_statements
 from ..analysis.access import given
 from ..analysis.strides import affine_accesses, stride
 
@@ -49,11 +49,8 @@ def align(kernel: Kernel, caps: Caps) -> Kernel:
     body: list[Stmt] = []
     for stmt in kernel.body:
         if isinstance(stmt, For) and stmt.kind is LoopKind.SEQUENTIAL and (stmt.trips or 0) >= REUSE:
-            copies = {
-                tensor: _copy_of(tensor, caps.line_bytes)
-                for tensor in _read_again(stmt, caps)
-                if tensor in arrays
-            }
+            again = _read_again(stmt, arrays, caps)
+            copies = {tensor: _copy_of(tensor, caps.line_bytes) for tensor in again}
             for tensor, copy in copies.items():
                 placement[copy] = Place(
                     PlaceKind.ARENA, f"{tensor.label} is read in every {stmt.symbol.hint}"
@@ -65,31 +62,26 @@ def align(kernel: Kernel, caps: Caps) -> Kernel:
     return kernel.with_body(tuple(body), notes, placement) if placement else kernel
 
 
-def _read_again(steps: For, caps: Caps) -> Iterator[Tensor]:
-    """The matrices that every step sums up in the same places, vectors at a time, and none writes."""
+def _read_again(steps: For, arrays: Container[Tensor], caps: Caps) -> Iterator[Tensor]:
+    """Those of the arrays that are matrices which every step sums up in the same places, vectors at a time,
+    and that none writes."""
     room = caps.l2_bytes // SHARE
+    inside = list(walk_statements((steps,)))
+    others = {written(stmt) for stmt in inside}
     summed: dict[Tensor, None] = {}
-    others: set[Tensor] = set()
-    for loop in (stmt for stmt in walk_statements((steps,)) if isinstance(stmt, For)):
+    for loop in (stmt for stmt in inside if isinstance(stmt, For)):
         own = tuple(stmt for stmt in loop.body if not isinstance(stmt, For))
         sums = loop.kind is LoopKind.VECTOR and not any(isinstance(stmt, Store) for stmt in own)
-        for tensor, index, is_store in affine_accesses(own):
-            if is_store or stride(tensor, index, steps.symbol) != 0 or tensor.storage is not tensor:
+        for tensor, index, _ in affine_accesses(own):
+            if stride(tensor, index, steps.symbol) != 0 or tensor not in arrays:
                 others.add(tensor.storage)
             elif sums and tensor.rank > 1 and stride(tensor, index, loop.symbol) == 1:
                 summed[tensor] = None
-        others.update(_gathered(loop.body))
     for tensor in summed:
         is_known = tensor.strides is None and all(extent.is_constant for extent in tensor.shape)
         if is_known and tensor not in others and LEAST <= tensor.nbytes <= room:
             room -= tensor.nbytes
             yield tensor
-
-
-def _gathered(body: tuple[Stmt, ...]) -> Iterator[Tensor]:
-    for stmt in body:
-        for expr in expressions(stmt):
-            yield from (node.tensor.storage for node in walk(expr) if isinstance(node, Gather))
 
 
 def _copy_of(tensor: Tensor, line: int) -> Tensor:
@@ -110,14 +102,14 @@ def _copying(tensor: Tensor, copy: Tensor) -> Stmt:
     return stmt
 
 
-def _reading(steps: For, copies: dict[Tensor, Tensor]) -> For:
+def _reading(steps: For, copies: Mapping[Tensor, Tensor]) -> For:
     """The steps with the copies in place of the arrays."""
 
     def from_copy(node: Expr) -> Expr:
-        return (
-            replace(node, tensor=copies[node.tensor])
-            if isinstance(node, Load) and node.tensor in copies
-            else node
-        )
+        match node:
+            case Load(tensor=tensor, index=index) if tensor in copies:
+                return Load(copies[tensor], index)
+            case _:
+                return node
 
     return replace(steps, body=transform_statements(steps.body, from_copy))
