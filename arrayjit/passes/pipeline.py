@@ -52,6 +52,7 @@ from .products.contract import contract
 from .schedule.abreast import abreast
 from .schedule.align import align
 from .schedule.along import along
+from .schedule.alternate import alternate
 from .schedule.apart import apart
 from .schedule.append import append
 from .schedule.bypass import bypass
@@ -77,7 +78,6 @@ from .schedule.tails import tails
 from .schedule.threads import explain_threads, threads
 from .schedule.tile import tile
 from .schedule.trail import trail
-from .schedule.turn import turn
 from .schedule.vectorise import explain_vectorise, vectorise
 from .structure.again import again
 from .structure.batch import batch
@@ -435,7 +435,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         explained=explain_threads,
         on=CPU,
     ),
-    Pass(turn, after=("threads",), why="rows that threads share are not taken in turns", on=CPU),
+    Pass(alternate, after=("threads",), why="rows that threads share are not taken in turns", on=CPU),
     Pass(prefetch, after=("threads",), why="what a row is gone through for does not change any more", on=CPU),
     Pass(overlap, after=("prefetch",), why="no pass after it knows of parts", on=CPU),
     Pass("widen", after=("rare",), why="what is seldom needed is not read with the rest", on=GPU),
@@ -492,7 +492,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         numbers,
         rare,
         append,
-        turn,
+        alternate,
         prefetch,
         overlap,
     )

@@ -14,6 +14,7 @@ over the same cells go in as one, and numbers that a step makes for all cells be
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from itertools import product
 
 from ...ir.code import Caps
@@ -53,20 +54,15 @@ def invert(kernel: Kernel, caps: Caps) -> Kernel:
                 if frame.loop is not None:
                     numbers.setdefault(frame.loop.symbol, set()).add(tensor)
 
-    around: list[Symbol] = []
+    def visit(body: tuple[Stmt, ...], around: tuple[Symbol, ...]) -> tuple[Stmt, ...]:
+        return kept(body, [statement(stmt, around) for stmt in body])
 
-    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return kept(body, [statement(stmt) for stmt in body])
-
-    def statement(stmt: Stmt) -> Stmt:
+    def statement(stmt: Stmt, around: tuple[Symbol, ...]) -> Stmt:
+        within = around
         if isinstance(stmt, For):
             enter(stmt, ranges)
-        is_cell = isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL
-        if isinstance(stmt, For) and is_cell:
-            around.append(stmt.symbol)
-        stmt = rewrite_bodies(stmt, visit)
-        if is_cell:
-            around.pop()
+            within = (*around, stmt.symbol) if stmt.kind is LoopKind.PARALLEL else around
+        stmt = rewrite_bodies(stmt, partial(visit, around=within))
         if not isinstance(stmt, For) or stmt.kind is not LoopKind.SEQUENTIAL or not stmt.body:
             return stmt
         own = numbers.get(stmt.symbol)
@@ -76,7 +72,7 @@ def invert(kernel: Kernel, caps: Caps) -> Kernel:
         notes.append(f"invert: all steps of {stmt.symbol.hint} are taken at once, cell by cell")
         return nested((*cells, stmt), body)[0]
 
-    return kernel.with_body(visit(kernel.body), notes)
+    return kernel.with_body(visit(kernel.body, ()), notes)
 
 
 def _is_number(tensor: Tensor, uses: Sequence[Use]) -> bool:

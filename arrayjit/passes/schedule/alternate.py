@@ -1,4 +1,4 @@
-"""turn: steps that read more rows than a cache holds go back through them every other time.
+"""alternate: steps that read more rows than a cache holds go back through them every other time.
 
     for k in sequential(0, 1000):                   back = 0
         for i in parallel(0, 192):                  for k in sequential(0, 1000):
@@ -53,7 +53,7 @@ from ...ir.walk import kept, rewrite_bodies
 from ..analysis.copies import copy_body
 from ..analysis.strides import affine_accesses
 
-__all__ = ["turn"]
+__all__ = ["alternate"]
 
 AGAIN = 4
 """Steps from which on it is worth it, where their number is known."""
@@ -62,7 +62,7 @@ ROWS = 4
 """Rows that are worth it."""
 
 
-def turn(kernel: Kernel, caps: Caps) -> Kernel:
+def alternate(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such nest with its rows in both orders, in turns."""
     notes: list[str] = []
 
@@ -83,7 +83,8 @@ def turn(kernel: Kernel, caps: Caps) -> Kernel:
             yield stmt
             return
         notes.extend(
-            f"turn: rows {nest.symbol.hint} are taken in both orders, in turns" for nest in nests.values()
+            f"alternate: rows {nest.symbol.hint} are taken in both orders, in turns"
+            for nest in nests.values()
         )
         back = Variable("back", I64)
         other = Apply(OPS["subtract"], (constant(1, I64), Local(back)), I64)

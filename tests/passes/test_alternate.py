@@ -43,9 +43,9 @@ def test_rows_in_both_orders_have_the_same_bits(program, size):
     arguments = random.standard_normal((size, size)), random.standard_normal(size)
     computation = trace_function(program, arguments, {}).computation
     results = []
-    for without in ((), ("turn",)):
+    for without in ((), ("alternate",)):
         kernel = optimize(computation, SMALL, Schedule(without), verify=True).kernel
-        assert any(note.startswith("turn") for note in kernel.notes) == (not without)
+        assert any(note.startswith("alternate") for note in kernel.notes) == (not without)
         arrays = dict(zip(("a", "x"), arguments, strict=True))
         cells = {
             param.tensor: arrays.get(
@@ -64,4 +64,4 @@ def test_rows_in_both_orders_have_the_same_bits(program, size):
 def test_matrices_that_the_first_cache_holds_or_none_are_read_in_one_order(caps):
     arguments = np.ones((24, 24)), np.ones(24)
     kernel = optimize(trace_function(powers, arguments, {}).computation, caps, verify=True).kernel
-    assert not any(note.startswith("turn") for note in kernel.notes)
+    assert not any(note.startswith("alternate") for note in kernel.notes)
