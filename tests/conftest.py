@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(folder.cleanup)
 
 
-_VERIFIED = ("fuzz", "tracer")
+_VERIFIED = ("fuzz", "programs", "tracer")
 """Folders of tests whose programs are verified after every pass."""
 
 

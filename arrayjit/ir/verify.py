@@ -571,8 +571,8 @@ def _check_loop(loop: For, rules: _Rules) -> None:
         rules.together = _has_blocks(loop, rules)
         _check_body(loop.body, rules, True)
     else:
-        repeats = rules.vector is not None and loop.kind is not LoopKind.UNROLLED
-        rules.require(not (repeats and bypasses(loop.body)), f"loop {hint} in lanes stores past the caches")
+        varies = rules.vector is not None and not (loop.lo.is_constant and loop.hi.is_constant)
+        rules.require(not (varies and bypasses(loop.body)), f"loop {hint} in lanes stores past the caches")
         _check_body(loop.body, rules, True)
     rules.host, rules.together = host, together
     rules.shared = shared
