@@ -78,6 +78,7 @@ from .schedule.tails import tails
 from .schedule.threads import explain_threads, threads
 from .schedule.tile import tile
 from .schedule.trail import trail
+from .schedule.trapezoid import trapezoid
 from .schedule.vectorise import explain_vectorise, vectorise
 from .structure.again import again
 from .structure.batch import batch
@@ -416,7 +417,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(
         cascade, after=("quarters",), why="its trees are built per lane, and in each form of a loop", on=CPU
     ),
-    Pass(jam, after=("cascade",), why="rows are interleaved around vector loops", on=CPU),
+    Pass(trapezoid, after=("cascade",), why="a few rows share vector loops over columns", on=CPU),
+    Pass(jam, after=("trapezoid",), why="rows are interleaved around vector loops", on=CPU),
     Pass(stream, after=("jam",), why="what rows of a product share is read once already", on=CPU),
     Pass(bypass, after=("stream",), why="a row is as long as it will be", on=CPU),
     Pass(tails, after=("bypass",), why="a loop and its tail are no longer one nest", on=CPU),

@@ -10,7 +10,18 @@ from ..frozen import slotted
 from ..ir.boundaries import lying_alike
 from ..ir.expr import Apply, Variable
 from ..ir.index import Affine, Symbol
-from ..ir.loops import Comment, Fill, For, Lap, LoopKind, Prefetch, Stmt, Store, walk_statements
+from ..ir.loops import (
+    Comment,
+    Fill,
+    For,
+    Lap,
+    LoopKind,
+    Prefetch,
+    Stmt,
+    Store,
+    bypasses,
+    walk_statements,
+)
 from ..ir.tensor import Tensor
 from .bodies import nodes, updated
 from .llvm_memory import Edge, Lanes, Memory
@@ -130,7 +141,7 @@ def _until_aligned(memory: Memory, body: tuple[Stmt, ...], lanes: int) -> list[s
         match stmt:
             case Store(tensor=tensor, index=index, bypass=True):
                 found.append(memory.until_aligned(tensor, index, lanes))
-            case For() if stmt.trips is not None:
+            case For() if bypasses(stmt.body):
                 for number in numbers(stmt):
                     memory.symbols[stmt.symbol] = number
                     found += _until_aligned(memory, stmt.body, lanes)

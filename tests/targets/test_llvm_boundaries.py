@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from handmade import at, call, f64, link, loop, put, static, vector
+from handmade import at, call, f64, link, loop, put, run, static, vector
 
 import arrayjit
 from arrayjit.backends import backend
 from arrayjit.ir.assign import ArrayParam, IndexParam
 from arrayjit.ir.dtype import BOOL, F32, F64, named
-from arrayjit.ir.expr import Const
+from arrayjit.ir.expr import Const, Local, Variable
 from arrayjit.ir.index import Affine, Symbol
-from arrayjit.ir.loops import Kernel
+from arrayjit.ir.loops import Define, For, Kernel, Update
 from arrayjit.ir.tensor import Tensor
 
 MARGIN = 256
@@ -151,6 +151,20 @@ def test_functions_of_arrays_that_start_anywhere(cells, offset):
         y[...] = 0
         np.testing.assert_array_equal(arrayjit.jit(function, target=target)(x, y), returned)
         np.testing.assert_array_equal(y, expected)
+
+
+def test_loops_beside_stores_past_the_caches_may_begin_anywhere():
+    """Whether vectors start on boundaries is asked of the stores alone."""
+    rows, cells = 3, 70
+    i, j, k, s = Symbol("i"), Symbol("j"), Symbol("k"), Variable("s", F64)
+    x, out = f64("x", rows + 2, cells), f64("out", rows, cells)
+    term = Update(s, call("add", Local(s), at(x, Affine.of(k), Affine.of(j))))
+    terms = For(k, Affine.of(i), Affine.of(i) + 2, (term,))
+    start, store = Define(s, Const(0.0, F64)), past(out, i, j, value=Local(s))
+    source = np.random.default_rng(0).random((rows + 2, cells))
+    result = np.zeros((rows, cells))
+    run([loop(i, rows, vector(j, cells, start, terms, store))], [(x, source)], [(out, result)])
+    assert (result == source[:-2] + source[1:-1]).all()
 
 
 def test_what_went_past_the_caches_is_there_for_others_when_the_kernel_ends():

@@ -46,13 +46,27 @@ def down(kernel: Kernel, caps: Caps) -> Kernel:
 
     def turned(loop: For) -> Sequence[Stmt] | None:
         match loop:
-            case For(body=(For() as inner,)) if _may_turn(loop, inner) and _is_nearer(loop, inner, caps):
-                notes.append(f"down: loop {loop.symbol.hint} goes to its end for a few columns at a time")
-                return (replace(inner, body=(replace(loop, body=_together(inner.body)),)),)
-            case _:
-                return None
+            case For(body=(For() as rows,)):
+                for inner in (rows, _columns_first(rows)):
+                    if inner is not None and _may_turn(loop, inner) and _is_nearer(loop, inner, caps):
+                        notes.append(
+                            f"down: loop {loop.symbol.hint} goes to its end for a few columns at a time"
+                        )
+                        return (replace(inner, body=(replace(loop, body=_together(inner.body)),)),)
+        return None
 
     return kernel.with_body(rewrite_loops(kernel.body, turned), notes)
+
+
+def _columns_first(rows: For) -> For | None:
+    """A loop over rows and columns with that over columns outside."""
+    match rows:
+        case For(kind=LoopKind.PARALLEL, body=(For(kind=LoopKind.PARALLEL) as columns,)) if (
+            rows.symbol not in (*columns.lo.symbols, *columns.hi.symbols)
+        ):
+            return replace(columns, body=(replace(rows, body=columns.body),))
+        case _:
+            return None
 
 
 def _may_turn(loop: For, columns: For) -> bool:
