@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from ...frozen import frozen
 from ...ir.boundaries import lying_alike
@@ -166,7 +167,9 @@ class _Chain:
         register is left for."""
         wide = loop.lanes * max(map(_size, self.body), default=1) > REGISTER_BYTES
         some = (loop, replace(loop, lanes=loop.lanes // 2)) if wide else (loop,)
-        cuts = [self.in_parts(one, count) for one in some for count in PARTS]
+        times = self._times()
+        handed = self._handed(times)
+        cuts = [self.in_parts(one, count, times, handed) for one in some for count in PARTS]
         found = [cut for cut in cuts if may_be_cut(cut) and _is_still_aligned(cut)]
         constants, cycles = registers_of_constants(_usual(self.body)), self._cycles()
 
@@ -176,12 +179,11 @@ class _Chain:
         best = min(found, key=waiting, default=None)
         return best if best is not None and waiting(best) <= CROWDED * cycles else None
 
-    def in_parts(self, loop: For, count: int) -> For:
-        """The loop cut where few values are handed on, which is a matter of time as well."""
-        times = self._times()
-        end = max(times) + 1
+    def in_parts(self, loop: For, count: int, times: Sequence[int], handed: Sequence[int]) -> For:
+        """The loop cut where few values are `handed` on, which is a matter of time as well."""
+        end = len(handed)
         cuts = [
-            min(range(1, end), key=lambda at: self._handed(times, at) + EVEN * abs(at / end - number / count))
+            min(range(1, end), key=lambda at: handed[at] + EVEN * abs(at / end - number / count))
             for number in range(1, count)
         ]
         parts = [sum(cut <= time for cut in cuts) for time in times]
@@ -193,11 +195,19 @@ class _Chain:
         starts = tuple(sum(part < number for part in parts) for number in range(1, count))
         return replace(loop, body=tuple(self.body[place] for place in order), cuts=starts)
 
-    def _handed(self, times: Sequence[int], cut: int) -> int:
-        """How many values that are there before a time are needed after it."""
-        late = (place for place, time in enumerate(times) if time >= cut and place not in self.seldom)
-        before = {before for place in late for before in self.after[place] if times[before] < cut}
-        return len(before - self.seldom.keys())
+    def _handed(self, times: Sequence[int]) -> list[int]:
+        """For each time how many values that are there before it are needed from then on."""
+        last = list(times)
+        for place, befores in enumerate(self.after):
+            if place not in self.seldom:
+                for before in befores:
+                    last[before] = max(last[before], times[place])
+        changes = [0] * (max(times) + 2)
+        for place, time in enumerate(times):
+            if place not in self.seldom:
+                changes[time + 1] += 1
+                changes[last[place] + 1] -= 1
+        return list(accumulate(changes[:-1]))
 
     def _times(self) -> list[int]:
         """When each statement may start, if the unit that multiplies begins one operation in a cycle, the
