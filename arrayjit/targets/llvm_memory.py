@@ -240,8 +240,8 @@ class Memory:
             self._write(tensor, cell.pointer, cells, bypass, edge)
         elif cell.stride == -1:
             self._write(tensor, self._offset(tensor, cell.pointer, 1 - lanes.count), self._reversed(value))
-        elif cell.stride == 2 and "avx512f" in self._writer.features and tensor.dtype.itemsize in MASKED:
-            self._store_every_other(tensor, cell, value, lanes)
+        elif isinstance(cell.stride, int) and self._spreads(tensor, cell.stride, lanes.count):
+            self._store_apart(tensor, cell, cell.stride, value, lanes)
         else:
             for lane, pointer in enumerate(self._lane_pointers(tensor, cell, lanes)):
                 self._write(tensor, pointer, self._writer.lane(value, lane))
@@ -253,19 +253,31 @@ class Memory:
         memory = vector_type(dtype.llvm_memory, value.lanes)
         self._writer.masked_store(memory, value.text, pointer, dtype.itemsize, mask)
 
-    def _store_every_other(self, tensor: Tensor, cell: _Cell, value: Value, lanes: Lanes) -> None:
-        """Write every other cell, as two vectors from the first of them to the last and no further. Nothing
-        is written between them: what is there may be another thread's."""
+    def _spreads(self, tensor: Tensor, stride: int, lanes: int) -> bool:
+        """Are lanes so far apart stored in fewer instructions as vectors under masks than one by one?"""
+        size = tensor.dtype.itemsize
+        masked = "avx512f" if size in MASKED else "avx512bw"
+        together = min(lanes, LINE_BYTES // size)
+        return masked in self._writer.features and (stride == 2 or 2 < stride <= together // 4)
+
+    def _store_apart(self, tensor: Tensor, cell: _Cell, stride: int, value: Value, lanes: Lanes) -> None:
+        """Write cells that are so far apart, as vectors from the first of them to the last and no further.
+        Nothing is written between them: what is there may be another thread's."""
         self._neighbours.forget(tensor.storage)
         places = lanes.places if lanes.numbers else range(lanes.count)
-        for part in (0, 1):
-            spread = self._writer.shuffle(
-                value, [places[(n + part * (lanes.count - 1)) // 2] for n in range(lanes.count)]
-            )
-            mask = ", ".join(f"i1 {n % 2 == part}".lower() for n in range(lanes.count))
-            pointer = self._offset(tensor, cell.pointer, part * (lanes.count - 1))
-            kind = vector_type(tensor.dtype.llvm_memory, lanes.count)
-            self._writer.masked_store(kind, spread.text, pointer, tensor.dtype.itemsize, f"<{mask}>")
+        count = min(lanes.count, LINE_BYTES // tensor.dtype.itemsize)
+        kind = vector_type(tensor.dtype.llvm_memory, count)
+        last = stride * (lanes.count - 1)
+        for new in range(0, last + 1, count):
+            start = min(new, last + 1 - count)
+            cells = range(start, start + count)
+            spread = self._writer.shuffle(value, [places[at // stride] for at in cells])
+            mask = ", ".join(f"i1 {at >= new and at % stride == 0}".lower() for at in cells)
+            pointer = self._offset(tensor, cell.pointer, start)
+            text = spread.text
+            if tensor.dtype is BOOL:
+                text = self._writer.pure(f"zext {spread} to {kind}")
+            self._writer.masked_store(kind, text, pointer, tensor.dtype.itemsize, f"<{mask}>")
 
     def store_groups(
         self,

@@ -44,15 +44,29 @@ def test_every_other_cell_is_taken_out_of_neighbours(part, dtype):
 @pytest.mark.parametrize("first", [0, 1, 4])
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "i2", "i1", "?"])
 @pytest.mark.parametrize("lanes", [2, 8, 16])
-def test_cells_between_others_are_not_written(first, dtype, lanes):
-    source = np.random.default_rng(3).integers(0, 2, 63 + first).astype(dtype)
-    around = np.random.default_rng(4).integers(0, 2, 100).astype(dtype)
-    expected, result = around.copy(), around[: 63 + first]
-    expected[first : 63 + first : 2] = source[first::2]
+@pytest.mark.parametrize("stride", [2, 3, 4, 7, 16])
+def test_cells_between_others_are_not_written(first, dtype, lanes, stride):
+    end = 31 * stride + 1 + first
+    source = np.random.default_rng(3).integers(0, 2, end).astype(dtype)
+    around = np.random.default_rng(4).integers(0, 2, end + 40).astype(dtype)
+    expected, result = around.copy(), around[:end]
+    expected[first:end:stride] = source[first::stride]
     x, y, i = tensor_like("x", source), tensor_like("y", result), Symbol("i")
-    body = vector(i, 32, put(y, i * 2 + first, value=at(x, i * 2 + first)), lanes=lanes)
+    body = vector(i, 32, put(y, i * stride + first, value=at(x, i * stride + first)), lanes=lanes)
     run([body], [(x, source)], [(y, result)])
     np.testing.assert_array_equal(around, expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "stride", "stores"),
+    [("f8", 3, 0), ("f4", 4, 4), ("f4", 5, 0), ("i2", 7, 7), ("i2", 9, 0), ("?", 13, 13), ("?", 17, 0)],
+)
+def test_cells_a_few_apart_are_in_registers_under_masks(dtype, stride, stores):
+    lanes = 64 // np.dtype(dtype).itemsize
+    y, i = tensor_like("y", np.empty(lanes * stride, dtype)), Symbol("i")
+    body = vector(i, lanes, put(y, i * stride, value=Const(1, y.dtype)), lanes=lanes)
+    text = LlvmTarget("sync_llvm", "avx512").emit(Kernel("few", (ArrayParam(y, "write"),), (body,))).payload
+    assert text.count("call void @llvm.masked.store") == stores
 
 
 @pytest.mark.parametrize(

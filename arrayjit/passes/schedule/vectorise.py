@@ -8,7 +8,8 @@
 
 The loop may be the innermost, or an outer one over inner loops that become sequential (column sums, the
 columns of a matrix product), or a sequential one that may go in lockstep (`x[i] = x[i + 1]`). The choice is
-by estimated cost: an access with unit stride is one vector access, any other is one access per lane.
+by estimated cost: an access with unit stride is one vector access, a store with a short one is a few, and any
+other is one access per lane.
 
 Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
 loop means, unless it goes in lockstep. A light body that accumulates gets 256 bytes (four 64-byte registers,
@@ -82,6 +83,9 @@ OUTER_GAIN = 0.7
 """A vector loop inside stays unless this one costs less than so much of it: it can still be jammed."""
 FAR = 4.0
 """What it costs to read a cell of a cache line that the next lane does not touch."""
+
+NEAR = 4
+"""So many lanes or more that lie in one register are worth a store under a mask."""
 
 LATENCY = 2.0
 """What it costs to wait for the value before, in an accumulation; in order, for each lane."""
@@ -362,7 +366,7 @@ class _Tally:
                     self._node(node, times)
             match stmt:
                 case Store(tensor=tensor, index=index):
-                    self._access(tensor, index, times)
+                    self._write(tensor, index, times)
                 case Update(variable=variable, accum=Op(cost=cost), contract=contract):
                     self.once += LATENCY * times
                     self._registers(variable.dtype, 0.0 if contract else cost * times)
@@ -403,6 +407,14 @@ class _Tally:
         else:
             is_near = step is not None and abs(step) < LINE
             self.per_lane += times if is_near else times * FAR
+
+    def _write(self, tensor: Tensor, index: tuple[Affine, ...], times: float) -> None:
+        """Lanes that are close to one another are stored in whole registers, under masks."""
+        step = 0 if self.symbol is None else stride(tensor, index, self.symbol) or 0
+        if step > 1 and step * tensor.dtype.itemsize * NEAR <= REGISTER_BYTES:
+            self._registers(tensor.dtype, step * times)
+        else:
+            self._access(tensor, index, times)
 
     def _registers(self, dtype: DType, work: float) -> None:
         self.by_size[dtype.itemsize] = self.by_size.get(dtype.itemsize, 0.0) + work
