@@ -94,6 +94,7 @@ from .structure.log import log
 from .structure.lower import lower
 from .structure.margins import margins
 from .structure.mirror import mirror
+from .structure.multiples import multiples
 from .structure.parallel import parallel
 from .structure.pieces import pieces
 from .structure.place import place
@@ -266,8 +267,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     ),
     Pass("scan", after=("parallel",), why="rows that are independent are seen to be so", on=GPU),
     Pass(segments, after=("parallel",), why="what is shared by threads already has no need of them", on=CPU),
+    Pass(multiples, after=("parallel",), why="what steps stride through is seen to be filled alone", on=CPU),
     Pass(
-        portion, after=("parallel",), why="a loop whose iterations are independent is seen to be so", on=CPU
+        portion,
+        after=("parallel", "multiples"),
+        why="a loop whose iterations are independent is seen to be so, and all of a step's numbers are known",
+        on=CPU,
     ),
     Pass(
         "atomics",
@@ -471,6 +476,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         retain,
         sections,
         collapse,
+        multiples,
         portion,
         confine,
         contract,

@@ -20,7 +20,7 @@ either; it is found out for every portion.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
@@ -28,12 +28,12 @@ from ...ir.code import Caps
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Stmt, Store, walk_statements, written
+from ...ir.loops import Bind, For, If, Kernel, LoopKind, Stmt
 from ...ir.ops import OPS
-from ...ir.tensor import Tensor
-from ...ir.walk import rewrite_loops
-from ..analysis.access import Range, Ranges, effects, reads
-from ..analysis.copies import in_steps
+from ...ir.walk import rewrite_loops, substitute_statements
+from ..analysis.access import Range, Ranges
+from ..analysis.copies import copy_body, in_steps, unless_once
+from ..analysis.striding import Steps, Stride
 from ..analysis.trips import enter
 
 __all__ = ["portion"]
@@ -47,6 +47,12 @@ VISITS = 4
 TOGETHER = 4
 """So many strides are written out one after another: a loop takes longer than a store."""
 
+NEAR = 4
+"""So many positions or more in a register are worth a vector under a mask."""
+
+FIRST = 16
+"""So many steps at the beginning are written out at most, since their strides are short."""
+
 ZERO = Affine.of(0)
 
 
@@ -57,131 +63,99 @@ def portion(kernel: Kernel, caps: Caps) -> Kernel:
 
     def in_portions(loop: For) -> Sequence[Stmt] | None:
         enter(loop, ranges)
-        steps = _Steps.of(loop, ranges)
-        cells = 0 if steps is None else steps.cells(ranges, caps)
+        steps = Steps.of(loop, ranges)
+        cells = 0 if steps is None else _cells(steps, ranges, caps)
         if steps is None or not cells:
             return None
         notes.append(f"portion: all steps of loop {loop.symbol.hint} are taken in {cells:,} cells at a time")
-        return (steps.in_portions(cells),)
+        return (_in_portions(steps, cells, caps),)
 
     return kernel.with_body(rewrite_loops(kernel.body, in_portions), notes)
 
 
+def _extent(steps: Steps) -> int:
+    """How many positions the longest array has; 0 where that is not known."""
+    if not all(extent.is_constant for array in steps.arrays for extent in array.shape):
+        return 0
+    return max(array.shape[0].constant for array in steps.arrays)
+
+
+def _cells(steps: Steps, ranges: Ranges, caps: Caps) -> int:
+    """How many positions make a portion; 0 where portions do not pay."""
+    extent = _extent(steps)
+    if not extent:
+        return 0
+    cells = caps.l1_bytes * extent // sum(array.nbytes for array in steps.arrays)
+    lengths = [stride.step.bounds(ranges) for stride in steps.strides]
+    longest = max(apart[1] for apart in lengths if apart is not None)
+    return cells if VISITS * longest <= cells <= extent // LARGE else 0
+
+
+def _in_portions(steps: Steps, cells: int, caps: Caps) -> For:
+    """All steps in one portion of so many positions, then in the next."""
+    number = Symbol("p")
+    begin = Affine.of(number) * cells
+    part = _Portion(begin, begin + cells)
+    loop, written_out = steps.loop, _short(steps, caps)
+    body: list[Stmt] = []
+    for at in written_out:
+        body.extend(copy_body(part.of(steps, {loop.symbol: at}), {loop.symbol: at}, {}))
+    rest = replace(loop, lo=loop.lo + len(written_out) * loop.step, body=part.of(steps, {}))
+    if rest.trips != 0:
+        body.extend(unless_once(rest))
+    return For(number, ZERO, Affine.of(-(-_extent(steps) // cells)), tuple(body), LoopKind.PARALLEL)
+
+
+def _short(steps: Steps, caps: Caps) -> Sequence[Affine]:
+    """The first steps, as long as a register has several positions of each of their strides."""
+    loop, size = steps.loop, max(array.dtype.itemsize for array in steps.arrays)
+    found: list[Affine] = []
+    for at in (loop.lo + n * loop.step for n in range(min(FIRST, loop.trips or 0))):
+        lengths = [stride.step.substitute({loop.symbol: at}) for stride in steps.strides]
+        if not all(one.is_constant and one.offset * NEAR * size <= caps.vector_bytes for one in lengths):
+            break
+        found.append(at)
+    return found
+
+
 @frozen
-class _Stride:
-    """A loop whose iterations stand at the positions `start`, `start + step`, `start + 2 * step`, ..."""
+class _Portion:
+    """The positions from `begin` on that lie before `end`."""
 
-    loop: For
-    start: Affine
-    step: Affine
+    begin: Affine
+    end: Affine
 
-    @staticmethod
-    def of(loop: For, arrays: Collection[Tensor], ranges: Ranges) -> _Stride | None:
-        """None where it is not known that they touch no other cells of the arrays, and go upwards."""
-        runs, does = loop.hi.bounds(ranges), effects(loop.body, ranges)
-        if runs is None or runs[0] < 0 or (loop.lo, loop.step) != (ZERO, 1) or does.leaves or does.updates:
-            return None
-        values = {stmt.symbol: stmt.value for stmt in loop.body if isinstance(stmt, Bind)}
-        own = {loop.symbol, *values}
-        match [*set(_positions(loop.body, arrays))]:
-            case [Affine(symbol=Symbol() as position)] if position in values:
-                stride = _Stride._by(loop, values[position])
-            case _:
-                return None
-        if stride is None or not own.isdisjoint((*stride.start.symbols, *stride.step.symbols)):
-            return None
-        apart = stride.step.bounds(ranges)
-        return stride if apart is not None and apart[0] > 0 else None
+    def of(self, steps: Steps, values: Mapping[Symbol, Affine]) -> tuple[Stmt, ...]:
+        """What a step does in them, whose strides go by what symbols are."""
+        strides = {id(stride.loop): stride for stride in steps.strides}
+        body = tuple(
+            part
+            for stmt in steps.body
+            for part in (self._strided(strides[id(stmt)], values) if isinstance(stmt, For) else (stmt,))
+        )
+        return body if steps.condition is None else (If(steps.condition, body),)
 
-    @staticmethod
-    def _by(loop: For, position: Expr) -> _Stride | None:
-        """How a position follows from the number of the iteration."""
-        match position:
-            case Apply(
-                op=add, args=(Index(value=start), Apply(op=multiply, args=(Index(value=step), count)))
-            ):
-                found = (add, multiply, count)
-                known = (OPS["add"], OPS["multiply"], Index(Affine.of(loop.symbol)))
-                return _Stride(loop, start, step) if found == known else None
-            case _:
-                return None
-
-    def before(self, end: Affine) -> Expr:
-        """How many of the positions lie before `end`, if there is no end to them."""
-        ahead = Apply(OPS["maximum"], (Index(end - self.start + self.step - 1), Const(0, I64)), I64)
-        return Apply(OPS["raw_divide"], (ahead, Index(self.step)), I64)
-
-    def within(self, begin: Affine, end: Affine) -> Sequence[Stmt]:
-        """What is done at the positions from `begin` on that lie before `end`."""
+    def _strided(self, stride: Stride, values: Mapping[Symbol, Affine]) -> Sequence[Stmt]:
         first, last = Symbol("first", lower=0), Symbol("last", lower=0)
-        least = Apply(OPS["minimum"], (self.before(end), Index(self.loop.hi)), I64)
-        binds = Bind(first, self.before(begin)), Bind(last, least)
-        loop = replace(self.loop, lo=Affine.of(first), hi=Affine.of(last))
+        least = Apply(OPS["minimum"], (_before(stride, self.end), Index(stride.loop.hi)), I64)
+        binds = Bind(first, _before(stride, self.begin)), Bind(last, least)
+        loop = replace(stride.loop, lo=Affine.of(first), hi=Affine.of(last))
+        step = stride.step.substitute(values)
+        if values and step.is_constant:
+            at = stride.start + Affine.of(loop.symbol) * step.offset
+            body = tuple(stmt for stmt in loop.body if not _binds(stmt, stride.position))
+            body = substitute_statements(body, {stride.position: at})
+            return *binds, replace(loop, body=body, kind=LoopKind.PARALLEL)
         if any(isinstance(stmt, For) for stmt in loop.body):
             return *binds, loop
         return *binds, *in_steps(loop, (loop.body,) * TOGETHER)
 
 
-def _positions(body: tuple[Stmt, ...], arrays: Collection[Tensor]) -> Iterator[Affine | None]:
-    """Where along their first axis statements touch the arrays; None for anywhere."""
-    for stmt in walk_statements(body):
-        touched = [*reads(stmt)]
-        if isinstance(stmt, Store):
-            touched.append((stmt.tensor, stmt.index))
-        elif (whole := written(stmt)) is not None:
-            touched.append((whole, None))
-        for tensor, index in touched:
-            if tensor.storage in arrays:
-                yield index[0] if index and tensor in arrays else None
+def _before(stride: Stride, end: Affine) -> Expr:
+    """How many of the positions lie before `end`, if there is no end to them."""
+    ahead = Apply(OPS["maximum"], (Index(end - stride.start + stride.step - 1), Const(0, I64)), I64)
+    return Apply(OPS["raw_divide"], (ahead, Index(stride.step)), I64)
 
 
-@frozen
-class _Steps:
-    """A loop of steps that stride through `arrays`; `strides` are the loops of its body, in their order."""
-
-    loop: For
-    arrays: Collection[Tensor]
-    strides: Sequence[_Stride]
-
-    @staticmethod
-    def of(loop: For, ranges: Ranges) -> _Steps | None:
-        """None where steps do anything else, or one has to go on before another has been everywhere."""
-        inner = [stmt for stmt in loop.body if isinstance(stmt, For)]
-        rest = tuple(stmt for stmt in loop.body if not isinstance(stmt, For))
-        if not inner or not all(one.kind is LoopKind.SEQUENTIAL for one in (loop, *inner)):
-            return None
-        arrays = effects(inner, ranges).writes.keys()
-        if not all(isinstance(stmt, (Bind, Define, Comment)) for stmt in rest) or [*_positions(rest, arrays)]:
-            return None
-        strides = [stride for one in inner if (stride := _Stride.of(one, arrays, ranges)) is not None]
-        return _Steps(loop, arrays, strides) if len(strides) == len(inner) else None
-
-    @property
-    def extent(self) -> int:
-        """How many positions the longest array has; 0 where that is not known."""
-        if not all(extent.is_constant for array in self.arrays for extent in array.shape):
-            return 0
-        return max(array.shape[0].constant for array in self.arrays)
-
-    def cells(self, ranges: Ranges, caps: Caps) -> int:
-        """How many positions make a portion; 0 where portions do not pay."""
-        extent = self.extent
-        if not extent:
-            return 0
-        cells = caps.l1_bytes * extent // sum(array.nbytes for array in self.arrays)
-        steps = [stride.step.bounds(ranges) for stride in self.strides]
-        longest = max(apart[1] for apart in steps if apart is not None)
-        return cells if VISITS * longest <= cells <= extent // LARGE else 0
-
-    def in_portions(self, cells: int) -> For:
-        """All steps in one portion of so many positions, then in the next."""
-        number = Symbol("p")
-        begin = Affine.of(number) * cells
-        strides = iter(self.strides)
-        body = [
-            part
-            for stmt in self.loop.body
-            for part in (next(strides).within(begin, begin + cells) if isinstance(stmt, For) else (stmt,))
-        ]
-        steps = replace(self.loop, body=tuple(body))
-        return For(number, ZERO, Affine.of(-(-self.extent // cells)), (steps,), LoopKind.PARALLEL)
+def _binds(stmt: Stmt, symbol: Symbol) -> bool:
+    return isinstance(stmt, Bind) and stmt.symbol is symbol
