@@ -84,6 +84,7 @@ from .structure.again import again
 from .structure.batch import batch
 from .structure.chain import chain
 from .structure.check import check
+from .structure.forward import forward
 from .structure.fuse import explain_fuse, fuse
 from .structure.inline import explain_inline, inline
 from .structure.interior import interior
@@ -161,7 +162,10 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
     Pass(reroll, why="what is done to a round that stands by itself need not be done to the loop"),
     Pass(same, after=("reroll",), why="a round that joins its loop binds its numbers there"),
     Pass(again, after=("same",), why="equal numbers have one name by then"),
-    Pass(check, after=("again",), why="what is recorded several times is looked at once"),
+    Pass(
+        forward, after=("again",), why="what was done before is a copy by then, and nothing is looked at yet"
+    ),
+    Pass(check, after=("forward",), why="what is recorded several times is looked at once"),
     Pass(
         inline,
         after=("reroll", "same"),
@@ -453,6 +457,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
 OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
     step.__name__
     for step in (
+        forward,
         inline,
         pieces,
         chain,

@@ -75,7 +75,7 @@ def sums_and_differences(x):
     pairs = y.reshape(-1, 2)
     sums, differences = pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]
     y[: len(y) // 2] = sums
-    y[len(y) // 2 :] = differences
+    y[len(y) // 2 : -1] = differences[:-1]
     return y
 
 
