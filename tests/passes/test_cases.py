@@ -56,7 +56,7 @@ MACHINES = {
     "sections": Caps(l1_bytes=256, l2_bytes=1024),
     "segments": Caps(threads=4),
     "swap": Caps(l1_bytes=256),
-    "sweep": Caps(l1_bytes=256, l2_bytes=2048),
+    "sweep": Caps(l1_bytes=256, l2_bytes=2048, l3_bytes=4096),
     "tile": Caps(vector_bytes=64, registers=32),
     "alternate": Caps(l1_bytes=1024),
     "trail": Caps(threads=2, thread_work=10_000, l2_bytes=64 * 1024, l3_bytes=256 * 1024),
