@@ -10,7 +10,7 @@ So do programs that work within one array: transforms that halve what they work 
 copy is followed through the statements of its body until all of its cells are written again: whatever reads
 them in between has to do so at positions that are known to lie among them, and what was copied has to stay
 as it is. An exception in between would leave the array to the caller, so nothing may raise one. Then a step
-reads what the last one made, and no longer waits for an array that it writes itself: wavelets take 0.8 of the
+reads what the last one made, and no longer waits for an array that it writes itself: wavelets take 0.85 of the
 time, a Fourier transform by Stockham 0.9.
 """
 
@@ -139,7 +139,8 @@ class _Copy:
 
 def _along(index: Sequence[Affine], source: Sequence[Affine]) -> bool:
     """Are neighbours in memory copies of neighbours, so that it is no worse to read these?"""
-    return bool(index and source) and index[-1].terms == source[-1].terms
+    moving, taken = ([position.terms for position in at if position.terms] for at in (index, source))
+    return moving[-1:] == taken[-1:]
 
 
 def _ranges(statement: Statement) -> Ranges:
