@@ -28,8 +28,10 @@ from itertools import chain, pairwise, product
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
+from ...ir.expr import Apply, Const
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
+from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
+from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, locals_read, rewrite_bodies, rewrite_cells, substitute_statements
 from ..analysis.access import Effects, Range, Touched, distances, effects
@@ -51,6 +53,8 @@ STEPS = 2
 
 PART = 2
 """An array of less than such a part of the first cache costs little to fetch again."""
+
+RAW_DIVIDE = OPS["raw_divide"]
 
 LARGE = 128
 """The most statements of a step: each is written several times."""
@@ -92,7 +96,8 @@ class _Rows:
 class _Sweeping:
     """What is found out on the way through a kernel; `around` is what the outermost loop around does,
     `ranges` are those of the loops, `settled` count loops that have several steps an iteration already, or
-    are what is left of such; `touched` are the bytes of the arrays of the body at hand."""
+    are what is left of such; `touched` are the bytes of the arrays of the body at hand; `parts` says which
+    symbols count how many times so many fit."""
 
     caps: Caps
     placement: Mapping[Tensor, Place]
@@ -101,6 +106,7 @@ class _Sweeping:
     settled: set[Symbol] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     touched: int = 0
+    parts: dict[Symbol, int] = field(default_factory=dict)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         around, self.touched = self.touched, _touched(body)
@@ -110,6 +116,12 @@ class _Sweeping:
 
     def nests(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """A body whose nests go through memory together."""
+        for stmt in body:
+            match stmt:
+                case Bind(symbol=symbol, value=Apply(op=op, args=(_, Const(value=int() as size)))):
+                    self.parts.update({symbol: size} if op is RAW_DIVIDE else {})
+                case _:
+                    pass
         out: list[Stmt] = []
         group: list[_Rows] = []
         for stmt in chain.from_iterable(map(_row_by_row, body)):
@@ -139,7 +151,8 @@ class _Sweeping:
 
     def several_steps(self, loop: For) -> Sequence[Stmt]:
         """A loop over steps; several of them an iteration if they can go through memory together."""
-        short = loop.trips is not None and loop.trips < 2 * STEPS
+        left = any(self.parts.get(symbol) == size <= STEPS for size, symbol in loop.lo.terms)
+        short = left or (loop.trips is not None and loop.trips < 2 * STEPS)
         large = len(list(walk_statements(loop.body))) > LARGE
         if loop.step != 1 or short or large or loop.symbol in self.settled:
             return [loop]

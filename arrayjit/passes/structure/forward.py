@@ -10,8 +10,8 @@ So do programs that work within one array: transforms that halve what they work 
 copy is followed through the statements of its body until all of its cells are written again: whatever reads
 them in between has to do so at positions that are known to lie among them, and what was copied has to stay
 as it is. An exception in between would leave the array to the caller, so nothing may raise one. Then a step
-reads what the last one made, and no longer waits for an array that it writes itself: wavelets take 0.85 of the
-time, a Fourier transform by Stockham 0.9.
+reads what the last one made, and no longer waits for an array that it writes itself: wavelets take 0.85 of
+the time, a Fourier transform by Stockham 0.9.
 """
 
 from __future__ import annotations
