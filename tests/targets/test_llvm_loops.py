@@ -121,7 +121,7 @@ def test_roots_left_of_vectors_in_lockstep_are_taken_in_pairs(size, lanes):
     )
     assert roots.tobytes() == np.sqrt(source).tobytes()
     assert result == sum(roots.tolist(), 0.1)
-    assert widths(total, (acc,))[1:] == {4: (), 16: (4, 2), 32: (8, 2)}[lanes]
+    assert widths(total, (acc,))[1:] == {4: (), 16: (8, 4, 2), 32: (16, 8, 2)}[lanes]
 
 
 @pytest.mark.parametrize("size", [0, 3, 8, 21])
