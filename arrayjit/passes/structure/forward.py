@@ -80,16 +80,17 @@ class _Copy:
     def followed(self, rest: Sequence[Statement]) -> list[Statement] | None:
         """The statements up to the one that overwrites the last cell, which read what was copied; None where
         something needs the copy."""
-        into, left, out = self.statement.into, [self.box], list[Statement]()
+        into, left = self.statement.into, [self.box]
+        seen: list[tuple[Statement, list[Box]]] = []
+        if not any(isinstance(statement, Assign) and statement.into is into for statement in rest):
+            return None
         for statement in rest:
             if not isinstance(statement, (Assign, Bind, Note)):
                 return None
             ranges = _ranges(statement)
             if not all(self._may_read(expr, left, ranges) for expr in expressions(statement)):
                 return None
-            if isinstance(statement, Assign):
-                statement = replace(statement, value=self._from_source(statement.value, left, ranges))
-            out.append(statement)
+            seen.append((statement, left))
             if not isinstance(statement, Assign):
                 continue
             if statement.into.storage is self.source.tensor.storage:
@@ -100,10 +101,16 @@ class _Copy:
                     return None
                 left = [part for one in left for part in without(one, box)]
             if not left:
-                return out
+                return [self._of_source(*each) for each in seen]
             if len(left) > PARTS:
                 return None
         return None
+
+    def _of_source(self, statement: Statement, left: Sequence[Box]) -> Statement:
+        """A statement that reads what was copied in the place of what is left of the copy."""
+        if not isinstance(statement, Assign):
+            return statement
+        return replace(statement, value=self._from_source(statement.value, left, _ranges(statement)))
 
     def _may_read(self, expr: Expr, left: Sequence[Box], ranges: Ranges) -> bool:
         """Is whatever an expression reads of the array either within the copied cells or beside them?"""
