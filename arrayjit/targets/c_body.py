@@ -94,6 +94,7 @@ class Body:
         self._tensor_cores = tensor_cores
         self._accumulate = accumulate
         self._mutable = updated(kernel.body)
+        self._changing: set[str] = set()
         self._squared = squared(kernel.body)
         self.leaves_loop = False
         self._loc: Location | None = None
@@ -133,7 +134,7 @@ class Body:
             case Update():
                 self._update(stmt)
             case Bind(symbol=symbol, value=value):
-                self.memory.symbols[symbol] = self.writer.number(self.value(value).text, symbol.hint)
+                self.memory.symbols[symbol] = self._kept(self.value(value).text, symbol.hint)
             case For():
                 self._for(stmt)
             case While():
@@ -242,6 +243,16 @@ class Body:
         const = "" if variable in self._mutable else "const "
         self.writer.emit(f"{const}{kind} {name} = {value.text};")
         self.values[variable] = Value(name, variable.dtype)
+        if const == "":
+            self._changing.add(name)
+
+    def _kept(self, text: str, hint: str) -> str:
+        """A number under a name that keeps it, which one of a local that changes would not."""
+        if text not in self._changing:
+            return self.writer.number(text, hint)
+        name = self.writer.fresh(hint)
+        self.writer.emit(f"const int64_t {name} = {text};")
+        return name
 
     def _update(self, update: Update) -> None:
         old, accum = self.values[update.variable], update.accum

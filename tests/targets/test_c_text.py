@@ -74,6 +74,18 @@ def test_a_selection_reads_both_sides_before_it_chooses() -> None:
         np.testing.assert_array_equal(got, wanted)
 
 
+def test_a_position_stays_where_the_number_that_it_was_made_of_goes_on():
+    def steps(x):
+        before, found = len(x) - 1, np.zeros(3)
+        for i in range(len(x)):
+            found += (x[before] < x[i]) * x[before]
+            before = i
+        return found
+
+    x = np.random.default_rng(0).random(12)
+    np.testing.assert_array_equal(arrayjit.jit(steps, target="sync_c")(x), steps(x))
+
+
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int32, np.uint16])
 def test_numbers_are_squared_from_iteration_to_iteration(dtype):
     """GCC 12 multiplies vectors of the first value, from `-O3` on where processors have such a product."""
