@@ -246,7 +246,7 @@ class Body:
         if const == "":
             self._changing.add(name)
 
-    def _kept(self, text: str, hint: str) -> str:
+    def _kept(self, text: str, hint: str) -> Operand:
         """A number under a name that keeps it, which one of a local that changes would not."""
         if text not in self._changing:
             return self.writer.number(text, hint)

@@ -260,6 +260,97 @@ def test_names_that_exchange_numbers(program: Callable[[Any], Any], size: int) -
     assert_like_numpy(program, (np.arange(float(size)),))
 
 
+def grown(x: Any, counts: Any) -> Any:
+    """No iteration makes another array unless a loop in it runs."""
+    best = x
+    for i in range(len(counts)):
+        for _ in range(counts[i]):
+            best = best + 1
+    return best, x
+
+
+def nearest_pair(x: Any, counts: Any) -> Any:
+    distance, first, second = np.inf, -1, -1
+    for i in range(len(counts)):
+        for j in range(i + 1, len(counts)):
+            other = np.abs(counts[i] - counts[j] + x[0])
+            is_nearer = other < distance
+            distance = np.where(is_nearer, other, distance)
+            first, second = np.where(is_nearer, i, first), np.where(is_nearer, j, second)
+    return distance, first, second
+
+
+def changed_by_each(x: Any, counts: Any) -> Any:
+    y, other = x * 1, x * 2
+    for i in range(len(counts)):
+        other = y
+        for _ in range(counts[i]):
+            y = y + 1
+        y = y * 2
+    other[0] = 5
+    return y, other
+
+
+def chosen_by_a_condition(x: Any, counts: Any) -> Any:
+    y = x * 1
+    for i in range(len(counts)):
+        y = arrayjit.cond(counts[i] > 0, lambda y=y: y * 2, lambda y=y: y)
+    return y
+
+
+STAYING = [grown, nearest_pair, changed_by_each, chosen_by_a_condition]
+COUNTS = [[0] * 8, [1] * 8, [0, 1, 0, 2, 0, 0, 1, 0], [1, 0, 0, 0, 0, 0, 0, 0], [2, 0, 2, 0, 1, 1, 0, 3]]
+
+
+@pytest.mark.parametrize("program", STAYING)
+@pytest.mark.parametrize("counts", COUNTS, ids=str)
+def test_an_array_may_stay_what_it_was_for_an_iteration(program: Callable[..., Any], counts: list) -> None:
+    assert_like_numpy(program, (np.arange(4.0), np.array(counts)))
+
+
+def test_which_array_it_is_must_be_known_where_it_is_written() -> None:
+    def written_afterwards(x: Any, counts: Any) -> Any:
+        best = grown(x, counts)[0]
+        best[0] = 7
+        return best
+
+    def written_under_another_name(x: Any, counts: Any) -> Any:
+        best, before = x * 1, x * 2
+        for i in range(len(counts)):
+            before = best
+            for _ in range(counts[i]):
+                best = best + 1
+        before[1] = 9
+        return best, before
+
+    def written_in_the_next_iteration(x: Any, counts: Any) -> Any:
+        best, before = x * 1, x * 2
+        for i in range(len(counts)):
+            before[0] += 5
+            before = best
+            for _ in range(counts[i]):
+                best = best + 1
+        return best, before
+
+    def written_meanwhile(x: Any, counts: Any) -> Any:
+        best = x
+        for i in range(len(counts)):
+            for _ in range(counts[i]):
+                best = best + 1
+            x[0] += 1
+        return best
+
+    programs = (
+        written_afterwards,
+        written_under_another_name,
+        written_in_the_next_iteration,
+        written_meanwhile,
+    )
+    for program in programs:
+        with pytest.raises(ConcretizationError, match="take a copy of it in the loop"):
+            arrayjit.jit(program)(np.arange(4.0), np.array(COUNTS[2]))
+
+
 def test_a_remainder_of_the_count_is_compiled_in() -> None:
     def program(x: Any, k: int) -> Any:
         u, v = x.copy(), x * 0

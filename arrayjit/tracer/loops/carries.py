@@ -370,7 +370,7 @@ class Planner:
         kind, before = kind_of(now), kind_of(entry)
         if kind is None or before is None or not kind.is_like(before):
             raise Unfit(f"{name} changes from {_described(entry)} to {_described(now)}")
-        if kind.is_array and not self._is_own(now):
+        if kind.is_array and not self._is_own(now, entry.cells):
             return self._moving(name, entry, now)
         return self._cell(name, kind) if kind == before else self._stepping(name, before, kind)
 
@@ -389,22 +389,24 @@ class Planner:
             case Moving(view=view):
                 if not kind.is_like(kind_of(entry)) or not same_cells(now.cells, view):
                     raise Unfit(f"{name} becomes a view of another array")
-            case Cell(kind=known):
+            case Cell(kind=known, view=view):
                 if kind != known.moved(later(self.iterations)):
                     raise Unfit(f"{name} changes from {known} to {kind}")
-                if known.is_array and not self._is_own(now):
+                if known.is_array and not self._is_own(now, view):
                     raise Unfit(f"{name} becomes a view of another array")
         return leaf
 
-    def _is_own(self, now: SymbolicArray) -> bool:
-        """Whether an array is made anew in each iteration, or is what it or another one, that is carried as
-        well, was at the start of one."""
-        return self._is_made_anew(now) or any(same_cells(now.cells, cell.view) for cell in self.cells)
+    def _is_own(self, now: SymbolicArray, start: View) -> bool:
+        """Whether an array is made anew in each iteration, unless it stays what it was at the `start` of one,
+        or is what another one, that is carried as well, was then."""
+        return self._is_made_anew(now, start) or any(same_cells(now.cells, cell.view) for cell in self.cells)
 
-    def _is_made_anew(self, array: SymbolicArray) -> bool:
-        """Whether the array is one that the body made, and certainly not an older one."""
+    def _is_made_anew(self, array: SymbolicArray, start: View) -> bool:
+        """Whether the array is one that the body made, and certainly no older one but that of the start: that
+        one it is where a loop of the body does not run, say."""
         storage = array.cells.tensor.storage
-        return all(self.trace.is_new(one, self.mark) for one in (storage, *self.trace.sameness.of(storage)))
+        others = self.trace.sameness.of(storage).keys() - {start.tensor.storage}
+        return all(self.trace.is_new(one, self.mark) for one in (storage, *others))
 
     def _moving(self, name: Name, entry: Any, now: SymbolicArray) -> Moving:
         symbol = self.iterations.symbol

@@ -64,7 +64,9 @@ class Exit:
     memory of the first of several names by the identity of a carried leaf or of a value, `finals` the array
     that stands for a memory after the loop. `nexts` are what carried arrays become in the body, `firsts` the
     ones from before the loop that they stand for: one before the first iteration and, where one becomes what
-    another stood for, the other's after it, and so on."""
+    another stood for, the other's after it, and so on. Whether one of them `stays` the array that it is for
+    an iteration, only the run shows; and so it does whether `others`, which names that are not carried lead
+    to, are carried ones."""
 
     trace: Trace
     site: Site
@@ -80,6 +82,8 @@ class Exit:
     finals: dict[int, SymbolicArray] = field(default_factory=dict)
     nexts: dict[Cell, SymbolicArray] = field(default_factory=dict)
     firsts: dict[Cell, list[SymbolicArray]] = field(default_factory=dict)
+    stays: bool = False
+    others: list[tuple[Tensor, Cell]] = field(default_factory=list)
 
     def close(self, mark: Mark, entry: Names, after: Names, before: Names | None) -> Names:
         """End the body and record the loop; the locals to assign. `before` has the locals before a first
@@ -99,6 +103,7 @@ class Exit:
                 self.start(leaf, value, earliest(self.iterations))
                 if isinstance(leaf, Cell) and leaf.kind.is_array:
                     self.tell_apart(f"the array {name}", leaf.view.tensor, self.firsts[leaf])
+        self.note_what_may_be_carried()
         self.trace.emit(Loop(self.iterations.symbol, *self.iterations.bounds(), body, self.loc))
         self.trace.gone(self.iterations.symbol, self.site)
         if before is not None:
@@ -133,6 +138,10 @@ class Exit:
                 now = self.nexts[leaf].cells
                 chain += [cell for cell in starts if same_cells(now, cell.view) and cell not in chain]
             self.firsts[first] = [starts[leaf] for leaf in chain]
+        self.stays = any(
+            cell.view.tensor in self.trace.sameness.of(now.cells.tensor.storage)
+            for cell, now in self.nexts.items()
+        )
 
     def leave_last_values(self, earlier: Names, after: Names) -> Names:
         """The values of names that are read after the loop and are not carried, safe from what follows.
@@ -148,10 +157,13 @@ class Exit:
 
     def last_value(self, leaf: Any) -> Any:
         """The leaf, rescued unless a carried array becomes the same one."""
-        if is_array(leaf) and any(
-            now.cells.tensor.storage is leaf.cells.tensor.storage for now in self.nexts.values()
-        ):
+        if not is_array(leaf):
+            return self.rescued(leaf)
+        storage = leaf.cells.tensor.storage
+        if any(now.cells.tensor.storage is storage for now in self.nexts.values()):
             return leaf
+        alike = self.trace.sameness.of(storage)
+        self.others += [(storage, cell) for cell in self.nexts if cell.view.tensor in alike]
         return self.rescued(leaf)
 
     def rescued(self, leaf: Any) -> Any:
@@ -171,13 +183,18 @@ class Exit:
         copied = SymbolicArray(copy(leaf).cells, leaf.record, leaf.weak, leaf.is_scalar)
         self.copies.append((leaf.cells, copied))
         if is_array(leaf):
-            self.tell_apart("an array", copied.cells.tensor, self.firsts[start], since=1)
+            self.others.append((copied.cells.tensor, start))
         return copied
 
     def tell_apart(self, what: str, array: Tensor, firsts: list[SymbolicArray], since: int = 0) -> None:
         """An array that the loop rebinds may be one from before: the first of these after `since` iterations,
         the second after one more. Which it is must be known where either is written later."""
         for times, first in enumerate(firsts, since):
+            if self.stays:
+                words = f"{what} is one from before the loop if no iteration makes another"
+                reason = Reason(words, self.loc, "take a copy of it in the loop", self.site)
+                self.trace.sameness.note(array, first.cells.tensor.storage, reason)
+                continue
             more = self.iterations.groups - times
             if is_positive(more, self.trace):
                 continue
@@ -188,6 +205,15 @@ class Exit:
                 raise Unfit(words)
             reason = Reason(words, self.loc, "take a copy of it in the loop", self.site)
             self.trace.sameness.note(array, first.cells.tensor.storage, reason)
+
+    def note_what_may_be_carried(self) -> None:
+        """Arrays that have other names after the loop may be those that carried names stand for."""
+        for array, cell in self.others:
+            self.tell_apart("an array", array, self.firsts[cell], since=1)
+            if self.stays:
+                words = "an array is one that the loop carries if its last iteration makes no other"
+                reason = Reason(words, self.loc, "take a copy of it in the loop", self.site)
+                self.trace.sameness.note(array, cell.view.tensor, reason)
 
     def find_alike(self, mark: Mark, after: Names, last: Names) -> None:
         """Note which names stand for one array at the end of an iteration: after the loop they still must."""

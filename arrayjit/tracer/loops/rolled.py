@@ -459,7 +459,7 @@ class Rolled:
 
         Its first value must come from an iteration recorded by itself: of an older array, callers and
         containers may know. Containers that the body changes are excluded anyway."""
-        written = self.trace.written_since(self.mark)
+        written = self.trace.written_since(self.mark) | self.trace.perhaps_written_since(self.mark)
         for name, carry in self.carries.items():
             news, _ = carry.leaves_of(after[name])
             for leaf, entry, now in zip(carry.leaves, carry.entry, news, strict=True):
@@ -475,13 +475,15 @@ class Rolled:
                     raise Unfit(f"its body writes into the array {name} and rebinds the name")
 
     def is_shared(self, name: Name, array: SymbolicArray, names: Names) -> bool:
-        """Whether another name that is read again leads to the array's memory."""
+        """Whether another name that is read again leads to the array's memory, or may do so."""
+        storage = array.cells.tensor.storage
+        alike = (storage, *self.trace.sameness.of(storage))
         others = [
             value
             for other, value in names.items()
             if other != name and (isinstance(other, Place) or other in self.live.head)
         ]
-        return any(shows(value, array.cells.tensor.storage) for value in others)
+        return any(shows(value, one) for value in others for one in alike)
 
     def discard(self) -> None:
         """Forget the attempt and put everything back."""
