@@ -89,7 +89,8 @@ class Writer:
     `frame` is the start of the entry block (stack arrays, slices of the workspace); `block` is the label
     of the block being written. A function that `is_cut` needs an argument `ALWAYS` and a block `never`. What
     is written `beside` another function is of the same module: `functions` and `declarations` are what it
-    calls, and no name is given twice. `called` are the ops that have become functions. `origin` are the
+    calls, and no name is given twice. `called` are the ops that have become functions. `handed_on` are the
+    bytes that loops hand on for masks. `origin` are the
     user's lines, `features` those of the CPU, as LLVM calls them.
     """
 
@@ -109,6 +110,7 @@ class Writer:
         self._names: Iterator[int] = beside._names if beside else count(1)
         self._known: list[dict[str, str]] = [{}]
         self._parts: dict[str, tuple[Value, Sequence[int]]] = {}
+        self.handed_on: dict[str, Value] = {}
 
     def function(
         self,

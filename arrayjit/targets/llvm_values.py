@@ -41,6 +41,7 @@ __all__ = [
 _FLAGS = {"@llvm.abs": ", i1 false", "@llvm.ctlz": ", i1 false", "@llvm.cttz": ", i1 false"}
 # Intrinsics overloaded on the type of their second argument too.
 _TWICE_OVERLOADED = frozenset({"@llvm.ldexp", "@llvm.powi"})
+OR = OPS["logical_or"]
 LEAST = {F32: 2.0**-149, F64: 2.0**-1074}
 """The numbers of which all bits but the last are zero."""
 CALLED_BYTES = 32
@@ -133,7 +134,11 @@ def combined(writer: Writer, accum: Op, old: Value, operands: Sequence[Value], i
         return old
     if len(operands) == 2:
         return fma(writer, operands[0], operands[1], old)
-    return apply(writer, accum, (old, operands[0]), old.dtype)
+    new = apply(writer, accum, (old, operands[0]), old.dtype)
+    if accum is OR and old.text in writer.handed_on:
+        before, mine = writer.handed_on[old.text], carried(writer, writer.widen(operands[0], old.lanes))
+        writer.handed_on[new.text] = replace(before, text=writer.let(f"or {before}, {mine.text}"))
+    return new
 
 
 def fma(writer: Writer, left: Value, right: Value, addend: Value) -> Value:
@@ -384,9 +389,13 @@ def _any_bit(writer: Writer, mask: Value, lanes: int) -> str:
 
 
 def carried(writer: Writer, value: Value) -> Value:
-    """What a loop hands on of a value. Single bits of a vector would be handed on in a register each."""
+    """What a loop hands on of a value. Single bits of a vector would be handed on in a register each. Where
+    bits are added to those that were handed on, bytes are, so that an iteration does not wait for the one
+    before to turn them into bits and back."""
     if value.dtype is not BOOL or value.lanes == 1:
         return value
+    if value.text in writer.handed_on:
+        return writer.handed_on[value.text]
     byte = named("i8")
     text = writer.pure(f"sext {value} to {vector_type(byte.llvm, value.lanes)}")
     return Value(text, byte, value.lanes)
@@ -396,7 +405,9 @@ def from_carried(writer: Writer, value: Value, dtype: DType) -> Value:
     """The value of that dtype again."""
     if value.dtype is dtype:
         return value
-    return Value(writer.pure(f"icmp slt {value}, zeroinitializer"), BOOL, value.lanes)
+    mask = Value(writer.pure(f"icmp slt {value}, zeroinitializer"), BOOL, value.lanes)
+    writer.handed_on[mask.text] = value
+    return mask
 
 
 def select(writer: Writer, condition: str, yes: Value, no: Value) -> Value:

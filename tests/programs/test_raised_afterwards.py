@@ -97,3 +97,73 @@ def test_what_lies_outside_of_an_array_is_never_touched() -> None:
 
     with pytest.raises(IndexError):
         arrayjit.jit(program)(positive, np.array([10**9]))
+
+
+def whole_parts(x, start):
+    total = start
+    for i in range(len(x)):
+        total += int(x[i])
+    return total
+
+
+def difference_of_whole_parts(x, start):
+    above, below = start, 0
+    for i in range(len(x)):
+        above += int(x[i] * 2.0)
+        below -= int(x[i])
+    return above, below
+
+
+def whole_parts_in_rows(x, start):
+    total = start
+    for i in range(100):
+        for j in range(10):
+            total += int(x[10 * i + j])
+    return total
+
+
+TOTALS = [whole_parts, difference_of_whole_parts, whole_parts_in_rows]
+
+
+@pytest.mark.parametrize("program", TOTALS)
+def test_totals_of_whole_parts_are_added_up_in_vectors(program: Callable[..., Any]) -> None:
+    assert re.search(
+        r"in vector\(0, \d+, lanes=\d+", arrayjit.jit(program).lower(positive, 0).as_text("optimized")
+    )
+
+
+@pytest.mark.parametrize("target", ["sync_llvm", "llvm", "c"])
+@pytest.mark.parametrize("start", [0, 2**62, -(2**62), 2**62 + 1, 2**63 - 1, -(2**63), 2**63 - 1000])
+@pytest.mark.parametrize("program", TOTALS)
+def test_totals_leave_64_bits_where_those_taken_in_order_do(
+    program: Callable[..., Any], start: int, target: str
+) -> None:
+    def added_up(x: np.ndarray, target: str) -> Any:
+        return outcome(lambda x: jitted(x, start, target=target), x)
+
+    jitted = arrayjit.jit(program)
+    for numbers in ({}, {7: 9e18}, {7: 9e18, 8: -9e18}, {7: -9e18, 500: 3e15}, {999: 1e19}, {3: np.nan}):
+        x = positive * 3
+        for place, number in numbers.items():
+            x[place] = number
+        given, wanted = added_up(x, target), added_up(x, "interp")
+        assert type(given) is type(wanted)
+        assert str(given) == str(wanted)
+        if not isinstance(wanted, Exception):
+            assert given == program(x, start)
+
+
+def test_an_exception_leaves_the_cell_as_the_iterations_before_it() -> None:
+    def program(x, counts):
+        for i in range(len(x)):
+            counts[3] += int(x[i])
+
+    for number in (np.nan, 1e300):
+        x = positive.copy() * 4
+        x[600] = number
+        mine, theirs = np.arange(5), np.arange(5)
+        with pytest.raises((ValueError, OverflowError)):
+            program(x, theirs)
+        with pytest.raises((ValueError, OverflowError)):
+            arrayjit.jit(program)(x, mine)
+        np.testing.assert_array_equal(mine, theirs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from handmade import at, call, f64, launch, link, loop, put, run, static, tensor_like, vector
@@ -541,6 +543,11 @@ def test_what_lanes_found_out_is_handed_on_in_a_vector_of_bytes():
     text = LlvmTarget("sync_llvm").emit(kernel).payload
     assert "phi <64 x i8>" in text
     assert "phi <64 x i1>" not in text
+    handed_on = re.search(r"(%\w+) = phi <64 x i8>", text)
+    assert handed_on is not None
+    assert re.search(rf" = or <64 x i8> {handed_on[1]}, ", text), (
+        "an iteration waits for bits to become bytes"
+    )
     for place in (None, 0, 77, 999):
         values[:] = 0
         if place is not None:

@@ -52,6 +52,7 @@ from ..analysis.copies import copy_body
 from ..analysis.repeats import weight
 from ..analysis.strides import affine_accesses
 from ..analysis.trips import enter
+from .watched import watched
 
 __all__ = ["afterwards"]
 
@@ -86,30 +87,42 @@ def afterwards(kernel: Kernel, caps: Caps) -> Kernel:
 
 def _noting(loop: For, seen: Container[Tensor], ranges: dict[Symbol, Range]) -> tuple[Stmt, ...] | None:
     """The loop with its exceptions after it, if its iterations then need nothing of one another."""
-    if loop.kind is not LoopKind.SEQUENTIAL or not _may_go_on(loop, seen):
+    if loop.kind is not LoopKind.SEQUENTIAL or not _is_worth_it(loop):
         return None
     for inner in walk_statements(loop.body):
         if isinstance(inner, For):
             enter(inner, ranges)
-    if not all(exists(tensor, index, ranges) for tensor, index, _ in affine_accesses(loop.body)):
+    sums = watched(loop, ranges)
+    once = loop if sums is None else sums.loop
+    if not _may_go_on(once, seen):
+        return None
+    if not all(exists(tensor, index, ranges) for tensor, index, _ in affine_accesses(once.body)):
         return None
     fails = Variable("fails", BOOL)
     bad = Variable("bad", BOOL)
-    body = (Define(bad, Const(False, BOOL)), *_Noted(bad).body(loop.body), Update(fails, Local(bad), OR))
-    quick = replace(loop, body=body)
-    if carriers(quick, ranges, frozenset((fails,))) != frozenset():
+    body = (Define(bad, Const(False, BOOL)), *_Noted(bad).body(once.body), Update(fails, Local(bad), OR))
+    quick = replace(once, body=body)
+    totals = frozenset[Variable]() if sums is None else sums.totals
+    if carriers(quick, ranges, totals | {fails}) != frozenset():
         return None
-    again = If(Local(fails), copy_body((loop,), {}, {}), seldom=True)
-    return Define(fails, Const(False, BOOL)), upwards(quick), again
+    again = copy_body((loop,), {}, {})
+    if sums is None:
+        return Define(fails, Const(False, BOOL)), upwards(quick), If(Local(fails), again, seldom=True)
+    choice = If(Local(fails), again, sums.after, seldom=True)
+    return *sums.before, Define(fails, sums.doubt), upwards(quick), choice
+
+
+def _is_worth_it(loop: For) -> bool:
+    """Whether a loop may raise exceptions, and is one of which a second copy may be made."""
+    inside = list(walk_statements((loop,)))
+    if not all(isinstance(stmt, PLAIN) for stmt in inside) or not any(isinstance(s, Raise) for s in inside):
+        return False
+    return (loop.trips is None or loop.trips > FEW) and weight(loop.body) <= LONG
 
 
 def _may_go_on(loop: For, seen: Container[Tensor]) -> bool:
     """May iterations run that come after an exception, and the loop once more?"""
     inside = list(walk_statements((loop,)))
-    if not all(isinstance(stmt, PLAIN) for stmt in inside) or not any(isinstance(s, Raise) for s in inside):
-        return False
-    if (loop.trips is not None and loop.trips <= FEW) or weight(loop.body) > LONG:
-        return False
     stored = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
     read = {tensor.storage for stmt in inside for tensor, _ in reads(stmt)}
     return (

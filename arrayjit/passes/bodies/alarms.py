@@ -14,7 +14,7 @@ looked at anyway, nothing has to be asked of the float; elsewhere the integer is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 from ...frozen import frozen
@@ -28,7 +28,7 @@ from ...ir.walk import kept, rewrite_bodies, walk
 from ..analysis.access import Range
 from ..analysis.positions import tested, tested_outside
 
-__all__ = ["with_alarms"]
+__all__ = ["doubted", "with_alarms"]
 
 LEAST = -(2**63)
 
@@ -45,6 +45,26 @@ def with_alarms(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
             row = _Row.empty()
             out.append(rewrite_bodies(stmt, with_alarms))
     return kept(body, [*out, *row.done()])
+
+
+def doubted(condition: Expr, known: Callable[[Expr], Expr]) -> Expr | None:
+    """The float that is like no int64 where the condition holds, where locals are defined as `known` says."""
+    match known(condition):
+        case Apply(op=op, args=(holds, Const(value=False))) if op is OPS["equal"]:
+            test = known(holds)
+        case Apply(op=op, args=(holds,)) if op is OPS["logical_not"]:
+            test = known(holds)
+        case _:
+            return None
+    match test:
+        case Apply(op=op, args=(number, other)) if op is OPS["equal"] and number == other:
+            is_all = True
+        case Apply(op=op, args=(number, Const(value=limit))):
+            lowest = op is OPS["greater_equal"] and limit <= LEAST
+            is_all = lowest or (op is OPS["less"] and limit >= -LEAST)
+        case _:
+            return None
+    return number if is_all and dtype_of(number).is_float else None
 
 
 @frozen
@@ -98,29 +118,10 @@ class _Row:
                 self.values[variable] = value
             case Bind(symbol=symbol, value=value):
                 self.numbers[symbol] = value
-            case Raise(condition=condition) if (doubted := self.doubted(condition)) is not None:
-                self.doubts[stmt] = doubted
+            case Raise(condition=condition) if (number := doubted(condition, self.known)) is not None:
+                self.doubts[stmt] = number
             case _:
                 pass
-
-    def doubted(self, condition: Expr) -> Expr | None:
-        """The float that is like no int64 where the condition holds."""
-        match self.known(condition):
-            case Apply(op=op, args=(holds, Const(value=False))) if op is OPS["equal"]:
-                test = self.known(holds)
-            case Apply(op=op, args=(holds,)) if op is OPS["logical_not"]:
-                test = self.known(holds)
-            case _:
-                return None
-        match test:
-            case Apply(op=op, args=(number, other)) if op is OPS["equal"] and number == other:
-                is_all = True
-            case Apply(op=op, args=(number, Const(value=limit))):
-                lowest = op is OPS["greater_equal"] and limit <= LEAST
-                is_all = lowest or (op is OPS["less"] and limit >= -LEAST)
-            case _:
-                return None
-        return number if is_all and dtype_of(number).is_float else None
 
     def known(self, value: Expr) -> Expr:
         """What a local is defined as in this row; else the value itself."""

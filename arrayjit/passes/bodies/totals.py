@@ -51,7 +51,7 @@ from ..analysis.values import LONG, written_out
 from .branches import without_branches
 from .extremes import EXTREMES, Zeros, places_apart
 
-__all__ = ["totals"]
+__all__ = ["Steps", "in_locals", "own_cells", "totals"]
 
 WHERE, ADD, SUBTRACT = OPS["where"], OPS["add"], OPS["subtract"]
 AND, OR, NOT = OPS["logical_and"], OPS["logical_or"], OPS["logical_not"]
@@ -107,9 +107,9 @@ def _in_any_order(
         return None
     inside = list(walk_statements(flat))
     cells: dict[Load, Variable] = {
-        cell: Variable(cell.tensor.label, cell.tensor.dtype) for cell in _cells(loop, inside, ranges)
+        cell: Variable(cell.tensor.label, cell.tensor.dtype) for cell in own_cells(loop, inside, ranges)
     }
-    body, carried = tuple(_in_locals(flat, cells)), dict(cells)
+    body, carried = tuple(in_locals(flat, cells)), dict(cells)
     for cell, variable in cells.items():
         made_anew = _made_anew(body, variable) if cell.tensor in own() else None
         if made_anew is not None:
@@ -124,7 +124,7 @@ def _in_any_order(
     in_order = body
     ops: dict[Variable, Op] = {}
     for total in sums:
-        steps = _Steps(total)
+        steps = Steps(total)
         found = steps.body(steps.without_copies(body))
         if found is None:
             return None
@@ -179,7 +179,7 @@ def _parallel(loop: For, ranges: dict[Symbol, Range], sums: frozenset[Variable])
 # Cells
 
 
-def _cells(loop: For, inside: Sequence[Stmt], ranges: Ranges) -> Iterator[Load]:
+def own_cells(loop: For, inside: Sequence[Stmt], ranges: Ranges) -> Iterator[Load]:
     """The cells that an iteration reads and writes, each the only one of its array that the loop touches."""
     touched: dict[Tensor, set[object]] = {}
     for stmt in inside:
@@ -198,8 +198,9 @@ def _cells(loop: For, inside: Sequence[Stmt], ranges: Ranges) -> Iterator[Load]:
             yield Load(tensor, index)
 
 
-def _in_locals(
-    body: Iterable[Stmt], places: Mapping[Load, Variable] | Mapping[Local, Variable]
+def in_locals(
+    body: Iterable[Stmt],
+    places: Mapping[Load, Variable] | Mapping[Local, Variable] | Mapping[Load | Local, Variable],
 ) -> Iterator[Stmt]:
     """A body with other locals in place of cells and locals."""
 
@@ -212,7 +213,7 @@ def _in_locals(
         stmt = rewrite_expressions(stmt, lambda expr: transform(expr, rule))
         match stmt:
             case For():
-                yield replace(stmt, body=tuple(_in_locals(stmt.body, places)))
+                yield replace(stmt, body=tuple(in_locals(stmt.body, places)))
             case Store(tensor=tensor, index=index, value=value) if Load(tensor, index) in found:
                 yield Update(found[Load(tensor, index)], value)
             case Update(variable=variable) if Local(variable) in found:
@@ -250,7 +251,7 @@ def _named_once(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     others: dict[Local, Variable] = {}
     out: list[Stmt] = []
     for old in body:
-        (stmt,) = _in_locals((old,), others) if others else (old,)
+        (stmt,) = in_locals((old,), others) if others else (old,)
         match stmt:
             case Define(variable=variable, value=value) if variable not in changed:
                 if value in names:
@@ -272,7 +273,7 @@ def _named_once(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 
 @slotted
-class _Steps:
+class Steps:
     """The steps of a nest that accumulate in one `total`, all by one op."""
 
     total: Variable
@@ -291,7 +292,7 @@ class _Steps:
             end = next((end for end, other in enumerate(body) if other == back), at)
             between, after = body[at + 1 : end], body[end + 1 :]
             if end > at and self.total not in locals_used(between) and copy not in locals_used(after):
-                there = _in_locals(between, {Local(copy): self.total})
+                there = in_locals(between, {Local(copy): self.total})
                 return self.without_copies((*body[:at], *there, *after))
         return body
 
