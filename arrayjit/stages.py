@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .compile import Build, Emitted
@@ -14,8 +15,8 @@ from .late import Late
 from .runtime.device import Device
 from .runtime.host import addresses_of
 from .runtime.procedure import Procedure
-from .runtime.results import results
-from .tracer.calls.binding import Binding
+from .runtime.results import least_of_blocks, results
+from .tracer.calls.binding import Binding, made_by
 from .tracer.calls.convention import Convention
 from .tracer.record.guards import guards_hold
 from .tracer.record.tree import unflatten
@@ -64,7 +65,9 @@ class Variant:
         self.convention = convention
         self.emitted = emitted
         self.procedure: Procedure = emitted.load()
-        self._binding = Binding(convention.sources, convention.outputs, results().maker)
+        made = made_by(convention.sources, convention.outputs)
+        allocator = partial(results().maker, least=least_of_blocks(made))
+        self._binding = Binding(convention.sources, convention.outputs, allocator)
         self._guards = convention.guards
 
     def is_valid(self) -> bool:

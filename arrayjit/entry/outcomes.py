@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from ..runtime.results import LARGE, results
+from ..runtime.results import least_of_blocks, results
 from ..tracer.calls.binding import (
     ArgumentOutput,
     ArgumentSource,
@@ -21,6 +21,7 @@ from ..tracer.calls.binding import (
     SizedOutput,
     Source,
     ViewOutput,
+    made_by,
 )
 from ..tracer.record.tree import Leaf, Node, Static, Structure
 from .arguments import ThroughPython
@@ -81,6 +82,7 @@ class Outcome:
         }
         self._places: dict[int, int] = {}
         self._sources = sources
+        self._least = least_of_blocks(made_by(sources, outputs))
         for param, source in enumerate(sources):
             if isinstance(source, FreshSource):
                 self._places[param] = len(self.fresh)
@@ -98,8 +100,8 @@ class Outcome:
         extents = words([shape])
         steps = words([strides]) if source.is_transposed else None
         make = None
-        if prod(shape) * dtype.itemsize >= LARGE:
-            make = results().maker(shape, dtype, strides if source.is_transposed else None)
+        if prod(shape) * dtype.itemsize >= self._least:
+            make = results().maker(shape, dtype, strides if source.is_transposed else None, self._least)
             self.asks_python = True
         self.owned += (dtype, extents, steps, make)
         self.fresh.append(

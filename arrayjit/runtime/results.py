@@ -12,7 +12,7 @@ that want the same block, one removes it and the other finds that out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from math import prod
 from typing import Any
@@ -21,12 +21,16 @@ import numpy as np
 
 from .host import HostMemory
 
-__all__ = ["LARGE", "Results", "results"]
+__all__ = ["LARGE", "LARGE_TOGETHER", "Results", "least_of_blocks", "results"]
 
 LARGE = 1 << 20
 """Bytes from which on an array has a block. The C library gives pages back to the system where several such
 arrays go at once, and new ones take longer than what most programs compute. To lend a block takes 3
 microseconds more than to allocate: a tenth at most of what one operation takes for so many bytes."""
+
+LARGE_TOGETHER = 1 << 18
+"""Bytes from which on each of several arrays of one call has a block: the C library gives pages back where
+twice as many bytes go at once as it has ever found pages for."""
 
 IDLE = 1 << 29
 """Bytes that blocks have together, at most, while nothing uses them."""
@@ -45,11 +49,16 @@ class Results:
         return sum(block.nbytes for block in tuple(self._idle))
 
     def maker(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None = None
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        strides: tuple[int, ...] | None = None,
+        least: int = LARGE,
     ) -> Callable[[], np.ndarray]:
-        """What makes arrays with any content; `strides`, where given, leave no gaps."""
+        """What makes arrays with any content, on blocks if they have at least so many bytes; `strides`, where
+        given, leave no gaps."""
         nbytes = prod(shape) * dtype.itemsize
-        if nbytes >= LARGE:
+        if nbytes >= least:
             return lambda: np.asarray(_Loan(self, self.take(nbytes), shape, dtype, strides))
         if strides is None:
             return partial(np.empty, shape, dtype)
@@ -78,6 +87,11 @@ class Results:
                 self._idle.pop(0)
             except IndexError:
                 return
+
+
+def least_of_blocks(sizes: Iterable[int]) -> int:
+    """From how many bytes on arrays have blocks if a call makes arrays of so many each."""
+    return LARGE if sum(nbytes >= LARGE_TOGETHER for nbytes in sizes) < 2 else LARGE_TOGETHER
 
 
 @cache

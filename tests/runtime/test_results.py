@@ -15,7 +15,7 @@ import pytest
 import arrayjit
 from arrayjit.runtime import results as module
 from arrayjit.runtime.host import HostMemory
-from arrayjit.runtime.results import LARGE, Results
+from arrayjit.runtime.results import LARGE, LARGE_TOGETHER, Results
 
 F64 = np.dtype(np.float64)
 CELLS = LARGE // 8
@@ -173,6 +173,33 @@ def test_results_of_calls_are_apart() -> None:
     first, second = double(x), double(x + 1)
     assert not np.shares_memory(first, second)
     assert (first == x * 2).all()
+
+
+def several(x):
+    return x * 2, x * 3, x * 4
+
+
+def selected(x):
+    return x[x > 5]
+
+
+def single(x):
+    return x * 2
+
+
+@pytest.mark.parametrize(("function", "has_blocks"), [(several, True), (selected, True), (single, False)])
+@pytest.mark.parametrize("entry", ["native", "python"])
+def test_arrays_that_are_large_together_have_blocks(
+    function: Callable[..., Any], has_blocks: bool, entry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARRAYJIT_ENTRY", entry)
+    monkeypatch.setattr(module.results(), "_idle", [])
+    x = np.arange(float(LARGE_TOGETHER // 8 + 10))
+    jitted = arrayjit.jit(function)
+    for _ in range(3):
+        for one, other in zip(np.atleast_2d(jitted(x)), np.atleast_2d(function(x)), strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert (module.results().idle_bytes > 0) == has_blocks
 
 
 @pytest.mark.alone

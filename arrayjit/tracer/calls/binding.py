@@ -7,7 +7,7 @@ Computation) and what each leaf of its result is made of (an `Output`). Plain da
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from operator import itemgetter
 from typing import Any, Protocol, Union
@@ -36,6 +36,7 @@ __all__ = [
     "ViewOutput",
     "array_at",
     "giver",
+    "made_by",
     "maker",
     "refuse_hidden_overlap",
     "view_of",
@@ -182,6 +183,15 @@ def in_own_memory(
 ) -> Callable[[], np.ndarray]:
     """Each array allocates its memory."""
     return lambda: np.ndarray(shape, dtype, strides=strides)
+
+
+def made_by(sources: Sequence[Source], outputs: Sequence[Output]) -> Iterator[int]:
+    """The bytes of the arrays that a call makes. One whose cells are counted is two, of which the one with
+    all cells goes at once."""
+    counted = (sources[output.param] for output in outputs if isinstance(output, SizedOutput))
+    for source in (*sources, *counted):
+        if isinstance(source, FreshSource):
+            yield prod(source.shape) * source.dtype.itemsize
 
 
 class Binding:
