@@ -9,14 +9,15 @@
                                                         x[t + 1, 2] = add(x[t, 2], k2)
 
 Loops too short for vectors are written out where all loops around them are in order, and there are some:
-others are vectors along another loop. What then is left of a temporary is single cells, and a local for each
+others are vectors along another loop. So are those that only copy up to eight cells which were stored one
+by one: a vector of them would wait until they are in memory. What then is left of a temporary is single cells, and a local for each
 value of a cell; so are the steps of a sum.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from ...ir.code import Caps
@@ -46,7 +47,10 @@ from .simplify import simplify
 __all__ = ["explain_unroll", "unroll"]
 
 FEW = 3
-"""The most iterations that are written out: four make a vector."""
+"""The most other iterations that are written out: four make a vector."""
+
+FEW_COPIES = 8
+"""The most copies of cells that were stored one by one."""
 
 LARGE = 64
 """The most statements that a loop becomes."""
@@ -76,10 +80,11 @@ def explain_unroll(before: Kernel, after: Kernel, caps: Caps) -> Iterator[str]:
 def _body(body: tuple[Stmt, ...], in_order: bool) -> tuple[Stmt, ...]:
     """`in_order` says whether there are loops around, all of them in order."""
     out: list[Stmt] = []
+    single = {stmt.tensor for stmt in body if isinstance(stmt, Store) and _is_cell(stmt.index)}
     for stmt in body:
         match stmt:
             case For(kind=LoopKind.PARALLEL) if in_order:
-                out += _written_out(stmt)
+                out += _written_out(stmt, FEW_COPIES if _copies(stmt, single) else FEW)
             case For(kind=LoopKind.SEQUENTIAL) | While():
                 out.append(rewrite_bodies(stmt, lambda inner: _body(inner, True)))
             case If():
@@ -89,14 +94,26 @@ def _body(body: tuple[Stmt, ...], in_order: bool) -> tuple[Stmt, ...]:
     return kept(body, out)
 
 
-def _written_out(loop: For) -> tuple[Stmt, ...]:
+def _is_cell(index: tuple[Affine, ...]) -> bool:
+    return all(position.is_constant for position in index)
+
+
+def _copies(loop: For, single: Collection[Tensor]) -> bool:
+    """Whether a loop does nothing but copy what these hold."""
+    return all(
+        isinstance(stmt, Store) and isinstance(stmt.value, Load) and stmt.value.tensor in single
+        for stmt in loop.body
+    )
+
+
+def _written_out(loop: For, most: int = FEW) -> tuple[Stmt, ...]:
     """The iterations one after the other; the loop where they are too many, or too long."""
     body: list[Stmt] = []
     for stmt in loop.body:
         body += _written_out(stmt) if isinstance(stmt, For) else [stmt]
     trips = loop.trips
     plain = all(isinstance(stmt, (Comment, Define, Store, Update)) for stmt in body)
-    if trips is None or trips > FEW or not plain or trips * len(body) > LARGE:
+    if trips is None or trips > most or not plain or trips * len(body) > LARGE:
         return (loop,)
     numbers = (loop.lo + n * loop.step for n in range(trips))
     return tuple(stmt for n in numbers for stmt in copy_body(tuple(body), {loop.symbol: n}, {}))
@@ -109,7 +126,7 @@ def _is_local(tensor: Tensor, uses: list[Use]) -> bool:
     for use in uses:
         if use.tensor is not tensor or use.path != path or use.index is None:
             return False
-        if not all(position.is_constant for position in use.index):
+        if not _is_cell(use.index):
             return False
         if use.writes:
             written.add(use.index)
