@@ -10,8 +10,9 @@
 
 Loops too short for vectors are written out where all loops around them are in order, and there are some:
 others are vectors along another loop. So are those that only copy up to eight cells which were stored one
-by one: a vector of them would wait until they are in memory. What then is left of a temporary is single cells, and a local for each
-value of a cell; so are the steps of a sum.
+by one: a vector of them would wait until they are in memory. What then is left of a temporary is single
+cells, and a local for each value of a cell; so are the steps of a sum. Loops over bits, which shift by their
+index, are written out in every loop: shifts by known numbers join what is done with the bits.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from ...ir.code import Caps
-from ...ir.expr import Apply, Expr, Load, Local, Variable
-from ...ir.index import Affine
+from ...ir.expr import Apply, Expr, Index, Load, Local, Variable
+from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Comment,
     Define,
@@ -38,9 +40,10 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import children, kept, rewrite_bodies, rewrite_expressions, transform
+from ...ir.walk import children, expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
 from ..analysis.accounts import vanished
 from ..analysis.copies import copy_body
+from ..analysis.repeats import weight
 from ..analysis.uses import Use, uses_of_temporaries
 from .simplify import simplify
 
@@ -52,6 +55,12 @@ FEW = 3
 FEW_COPIES = 8
 """The most copies of cells that were stored one by one."""
 
+MOST_BITS = 32
+MOST_OPERATIONS = 512
+"""The most iterations and operations of loops over bits that are written out."""
+
+SHIFTS = {OPS[name] for name in ("left_shift", "right_shift", "raw_left_shift", "raw_right_shift")}
+
 LARGE = 64
 """The most statements that a loop becomes."""
 
@@ -60,7 +69,7 @@ Cell = tuple[Tensor, tuple[Affine, ...]]
 
 def unroll(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop written out, and the cells of small temporaries in locals."""
-    body = _body(kernel.body, False)
+    body = _body(kernel.body, ())
     if body is kernel.body:
         return kernel
     kernel = replace(kernel, body=body)
@@ -77,20 +86,27 @@ def explain_unroll(before: Kernel, after: Kernel, caps: Caps) -> Iterator[str]:
         yield f"unroll: loop {loop.symbol.hint} of {loop.trips} is written out"
 
 
-def _body(body: tuple[Stmt, ...], in_order: bool) -> tuple[Stmt, ...]:
-    """`in_order` says whether there are loops around, all of them in order."""
+def _body(body: tuple[Stmt, ...], around: tuple[For | While, ...]) -> tuple[Stmt, ...]:
+    """Such loops in a body written out, `around` which those loops are."""
     out: list[Stmt] = []
     single = {stmt.tensor for stmt in body if isinstance(stmt, Store) and _is_cell(stmt.index)}
+    in_order = bool(around) and all(
+        isinstance(loop, While) or loop.kind is LoopKind.SEQUENTIAL for loop in around
+    )
     for stmt in body:
-        match stmt:
-            case For(kind=LoopKind.PARALLEL) if in_order:
-                out += _written_out(stmt, FEW_COPIES if _copies(stmt, single) else FEW)
-            case For(kind=LoopKind.SEQUENTIAL) | While():
-                out.append(rewrite_bodies(stmt, lambda inner: _body(inner, True)))
-            case If():
-                out.append(rewrite_bodies(stmt, lambda inner: _body(inner, in_order)))
-            case _:
-                out.append(stmt)
+        written_out: tuple[Stmt, ...] = (stmt,)
+        if isinstance(stmt, For) and stmt.kind is LoopKind.PARALLEL and in_order:
+            written_out = _written_out(stmt, FEW_COPIES if _copies(stmt, single) else FEW)
+        elif isinstance(stmt, For) and around and _is_over_bits(stmt):
+            written_out = _iterations(stmt)
+        for new in written_out:
+            match new:
+                case For() | While():
+                    out.append(rewrite_bodies(new, partial(_body, around=(*around, new))))
+                case If():
+                    out.append(rewrite_bodies(new, partial(_body, around=around)))
+                case _:
+                    out.append(new)
     return kept(body, out)
 
 
@@ -115,8 +131,42 @@ def _written_out(loop: For, most: int = FEW) -> tuple[Stmt, ...]:
     plain = all(isinstance(stmt, (Comment, Define, Store, Update)) for stmt in body)
     if trips is None or trips > most or not plain or trips * len(body) > LARGE:
         return (loop,)
-    numbers = (loop.lo + n * loop.step for n in range(trips))
-    return tuple(stmt for n in numbers for stmt in copy_body(tuple(body), {loop.symbol: n}, {}))
+    return _iterations(replace(loop, body=tuple(body)))
+
+
+def _iterations(loop: For) -> tuple[Stmt, ...]:
+    numbers = (loop.lo + n * loop.step for n in range(loop.trips or 0))
+    return tuple(stmt for n in numbers for stmt in copy_body(loop.body, {loop.symbol: n}, {}))
+
+
+def _is_over_bits(loop: For) -> bool:
+    """Whether a loop shifts by its index, is short, and stores nothing: what it stores would be a vector."""
+    trips = loop.trips
+    if trips is None or trips > MOST_BITS or not loop.lo.is_constant:
+        return False
+    if not all(isinstance(stmt, (Comment, Define, Update)) for stmt in loop.body):
+        return False
+    if trips * weight(loop.body) > MOST_OPERATIONS:
+        return False
+    told: set[Variable] = set()
+    for stmt in loop.body:
+        parts = [node for expr in expressions(stmt) for node in walk(expr)]
+        if any(
+            isinstance(p, Apply) and p.op in SHIFTS and _tells(p.args[1], loop.symbol, told) for p in parts
+        ):
+            return True
+        if isinstance(stmt, Define) and _tells(stmt.value, loop.symbol, told):
+            told.add(stmt.variable)
+    return False
+
+
+def _tells(value: Expr, symbol: Symbol, told: Collection[Variable]) -> bool:
+    """Whether a value is computed from the index of a loop, or from locals that are."""
+    return any(
+        (isinstance(node, Index) and symbol in node.value.symbols)
+        or (isinstance(node, Local) and node.variable in told)
+        for node in walk(value)
+    )
 
 
 def _is_local(tensor: Tensor, uses: list[Use]) -> bool:
