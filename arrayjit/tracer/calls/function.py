@@ -23,6 +23,7 @@ from ...frozen import frozen_by_identity
 from ...ir.assign import ArrayParam, Computation
 from ...ir.index import Affine, affine
 from ...ir.tensor import Tensor
+from ..functions.reinterpreting import require_shared_by_none
 from ..names.namespace import Namespace
 from ..record.current import caught
 from ..record.deciding import is_positive, require_decided
@@ -163,6 +164,7 @@ def _run(
         _require_no_traces(constant, here)
     try:
         leaves = _as_lists_hold_them(leaves)
+        require_shared_by_none(leaves, trace)
         several = _handed_out_as_numbers(leaves)
         return [_settled(leaf, leaves, here, several) for leaf in leaves], structure
     except UserError as error:

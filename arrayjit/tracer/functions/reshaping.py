@@ -86,16 +86,6 @@ def _one_axis(array: SymbolicArray, order: str) -> SymbolicArray:
     return reshape(array, -1, order)
 
 
-@method("view")
-def view(self: SymbolicArray, dtype: Any = None, type: Any = None) -> SymbolicArray:
-    """Another view of the same cells."""
-    fix = "use x.astype(dtype) for the numbers; bits are not reinterpreted"
-    refuse("ndarray.view", fix, type=type)
-    if dtype is not None and np.dtype(dtype) != self.dtype:
-        refuse("ndarray.view", fix, dtype=dtype)
-    return self if self.is_scalar else SymbolicArray(self.shown(), self.record)
-
-
 def _completed(array: SymbolicArray, shape: Any) -> tuple[Affine, ...]:
     """The new shape with its -1 filled in. Raises ShapeError with NumPy's words."""
     parts = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)

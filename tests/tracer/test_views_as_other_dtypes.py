@@ -1,0 +1,108 @@
+"""`x.view(dtype)`: the bits of numbers as other numbers of as many bytes, with NumPy's bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import arrayjit
+from arrayjit.errors import UnsupportedError
+
+random = np.random.default_rng(0)
+doubles = np.concatenate((random.standard_normal(20), [np.nan, -0.0, np.inf, -np.inf, 5e-324]))
+singles = doubles.astype(np.float32)
+words = random.integers(0, 2**32, 30, dtype=np.uint32)
+wide = random.integers(-(2**63), 2**63 - 1, 30)
+
+
+def inverse_root(x: Any) -> Any:
+    half = np.float32(0.5) * x
+    y = (np.int32(0x5F3759DF) - (x.view(np.int32) >> 1)).view(np.float32)
+    return y * (np.float32(1.5) - half * y * y)
+
+
+def hashed(x: Any) -> Any:
+    h = x.copy().view(np.uint64)
+    h ^= h >> np.uint64(33)
+    h *= np.uint64(0xFF51AFD7ED558CCD)
+    return h
+
+
+def low_bits_of_each(x: Any) -> Any:
+    total = 0
+    for i in range(len(x)):
+        total += int(x[i].view(np.int64) & 7)
+    return total
+
+
+def every_other(x: Any) -> Any:
+    return x[::-2].view("u8").sum(), x[3].view(np.int64), x.reshape(5, 5).T.view(np.int64) + 1
+
+
+PROGRAMS: list[tuple[Callable[[Any], Any], np.ndarray]] = [
+    (inverse_root, singles),
+    (hashed, doubles),
+    (hashed, wide),
+    (low_bits_of_each, doubles),
+    (every_other, doubles),
+    (lambda x: (x + np.float32(1)).view(np.uint32), singles),
+    (lambda x: x.view(np.float32).view(np.int32) + 0, words),
+    (lambda x: x.view(np.int64) >> 52, doubles[:0]),
+]
+
+
+@pytest.mark.parametrize("target", ["llvm", "c", "interp"])
+@pytest.mark.parametrize(("program", "x"), PROGRAMS)
+def test_bits_are_those_of_numpy(program: Callable[[Any], Any], x: np.ndarray, target: str) -> None:
+    with np.errstate(all="ignore"):
+        wanted, given = program(x.copy()), arrayjit.jit(program).on(target)(x.copy())
+    parts = [result if isinstance(result, tuple) else (result,) for result in (given, wanted)]
+    for one, other in zip(*parts, strict=True):
+        assert type(one) is type(other)
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+
+def written_under_the_view(x: Any) -> Any:
+    bits = x.view(np.int64)
+    bits[0] = 3
+    return x.sum()
+
+
+def read_after_the_array_was_written(x: Any) -> Any:
+    y = x * 2
+    bits = y.view(np.int64)
+    y[0] = 3
+    return bits + 1
+
+
+def shared_with_an_argument(x: Any) -> Any:
+    return x.view(np.int64)
+
+
+def shared_with_another_result(x: Any) -> Any:
+    y = x * 2
+    return y, y.view(np.int64)
+
+
+SHARING = [
+    written_under_the_view,
+    read_after_the_array_was_written,
+    shared_with_an_argument,
+    shared_with_another_result,
+]
+
+
+@pytest.mark.parametrize("program", SHARING)
+def test_what_would_show_that_memory_is_shared_is_refused(program: Callable[[Any], Any]) -> None:
+    with pytest.raises(UnsupportedError, match=r"x\.view\(dtype\)\.copy\(\)"):
+        arrayjit.jit(program)(doubles.copy())
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint8, np.complex128, np.float16])
+def test_numbers_of_other_sizes_are_refused(dtype: type) -> None:
+    with pytest.raises(UnsupportedError, match="a view of float64 as"):
+        arrayjit.jit(lambda x: x.view(dtype) + 0)(doubles)
