@@ -507,6 +507,32 @@ def test_python_numbers_become_numpy_numbers_in_the_first_iteration():
     assert_same(zero, (np.float64(0.0), np.float32(1.0), 0))
 
 
+def test_arrays_of_no_axes_become_numbers_in_the_first_iteration():
+    def advanced(x):
+        k = np.where(x[0] > 0, 1, 2)
+        return arrayjit.while_loop(lambda k: k * x[1] < 4, lambda k: k + 1, k)
+
+    def told_apart(x):
+        """The first iteration does something else than those after it."""
+        first = np.where(x[0] > 0, 1.0, 2.0)
+        return arrayjit.while_loop(
+            lambda s: s < 40, lambda s: np.float64(s * 3 if isinstance(s, np.ndarray) else s + 1), first
+        )
+
+    def added_in_place(x):
+        def body(state):
+            k, total = state
+            k += 1
+            return k, total + x[0]
+
+        return arrayjit.while_loop(lambda s: s[0] < 5, body, (np.where(x[0] > 0, 1, 2), np.float64(0.0)))
+
+    same_as_python(advanced, (np.array([2.0, 1.0]),), (np.array([-1.0, 0.5]),))
+    same_as_python(told_apart, (HIGH,), (LOW,))
+    same_as_python(added_in_place, (HIGH,), (LOW,))
+    assert_same(arrayjit.jit(advanced)(np.array([2.0, 9.0])), np.int64(1))
+
+
 def test_numbers_become_arrays_of_no_axes_in_the_first_iteration():
     """As `np.where` gives them."""
 

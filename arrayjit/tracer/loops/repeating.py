@@ -194,8 +194,12 @@ class Repeating:
     def kind(self, n: int, attempt: _Attempt) -> Kind:
         """The kind that a part has from the start: what the first iteration makes of it."""
         entry, before, after = self.entry[n], self.kinds[n], kind_in_state(attempt.after[n])
-        is_first = before == kind_in_state(entry) and not before.is_array
-        if after == before or (is_first and common_kind(entry, attempt.after[n]) == after):
+        is_first = before == kind_in_state(entry)
+        if before.is_array:
+            is_kept = not before.shape and after.is_scalar and after.dtype is before.dtype
+        else:
+            is_kept = common_kind(entry, attempt.after[n]) == after
+        if after == before or (is_first and is_kept):
             return after
         raise self.not_of_one_kind(n, before, after)
 
