@@ -349,3 +349,25 @@ WEIGHTS = np.arange(300.0) % 11
 )
 def test_histograms_have_numpy_s_edges_and_counts(program: Program) -> None:
     assert_like_numpy(program, (SPREAD,), (SPREAD.astype(np.float32),), ((SPREAD * 10).astype(np.int32),))
+
+
+OTHERS = np.cos(np.arange(300.0) * 0.7)
+EDGES = np.array([-1, 0, 0.1, 0.7, 2.0])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: np.histogram2d(x, OTHERS),
+        lambda x: np.histogram2d(x, x[::-1], 7),
+        lambda x: np.histogram2d(OTHERS, x, [3, 5]),
+        lambda x: np.histogram2d(x, OTHERS, bins=(4, EDGES)),
+        lambda x: np.histogram2d(x, OTHERS, EDGES, density=True),
+        lambda x: np.histogram2d(x, OTHERS, bins=8, range=[[0, 1], [-1, 1]], weights=WEIGHTS),
+        lambda x: np.histogram2d(x[:0], OTHERS[:0], 3),
+        lambda x: np.histogram2d(x * 0 + 1, OTHERS, 3),
+        lambda x: np.histogram2d(np.where(x > 2, np.nan, x), OTHERS, 4, range=((-2, 2), (-2, 2))),
+    ],
+)
+def test_histograms_of_pairs_have_numpy_s_edges_and_counts(program: Program) -> None:
+    assert_like_numpy(program, (SPREAD,), (SPREAD.astype(np.float32),), ((SPREAD * 10).astype(np.int32),))

@@ -1,4 +1,4 @@
-"""Counting values: `bincount` and `histogram`."""
+"""Counting values: `bincount`, `histogram` and `histogram2d`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .creation import linspace
 from .finding import searchsorted
 from .operands import common_dtype, refuse, require_cast, require_real, require_row
 from .reductions import reduce_array
-from .reshaping import ravel
+from .reshaping import ravel, reshape
 
 __all__: list[str] = []
 
@@ -106,6 +106,46 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     counts: Any = _tally(places, elementwise(op("where"), inside, added, 0), bins - 1)
     counts = counts if kind is counts.element_type else cast(counts, kind)
     return (counts / cast(edges[1:] - edges[:-1], F64) / counts.sum() if density else counts), edges
+
+
+@implements(np.histogram2d)
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """Values are looked up among the edges of their bins, as NumPy does, of whatever width these are."""
+    rows_of = [require_real(as_array(part), "np.histogram2d") for part in (x, y)]
+    for part in rows_of:
+        require_row(part, "x and y must be 1d")
+    kind = common_dtype(*rows_of)
+    both = [cast(part, kind) for part in rows_of]
+    _require_same_shape(both[1], both[0], "x and y must have the same length.")
+    is_pair = isinstance(bins, (list, tuple)) and len(bins) == 2
+    each = bins if is_pair else (bins, bins)
+    ranges = (None, None) if range is None else range
+    axes = [_looked_up(*parts) for parts in zip(both, each, ranges, strict=True)]
+    (first, row, in_rows), (second, column, in_columns) = axes
+    rows, columns = (numbers(edges.cells.shape, "the number of bins")[0] - 1 for edges in (first, second))
+    inside: Any = elementwise(op("logical_and"), in_rows, in_columns)
+    added = elementwise(op("where"), inside, 1.0 if weights is None else _counted(both[0], weights), 0.0)
+    counts: Any = reshape(_tally(row * columns + column, added, rows * columns), (rows, columns))
+    if density:
+        total = reduce_array(op("add"), counts)
+        for axis, edges in enumerate((first, second)):
+            widths = cast(edges[1:] - edges[:-1], F64)
+            counts = counts / (widths if axis else reshape(widths, (rows, 1)))
+        counts = counts / total
+    return counts, first, second
+
+
+def _looked_up(values: SymbolicArray, bins: Any, range: Any) -> tuple[Any, Any, Any]:
+    """The edges of bins, the bin of each value (0 for others), and whether it lies in one."""
+    if np.ndim(bins):
+        return _bins_between(values, as_array(bins))
+    count = operator.index(bins)
+    if count < 1:
+        raise ShapeError("`bins` must be positive, when an integer", loc=user_location(), fix="use bins=10")
+    first, last = _outer_edges(values, range)
+    return _bins_between(values, linspace(first, last, count + 1))
 
 
 def _equal_bins(values: Any, count: int, range: Any) -> tuple[Any, SymbolicArray, SymbolicArray]:
