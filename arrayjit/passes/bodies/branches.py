@@ -9,17 +9,20 @@ A branch stays that computes much, or what need not exist where it is not taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
 from ...ir.conditions import one_of
-from ...ir.expr import Apply, Expr, Gather, Load, Local, Variable
+from ...ir.expr import Apply, Const, Expr, Gather, Load, Local, Variable, constant, dtype_of
 from ...ir.loops import Comment, Define, For, If, Stmt, Store, Update
+from ...ir.ops import OPS
 from ...ir.walk import rewrite_expressions, transform, walk
 from ..analysis.access import Ranges, exists, loads
 
 __all__ = ["without_branches"]
+
+ADD, SUBTRACT = OPS["add"], OPS["subtract"]
 
 MOST = 16.0
 """The work of a branch that may be done for nothing."""
@@ -61,12 +64,13 @@ def _chosen(stmt: If, ranges: Ranges) -> list[Stmt] | None:
     one, other = _branch(stmt.body, ranges), _branch(stmt.orelse, ranges)
     if one is None or other is None:
         return None
+    made = {step.variable: step.value for step in (*one.steps, *other.steps)}
     choices: list[Stmt] = []
     results: list[Stmt] = []
     for place in dict.fromkeys((*one.ends, *other.ends)):
         then, otherwise = (branch.ends.get(place, place) for branch in (one, other))
-        value = one_of(stmt.condition, then, otherwise)
-        name = Variable("chosen", value.dtype)
+        value = _choice(stmt.condition, then, otherwise, made)
+        name = Variable("chosen", dtype_of(value))
         choices.append(Define(name, value))
         match place:
             case Load(tensor=tensor, index=index):
@@ -74,6 +78,31 @@ def _chosen(stmt: If, ranges: Ranges) -> list[Stmt] | None:
             case Local(variable=variable):
                 results.append(Update(variable, Local(name)))
     return [*one.steps, *other.steps, *choices, *results]
+
+
+def _choice(condition: Expr, one: Expr, other: Expr, made: Mapping[Variable, Expr]) -> Expr:
+    """One value or the other. Of two sums with the same number what is added is chosen, for which the number
+    need not wait."""
+    for first, step in _as_sums(one, made):
+        for second, others in _as_sums(other, made):
+            if first == second and step != others:
+                return Apply(ADD, (first, one_of(condition, step, others)), dtype_of(one))
+    return one_of(condition, one, other)
+
+
+def _as_sums(value: Expr, made: Mapping[Variable, Expr]) -> Iterator[tuple[Expr, Expr]]:
+    """The value as a number and what is added to it, with the same bits."""
+    dtype = dtype_of(value)
+    if not (dtype.is_integer or dtype.is_float):
+        return
+    match made.get(value.variable, value) if isinstance(value, Local) else value:
+        case Apply(op=op, args=(number, step)) if op is ADD:
+            yield number, step
+        case Apply(op=op, args=(number, Const(value=step))) if op is SUBTRACT and step == step:
+            yield number, constant(-step, dtype)
+        case _:
+            pass
+    yield value, constant(-0.0 if dtype.is_float else 0, dtype)
 
 
 def _branch(body: Iterable[Stmt], ranges: Ranges) -> _Branch | None:

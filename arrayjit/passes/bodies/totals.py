@@ -12,7 +12,9 @@ are combined. What a step does to a total, in a local or in a cell of memory, is
 value that the total gets: a choice between two values of it is the total with one of two numbers, of which
 one may be the neutral element; a choice by a comparison with a number is an extreme. Of floats only zeros
 tell in which order they were compared: `extremes` looks at them once more. In innermost loops in which
-nothing could be raised from the start, `parallel` has done so for locals that get no choices.
+nothing could be raised from the start, `parallel` has done so for locals that get no choices. Where the order
+matters, an innermost loop that chose its totals by branches has choices among values all the same: which
+branch is taken is guessed wrongly as often as not, and the totals are locals.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from ...ir.loops import (
     Comment,
     Define,
     For,
+    If,
     Kernel,
     LoopKind,
     Stmt,
@@ -100,11 +103,27 @@ def _touched(stmt: Stmt) -> Iterator[Tensor]:
 def _in_any_order(
     loop: For, ranges: dict[Symbol, Range], notes: list[str], own: Callable[[], set[Tensor]]
 ) -> list[Stmt] | None:
-    """The loop as a parallel one that accumulates in locals, between what reads and what stores them; None
-    where it is none."""
+    """The loop as a parallel one that accumulates in locals, between what reads and what stores them, or with
+    choices for branches; None where it is neither."""
     flat = _plain(loop, ranges)
     if flat is None:
         return None
+    body, carried = _with_cells_in_locals(loop, flat, ranges, own)
+    found = _accumulated(loop, body, ranges, notes)
+    chooses = any(isinstance(stmt, If) for stmt in loop.body)
+    if found is None and (not chooses or any(isinstance(stmt, For) for stmt in flat)):
+        return None
+    return [
+        *(Define(total, cell) for cell, total in carried.items()),
+        *((replace(loop, body=body),) if found is None else found),
+        *(Store(cell.tensor, cell.index, Local(total)) for cell, total in carried.items()),
+    ]
+
+
+def _with_cells_in_locals(
+    loop: For, flat: tuple[Stmt, ...], ranges: Ranges, own: Callable[[], set[Tensor]]
+) -> tuple[tuple[Stmt, ...], dict[Load, Variable]]:
+    """A body with locals for the cells that the loop keeps to itself, and which of them it carries."""
     inside = list(walk_statements(flat))
     cells: dict[Load, Variable] = {
         cell: Variable(cell.tensor.label, cell.tensor.dtype) for cell in own_cells(loop, inside, ranges)
@@ -115,6 +134,13 @@ def _in_any_order(
         if made_anew is not None:
             body = made_anew
             del carried[cell]
+    return body, carried
+
+
+def _accumulated(
+    loop: For, body: tuple[Stmt, ...], ranges: dict[Symbol, Range], notes: list[str]
+) -> list[Stmt] | None:
+    """A loop with that body as a parallel one; None where its order matters."""
     body, sought = places_apart(_named_once(body), loop)
     made = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Define)}
     updated = (stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update))
@@ -141,13 +167,11 @@ def _in_any_order(
     notes += (f"totals: {total.hint} is accumulated in any order" for total in sums)
     starts = [Variable("start", one.extreme.dtype) for one in sought]
     return [
-        *(Define(total, cell) for cell, total in carried.items()),
         *(Define(start, Local(one.extreme)) for one, start in zip(sought, starts, strict=True)),
         *(zeros.before() if zeros else ()),
         new,
         *(zeros.after() if zeros else ()),
         *(stmt for one, start in zip(sought, starts, strict=True) for stmt in one.search(loop, start)),
-        *(Store(cell.tensor, cell.index, Local(total)) for cell, total in carried.items()),
     ]
 
 
