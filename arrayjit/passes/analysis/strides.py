@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from ...ir.code import Caps
-from ...ir.expr import Load
+from ...ir.expr import Gather, Load
 from ...ir.index import Affine, Symbol
 from ...ir.loops import For, LoopKind, Stmt, Store, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, walk
 
-__all__ = ["LINE", "NEIGHBOURS", "affine_accesses", "neighbours", "parallel_nest", "places", "stride"]
+__all__ = [
+    "LINE",
+    "NEIGHBOURS",
+    "affine_accesses",
+    "gathered",
+    "has_own_axis",
+    "neighbours",
+    "parallel_nest",
+    "places",
+    "stride",
+]
 
 LINE = 16
 """A step of this many elements or more finds another cache line each time."""
@@ -78,6 +88,29 @@ def affine_accesses(body: tuple[Stmt, ...]) -> Iterator[tuple[Tensor, tuple[Affi
                     yield node.tensor, node.index, False
         if isinstance(stmt, Store):
             yield stmt.tensor, stmt.index, True
+
+
+def gathered(body: tuple[Stmt, ...]) -> set[Tensor]:
+    """The storages of which a body, nested loops included, reads cells at computed positions."""
+    values = (value for stmt in walk_statements(body) for value in expressions(stmt))
+    return {node.tensor.storage for value in values for node in walk(value) if isinstance(node, Gather)}
+
+
+def has_own_axis(
+    symbol: Symbol, storage: Tensor, body: tuple[Stmt, ...], changing: Collection[Symbol]
+) -> bool:
+    """Whether each value of a symbol reaches cells of its own: one axis of a storage, the same in all
+    accesses of a body and whatever the values of the symbols that are `changing`, stands for it."""
+    accesses = [(tensor, index) for tensor, index, _ in affine_accesses(body) if tensor.storage is storage]
+    tensor, first = accesses[0]
+    if any(other is not tensor for other, _ in accesses) or storage in gathered(body):
+        return False
+    return any(
+        symbol in position.symbols
+        and not any(other in changing for other in position.symbols)
+        and all(index[axis] == position for _, index in accesses)
+        for axis, position in enumerate(first)
+    )
 
 
 def parallel_nest(stmt: Stmt) -> list[For]:

@@ -28,16 +28,16 @@ turns at each cell (`trapezoid`): 0.25 to 0.5 of the time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...ir.code import Caps
-from ...ir.expr import Gather, Load, Variable
-from ...ir.index import Affine, Symbol
+from ...ir.expr import Load, Variable
+from ...ir.index import Affine
 from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, locals_used, rewrite_loops, substitute_statements, walk
-from ..analysis.strides import affine_accesses, stride
+from ..analysis.strides import affine_accesses, gathered, has_own_axis, stride
 
 __all__ = ["down"]
 
@@ -89,29 +89,8 @@ def _may_turn(loop: For, columns: For) -> bool:
     if any(stmt.variable not in own for stmt in inside if isinstance(stmt, Update)):
         return False
     changing = {loop.symbol, *(stmt.symbol for stmt in inside if isinstance(stmt, For))}
-    return all(_in_columns(tensor, columns, changing) for tensor in _stored(columns.body))
-
-
-def _in_columns(storage: Tensor, columns: For, changing: set[Symbol]) -> bool:
-    """Whether each column reaches cells of its own: one axis, the same in all accesses, stands for it."""
-    accesses = [
-        (tensor, index) for tensor, index, _ in affine_accesses(columns.body) if tensor.storage is storage
-    ]
-    tensor, first = accesses[0]
-    if any(other is not tensor for other, _ in accesses) or storage in _gathered(columns.body):
-        return False
-    return any(
-        columns.symbol in position.symbols
-        and changing.isdisjoint(position.symbols)
-        and all(index[axis] == position for _, index in accesses)
-        for axis, position in enumerate(first)
-    )
-
-
-def _gathered(body: tuple[Stmt, ...]) -> Iterator[Tensor]:
-    for stmt in walk_statements(body):
-        for expr in expressions(stmt):
-            yield from (node.tensor.storage for node in walk(expr) if isinstance(node, Gather))
+    stored = _stored(columns.body)
+    return all(has_own_axis(columns.symbol, tensor, columns.body, changing) for tensor in stored)
 
 
 def _is_nearer(loop: For, columns: For, caps: Caps) -> bool:
@@ -140,7 +119,7 @@ def _stays_in_cells(body: tuple[Stmt, ...]) -> bool:
     """Whether what is stored is reached by one index alone."""
     stored = set(_stored(body))
     reached = {(tensor, index) for tensor, index, _ in affine_accesses(body) if tensor.storage in stored}
-    return len(reached) == len(stored) and stored.isdisjoint(_gathered(body))
+    return len(reached) == len(stored) and stored.isdisjoint(gathered(body))
 
 
 def _gone_through(loop: For, columns: For, caps: Caps) -> tuple[dict[Tensor, int], set[Tensor], int]:
@@ -215,7 +194,7 @@ def _changed(body: tuple[Stmt, ...]) -> set[Variable]:
 
 
 def _reached(body: tuple[Stmt, ...]) -> set[Tensor]:
-    return {tensor.storage for tensor, _, _ in affine_accesses(body)} | set(_gathered(body))
+    return {tensor.storage for tensor, _, _ in affine_accesses(body)} | gathered(body)
 
 
 def _loads(body: tuple[Stmt, ...]) -> set[Load]:

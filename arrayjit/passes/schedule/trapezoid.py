@@ -42,13 +42,13 @@ from itertools import chain
 
 from ...frozen import frozen
 from ...ir.code import Caps
-from ...ir.expr import Gather, Variable
+from ...ir.expr import Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, locals_read, rewrite_loops, walk
+from ...ir.walk import locals_read, rewrite_loops
 from ..analysis.copies import Copying, unless_once
-from ..analysis.strides import affine_accesses, stride
+from ..analysis.strides import affine_accesses, gathered, has_own_axis, stride
 from ..analysis.trips import blocks
 from ..bodies.once import once
 from ..bodies.share import share
@@ -221,23 +221,18 @@ def _rows_at_once(triangle: _Triangle, caps: Caps) -> int:
 
 
 def _may_group(triangle: _Triangle) -> bool:
-    """Whether the rectangle may come before what earlier rows of a group end with."""
+    """Whether the rectangle may come before what earlier rows of a group end with, and a column of several
+    rows before the next column."""
     if triangle.rows.kind is LoopKind.PARALLEL:
         return True
-    inside = list(walk_statements(triangle.body))
-    written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
-    gathered = {
-        node.tensor.storage
-        for stmt in inside
-        for expr in expressions(stmt)
-        for node in walk(expr)
-        if isinstance(node, Gather)
-    }
-    if not written.isdisjoint(gathered):
-        return False
-    if triangle.is_down:
-        return all(_follows(triangle, storage) for storage in written)
-    return all(_follows(triangle, storage) and _in_columns(triangle, storage) for storage in written)
+    rows, columns, body = triangle.rows, triangle.columns, triangle.body
+    written = {stmt.tensor.storage for stmt in walk_statements(body) if isinstance(stmt, Store)}
+    changing = {rows.symbol, triangle.terms.symbol}
+    return written.isdisjoint(gathered(body)) and all(
+        _follows(triangle, storage)
+        and (triangle.is_down or has_own_axis(columns.symbol, storage, body, changing))
+        for storage in written
+    )
 
 
 def _follows(triangle: _Triangle, storage: Tensor) -> bool:
@@ -267,18 +262,6 @@ def _follows(triangle: _Triangle, storage: Tensor) -> bool:
         return all(one.is_constant and one.constant >= 0 for one in apart)
 
     return any(tells(axis) for axis in range(tensor.rank))
-
-
-def _in_columns(triangle: _Triangle, storage: Tensor) -> bool:
-    """Whether each column reaches cells of its own: one axis, the same in all accesses, stands for it."""
-    indices = [index for tensor, index, _ in affine_accesses(triangle.body) if tensor.storage is storage]
-    moving = {triangle.rows.symbol, triangle.terms.symbol}
-    return any(
-        triangle.columns.symbol in position.symbols
-        and moving.isdisjoint(position.symbols)
-        and all(index[axis] == position for index in indices)
-        for axis, position in enumerate(indices[0])
-    )
 
 
 def _in_groups(triangle: _Triangle, count: int, caps: Caps) -> Sequence[Stmt]:
