@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,12 @@ import arrayjit
 Function = Callable[..., Any]
 ROOM = 100 * np.finfo(np.float64).eps
 random = np.random.default_rng(8)
+
+
+@pytest.fixture(autouse=True)
+def drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test draws the same matrices, whatever ran before it: how exact results are is a matter of these."""
+    monkeypatch.setattr(sys.modules[__name__], "random", np.random.default_rng(8))
 
 
 def numbers(*shape: int, dtype: str = "f8") -> np.ndarray:
