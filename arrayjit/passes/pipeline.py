@@ -81,6 +81,7 @@ from .schedule.trail import trail
 from .schedule.trapezoid import trapezoid
 from .schedule.vectorise import explain_vectorise, vectorise
 from .structure.again import again
+from .structure.ascend import ascend
 from .structure.batch import batch
 from .structure.chain import chain
 from .structure.check import check
@@ -216,9 +217,10 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="only then are a program's own loops known to be independent, and their temporaries locals",
         on=CPU,
     ),
+    Pass(ascend, after=("inward",), why="columns of steps are known to be independent", on=CPU),
     Pass(
         beforehand,
-        after=("inward",),
+        after=("ascend",),
         why="what may be done in any order is not done otherwise in one of two forms",
         on=CPU,
     ),
@@ -496,6 +498,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         straight,
         foremost,
         bytewise,
+        trapezoid,
         jam,
         stream,
         bypass,

@@ -66,6 +66,7 @@ MACHINES = {
 """The passes whose cases need other hardware."""
 
 ROUNDS = {
+    "ascend",
     "attend",
     "fragments",
     "group",

@@ -250,9 +250,9 @@ def _follows(triangle: _Triangle, storage: Tensor) -> bool:
     end = (triangle.hi if triangle.grows else triangle.lo) - row
     stores = any(is_stored for _, _, is_stored in others)
 
-    def tells(axis: int) -> bool:
-        here = {index[axis] - row for _, index, _ in own}
-        there = {triangle.same(index)[axis] - term for _, index, _ in others}
+    def tells(axis: int, sign: int) -> bool:
+        here = {index[axis] * sign - row for _, index, _ in own}
+        there = {triangle.same(index)[axis] * sign - term for _, index, _ in others}
         if not all(moving.isdisjoint(at.symbols) for at in (*here, *there)) or (stores and len(there) > 1):
             return False
         if len(here) != 1 or (stores and not triangle.grows):
@@ -261,7 +261,7 @@ def _follows(triangle: _Triangle, storage: Tensor) -> bool:
         apart = [mine - at - end if triangle.grows else at + end - mine for at in there]
         return all(one.is_constant and one.constant >= 0 for one in apart)
 
-    return any(tells(axis) for axis in range(tensor.rank))
+    return any(tells(axis, sign) for axis in range(tensor.rank) for sign in (1, -1))
 
 
 def _in_groups(triangle: _Triangle, count: int, caps: Caps) -> Sequence[Stmt]:
