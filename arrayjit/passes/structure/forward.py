@@ -27,7 +27,7 @@ from ...ir.expr import Expr, Load
 from ...ir.index import Affine
 from ...ir.walk import transform
 from ..analysis.access import Ranges, loads
-from ..analysis.boxes import Box, common, without
+from ..analysis.boxes import Box, holds, meet, reached, without, written
 
 __all__ = ["forward"]
 
@@ -72,8 +72,8 @@ class _Copy:
             case Assign(into=into, value=Load(tensor=tensor) as source):
                 alone = into.storage is not tensor.storage and into.dtype is tensor.dtype
                 free = into.wish is None and tensor.wish is None and into.base is None
-                box = _box(statement) if alone and free and _along(statement.index, source.index) else None
-                return None if box is None else _Copy(statement, source, box)
+                box = written(statement) if alone and free and _along(statement.index, source.index) else None
+                return None if box is None or not all(box) else _Copy(statement, source, box)
             case _:
                 return None
 
@@ -96,7 +96,7 @@ class _Copy:
             if statement.into.storage is self.source.tensor.storage:
                 return None
             if statement.into.storage is into:
-                box = _box(statement) if statement.into is into else None
+                box = written(statement) if statement.into is into else None
                 if box is None:
                     return None
                 left = [part for one in left for part in without(one, box)]
@@ -118,10 +118,10 @@ class _Copy:
         for tensor, index in loads(expr):
             if tensor.storage is not into:
                 continue
-            seen = _reached(index, ranges) if index is not None and tensor is into else None
+            seen = reached(index, ranges) if index is not None and tensor is into else None
             if seen is None:
                 return False
-            if any(_meet(one, seen) for one in left) and not any(_holds(one, seen) for one in left):
+            if any(meet(one, seen) for one in left) and not any(holds(one, seen) for one in left):
                 return False
         return True
 
@@ -131,8 +131,8 @@ class _Copy:
         def copied(node: Expr) -> Expr:
             if not isinstance(node, Load) or node.tensor is not self.statement.into:
                 return node
-            seen = _reached(node.index, ranges)
-            if seen is None or not any(_holds(one, seen) for one in left):
+            seen = reached(node.index, ranges)
+            if seen is None or not any(holds(one, seen) for one in left):
                 return node
             values = {
                 symbol: position - own.offset
@@ -154,36 +154,3 @@ def _ranges(statement: Statement) -> Ranges:
     """The values of a statement's loops of known extent."""
     loops = statement.loops if isinstance(statement, Assign) else ()
     return {symbol: (0, extent.constant - 1) for symbol, extent in loops if extent.is_constant}
-
-
-def _reached(index: Sequence[Affine], ranges: Ranges) -> Box | None:
-    """A box around the cells at an index; None where that is not known."""
-    ends = [position.bounds(ranges) for position in index]
-    known = [one for one in ends if one is not None]
-    return tuple(range(lo, hi + 1) for lo, hi in known) if len(known) == len(ends) else None
-
-
-def _holds(box: Box, other: Box) -> bool:
-    return all(one.start <= two.start and two.stop <= one.stop for one, two in zip(box, other, strict=True))
-
-
-def _meet(box: Box, other: Box) -> bool:
-    return all(map(common, box, other))
-
-
-def _box(statement: Assign) -> Box | None:
-    """The cells that a statement writes, each once, if they are a box of known size, and it only stores."""
-    if statement.accum is not None:
-        return None
-    loops, box = dict(statement.loops), list[range]()
-    for position in statement.index:
-        extent = Affine.of(1)
-        if position.terms:
-            ((factor, symbol), *more) = position.terms
-            if more or factor != 1 or symbol not in loops:
-                return None
-            extent = loops.pop(symbol)
-        if not extent.is_constant or extent.constant < 1:
-            return None
-        box.append(range(position.offset, position.offset + extent.constant))
-    return None if loops else tuple(box)

@@ -36,6 +36,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
 from ...ir.walk import substitute, transform
 from ..analysis.access import Ranges, given, loads
+from ..analysis.boxes import Box, holds, meet, reached, written
 
 __all__ = ["pieces"]
 
@@ -73,7 +74,7 @@ class _Part:
 
     stmt: Assign
     at: int
-    box: tuple[Interval, ...]
+    box: Box
 
     def value(self, index: Cell) -> Expr:
         """That of a cell in the box."""
@@ -155,7 +156,7 @@ class _Cutting:
 
     def may_go(self, tensor: Tensor, parts: Sequence[_Part], readers: Sequence[Statement]) -> bool:
         """Is each cell made once, and read by nothing but assignments to other arrays?"""
-        if not readers or any(_meet(a.box, b.box) for a, b in combinations(parts, 2)):
+        if not readers or any(meet(a.box, b.box) for a, b in combinations(parts, 2)):
             return False
         if any(not isinstance(stmt, Assign) or stmt.into.storage is tensor for stmt in readers):
             return False
@@ -283,29 +284,13 @@ def _reads(stmt: Statement, tensors: Container[Tensor]) -> list[Tensor]:
     return [t for t, _ in (mentioned[1:] if isinstance(stmt, Assign) else mentioned) if t in tensors]
 
 
-def _meet(one: Sequence[Interval], other: Sequence[Interval]) -> bool:
-    return all(a[0] < b[1] and b[0] < a[1] for a, b in zip(one, other, strict=True))
-
-
-def _copied_box(stmt: Assign) -> tuple[Interval, ...] | None:
+def _copied_box(stmt: Assign) -> Box | None:
     """Where a statement puts cells of another array as they are, or a number; None if it does something
     else."""
-    if stmt.accum is not None or not isinstance(stmt.value, (Const, Load)):
+    if not isinstance(stmt.value, (Const, Load)):
         return None
-    left = dict(stmt.loops)
-    box: list[Interval] = []
-    for position in stmt.index:
-        extent = Affine.of(1)
-        if position.terms:
-            ((factor, symbol), *more) = position.terms
-            if more or factor != 1 or symbol not in left:
-                return None
-            extent = left.pop(symbol)
-        if not extent.is_constant:
-            return None
-        box.append((position.offset, position.offset + extent.constant))
     alone = all(tensor.storage is not stmt.into for tensor, _ in loads(stmt.value))
-    return tuple(box) if alone and not left else None
+    return written(stmt) if alone else None
 
 
 def _points(members: Sequence[Assign], parts: Mapping[Tensor, Sequence[_Part]]) -> list[set[int]] | None:
@@ -327,7 +312,8 @@ def _points(members: Sequence[Assign], parts: Mapping[Tensor, Sequence[_Part]]) 
                 if more or factor != 1 or symbol not in axes:
                     return None
                 end = extents[axes[symbol]].constant
-                ends = (edge - position.offset for part in parts[tensor] for edge in part.box[dimension])
+                spans = [part.box[dimension] for part in parts[tensor]]
+                ends = (edge - position.offset for span in spans for edge in (span.start, span.stop))
                 edges[axes[symbol]].update(edge for edge in ends if 0 < edge < end)
     return edges
 
@@ -373,10 +359,7 @@ def _member_in(
     return replace(member, loops=loops, index=index, value=value)
 
 
-def _holds(box: Sequence[Interval], index: Cell, ranges: Ranges) -> bool:
+def _holds(box: Box, index: Cell, ranges: Ranges) -> bool:
     """Are all cells at an index in the box?"""
-    for position, (lo, hi) in zip(index, box, strict=True):
-        known = position.bounds(ranges)
-        if known is None or known[0] < lo or known[1] >= hi:
-            return False
-    return True
+    seen = reached(index, ranges)
+    return seen is not None and holds(box, seen)
