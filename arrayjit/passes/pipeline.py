@@ -65,6 +65,7 @@ from .schedule.lag import lag
 from .schedule.order import order
 from .schedule.overlap import overlap
 from .schedule.pack import pack
+from .schedule.panels import panels
 from .schedule.prefetch import prefetch
 from .schedule.quarters import quarters
 from .schedule.retain import retain
@@ -98,6 +99,7 @@ from .structure.margins import margins
 from .structure.mirror import mirror
 from .structure.multiples import multiples
 from .structure.parallel import parallel
+from .structure.peel import peel
 from .structure.pieces import pieces
 from .structure.place import place
 from .structure.portion import portion
@@ -107,6 +109,7 @@ from .structure.rebase import rebase
 from .structure.rematerialise import rematerialise
 from .structure.reroll import reroll
 from .structure.same import same
+from .structure.snapshot import snapshot
 from .structure.swap import swap
 
 __all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Hardware", "Pass"]
@@ -192,9 +195,16 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(batch, after=("prune",), why="a product nobody reads is not worth a matrix"),
     Pass(invert, after=("batch",), why="a product inside the cells is no product of matrices"),
     Pass(
-        fuse,
+        snapshot,
         after=("invert",),
-        why="a product that has joined other statements cannot leave its loop",
+        why="a product that has left its loop reads what it did at once",
+        on=CPU,
+    ),
+    Pass(
+        fuse,
+        after=("invert", "snapshot"),
+        why="a product that has joined other statements cannot leave its loop, nor cells that joined loops "
+        "overwrite be copied before",
         explained=explain_fuse,
     ),
     Pass(mirror, after=("fuse",), why="what joined loops hand on needs no array anyway", on=CPU),
@@ -206,9 +216,10 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=CPU,
     ),
     Pass(rebase, after=("place",), why="a program's own loops are as they will be", on=CPU),
+    Pass(peel, after=("rebase",), why="where cells are is told from 0 on", on=CPU),
     Pass(
         parallel,
-        after=("place", "rebase"),
+        after=("place", "rebase", "peel"),
         why="what an iteration makes for itself is a variable by then, and where cells are is told from 0 on",
     ),
     Pass(
@@ -377,11 +388,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=CPU,
     ),
     Pass(
-        down,
+        panels,
         after=("unroll",),
         why="what is read across memory goes in blocks by then, and products are what they will be",
         on=CPU,
     ),
+    Pass(down, after=("panels",), why="cells of which a group of steps takes turns do so already", on=CPU),
     Pass(hoist, after=("down",), why="what it puts between two loops keeps them from being interchanged"),
     Pass(share, after=("hoist",), why="neighbouring loops hoist equal values"),
     Pass(rows, after=("share",), why="places that do not change in a loop are locals by then", on=CPU),
@@ -491,6 +503,9 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         pack,
         tile,
         rows,
+        snapshot,
+        peel,
+        panels,
         down,
         trail,
         distant,

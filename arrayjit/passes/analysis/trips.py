@@ -1,6 +1,8 @@
-"""How often loops run, where that is known only when they do."""
+"""How often loops run, where that is known only when they do, and from where they are counted."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from ...ir.conditions import compare, one_of
 from ...ir.dtype import I64
@@ -8,9 +10,10 @@ from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, For
 from ...ir.ops import OPS
+from ...ir.walk import substitute_statements
 from .access import Range, Ranges, loop_range
 
-__all__ = ["about", "between", "blocks", "enter", "greater", "lesser"]
+__all__ = ["about", "between", "blocks", "enter", "from_its_end", "from_zero", "greater", "lesser"]
 
 
 def enter(loop: For, ranges: dict[Symbol, Range]) -> None:
@@ -18,6 +21,21 @@ def enter(loop: For, ranges: dict[Symbol, Range]) -> None:
     known = loop_range(loop.lo, loop.hi, loop.step, ranges)
     if known is not None:
         ranges[loop.symbol] = known
+
+
+def from_zero(loop: For) -> For:
+    """The same iterations, counted from 0."""
+    number = Symbol(loop.symbol.hint)
+    body = substitute_statements(loop.body, {loop.symbol: loop.lo + number})
+    return replace(loop, symbol=number, lo=Affine.of(0), hi=loop.hi - loop.lo, body=body)
+
+
+def from_its_end(loop: For) -> For:
+    """The same iterations, counted from the last one on: if the loop ends where an outer one stands,
+    positions tell that it never is there."""
+    number = Symbol(loop.symbol.hint)
+    body = substitute_statements(loop.body, {loop.symbol: loop.hi - 1 - number})
+    return replace(loop, symbol=number, lo=Affine.of(0), hi=loop.hi - loop.lo, body=body)
 
 
 def about(loop: For, ranges: Ranges) -> int | None:

@@ -206,13 +206,18 @@ def _defined(body: Sequence[Stmt]) -> set[Variable]:
 
 def _rows_at_once(triangle: _Triangle, caps: Caps) -> int:
     """How many rows keep what their terms need in registers: two for each number that differs by column, one
-    for each that does not and is used again."""
+    for each that does not and is used again. Rows that take turns at a cell need the latter one by one."""
     body = triangle.terms.body
     read = Counter(locals_read(body))
     changed = {stmt.variable for stmt in body if isinstance(stmt, Update)}
     held = (changed | read.keys()) & _defined(triangle.first)
     again = {variable for variable in _defined(body) if read[variable] > 1}
-    most = min(MOST_ROWS, (caps.registers - SHARED) // max(1, 2 * len(held) + len(again)))
+    room, each = caps.registers - SHARED, 2 * len(held)
+    if triangle.has_corners:
+        each += len(again)
+    else:
+        room -= 2 * len(again)
+    most = min(MOST_ROWS, room // max(1, each))
     trips = triangle.rows.trips
     if trips is None:
         return most

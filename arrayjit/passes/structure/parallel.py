@@ -28,9 +28,9 @@ from ...ir.expr import Apply, Expr, Local, Variable
 from ...ir.index import Symbol
 from ...ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Update, While
 from ...ir.walk import kept, locals_read, rewrite_bodies
-from ..analysis.access import Range, Ranges
+from ..analysis.access import Range
 from ..analysis.carriers import carriers, upwards
-from ..analysis.trips import enter
+from ..analysis.trips import enter, from_its_end
 
 __all__ = ["parallel"]
 
@@ -52,10 +52,14 @@ def parallel(kernel: Kernel, caps: Caps) -> Kernel:
     return kernel.with_body(visit(kernel.body))
 
 
-def _independent(loop: For, ranges: Ranges) -> For:
+def _independent(loop: For, ranges: dict[Symbol, Range]) -> For:
     """The loop as a parallel one, if that does the same."""
     summing, sums = _accumulating(loop)
-    return upwards(summing) if carriers(summing, ranges, sums) == frozenset() else loop
+    for form in (summing, *([from_its_end(summing)] if summing.step == 1 and summing.hi.symbols else ())):
+        enter(form, ranges)
+        if carriers(form, ranges, sums) == frozenset():
+            return upwards(summing)
+    return loop
 
 
 def _accumulating(loop: For) -> tuple[For, frozenset[Variable]]:

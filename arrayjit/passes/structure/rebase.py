@@ -10,12 +10,11 @@ need nothing of one another. Slices are recorded like that (`a[k, k + 1 :]`).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ...ir.code import Caps
-from ...ir.index import Affine, Symbol
+from ...ir.index import Symbol
 from ...ir.loops import For, Kernel, Stmt
-from ...ir.walk import kept, rewrite_bodies, substitute_statements
+from ...ir.walk import kept, rewrite_bodies
+from ..analysis.trips import from_zero
 
 __all__ = ["rebase"]
 
@@ -31,15 +30,8 @@ def rebase(kernel: Kernel, caps: Caps) -> Kernel:
         if not isinstance(stmt, For):
             return rewrite_bodies(stmt, visit)
         if stmt.step == 1 and not around.isdisjoint(stmt.lo.symbols):
-            stmt = _from_zero(stmt)
+            stmt = from_zero(stmt)
         around.add(stmt.symbol)
         return rewrite_bodies(stmt, visit)
 
     return kernel.with_body(visit(kernel.body))
-
-
-def _from_zero(loop: For) -> For:
-    """The same iterations, counted from 0."""
-    number = Symbol(loop.symbol.hint)
-    body = substitute_statements(loop.body, {loop.symbol: loop.lo + number})
-    return replace(loop, symbol=number, lo=Affine.of(0), hi=loop.hi - loop.lo, body=body)
