@@ -31,7 +31,8 @@ A tile is made of slivers, each of as many rows as there are registers for:
 Every sum has its one chain of operations, in order: a deep one leaves off in the tile and goes on from there.
 A wide strip then goes through all its panels, packed a run at a time, before the next part of the terms.
 Where rows or columns do not make whole slivers or panels, the last one overlaps the one before; if few
-columns are left, their panel is narrower.
+columns are left, their panel is narrower. One panel may be wider than all columns: it has zeros beside them,
+whose sums nobody takes from the tile.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from functools import partial
 
-from ...frozen import frozen, slotted
+from ...frozen import slotted
 from ...ir.dtype import I64, DType
 from ...ir.expr import Apply, Const, Expr, Index, Load, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol
@@ -48,95 +49,24 @@ from ...ir.loops import Bind, Define, For, LoopKind, Place, PlaceKind, Stmt, Sto
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import substitute
-from ..analysis.copies import Copying, unless_once
+from ..analysis.copies import Copying, copy_body, unless_once
 from ..analysis.repeats import may_repeat
 from ..analysis.strides import stride
 from ..analysis.trips import between, greater, lesser
+from .cuts import ZERO, Blocking, Panel, Rows, Strip, last_panel
 from .depths import Depth, all_terms, some_terms, unrolled
 from .products import Product, Sum
 
-__all__ = ["Blocking", "blocked", "last_panel"]
-
-ZERO = Affine.of(0)
+__all__ = ["blocked"]
 
 BAND = 8
 """How many rows are copied into panels together: so many streams the hardware follows, and panels are written
 in runs, not line by line with long steps between, of which the first cache holds few."""
 
 
-SAVED = 24
-"""One of so many columns that are not computed twice is worth a last panel of its own width."""
-
-
-@frozen
-class Blocking:
-    """How a product is cut: slivers of `rows`, panels of `columns`, `strip` of these, `depth` terms at once;
-    blocks of `block` rows, none for strips of all rows. `left` and `right` say which factors are packed, of
-    the columns `run` panels at a time, which divides `strip`, or is as much; `across`, that a sliver goes
-    through these before the next one does."""
-
-    rows: int
-    columns: int
-    depth: int
-    strip: int
-    run: int
-    block: int | None
-    left: bool
-    right: bool
-    across: bool = False
-
-
-def last_panel(columns: int, width: int) -> int:
-    """The columns of the last panel: as few lanes as hold what whole panels leave, if that saves enough."""
-    narrow = max(2, 1 << (columns % width - 1).bit_length()) if columns % width else width
-    return narrow if (width - narrow) * SAVED >= columns else width
-
-
 def blocked(product: Product, blocking: Blocking, placement: dict[Tensor, Place]) -> tuple[Stmt, ...]:
     """The product's loops; `placement` gets what they keep."""
     return _Blocked(product, blocking, placement).all()
-
-
-@frozen
-class _Rows:
-    """Rows from `start` on, `count` of them, after the statements that find out how many; `most` where that
-    varies."""
-
-    start: Affine
-    count: Affine
-    most: int
-    before: tuple[Stmt, ...] = ()
-
-
-@frozen
-class _Strip:
-    """`width` columns from `start` on, in `count` panels, at most `most`, the first of them the panel of a
-    number, or part of such a strip, from the panel `place` of it on; panels have `lanes` columns. What is
-    done with sums of columns before `fresh` was done with the panel before. Where the last panel overlaps
-    that, `last` is its first column."""
-
-    start: Affine
-    width: Affine
-    number: Affine
-    count: Affine
-    most: int
-    lanes: int
-    fresh: int = 0
-    before: tuple[Stmt, ...] = ()
-    place: Affine = ZERO
-    last: Affine | None = None
-
-
-@frozen
-class _Panel:
-    """So many `lanes` of columns from `start` on, and from `column` on in the strip; a panel by its number
-    among all, and among those that are packed together."""
-
-    start: Affine
-    column: Affine
-    number: Affine
-    packed: Affine
-    lanes: int
 
 
 @slotted
@@ -171,7 +101,7 @@ class _Blocked:
 
     def strips(self, rows: int) -> tuple[Stmt, ...]:
         """All rows of one strip after the other."""
-        all_rows = _Rows(ZERO, Affine.of(rows), rows)
+        all_rows = Rows(ZERO, Affine.of(rows), rows)
         before = self.packed_left(all_rows, PlaceKind.ARENA) if self.blocking.left else ()
         tiles = self.each_strip(lambda strip: self.tile(all_rows, strip), self.blocking.strip)
         return (*before, *tiles)
@@ -185,7 +115,7 @@ class _Blocked:
             rest = Symbol("rows", lower=1, upper=block + 1)
             before = (Bind(rest, lesser(count, rows - start)),)
             count = Affine.of(rest)
-        here = _Rows(start, count, block)
+        here = Rows(start, count, block)
         packing = self.packed_left(here, PlaceKind.SCRATCH) if self.blocking.left else ()
         tiles = self.each_strip(
             lambda strip: self.tile(here, strip), self.blocking.strip, LoopKind.SEQUENTIAL
@@ -195,31 +125,33 @@ class _Blocked:
 
     def each_strip(
         self,
-        one: Callable[[_Strip], tuple[Stmt, ...]],
+        one: Callable[[Strip], tuple[Stmt, ...]],
         size: int,
         kind: LoopKind = LoopKind.PARALLEL,
     ) -> tuple[Stmt, ...]:
         """What `one` makes of a strip of panels, for all of them. If the last panel overlaps the one before,
         it goes along with all others if it is as wide, or is a strip of its own."""
         columns, width = self.product.columns.trips or 0, self.blocking.columns
+        if columns < width:
+            return one(Strip(ZERO, Affine.of(columns), ZERO, Affine.of(1), 1, width))
         whole, rest = divmod(columns, width)
         lanes = last_panel(columns, width)
         last = Affine.of(columns - lanes)
         if rest and lanes == width and whole < size and self.may_overlap():
             panels = whole + 1
-            return one(_Strip(ZERO, Affine.of(columns), ZERO, Affine.of(panels), panels, width, last=last))
+            return one(Strip(ZERO, Affine.of(columns), ZERO, Affine.of(panels), panels, width, last=last))
         symbol, count = Symbol("s"), Affine.of(min(size, whole))
         number = Affine.of(symbol) * size
         before: tuple[Stmt, ...] = ()
         if whole % size and whole > size:
             some = Symbol("panels", lower=1, upper=size + 1)
             before, count = (Bind(some, lesser(count, whole - number)),), Affine.of(some)
-        strip = _Strip(number * width, count * width, number, count, min(size, whole), width)
+        strip = Strip(number * width, count * width, number, count, min(size, whole), width)
         body = (*before, *one(strip))
         out = unless_once(For(symbol, ZERO, Affine.of(-(-whole // size)), body, kind))
         if rest:
             once, fresh = Affine.of(1), 0 if may_repeat(self.product.epilogue) else lanes - rest
-            out += one(_Strip(last, Affine.of(lanes), Affine.of(whole), once, 1, lanes, fresh))
+            out += one(Strip(last, Affine.of(lanes), Affine.of(whole), once, 1, lanes, fresh))
         return out
 
     def may_overlap(self) -> bool:
@@ -234,8 +166,8 @@ class _Blocked:
 
     def each_panel(
         self,
-        strip: _Strip,
-        one: Callable[[_Panel], tuple[Stmt, ...]],
+        strip: Strip,
+        one: Callable[[Panel], tuple[Stmt, ...]],
         kind: LoopKind = LoopKind.SEQUENTIAL,
     ) -> tuple[Stmt, ...]:
         symbol = Symbol("p")
@@ -245,10 +177,10 @@ class _Blocked:
             first = Symbol("column", lower=0, upper=strip.last.constant + 1)
             offset, before = Affine.of(first), (Bind(first, lesser(offset, strip.last)),)
         column = strip.place * strip.lanes + offset
-        panel = _Panel(strip.start + offset, column, strip.number + here, here, strip.lanes)
+        panel = Panel(strip.start + offset, column, strip.number + here, here, strip.lanes)
         return unless_once(For(symbol, ZERO, strip.count, (*before, *one(panel)), kind))
 
-    def each_run(self, strip: _Strip, one: Callable[[_Strip], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+    def each_run(self, strip: Strip, one: Callable[[Strip], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
         """What `one` makes of the panels of a strip that are packed together, for all of them."""
         size = self.blocking.run
         if strip.most <= size:
@@ -257,7 +189,7 @@ class _Blocked:
         place = Affine.of(symbol) * size
         width = strip.lanes
         start, columns = strip.start + place * width, Affine.of(size * width)
-        panels = _Strip(start, columns, strip.number + place, Affine.of(size), size, width, place=place)
+        panels = Strip(start, columns, strip.number + place, Affine.of(size), size, width, place=place)
         return (For(symbol, ZERO, Affine.of(strip.most // size), one(panels)),)
 
     # Packing
@@ -272,13 +204,13 @@ class _Blocked:
             copy = self.kept(name, shape, dtype_of(total.right), PlaceKind.ARENA, reason)
             self.rights[total.variable] = copy
 
-        def one(strip: _Strip) -> tuple[Stmt, ...]:
+        def one(strip: Strip) -> tuple[Stmt, ...]:
             sums = self.product.sums
             return tuple(stmt for total in sums for stmt in self.copied_right(total, strip, all_terms(total)))
 
         return self.each_strip(one, self.blocking.strip)
 
-    def strip_right(self, total: Sum, strip: _Strip, terms: Depth) -> tuple[Stmt, ...]:
+    def strip_right(self, total: Sum, strip: Strip, terms: Depth) -> tuple[Stmt, ...]:
         """The strip's part of the right factor, if that is packed strip by strip."""
         if not self.blocking.right or self.blocking.block is not None:
             return ()
@@ -291,20 +223,28 @@ class _Blocked:
         self.rights[total.variable] = copy
         return self.copied_right(total, strip, terms)
 
-    def copied_right(self, total: Sum, strip: _Strip, terms: Depth) -> tuple[Stmt, ...]:
+    def copied_right(self, total: Sum, strip: Strip, terms: Depth) -> tuple[Stmt, ...]:
         """Panels of the right factor, row by row of it where these lie in memory one after the other."""
         columns, lane, along = self.product.columns, Symbol("l"), self.is_along(total)
+        width = min(strip.lanes, columns.trips or 0)
 
-        def one(panel: _Panel) -> tuple[Stmt, ...]:
-            symbols = {**terms.symbols, columns.symbol: columns.lo + panel.start + lane}
+        def store(panel: Panel, value: Expr, lo: int, hi: int) -> For:
             cell = self.cell_right(panel, terms, lane)
-            store = Store(self.rights[total.variable], cell, substitute(total.right, symbols))
-            line = _parallel(lane, panel.lanes, (store,))
+            return _parallel(lane, hi, (Store(self.rights[total.variable], cell, value),), lo)
+
+        def one(panel: Panel) -> tuple[Stmt, ...]:
+            symbols = {**terms.symbols, columns.symbol: columns.lo + panel.start + lane}
+            line = store(panel, substitute(total.right, symbols), 0, width)
             return (line,) if along else nested(terms.loops, (line,), LoopKind.PARALLEL)
 
+        def padding(panel: Panel) -> tuple[Stmt, ...]:
+            nothing = Const(0, dtype_of(total.right))
+            return nested(terms.loops, (store(panel, nothing, width, strip.lanes),), LoopKind.PARALLEL)
+
+        pad = copy_body(self.each_panel(strip, padding), {}, {}) if width < strip.lanes else ()
         if not along:
-            return self.each_panel(strip, one, LoopKind.PARALLEL)
-        return self.in_bands(strip, terms.loops, one)
+            return (*pad, *self.each_panel(strip, one, LoopKind.PARALLEL))
+        return (*pad, *self.in_bands(strip, terms.loops, one))
 
     def is_along(self, total: Sum) -> bool:
         """Whether columns of the right factor are neighbours in memory, or computed."""
@@ -312,7 +252,7 @@ class _Blocked:
         return not isinstance(right, Load) or stride(right.tensor, right.index, column) == 1
 
     def in_bands(
-        self, strip: _Strip, loops: Sequence[For], one: Callable[[_Panel], tuple[Stmt, ...]]
+        self, strip: Strip, loops: Sequence[For], one: Callable[[Panel], tuple[Stmt, ...]]
     ) -> tuple[Stmt, ...]:
         """What `one` makes of a row of a panel, for a few rows of all panels at a time."""
         if strip.most == 1:
@@ -326,19 +266,19 @@ class _Blocked:
             rest = Symbol("rows", lower=0, upper=size + 1)
             binds, count = between(rest, inner.hi - first, ZERO, count), Affine.of(rest)
 
-        def rows(panel: _Panel) -> tuple[Stmt, ...]:
+        def rows(panel: Panel) -> tuple[Stmt, ...]:
             return (replace(inner, lo=first, hi=first + count, body=one(panel), kind=LoopKind.PARALLEL),)
 
         bands = For(band, ZERO, Affine.of(-(-most // size)), ())
         panels = self.each_panel(strip, rows, LoopKind.PARALLEL)
         return nested((*outer, bands), (*binds, *panels), LoopKind.PARALLEL)
 
-    def cell_right(self, panel: _Panel, terms: Depth, lane: Symbol) -> tuple[Affine, ...]:
+    def cell_right(self, panel: Panel, terms: Depth, lane: Symbol) -> tuple[Affine, ...]:
         if self.blocking.block is None:
             return panel.packed, terms.place, Affine.of(lane)
         return panel.number, terms.number, Affine.of(lane)
 
-    def packed_left(self, rows: _Rows, kind: PlaceKind) -> tuple[Stmt, ...]:
+    def packed_left(self, rows: Rows, kind: PlaceKind) -> tuple[Stmt, ...]:
         """The rows, part by part of their terms."""
         out: list[Stmt] = []
         for total in self.product.sums:
@@ -365,7 +305,7 @@ class _Blocked:
         last = some_terms(total, Affine.of(whole), Affine.of(whole * at_once), Affine.of(total.depth))
         return (*parts, *one(last))
 
-    def copied_left(self, total: Sum, rows: _Rows, target: Tensor, terms: Depth) -> tuple[Stmt, ...]:
+    def copied_left(self, total: Sum, rows: Rows, target: Tensor, terms: Depth) -> tuple[Stmt, ...]:
         row = Symbol("r")
         here = self.product.rows.lo + rows.start + row
         source = substitute(total.left, {**terms.symbols, self.product.rows.symbol: here})
@@ -395,7 +335,7 @@ class _Blocked:
 
     # Slivers
 
-    def slivers(self, rows: _Rows) -> tuple[tuple[Stmt, ...], Affine]:
+    def slivers(self, rows: Rows) -> tuple[tuple[Stmt, ...], Affine]:
         """How many slivers rows have, after what finds it out."""
         height = self.blocking.rows
         if rows.count.is_constant:
@@ -404,7 +344,7 @@ class _Blocked:
         quotient = Apply(OPS["raw_divide"], (Index(rows.count + (height - 1)), Const(height, I64)), I64)
         return (Bind(count, quotient),), Affine.of(count)
 
-    def first_row(self, rows: _Rows, sliver: Symbol) -> tuple[tuple[Stmt, ...], Affine]:
+    def first_row(self, rows: Rows, sliver: Symbol) -> tuple[tuple[Stmt, ...], Affine]:
         """Where a sliver starts, after what finds it out."""
         start, offset = self.product.rows.lo + rows.start, Affine.of(sliver) * self.blocking.rows
         if rows.count.is_constant and rows.most % self.blocking.rows == 0:
@@ -412,7 +352,7 @@ class _Blocked:
         first = Symbol("first", lower=0, upper=rows.most - self.blocking.rows + 1)
         return (Bind(first, lesser(offset, rows.count - self.blocking.rows)),), start + first
 
-    def tile(self, rows: _Rows, strip: _Strip) -> tuple[Stmt, ...]:
+    def tile(self, rows: Rows, strip: Strip) -> tuple[Stmt, ...]:
         """The sums of some rows of a strip, then what else is done with them."""
         binds, count = self.slivers(rows)
         self.tiles = self.tiles_for(rows, strip)
@@ -423,24 +363,25 @@ class _Blocked:
             out += self.finished(rows, strip, count)
         return tuple(out)
 
-    def tiles_for(self, rows: _Rows, strip: _Strip) -> dict[Variable, Tensor]:
+    def tiles_for(self, rows: Rows, strip: Strip) -> dict[Variable, Tensor]:
         """Where the sums of a tile are kept; none for those that go where they belong at once."""
         product, cut = self.product, self.blocking
-        if product.store is not None and all(total.depth <= cut.depth for total in product.sums):
+        is_whole = strip.lanes <= (product.columns.trips or 0)
+        if is_whole and product.store is not None and all(t.depth <= cut.depth for t in product.sums):
             return {}
         shape, reason = (-(-rows.most // cut.rows) * cut.rows, strip.most * strip.lanes), "sums of a tile"
         names = [total.variable for total in product.sums]
         kind = PlaceKind.SCRATCH
         return {name: self.kept(f"{name.hint}_tile", shape, name.dtype, kind, reason) for name in names}
 
-    def whole_sums(self, total: Sum, rows: _Rows, strip: _Strip, slivers: Affine) -> Sequence[Stmt]:
+    def whole_sums(self, total: Sum, rows: Rows, strip: Strip, slivers: Affine) -> Sequence[Stmt]:
         """All terms of the sums of a tile, so many at once as are near then."""
         starts = total.depth <= self.blocking.depth
 
         def some(make: Callable[[], Depth]) -> tuple[Stmt, ...]:
             return self.each_run(strip, partial(one, make))
 
-        def one(make: Callable[[], Depth], run: _Strip) -> tuple[Stmt, ...]:
+        def one(make: Callable[[], Depth], run: Strip) -> tuple[Stmt, ...]:
             packing = self.strip_right(total, run, make())
             sums = partial(self.sums, total, rows, terms=make(), starts=starts)
             if not self.blocking.across:
@@ -454,10 +395,10 @@ class _Blocked:
 
     def down(
         self,
-        rows: _Rows,
-        panel: _Panel,
+        rows: Rows,
+        panel: Panel,
         slivers: Affine,
-        one: Callable[[_Panel, Symbol], tuple[Stmt, ...]],
+        one: Callable[[Panel, Symbol], tuple[Stmt, ...]],
     ) -> tuple[Stmt, ...]:
         """What `one` makes of a sliver, for all that have columns of a panel."""
         sliver = Symbol("q")
@@ -465,7 +406,7 @@ class _Blocked:
         return (*binds, *unless_once(For(sliver, some, end, one(panel, sliver))))
 
     def sums(
-        self, total: Sum, rows: _Rows, panel: _Panel, sliver: Symbol, terms: Depth, starts: bool
+        self, total: Sum, rows: Rows, panel: Panel, sliver: Symbol, terms: Depth, starts: bool
     ) -> tuple[Stmt, ...]:
         """A sliver's sums for a panel, over some of the terms."""
         lane = Symbol("l")
@@ -492,7 +433,7 @@ class _Blocked:
         return (*before, For(lane, ZERO, Affine.of(width), tuple(body), LoopKind.VECTOR, lanes=width))
 
     def met(
-        self, rows: _Rows, start: Affine, width: Affine, slivers: Affine
+        self, rows: Rows, start: Affine, width: Affine, slivers: Affine
     ) -> tuple[tuple[Stmt, ...], Affine, Affine]:
         """The first sliver with columns among these, and the end of such slivers, after what finds out."""
         if self.product.within is None:
@@ -527,26 +468,27 @@ class _Blocked:
         index = tuple(position.substitute(symbols) for position in store.index)
         return Store(store.tensor, index, Local(name), store.loc)
 
-    def factor_left(self, total: Sum, rows: _Rows, terms: Depth, cell: Affine) -> Expr:
+    def factor_left(self, total: Sum, rows: Rows, terms: Depth, cell: Affine) -> Expr:
         packed = self.lefts.get(total.variable)
         if packed is not None:
             return Load(packed, (terms.part, cell - self.product.rows.lo - rows.start, terms.place))
         return substitute(total.left, {**terms.symbols, self.product.rows.symbol: cell})
 
-    def factor_right(self, total: Sum, panel: _Panel, terms: Depth, column: Affine, lane: Symbol) -> Expr:
+    def factor_right(self, total: Sum, panel: Panel, terms: Depth, column: Affine, lane: Symbol) -> Expr:
         packed = self.rights.get(total.variable)
         if packed is not None:
             return Load(packed, self.cell_right(panel, terms, lane))
         return substitute(total.right, {**terms.symbols, self.product.columns.symbol: column})
 
-    def started(self, total: Sum, rows: _Rows, strip: _Strip, slivers: Affine) -> tuple[Stmt, ...]:
+    def started(self, total: Sum, rows: Rows, strip: Strip, slivers: Affine) -> tuple[Stmt, ...]:
         """Every cell of the tile as its sum starts."""
         sliver, row, lane = Symbol("q"), Symbol("r"), Symbol("l")
         before, first = self.first_row(rows, sliver)
         start = self.start(total, first + row, self.product.columns.lo + strip.start + lane)
         cell = (Affine.of(sliver) * self.blocking.rows + row, Affine.of(lane))
         store = Store(self.tiles[total.variable], cell, start)
-        line = For(lane, ZERO, strip.width, (store,), LoopKind.PARALLEL)
+        width = Affine.of(strip.lanes) if strip.most == 1 else strip.width
+        line = For(lane, ZERO, width, (store,), LoopKind.PARALLEL)
         lines = _parallel(row, self.blocking.rows, (line,))
         return unless_once(For(sliver, ZERO, slivers, (*before, lines), LoopKind.PARALLEL))
 
@@ -554,7 +496,7 @@ class _Blocked:
         symbols = {self.product.rows.symbol: row, self.product.columns.symbol: column}
         return substitute(total.start, symbols)
 
-    def finished(self, rows: _Rows, strip: _Strip, slivers: Affine) -> tuple[Stmt, ...]:
+    def finished(self, rows: Rows, strip: Strip, slivers: Affine) -> tuple[Stmt, ...]:
         """The rest of the product's body, for each cell of the tile that is not of the sliver or of the panel
         before."""
         sliver, row, lane = Symbol("q"), Symbol("r"), Symbol("l")
@@ -577,7 +519,7 @@ class _Blocked:
         binds, some, end = self.met(rows, strip.start, strip.width, slivers)
         return (*binds, *unless_once(For(sliver, some, end, (*before, lines), LoopKind.PARALLEL)))
 
-    def columns_of(self, row: Affine, strip: _Strip) -> tuple[tuple[Stmt, ...], Affine, Affine]:
+    def columns_of(self, row: Affine, strip: Strip) -> tuple[tuple[Stmt, ...], Affine, Affine]:
         """The first new column of a row in a strip, and the end of these columns, after what finds out."""
         ends = [Affine.of(strip.fresh), strip.width]
         binds: list[Stmt] = []
@@ -596,5 +538,5 @@ def _name(factor: Expr, otherwise: str) -> str:
     return factor.tensor.label if isinstance(factor, Load) else otherwise
 
 
-def _parallel(symbol: Symbol, extent: int, body: tuple[Stmt, ...]) -> For:
-    return For(symbol, ZERO, Affine.of(extent), body, LoopKind.PARALLEL)
+def _parallel(symbol: Symbol, hi: int, body: tuple[Stmt, ...], lo: int = 0) -> For:
+    return For(symbol, Affine.of(lo), Affine.of(hi), body, LoopKind.PARALLEL)

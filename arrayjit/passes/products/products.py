@@ -87,12 +87,25 @@ class Product:
     epilogue: tuple[Stmt, ...]
     within: tuple[Affine, Affine] | None = None
 
+    def turned(self) -> Product:
+        """The same product, rows for columns."""
+        sums = tuple(replace(total, left=total.right, right=total.left) for total in self.sums)
+        outer, inner = _around(self.around, sums)
+        around = (*outer, *inner)
+        return replace(
+            self, around=around, shared=len(outer), rows=self.columns, columns=self.rows, sums=sums
+        )
+
     @property
     def store(self) -> Store | None:
-        """Where the one sum goes, if that is all that is done with it, and it may be done again."""
+        """Where the one sum goes, if that is all that is done with it, along the columns, and it may be done
+        again."""
         match self.epilogue:
-            case (Define(variable=variable, value=Const()), Store(value=Local(variable=stored)) as store):
-                return store if stored is variable and self.within is None else None
+            case (
+                Define(variable=variable, value=Const()),
+                Store(value=Local(variable=stored)) as store,
+            ) if stored is variable and self.within is None:
+                return store if _is_along((store,), self.columns.symbol) else None
             case _:
                 return None
 
@@ -149,13 +162,17 @@ def _product(
     sums = tuple(_turned(total, rows.symbol) for total in found)
     if not all(_fits(total, rows.symbol, columns.symbol) for total in sums):
         return None
-    others = [loop for loop in loops if loop is not rows and loop is not columns]
-    needed = {symbol for total in sums for symbol in symbols_read(total.right)}
-    outer = [loop for loop in others if loop.symbol in needed]
-    inner = [loop for loop in others if loop.symbol not in needed]
+    outer, inner = _around([loop for loop in loops if loop is not rows and loop is not columns], sums)
     nests = {id(total.terms[0]) for total in sums}
     epilogue = tuple(stmt for stmt in body if id(stmt) not in nests)
     return Product((*outer, *inner), len(outer), rows, columns, sums, epilogue)
+
+
+def _around(loops: Sequence[For], sums: Sequence[Sum]) -> tuple[list[For], list[For]]:
+    """The loops around rows and columns on which right factors depend, and the others."""
+    needed = {symbol for total in sums for symbol in symbols_read(total.right)}
+    outer = [loop for loop in loops if loop.symbol in needed]
+    return outer, [loop for loop in loops if loop.symbol not in needed]
 
 
 def _are_independent(loops: Sequence[For]) -> bool:
