@@ -71,52 +71,56 @@ def orthogonal(size: int) -> np.ndarray:
     return np.linalg.qr(numbers(size, size))[0]
 
 
-SIZE = 9
-Q, P = orthogonal(SIZE), orthogonal(SIZE)
-DIFFICULT: dict[str, np.ndarray] = {
-    "zeros": np.zeros((SIZE, SIZE)),
-    "ones": np.ones((SIZE, SIZE)),
-    "one": np.eye(SIZE),
-    "orthogonal": Q,
-    "of rank one": np.outer(Q[0], P[0]),
-    "of half the rank": Q[:, :4] @ P[:4],
-    "nearly of rank one": np.ones((SIZE, SIZE)) + 1e-15 * Q,
-    "graded": (Q * 10.0 ** -np.arange(SIZE)) @ P,
-    "graded rows": Q * 10.0 ** (-20.0 * np.arange(SIZE))[:, None],
-    "graded columns": Q * 10.0 ** (20.0 * np.arange(SIZE)),
-    "repeated": (Q * np.repeat([1, 2, 3], 3)) @ Q.T,
-    "Hilbert's": 1 / (np.arange(SIZE)[:, None] + np.arange(SIZE) + 1),
-    "Kahan's": np.triu(-0.9 * np.ones((SIZE, SIZE)), 1) + np.diag(0.4 ** np.arange(SIZE)),
-    "diagonal": np.diag(np.arange(SIZE) - 3.0),
-    "reversed": np.eye(SIZE)[::-1],
-    "tridiagonal": np.diag(np.ones(SIZE - 1), 1) + np.diag(np.ones(SIZE - 1), -1),
-    "Wilkinson's": np.diag(abs(np.arange(SIZE) - 4.0)) + np.eye(SIZE, k=1) + np.eye(SIZE, k=-1),
-    "integers": random.integers(-2, 3, (SIZE, SIZE)).astype(float),
-    "sparse": (random.random((SIZE, SIZE)) < 0.1).astype(float),
-    "equal rows": np.repeat(Q[:1], SIZE, 0),
-    "a row of zeros": np.vstack([Q[:-1], 0 * Q[:1]]),
-    "huge": Q * 1e307,
-    "tiny": Q * 1e-308,
-}
+def difficult(size: int) -> dict[str, np.ndarray]:
+    one, other = orthogonal(size), orthogonal(size)
+    numbered = np.arange(size)
+    return {
+        "zeros": np.zeros((size, size)),
+        "ones": np.ones((size, size)),
+        "one": np.eye(size),
+        "orthogonal": one,
+        "of rank one": np.outer(one[0], other[0]),
+        "of half the rank": one[:, : size // 2] @ other[: size // 2],
+        "nearly of rank one": np.ones((size, size)) + 1e-15 * one,
+        "graded": (one * 10.0 ** (-9 * numbered / size)) @ other,
+        "graded rows": one * 10.0 ** (-180 * numbered / size)[:, None],
+        "graded columns": one * 10.0 ** (180 * numbered / size),
+        "repeated": (one * np.repeat([1, 2, 3], size // 3)) @ one.T,
+        "Hilbert's": 1 / (numbered[:, None] + numbered + 1),
+        "Kahan's": np.triu(-0.9 * np.ones((size, size)), 1) + np.diag(0.4**numbered),
+        "diagonal": np.diag(numbered - 3.0),
+        "reversed": np.eye(size)[::-1],
+        "tridiagonal": np.diag(np.ones(size - 1), 1) + np.diag(np.ones(size - 1), -1),
+        "with zeros on its diagonal": np.diag(numbered % 3.0) + np.eye(size, k=1),
+        "Wilkinson's": np.diag(abs(numbered - size // 2.0)) + np.eye(size, k=1) + np.eye(size, k=-1),
+        "integers": random.integers(-2, 3, (size, size)).astype(float),
+        "sparse": (random.random((size, size)) < 0.1).astype(float),
+        "equal rows": np.repeat(one[:1], size, 0),
+        "a row of zeros": np.vstack([one[:-1], 0 * one[:1]]),
+        "huge": one * 1e307,
+        "tiny": one * 1e-308,
+    }
 
 
-def test_difficult_matrices() -> None:
-    """All of one shape, so that they are compiled once."""
+@pytest.mark.parametrize("size", [6, 9, 24])
+def test_difficult_matrices(size: int) -> None:
+    """All of one shape, so that they are compiled once; few columns are rotated, more of them reflected."""
+    room = ROOM * max(1, size / 9)
     eigh = arrayjit.jit(lambda a: np.linalg.eigh(a))
     eigvalsh = arrayjit.jit(lambda a: np.linalg.eigvalsh(a))
     svd = arrayjit.jit(lambda a: np.linalg.svd(a))
     svdvals = arrayjit.jit(lambda a: np.linalg.svdvals(a))
-    for name, matrix in DIFFICULT.items():
+    for name, matrix in difficult(size).items():
         scale = np.abs(matrix).max() or 1.0
         sums = (matrix / scale + matrix.T / scale) * scale / 2
         wanted, wanted_sizes = np.linalg.eigvalsh(sums) / scale, np.linalg.svdvals(matrix) / scale
         (values, vectors), (left, sizes, right) = eigh(sums), svd(matrix)
         for ours in (values, eigvalsh(sums)):
-            np.testing.assert_allclose(ours / scale, wanted, rtol=0, atol=ROOM, err_msg=name)
+            np.testing.assert_allclose(ours / scale, wanted, rtol=0, atol=room, err_msg=name)
         for ours in (sizes, svdvals(matrix)):
-            np.testing.assert_allclose(ours / scale, wanted_sizes, rtol=0, atol=ROOM, err_msg=name)
-        np.testing.assert_allclose(vectors * (values / scale) @ vectors.T, sums / scale, atol=ROOM)
-        np.testing.assert_allclose(left * (sizes / scale) @ right, matrix / scale, atol=ROOM, err_msg=name)
+            np.testing.assert_allclose(ours / scale, wanted_sizes, rtol=0, atol=room, err_msg=name)
+        np.testing.assert_allclose(vectors * (values / scale) @ vectors.T, sums / scale, atol=room)
+        np.testing.assert_allclose(left * (sizes / scale) @ right, matrix / scale, atol=room, err_msg=name)
         for unitary in (vectors, left, right):
             assert_unitary(unitary)
 

@@ -2,12 +2,13 @@
 programs whose loops are recorded.
 
 Hermitian matrices are reflected onto three diagonals (Householder), which rotations make one: implicit QL
-steps with Wilkinson's shifts (Martin and Wilkinson, The implicit QL algorithm, 1968). Singular values are the
+steps with Wilkinson's shifts (Martin and Wilkinson, The implicit QL algorithm, 1968). Matrices of more than a
+few columns have their singular values by way of two diagonals (`bidiagonal`). Those of few columns are the
 lengths that the rows of a triangular factor have once rotations of two of them at a time have made all
-orthogonal to one another (Hestenes, Inversion of matrices by biorthogonalization, 1958). Both go on until
-nothing is left but rounding, and compute in float64 as NumPy does: values are LAPACK's to 100 units in the
-last place of the largest. Vectors are unique but for their signs, or phases, which are not LAPACK's; where
-values coincide, those of one are any basis of their space.
+orthogonal to one another (Hestenes, Inversion of matrices by biorthogonalization, 1958), and keep their
+leading digits, however small. All go on until nothing is left but rounding, and compute in float64 as NumPy
+does: values are LAPACK's to 100 units in the last place of the largest. Vectors are unique but for their
+signs, or phases, which are not LAPACK's; where values coincide, those of one are any basis of their space.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ from ..record.trace import user_location
 from ..values.array import describe
 from ..values.elementwise import as_array
 from .adopted import numpy_program
+from .bidiagonal import diagonalised, rotation
 from .factorisations import floats_of, is_nothing, qr, require, require_square, scale_of, stacked_to
 from .parts import squares
 
 __all__ = ["svd", "svdvals", "wide_floats_of"]
+
+_FEW = 8
+"""Columns up to which rotations of rows find singular values, and vectors in 0.7 of the time of LAPACK's."""
 
 _STEPS, _SWEEPS = 30, 60
 """How many steps a row may take, and how many times every two rows may be rotated; LAPACK allows as many."""
@@ -119,7 +124,7 @@ def _tridiagonal(matrix: Any, diagonal: Any, beside: Any, rows: Any, wants_vecto
         scales[k] = np.where(is_done, 0, (length - head) / length)
         below /= np.where(is_done, 1, head - length)
         matrix[k + 1, k] = 1
-        column, rest = matrix[k + 1 :, k], matrix[k + 1 :, k + 1 :]
+        column, rest = matrix[k + 1 :, k].copy(), matrix[k + 1 :, k + 1 :]
         image = scales[k] * (rest @ column)
         image -= (0.5 * scales[k] * (image.conj() @ column)) * column
         rest -= column[:, None] * image.conj() + image[:, None] * column.conj()
@@ -127,7 +132,7 @@ def _tridiagonal(matrix: Any, diagonal: Any, beside: Any, rows: Any, wants_vecto
     if wants_vectors:
         np.fill_diagonal(rows, 1)
         for k in range(n - 2, -1, -1):
-            column, basis = matrix[k + 1 :, k], rows[k + 1 :, k + 1 :]
+            column, basis = matrix[k + 1 :, k].copy(), rows[k + 1 :, k + 1 :]
             basis -= scales[k] * (basis @ column.conj())[:, None] * column
 
 
@@ -143,11 +148,7 @@ def _step(diagonal: Any, beside: Any, rows: Any, wants_vectors: bool, start: Any
     shift = 0.0
     for i in range(stop - 1, start - 1, -1):
         far, near = sine * beside[i], cosine * beside[i]
-        length = np.hypot(far, bulge)
-        beside[i + 1] = length
-        is_zero = length == 0
-        sine = np.where(is_zero, 0, far / np.where(is_zero, 1, length))
-        cosine = np.where(is_zero, 1, bulge / np.where(is_zero, 1, length))
+        cosine, sine, beside[i + 1] = rotation(bulge, far)
         bulge = diagonal[i + 1] - shift
         turned = (diagonal[i] - bulge) * sine + 2 * cosine * near
         shift = sine * turned
@@ -186,7 +187,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     left = np.zeros((len(stacked), high, high if full_matrices else low), matrices.dtype)
     right = np.zeros((len(stacked), low, low), matrices.dtype)
     for k in range(len(stacked)):
-        _orthogonalised(stacked[k], full_matrices, compute_uv, left[k], values[k], right[k])
+        _decomposed(stacked[k], full_matrices, compute_uv, left[k], values[k], right[k])
     sizes = values.reshape((*lead, low)).astype(real_dtype, copy=False)
     if not compute_uv:
         return sizes
@@ -212,18 +213,50 @@ def _svd_of_hermitian(a: Any, compute_uv: bool) -> Any:
 
 
 @numpy_program
+def _decomposed(matrix: Any, is_full: bool, wants_vectors: bool, left: Any, values: Any, right: Any) -> None:
+    """The singular values of a matrix that is not wider than high, and its singular vectors."""
+    require(np.logical_not(np.any(np.isnan(matrix))), "SVD did not converge")
+    columns = matrix.shape[1]
+    scale = scale_of(matrix, (0, 1))[0, 0]
+    code = _orthogonalised if type(columns) is int and columns <= _FEW else _reduced
+    code(matrix / scale, is_full, wants_vectors, left, values, right)
+    values *= scale
+
+
+@numpy_program
+def _reduced(matrix: Any, is_full: bool, wants_vectors: bool, left: Any, values: Any, right: Any) -> None:
+    """Those of a matrix, by way of two diagonals."""
+    rows, n = matrix.shape
+    if type(rows) is type(n) is int and rows == n:
+        values[...], columns, right_rows = diagonalised(matrix, wants_vectors)
+        if wants_vectors:
+            left[...] = columns.T
+    else:
+        basis, upper = _factors(matrix, is_full, wants_vectors)
+        values[...], columns, right_rows = diagonalised(upper[:n].copy(), wants_vectors)
+        if wants_vectors:
+            left[...] = basis
+            left[:, :n] = basis[:, :n] @ columns.T
+    if wants_vectors:
+        right[...] = right_rows
+
+
+@numpy_program
+def _factors(matrix: Any, is_full: bool, wants_vectors: bool) -> Any:
+    """An orthogonal basis, if anybody wants it, and the triangle that the matrix is in it."""
+    if not wants_vectors:
+        return np.zeros((0, 0), matrix.dtype), qr(matrix, "r")
+    return tuple(qr(matrix, "complete" if is_full else "reduced"))
+
+
+@numpy_program
 def _orthogonalised(
     matrix: Any, is_full: bool, wants_vectors: bool, left: Any, values: Any, right: Any
 ) -> None:
-    """The singular values of a matrix that is not wider than high, and its singular vectors."""
-    require(np.logical_not(np.any(np.isnan(matrix))), "SVD did not converge")
+    """Those of a matrix of few columns, to the last digits, by rotations of rows."""
     n = matrix.shape[1]
-    scale = scale_of(matrix, (0, 1))[0, 0]
-    if wants_vectors:
-        basis, upper = qr(matrix / scale, "complete" if is_full else "reduced")
-        rows = upper[:n].copy()
-    else:
-        basis, rows = np.zeros((0, 0), matrix.dtype), qr(matrix / scale, "r").copy()
+    basis, upper = _factors(matrix, is_full, wants_vectors)
+    rows = upper[:n].copy()
     turns = np.eye(n if wants_vectors else 0, dtype=matrix.dtype)
     sweeps = np.zeros((), np.int64)
 
@@ -240,7 +273,7 @@ def _orthogonalised(
     sums = np.sum(squares(rows), axis=1)
     lengths = np.sqrt(sums)
     order = np.argsort(-lengths)
-    values[...] = lengths[order] * scale
+    values[...] = lengths[order]
     if wants_vectors:
         # Rows that are nothing, or no more than rounding, have no directions of their own: they get some.
         known = np.where(is_nothing(sums)[:, None], 0, rows / np.where(lengths == 0, 1, lengths)[:, None])

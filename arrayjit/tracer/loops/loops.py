@@ -173,7 +173,8 @@ def _comprehended(items: Counted) -> Iterator[Any]:
 def _unrolled(items: Counted, site: Site, reason: Reason) -> Iterator[Any]:
     """A loop whose body needs more than a symbolic index."""
     fix = reason.fix or "take the number of iterations from the shape of an argument"
-    count = number(items.count, items.trace, "how many iterations a loop has that must be unrolled", fix)
+    purpose = f"how many iterations a loop has that must be unrolled, because {reason.what},"
+    count = number(items.count, items.trace, purpose, fix)
     if count > MOST_UNROLLED or items.rolled:
         limit = (
             "arrayjit.range is never unrolled" if items.rolled else f"at most {MOST_UNROLLED} are unrolled"
