@@ -221,6 +221,45 @@ def _(shape: Backend) -> Any:
     return filled(np.ones, np.arange(6.0))
 
 
+class Disc:
+    def __init__(self, radius: Any) -> None:
+        self.radius = radius
+
+
+@area.register
+def _(shape: Disc) -> Any:
+    return filled(np.ones, shape.radius)
+
+
+class Painter:
+    @functools.singledispatchmethod
+    def colour(self, shape: Any) -> Any:
+        return np.zeros(6)
+
+    @colour.register
+    def _(self, shape: np.ndarray) -> Any:
+        return filled(np.zeros, shape)
+
+    @colour.register
+    def _(self, shape: Disc) -> Any:
+        return filled(np.ones, shape.radius)
+
+    @functools.singledispatchmethod
+    @classmethod
+    def of(cls, shape: Any) -> Any:
+        return np.full(6, len(cls.__name__))
+
+    @of.register
+    @classmethod
+    def _(cls, shape: np.ndarray) -> Any:
+        return filled(np.ones, shape) * len(cls.__name__)
+
+
+def disc_and_its_area(x: np.ndarray) -> Any:
+    disc = Disc(x)
+    return area(disc), Painter().colour(disc), Painter().colour(x), Painter().colour(1), Painter.of(x)
+
+
 def rows(x: np.ndarray) -> Iterator[Any]:
     for i in range(3):
         part = np.zeros(6)
@@ -251,6 +290,7 @@ TABLE = [lambda x: filled(np.zeros, x), lambda x: filled(np.ones, x) * 2, decora
         lambda x: x * window(6) + window(6)[2],
         lambda x: x * float(weight(2.0)) + weight(x[0]),
         lambda x: area(x) + area(Backend()) + area("other"),
+        disc_and_its_area,
         lambda x: sum(rows(x)) + sum(part for part in rows(x)),
         lambda x: INNER(x) + outer(2.0)(x),
         lambda x: sum(function(x) for function in TABLE[:4]) + TABLE[4](x, 1),

@@ -229,8 +229,7 @@ class Namespace:
         """A function under `functools.singledispatch`."""
         view = functools.singledispatch(self.of(function.registry[object]))
         self.remember(function, view)
-        for kind, implementation in function.registry.items():
-            view.register(self._objects.of(kind), self.of(implementation))
+        self._objects.register(function, view)
         return view
 
     def _is_users_function(self, function: FunctionType) -> bool:

@@ -55,6 +55,7 @@ _MEMBERS = (
     property,
     functools.cached_property,
     functools.partialmethod,
+    functools.singledispatchmethod,
 )
 _ABSENT = object()
 
@@ -99,6 +100,17 @@ class Objects:
             return self._namespace(value)
         view = self._names.of(kind)
         return value if view is kind else self._object(value, kind, view)
+
+    def register(self, dispatcher: Any, view: Any) -> None:
+        """Give the view of a `functools.singledispatch` what is registered, for the views of classes."""
+        for kind, implementation in dispatcher.registry.items():
+            seen = self._names.of(kind) if self._is_viewed(kind) else kind
+            view.register(seen, self._method(implementation))
+
+    def _method(self, function: Any) -> Any:
+        if isinstance(function, (staticmethod, classmethod)):
+            return type(function)(self._names.of(function.__func__))
+        return self._names.of(function)
 
     def attribute(self, view: Any, name: str, value: Any) -> Any:
         """What reading an attribute gives that holds `value`."""
@@ -227,7 +239,7 @@ class Objects:
         of = self._names.of
         match item:
             case staticmethod() | classmethod():
-                return type(item)(of(item.__func__))
+                return self._method(item)
             case property():
                 return property(of(item.fget), of(item.fset), of(item.fdel), item.__doc__)
             case functools.cached_property():
@@ -235,6 +247,10 @@ class Objects:
             case functools.partialmethod():
                 keywords = {key: of(value) for key, value in item.keywords.items()}
                 return functools.partialmethod(of(item.func), *map(of, item.args), **keywords)
+            case functools.singledispatchmethod():
+                method = functools.singledispatchmethod(self._method(item.func))
+                self.register(item.dispatcher, method.dispatcher)
+                return method
             case _ if name.startswith("__") and not callable(item):
                 return item
             case _:
