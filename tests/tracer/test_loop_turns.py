@@ -424,3 +424,25 @@ def test_a_loop_that_turns_too_often_is_unrolled() -> None:
     assert_like_numpy(program, (x40,))
     with pytest.raises(UnsupportedError, match="at most 1024"):
         arrayjit.jit(program)(np.ones(1025))
+
+
+def diffused(image: Any) -> None:
+    """What is lost by rounding goes to the right and to the row below."""
+    for y in range(image.shape[0]):
+        for x in range(image.shape[1]):
+            lost = image[y, x] - np.round(image[y, x])
+            image[y, x] -= lost
+            if x + 1 < image.shape[1]:
+                image[y, x + 1] += 0.5 * lost
+            if y + 1 < image.shape[0]:
+                if x > 0:
+                    image[y + 1, x - 1] += 0.2 * lost
+                image[y + 1, x] += 0.3 * lost
+
+
+def test_few_iterations_of_nested_loops_are_not_all_written_out() -> None:
+    assert_like_numpy(diffused, (9 * grid[:14, :15],))
+    few, more = (length(diffused, grid[:n, :n]) for n in (15, 19))
+    assert few < 6 * more
+    assert_like_numpy(diffused, (9 * grid[:5, :6],))
+    assert length(diffused, grid[:5, :6]) > length(diffused, grid[:4, :6])

@@ -117,13 +117,15 @@ def _all(items: Counted, site: Site, count: int) -> Iterator[Any]:
 
 def _singly(items: Counted, site: Site, first: Affine, count: int) -> Iterator[Any]:
     """So many items of a loop, from an index on, one by one."""
-    indices = items.trace.indices
+    indices, copies = items.trace.indices, items.trace.copies
+    copies[site] = count
     try:
         for n in range(count):
             indices[site] = first + n * items.step
             yield items.item(indices[site])
     finally:
         indices.pop(site, None)
+        copies.pop(site, None)
 
 
 def _recorded(items: Counted, site: Site, frame: FrameType) -> Iterator[Any]:

@@ -77,9 +77,10 @@ class Trace:
     `captured` are arrays of the user's that the function met by other ways than its arguments (globals,
     closures): parameters that read and write the user's own memory. `namespace` is the view of names that
     the function runs with. `leaves` are those of the traced call. `running` has the number of iterations and
-    the place of each loop that is being recorded, `recorders` what records them, `indices` where they stand;
-    `spans` tells of numbers of steps how far they lead together, and how far each does. With `unchecked` the
-    program's own indices are taken to be in bounds.
+    the place of each loop that is being recorded, `recorders` what records them, `indices` where they stand,
+    `copies` how often those that are unrolled are written out; `spans` tells of numbers of steps how far they
+    lead together, and how far each does. With `unchecked` the program's own indices are taken to be in
+    bounds.
 
     `decisions` are what earlier runs of the same trace found; `pending` is a reason to start again that could
     not be raised where it was found, `wanted` one that was, but may have been caught, as may have been what
@@ -97,6 +98,7 @@ class Trace:
         self.running: list[tuple[Affine, Site]] = []
         self.recorders: list[Any] = []
         self.indices: dict[Site, Affine] = {}
+        self.copies: dict[Site, int] = {}
         self.spans: dict[Affine, tuple[Affine, int]] = {}
         self.limits = Limits()
         self.is_open = True

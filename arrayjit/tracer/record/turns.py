@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import gcd, lcm
+from math import gcd, lcm, prod
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Load
@@ -31,6 +31,9 @@ __all__ = ["require_one_answer", "turns_of"]
 _FEW = 16
 """Loops of so few iterations are unrolled where a condition needs their index: what they do to arrays is then
 done in one way through these."""
+
+_MOST_COPIES = 64
+"""So often at most the body of nested loops is written out for that."""
 
 _MOST_TURNS = 6
 _MOST_TOGETHER = 8
@@ -63,11 +66,13 @@ class Recorder(Protocol):
 
 
 class Recording(Protocol):
-    """What a Trace knows of the loops that are being recorded: `indices` are those at which they stand."""
+    """What a Trace knows of the loops that are being recorded: `indices` are those at which they stand,
+    `copies` how often those that are unrolled are written out."""
 
     decisions: Decisions
     recorders: list[Any]
     indices: dict[Site, Affine]
+    copies: dict[Site, int]
     limits: Limits
     wanted: Retrace | None
 
@@ -197,6 +202,7 @@ def _require_one_side(trace: Recording, question: _Question, reason: Reason) -> 
 
 def _unroll(trace: Recording, recorder: Recorder, most: int, reason: Reason) -> None:
     """Raise Retrace for a loop of no more iterations than that: each may be a turn of a loop around."""
+    most = min(most, _MOST_COPIES // prod(trace.copies.values()))
     if recorder.is_at_most(most):
         _again(trace, Retrace({recorder.site: reason}))
 
