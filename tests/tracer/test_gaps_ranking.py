@@ -281,6 +281,24 @@ def test_quantiles(array: np.ndarray) -> None:
     assert_like_numpy(program, (array,))
 
 
+@pytest.mark.parametrize("array", NUMBERS.values(), ids=NUMBERS)
+@pytest.mark.parametrize("wanted", [[0.75], [[0.2, 1], [0, 0.7]], [1, 0]], ids=str)
+def test_quantiles_that_are_computed(array: np.ndarray, wanted: Any) -> None:
+    def program(x: np.ndarray, q: np.ndarray) -> Any:
+        few = np.quantile(x, q, axis=0), np.percentile(x, 100 * q, axis=(0, 1), keepdims=True)
+        return *few, np.nanquantile(x, q, axis=-1), np.quantile(x.ravel()[3:][x.ravel()[3:] > -99], q)
+
+    assert_like_numpy(program, (array, np.array(wanted)))
+
+
+def test_computed_quantiles_are_in_their_range() -> None:
+    for quantile, whole in ((np.quantile, 1), (np.nanpercentile, 100)):
+        jitted = arrayjit.jit(lambda x, q, of=quantile: of(x, q))
+        for wrong in (-0.1, 1.1, np.nan):
+            with pytest.raises(ValueError, match=rf"must be in the range \[0, {whole}\]"):
+                jitted(floats, whole * np.array([0.5, wrong]))
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("array", NUMBERS.values(), ids=NUMBERS)
 def test_medians_and_quantiles_of_numbers(array: np.ndarray) -> None:

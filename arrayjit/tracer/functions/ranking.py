@@ -199,26 +199,23 @@ def _quantiles_of_numbers(a: Any, fractions: Any, is_weak: bool, axis: Any, keep
 
 
 @numpy_program
-def _quantiles_of_selected(rows: Any, fractions: Any, is_weak: bool) -> Any:
-    """Those of rows of which only a run knows how long they are."""
+def _quantiles_of_sorted(rows: Any, fractions: Any, is_weak: bool) -> Any:
+    """Those of which only a run knows how many the rows have, or where in these they lie."""
     ordered, last = np.sort(rows, axis=-1), np.asarray(rows.shape[-1] - 1)
-    dtype, found = _weighed_in(rows, fractions, is_weak), []
-    for fraction in fractions.flat:
-        place = _place(last, fraction)
-        before = np.floor(place)
-        first = before.astype(np.intp)
-        low = ordered[..., first]
-        if not _are_ends(fractions):
-            high = ordered[..., np.minimum(first + 1, last)]
-            low = _between(low, high, place - before, dtype)
-        found.append(_nan_where_any(low, rows))
-    return _as_wanted(found, fractions)
+    places = _place(last, fractions)
+    before = np.floor(places)
+    first = before.astype(np.intp)
+    found = ordered[..., first]
+    if not _are_ends(fractions):
+        after = ordered[..., np.minimum(first + 1, last)]
+        found = _between(found, after, places - before, _weighed_in(rows, fractions, is_weak))
+    return found
 
 
 @numpy_program
 def _place(last: Any, fraction: Any) -> Any:
     """Where a quantile lies in rows of which the last cells stand at `last`."""
-    return last * int(fraction) if _are_ends(fraction) else last.astype(fraction.dtype) * fraction
+    return last * fraction if _are_ends(fraction) else last.astype(fraction.dtype) * fraction
 
 
 def _weighed_in(rows: Any, fractions: np.ndarray, is_weak: bool) -> Any:
@@ -244,39 +241,52 @@ def _is_empty(rows: SymbolicArray) -> bool:
     return any(extent == Affine.of(0) for extent in rows.cells.shape)
 
 
-def _fractions(q: Any, whole: int) -> np.ndarray:
-    """Which quantiles are wanted: numbers known while tracing, as NumPy divides them: integers are 0 or 1."""
+def _fractions(q: Any, whole: int) -> Any:
+    """Which quantiles are wanted, as NumPy divides them: integers are 0 or 1. They are known before the
+    run, or in an array, of which the run asks whether they lie in their range."""
     known = current_trace().known(q.cells) if type(q) is SymbolicArray else None
-    fractions = np.asarray(q if known is None else known)
+    is_computed = known is None and _is_computed(q) and q.ndim > 0
+    fractions = q if is_computed else np.asarray(q if known is None else known)
     fractions = fractions if whole == 1 else fractions / whole
-    if not np.all((fractions >= 0) & (fractions <= 1)):
-        words = f"{'Quantiles' if whole == 1 else 'Percentiles'} must be in the range [0, {whole}]"
+    words = f"{'Quantiles' if whole == 1 else 'Percentiles'} must be in the range [0, {whole}]"
+    if is_computed:
+        holds: Any = (fractions >= 0) & (fractions <= 1)
+        current_trace().check(holds.cells.shape, holds.load, "ValueError", words)
+    elif not np.all((fractions >= 0) & (fractions <= 1)):
         raise ShapeError(words, loc=user_location(), fix=f"use numbers from 0 to {whole}")
     return fractions
+
+
+def _is_computed(fractions: Any) -> bool:
+    return type(fractions) is SymbolicArray
 
 
 @numpy_program
 def _quantiles(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool) -> Any:
     rows: Any = _in_rows(a, axis)
     count = _known_count(rows)
-    if count is None:
-        found: Any = _quantiles_of_selected(rows, fractions, is_weak)
-        return _kept(found, a, axis, keepdims)
     if count == 0 and fractions.size:
         raise IndexOutOfRange("there is no quantile of no values", loc=user_location(), fix=_SOME)
+    if count is None or _is_computed(fractions):
+        found: Any = _quantiles_of_sorted(rows, fractions, is_weak)
+    else:
+        found = _quantiles_at(rows, fractions, is_weak, count)
+    rank = np.ndim(fractions)
+    if rank:
+        found = np.moveaxis(found, list(range(-rank, 0)), list(range(rank)))
+    return _kept(_nan_where_any(found, rows), a, axis, keepdims)
+
+
+@numpy_program
+def _quantiles_at(rows: Any, fractions: Any, is_weak: bool, count: int) -> Any:
+    """Those of rows of so many cells, of which the wanted ones alone are sorted out."""
     before, after, part = _neighbours(fractions, count)
     cells: Any = ranked(rows, [*before.flat, *after.flat])
     low, high = (
         cells[..., first : first + before.size].reshape(*cells.shape[:-1], *before.shape)
         for first in (0, before.size)
     )
-    between = (
-        low if _are_ends(fractions) else _between(low, high, part, _weighed_in(rows, fractions, is_weak))
-    )
-    rank = np.ndim(fractions)
-    if rank:
-        between = np.moveaxis(between, list(range(-rank, 0)), list(range(rank)))
-    return _kept(_nan_where_any(between, rows), a, axis, keepdims)
+    return low if _are_ends(fractions) else _between(low, high, part, _weighed_in(rows, fractions, is_weak))
 
 
 def _taking(name: str, whole: int, found: Callable[..., Any]) -> AnyCallable:
