@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,12 @@ MADE: dict[str, Function] = {
         np.linspace(0, start, 4, retstep=True) for start in (x[0, 1].astype("f4"), x[1].astype("f2"))
     ],
     "linspace without steps": lambda x: np.linspace(x[0, 0], 9, 1, retstep=True),
+    "queues": lambda x: (
+        np.array(deque(x[0], maxlen=3)),
+        np.stack(deque([x[0], x[1]])),
+        np.asarray([deque([x[0, 0], 1]), (2, x[0, 1])]),
+        np.mean(deque(x[1])) + x[0] * deque(x[1]),
+    ),
     "eye": lambda x: (
         np.eye(3),
         np.eye(2, 4, 1),

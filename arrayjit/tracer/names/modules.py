@@ -16,10 +16,10 @@ from ...errors import DTypeError, UnsupportedError
 from ..record.guards import once_for_many_calls
 from ..record.registry import CREATION
 from ..record.trace import user_location
-from ..record.tree import flatten
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_operand, constant_array
+from ..values.elementwise import as_operand, constant_array, items_of
 from ..values.integer import SymbolicInt
+from ..values.rows import LISTS
 from .builtin_view import as_called
 
 __all__ = [
@@ -77,7 +77,7 @@ class NumpyFunction:
             raise _random_numbers(f"np.random.{self._function.__name__}")
         finds_us = any(type(value) in _FOUND for value in (*args, *kwargs.values()))
         name = getattr(self._function, "__name__", "")
-        if name in _JOIN and args and type(args[0]) in (list, tuple):
+        if name in _JOIN and args and type(args[0]) in LISTS:
             args = ([_symbolic(part, False) for part in args[0]], *args[1:])
         keeps_lists = finds_us or name in _TAKE_PARTS
         symbolic = [_symbolic(arg, keeps_lists) for arg in args]
@@ -156,10 +156,9 @@ def _symbolic(value: Any, keeps_lists: bool) -> Any:
     traced numbers, where nothing else tells."""
     if type(value) in (np.ndarray, np.memmap):
         return as_operand(value)
-    if type(value) not in (list, tuple) or keeps_lists:
+    if type(value) not in LISTS or keeps_lists:
         return value
-    leaves, _ = flatten(value, lambda part: type(part) is SymbolicArray)
-    return as_operand(value) if leaves else value
+    return as_operand(value) if any(type(part) is SymbolicArray for part in items_of(value)) else value
 
 
 def _as_constants(result: Any) -> Any:

@@ -35,7 +35,7 @@ from .fitting import Operand, check_fits, check_stored, limits, literal_of
 from .integer import SymbolicInt
 from .layout import copy_order, kept_order
 from .numbers import as_scalar
-from .rows import Rows, rows_of, table_of
+from .rows import LISTS, Rows, rows_of, table_of
 
 __all__ = [
     "Operand",
@@ -80,8 +80,8 @@ def as_operand(value: Any, trace: Trace | None = None) -> Operand:
         return SymbolicArray(trace.compute((), dtype_of(number), lambda _: number), trace, is_scalar=True)
     if isinstance(value, (np.ndarray, Resident)):
         return _captured(value, trace)
-    if isinstance(value, (list, tuple)):
-        return _stacked(value, trace)
+    if isinstance(value, LISTS):
+        return _stacked(list(value), trace)
     if isinstance(value, range):
         return constant_array(np.array(value[:]))
     if isinstance(value, _PYTHON_NUMBERS):
@@ -108,7 +108,7 @@ def as_array(value: Any, dtype: DType | None = None) -> SymbolicArray:
 def as_stored(value: Any, dtype: DType, trace: Trace) -> Operand:
     """The operand that is stored in an array of a dtype. A Python number must fit, and so must each in
     a list, of which NumPy makes such an array first."""
-    if isinstance(value, (list, tuple)) and not is_traced(value):
+    if isinstance(value, LISTS) and not is_traced(value):
         return _captured(_listed(value, dtype), trace)
     for number in items_of(value):
         item = as_operand(number, trace)
@@ -133,8 +133,8 @@ def _listed(value: Any, dtype: DType) -> np.ndarray:
 
 
 def items_of(value: Any) -> Iterator[Any]:
-    """What (nested) lists and tuples hold; anything else is itself."""
-    if isinstance(value, (list, tuple)):
+    """What (nested) lists of whatever kind hold; anything else is itself."""
+    if isinstance(value, LISTS):
         for item in value:
             yield from items_of(item)
     else:
@@ -375,10 +375,10 @@ def _rows_from(view: View, start: int, count: int | None) -> View:
 
 
 def is_traced(value: Any) -> bool:
-    """Whether the value is known only when the compiled function runs, or a list or tuple that holds such."""
+    """Whether the value is known only when the compiled function runs, or a list that holds such."""
     if type(value) in (SymbolicArray, SymbolicInt):
         return True
-    return isinstance(value, (list, tuple)) and any(is_traced(item) for item in value)
+    return isinstance(value, LISTS) and any(is_traced(item) for item in value)
 
 
 def _common_dtype(parts: Sequence[Operand]) -> DType:

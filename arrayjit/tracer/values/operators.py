@@ -21,6 +21,7 @@ from ..record.trace import current_trace, user_location
 from .array import SymbolicArray
 from .elementwise import as_array, elementwise
 from .integer import SymbolicInt
+from .rows import LISTS
 from .scalars import is_python_scalar, python_operator, unsupported
 
 __all__ = ["power"]
@@ -43,7 +44,7 @@ def _operated(op: Op, left: Any, right: Any, own: Any, other: Any) -> Any:
     is_python = is_python_scalar(own)
     if other is None and not is_python and op.dunder in ("eq", "ne"):
         return _beside_none(own, op.dunder == "ne")
-    is_row = isinstance(other, (list, tuple))
+    is_row = isinstance(other, LISTS)
     if op.dunder == "mul" and (is_python or own.is_scalar) and (is_row or isinstance(other, (str, bytes))):
         return _repeated(other, own)
     if is_python and type(other).__module__ == "builtins" and op.dunder not in ("eq", "ne"):

@@ -3,6 +3,7 @@ together they are one array."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -12,7 +13,10 @@ from ...ir.index import Affine, Symbol
 from ..record.view import View
 from .array import SymbolicArray
 
-__all__ = ["MANY", "Rows", "rows_of", "runs", "table_of"]
+__all__ = ["LISTS", "MANY", "Rows", "rows_of", "runs", "table_of"]
+
+LISTS = (list, tuple, deque)
+"""What NumPy makes an array of, item by item."""
 
 MANY = 5
 """Fewer arrays are taken one by one."""
@@ -58,7 +62,7 @@ def table_of(values: Sequence[Any]) -> SymbolicArray | None:
     """What lists of one length hold, as one array with an axis for each list around it, if all of that lies
     in rows; else None."""
     lengths: list[int] = []
-    while values and all(isinstance(value, (list, tuple)) for value in values):
+    while values and all(isinstance(value, LISTS) for value in values):
         if len({len(value) for value in values}) > 1:
             return None
         lengths.append(len(values[0]))
