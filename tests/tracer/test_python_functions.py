@@ -77,6 +77,14 @@ def test_calls_are_found_in_code_of_every_form() -> None:
     as_in_python(function, (X, True), (X, False))
 
 
+def test_methods_of_types_are_no_calls_of_these() -> None:
+    def function(x: Any) -> Any:
+        numbers = float.fromhex("0x1p3"), int.from_bytes(b"ab", "big"), int.bit_length(5)
+        return numbers, list.copy([x[0]]), tuple.index((1, 2), 2), list([x[0]]).copy(), sum([x[0]]).ndim
+
+    as_in_python(function, (X,))
+
+
 def test_a_converted_number_is_an_index() -> None:
     as_in_python(lambda x, t: x[int(t * len(x))], (X, 0.4), (X, 0.99), (X, 1.0))
 
@@ -315,6 +323,45 @@ def test_gamma_functions(name: str) -> None:
                 assert type(got) is float
                 np.testing.assert_allclose(got, wanted, rtol=3e-15, err_msg=str(number))
                 assert math.copysign(1, got) == math.copysign(1, wanted) or math.isnan(wanted)
+
+
+def test_parts_of_floats() -> None:
+    for target in TARGETS:
+        parts = arrayjit.jit(lambda x: (math.modf(x[0]), math.frexp(x[0])), target=target)
+        scaled = arrayjit.jit(lambda x, i: math.ldexp(x[0], i[0]), target=target)
+        for number in NUMBERS:
+            x = np.array([number])
+            for got, wanted in zip(parts(x), (math.modf(number), math.frexp(number)), strict=True):
+                assert [repr(one) for one in got] == [repr(float(wanted[0])), repr(wanted[1])]
+            for exponent in (-1100, -3, 0, 5, 1023, 3000):
+                exponents = np.array([exponent])
+                same_or_raises(scaled, lambda x, i: math.ldexp(float(x[0]), int(i[0])), x, exponents)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_math_of_several_numbers(target: str) -> None:
+    programs: list[Callable[..., Any]] = [
+        lambda a, b: math.hypot(a[0], b[0], 2),
+        lambda a, b: math.hypot(a[0]),
+        lambda a, b: math.dist((a[0], 1), [b[0], a[0]]),
+        lambda a, b: math.isclose(a[0], b[0]),
+        lambda a, b: math.isclose(a[0], 1.5, rel_tol=0.5, abs_tol=b[0]),
+    ]
+    for program in programs:
+        jitted = arrayjit.jit(program, target=target)
+        for first in (*NUMBERS, 1.7e308):
+            for second in (*NUMBERS, 1.7e308):
+                same_or_raises(jitted, program, np.array([first]), np.array([second]))
+    with pytest.raises(ValueError, match="same number of dimensions"):
+        arrayjit.jit(lambda a: math.dist(a, a[:1]), target=target)(X)
+
+
+def test_math_of_integers() -> None:
+    squares = [k * k + d for k in (3, 94906267, 3037000499) for d in (-1, 0, 1)]
+    numbers = [np.array([n, 18]) for n in (0, 1, 7, -12, 2**53 + 1, 2**63 - 1, *squares)]
+    calls = [(x,) for x in numbers]
+    as_in_python(lambda x: (math.gcd(x[0], x[1]), math.gcd(12, int(x[1]), x[0]), math.isqrt(x[0])), *calls)
+    as_in_python(lambda x: math.gcd(x[0], 2), (X,))
 
 
 def test_gamma_functions_in_loops_are_kept() -> None:

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
+import numpy as np
+
+from ...errors import DTypeError
 from ...ir.conditions import compare, either, opposite
-from ...ir.dtype import BOOL, F64
+from ...ir.dtype import BOOL, F64, I64
 from ...ir.expr import Apply, Const, Expr
 from ...ir.ops import OPS
-from ..record.trace import Trace, current_trace
+from ..record.trace import Trace, current_trace, user_location
 from ..values.array import SymbolicArray
 from ..values.conversions import scalar, to_float, to_int
+from ..values.elementwise import as_array, cast, elementwise
 from ..values.scalars import require
 from .gamma import gamma, log_gamma
 
@@ -31,8 +36,8 @@ _PLAIN = {
     "radians": "radians", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
 }  # fmt: skip
 _QUESTIONS = frozenset(("isfinite", "isinf", "isnan"))
-_UNCHECKED = frozenset(("degrees", "radians"))
-_TOO_LARGE = frozenset(("cosh", "exp", "exp2", "expm1", "hypot", "pow", "sinh"))
+_UNCHECKED = frozenset(("degrees", "hypot", "radians"))
+_TOO_LARGE = frozenset(("cosh", "exp", "exp2", "expm1", "pow", "sinh"))
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -102,6 +107,88 @@ def power(*args: Any) -> Any:
     return _result("pow", "power", args)
 
 
+def hypot(*coordinates: Any) -> Any:
+    """`math.hypot(*coordinates)`."""
+    if all(scalar(one) is None for one in coordinates):
+        return math.hypot(*coordinates)
+    return reduce(_HYPOT, coordinates[1:], _ABSOLUTE(coordinates[0]))
+
+
+def dist(p: Any, q: Any, /) -> Any:
+    """`math.dist(p, q)`."""
+    first, second = tuple(p), tuple(q)
+    if all(scalar(one) is None for one in (*first, *second)) or len(first) != len(second):
+        return math.dist(first, second)
+    return hypot(*(to_float(one) - to_float(other) for one, other in zip(first, second, strict=True)))
+
+
+def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
+    """`math.isclose(a, b)`."""
+    if all(scalar(one) is None for one in (a, b, rel_tol, abs_tol)):
+        return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
+    for tolerance in (rel_tol, abs_tol):
+        negative = compare("less", _number(tolerance), Const(0.0, F64))
+        require(current_trace(), opposite(negative), "ValueError", "tolerances must be non-negative")
+    one, other, share, most = map(to_float, (a, b, rel_tol, abs_tol))
+    gap: Any = abs(one - other)
+    is_near = (gap <= abs(share * other)) | (gap <= abs(share * one)) | (gap <= most)
+    return (one == other) | (is_near & _FINITE(one) & _FINITE(other))
+
+
+def gcd(*integers: Any) -> Any:
+    """`math.gcd(*integers)`."""
+    if all(scalar(one) is None for one in integers):
+        return math.gcd(*integers)
+    numbers = [_integer(one, "gcd") for one in integers]
+    return to_int(reduce(lambda one, other: elementwise(OPS["gcd"], one, other), numbers, as_array(0)))
+
+
+def isqrt(n: Any, /) -> Any:
+    """`math.isqrt(n)`: the root of the float that is next to `n` is at most one beyond."""
+    if scalar(n) is None:
+        return math.isqrt(n)
+    number = _integer(n, "isqrt")
+    negative = compare("less", number.load(()), Const(0, I64))
+    require(current_trace(), opposite(negative), "ValueError", "isqrt() argument must be nonnegative")
+    root: Any = to_int(elementwise(OPS["minimum"], elementwise(OPS["sqrt"], number), _LARGEST_ROOT))
+    return root - to_int(root * root > to_int(number))
+
+
+def frexp(x: Any, /) -> Any:
+    """`math.frexp(x)`."""
+    if scalar(x) is None:
+        return math.frexp(x)
+    mantissa, exponent = np.frexp(to_float(x))
+    return to_float(mantissa), to_int(exponent)
+
+
+def modf(x: Any, /) -> Any:
+    """`math.modf(x)`."""
+    return math.modf(x) if scalar(x) is None else tuple(map(to_float, np.modf(to_float(x))))
+
+
+def ldexp(x: Any, i: Any, /) -> Any:
+    """`math.ldexp(x, i)`."""
+    if scalar(x) is None and scalar(i) is None:
+        return math.ldexp(x, i)
+    number, result = as_array(to_float(x)), np.ldexp(to_float(x), to_int(_integer(i, "ldexp")))
+    small = either(_any("isfinite", (_number(result),)), opposite(_any("isfinite", (number.load(()),))))
+    require(number.record, small, "OverflowError", "math range error")
+    return to_float(result)
+
+
+def _integer(value: Any, name: str) -> SymbolicArray:
+    number = as_array(value)
+    if not number.element_type.is_integer and number.element_type is not BOOL:
+        kind = "float" if number.weak is float else number.dtype.name
+        raise DTypeError(
+            f"'{kind}' object cannot be interpreted as an integer",
+            loc=user_location(),
+            fix=f"convert it with int(...) before math.{name}",
+        )
+    return cast(number, I64)
+
+
 def _by_steps(name: str, steps: Callable[[Any], tuple[Any, Any, Any]]) -> Callable[..., Any]:
     """A function whose steps tell its result, whether it is defined, and whether it is not too large."""
     plain = getattr(math, name)
@@ -134,12 +221,23 @@ def _rounding(name: str) -> Callable[[Any], Any]:
     return function
 
 
+_HYPOT, _ABSOLUTE, _FINITE = (_function(name) for name in ("hypot", "fabs", "isfinite"))
+_LARGEST_ROOT = math.isqrt(2**63 - 1)
+
 MATH: Mapping[Callable[..., Any], Callable[..., Any]] = {
     **{getattr(math, name): _function(name) for name in _PLAIN if hasattr(math, name)},
     **{getattr(math, name): _rounding(name) for name in ("ceil", "floor", "trunc")},
+    math.dist: dist,
     math.gamma: _by_steps("gamma", gamma),
+    math.frexp: frexp,
+    math.gcd: gcd,
+    math.hypot: hypot,
+    math.isclose: isclose,
+    math.isqrt: isqrt,
+    math.ldexp: ldexp,
     math.lgamma: _by_steps("lgamma", log_gamma),
     math.log: log,
+    math.modf: modf,
     math.pow: power,
 }
 """Functions of `math` -> ours, same signature."""

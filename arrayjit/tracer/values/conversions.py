@@ -22,7 +22,7 @@ from ..record.registry import METHODS, method
 from ..record.trace import current_trace, user_location
 from .array import PythonNumber, SymbolicArray, describe
 from .decimals import MOST_DECIMALS, to_decimals
-from .elementwise import as_array, as_operand, cast
+from .elementwise import as_array, as_operand, cast, is_traced
 from .fitting import check_fits
 from .integer import SymbolicInt
 from .numbers import as_scalar, require_int64
@@ -103,7 +103,7 @@ def _numpy_type(dtype: DType) -> Callable[..., Any]:
     plain = dtype.numpy.type
 
     def convert_to(*args: Any) -> Any:
-        if len(args) != 1 or type(args[0]) not in (SymbolicArray, SymbolicInt):
+        if len(args) != 1 or not is_traced(args[0]):
             return plain(*args)
         value = as_array(args[0])
         check_fits(value, dtype, value.record)
@@ -127,6 +127,10 @@ def is_called(frame: FrameType) -> bool:
     return _is_callee(frame.f_code, frame.f_lasti)
 
 
+_OF_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+"""Instructions that take the value on top, and may push two: a method and its object."""
+
+
 @lru_cache(maxsize=1024)
 def _is_callee(code: CodeType, at: int) -> bool:
     """Whether what the instruction at `at` pushes is called; False where a jump hides it."""
@@ -139,6 +143,8 @@ def _is_callee(code: CodeType, at: int) -> bool:
         if instruction.offset == at:
             depth = 1
         elif depth > 0:
+            if depth == 1 and instruction.opname in _OF_ATTRIBUTES:
+                return False
             above = _CALLS.get(instruction.opname)
             if above is not None and instruction.arg == depth - _BELOW_ARGUMENTS - above:
                 return True
