@@ -371,6 +371,24 @@ def test_distinct_values_of_several_arrays() -> None:
     assert_like_numpy(lambda x: [np.unique(row) for row in x], (rows,), (rows[::-1].copy(),))
 
 
+@pytest.mark.parametrize("dtype", ["i8", "f8", "u1", "?", "c8"])
+@pytest.mark.parametrize("shape", [(40, 2), (12, 3, 2), (9,), (3, 0), (0, 3)], ids=str)
+def test_distinct_rows(shape: tuple[int, ...], dtype: str) -> None:
+    rows = np.random.default_rng(7).integers(0, 3, shape).astype(dtype)
+    for axis in range(len(shape)):
+
+        def program(x: np.ndarray, axis: int = axis) -> Any:
+            places = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+            return np.unique(x, axis=axis), places
+
+        assert_like_numpy(program, (rows,))
+
+
+def test_rows_with_nan_are_distinct() -> None:
+    rows = np.array([[1, np.nan], [-0.0, 0], [np.nan, 1], [1, np.nan], [0, -0.0], [np.inf, 1]])
+    assert_like_numpy(lambda x: np.unique(x, axis=0, return_counts=True), (rows,))
+
+
 @pytest.mark.parametrize("array", INPUTS.values(), ids=INPUTS)
 def test_sets(array: np.ndarray) -> None:
     def program(x: np.ndarray) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -95,29 +97,46 @@ def unique(
     *,
     equal_nan: bool = True,
 ) -> Any:
-    refuse("np.unique", "make the array flat", axis=axis)
-    cells = np.ravel(ar)
-    if return_index or return_inverse:
-        order = np.argsort(cells)
-        cells = cells[order]
+    rows: Any = np.ravel(ar) if axis is None else np.moveaxis(ar, axis, 0)
+    wants_places = return_index or return_inverse or axis is not None
+    order: Any = _order(rows) if wants_places else None
+    rows = rows[order] if wants_places else np.sort(rows)
+    is_new = np.ones(rows.shape[0], bool)
+    differs: Any = rows[1:] != rows[:-1]
+    if axis is not None:
+        is_new[1:] = np.any(_as_table(differs), axis=1)
+    elif equal_nan and rows.dtype.kind in _FLOATS + "c":
+        is_new[1:] = differs & (rows[:-1] == rows[:-1])
     else:
-        cells = np.sort(cells)
-    is_new = np.ones(cells.shape, bool)
-    is_new[1:] = cells[1:] != cells[:-1]
-    if equal_nan and cells.dtype.kind in _FLOATS + "c":
-        is_new[1:] &= cells[:-1] == cells[:-1]
-    results = [cells[is_new]]
+        is_new[1:] = differs
+    results = [rows[is_new] if axis is None else np.moveaxis(rows[is_new], 0, axis)]
     if return_index:
         results.append(order[is_new])
     if return_inverse:
-        inverse = np.empty(cells.shape, np.intp)
+        inverse = np.empty(rows.shape[0], np.intp)
         inverse[order] = np.cumsum(is_new) - 1
-        results.append(inverse.reshape(np.shape(ar)))
+        results.append(inverse.reshape(np.shape(ar)) if axis is None else inverse)
     if return_counts:
-        counts = np.zeros(cells.shape, np.intp)
+        counts = np.zeros(rows.shape[0], np.intp)
         np.add.at(counts, np.cumsum(is_new) - 1, 1)
         results.append(counts[: is_new.sum()])
     return tuple(results) if len(results) > 1 else results[0]
+
+
+def _as_table(rows: Any) -> Any:
+    """Rows of any rank, each as one row of cells."""
+    return rows.reshape(rows.shape[0], reduce(mul, rows.shape[1:], 1))
+
+
+@numpy_program
+def _order(rows: Any) -> Any:
+    """The order of rows by their first cells; where these are equal, by the second ones, and so on."""
+    if rows.ndim == 1:
+        return np.argsort(rows)
+    cells, order = _as_table(rows), np.arange(rows.shape[0])
+    for column in range(cells.shape[1] - 1, -1, -1):
+        order = order[np.argsort(cells[order, column])]
+    return order
 
 
 @implements(np.setdiff1d)
