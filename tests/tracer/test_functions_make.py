@@ -47,6 +47,13 @@ MADE: dict[str, Function] = {
         np.linspace(0, start, 4, retstep=True) for start in (x[0, 1].astype("f4"), x[1].astype("f2"))
     ],
     "linspace without steps": lambda x: np.linspace(x[0, 0], 9, 1, retstep=True),
+    "fromiter": lambda x: (
+        np.fromiter((2 * v for v in x[0]), float),
+        np.fromiter(x[1], np.float32, count=2),
+        np.fromiter((i * i for i in range(5)), dtype=np.int16),
+        np.fromiter({1: x[0, 0], 3: 4}.values(), int, count=-1),
+    ),
+    "types of lists": lambda x: (np.float32([x[0, 0], 1]), np.int64((x[0, 1], x[1, 1]))),
     "queues": lambda x: (
         np.array(deque(x[0], maxlen=3)),
         np.stack(deque([x[0], x[1]])),

@@ -29,7 +29,13 @@ except ImportError:
     import numpy as xp
 
 MAKERS = (np.zeros, np.ones, numpy.empty)
-BY_NAME = {"zeros": np.zeros, "sum": np.sum, "norm": np.linalg.norm, "negative": np.negative}
+BY_NAME = {
+    "zeros": np.zeros,
+    "sum": np.sum,
+    "norm": np.linalg.norm,
+    "negative": np.negative,
+    "largest": np.ndarray.max,
+}
 HALF = functools.partial(np.full, fill_value=0.5)
 
 
@@ -93,6 +99,8 @@ def with_local(x: np.ndarray) -> np.ndarray:
         lambda x: Backend.linspace(0.0, 1.0, 6) + x,
         lambda x: with_default(x, np),
         lambda x: with_default(x, xp=Backend),
+        lambda x: sum(map(ndarray.mean, [x, 2 * x])) + np.ndarray.reshape(x, (2, 3)),
+        lambda x: BY_NAME["largest"](x) + np.ndarray.__mul__(x, 2) + ndarray.astype(x, "f4"),
     ],
 )
 def test_numpy_however_it_is_reached(program: Callable[..., Any]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -559,6 +560,19 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     for axis, numbers in enumerate(ranges):
         setitem(result, axis, numbers)
     return result
+
+
+@creates(np.fromiter)
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> SymbolicArray:
+    refuse("np.fromiter", _FIX, like=like)
+    items = list(iter if count < 0 else islice(iter, count))
+    if len(items) < count:
+        raise ShapeError(
+            f"iterator too short: Expected {count} but iterator had only {len(items)} items.",
+            loc=user_location(),
+            fix="leave out the count, or lower it",
+        )
+    return array(items, dtype)
 
 
 @creates(np.fromfunction)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import DTypeError, UnsupportedError
 from ..record.guards import once_for_many_calls
-from ..record.registry import CREATION
+from ..record.registry import CREATION, METHODS
 from ..record.trace import user_location
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand, constant_array, items_of
@@ -28,6 +28,7 @@ __all__ = [
     "NumpyFunction",
     "RandomView",
     "Unreadable",
+    "array_method",
     "is_numpy",
 ]
 
@@ -136,7 +137,7 @@ class _NdarrayType(type):
         return isinstance(instance, np.ndarray)
 
     def __getattr__(cls, name: str) -> Any:
-        return getattr(np.ndarray, name)
+        return array_method(getattr(np.ndarray, name))
 
 
 class NdarrayView(metaclass=_NdarrayType):
@@ -144,6 +145,12 @@ class NdarrayView(metaclass=_NdarrayType):
 
 
 NdarrayView.__name__ = np.ndarray.__name__
+
+
+def array_method(value: Any) -> Any:
+    """A method of `np.ndarray` as a function of traced arrays; anything else is itself."""
+    is_method = getattr(value, "__objclass__", None) is np.ndarray
+    return METHODS.get(value.__name__, value) if is_method else value
 
 
 def is_numpy(value: Any) -> bool:

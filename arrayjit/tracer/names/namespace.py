@@ -25,7 +25,7 @@ import random
 import sys
 import sysconfig
 from collections.abc import Callable, Hashable, Mapping
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
 from .builtin_view import Builtins, as_called
 from .mathematics import MATH
-from .modules import ModuleView, NdarrayView, NumpyFunction, RandomView, Unreadable, is_numpy
+from .modules import ModuleView, NdarrayView, NumpyFunction, RandomView, Unreadable, array_method, is_numpy
 from .objects import Objects
 
 __all__ = ["Namespace"]
@@ -93,6 +93,7 @@ class Namespace:
             MethodType: self._method,
             ModuleType: self._module,
             BuiltinFunctionType: self._builtin,
+            MethodDescriptorType: array_method,
             functools.partial: self._partial,
             _CachedFunction: self._cached,
             np.ndarray: self._array,
