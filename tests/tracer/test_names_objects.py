@@ -354,6 +354,21 @@ class WithDescriptor:
         return self.bend(made) + late + self.field + self.partly(x)
 
 
+class Count:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __index__(self) -> int:
+        return self.number
+
+
+def counted_by_an_object(x: np.ndarray) -> np.ndarray:
+    total = x * 0
+    for i in range(Count(5)):
+        total[i] += x[: Count(3)].sum() + x[Count(4)]
+    return total + np.ones(Count(6)) * len(range(False, Count(4), True))
+
+
 @pytest.mark.parametrize(
     "program",
     [
@@ -371,6 +386,7 @@ class WithDescriptor:
         lambda x: x * Scheme.HEUN.order() + float(Scheme("euler") is Scheme.EULER),
         lambda x: x * {Scheme.EULER: 2, Scheme.HEUN: 3}[SCHEME],
         lambda x: WithDescriptor(2.0).run(x) + DESCRIBED.run(x),
+        counted_by_an_object,
         lambda x: CONFIG.table * x + CONFIG.scale,
         lambda x: (
             OPERATIONS["filled"](x)

@@ -405,7 +405,7 @@ class Planner:
         """Whether the array is one that the body made, and certainly no older one but that of the start: that
         one it is where a loop of the body does not run, say."""
         storage = array.cells.tensor.storage
-        others = self.trace.sameness.of(storage).keys() - {start.tensor.storage}
+        others = self.trace.sameness.origins(storage, start.tensor.storage)
         return all(self.trace.is_new(one, self.mark) for one in (storage, *others))
 
     def _moving(self, name: Name, entry: Any, now: SymbolicArray) -> Moving:

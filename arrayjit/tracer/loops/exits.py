@@ -66,7 +66,7 @@ class Exit:
     ones from before the loop that they stand for: one before the first iteration and, where one becomes what
     another stood for, the other's after it, and so on. Whether one of them `stays` the array that it is for
     an iteration, only the run shows; and so it does whether `others`, which names that are not carried lead
-    to, are carried ones."""
+    to, are carried ones, and whether two carried ones are `perhaps` one."""
 
     trace: Trace
     site: Site
@@ -84,6 +84,7 @@ class Exit:
     firsts: dict[Cell, list[SymbolicArray]] = field(default_factory=dict)
     stays: bool = False
     others: list[tuple[Tensor, Cell]] = field(default_factory=list)
+    perhaps: list[tuple[Cell, Cell, Reason]] = field(default_factory=list)
 
     def close(self, mark: Mark, entry: Names, after: Names, before: Names | None) -> Names:
         """End the body and record the loop; the locals to assign. `before` has the locals before a first
@@ -208,6 +209,8 @@ class Exit:
 
     def note_what_may_be_carried(self) -> None:
         """Arrays that have other names after the loop may be those that carried names stand for."""
+        for one, other, reason in self.perhaps:
+            self.trace.sameness.note(one.view.tensor, other.view.tensor, reason)
         for array, cell in self.others:
             self.tell_apart("an array", array, self.firsts[cell], since=1)
             if self.stays:
@@ -245,6 +248,9 @@ class Exit:
             self.alike[id(now) if cell is None else id(cell)] = first
             return
         if cell is not None:
+            alike = self.trace.sameness.of(now.cells.tensor.storage)
+            others = ((first, alike.get(other.cells.tensor.storage)) for first, other, _ in found)
+            self.perhaps += [(cell, first, reason) for first, reason in others if reason is not None]
             found.append((cell, now, entry))
 
     def final(self, leaf: Cell) -> SymbolicArray:

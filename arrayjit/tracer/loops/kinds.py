@@ -87,5 +87,5 @@ def choose(condition: Expr, yes: Any, no: Any, trace: Trace) -> SymbolicArray | 
     view = trace.compute((), kind.dtype, lambda _: Apply(OPS["where"], (condition, *cases), kind.dtype))
     for value in (yes, no):
         if is_array(value):
-            trace.sameness.note(view.tensor, value.cells.tensor.storage, _ONE_OF_BOTH)
+            trace.sameness.note_choice(view.tensor, value.cells.tensor.storage, _ONE_OF_BOTH)
     return SymbolicArray(view, trace, kind.weak, kind.is_scalar)

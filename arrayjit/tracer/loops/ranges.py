@@ -204,8 +204,8 @@ def traced_reversed(sequence: Any) -> Any:
 
 def _bound(value: Any, trace: Trace) -> Affine:
     found = as_affine(value, trace)
-    if found is None and type(value) is bool:
-        found = Affine.of(int(value))
+    if found is None and type(value) is not SymbolicArray and hasattr(value, "__index__"):
+        found = as_affine(value.__index__(), trace)
     if type(value) is SymbolicArray and value.weak is bool:
         found = trace.bind(Cast(value.load(()), I64), 0, 2)
     if found is None:

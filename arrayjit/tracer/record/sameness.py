@@ -29,11 +29,17 @@ class Sameness:
     def __init__(self) -> None:
         self._known: dict[Tensor, dict[Tensor, Reason]] = {}
         self._held: dict[Tensor, list[Held]] = {}
+        self._chosen: dict[Tensor, set[Tensor]] = {}
 
     def note(self, one: Tensor, other: Tensor, reason: Reason) -> None:
         """These may be one array."""
         self._known.setdefault(one, {})[other] = reason
         self._known.setdefault(other, {})[one] = reason
+
+    def note_choice(self, result: Tensor, candidate: Tensor, reason: Reason) -> None:
+        """The result is one of several arrays, which do not become one by that."""
+        self.note(result, candidate, reason)
+        self._chosen.setdefault(candidate, set()).add(result)
 
     def hold(self, storage: Tensor, held: Held) -> None:
         """The storage is what a list holds."""
@@ -47,6 +53,7 @@ class Sameness:
     def renew(self, storage: Tensor) -> None:
         """The storage holds another array of the user's than before."""
         self._held.pop(storage, None)
+        self._chosen.pop(storage, None)
         for other in self._known.pop(storage, {}):
             self._known[other].pop(storage, None)
 
@@ -60,3 +67,15 @@ class Sameness:
                     found[other] = reason
                     waiting.append(other)
         return found
+
+    def origins(self, storage: Tensor, start: Tensor) -> set[Tensor]:
+        """Those of them without which the array is no other than that of `start`, or one of its own: a choice
+        among arrays is one of them, and makes none of them another."""
+        found = {start}
+        waiting = [storage]
+        while waiting:
+            last = waiting.pop()
+            others = self._known.get(last, {}).keys() - self._chosen.get(last, set()) - found
+            found |= others
+            waiting += others
+        return found - {start, storage}
