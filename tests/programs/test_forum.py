@@ -8,10 +8,11 @@ from catalogue import Draw, Program
 from closeness import assert_close
 from forum import FORUM
 from forum_arrays import FORUM_ARRAYS
+from packages import PACKAGES
 
 import arrayjit
 
-PROGRAMS = (*FORUM, *FORUM_ARRAYS)
+PROGRAMS = (*FORUM, *FORUM_ARRAYS, *PACKAGES)
 TOLERANCE = 1e-12
 
 
