@@ -61,11 +61,12 @@ _NUMBERS = (bool, int, float, complex)
 
 
 class Unfit(Exception):
-    """A name whose change cannot be carried; `what` says why."""
+    """A name whose change cannot be carried; `what` says why, and `fix` what else to write."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, fix: str = "") -> None:
         super().__init__(what)
         self.what = what
+        self.fix = fix
 
 
 @frozen
@@ -393,7 +394,7 @@ class Planner:
                 if kind != known.moved(later(self.iterations)):
                     raise Unfit(f"{name} changes from {known} to {kind}")
                 if known.is_array and not self._is_own(now, view):
-                    raise Unfit(f"{name} becomes a view of another array")
+                    raise _another(name, kind)
         return leaf
 
     def _is_own(self, now: SymbolicArray, start: View) -> bool:
@@ -417,7 +418,7 @@ class Planner:
         if (view := stepped_view(entry.cells, now.cells, self.iterations)) is not None:
             self._require_extents(name, view.shape)
             return Moving(view)
-        raise Unfit(f"{name} becomes a view of another array")
+        raise _another(name, kind_of(now))
 
     def _cell(self, name: Name, kind: Kind) -> Cell:
         return Cell(kind, self._memory(name, kind))
@@ -445,6 +446,13 @@ class Planner:
                 purpose = "how many iterations a loop has in which arrays change their extents"
                 number(self.iterations.count, self.trace, purpose)
                 raise Unfit(f"{name} does not change its extents by the same number in each iteration")
+
+
+def _another(name: Name, kind: Kind | None) -> Unfit:
+    """A name that stands for an array which is neither its own nor a view that moves."""
+    is_number = kind is not None and not kind.shape
+    fix = "take it as a number with [()], as in np.where(...)[()], which can be carried" if is_number else ""
+    return Unfit(f"{name} becomes a view of another array", fix)
 
 
 def rotation(entry: Mapping[Name, Any], after: Mapping[Name, Any], is_object: Callable[[Any], bool]) -> int:

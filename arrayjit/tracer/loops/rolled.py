@@ -179,7 +179,7 @@ class Rolled:
         if is_positive(self.iterations.groups, self.trace) is not False:
             return False
         if self.before is not None or self.iterations.rest:
-            self.unroll(unfit.what)
+            self.unroll(unfit.what, unfit.fix)
         return True
 
     def at(self, index: Affine) -> Any:
@@ -508,7 +508,7 @@ class Rolled:
         if not is_sure:
             require_decided(self.iterations.count, self.trace, unfit.what)
         if self.peeled == _MOST_PEELED or (self.before is not None and not is_sure):
-            self.unroll(unfit.what)
+            self.unroll(unfit.what, unfit.fix)
         self.discard()
         self.forget_stands()
         self.peeled += 1
@@ -540,12 +540,12 @@ class Rolled:
         try:
             finals = leaving.close(self.mark, self.entry, self.places.read(), self.before)
         except Unfit as unfit:
-            self.unroll(unfit.what)
+            self.unroll(unfit.what, unfit.fix)
         self.places.write(finals)
         self.forget_stands()
 
-    def unroll(self, what: str) -> NoReturn:
-        raise Retrace({self.site: Reason(what, self.loc)})
+    def unroll(self, what: str, fix: str = "") -> NoReturn:
+        raise Retrace({self.site: Reason(what, self.loc, fix)})
 
     def _named(self, iterations: Iterations) -> Iterations:
         self.trace.limits.note(iterations.symbol, *iterations.limits())
