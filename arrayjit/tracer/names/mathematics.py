@@ -18,6 +18,7 @@ from ...ir.conditions import compare, either, opposite
 from ...ir.dtype import BOOL, F64, I64
 from ...ir.expr import Apply, Const, Expr
 from ...ir.ops import OPS
+from ..loops.control import while_loop
 from ..record.trace import Trace, current_trace, user_location
 from ..values.array import SymbolicArray
 from ..values.conversions import scalar, to_float, to_int
@@ -139,8 +140,19 @@ def gcd(*integers: Any) -> Any:
     """`math.gcd(*integers)`."""
     if all(scalar(one) is None for one in integers):
         return math.gcd(*integers)
-    numbers = [_integer(one, "gcd") for one in integers]
-    return to_int(reduce(lambda one, other: elementwise(OPS["gcd"], one, other), numbers, as_array(0)))
+    return reduce(_euclid, (to_int(_integer(one, "gcd")) for one in integers), 0)
+
+
+def _euclid(one: Any, other: Any) -> Any:
+    """The greatest common divisor of two numbers, in fewer steps than the op takes for any numbers."""
+
+    def is_left(state: Any) -> Any:
+        return state[1] != 0
+
+    def rest(state: Any) -> Any:
+        return state[1], state[0] % state[1]
+
+    return abs(while_loop(is_left, rest, (one, other))[0])
 
 
 def isqrt(n: Any, /) -> Any:
