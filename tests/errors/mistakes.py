@@ -697,8 +697,8 @@ def rest_of_complex_numbers(x):
 
 
 @called_with(x6)
-def unique_values(x):
-    return np.unique(x[None], axis=0)  # here
+def nearest_quantile(x):
+    return np.quantile(x, 0.3, method="nearest")  # here
 
 
 @called_with(x6)
