@@ -263,6 +263,14 @@ def value_of_another_kind_where_the_loop_may_not_run(x, n):
 
 
 @called_with(x6, lambda: np.zeros(6, int))
+def array_of_no_axes_that_becomes_a_number(x, n):
+    total = np.where(x[0] > 0, x[0], 0.0)
+    for i in range(n[0]):  # here
+        total = total * 0.5 + x[i]
+    return total
+
+
+@called_with(x6, lambda: np.zeros(6, int))
 def name_of_a_loop_that_did_not_run(x, n):
     for i in range(n[0]):  # here
         last = x[i] * 2

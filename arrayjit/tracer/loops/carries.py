@@ -43,6 +43,7 @@ __all__ = [
     "Moving",
     "Planner",
     "Unfit",
+    "fix_of",
     "is_array",
     "is_number",
     "kind_of",
@@ -450,9 +451,13 @@ class Planner:
 
 def _another(name: Name, kind: Kind | None) -> Unfit:
     """A name that stands for an array which is neither its own nor a view that moves."""
+    return Unfit(f"{name} becomes a view of another array", fix_of(kind))
+
+
+def fix_of(kind: Kind | None) -> str:
+    """What to write instead of a value of a kind that cannot be carried."""
     is_number = kind is not None and not kind.shape
-    fix = "take it as a number with [()], as in np.where(...)[()], which can be carried" if is_number else ""
-    return Unfit(f"{name} becomes a view of another array", fix)
+    return "take it as a number with [()], as in np.where(...)[()], which can be carried" if is_number else ""
 
 
 def rotation(entry: Mapping[Name, Any], after: Mapping[Name, Any], is_object: Callable[[Any], bool]) -> int:

@@ -36,7 +36,9 @@ from .carries import (
     Leaf,
     Moving,
     Unfit,
+    fix_of,
     is_array,
+    kind_of,
     leaves_of,
     lists_of,
     map_leaves,
@@ -349,7 +351,8 @@ class Exit:
                 case None if same(old, entry):
                     pass
                 case _:
-                    raise Unfit(f"{name} would have a value of another kind if the loop ran zero times")
+                    words = f"{name} would have a value of another kind if the loop ran zero times"
+                    raise Unfit(words, fix_of(kind_of(old)))
 
     def runs(self, whole: bool) -> Expr:
         """Whether there is an iteration; with `whole`, counting the one recorded by itself."""
