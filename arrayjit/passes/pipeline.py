@@ -111,6 +111,7 @@ from .structure.reroll import reroll
 from .structure.same import same
 from .structure.snapshot import snapshot
 from .structure.swap import swap
+from .structure.within import within
 
 __all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Hardware", "Pass"]
 
@@ -170,6 +171,11 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
         forward, after=("again",), why="what was done before is a copy by then, and nothing is looked at yet"
     ),
     Pass(check, after=("forward",), why="what is recorded several times is looked at once"),
+    Pass(
+        within,
+        after=("check",),
+        why="what looks for mistakes has been written out, and nothing is inlined yet",
+    ),
     Pass(
         inline,
         after=("reroll", "same"),
@@ -472,6 +478,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
     step.__name__
     for step in (
         forward,
+        within,
         inline,
         pieces,
         chain,

@@ -22,8 +22,8 @@ from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ..analysis.access import Range
 from ..analysis.positions import tested_outside
+from ..analysis.spans import Span, comparison, converted, held, is_always, result
 from .growth import staying
-from .spans import Span, comparison, converted, held, is_always, result
 
 __all__ = ["ALL", "Facts", "Moves", "Test", "Way", "hull"]
 

@@ -45,7 +45,7 @@ def converted(span: Span, dtype: DType) -> Span | None:
 def result(op: Op, spans: list[Span], dtype: DType) -> Span | None:
     """What an operation gives for operands between such ends, all of the type of the result."""
     rule = _RULES.get(op)
-    if rule is None or (op in _FLOAT and dtype is not F64):
+    if rule is None or (op in _FLOAT and dtype is not F64) or (op in _WHOLE and not dtype.is_integer):
         return None
     try:
         found = rule(*spans)
@@ -96,6 +96,24 @@ def _quotients(left: Span, right: Span) -> Span | None:
     return min(ends), max(ends)
 
 
+def _rests(left: Span, right: Span) -> Span | None:
+    """Of divisors that are positive."""
+    return (0, right[1] - 1) if right[0] > 0 else None
+
+
+def _common_bits(left: Span, right: Span) -> Span | None:
+    """A number without a sign has no more bits in common with another one than it has."""
+    plain = [span[1] for span in (left, right) if span[0] >= 0]
+    return (0, min(plain)) if plain else None
+
+
+def _shifted(left: Span, right: Span) -> Span | None:
+    """Shifts by negative numbers, or by all bits, leave nothing."""
+    if left[0] < 0:
+        return None
+    return 0, int(left[1]) >> min(max(int(right[0]), 0), 64)
+
+
 def _sizes(span: Span) -> Span:
     return max(0, span[0], -span[1]), max(span[1], -span[0])
 
@@ -124,7 +142,11 @@ _RULES: Mapping[Op, Callable[..., Span | None]] = {
     OPS["rint"]: _rounded(round),
     OPS["minimum"]: lambda left, right: (min(left[0], right[0]), min(left[1], right[1])),
     OPS["maximum"]: lambda left, right: (max(left[0], right[0]), max(left[1], right[1])),
+    OPS["remainder"]: _rests,
+    OPS["bitwise_and"]: _common_bits,
+    OPS["right_shift"]: _shifted,
 }
 _FLOAT = {OPS[name] for name in ("divide", "fabs", "sqrt", "floor", "ceil", "trunc", "rint")}
+_WHOLE = {OPS[name] for name in ("remainder", "bitwise_and", "right_shift")}
 _TURNED = {OPS["not_equal"]: OPS["equal"]}
 _QUESTIONS = {OPS["isnan"]: False, OPS["isinf"]: False, OPS["isfinite"]: True}
