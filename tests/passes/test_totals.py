@@ -87,6 +87,24 @@ class Author:
         return parse("\n".join(self.lines) + "\n")
 
 
+class TriangleAuthor(Author):
+    """Writes loops whose steps mostly accumulate in a cell from others of the same array."""
+
+    def term(self) -> str:
+        return self.random.choice(("x[k, l]", "y[l]", "y[l]", "x[l, k]", "y[8 - l]"))
+
+    def program(self) -> Kernel:
+        d = self.dtype
+        bounds = self.random.choice(
+            ("0, k", "0, k", "k + 1, 9", "k - 1, -1, -1", "8, k, -1", "0, k + 1", "k, 9", "0, k, 2")
+        )
+        self.lines.append(f"def f(x: update[{d}, 9, 9], y: update[{d}, 9]):")
+        self.lines.append("    for k in sequential(0, 9):")
+        self.lines.append(f"        for l in sequential({bounds}):")
+        self.steps("y[k]", " " * 12)
+        return parse("\n".join(self.lines) + "\n")
+
+
 def outcome(kernel: Kernel, seed: int) -> list[bytes]:
     drawn = np.random.default_rng(seed)
     arrays = {}
@@ -103,13 +121,14 @@ def outcome(kernel: Kernel, seed: int) -> list[bytes]:
     return [array.tobytes() for array in arrays.values()]
 
 
+@pytest.mark.parametrize("author", [Author, TriangleAuthor])
 @pytest.mark.parametrize("seed", range(0, 400, 50))
-def test_random_steps_do_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_steps_do_the_same(seed: int, author: type[Author], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(totals_module, "MANY", 0)
     accumulating = 0
     for number in range(seed, seed + 50):
-        before = Author(number).program()
+        before = author(number).program()
         after = totals(before, CAPS)
         accumulating += after is not before
         assert outcome(after, number) == outcome(before, number), print_kernel(before)
-    assert accumulating > 10
+    assert accumulating > 4

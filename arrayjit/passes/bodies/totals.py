@@ -29,7 +29,7 @@ from ...ir.code import Caps
 from ...ir.conditions import one_of
 from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Const, Expr, Load, Local, Variable, constant
-from ...ir.index import Symbol
+from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Bind,
     Comment,
@@ -204,22 +204,52 @@ def _parallel(loop: For, ranges: dict[Symbol, Range], sums: frozenset[Variable])
 
 
 def own_cells(loop: For, inside: Sequence[Stmt], ranges: Ranges) -> Iterator[Load]:
-    """The cells that an iteration reads and writes, each the only one of its array that the loop touches."""
-    touched: dict[Tensor, set[object]] = {}
+    """The cells that an iteration reads and writes, apart from all others of their arrays that it touches."""
+    touched: dict[Tensor, set[tuple[Tensor, tuple[Affine, ...] | None, bool]]] = {}
     for stmt in inside:
         for tensor, index in reads(stmt):
             touched.setdefault(tensor.storage, set()).add((tensor, index, False))
         if isinstance(stmt, Store):
             touched.setdefault(stmt.tensor.storage, set()).add((stmt.tensor, stmt.index, bool(stmt.accum)))
+    loops = [stmt for stmt in (*reversed(inside), loop) if isinstance(stmt, For)]
     bound = {stmt.symbol for stmt in (loop, *inside) if isinstance(stmt, (Bind, For))}
     read = {(tensor, index) for stmt in inside for tensor, index in reads(stmt)}
     stores = dict.fromkeys((stmt.tensor, stmt.index) for stmt in inside if isinstance(stmt, Store))
     for tensor, index in stores:
         symbols = {symbol for position in index for symbol in position.symbols}
-        is_alone = touched[tensor.storage] == {(tensor, index, False)} and (tensor, index) in read
+        is_alone = (tensor, index) in read and all(
+            access == (tensor, index, False) or _are_apart(index, *access[:2], tensor, loops, ranges)
+            for access in touched[tensor.storage]
+        )
         is_there = bool(loop.trips) or exists(tensor, index, ranges)
         if is_alone and is_there and symbols.isdisjoint(bound):
             yield Load(tensor, index)
+
+
+def _are_apart(
+    index: tuple[Affine, ...],
+    tensor: Tensor,
+    other: tuple[Affine, ...] | None,
+    of: Tensor,
+    loops: Sequence[For],
+    ranges: Ranges,
+) -> bool:
+    """Is a cell of an array another one than an access in these loops reaches?"""
+    if tensor is not of or other is None:
+        return False
+    ways = [mine - theirs for mine, theirs in zip(index, other, strict=True)]
+    return any(_least(way, loops, ranges) > 0 or _least(-way, loops, ranges) > 0 for way in ways)
+
+
+def _least(value: Affine, loops: Sequence[For], ranges: Ranges) -> int:
+    """What a number in loops, the innermost first, is at least; below zero if that is not known."""
+    for loop in loops:
+        ends = (loop.lo, loop.hi - 1) if loop.step > 0 else (loop.hi + 1, loop.lo)
+        factors = [factor for factor, symbol in value.terms if symbol is loop.symbol]
+        if factors:
+            value = value.substitute({loop.symbol: ends[0 if factors[0] > 0 else 1]})
+    known = value.bounds(ranges)
+    return -1 if known is None else known[0]
 
 
 def in_locals(
