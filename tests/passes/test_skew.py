@@ -25,3 +25,19 @@ def test_as_many_rows_as_there_are_registers_for_and_are_worth_it(rows, columns,
     kernel = skew(parse(TABLE.format(rows=rows, columns=columns)), Caps(registers=registers))
     assert len(kernel.notes) == (at_once > 0)
     assert all(f"skew: {at_once} rows of i at once" in note for note in kernel.notes)
+
+
+@pytest.mark.parametrize(
+    ("value", "at_once"),
+    [
+        ("maximum[i64](x[i - 1, j], add[i64](x[i, j - 1], i64(1)))", 3),
+        ("multiply[i64](x[i - 1, j], x[i, j - 1])", 8),
+        ("cast(add[f64](cast(x[i - 1, j], f64), cast(x[i, j - 1], f64)), i64)", 8),
+    ],
+    ids=["moments", "products", "floats"],
+)
+def test_few_rows_of_integers_that_take_a_moment_each(value: str, at_once: int) -> None:
+    table = TABLE.format(rows=30, columns=100).replace("f64", "i64")
+    kernel = skew(parse(table.replace("minimum[i64](x[i - 1, j], x[i, j - 1])", value)), Caps(registers=32))
+    (note,) = kernel.notes
+    assert f"skew: {at_once} rows of i at once" in note

@@ -23,9 +23,11 @@ from itertools import product
 
 from ...frozen import frozen
 from ...ir.code import Caps
+from ...ir.expr import Apply, dtype_of
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
-from ...ir.walk import rewrite_loops
+from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.ops import OPS
+from ...ir.walk import expressions, rewrite_loops, walk
 from ..analysis.access import Distance, Range, Ranges, distances, effects
 from ..analysis.copies import Copying, unless_once
 from ..analysis.repeats import weight
@@ -38,6 +40,21 @@ ROWS = (8, 4)
 
 REGISTERS = 4
 """So many of them are left for each row, at least."""
+
+GENERAL = 3
+"""How many rows of integers are taken at once: processors have half as many registers for these, some of
+which hold addresses, and what was made of a cell a moment ago is there without waiting."""
+
+QUICK = frozenset(
+    OPS[name]
+    for name in (
+        "add", "subtract", "negative", "absolute", "minimum", "maximum", "where",
+        "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+        "logical_and", "logical_or", "logical_xor", "logical_not",
+        "bitwise_and", "bitwise_or", "bitwise_xor", "invert",
+    )
+)  # fmt: skip
+"""Operations on integers that the next one does not wait for."""
 
 HEAVY = 24
 """Operations of a cell beyond which one row keeps the processor busy."""
@@ -57,7 +74,7 @@ def skew(kernel: Kernel, caps: Caps) -> Kernel:
 
     def skewed(rows: For) -> Iterable[Stmt] | None:
         enter(rows, ranges)
-        for count in counts:
+        for count in [GENERAL] if _is_quick(rows) else counts:
             table = _Table.of(rows, ranges, count)
             if table is not None:
                 hint = rows.symbol.hint
@@ -127,6 +144,17 @@ class _Table:
             values = {**copy.symbols, self.columns.symbol: column - late}
             body += Copying(values, copy.variables).body(self.columns.body)
         return replace(self.columns, symbol=column, lo=lo, hi=hi, body=tuple(body))
+
+
+def _is_quick(rows: For) -> bool:
+    """Is a table one of integers, whose cells are made in a moment?"""
+    inside = list(walk_statements(rows.body))
+    ops = (node for stmt in inside for expr in expressions(stmt) for node in walk(expr))
+    return all(stmt.tensor.dtype.is_integer for stmt in inside if isinstance(stmt, Store)) and all(
+        node.op in QUICK and not any(dtype_of(arg).is_float for arg in node.args)
+        for node in ops
+        if isinstance(node, Apply)
+    )
 
 
 def _is_plain_loop(loop: For) -> bool:
