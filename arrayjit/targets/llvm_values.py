@@ -23,6 +23,7 @@ from ..ir.resolve import resolve
 from ..processor import features
 from .llvm_tables import chosen
 from .llvm_text import SLOT, Value, Writer, constant, vector_type
+from .llvm_truncated import truncated
 
 __all__ = [
     "any_lane",
@@ -330,6 +331,8 @@ def _truncated(writer: Writer, value: Value, dtype: DType) -> Value:
     """Towards zero; the smallest integer for NaN and for what is out of range, as `cvttsd2si` gives it."""
     if value.lanes == 1 and "sse2" in features():
         return _cvtt(writer, value, dtype)
+    if (vector := truncated(writer, value, dtype)) is not None:
+        return vector
     magnitude = _intrinsic(writer, "@llvm.fabs", (value,), value.dtype)
     limit = writer.widen(constant(2.0 ** (dtype.bits - 1), value.dtype), value.lanes)
     fits = writer.pure(f"fcmp olt {value.type} {magnitude}, {limit.text}")

@@ -6,13 +6,18 @@ import re
 
 import numpy as np
 import pytest
-from handmade import call, elementwise
+from handmade import at, call, elementwise, put, vector
 
 from arrayjit import jit
 from arrayjit.errors import CompilerBug
+from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.dtype import BOOL, DTYPES, F32, F64, Kind, named
 from arrayjit.ir.expr import Apply, Cast, Const
+from arrayjit.ir.index import Symbol
+from arrayjit.ir.loops import Kernel
 from arrayjit.ir.ops import Op
+from arrayjit.ir.tensor import Tensor
+from arrayjit.targets.llvm import LlvmTarget
 
 FLOATS = [
     *(0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 127.0, 128.0, -128.0, -129.0, 255.9, 256.5, 300.0, 70000.0),
@@ -53,7 +58,7 @@ def by_element(values, dtype):
 
 @pytest.mark.parametrize("source", DTYPES, ids=repr)
 @pytest.mark.parametrize("target", DTYPES, ids=repr)
-@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("lanes", [1, 8, 32])
 def test_cast_is_astype_for_every_value(source, target, lanes):
     values = edge_values(source)
     with np.errstate(all="ignore"):
@@ -182,3 +187,31 @@ def test_a_choice_of_numbers_is_no_branch():
     assert any("i64" in choice for choice in choices)
     assert all(choice.endswith(", !unpredictable !2") for choice in choices if " i64 " in choice)
     np.testing.assert_array_equal(jit(highest)(gains), highest(gains))
+
+
+@pytest.mark.parametrize(
+    ("cpu", "calls"),
+    [
+        ("avx512", ("<16 x i32> @llvm.x86.avx512.mask.cvttps2dq.512", 2)),
+        ("avx2", ("<8 x i32> @llvm.x86.avx.cvtt.ps2dq.256", 4)),
+    ],
+)
+def test_vectors_are_cut_off_by_one_instruction_where_there_is_one(cpu: str, calls: tuple[str, int]) -> None:
+    x, out, i = Tensor.of("x", (64,), F32), Tensor.of("out", (64,), named("u8")), Symbol("i")
+    body = (vector(i, 64, put(out, i, value=Cast(at(x, i), out.dtype)), lanes=32),)
+    kernel = Kernel("cut_off", (ArrayParam(x, "read"), ArrayParam(out, "write")), body)
+    text = str(LlvmTarget("sync_llvm", cpu).emit(kernel).payload)
+    assert text.count(f"call {calls[0]}") == calls[1]
+    assert "fcmp" not in text
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("bound", [0.0, -0.0, 1.5, -2.0, np.inf, np.nan])
+@pytest.mark.parametrize("extreme", [np.maximum, np.minimum])
+def test_extremes_with_a_known_number_are_those_with_an_array(extreme, bound, dtype) -> None:
+    x = np.array([0.0, -0.0, 1.0, -1.0, 1.5, 2.0, -2.0, -3.0, np.inf, -np.inf, np.nan, -np.nan] * 5).astype(
+        dtype
+    )
+    known = jit(lambda x: extreme(x, dtype(bound)))(x)
+    asked = jit(lambda x, y: extreme(x, y))(x, np.full_like(x, bound))
+    assert known.tobytes() == asked.tobytes()

@@ -146,14 +146,28 @@ def _pick(name: str, x: Term, y: Term) -> Term:
     return where(x.op(f"{name}_equal" if x.dtype is F16 else name, y), x, y)
 
 
+def _bounded(name: str, x: Term, y: Term) -> Term | None:
+    """The extreme of a float and a known number: a NaN does not compare, and stays."""
+    bound = y.known
+    if not x.dtype.is_float or bound is None or bound != bound:
+        return None
+    return where(y.op(name if bound or x.dtype is F16 else f"{name}_equal", x), y, x)
+
+
 @definition
 def maximum(x: Term, y: Term) -> Term:
+    bounded = _bounded("greater", x, y)
+    if bounded is not None:
+        return bounded
     larger = _pick("greater", x, y)
     return where(x != x, x, larger) if x.dtype.is_float else larger
 
 
 @definition
 def minimum(x: Term, y: Term) -> Term:
+    bounded = _bounded("less", x, y)
+    if bounded is not None:
+        return bounded
     smaller = _pick("less", x, y)
     return where(x != x, x, smaller) if x.dtype.is_float else smaller
 
