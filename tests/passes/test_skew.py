@@ -32,9 +32,11 @@ def test_as_many_rows_as_there_are_registers_for_and_are_worth_it(rows, columns,
     [
         ("maximum[i64](x[i - 1, j], add[i64](x[i, j - 1], i64(1)))", 3),
         ("multiply[i64](x[i - 1, j], x[i, j - 1])", 8),
-        ("cast(add[f64](cast(x[i - 1, j], f64), cast(x[i, j - 1], f64)), i64)", 8),
+        ("add[i64](multiply[i64](x[i - 1, j], i64(3)), x[i, j - 1])", 3),
+        ("cast(sqrt[f64](cast(x[i, j - 1], f64)), i64)", 8),
+        ("maximum[i64](add[i64](add[i64](add[i64](x[i, j - 1], x[i - 1, j]), i64(1)), i64(2)), i64(3))", 8),
     ],
-    ids=["moments", "products", "floats"],
+    ids=["a moment", "products", "products beside it", "floats", "a long way"],
 )
 def test_few_rows_of_integers_that_take_a_moment_each(value: str, at_once: int) -> None:
     table = TABLE.format(rows=30, columns=100).replace("f64", "i64")

@@ -23,11 +23,11 @@ from itertools import product
 
 from ...frozen import frozen
 from ...ir.code import Caps
-from ...ir.expr import Apply, dtype_of
+from ...ir.expr import Apply, Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
 from ...ir.ops import OPS
-from ...ir.walk import expressions, rewrite_loops, walk
+from ...ir.walk import children, rewrite_loops
 from ..analysis.access import Distance, Range, Ranges, distances, effects
 from ..analysis.copies import Copying, unless_once
 from ..analysis.repeats import weight
@@ -42,19 +42,21 @@ REGISTERS = 4
 """So many of them are left for each row, at least."""
 
 GENERAL = 3
-"""How many rows of integers are taken at once: processors have half as many registers for these, some of
-which hold addresses, and what was made of a cell a moment ago is there without waiting."""
+"""How many rows of integers are taken at once whose cells follow from their neighbours in a moment: general
+registers are half as many, and some of them hold addresses."""
+
+MOMENT = 3
+"""So many operations are one, if none of them takes longer than a cycle."""
 
 QUICK = frozenset(
     OPS[name]
     for name in (
-        "add", "subtract", "negative", "absolute", "minimum", "maximum", "where",
+        "add", "subtract", "negative", "minimum", "maximum", "where",
         "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
-        "logical_and", "logical_or", "logical_xor", "logical_not",
-        "bitwise_and", "bitwise_or", "bitwise_xor", "invert",
+        "logical_and", "logical_or", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor",
     )
 )  # fmt: skip
-"""Operations on integers that the next one does not wait for."""
+"""Operations on integers that do not."""
 
 HEAVY = 24
 """Operations of a cell beyond which one row keeps the processor busy."""
@@ -147,14 +149,33 @@ class _Table:
 
 
 def _is_quick(rows: For) -> bool:
-    """Is a table one of integers, whose cells are made in a moment?"""
-    inside = list(walk_statements(rows.body))
-    ops = (node for stmt in inside for expr in expressions(stmt) for node in walk(expr))
-    return all(stmt.tensor.dtype.is_integer for stmt in inside if isinstance(stmt, Store)) and all(
-        node.op in QUICK and not any(dtype_of(arg).is_float for arg in node.args)
-        for node in ops
-        if isinstance(node, Apply)
-    )
+    """Does a cell of integers follow in a moment from the one beside it?"""
+    *_, columns = rows.body
+    if not isinstance(columns, For):
+        return False
+    stores = [stmt for stmt in columns.body if isinstance(stmt, Store)]
+    before = {columns.symbol: Affine.of(columns.symbol) - 1}
+    beside = {
+        Load(stmt.tensor, tuple(position.substitute(before) for position in stmt.index)) for stmt in stores
+    }
+    steps: dict[Variable, int] = {}
+
+    def since(expr: Expr) -> int | None:
+        """How many operations an expression is behind those cells; None of one that needs none of them."""
+        if isinstance(expr, Local):
+            return steps.get(expr.variable)
+        if isinstance(expr, Load):
+            return 0 if expr in beside else None
+        behind = [each for each in map(since, children(expr)) if each is not None]
+        if not behind or not isinstance(expr, Apply):
+            return max(behind, default=None)
+        return max(behind) + (1 if expr.op in QUICK else MOMENT + 1)
+
+    for stmt in columns.body:
+        if isinstance(stmt, (Define, Update)) and (behind := since(stmt.value)) is not None:
+            steps[stmt.variable] = behind
+    waits = [since(stmt.value) or 0 for stmt in stores]
+    return bool(stores) and max(waits) <= MOMENT and all(stmt.tensor.dtype.is_integer for stmt in stores)
 
 
 def _is_plain_loop(loop: For) -> bool:
