@@ -7,8 +7,8 @@
 
 Every value goes as far out as the symbols, locals and storages that it needs allow. A load leaves a loop
 only if nothing in the loop writes its storage, and only if it would have run anyway or its cell surely
-exists. Arithmetic is total, so it may run where it did not before. A number that is bound stays where it is:
-a check before it may be what keeps it in its range.
+exists. Arithmetic is total, so it may run where it did not before. A number that is bound moves if it may be
+any: of others a check before it may be what keeps them in their range.
 """
 
 from __future__ import annotations
@@ -47,9 +47,8 @@ class _Hoisting:
                     out.extend(self._loop(stmt))
                 case While():
                     out.extend(self._while(stmt))
-                case Bind(symbol=symbol):
-                    self.levels.symbols[symbol] = self.levels.innermost
-                    out.append(rewrite_expressions(stmt, self._settled))
+                case Bind():
+                    out.extend(self._binding(stmt))
                 case If():
                     stmt = rewrite_expressions(stmt, self._settled)
                     outside, self.levels.certain = self.levels.certain, self.levels.innermost
@@ -110,6 +109,17 @@ class _Hoisting:
             return [rewrite_expressions(stmt, self._settled)]
         value = self._at(stmt.value, level)
         self.before[level].append(stmt if value is stmt.value else Define(stmt.variable, value))
+        return []
+
+    def _binding(self, stmt: Bind) -> list[Stmt]:
+        """A number that loops have as a bound, or positions, moves if nothing is promised of it."""
+        self.levels.known.clear()
+        is_any = stmt.symbol.lower is None and stmt.symbol.upper is None
+        level = self.levels.of(stmt.value) if is_any else self.levels.innermost
+        self.levels.symbols[stmt.symbol] = level
+        if level == self.levels.innermost:
+            return [rewrite_expressions(stmt, self._settled)]
+        self.before[level].append(replace(stmt, value=self._at(stmt.value, level)))
         return []
 
     def _settled(self, expr: Expr) -> Expr:
