@@ -55,6 +55,7 @@ from .schedule.along import along
 from .schedule.alternate import alternate
 from .schedule.apart import apart
 from .schedule.append import append
+from .schedule.beside import beside
 from .schedule.bypass import bypass
 from .schedule.cascade import cascade
 from .schedule.collapse import collapse
@@ -410,6 +411,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         explained=explain_vectorise,
         on=CPU,
     ),
+    Pass(beside, after=("vectorise",), why="which loop has lanes is known by then", on=CPU),
     Pass(align, after=("vectorise",), why="what is read in vectors is known by then", on=CPU),
     Pass(
         trail,
@@ -523,6 +525,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         trapezoid,
         jam,
         stream,
+        beside,
         bypass,
         tails,
         guess,
