@@ -16,7 +16,8 @@ loop means, unless it goes in lockstep. A light body that accumulates gets 256 b
 so that additions overlap), unless it has several sums, other bodies 64 or 128 bytes of the widest element:
 128 if they are light, in lockstep, or deep and read few cells, since of a long chain of arithmetic a
 processor overlaps few iterations by itself, and many values run out of registers. It is the work in the
-innermost loops that counts. A row of a matrix-vector product gets 64: `jam` overlaps it with other rows.
+innermost loops that counts, and of many integers the width in which `cascade` adds them up. A row of a
+matrix-vector product gets 64: `jam` overlaps it with other rows.
 Nothing but the lane order of accumulating loops changes.
 """
 
@@ -67,6 +68,7 @@ from ..analysis.repeats import may_repeat
 from ..analysis.strides import LINE, stride
 from ..analysis.trips import about, enter
 from ..analysis.work import REGISTER_BYTES, UNKNOWN_TRIPS
+from .cascade import CHAIN, narrow_sums
 
 __all__ = ["explain_vectorise", "vectorise"]
 
@@ -262,7 +264,10 @@ class _Facts:
         registers = ((4 if len(sums) < 2 else 1) if recurrent else 2) if light else 2 if deep else 1
         if in_rows and outer and all(stmt.contract for stmt in outer):
             registers = 1
+        narrow = narrow_sums(loop)
         widest = max(size for _, size in weights.values()) or REGISTER_BYTES // 8
+        if narrow is not None and (loop.trips is None or loop.trips >= CHAIN * MAX_LANES):
+            widest = narrow[0].itemsize
         return _Facts(max(MIN_LANES, min(MAX_LANES, registers * REGISTER_BYTES // widest)), sums)
 
 
