@@ -112,6 +112,7 @@ from .structure.reroll import reroll
 from .structure.same import same
 from .structure.snapshot import snapshot
 from .structure.swap import swap
+from .structure.through import through
 from .structure.within import within
 
 __all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Hardware", "Pass"]
@@ -177,6 +178,7 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
         after=("check",),
         why="what looks for mistakes has been written out, and nothing is inlined yet",
     ),
+    Pass(through, after=("within",), why="positions that lie within are those that arrays hold"),
     Pass(
         inline,
         after=("reroll", "same"),
@@ -481,6 +483,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
     for step in (
         forward,
         within,
+        through,
         inline,
         pieces,
         chain,
