@@ -1,13 +1,13 @@
 """Steps that change a matrix by one of its rows and columns, those of a pivot.
 
     for k in sequential(0, 199):
-        for i in parallel(0, 199 - k):                                         a row's own part
-            a[i + k + 1, k] = a[i + k + 1, k] / a[k, k]
-            for j in parallel(0, 199 - k):                                     an `Update`
+        for i in parallel(0, 199 - k):                                         `Changes`
+            a[i + k + 1, k] = a[i + k + 1, k] / a[k, k]                        `before` a row's columns
+            for j in parallel(0, 199 - k):
                 a[i + k + 1, j + k + 1] -= a[i + k + 1, k] * a[k, j + k + 1]
 
 The pivot of step `k` stands at `k`, or at a fixed distance from there. All that steps read or change of such
-a matrix, but for the cells that an update changes one by one, is in the pivot's row or in its column.
+a matrix, but for the cells that are changed one by one, is in the pivot's row or in its column.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ from ...ir.loops import (
     Define,
     For,
     Kernel,
+    LoopKind,
     Place,
     PlaceKind,
     Stmt,
@@ -80,6 +81,8 @@ def panels(kernel: Kernel, caps: Caps) -> Kernel:
     notes: list[str] = []
 
     def grouped(loop: For) -> Sequence[Stmt] | None:
+        if loop.kind is not LoopKind.SEQUENTIAL:
+            return (loop,)  # iterations would share what steps keep
         steps = pivoting(loop)
         if steps is None or not _pays(steps, caps):
             return None
