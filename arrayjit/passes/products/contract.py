@@ -156,9 +156,8 @@ class _Contracting:
         if halved is not None and blocking is not None and _pays(halved, blocking):
             self.notes.append(f"{_note(halved, blocking)}, which are stored on both sides of the diagonal")
             return blocked(halved, blocking, self.placement)
-        turned = product.turned()
-        if product.within is None and _effort(turned, self.caps) < TURNED * _effort(product, self.caps):
-            product = turned
+        if _is_narrow(product, self.caps):
+            product = product.turned()
             self.notes.append("contract: few columns are taken for rows")
         blocking = _blocking(product, self.caps)
         if blocking is None:
@@ -205,6 +204,14 @@ def _note(product: Product, cut: Blocking) -> str:
     copies = f", {' and '.join(packed)} packed" if packed else ""
     names = ", ".join(total.variable.hint for total in product.sums)
     return f"contract: {names}: {cut.rows} x {cut.columns} sums at once, {order}{copies}"
+
+
+def _is_narrow(product: Product, caps: Caps) -> bool:
+    """Are the columns fewer than those of a panel, and better taken for rows?"""
+    size = max(total.variable.dtype.itemsize for total in product.sums)
+    if product.within is not None or (product.columns.trips or 0) >= 2 * caps.vector_bytes // size:
+        return False
+    return _effort(product.turned(), caps) < TURNED * _effort(product, caps)
 
 
 def _effort(product: Product, caps: Caps) -> float:
