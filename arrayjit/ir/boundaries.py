@@ -37,7 +37,8 @@ def cells_along(loop: For) -> list[Cell]:
 def lying_alike(loop: For, boundary: int) -> list[Cell]:
     """Of the cells that are neighbours from one iteration to the next as many as possible that lie on
     boundaries of so many bytes together, if arrays start alike; of as many those of which more are written.
-    Those of the array with most come first, of two with as many those of the one that is written."""
+    Those that are written come first, then those of the array with most: where arrays start otherwise, a
+    store across lines lasts longer than five loads (a stencil took 1.6 times as long, Emerald Rapids)."""
     alike: dict[Hashable, list[Cell]] = {}
     for tensor, index in cells_along(loop):
         place, size = tensor.linear(index), tensor.dtype.itemsize
@@ -52,7 +53,7 @@ def lying_alike(loop: For, boundary: int) -> list[Cell]:
 
     most = max(alike.values(), key=weight, default=[])
     by_array = Counter(tensor.storage for tensor, _ in most)
-    return sorted(most, key=lambda cell: (-by_array[cell[0].storage], cell[0].storage not in written))
+    return sorted(most, key=lambda cell: (cell[0].storage not in written, -by_array[cell[0].storage]))
 
 
 def _cells(loop: For) -> Iterator[Cell]:

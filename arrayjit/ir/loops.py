@@ -107,6 +107,9 @@ class For:
     on boundaries of memory, and the first and the last of them overlap those beside them: iterations may be
     repeated, which changes nothing. It adds up nothing.
 
+    What whole vectors leave of a loop that is `masked` goes under masks, where the target has them: the last
+    lanes, and of one that is aligned, too, those before the first boundary. No iteration is repeated.
+
     The `cuts` of a vector loop are positions in its body, before the first `Store`: what stands before one
     may be done for a vector while the rest is done for those before it, and for the last one again."""
 
@@ -119,6 +122,7 @@ class For:
     lanes: int = 1
     grain: Affine | None = None
     aligned: int | None = None
+    masked: bool = False
     cuts: tuple[int, ...] = ()
 
     @property

@@ -312,7 +312,7 @@ class _Reader:
     def loop(self, node: ast.For, call: ast.expr, kind: LoopKind) -> For:
         assert isinstance(call, ast.Call)
         lo, hi, step = self.bounds(node, call.args)
-        lanes, grain, aligned, cuts = 1, None, None, tuple[int, ...]()
+        lanes, grain, aligned, masked, cuts = 1, None, None, False, tuple[int, ...]()
         for keyword in call.keywords:
             match keyword:
                 case ast.keyword(arg="lanes", value=value):
@@ -321,12 +321,14 @@ class _Reader:
                     grain = self.affine(value)
                 case ast.keyword(arg="aligned", value=value):
                     aligned = _integer(value)
+                case ast.keyword(arg="masked", value=ast.Constant(value=bool(said))):
+                    masked = said
                 case ast.keyword(arg="cuts", value=ast.Tuple(elts=positions)):
                     cuts = tuple(map(_integer, positions))
                 case _:
-                    _refuse(call, "no other keywords than `lanes`, `grain`, `aligned` and `cuts`")
+                    _refuse(call, "no other keywords than `lanes`, `grain`, `aligned`, `masked` and `cuts`")
         symbol = self.fresh(node.target)
-        return For(symbol, lo, hi, self.stmts(node.body), kind, step, lanes, grain, aligned, cuts)
+        return For(symbol, lo, hi, self.stmts(node.body), kind, step, lanes, grain, aligned, masked, cuts)
 
     def update(self, variable: Variable, value: ast.expr) -> Update:
         match value:

@@ -427,6 +427,8 @@ def _for_head(loop: For, names: _Names) -> str:
         parts.append(f"grain={names.affine(loop.grain)}")
     if loop.aligned is not None:
         parts.append(f"aligned={loop.aligned}")
+    if loop.masked:
+        parts.append("masked=True")
     if loop.cuts:
         parts.append(f"cuts={loop.cuts}")
     return f"for {names.of(loop.symbol)} in {loop.kind.value}({', '.join(parts)}):"

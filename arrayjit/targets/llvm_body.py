@@ -46,6 +46,7 @@ from .llvm_loops import (
     Exit,
     Print,
     aside,
+    boundary_after,
     boundary_before,
     edge_of,
     edges,
@@ -57,6 +58,7 @@ from .llvm_loops import (
     nearest,
     numbers,
     on_boundaries,
+    part_of,
     until_boundary,
     whole_vectors,
     widths,
@@ -344,7 +346,7 @@ class Body:
             hi = Affine.of(end)
         inner._for(replace(loop, lo=lo, hi=hi, grain=None))
         trips, enough = (in_units(writer, number, unit) for number in (whole, memory.affine(grain)))
-        share(writer, inner._writer, self._visible(), trips, enough, memory.scratch())
+        share(writer, inner._writer, memory.visible(self._values.values()), trips, enough, memory.scratch())
 
     def _chunk(self, body: Chunk) -> None:
         """Statements that define nothing for those that follow, as a function of their own."""
@@ -352,8 +354,9 @@ class Body:
         for stmt in body:
             inner._statement(stmt)
         failing = any(isinstance(stmt, Raise) for stmt in walk_statements(body))
-        visible = {"%pool": "ptr", "%scratch": "ptr", **self._visible()}
-        call_chunk(self._writer, inner._writer, visible, failing)
+        visible = self._memory.visible(self._values.values())
+        given = {"%pool": "ptr", "%scratch": "ptr", **visible}
+        call_chunk(self._writer, inner._writer, given, failing)
 
     def _alike(self, nest: For, form: Form) -> None:
         """One of several nests: a call of their function, which is printed for the first of them."""
@@ -376,12 +379,6 @@ class Body:
         part._values = dict(self._values)
         part._exit = None
         return part
-
-    def _visible(self) -> dict[str, str]:
-        """What such a function may use, each name with its type."""
-        visible = {value.text: value.type for value in self._values.values()}
-        visible |= {number: "i64" for number in self._memory.symbols.values() if isinstance(number, str)}
-        return visible | dict.fromkeys(("%arena", *self._memory.pointers), "ptr")
 
     def _bound(self, value: Affine) -> Operand:
         if self._lanes.stride(value) != 0:
@@ -410,7 +407,7 @@ class Body:
     def _in_widths(self, loop: For, lo: Operand, hi: Operand, changed: tuple[Variable, ...]) -> None:
         """All iterations, from the first on: what is added up has an order."""
         writer = self._writer
-        if fills_lanes(loop):
+        if fills_lanes(loop) and not loop.masked:
             runs = writer.compare("slt" if loop.step > 0 else "sgt", lo, hi)
             self._guarded(runs, changed, partial(self._vectors, loop, loop.lanes, lo, hi, changed))
             return
@@ -453,7 +450,12 @@ class Body:
 
     def _aligned(self, loop: For, lo: Operand, hi: Operand) -> None:
         """At least one vector: from one boundary to the next, but for the first and the last of them, which
-        are moved to where the loop starts and ends."""
+        are moved to where the loop starts and ends, or go under masks."""
+        if loop.masked:
+            first, part = boundary_after(self._memory, loop, lo, hi, self._writer), Symbol("part")
+            span = partial(part_of, self._writer, self._memory, part, lo, first, hi)
+            self._loop(part, 0, 2, 1, (), lambda: self._in_widths(loop, *span(), ()))
+            return
         start, counter = boundary_before(self._memory, loop, lo, self._writer), Symbol(loop.symbol.hint)
         symbols, last = self._memory.symbols, self._writer.add(hi, -loop.lanes)
         if loop.cuts:

@@ -31,6 +31,7 @@ __all__ = [
     "Exit",
     "Print",
     "aside",
+    "boundary_after",
     "boundary_before",
     "edge_of",
     "edges",
@@ -42,6 +43,7 @@ __all__ = [
     "nearest",
     "numbers",
     "on_boundaries",
+    "part_of",
     "until_boundary",
     "whole_vectors",
     "widths",
@@ -157,6 +159,24 @@ def boundary_before(memory: Memory, loop: For, lo: Operand, writer: Writer) -> O
     tensor, index = lying_alike(loop, loop.aligned or LINE_BYTES)[0]
     behind = memory.behind_boundary(tensor, index, loop.lanes)
     return writer.add(lo, writer.multiply(behind, -1))
+
+
+def boundary_after(memory: Memory, loop: For, lo: Operand, hi: Operand, writer: Writer) -> Operand:
+    """The iteration from `lo` on at which an aligned loop meets the first boundary, or its end."""
+    memory.symbols[loop.symbol] = lo
+    tensor, index = lying_alike(loop, loop.aligned or LINE_BYTES)[0]
+    return lesser(writer, writer.add(lo, memory.until_aligned(tensor, index, loop.lanes)), hi)
+
+
+def part_of(
+    writer: Writer, memory: Memory, number: Symbol, lo: Operand, start: Operand, hi: Operand
+) -> tuple[str, str]:
+    """From where to where part 0, which ends at `start`, or part 1 of a loop goes."""
+    first = writer.pure(f"icmp eq i64 {memory.symbols[number]}, 0")
+    at, end = (
+        writer.pure(f"select i1 {first}, i64 {one}, i64 {other}") for one, other in ((lo, start), (start, hi))
+    )
+    return at, end
 
 
 def edge_of(

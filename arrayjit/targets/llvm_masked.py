@@ -29,9 +29,9 @@ FEATURE = "avx512vl"
 
 def masked_widths(loop: For, features: Collection[str]) -> tuple[int, ...]:
     """The widths in which a loop is printed that a vector of fewer lanes ends: its own, and one register's.
-    None if that may not be, or is not worth it: there must be loops inside, all that is read or written one
-    number or neighbours, nothing accumulated in order, and nothing that lanes of zeros would do harm to. What
-    a loop appends is stored under a mask anyway."""
+    None if that may not be, or is not worth it: the loop must be `masked`, or have loops inside, all that is
+    read or written one number or neighbours, nothing accumulated in order, and nothing that lanes of zeros
+    would do harm to. What a loop appends is stored under a mask anyway."""
     if loop.kind is LoopKind.SEQUENTIAL:
         return (loop.lanes,)
     if FEATURE not in features or loop.kind is not LoopKind.VECTOR or loop.step != 1 or changes(loop.body):
@@ -40,7 +40,7 @@ def masked_widths(loop: For, features: Collection[str]) -> tuple[int, ...]:
     if not all(isinstance(stmt, (Define, Update, Store, Comment, For)) for stmt in inside):
         return ()
     stores = [stmt for stmt in inside if isinstance(stmt, Store)]
-    if not stores or not any(isinstance(stmt, For) for stmt in inside):
+    if not stores or not (loop.masked or any(isinstance(stmt, For) for stmt in inside)):
         return ()
     if not all(_are_neighbours(store, lanes) for store in stores):
         return ()

@@ -101,10 +101,12 @@ class Memory:
         self._neighbours = Neighbours()
         self._strides: dict[Tensor, tuple[Affine, ...]] = outside._strides if outside else {}
 
-    @property
-    def pointers(self) -> Iterable[str]:
-        """The first cells of the tensors that have been used, and of the parameters."""
-        return self._pointers.values()
+    def visible(self, values: Iterable[Value]) -> dict[str, str]:
+        """What a function that stands for a part of this one may use, each name with its type: these values,
+        what symbols have, and the first cells of the parameters and of the tensors that have been used."""
+        found = {value.text: value.type for value in values}
+        found |= {number: "i64" for number in self.symbols.values() if isinstance(number, str)}
+        return found | dict.fromkeys(("%arena", *self._pointers.values()), "ptr")
 
     def part(self, writer: Writer) -> Memory:
         """The memory of a function that stands for a part of this one."""

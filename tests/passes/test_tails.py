@@ -21,6 +21,42 @@ def test_a_third_of_a_stencil_is_enough_for_vectors_that_fill_lines():
     assert "aligned=64" in print_kernel(tails(parse(FIVE_POINTS), LINES))
 
 
+IN_PLACE = """
+def f(x: update[f64, 9, 304]):
+    for i in sequential(1, 8):
+        for j in vector(1, 303, lanes=8):
+            x[i, j] = add[f64](add[f64](x[i - 1, j], x[i, j]), x[i, j + 1])
+"""
+
+
+def test_what_may_not_be_repeated_goes_under_masks_at_the_ends():
+    assert "vector(1, 303, lanes=8, aligned=64, masked=True)" in print_kernel(tails(parse(IN_PLACE), LINES))
+
+
+def test_processors_with_narrower_vectors_have_no_masks():
+    kernel = parse(IN_PLACE)
+    assert tails(kernel, Caps(vector_bytes=32)) is kernel
+
+
+def test_short_rows_start_anywhere():
+    kernel = parse(IN_PLACE.replace("303", "90"))
+    assert tails(kernel, LINES) is kernel
+
+
+def test_sums_are_not_formed_under_masks():
+    kernel = parse(
+        """
+def f(x: update[f64, 304]):
+    total: f64 = f64(0.0)
+    for j in vector(0, 304, lanes=8):
+        total = reduce(add, total, x[j])
+        x[j] = add[f64](x[j], x[j])
+    x[0] = total
+"""
+    )
+    assert tails(kernel, LINES) is kernel
+
+
 def test_more_of_it_start_anywhere():
     further = FIVE_POINTS.replace("x[i + 1, j]", "add[f64](x[i + 1, j], x[i + 1, j + 1])")
     assert "aligned" not in print_kernel(tails(parse(further), LINES))

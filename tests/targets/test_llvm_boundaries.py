@@ -126,6 +126,42 @@ def test_an_aligned_loop_starts_vectors_where_what_it_writes_has_a_boundary(offs
     assert is_all_there_is(around, result, expected)
 
 
+@pytest.mark.parametrize("offset", range(8))
+def test_an_aligned_loop_goes_by_what_it_writes_though_it_reads_more(offset):
+    x, out, i = f64("x", 3, 104), f64("out", 104), Symbol("i")
+    rows = call("add", at(x, 0, i), call("add", at(x, 1, i), at(x, 2, i)))
+    count = put(out, i, value=call("add", rows, at(out, i)))
+    params = (ArrayParam(x, "read"), ArrayParam(out, "update"))
+    procedure = link(Kernel("counted", params, (vector(i, 104, count, lanes=16, aligned=64),)))
+    _, ones = lying(3 * 104, 3, np.float64)
+    around, result = lying(104, offset, np.float64)
+    ones[:] = 1
+    procedure.launch([ones.ctypes.data, result.ctypes.data])
+    expected = np.zeros(104)
+    for start in [min(max(start, 0), 104 - 16) for start in range(-offset, 104, 16)]:
+        expected[start : start + 16] += 3
+    assert is_all_there_is(around, result, expected)
+
+
+@pytest.mark.parametrize("offset", range(8))
+@pytest.mark.parametrize("lanes", [8, 16])
+@pytest.mark.parametrize("cells", [1, 7, 8, 15, 16, 17, 31, 40, 64, 101])
+def test_under_masks_no_iteration_is_repeated(offset, lanes, cells):
+    """Nor left out, wherever the first boundary lies, and in the order of before: each cell is its own and
+    what the one behind it was."""
+    n, out, i = static("n"), f64("out", cells + 1), Symbol("i")
+    moved = put(out, i, value=call("add", at(out, i), at(out, Affine.of(i) + 1)))
+    params = (IndexParam(n), ArrayParam(out, "update"))
+    for hi in (n, cells):
+        body = vector(i, hi, moved, lanes=lanes, aligned=64, masked=True)
+        procedure = link(Kernel("moved", params, (body,)))
+        around, result = lying(cells + 1, offset, np.float64)
+        result[:] = np.arange(1, cells + 2) ** 2
+        expected = np.append(result[:-1] + result[1:], result[-1])
+        procedure.launch([result.ctypes.data], [cells])
+        assert is_all_there_is(around, result, expected)
+
+
 def test_threads_share_an_aligned_loop():
     x, out, i = f64("x", 10007), f64("out", 10007), Symbol("i")
     body = vector(i, 10007, put(out, i, value=at(x, i)), aligned=64, grain=Affine.of(1))
