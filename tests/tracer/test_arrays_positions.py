@@ -173,6 +173,57 @@ def test_writes_mix_positions_with_points_and_slices(program: Program) -> None:
     assert_like_numpy(program, (MATRIX, np.array([2, 0, -1])), (MATRIX.T.copy().T, np.array([1, 1, 1])))
 
 
+COUNTING: list[Any] = [
+    np.arange(4),
+    np.arange(3, -1, -1),
+    [0, 2],
+    [3, 1],
+    [-1],
+    [1, 1, 1],
+    [[0, 1], [2, 3]],
+    np.arange(4).reshape(4, 1, 1) * [[1], [1]],
+]
+
+
+def chosen(a: Any, rows: Any, columns: Any) -> Any:
+    return a[rows], a[:, rows], a[rows, 2], a[rows, columns], a.T[columns, rows]
+
+
+def counted_up(a: Any, rows: Any, columns: Any) -> Any:
+    a[rows, columns] -= 1
+    a[rows, 0] = np.arange(1.0 * np.size(rows)).reshape(np.shape(rows))
+    a[:, rows] *= 2
+    np.add.at(a, (rows, columns), 10)
+    return a
+
+
+@pytest.mark.parametrize("places", COUNTING, ids=str)
+@pytest.mark.parametrize("program", [chosen, counted_up])
+def test_positions_that_count_are_computed(program: Program, places: Any) -> None:
+    others = np.random.default_rng(3).integers(0, 4, np.shape(places))
+    places = np.array(places).tolist()
+    jitted = assert_like_numpy(
+        lambda a, p: program(a, places, p), (MATRIX, others), (MATRIX.T.copy().T, others)
+    )
+    assert "captured" not in jitted.lower(MATRIX, others).as_text("assignments")
+
+
+@pytest.mark.parametrize("places", [[0, 1, 3], [2, 0, 1], [[0, 1], [2, 2]], [1, 1, 2]], ids=str)
+def test_others_are_kept_in_memory(places: Any) -> None:
+    jitted = assert_like_numpy(lambda a: (a[places], a[places, places]), (MATRIX,))
+    assert "captured" in jitted.lower(MATRIX).as_text("assignments")
+
+
+def test_what_each_row_has_at_a_position_is_looked_at_once() -> None:
+    def program(p: Any, y: Any) -> Any:
+        p[np.arange(len(p)), y] -= 1
+
+    assert_like_numpy(program, (MATRIX, np.array([4, -5, 0, 2])))
+    lines = arrayjit.jit(program).lower(MATRIX, np.arange(4)).as_text("optimized").splitlines()
+    assert sum("raise_" in line for line in lines) == 1
+    assert any("in parallel" in line for line in lines)
+
+
 def positions_written(p: Any) -> Any:
     p[p] = p + 10
     return p

@@ -1,4 +1,4 @@
-"""again: a reduction that has been done already is a copy.
+"""again: a reduction that has been done already is a copy, and a check that has been made is left out.
 
     m[i] = reduce(maximum, x[j, i], -inf)           m[i] = reduce(maximum, x[j, i], -inf)
     p[i] = reduce(minimum, where(x[j, i] == m[i], j, 12), 12)
@@ -7,7 +7,7 @@
 
 One line asks for the position of an extreme and the next one for the extreme, or one for a mean and the next
 for a standard deviation. Nothing that the reduction reads, nor its result, may have been written in between.
-Copies are inlined.
+Copies are inlined. What `x[rows, p] -= 1` reads it writes at the same positions: they are looked at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import replace
 from operator import is_
 
 from ...frozen import frozen
-from ...ir.assign import Assign, Computation, Statement, expressions, rewrite_bodies, statements
+from ...ir.assign import Assign, Check, Computation, Statement, expressions, rewrite_bodies, statements
 from ...ir.code import Caps
 from ...ir.expr import Gather, Load
 from ...ir.index import Affine, Symbol
@@ -33,8 +33,8 @@ _AXES = [Symbol("i") for _ in range(64)]
 
 
 def again(computation: Computation, caps: Caps) -> Computation:
-    """The computation without reductions that were done before, in the same body."""
-    if sum(_is_reduction(statement) for statement in statements(computation.body)) < 2:
+    """The computation without reductions and checks that were there before, in the same body."""
+    if sum(isinstance(each, Check) or _is_reduction(each) for each in statements(computation.body)) < 2:
         return computation
     body = _once(computation.body)
     return computation if body is computation.body else replace(computation, body=body)
@@ -69,15 +69,10 @@ class _Reduction:
         axes = {position.symbol for position in moving}
         if None in axes or len(axes) < len(moving) or len(loops) > len(_AXES):
             return None
-        names = {symbol: Affine.of(name) for (symbol, _), name in zip(statement.loops, _AXES, strict=False)}
-        index = tuple(position.substitute(names) for position in statement.index)
-        values = tuple(substitute(value, names) for value in expressions(statement))
-        extents = tuple(extent for _, extent in statement.loops)
+        index = tuple(position.substitute(_named(statement)) for position in statement.index)
         kept = tuple(symbol in axes for symbol, _ in statement.loops)
-        what = extents, kept, values, statement.accum, statement.contract, statement.into.dtype
-        nodes = (node for value in values for node in walk(value))
-        read = frozenset(node.tensor.storage for node in nodes if isinstance(node, (Gather, Load)))
-        return _Reduction(what, statement.into, index, read)
+        what = _asked(statement), kept, statement.accum, statement.contract, statement.into.dtype
+        return _Reduction(what, statement.into, index, _read(statement))
 
     def copied(self, other: Assign) -> Assign:
         """The same one done again, as a copy."""
@@ -87,8 +82,25 @@ class _Reduction:
         return Assign(loops, other.into, other.index, result, loc=other.loc)
 
 
+def _named(statement: Assign | Check) -> dict[Symbol, Affine]:
+    return {symbol: Affine.of(name) for (symbol, _), name in zip(statement.loops, _AXES, strict=False)}
+
+
+def _asked(statement: Assign | Check) -> Hashable:
+    """For how many cells, and what of each, for the loops `_AXES`."""
+    names = _named(statement)
+    extents = tuple(extent for _, extent in statement.loops)
+    return extents, tuple(substitute(value, names) for value in expressions(statement))
+
+
+def _read(statement: Statement) -> frozenset[Tensor]:
+    nodes = (node for value in expressions(statement) for node in walk(value))
+    return frozenset(node.tensor.storage for node in nodes if isinstance(node, (Gather, Load)))
+
+
 def _once(body: Body) -> Body:
     done: dict[Hashable, tuple[int, _Reduction]] = {}
+    made: dict[Hashable, int] = {}
     written: dict[Tensor, int] = {}
 
     def known(what: Hashable) -> _Reduction | None:
@@ -99,6 +111,11 @@ def _once(body: Body) -> Body:
 
     out: list[Statement] = []
     for now, statement in enumerate(body, 1):
+        if isinstance(statement, Check):
+            since = made.setdefault(_asked(statement), now)
+            if since < now and all(written.get(tensor, 0) <= since for tensor in _read(statement)):
+                continue
+            made[_asked(statement)] = now
         statement = rewrite_bodies(statement, _once)
         found = _Reduction.of(statement)
         before = None if found is None else known(found.what)
@@ -109,4 +126,4 @@ def _once(body: Body) -> Body:
         written.update(dict.fromkeys(here, now))
         if found is not None and found.read.isdisjoint(here) and known(found.what) is None:
             done[found.what] = now, found
-    return body if all(map(is_, out, body)) else tuple(out)
+    return body if len(out) == len(body) and all(map(is_, out, body)) else tuple(out)

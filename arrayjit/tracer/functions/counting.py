@@ -81,7 +81,7 @@ def _tally(numbers: SymbolicArray, added: SymbolicArray, length: int) -> Symboli
     def add(cells: SymbolicArray, value: Operand) -> None:
         trace.store(cells.cells, elementwise(op("add"), cells, value).load)
 
-    scatter(counts, [Many(traced=numbers)], added, add, trace)
+    scatter(counts, [Many.computed(numbers)], added, add, trace)
     return counts
 
 

@@ -112,10 +112,10 @@ def _values(array: SymbolicArray, v: Any) -> SymbolicArray:
 def _assign_flat(array: SymbolicArray, positions: SymbolicArray, values: Operand) -> None:
     """Write at positions among the array's cells in row-major order."""
     if is_laid_out(array.cells, "C"):
-        assign_chosen(ravel(array), [Many(traced=positions)], values)
+        assign_chosen(ravel(array), [Many.computed(positions)], values)
     else:
         places = [_coordinate(array, axis, positions) for axis in range(array.ndim)]
-        assign_chosen(array, [Many(traced=place) for place in places], values)
+        assign_chosen(array, [Many.computed(place) for place in places], values)
 
 
 def _coordinate(array: SymbolicArray, axis: int, positions: SymbolicArray) -> SymbolicArray:
@@ -186,16 +186,15 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
         _assign_flat(array, within(positions, product(array.cells.shape), 0), given)
         return
     extents, along = array.cells.shape, axis_of(axis, array.ndim)
-    items: list[Item] = [Many(traced=_grid(axis, extents)) for axis in range(array.ndim)]
-    items[along] = Many(traced=within(positions, extents[along], along))
+    items: list[Item] = [_along(axis, extents) for axis in range(array.ndim)]
+    items[along] = Many.computed(within(positions, extents[along], along))
     assign_chosen(array, items, given)
 
 
-def _grid(axis: int, extents: Sequence[Affine]) -> SymbolicArray:
+def _along(axis: int, extents: Sequence[Affine]) -> Many:
     """The positions along an axis, of the rank of the whole array."""
-    shape = [extent if other == axis else ONE for other, extent in enumerate(extents)]
-    trace = current_trace()
-    return SymbolicArray(trace.compute(shape, I64, lambda position: Index(position[axis])), trace)
+    shape = tuple(extent if other == axis else ONE for other, extent in enumerate(extents))
+    return Many(shape, lambda place: Index(place[axis]))
 
 
 @implements(np.piecewise)

@@ -13,7 +13,7 @@ from ...ir.ops import op
 from ..record.trace import Trace
 from ..record.view import View
 from ..values.array import SymbolicArray
-from ..values.elementwise import broadcast, operand_at
+from ..values.elementwise import broadcast
 from .keys import Item, Many, New, Point, Span, Steps
 
 __all__ = ["chosen_shape", "gather", "gathered", "part"]
@@ -21,6 +21,9 @@ __all__ = ["chosen_shape", "gather", "gathered", "part"]
 
 def gather(view: View, index: Sequence[Expr]) -> Expr:
     """The view's cell at an index that the program computes (int64, in bounds)."""
+    known = [one.value for one in index if isinstance(one, Index)]
+    if len(known) == len(index):
+        return view.load(known)
     terms = dict(zip(view.axes, index, strict=True))
     if not any(symbol in terms for part in view.index for symbol in part.symbols):
         return Load(view.tensor, view.index)
@@ -84,13 +87,12 @@ def chosen_shape(items: Sequence[Item]) -> tuple[tuple[Affine, ...], int, tuple[
 def gathered(array: SymbolicArray, items: Sequence[Item], trace: Trace) -> SymbolicArray:
     """Indexing with integer arrays: a fresh array."""
     common, before, shape = chosen_shape(items)
-    arrays = {n: item.symbolic(trace) for n, item in enumerate(items) if isinstance(item, Many)}
 
     def cell(position: tuple[Affine, ...]) -> Expr:
         picked = position[before : before + len(common)]
         free = iter((*position[:before], *position[before + len(common) :]))
         index: list[Expr] = []
-        for n, item in enumerate(items):
+        for item in items:
             match item:
                 case New():
                     next(free)
@@ -100,8 +102,8 @@ def gathered(array: SymbolicArray, items: Sequence[Item], trace: Trace) -> Symbo
                     index.append(Index(start + next(free) * step))
                 case Steps():
                     raise AssertionError("a step that is not known is read one position at a time")
-                case Many():
-                    index.append(operand_at(arrays[n], picked, I64))
+                case Many(at=at_place):
+                    index.append(at_place(picked))
         return gather(array.cells, index)
 
     return SymbolicArray(trace.compute(shape, array.element_type, cell), trace, is_scalar=not shape)

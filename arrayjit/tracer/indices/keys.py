@@ -7,7 +7,7 @@ the program computes are checked when it runs.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Union
 
 import numpy as np
@@ -19,10 +19,10 @@ from ...ir.dtype import BOOL, I64
 from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine, Extent, affine
 from ...ir.ops import op
-from ..record.trace import Trace, current_trace, user_location
+from ..record.trace import Trace, user_location
 from ..record.view import View
 from ..values.array import SymbolicArray, describe
-from ..values.elementwise import as_operand, constant_array, is_traced
+from ..values.elementwise import as_operand, constant_array, is_traced, operand_at
 from ..values.extents import ZERO, agree, as_expr, is_at_least, most, require_at_least, steps_between
 from ..values.integer import number
 from ..values.numbers import as_affine, integer_of
@@ -79,24 +79,45 @@ class Steps:
 
 @frozen_by_identity
 class Many:
-    """Cells of an axis chosen by integers in range: known now (`constant`), or computed (`traced`)."""
+    """Cells of an axis chosen by an array of integers in range: `at` has the one at a place of the shape that
+    all such arrays of a key broadcast to."""
 
-    traced: SymbolicArray | None = None
-    constant: np.ndarray | None = None
+    shape: tuple[Affine, ...]
+    at: Callable[[tuple[Affine, ...]], Expr]
 
-    @property
-    def shape(self) -> tuple[Affine, ...]:
-        if self.traced is not None:
-            return self.traced.cells.shape
-        assert self.constant is not None
-        return tuple(Affine.of(extent) for extent in self.constant.shape)
+    @staticmethod
+    def computed(positions: SymbolicArray) -> Many:
+        """Positions that the program computes."""
+        return Many(positions.cells.shape, lambda place: operand_at(positions, place, I64))
 
-    def symbolic(self, trace: Trace) -> SymbolicArray:
-        """The positions as an array of the program."""
-        if self.traced is not None:
-            return self.traced
-        assert self.constant is not None
-        return SymbolicArray(View.whole(trace.constant(self.constant)), trace)
+    @staticmethod
+    def constant(positions: np.ndarray, trace: Trace) -> Many:
+        """Positions known now. Where they count along their axes, as `np.arange` does, they are computed, so
+        that passes see which cells are chosen."""
+        counting = _counting(positions)
+        if counting is None:
+            return Many.computed(SymbolicArray(View.whole(trace.constant(positions)), trace))
+        start, steps = counting
+
+        def at(place: tuple[Affine, ...]) -> Expr:
+            own = place[len(place) - len(steps) :]
+            return Index(sum((part * step for part, step in zip(own, steps, strict=True)), Affine.of(start)))
+
+        return Many(affine(positions.shape), at)
+
+
+def _counting(positions: np.ndarray) -> tuple[int, list[int]] | None:
+    """The first of some numbers, and the steps by which they count along each axis, if they do."""
+    if positions.size == 0:
+        return None
+    start = int(positions.flat[0])
+    steps = []
+    rest = positions - start
+    for axis, extent in enumerate(positions.shape):
+        step = int(rest.take(1, axis).flat[0]) if extent > 1 else 0
+        rest = rest - step * np.arange(extent).reshape([-1] + [1] * (positions.ndim - axis - 1))
+        steps.append(step)
+    return None if rest.any() else (start, steps)
 
 
 Item = Union[Span, Steps, New, Point, Many]
@@ -182,14 +203,14 @@ def _items(array: SymbolicArray, axis: int, part: Any, trace: Trace, counts: boo
     if _is_mask(part):
         if type(part) is SymbolicArray:
             require_mask_shape(part.cells.shape, array, axis)
-            return [Many(traced=positions) for positions in nonzero(part)]
+            return [Many.computed(positions) for positions in nonzero(part)]
         require_mask_shape(part.shape, array, axis)
-        return [Many(constant=positions) for positions in np.nonzero(part)]
+        return [Many.constant(positions, trace) for positions in np.nonzero(part)]
     if type(part) is np.ndarray:
-        return [_constant_positions(part, extent, axis)]
+        return [_constant_positions(part, extent, axis, trace)]
     if type(part) is SymbolicArray and not part.is_scalar and part.weak is None:
         require_integers(part, _VALID)
-        return [Many(traced=within(part, extent, axis))]
+        return [Many.computed(within(part, extent, axis))]
     position = as_affine(part, trace)
     if position is not None:
         return [_point(position, extent, axis, trace)]
@@ -300,17 +321,17 @@ def _point(value: Affine, extent: Affine, axis: int, trace: Trace) -> Point:
     return Point(counted)
 
 
-def _constant_positions(positions: np.ndarray, extent: Affine, axis: int) -> Many:
+def _constant_positions(positions: np.ndarray, extent: Affine, axis: int, trace: Trace) -> Many:
     """Positions known while tracing, checked now and counted from the front."""
     if positions.size == 0:
         positions = positions.astype(np.int64)
     if positions.dtype.kind not in "iu":
         raise IndexOutOfRange(_VALID, loc=user_location(), fix="convert the index with .astype(int)")
     if not extent.is_constant:
-        return Many(traced=within(constant_array(positions), extent, axis))
+        return Many.computed(within(constant_array(positions), extent, axis))
     cells = extent.constant
     outside = (positions < -cells) | (positions >= cells)
     if outside.any():
-        _point(Affine.of(int(positions[outside][0])), extent, axis, current_trace())
+        _point(Affine.of(int(positions[outside][0])), extent, axis, trace)
     counted = np.where(outside, 0, positions).astype(np.int64)
-    return Many(constant=np.where(counted < 0, counted + cells, counted))
+    return Many.constant(np.where(counted < 0, counted + cells, counted), trace)

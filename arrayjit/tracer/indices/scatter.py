@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from ...ir.dtype import I64
-from ...ir.expr import Apply, Index
+from ...ir.expr import Apply, Expr, Index
 from ...ir.index import Affine, Symbol, affine
 from ...ir.ops import op
 from ..record.trace import Trace
 from ..values.array import SymbolicArray
-from ..values.elementwise import broadcast_view, copy, operand_at
+from ..values.elementwise import broadcast_view, copy
 from ..values.extents import ONE, ZERO, as_expr, most
 from ..values.fitting import Operand
 from .gathering import chosen_shape, part
@@ -39,18 +39,19 @@ def scatter(
     if ZERO in shape:
         return
     held = _spread(operand, array, shape)
-    arrays = {n: item.symbolic(trace) for n, item in enumerate(items) if isinstance(item, Many)}
     extents = iter(array.cells.shape)
     points: list[Item] = []
     with ExitStack() as loops:
         place = tuple(loops.enter_context(trace.loop(0, extent)) for extent in common)
-        for n, item in enumerate(items):
+        for item in items:
             extent = ONE if isinstance(item, New) else next(extents)
-            if n in arrays:
-                item = Point(trace.bind(operand_at(arrays[n], place, I64), 0, most(extent)))
-            points.append(item)
+            points.append(_point(item.at(place), extent, trace) if isinstance(item, Many) else item)
         cells = SymbolicArray(part(array.cells, points), trace)
         write(cells, _at_place(held, cells, place, before))
+
+
+def _point(position: Expr, extent: Affine, trace: Trace) -> Point:
+    return Point(position.value if isinstance(position, Index) else trace.bind(position, 0, most(extent)))
 
 
 def scatter_steps(
