@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from arrayjit.ir.boundaries import lying_alike
 from arrayjit.ir.code import Caps
 from arrayjit.ir.parse import parse
 from arrayjit.ir.text import print_kernel
@@ -67,28 +68,44 @@ def test_what_is_stored_has_to_lie_on_boundaries():
     assert "aligned" not in print_kernel(tails(parse(aside), LINES))
 
 
-def test_one_array_moved_into_another_is_no_stencil():
-    kernel = parse(
-        """
+MOVED = """
 def f(x: read[f64, 9, 301], y: write[f64, 9, 300]):
     for i in parallel(0, 9):
         for j in vector(0, 300, lanes=16):
             y[i, j] = x[i, j + 1]
 """
-    )
-    assert "aligned" not in print_kernel(tails(kernel, LINES))
 
 
-def test_pairs_of_cells_are_no_stencil():
-    kernel = parse(
-        """
+def test_little_work_waits_for_stores_across_lines():
+    pairs = """
 def f(x: read[f64, 9, 600], y: write[f64, 9, 300]):
     for i in parallel(0, 9):
         for j in vector(0, 300, lanes=16):
             y[i, j] = add[f64](x[i, 2*j], x[i, 2*j + 1])
 """
+    for text in (MOVED, pairs):
+        assert "aligned=64" in print_kernel(tails(parse(text), LINES))
+        assert "aligned" not in print_kernel(tails(parse(text), Caps(vector_bytes=32)))
+
+
+def test_much_work_does_not():
+    work = "x[i, j + 1]"
+    for _ in range(9):
+        work = f"sqrt[f64]({work})"
+    assert "aligned" not in print_kernel(tails(parse(MOVED.replace("x[i, j + 1]", work)), LINES))
+
+
+def test_vectors_start_where_what_is_stored_has_boundaries():
+    """Three cells that are read lie alike; the one that is stored lies otherwise."""
+    kernel = parse(
+        """
+def f(x: read[f64, 3, 304], y: update[f64, 301]):
+    for j in vector(0, 300, lanes=16):
+        y[j + 1] = add[f64](add[f64](x[0, j], x[1, j]), x[2, j])
+"""
     )
-    assert "aligned" not in print_kernel(tails(kernel, LINES))
+    (loop,) = tails(kernel, LINES).body
+    assert [tensor.label for tensor, _ in lying_alike(loop, 64)] == ["y"]
 
 
 def test_locals_that_change_within_an_iteration_are_in_no_ones_way():
