@@ -63,6 +63,56 @@ def test_places_that_are_computed() -> None:
     assert_like_numpy(program, (row, matrix))
 
 
+DELETED: dict[str, Function] = {
+    "of the function's own": lambda x, m, k: (
+        np.delete(x, np.array([0, 0, 1])),
+        np.delete(m, np.arange(2), 0),
+    ),
+    "from an argument": lambda x, m, k: (np.delete(x, k), np.delete(m, k, axis=0), np.delete(m, k, 1)),
+    "in a list": lambda x, m, k: (np.delete(x, [k[0], k[2]]), np.delete(x, [k[1]])),
+    "a mask": lambda x, m, k: (np.delete(x, x > 2), np.delete(m, m[:, 0] > 3, axis=0)),
+    "what a mask chooses": lambda x, m, k: np.delete(x, np.where(x > 2)[0]),
+    "one in a row": lambda x, m, k: np.delete(x, k[:1]),
+    "of what a mask chose": lambda x, m, k: (np.delete(x[x > 1], [0, -1]), np.delete(x[x > 1], k)),
+}
+
+INSERTED_LATE: dict[str, Function] = {
+    "of the function's own": lambda x, m, k: np.insert(x, np.array([0, 0, 1]), 7),
+    "from an argument": lambda x, m, k: (
+        np.insert(x, k, x[:3]),
+        np.insert(m, k, 9, 1),
+        np.insert(m, k, m[:3], 0),
+    ),
+    "in a list": lambda x, m, k: (np.insert(x, [k[0], k[2]], 7), np.insert(x, [k[1]], [7, 8])),
+    "before what a mask chooses": lambda x, m, k: (
+        np.insert(x, x > 2, 7),
+        np.insert(x, np.where(x > 2)[0], 7),
+    ),
+    "one in a row": lambda x, m, k: (np.insert(x, k[:1], [3, 4]), np.insert(m, k[:1], x[:4, None], axis=1)),
+    "into what a mask chose": lambda x, m, k: (
+        np.insert(x[x > 1], [1, 0], 3),
+        np.insert(x[x > 1], [1], [3, 4]),
+    ),
+}
+
+
+@pytest.mark.parametrize("program", [*DELETED.values(), *INSERTED_LATE.values()])
+def test_rows_of_places(program: Function) -> None:
+    for places in ([0, 0, 1], [-1, 2, 0], [2, 0, -3]):
+        assert_like_numpy(program, (row, matrix, np.array(places)))
+
+
+def test_rows_of_places_that_are_none() -> None:
+    for places in ([9, 1, 1], [-7, 1, 1]):
+        assert_raises_like_numpy(
+            lambda x, k: np.delete(x, k), "out of bounds for axis 0", row, np.array(places)
+        )
+    assert_raises_like_numpy(lambda x, k: np.insert(x, k, 1), "out of bounds", row, np.array([1, 9, 9]))
+    assert_raises_like_numpy(
+        lambda m: np.delete(m, m > 3), "one dimensional and match the axis length of 12", matrix
+    )
+
+
 @pytest.mark.parametrize("program", PLACES.values(), ids=PLACES)
 def test_places(program: Function) -> None:
     assert_like_numpy(program, (matrix,))

@@ -283,9 +283,11 @@ def _nest(stmt: Assign, outer: Loops, inner: Loops, directions: tuple[Direction,
     else:
         accumulator = Variable(stmt.into.label, stmt.into.dtype)
         update = Update(accumulator, stmt.value, stmt.accum, stmt.contract)
+        # Each step of a small float is rounded, so that one follows the other.
+        kind = LoopKind.SEQUENTIAL if accumulator.dtype.is_small else LoopKind.PARALLEL
         body = (
             Define(accumulator, Load(stmt.into, stmt.index) if stmt.initial is None else stmt.initial),
-            *_nested(inner, (update,)),
+            *_nested(inner, (update,), kind),
             *_store(stmt, Local(accumulator)),
         )
     kinds = tuple(LoopKind.PARALLEL if way is Direction.FREE else LoopKind.SEQUENTIAL for way in directions)

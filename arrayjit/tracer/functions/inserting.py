@@ -1,7 +1,8 @@
 """`np.delete` and `np.insert`: positions of what stays and what is new, by which cells are gathered.
 
-Where only the compiled function knows the place, an argument or `x.argmin()`, the positions are computed.
-Where only it knows how many cells there are, those before a known place and those behind it are joined.
+Where only the compiled function knows the places, an argument or `x.argmin()`, the positions are computed;
+what stays beside several is chosen by a mask. Where only it knows how many cells there are, those before a
+known place and those behind it are joined.
 """
 
 from __future__ import annotations
@@ -10,21 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import IndexOutOfRange
-from ...ir.index import Affine
+from ...errors import IndexOutOfRange, ShapeError
+from ...ir.dtype import BOOL
+from ...ir.index import Affine, affine
 from ...ir.ops import op
+from ..indices.compaction import nonzero
 from ..indices.indexing import getitem
 from ..record.registry import implements
 from ..record.trace import current_trace, user_location
-from ..values.array import SymbolicArray
-from ..values.elementwise import as_array, as_stored, cast, elementwise
+from ..values.array import SymbolicArray, describe
+from ..values.elementwise import as_array, as_stored, cast, elementwise, is_traced
 from ..values.extents import require_at_least
 from ..values.integer import SymbolicInt, python_int
 from ..values.numbers import integer_of
 from .adopted import numpy_program
 from .joining import concatenate, length_of, slab
 from .operands import axis_of
-from .reshaping import flat
+from .reshaping import flat, reshape
 from .shaping import broadcast_to, insert_axes, moveaxis
 
 __all__: list[str] = []
@@ -36,8 +39,13 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> SymbolicArray:
     if axis is None:
         array, axis = flat(array), 0
     along = axis_of(axis, array.ndim)
-    if type(obj) is int and not array.cells.shape[along].is_constant:
+    obj = _one_of(_places(obj))
+    extent = array.cells.shape[along]
+    if type(obj) is int and not extent.is_constant:
         return concatenate(_around(array, along, obj, 1), along)
+    many = _many(obj, extent)
+    if many is not None:
+        return getitem(array, slab(along, _all_but_many(array.shape[along], _mask_of(many, extent))))
     length = length_of(array, along)
     if _is_known_late(obj):
         kept = _all_but(length, _place(obj, length, along, length - 1))
@@ -54,24 +62,74 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> SymbolicArray:
         array, axis = flat(array), 0
     along = axis_of(axis, array.ndim)
     given = insert_axes(given, range(array.ndim - given.ndim))
-    is_late = _is_known_late(obj)
-    if is_late or (not isinstance(obj, slice) and np.ndim(obj) == 0):
+    obj = _places(obj)
+    if _is_known_late(obj) or (not isinstance(obj, slice) and np.ndim(obj) == 0):
         given = moveaxis(given, 0, along)
+    obj = _one_of(obj)
     shape = array.cells.shape
     if type(obj) is int and not shape[along].is_constant:
         before, behind = _around(array, along, obj, 0)
-        new = broadcast_to(given, (*shape[:along], given.cells.shape[along], *shape[along + 1 :]))
-        return concatenate((before, cast(new, array.element_type), behind), along)
+        new = _spread(given, (*shape[:along], given.cells.shape[along], *shape[along + 1 :]), array)
+        return concatenate((before, new, behind), along)
+    many = _many(obj, shape[along])
+    if many is not None:
+        places = nonzero(many)[0] if many.element_type is BOOL else many
+        new = _spread(given, (*shape[:along], *places.cells.shape, *shape[along + 1 :]), array)
+        order = _with_many(array.shape[along], places)
+        return getitem(concatenate((array, new), along), slab(along, order))
     length = length_of(array, along)
-    is_one = is_late or (not isinstance(obj, slice) and np.size(obj) == 1)
+    is_one = _is_known_late(obj) or (not isinstance(obj, slice) and np.size(obj) == 1)
     count = length_of(given, along) if is_one else len(range(length)[obj] if isinstance(obj, slice) else obj)
-    if is_late:
+    if _is_known_late(obj):
         order = _with_more(length, _place(obj, length, along, length), count)
     else:
         order = _order_with(length, obj, count)
-    room = (*shape[:along], Affine.of(count), *shape[along + 1 :])
-    new = cast(broadcast_to(given, room), array.element_type)
+    new = _spread(given, (*shape[:along], Affine.of(count), *shape[along + 1 :]), array)
     return getitem(concatenate((array, new), along), slab(along, order))
+
+
+def _spread(values: SymbolicArray, shape: tuple[Affine, ...], array: SymbolicArray) -> SymbolicArray:
+    """Values for all cells of a shape, of the array's dtype."""
+    return cast(broadcast_to(values, shape), array.element_type)
+
+
+def _places(obj: Any) -> Any:
+    """Places, as a symbolic array only where no more is known while tracing."""
+    places = as_array(obj) if is_traced(obj) and type(obj) is not SymbolicInt else obj
+    known = current_trace().known(places.cells) if type(places) is SymbolicArray else None
+    return places if known is None else known
+
+
+def _one_of(places: Any) -> Any:
+    """What is a number for NumPy: a row of one place is one."""
+    if type(places) is SymbolicArray:
+        is_one = places.cells.shape == affine((1,)) and places.element_type is not BOOL
+        return reshape(places, ()) if is_one else places
+    is_row = isinstance(places, (list, tuple, np.ndarray))
+    is_one = is_row and np.size(places) == 1 and np.asarray(places).dtype.kind in "iu"
+    return int(np.asarray(places).item()) if is_one else places
+
+
+def _many(places: Any, extent: Affine) -> SymbolicArray | None:
+    """A row of places, where only the compiled function knows them, or how many cells there are."""
+    if type(places) is SymbolicArray:
+        return places if places.ndim > 0 else None
+    if extent.is_constant or not isinstance(places, (list, tuple, np.ndarray)):
+        return None
+    return as_array(np.asarray(places, None if np.size(places) else np.int64))
+
+
+def _mask_of(places: SymbolicArray, extent: Affine) -> SymbolicArray:
+    """The places; a mask must have as many cells as the array."""
+    if places.element_type is BOOL and places.cells.shape != (extent,):
+        words = "boolean array argument obj to delete must be one dimensional and match the axis length of"
+        raise ShapeError(
+            f"{words} {extent}",
+            loc=user_location(),
+            details=(describe(places),),
+            fix="say which axis= the mask is for, or write x[~mask]",
+        )
+    return places
 
 
 def _around(array: SymbolicArray, axis: int, place: int, gap: int) -> tuple[Any, Any]:
@@ -118,8 +176,29 @@ def _all_but(length: int, place: Any) -> Any:
 
 
 @numpy_program
+def _all_but_many(length: int, places: Any) -> Any:
+    """A mask of all cells but those at places, or of another mask."""
+    kept = np.ones(length, bool)
+    kept[places] = False
+    return kept
+
+
+@numpy_program
 def _with_more(length: int, place: Any, count: int) -> Any:
     """`length` positions with `count` further ones at a place."""
     here = np.arange(length + count)
     behind = np.where(here < place + count, length + here - place, here - count)
     return np.where(here < place, here, behind)
+
+
+@numpy_program
+def _with_many(length: int, places: Any) -> Any:
+    """`length` positions with one further one before each of the places."""
+    count = len(places)
+    numbers = np.arange(count)
+    fronts = np.where(places < 0, places + length, places)
+    order = np.argsort(fronts, kind="stable")
+    here = np.full(length + count, -1)
+    here[fronts[order] + numbers] = length + order
+    is_old = here < 0
+    return np.where(is_old, np.cumsum(is_old) - 1, here)
