@@ -172,6 +172,8 @@ def test_values_are_taken_and_put_along_an_axis(program: Program) -> None:
         lambda a, p: np.choose(p, [1, 2, 3], mode="wrap"),
         lambda a, p: (p % 3).choose([a[0, :7], a[1, 0], p]),
         lambda a, p: np.choose(p, [1, 2, 3], mode="clip"),
+        lambda a, p: np.choose(p % 3, [a[0, :7].astype("f4"), 2.5, 7]),
+        lambda a, p: np.choose(p % 3, [p.astype("i1"), 300, -1]),
     ],
 )
 def test_take_and_choose_wrap_and_clip(program: Program) -> None:

@@ -98,6 +98,11 @@ def test_dtypes_promote() -> None:
 NORMS: dict[str, Function] = {
     "vector": lambda x: (np.linalg.norm(x[0]), np.linalg.norm(x, axis=0), np.linalg.norm(x[0], 2)),
     "Frobenius": lambda x: (np.linalg.norm(x), np.linalg.norm(x, "fro", axis=(0, 1), keepdims=True)),
+    "several axes": lambda x: [
+        np.linalg.vector_norm(x[None], axis=axes, ord=order, keepdims=order == 1)
+        for axes in ((0, 1), (2, 0), (-1, 1), (0, 1, 2))
+        for order in (2, 1, np.inf, -np.inf, 0, 3)
+    ],
     "maximum": lambda x: (np.linalg.norm(x, np.inf, axis=1), np.linalg.norm(x, -np.inf)),
     "one": lambda x: (np.linalg.norm(x, 1), np.linalg.norm(x, 1, axis=1), np.linalg.norm(x[0], 0)),
 }

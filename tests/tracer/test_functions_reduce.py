@@ -194,6 +194,12 @@ def test_options(function: Function) -> None:
     assert_like_numpy(function, lambda: (whole("i4", 4, 4),))
 
 
+def test_a_number_is_scanned_along_its_only_axis() -> None:
+    assert_like_numpy(lambda x: (np.cumsum(x, axis=-1), np.cumprod(x, 0)), lambda: (np.array(2.5),))
+    with pytest.raises(np.exceptions.AxisError, match="axis 2 is out of bounds for array of dimension 1"):
+        trace_and_interpret(lambda x: np.cumprod(x, axis=2), np.array(2.5))
+
+
 def test_integers_may_be_combined_in_floats() -> None:
     assert_like_numpy(lambda x: np.logaddexp.reduce(x), lambda: (np.array([2, -1], np.int8),))
 

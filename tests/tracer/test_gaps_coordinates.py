@@ -182,6 +182,10 @@ def test_flat_in_a_loop() -> None:
 POSITIONS: dict[str, Function] = {
     "arrays": lambda i, j: np.ravel_multi_index((i, j), (4, 5)),
     "numbers": lambda i, j: np.ravel_multi_index((i[0], j[1]), (4, 5)),
+    "of several shapes": lambda i, j: (
+        np.ravel_multi_index((i, 2), (4, 5)),
+        np.ravel_multi_index((i[:, np.newaxis], j), (4, 5)),
+    ),
     "stacked": lambda i, j: np.ravel_multi_index(np.stack([i, j]), (4, 5)),
     "wrapped": lambda i, j: np.ravel_multi_index((i + 4, j - 5), (4, 5), mode="wrap"),
     "clipped": lambda i, j: np.ravel_multi_index((i + 2, j - 3), (4, 5), mode=("clip", "wrap")),

@@ -291,12 +291,24 @@ def test_quantiles_that_are_computed(array: np.ndarray, wanted: Any) -> None:
     assert_like_numpy(program, (array, np.array(wanted)))
 
 
+@pytest.mark.parametrize("array", NUMBERS.values(), ids=NUMBERS)
+@pytest.mark.parametrize("wanted", [[0.3, 0.75], [0, 1]], ids=str)
+def test_one_quantile_that_is_computed(array: np.ndarray, wanted: Any) -> None:
+    def program(x: np.ndarray, q: np.ndarray) -> Any:
+        one = np.quantile(x, q[0], axis=0), np.percentile(x, 100 * q[1], axis=(0, 1), keepdims=True)
+        return *one, np.quantile(x, [q[1], q[0]]), np.nanquantile(x, q.max(), axis=-1)
+
+    assert_like_numpy(program, (array, np.array(wanted)))
+
+
 def test_computed_quantiles_are_in_their_range() -> None:
     for quantile, whole in ((np.quantile, 1), (np.nanpercentile, 100)):
         jitted = arrayjit.jit(lambda x, q, of=quantile: of(x, q))
         for wrong in (-0.1, 1.1, np.nan):
             with pytest.raises(ValueError, match=rf"must be in the range \[0, {whole}\]"):
                 jitted(floats, whole * np.array([0.5, wrong]))
+            with pytest.raises(ValueError, match=rf"must be in the range \[0, {whole}\]"):
+                jitted(floats, whole * np.array(wrong))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

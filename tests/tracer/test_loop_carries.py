@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -529,6 +530,31 @@ def test_a_shape_that_grows_unrolls_the_loop() -> None:
     assert_unrolled(grown)
     assert_like_numpy(grown, (x10,))
     assert_like_numpy(widened, (x10,))
+
+
+class Plain:
+    def __init__(self, v: Any) -> None:
+        self.v = v
+
+
+@dataclass
+class Data:
+    v: Any
+
+
+def test_another_object_of_a_class_unrolls_the_loop() -> None:
+    def smoothed(x: Any, kind: Any) -> Any:
+        state = kind(x)
+        for _ in range(20):
+            state = kind((state.v + state.v[::-1] * 2) / 3)
+        return state.v
+
+    assert_like_numpy(lambda x: smoothed(x, Plain), (x10,))
+    said = arrayjit.jit(lambda x: smoothed(x, Plain)).explain(x10)
+    assert (
+        "unrolled, because state becomes another Plain, which loops carry if the class is a dataclass" in said
+    )
+    assert "unrolled" not in arrayjit.jit(lambda x: smoothed(x, Data)).explain(x10)
 
 
 def test_what_a_discarded_attempt_left_in_a_name_is_not_carried() -> None:

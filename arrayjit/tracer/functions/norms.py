@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError, UnsupportedError
+from ...errors import ShapeError
 from ...ir.dtype import BF16, F64
 from ...ir.ops import op
 from ..record.registry import implements
@@ -27,9 +27,7 @@ __all__ = ["norm"]
 
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> SymbolicArray:
-    array = as_array(x)
-    if not array.element_type.is_inexact or array.element_type is BF16:
-        array = cast(array, F64)
+    array = _inexact(as_array(x))
     if axis is None and (
         ord is None or (ord in ("f", "fro") and array.ndim == 2) or (ord == 2 and array.ndim == 1)
     ):
@@ -53,16 +51,18 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     if axis is None:
         result = norm(flat(array), ord)
         return insert_axes(result, range(array.ndim)) if keepdims else result
-    raise UnsupportedError(
-        "np.linalg.vector_norm over several axes is not supported",
-        loc=user_location(),
-        fix="reshape the axes into one first",
-    )
+    return _vector_norm(_inexact(array), ord, axes_of(axis, array.ndim), keepdims)
 
 
 @implements(np.linalg.matrix_norm)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> SymbolicArray:
     return norm(x, ord, (-2, -1), keepdims)
+
+
+def _inexact(array: SymbolicArray) -> SymbolicArray:
+    """The array as numbers that have norms; the others become float64s."""
+    is_kept = array.element_type.is_inexact and array.element_type is not BF16
+    return array if is_kept else cast(array, F64)
 
 
 def _squares(array: SymbolicArray) -> SymbolicArray:

@@ -16,8 +16,9 @@ from ..indices.indexing import require_assignable, setitem
 from ..record.registry import AnyCallable, implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray
-from ..values.elementwise import as_array
+from ..values.elementwise import as_array, items_of
 from ..values.integer import number
+from ..values.rows import LISTS
 from .adopted import numpy_program
 from .operands import axes_of, deliver, is_true, refuse
 from .reductions import require_room
@@ -262,9 +263,11 @@ def _is_empty(rows: SymbolicArray) -> bool:
 
 def _fractions(q: Any, whole: int) -> Any:
     """Which quantiles are wanted, as NumPy divides them: integers are 0 or 1. They are known before the
-    run, or in an array, of which the run asks whether they lie in their range."""
-    known = current_trace().known(q.cells) if type(q) is SymbolicArray else None
-    is_computed = known is None and _is_computed(q) and q.ndim > 0
+    run, as Python's numbers are made to be; or it computes them and asks whether they lie in their range."""
+    if isinstance(q, LISTS) and any(_is_computed(part) and part.weak is None for part in items_of(q)):
+        q = as_array(q)
+    known = current_trace().known(q.cells) if _is_computed(q) else None
+    is_computed = known is None and _is_computed(q) and q.weak is None
     fractions = q if is_computed else np.asarray(q if known is None else known)
     fractions = fractions if whole == 1 else fractions / whole
     words = f"{'Quantiles' if whole == 1 else 'Percentiles'} must be in the range [0, {whole}]"

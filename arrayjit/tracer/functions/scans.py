@@ -99,8 +99,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
 def _along(operation: Op, a: Any, axis: Any, dtype: Any, out: Any) -> SymbolicArray:
     array = as_array(a)
     if axis is None or array.ndim == 0:
-        array = flat(array)
-        axis = 0
+        array, axis = flat(array), axis or 0
     kind = computing_dtype(operation, array.element_type, dtype, out)
     return deliver(_scan(operation, array, axis_of(axis, array.ndim), kind), out, "unsafe")
 

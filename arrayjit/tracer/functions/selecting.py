@@ -36,7 +36,6 @@ from ..values.extents import ZERO, numbers, require_at_least
 from ..values.layout import is_laid_out, kept_order
 from ..values.numbers import integer_of
 from .operands import (
-    arrays_of,
     axis_of,
     common_dtype,
     deliver,
@@ -77,7 +76,7 @@ def _chosen(condition: SymbolicArray, x: Any, y: Any, dtype: DType) -> SymbolicA
 
 
 def _converted(value: Any, dtype: DType) -> Operand:
-    """A choice; a Python number beyond an integer dtype wraps around, in NumPy only here."""
+    """A choice; a Python number beyond an integer dtype wraps around, in NumPy only there."""
     operand = as_operand(value)
     if type(operand) is SymbolicArray or not dtype.is_integer:
         return operand
@@ -201,8 +200,9 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> SymbolicArray:
 @implements(np.choose)
 @method("choose")
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> SymbolicArray:
-    selector, options = as_array(a), arrays_of(choices)
-    dtype = common_dtype(*options)
+    selector, choices = as_array(a), list(choices)
+    dtype = common_dtype(*choices)
+    options = [as_array(_converted(choice, dtype), dtype) for choice in choices]
     shape = broadcast(selector.cells.shape, *(option.cells.shape for option in options))
     positions = _chosen_option(selector, len(options), mode)
 

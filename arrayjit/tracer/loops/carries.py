@@ -328,7 +328,7 @@ class Planner:
         before, structure = leaves_of(entry, kept)
         after, other = self._leaves(name, now, kept)
         if structure != other:
-            raise Unfit(f"{name} changes from {_described(entry)} to {_described(now)}")
+            raise Unfit(f"{name} {_change(entry, now)}")
         leaves = tuple(self.leaf(name, old, new) for old, new in zip(before, after, strict=True))
         return Carry(structure, tuple(before), leaves, kept)
 
@@ -505,6 +505,16 @@ def _counted(entry: Any, now: Any) -> Count | None:
         return None
     stride = reached - start
     return Count(start, stride.offset) if stride.is_constant else None
+
+
+def _change(before: Any, now: Any) -> str:
+    """How a name's value became one of another structure."""
+    old, new = _described(before), _described(now)
+    if old != new:
+        return f"changes from {old} to {new}"
+    if isinstance(opened(now), Static):
+        return f"becomes another {type(now).__name__}, which loops carry if the class is a dataclass"
+    return f"becomes {new} with other parts"
 
 
 def _described(value: Any) -> str:
