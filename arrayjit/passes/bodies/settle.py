@@ -2,29 +2,36 @@
 
     for k in sequential(0, 60):                     for k in sequential(0, 60):
         near = less(x, 4.0)                             near = less(x, 4.0)
-        x = where(near, multiply(x, x), x)      ->      stay(near)
-        n = where(near, index(k), n)                    x = where(near, multiply(x, x), x)
-                                                        n = where(near, index(k), n)
+        x = where(near, multiply(x, x), x)              x = where(near, multiply(x, x), x)
+        n = add(n, cast(near, i64))         ->          n = add(n, cast(near, i64))
+                                                        stay(near)
 
 If a condition decides whether a step changes any local at all, and follows from these locals alone, then a
 step that changes nothing is followed by others that do not either. So it is with points of which only the
-active ones are moved on: a vector of them is done with when all its lanes are.
+active ones are moved on: a vector of them is done with when all its lanes are. Whether a condition decides is
+seen by taking it for false, or for true, and simplifying: then every update has to leave its local as it was.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import replace
 
 from ...ir.code import Caps
 from ...ir.dtype import BOOL
-from ...ir.expr import Apply, Expr, Gather, Index, Load, Local, Variable
+from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stay, Stmt, Update
-from ...ir.walk import expressions, kept, rewrite_bodies, walk
+from ...ir.ops import OPS, Op
+from ...ir.walk import expressions, kept, rewrite_bodies, transform, walk
+from .rules import simpler
 
 __all__ = ["settle"]
 
 FEWEST = 4
 """So many steps are worth a branch in each."""
+
+TRIED = 8
+"""So many conditions of a body are tried, from the last one on, which depends on others."""
 
 
 def settle(kernel: Kernel, caps: Caps) -> Kernel:
@@ -36,87 +43,104 @@ def settle(kernel: Kernel, caps: Caps) -> Kernel:
 
     def statement(stmt: Stmt) -> Stmt:
         stmt = rewrite_bodies(stmt, visit)
-        new = _settling(stmt) if isinstance(stmt, For) else stmt
-        if new is not stmt and isinstance(new, For):
-            notes.append(f"settle: steps of {new.symbol.hint} end when they change nothing more")
-        return new
+        condition = _deciding(stmt) if isinstance(stmt, For) else None
+        if condition is None or not isinstance(stmt, For):
+            return stmt
+        notes.append(f"settle: steps of {stmt.symbol.hint} end when they change nothing more")
+        return replace(stmt, body=(*stmt.body, Stay(condition)))
 
     return kernel.with_body(visit(kernel.body), notes)
 
 
-def _settling(loop: For) -> For:
-    """The loop with a way out, if a condition decides about all that its body changes."""
+def _deciding(loop: For) -> Expr | None:
+    """What holds as long as steps of a loop change anything, if one condition decides about that."""
     few = loop.trips is not None and loop.trips < FEWEST
     if loop.kind is not LoopKind.SEQUENTIAL or few:
-        return loop
+        return None
     if not all(isinstance(stmt, (Comment, Define, Update)) for stmt in loop.body):
-        return loop
+        return None
     body = _Body(loop.body)
-    condition = body.condition()
-    if condition is None or not body.is_of_steps(condition):
-        return loop
-    at = body.made.get(condition, -1) + 1
-    return replace(loop, body=(*loop.body[:at], Stay(Local(condition)), *loop.body[at:]))
+    for condition in body.conditions()[: -TRIED - 1 : -1]:
+        for decided in (False, True):
+            if body.is_still(condition, decided):
+                stays = Local(condition)
+                return Apply(OPS["bitwise_xor"], (stays, Const(True, BOOL)), BOOL) if decided else stays
+    return None
 
 
 class _Body:
-    """A body of definitions and updates; `made` and `changed` say where."""
+    """A body of definitions and updates; `made` and `changed` say where. `counts` are floats to which each
+    step adds a bool: they are never -0.0 after it, and adding 0.0 changes them no more."""
 
     def __init__(self, body: tuple[Stmt, ...]) -> None:
         self.body = body
         self.made = {stmt.variable: at for at, stmt in enumerate(body) if isinstance(stmt, Define)}
-        self.updates = [(at, stmt) for at, stmt in enumerate(body) if isinstance(stmt, Update)]
-        self.changed = {stmt.variable: at for at, stmt in self.updates}
+        updates = [(at, stmt) for at, stmt in enumerate(body) if isinstance(stmt, Update)]
+        self.changed = {stmt.variable: at for at, stmt in reversed(updates)}
+        self.counts = {stmt.variable for _, stmt in updates if self._is_count(stmt)}
 
-    def condition(self) -> Variable | None:
-        """The local without which no update changes anything, none being updated twice."""
-        if not self.updates or len(self.changed) < len(self.updates):
-            return None
-        (_, first), *_ = found = [self._deciding(at, stmt) for at, stmt in self.updates]
-        if first is None or any(other is not first for _, other in found):
-            return None
-        last = self.changed.get(first, len(self.body))
-        return first if all(at <= last for at, _ in found) else None
-
-    def _deciding(self, at: int, stmt: Update) -> tuple[int, Variable | None]:
-        """The local without which an update leaves its variable as it was, and where it is asked."""
-        value, at = self._named(stmt.value, at)
-        if stmt.accum is not None or not isinstance(value, Apply):
-            return at, None
-        kept = Local(stmt.variable)
-        match value.op.name, value.args:
-            case "where", (Local(variable=condition) as asked, _, old) if self._named(old, at)[0] == kept:
-                source, _ = self._named(asked, at)
-                return at, source.variable if isinstance(source, Local) else condition
-            case "bitwise_and", args if stmt.variable.dtype is BOOL and any(
-                self._named(arg, at)[0] == kept for arg in args
-            ):
-                return at, stmt.variable
-            case _:
-                return at, None
-
-    def _named(self, value: Expr, at: int) -> tuple[Expr, int]:
-        """What a local of the body stands for, and where it is defined."""
+    def _is_count(self, stmt: Update) -> bool:
+        value = stmt.value
         while isinstance(value, Local) and value.variable in self.made:
-            at = self.made[value.variable]
-            (value,) = expressions(self.body[at])
-        return value, at
-
-    def is_of_steps(self, condition: Variable) -> bool:
-        """Does a condition follow from what the steps before have left, and what never changes?"""
-        first = min(self.changed.values())
-        pending, seen = [condition], set[Variable]()
-        while pending:
-            variable = pending.pop()
-            at = self.made.get(variable)
-            if at is None or variable in seen:
-                continue
-            seen.add(variable)
-            if at > first:
+            (value,) = expressions(self.body[self.made[value.variable]])
+        match value:
+            case Apply(op=Op(name="add"), args=(one, other)) if stmt.variable.dtype.is_float:
+                return Local(stmt.variable) in (one, other) and (_is_of_bool(one) or _is_of_bool(other))
+            case _:
                 return False
-            for node in (node for expr in expressions(self.body[at]) for node in walk(expr)):
-                if isinstance(node, (Load, Gather, Index)):
+
+    def conditions(self) -> list[Variable]:
+        """The bools that follow from what the steps before have left, and what never changes."""
+        found = dict.fromkeys(self.changed)
+        for at, stmt in enumerate(self.body):
+            if isinstance(stmt, Define) and self._is_of_steps(stmt.value, at, found):
+                found[stmt.variable] = None
+        return [variable for variable in found if variable.dtype is BOOL]
+
+    def _is_of_steps(self, value: Expr, at: int, found: Container[Variable]) -> bool:
+        """Does a value follow from what the steps before have left, and what was `found` to do so?"""
+        for node in walk(value):
+            match node:
+                case Load() | Gather() | Index():
                     return False
-                if isinstance(node, Local):
-                    pending.append(node.variable)
+                case Local(variable=variable):
+                    is_new = variable in self.made and variable not in found
+                    if is_new or self.changed.get(variable, at) < at:
+                        return False
+                case _:
+                    pass
         return True
+
+    def is_still(self, condition: Variable, decided: bool) -> bool:
+        """Does no step change anything, once the condition is `decided`?"""
+        known: dict[Variable, Expr] = {condition: Const(decided, BOOL)}
+
+        def node(expr: Expr) -> Expr:
+            if isinstance(expr, Local):
+                return known.get(expr.variable, expr)
+            return self._count(simpler(expr))
+
+        for stmt in self.body:
+            if isinstance(stmt, Define) and stmt.variable is not condition:
+                value = transform(stmt.value, node)
+                if isinstance(value, (Const, Local)):
+                    known[stmt.variable] = value
+            elif isinstance(stmt, Update):
+                was = known.get(stmt.variable, Local(stmt.variable))
+                if stmt.variable in self.made or stmt.accum or transform(stmt.value, node) != was:
+                    return False
+        return True
+
+    def _count(self, expr: Expr) -> Expr:
+        """A count to which nothing is added, for the sum."""
+        match expr:
+            case Apply(op=Op(name="add"), args=(Local(variable=count) as same, Const() as zero)) if (
+                count in self.counts and zero == Const(0.0, zero.dtype)
+            ):
+                return same
+            case _:
+                return expr
+
+
+def _is_of_bool(value: Expr) -> bool:
+    return isinstance(value, Cast) and dtype_of(value.arg) is BOOL
