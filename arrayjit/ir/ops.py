@@ -371,6 +371,8 @@ _MACHINE = (
        c=_spelled("fmod{f}", "%"), cost=25.0),
     Op("raw_upper_half", 2, reference.upper_half, like="floor_divide", expand=define.upper_half, apart=True,
        llvm=_spelled("", "upper"), cost=4.0),
+    Op("square_below", 1, reference.square_below, like="sqrt", expand=roots.square_below, cost=80.0),
+    Op("square_within", 1, reference.square_within, like="sqrt", expand=roots.square_within, cost=80.0),
     Op("popcount", 1, reference.popcount, like="positive", llvm=_spelled("", "@llvm.ctpop"),
        c=_spelled("", "popcount"), cost=4.0),
     Op("bits", 1, reference.bits, llvm=_spelled("bitcast"), c=_spelled("bits")),

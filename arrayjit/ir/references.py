@@ -28,6 +28,8 @@ __all__ = [
     "satur01",
     "satur01_gate",
     "sine",
+    "square_below",
+    "square_within",
     "truncated_quotient",
     "upper_half",
 ]
@@ -133,6 +135,28 @@ def sine(x: Values, ahead: Values) -> Values:
 
 def recip_sqrt(x: Values) -> Values:
     return np.asarray(np.asarray(x).dtype.type(1) / np.sqrt(x))
+
+
+def square_below(x: Values) -> Values:
+    """The last number whose root is less than x; if none is, the last one that has no root."""
+    return _last_square(x, np.less)
+
+
+def square_within(x: Values) -> Values:
+    """The last number whose root is not more than x; if none is, the last one that has no root."""
+    return _last_square(x, np.less_equal)
+
+
+def _last_square(x: Values, compares: np.ufunc) -> Values:
+    """The last number whose root compares so, which is near the square. Small floats are float32s."""
+    x = np.asarray(x)
+    wide = x.astype(np.float32) if x.itemsize == 2 else x
+    near = (wide * wide).view(f"i{wide.itemsize}")
+    found = np.full_like(wide, -np.finfo(wide.dtype).smallest_subnormal)
+    for distance in range(-4, 3):
+        number = np.maximum(near + near.dtype.type(distance), 0).view(wide.dtype)
+        found = np.where(compares(np.sqrt(number), wide), number, found)
+    return np.where(np.isnan(wide), wide, found).astype(x.dtype)
 
 
 def truncated_quotient(x: Values, y: Values) -> Values:

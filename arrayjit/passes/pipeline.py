@@ -41,6 +41,7 @@ from .bodies.share import share
 from .bodies.short_circuit import short_circuit
 from .bodies.simplify import simplify
 from .bodies.spell import spell
+from .bodies.squares import squares
 from .bodies.steady import steady
 from .bodies.straight import straight
 from .bodies.tabulate import tabulate
@@ -318,6 +319,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="numbers that are known not to be negative are divided without a sign",
         on=CPU,
     ),
+    Pass(
+        squares,
+        after=("certain",),
+        why="exceptions of roots that cannot be raised are gone, and absolute values are not written out",
+        on=CPU,
+    ),
     Pass(expand, after=("wrap",), why="definitions are written over variables, not over array cells"),
     Pass(simplify, after=("expand",), why="definitions leave constants to fold"),
     Pass(narrow, after=("simplify",), why="shifts and choices by known numbers are seen to be such", on=CPU),
@@ -498,6 +505,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         beforehand,
         tabulate,
         divisors,
+        squares,
         order,
         steady,
         swap,

@@ -6,10 +6,10 @@ import math
 
 from ..dtype import F32, F64
 from .elementary import exponent_and_mantissa, horner, rounded
-from .layout import largest_exponent, power_of_two
+from .layout import from_bits, largest_exponent, mantissa_bits, power_of_two
 from .terms import Term, definition, fma, where
 
-__all__ = ["cbrt", "hypot"]
+__all__ = ["cbrt", "hypot", "length_is_infinite", "square_below", "square_of_length", "square_within"]
 
 # m**(-1/3) for m from sqrt(1/2) to sqrt(2), to 12 bits.
 _INVERSE_ROOT = (1.7336763806125637, -1.2940448990395408, 0.7209332757622688, -0.16080538250708723)
@@ -41,20 +41,66 @@ def cbrt(x: Term) -> Term:
 
 @definition
 def hypot(x: Term, y: Term) -> Term:
+    in_float32 = x.dtype is F32
+    length = _square_of_float32s(x, y).op("sqrt").cast(F32) if in_float32 else _length(abs(x), abs(y))
+    return where(_is_infinite(x, y), math.inf, length)
+
+
+@definition
+def square_of_length(x: Term, y: Term) -> Term:
+    """What `hypot` takes the root of, in float64, where nothing is scaled."""
     if x.dtype is F32:
-        wide, other = x.cast(F64), y.cast(F64)
-        length = fma(wide, wide, other * other).op("sqrt").cast(F32)
-    else:
-        length = _length(abs(x), abs(y))
-    return where((abs(x) == math.inf) | (abs(y) == math.inf), math.inf, length)
+        return _square_of_float32s(x, y)
+    longer, shorter = _sorted(abs(x), abs(y))
+    return fma(longer, longer, shorter * shorter)
+
+
+@definition
+def length_is_infinite(x: Term, y: Term) -> Term:
+    """Whether it is, though the other coordinate may be no number."""
+    return _is_infinite(x, y)
+
+
+def _is_infinite(x: Term, y: Term) -> Term:
+    return (abs(x) == math.inf) | (abs(y) == math.inf)
+
+
+def _square_of_float32s(x: Term, y: Term) -> Term:
+    wide, other = x.cast(F64), y.cast(F64)
+    return fma(wide, wide, other * other)
+
+
+def _sorted(x: Term, y: Term) -> tuple[Term, Term]:
+    """The longer one first."""
+    swap = y > x
+    return where(swap, y, x), where(swap, x, y)
 
 
 def _length(x: Term, y: Term) -> Term:
     """In float64, scaled so that the larger square neither overflows nor vanishes."""
-    swap = y > x
-    longer, shorter = where(swap, y, x), where(swap, x, y)
+    longer, shorter = _sorted(x, y)
     huge, tiny = longer > 2.0**500, longer < 2.0**-450
     scale = where(huge, x.const(2.0**-600), where(tiny, x.const(2.0**600), 1.0))
     back = where(huge, x.const(2.0**600), where(tiny, x.const(2.0**-600), 1.0))
     longer, shorter = longer * scale, shorter * scale
     return fma(longer, longer, shorter * shorter).op("sqrt") * back
+
+
+@definition
+def square_below(x: Term) -> Term:
+    return _last_square(x, "less")
+
+
+@definition
+def square_within(x: Term) -> Term:
+    return _last_square(x, "less_equal")
+
+
+def _last_square(x: Term, compares: str) -> Term:
+    """The last number whose root compares so with x: at most four numbers before its square, or two after."""
+    near = (x * x).op("bits")
+    found = x.const(-(2.0 ** (1 - largest_exponent(x.dtype) - mantissa_bits(x.dtype))))
+    for distance in range(-4, 3):
+        number = from_bits((near + distance).op("maximum", 0), x.dtype)
+        found = where(number.op("sqrt").op(compares, x), number, found)
+    return where(x == x, found, x)

@@ -24,7 +24,7 @@ from ...ir.loops import Define, For, Raise, Stmt, Update, walk_statements
 from ...ir.ops import OPS
 from ...ir.walk import kept, rewrite_bodies
 
-__all__ = ["without_less"]
+__all__ = ["Floats", "without_less"]
 
 DEEP = 12
 """So many operations are looked through."""
@@ -43,13 +43,7 @@ def without_less(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     inside = list(walk_statements(body))
     if not any(isinstance(stmt, Raise) for stmt in inside):
         return body
-    changing = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
-    defines = (stmt for stmt in inside if isinstance(stmt, Define))
-    loops = (stmt for stmt in inside if isinstance(stmt, For) and stmt.step > 0 and stmt.lo.is_constant)
-    known = _Known(
-        {stmt.variable: stmt.value for stmt in defines if stmt.variable not in changing},
-        {loop.symbol: loop.lo.offset for loop in loops},
-    )
+    known = Floats.of(body)
 
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         left = [stmt for stmt in body if not (isinstance(stmt, Raise) and known.is_never(stmt.condition))]
@@ -58,12 +52,24 @@ def without_less(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return visit(body)
 
 
-class _Known:
+class Floats:
     """What follows from the values of locals that have one each, and from where loops begin."""
 
     def __init__(self, values: Mapping[Variable, Expr], begins: Mapping[Symbol, int]) -> None:
         self.values = values
         self.begins = begins
+
+    @staticmethod
+    def of(body: tuple[Stmt, ...]) -> Floats:
+        """What follows from a body."""
+        inside = list(walk_statements(body))
+        changing = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+        defines = (stmt for stmt in inside if isinstance(stmt, Define))
+        loops = (stmt for stmt in inside if isinstance(stmt, For) and stmt.step > 0 and stmt.lo.is_constant)
+        return Floats(
+            {stmt.variable: stmt.value for stmt in defines if stmt.variable not in changing},
+            {loop.symbol: loop.lo.offset for loop in loops},
+        )
 
     def value(self, expr: Expr) -> Expr:
         return self.values.get(expr.variable, expr) if isinstance(expr, Local) else expr
