@@ -12,7 +12,7 @@ import arrayjit
 COMPARISONS = {
     operator.lt: (lambda x, r: np.sqrt(x) < r, lambda x, y: np.hypot(x, y) < 1.7),
     operator.le: (lambda x, r: r >= np.sqrt(x), lambda x, y: np.hypot(x, y) <= 1.7),
-    operator.gt: (lambda x, r: r < np.sqrt(x), lambda x, y: 1.7 < np.hypot(x, y)),
+    operator.gt: (lambda x, r: r < np.sqrt(x), lambda x, y: np.hypot(x, y) > 1.7),
     operator.ge: (lambda x, r: np.sqrt(x) >= r, lambda x, y: np.hypot(x, y) >= 1.7),
 }
 SPECIAL = (0.0, -0.0, -1.0, np.inf, -np.inf, np.nan)

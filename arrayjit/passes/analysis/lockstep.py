@@ -10,14 +10,15 @@ order. What is added to one cell or local is added in order, one iteration after
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ...ir.expr import Apply, Expr, Load, Local, Variable
+from ...ir.expr import Apply, Expr, Gather, Load, Local, Variable
 from ...ir.index import Symbol
 from ...ir.loops import Comment, Define, For, Stmt, Store, Update
 from ...ir.ops import Op
-from ...ir.walk import expressions, walk
+from ...ir.walk import expressions, kept, walk
 from .access import Ranges, Region, distances, exists, loads, region
 from .cells import Cells
 
@@ -25,6 +26,12 @@ __all__ = ["added", "in_lockstep", "lockstep"]
 
 MAX_ACCESSES = 32
 """Accesses of a body that are compared with one another; a body with more is not looked at."""
+
+LONG = 12.0
+"""So many operations take so long that sums which wait for one another do not matter."""
+
+NEAR = 64
+"""So many lines a value is put off at most."""
 
 Access = tuple[int, Region]
 """The number of a statement, and what it reads or writes."""
@@ -45,6 +52,8 @@ def lockstep(loop: For, ranges: Ranges) -> tuple[Sequence[Stmt], For, Sequence[S
     one cell, or to one local, is accumulated in a local: what is to stand before the loop, and after it."""
     if loop.step != 1 or not all(_is_plain(stmt) for stmt in loop.body):
         return None
+    if _work(loop.body) >= LONG:
+        loop = replace(loop, body=_with_values_where_put(loop.body))
     before: list[Stmt] = []
     after: list[Stmt] = []
     rest: list[Stmt] = []
@@ -73,6 +82,39 @@ def lockstep(loop: For, ranges: Ranges) -> tuple[Sequence[Stmt], For, Sequence[S
     if any(isinstance(stmt, Update) and stmt.variable not in own for stmt in rest):
         return None
     return (before, inner, after) if _is_in_order(inner, ranges) else None
+
+
+def _work(body: Sequence[Stmt]) -> float:
+    nodes = (node for stmt in body for expr in expressions(stmt) for node in walk(expr))
+    return sum(node.op.cost for node in nodes if isinstance(node, Apply))
+
+
+def _with_values_where_put(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """A body in which what only a store or an update reads stands there, if it may be computed so late."""
+    times = Counter(_read(body))
+    changing = {stmt.variable for stmt in body if isinstance(stmt, Update)}
+    made = {stmt.variable: at for at, stmt in enumerate(body) if isinstance(stmt, Define)}
+    out: list[Stmt | None] = list(body)
+    for at, stmt in enumerate(body):
+        if not isinstance(stmt, (Store, Update)) or not isinstance(stmt.value, Local):
+            continue
+        variable = stmt.value.variable
+        first = made.get(variable, -1)
+        if 0 <= first < at <= first + NEAR and times[variable] == 1 and variable not in changing:
+            (value,) = expressions(body[first])
+            if _may_wait(value, body[first:at]):
+                out[first], out[at] = None, replace(stmt, value=value)
+    return kept(body, [stmt for stmt in out if stmt is not None])
+
+
+def _may_wait(value: Expr, lines: Sequence[Stmt]) -> bool:
+    """Is nothing that a value follows from changed by these lines?"""
+    nodes = list(walk(value))
+    changed = {stmt.variable for stmt in lines if isinstance(stmt, Update)}
+    reads_memory = any(isinstance(node, (Load, Gather)) for node in nodes)
+    stores = any(isinstance(stmt, Store) for stmt in lines)
+    is_changed = any(isinstance(node, Local) and node.variable in changed for node in nodes)
+    return not (is_changed or (reads_memory and stores))
 
 
 def _own(body: tuple[Stmt, ...]) -> set[Variable]:
