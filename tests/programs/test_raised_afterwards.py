@@ -46,13 +46,30 @@ def whole_numbers(x):
     return counts
 
 
+def densities(x):
+    sums = np.zeros(len(x))
+    for i in range(len(x)):
+        for j in range(20):
+            distance = (x[i] - x[j]) / 0.7
+            sums[i] += math.exp(-0.5 * distance * distance)
+    return sums
+
+
+def chains_of_roots(x):
+    y = np.ones(len(x))
+    for i in range(len(x)):
+        for j in range(3):
+            y[i] = math.sqrt(y[i] - 0.1 * x[i] + j)
+    return y
+
+
 def in_place(x):
     for i in range(len(x)):
         x[i] = math.log(x[i])
     return x
 
 
-QUICK = [exponentials, roots_and_logarithms, paths, whole_numbers]
+QUICK = [exponentials, roots_and_logarithms, paths, whole_numbers, densities]
 
 
 @pytest.mark.parametrize("program", QUICK)
@@ -61,7 +78,7 @@ def test_loops_that_may_raise_go_in_vectors(program: Callable[..., Any]) -> None
 
 
 @pytest.mark.parametrize("number", [0.0, -1.0, 1e300, -1e300, np.inf, -np.inf, np.nan])
-@pytest.mark.parametrize("program", [*QUICK, in_place])
+@pytest.mark.parametrize("program", [*QUICK, chains_of_roots, in_place])
 @pytest.mark.parametrize("target", ["sync_llvm", "llvm", "interp"])
 def test_what_is_raised_is_that_of_the_first_iteration_that_raises(
     program: Callable[..., Any], number: float, target: str

@@ -14,9 +14,9 @@
 Iterations that need nothing else of one another may then go in vectors and in any order. Those after an
 exception run as well: the loop must write to nothing that the caller sees then, and divide no integers by
 what may be zero, and all memory that it finds must be within its arrays, by the symbols of loops alone,
-whatever the exceptions are about. What it reads it does not write, so that the second run meets the same
-exception first. (Speculation with recovery: Cytron, Ferrante, Sarkar, Compact representations for control
-dependence, 1990.)
+whatever the exceptions are about. What these depend on it does not write, so that the second run meets the
+same exception first; nor what it reads at all, if the second run may end without one (`watched`).
+(Speculation with recovery: Cytron, Ferrante, Sarkar, Compact representations for control dependence, 1990.)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dataclasses import replace
 from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.dtype import BOOL
-from ...ir.expr import Apply, Const, Expr, Gather, Local, Variable
+from ...ir.expr import Apply, Const, Expr, Gather, Load, Local, Variable
 from ...ir.index import Symbol
 from ...ir.loops import (
     Comment,
@@ -94,7 +94,7 @@ def _noting(loop: For, seen: Container[Tensor], ranges: dict[Symbol, Range]) -> 
             enter(inner, ranges)
     sums = watched(loop, ranges)
     once = loop if sums is None else sums.loop
-    if not _may_go_on(once, seen):
+    if not _may_go_on(once, seen, _asked(loop) if sums is None else _read(loop)):
         return None
     if not all(exists(tensor, index, ranges) for tensor, index, _ in affine_accesses(once.body)):
         return None
@@ -120,13 +120,37 @@ def _is_worth_it(loop: For) -> bool:
     return (loop.trips is None or loop.trips > FEW) and weight(loop.body) <= LONG
 
 
-def _may_go_on(loop: For, seen: Container[Tensor]) -> bool:
-    """May iterations run that come after an exception, and the loop once more?"""
+def _read(loop: For) -> set[Tensor]:
+    """The memory that a loop reads."""
+    return {tensor.storage for stmt in walk_statements((loop,)) for tensor, _ in reads(stmt)}
+
+
+def _asked(loop: For) -> set[Tensor]:
+    """The memory that exceptions depend on."""
+    values: dict[Variable, list[Expr]] = {}
+    pending: list[Expr] = []
+    for stmt in walk_statements((loop,)):
+        if isinstance(stmt, Raise):
+            pending.append(stmt.condition)
+        elif isinstance(stmt, (Define, Update)):
+            values.setdefault(stmt.variable, []).append(stmt.value)
+    found: set[Tensor] = set()
+    while pending:
+        for node in walk(pending.pop()):
+            if isinstance(node, (Load, Gather)):
+                found.add(node.tensor.storage)
+            elif isinstance(node, Local):
+                pending += values.pop(node.variable, ())
+    return found
+
+
+def _may_go_on(loop: For, seen: Container[Tensor], fixed: Container[Tensor]) -> bool:
+    """May iterations run that come after an exception, and the loop once more, if it changes nothing of what
+    is to be `fixed`?"""
     inside = list(walk_statements((loop,)))
     stored = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
-    read = {tensor.storage for stmt in inside for tensor, _ in reads(stmt)}
     return (
-        stored.isdisjoint(read)
+        not any(storage in fixed for storage in stored)
         and not any(storage in seen for storage in stored)
         and all(map(_is_harmless, (node for s in inside for e in expressions(s) for node in walk(e))))
     )
