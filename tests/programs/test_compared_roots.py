@@ -85,3 +85,14 @@ def test_absolute_values_of_complex_numbers_are_not_scaled():
     z = np.random.default_rng(2).normal(size=(500, 2)).view(complex)[:, 0]
     assert arrayjit.jit(escaped)(z) == escaped(z)
     assert "sqrt" not in arrayjit.jit(escaped).lower(z).as_text("optimized")
+
+
+def of_one_root_or_the_other(x, y, z):
+    first, second = np.sqrt(x[0]), np.sqrt(y[0])
+    return np.where(first < second, z, -z)
+
+
+def test_two_roots_that_are_compared_for_many_cells():
+    x, y, z = np.random.default_rng(5).random((3, 200))
+    expected = of_one_root_or_the_other(x, y, z)
+    np.testing.assert_array_equal(arrayjit.jit(of_one_root_or_the_other)(x, y, z), expected)

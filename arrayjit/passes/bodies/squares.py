@@ -111,8 +111,10 @@ class _Walk:
             if not isinstance(node, Apply) or node.op not in TURNED:
                 return node
             left, right = node.args
-            found = self.compared(node.op, left, right, definitions)
-            return found or self.compared(TURNED[node.op], right, left, definitions) or node
+            for comparison, root, bound in ((node.op, left, right), (TURNED[node.op], right, left)):
+                if self.is_worth_while(root, bound):
+                    return self.compared(comparison, root, bound, definitions) or node
+            return node
 
         stmt = rewrite_expressions(stmt, lambda expr: transform(expr, compared))
         return [*definitions.lines, rewrite_bodies(stmt, self.body)]
@@ -141,12 +143,15 @@ class _Walk:
         definitions.lines.append(Define(copy, value))
         return Local(copy)
 
+    def root(self, value: Expr) -> Apply | None:
+        """What a value is, if it may be a root."""
+        found = self.roots.get(value.variable) if isinstance(value, Local) else value
+        return found if isinstance(found, Apply) else None
+
     def compared(self, comparison: Op, root: Expr, bound: Expr, definitions: Definitions) -> Expr | None:
-        """How the square of what may be a root compares, if it is one that is compared with a number that
-        lasts."""
-        found = self.roots.get(root.variable) if isinstance(root, Local) else root
-        if not isinstance(found, Apply) or not self.is_worth_while(found, bound):
-            return None
+        """How the square of a root compares with the bound's, unless the root itself is needed."""
+        found = self.root(root)
+        assert found is not None
         if isinstance(root, Local):
             self.asked[root.variable] += 1
             if root.variable not in self.known:
@@ -166,13 +171,14 @@ class _Walk:
             holds if is_square else both(holds, compare("greater_equal", args[0], constant(0.0, found.dtype)))
         )
 
-    def is_worth_while(self, root: Apply, bound: Expr) -> bool:
-        """Is a root, or a length of plain size, compared with a number that many are compared with?"""
-        if root.op not in (SQRT, HYPOT) or root.dtype not in (F32, F64):
+    def is_worth_while(self, value: Expr, bound: Expr) -> bool:
+        """Is this a root, or a length of plain size, of which many are compared with the bound?"""
+        root = self.root(value)
+        if root is None or root.op not in (SQRT, HYPOT) or root.dtype not in (F32, F64):
             return False
         if isinstance(bound, Const):
             return root.op is SQRT or PLAIN[0] <= bound.value <= PLAIN[1]
-        return root.op is SQRT and math.prod(self.trips[self.level(bound) :]) >= MANY
+        return root.op is SQRT and math.prod(self.trips[self.level(bound) : self.level(value)]) >= MANY
 
 
 def _widest(bound: float, is_below: bool) -> float:
