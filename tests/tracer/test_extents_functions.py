@@ -79,6 +79,11 @@ OF_VECTORS: dict[str, Program] = {
     "polyval": lambda x, k: np.polyval([1.0, 2.0], x[:k]).sum(),
     "take": lambda x, k: np.take(x[:k], [0, 1]).sum(),
     "searchsorted": lambda x, k: np.searchsorted(np.arange(9.0)[: x[:k].size], 2.5),
+    "histogram": lambda x, k: np.histogram(x[:k], bins=3),
+    "histogram of integers": lambda x, k: np.histogram(x[:k].astype(np.int16), bins=4),
+    "histogram in a range": lambda x, k: np.histogram(x[:k], bins=4, range=(-2, 4)),
+    "histogram of densities": lambda x, k: np.histogram(x[:k], bins=2, density=True)[0],
+    "histogram2d": lambda x, k: np.histogram2d(x[:k], x[:k] ** 2, bins=2),
 }
 
 
@@ -139,6 +144,12 @@ ROUNDED: dict[str, Program] = {
     "var": lambda x, k: x[:k].var(ddof=1),
     "var with a correction known late": lambda x, k: x.var(ddof=k),
     "trapezoid": lambda x, k: np.trapezoid(x[:k]),
+    "cov": lambda x, k: np.cov(x[:k]),
+    "cov of two": lambda x, k: np.cov(x[:k], x[:k] ** 2, bias=True),
+    "cov of rows": lambda x, k: np.cov(np.stack([x[:k], x[:k] ** 2]), ddof=2),
+    "cov of columns": lambda x, k: np.cov(np.stack([x[:k], x[:k] ** 2], axis=1), rowvar=False),
+    "cov of complex numbers": lambda x, k: np.cov(x[:k] * 1j, x[:k]),
+    "corrcoef": lambda x, k: np.corrcoef(x[:k], x[:k] ** 2),
     "softmax": lambda x, k: (np.exp(x[:k] - 9) / np.exp(x[:k] - 9).sum() * x[:k]).sum(),
 }
 

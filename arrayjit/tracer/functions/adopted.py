@@ -22,7 +22,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _ADOPTED: tuple[Any, ...] = (
     np.apply_over_axes,
     np.corrcoef,
-    np.cov,
     np.i0,
     np.intersect1d,
     np.linalg.tensorinv,

@@ -18,7 +18,7 @@ from ..record.registry import implements
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, elementwise
-from ..values.extents import numbers, same_shape
+from ..values.extents import ZERO, is_at_least, numbers, same_shape
 from ..values.fitting import Operand
 from ..values.integer import SymbolicInt, python_int
 from .creation import linspace
@@ -171,9 +171,9 @@ def _equal_bins(values: Any, count: int, range: Any) -> tuple[Any, SymbolicArray
 
 def _outer_edges(values: SymbolicArray, range: Any) -> tuple[Any, ...]:
     """The ends of the range that is given, or of the values; half a unit on each side of a single point."""
-    if range is None and 0 in values.shape:
+    if range is None and ZERO in values.cells.shape:
         return 0, 1
-    first, last = range or (reduce_array(op(name), values) for name in ("minimum", "maximum"))
+    first, last = range or _extremes(values)
     words = "max must be larger than min in range parameter." if range else "autodetected range is not finite"
     least, most = as_array(first), as_array(last)
     are_finite = elementwise(op("logical_and"), *(elementwise(op("isfinite"), end) for end in (least, most)))
@@ -184,6 +184,21 @@ def _outer_edges(values: SymbolicArray, range: Any) -> tuple[Any, ...]:
     is_point = elementwise(op("equal"), least, most)
     wider = elementwise(op("subtract"), least, 0.5), elementwise(op("add"), most, 0.5)
     return tuple(elementwise(op("where"), is_point, *ends) for ends in zip(wider, (least, most), strict=True))
+
+
+def _extremes(values: SymbolicArray) -> tuple[Any, Any]:
+    """The least and the greatest value, of a row; of none 0 and 1."""
+    names = ("minimum", "maximum")
+    (extent,) = values.cells.shape
+    if is_at_least(extent, 1):
+        return reduce_array(op(names[0]), values), reduce_array(op(names[1]), values)
+    kind: Any = values.element_type.numpy
+    is_integer = values.element_type.is_integer
+    ends = (np.iinfo(kind).max, np.iinfo(kind).min) if is_integer else (np.inf, -np.inf)
+    is_empty = elementwise(op("equal"), python_int(extent, values.record), 0)
+    found = [reduce_array(op(name), values, initial=end) for name, end in zip(names, ends, strict=True)]
+    least, most = (elementwise(op("where"), is_empty, of_none, end) for of_none, end in enumerate(found))
+    return least, most
 
 
 def _bins_between(values: Any, edges: Any) -> tuple[Any, SymbolicArray, SymbolicArray]:

@@ -6,6 +6,7 @@ passes.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, copy, elementwise
-from ..values.extents import as_expr, product, require_at_least, same_shape
+from ..values.extents import ONE, as_expr, product, require_at_least, same_shape
+from .adopted import numpy_program
 from .operands import axes_of, common_dtype, deliver, element_type, is_given, is_true
 from .parts import squares
 from .reductions import accumulate_over, extremes, reduce_array, require_room, totals
@@ -373,3 +375,41 @@ def _variance_of_numbers(
     result = _quotient(squares(deviation), axes, dtype, numbers, freedom, out)
     is_left = elementwise(op("greater"), freedom, 0)
     return _as_dtype(elementwise(op("where"), is_left, result, np.nan), result.element_type)
+
+
+_of_known_extent: Any = numpy_program(inspect.unwrap(np.cov))
+
+
+@implements(np.cov)
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Any:
+    """By NumPy's own program, which has to know how many observations there are; where only the run does, and
+    none has a weight, by one of ours, which does not warn where no degrees of freedom are left."""
+    array = as_array(m)
+    count = array.cells.shape[0 if array.ndim == 2 and not rowvar else -1] if array.ndim else ONE
+    if array.ndim > 2 or count.is_constant or fweights is not None or aweights is not None:
+        return _of_known_extent(m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)
+    return _covariances(m, y, rowvar, (0 if bias else 1) if ddof is None else ddof, dtype)
+
+
+@numpy_program
+def _covariances(m: Any, y: Any, rowvar: bool, lost: Any, dtype: Any) -> Any:
+    if dtype is None:
+        dtype = np.result_type(m, m if y is None else y, np.float64)
+    rows = np.array(m, ndmin=2, dtype=dtype)
+    rows = rows if rowvar or np.ndim(m) == 1 else rows.T
+    if y is not None:
+        others = np.array(y, ndmin=2, dtype=dtype)
+        rows = np.concatenate((rows, others if rowvar or np.ndim(y) == 1 else others.T))
+    rows = rows - rows.mean(axis=1)[:, np.newaxis]
+    freedom = np.maximum(np.asarray(rows.shape[1] - lost, float), 0.0)
+    return (rows @ rows.T.conj() * (1 / freedom)).squeeze()
