@@ -307,11 +307,12 @@ def _touched(body: tuple[Stmt, ...]) -> int:
 
 
 def _over_rows(stmt: Stmt) -> For | None:
-    """A nest as a loop over rows of what it touches, whose iterations are independent. Those do not store at
-    positions that are computed: a vector that reads such a row would wait for the number just stored."""
+    """A nest as a loop over rows of what it touches, whose iterations are independent. A single cell of each,
+    at a position that is computed, is none: a vector that reads its row would wait for the number stored."""
     if not isinstance(stmt, For) or stmt.kind is not LoopKind.PARALLEL or contracts(stmt):
         return None
-    if any(isinstance(inner, Bind) for inner in walk_statements(stmt.body)):
+    kinds = {type(inner) for inner in walk_statements(stmt.body)}
+    if Bind in kinds and For not in kinds:
         return None
     if stmt.step != 1 or not (stmt.lo.is_constant and stmt.hi.is_constant and stmt.trips):
         return None
