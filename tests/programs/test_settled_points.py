@@ -8,9 +8,8 @@ import pytest
 import arrayjit
 
 
-def counted(x, y, steps):
-    zr, zi = np.zeros(x.shape), np.zeros(x.shape)
-    count = np.zeros(x.shape, dtype=np.int64)
+def counted(x, y, steps, kind=np.int64):
+    zr, zi, count = np.zeros(x.shape), np.zeros(x.shape), np.zeros(x.shape, dtype=kind)
     for _ in range(steps):
         inside = zr * zr + zi * zi <= 4.0
         zr, zi = np.where(inside, zr * zr - zi * zi + x, zr), np.where(inside, 2 * zr * zi + y, zi)
@@ -19,12 +18,7 @@ def counted(x, y, steps):
 
 
 def counted_in_floats(x, y, steps):
-    zr, zi, count = np.zeros(x.shape), np.zeros(x.shape), np.zeros(x.shape)
-    for _ in range(steps):
-        inside = zr * zr + zi * zi <= 4.0
-        zr, zi = np.where(inside, zr * zr - zi * zi + x, zr), np.where(inside, 2 * zr * zi + y, zi)
-        count += inside
-    return count, zr, zi
+    return counted(x, y, steps, np.float64)
 
 
 def active(x, y, steps):

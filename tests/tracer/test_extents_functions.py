@@ -159,6 +159,10 @@ def test_rounded(name: str) -> None:
     assert_like_numpy(ROUNDED[name], vector, tolerance=1e-14)
 
 
+def test_parts_of_degrees_of_freedom_are_refused() -> None:
+    assert_like_numpy(lambda x, k: np.cov(x[:k], ddof=0.5), vector, compiles=None)
+
+
 def test_a_long_axis_is_searched_too() -> None:
     long = np.random.default_rng(0).permutation(20000).astype(float)
     assert_like_numpy(lambda x, k: x[:k].argmax(), long, numbers=[1, 9000, 20000])

@@ -398,6 +398,8 @@ def cov(
     count = array.cells.shape[0 if array.ndim == 2 and not rowvar else -1] if array.ndim else ONE
     if array.ndim > 2 or count.is_constant or fweights is not None or aweights is not None:
         return _of_known_extent(m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)
+    if ddof is not None and ddof != int(ddof):
+        raise ShapeError("ddof must be integer", loc=user_location(), fix="pass a whole number")
     return _covariances(m, y, rowvar, (0 if bias else 1) if ddof is None else ddof, dtype)
 
 
