@@ -113,6 +113,7 @@ OF_MATRICES: dict[str, Program] = {
     "cumsum down": lambda a, k: np.cumsum(a[k:], axis=0).sum(axis=0),
     "cumsum along": lambda a, k: np.cumsum(a[k:], axis=1).sum(axis=0),
     "diff": lambda a, k: np.diff(a[:k], axis=0).sum(axis=0),
+    "histogram of a column": lambda a, k: np.histogram(a[:k, 1], bins=3, weights=a[:k, 2]),
     "roll": lambda a, k: np.roll(a, k, axis=1),
     "roll both": lambda a, k: np.roll(a, (k, 1), axis=(0, 1)),
     "vstack": lambda a, k: np.vstack([a[:k], a[k:]]).sum(axis=0),

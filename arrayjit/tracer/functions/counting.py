@@ -25,7 +25,7 @@ from .creation import linspace
 from .finding import searchsorted
 from .operands import common_dtype, refuse, require_cast, require_real, require_row
 from .reductions import reduce_array
-from .reshaping import ravel, reshape
+from .reshaping import flat, reshape
 
 __all__: list[str] = []
 
@@ -91,7 +91,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     if isinstance(bins, str):
         refuse("np.histogram", "give the number of bins, or their edges", bins=bins)
     array = require_real(as_array(a), "np.histogram")
-    values = ravel(array if array.element_type is not BOOL else cast(array, from_numpy(np.uint8)))
+    values = flat(array if array.element_type is not BOOL else cast(array, from_numpy(np.uint8)))
     if np.ndim(bins) == 0:
         edges, places, inside = _equal_bins(values, operator.index(bins), range)
     else:
@@ -101,7 +101,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
         given = as_array(weights)
         _require_same_shape(given, array, "weights should have the same shape as a.")
         require_cast(given, np.float64, "safe")
-        kind, added = given.element_type, cast(ravel(given), F64)
+        kind, added = given.element_type, cast(flat(given), F64)
     (bins,) = numbers(edges.cells.shape, "the number of bins")
     counts: Any = _tally(places, elementwise(op("where"), inside, added, 0), bins - 1)
     counts = counts if kind is counts.element_type else cast(counts, kind)
