@@ -12,6 +12,7 @@ from rolling import assert_like_numpy, length
 
 import arrayjit
 from arrayjit.errors import UnsupportedError
+from arrayjit.tracer.record.retrace import Decisions, Retrace
 
 x40 = np.cos(np.arange(40.0))
 grid = np.sin(np.arange(20.0 * 23)).reshape(20, 23)
@@ -446,3 +447,31 @@ def test_few_iterations_of_nested_loops_are_not_all_written_out() -> None:
     assert few < 6 * more
     assert_like_numpy(diffused, (9 * grid[:5, :6],))
     assert length(diffused, grid[:5, :6]) > length(diffused, grid[:4, :6])
+
+
+def interpolated(x: Any, y: Any, at: Any) -> Any:
+    """The polynomial through points, at other points (Lagrange)."""
+    value = np.zeros_like(at)
+    for i in range(len(x)):
+        basis = np.ones_like(at)
+        for j in range(len(x)):
+            if i != j:
+                basis *= (at - x[j]) / (x[i] - x[j])
+        value += y[i] * basis
+    return value
+
+
+def test_few_iterations_that_one_condition_compares_are_written_out_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[Retrace] = []
+    decided = Decisions.with_more
+
+    def noted(decisions: Decisions, more: Retrace) -> Decisions:
+        given.append(more)
+        return decided(decisions, more)
+
+    monkeypatch.setattr(Decisions, "with_more", noted)
+    length(interpolated, np.linspace(-1, 1, 12), x40[:12], np.linspace(-1, 1, 9))
+    assert [len(more.unroll) for more in given] == [2]
+    assert_like_numpy(interpolated, (np.linspace(-1, 1, 12), x40[:12], np.linspace(-1, 1, 9)))

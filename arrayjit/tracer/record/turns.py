@@ -33,7 +33,7 @@ _FEW = 16
 done in one way through these."""
 
 _MOST_COPIES = 64
-"""So often at most the body of nested loops is written out for that."""
+"""So often at most the body of nested loops is written out for that, unless one condition has all indices."""
 
 _MOST_TURNS = 6
 _MOST_TOGETHER = 8
@@ -185,8 +185,9 @@ def _require_one_side(trace: Recording, question: _Question, reason: Reason) -> 
     (factor, turning), *others = found
     if not turning.may_turn:
         return
-    is_alone = all(recorder.is_at_most(_FEW) for _, recorder in others)
-    _unroll(trace, turning, _FEW if is_alone else _MOST_TURNS, reason)
+    if others and not trace.copies and all(recorder.is_at_most(_FEW) for _, recorder in found):
+        _again(trace, Retrace({recorder.site: reason for _, recorder in found}))
+    _unroll(trace, turning, _MOST_TURNS if others else _FEW, reason)
     sign = 1 if factor > 0 else -1
     terms = tuple((-sign * other, recorder.site) for other, recorder in others)
     steps = _COMPARISONS[question.comparison]
