@@ -142,6 +142,14 @@ class Memory:
         wide = self._writer.widen(first, lanes.count)
         return Value(self._writer.pure(f"add {wide}, <{steps}>"), I64, lanes.count)
 
+    def is_given(self, tensor: Tensor) -> bool:
+        """Whether its memory is the caller's, which starts anywhere."""
+        return tensor.storage in self._params
+
+    def address(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes) -> str:
+        """Where the cell at the index is, in the first lane."""
+        return self._cell(tensor, index, lanes).pointer
+
     def load(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes) -> Value:
         """The cell at the index; one lane when it is the same cell for all."""
         cell = self._cell(tensor, index, lanes)
@@ -423,7 +431,7 @@ class Memory:
             _modulo(position, step, cells)
             for position, step in zip(index, self._strides_of(tensor), strict=True)
         )
-        address = writer.pure(f"ptrtoint ptr {self._cell(tensor, nearest, Lanes()).pointer} to i64")
+        address = writer.pure(f"ptrtoint ptr {self.address(tensor, nearest, Lanes())} to i64")
         return writer.pure(f"udiv i64 {writer.pure(f'and i64 {address}, {alignment - 1}')}, {size}")
 
     def until_aligned(self, tensor: Tensor, index: tuple[Affine, ...], lanes: int) -> str:

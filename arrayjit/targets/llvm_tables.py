@@ -50,11 +50,11 @@ def _permuted(writer: Writer, table: Sequence[float], index: Value, dtype: DType
     first, *more = (_register(entries[n : n + lanes], dtype) for n in range(0, len(entries), lanes))
     letter = "s" if dtype is F32 else "d"
     if "avx512f" not in writer.features:
-        low = _call(writer, "avx2.permps", (first, index))
-        return _either(writer, index, low, _call(writer, "avx2.permps", (more[0], index))) if more else low
+        low = writer.x86("avx2.permps", first, index)
+        return _either(writer, index, low, writer.x86("avx2.permps", more[0], index)) if more else low
     if more:
-        return _call(writer, f"avx512.vpermi2var.p{letter}.512", (first, index, more[0]))
-    return _call(writer, f"avx512.permvar.{letter}f.512", (first, index))
+        return writer.x86(f"avx512.vpermi2var.p{letter}.512", first, index, more[0])
+    return writer.x86(f"avx512.permvar.{letter}f.512", first, index)
 
 
 def _permuted_halves(writer: Writer, table: Sequence[float], index: Value) -> Value:
@@ -65,20 +65,12 @@ def _permuted_halves(writer: Writer, table: Sequence[float], index: Value) -> Va
     indices = writer.shuffle(parts, [lane & -2 for lane in range(lanes)])
     halves = zip(*(struct.unpack("<2i", struct.pack("<d", entry)) for entry in table), strict=True)
     low, high = (
-        _call(writer, "avx2.permd", (_register(half, I32), indices)) if any(half) else _register(half, I32)
+        writer.x86("avx2.permd", _register(half, I32), indices) if any(half) else _register(half, I32)
         for half in halves
     )
     joined = writer.shuffle(low, [lane + lanes * (lane % 2) for lane in range(lanes)], high)
     result = Value("", F64, index.lanes)
     return replace(result, text=writer.pure(f"bitcast {joined} to {result.type}"))
-
-
-def _call(writer: Writer, name: str, args: tuple[Value, ...]) -> Value:
-    """An instruction that gives what its first argument is."""
-    result = args[0]
-    writer.declare(f"declare {result.type} @llvm.x86.{name}({', '.join(arg.type for arg in args)})")
-    call = f"call {result.type} @llvm.x86.{name}({', '.join(map(str, args))})"
-    return replace(result, text=writer.pure(call))
 
 
 def _either(writer: Writer, index: Value, low: Value, high: Value) -> Value:

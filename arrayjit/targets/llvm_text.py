@@ -258,6 +258,13 @@ class Writer:
         text = self.pure(f"call {value.type} {name}({value}, {lanes} {mask}, {value.type} poison)")
         return Value(text, value.dtype, value.lanes)
 
+    def x86(self, name: str, *args: Value) -> Value:
+        """What an instruction makes of registers: a value like the first of them."""
+        result = args[0]
+        self.declare(f"declare {result.type} @llvm.x86.{name}({', '.join(arg.type for arg in args)})")
+        call = f"call {result.type} @llvm.x86.{name}({', '.join(map(str, args))})"
+        return Value(self.pure(call), result.dtype, result.lanes)
+
     def jump(self, label: str) -> None:
         self.emit(f"br label %{label}")
 
