@@ -100,6 +100,7 @@ from .structure.lower import lower
 from .structure.margins import margins
 from .structure.mirror import mirror
 from .structure.multiples import multiples
+from .structure.overwrite import overwrite
 from .structure.parallel import parallel
 from .structure.peel import peel
 from .structure.pieces import pieces
@@ -173,6 +174,7 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
     Pass(
         forward, after=("again",), why="what was done before is a copy by then, and nothing is looked at yet"
     ),
+    Pass(overwrite, after=("forward",), why="copies that are left over are needed, or parts of them"),
     Pass(check, after=("forward",), why="what is recorded several times is looked at once"),
     Pass(
         within,
@@ -489,6 +491,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
     step.__name__
     for step in (
         forward,
+        overwrite,
         within,
         through,
         inline,
