@@ -60,6 +60,7 @@ from .schedule.beside import beside
 from .schedule.bypass import bypass
 from .schedule.cascade import cascade
 from .schedule.collapse import collapse
+from .schedule.crosswise import crosswise
 from .schedule.distant import distant
 from .schedule.down import down
 from .schedule.jam import jam
@@ -399,8 +400,14 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(pack, after=("order",), why="which loop runs over the columns is settled by then", on=CPU),
     Pass(tile, after=("pack",), why="a packing copy reads across memory too", on=CPU),
     Pass(
-        unroll,
+        crosswise,
         after=("tile",),
+        why="what is read across memory goes in blocks by then, and short rows are still loops",
+        on=CPU,
+    ),
+    Pass(
+        unroll,
+        after=("tile", "crosswise"),
         why="what may become vectors along memory has become so",
         explained=explain_unroll,
         on=CPU,
@@ -525,6 +532,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         abreast,
         pack,
         tile,
+        crosswise,
         rows,
         snapshot,
         peel,

@@ -79,6 +79,7 @@ ROUNDS = {
     "scan",
     "segments",
     "reals",
+    "crosswise",
 }
 """Passes that add floats in another (documented) order, or multiply complex numbers as NumPy does on some
 processors only: equal up to rounding."""

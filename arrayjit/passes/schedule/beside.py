@@ -28,7 +28,7 @@ from ..analysis.repeats import weight
 from ..analysis.strides import affine_accesses, stride
 from ..bodies.simplify import simplify
 
-__all__ = ["beside"]
+__all__ = ["MOST_OPERATIONS", "beside"]
 
 MOST_OPERATIONS = 64
 """The most operations that a loop becomes."""
