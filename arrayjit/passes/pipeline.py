@@ -57,6 +57,7 @@ from .schedule.alternate import alternate
 from .schedule.apart import apart
 from .schedule.append import append
 from .schedule.beside import beside
+from .schedule.broaden import broaden
 from .schedule.bypass import bypass
 from .schedule.cascade import cascade
 from .schedule.collapse import collapse
@@ -462,6 +463,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="an extreme that was stored is read back from a local by then",
         on=CPU,
     ),
+    Pass(
+        broaden,
+        after=("settle", "once"),
+        why="what steps hand on is in locals by then, and they end where they change nothing more",
+        on=CPU,
+    ),
     Pass(quarters, after=("straight",), why="both forms of a loop add up by the same lanes", on=CPU),
     Pass(
         cascade, after=("quarters",), why="its trees are built per lane, and in each form of a loop", on=CPU
@@ -548,6 +555,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         jam,
         stream,
         beside,
+        broaden,
         bypass,
         tails,
         guess,

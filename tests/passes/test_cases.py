@@ -38,6 +38,7 @@ MACHINES = {
     "atomics": Caps(gpu=GpuCaps(processors=4)),
     "attend": Caps(gpu=GpuCaps(processors=1, tensor_cores=True)),
     "barriers": Caps(gpu=GpuCaps()),
+    "broaden": Caps(vector_bytes=64, registers=32),
     "bypass": Caps(l3_bytes=40960),
     "cascade": Caps(threads=4, thread_work=1000),
     "contract": Caps(vector_bytes=16, l1_bytes=2048, l2_bytes=4096, l3_bytes=16384),

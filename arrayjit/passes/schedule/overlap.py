@@ -32,13 +32,14 @@ from ...frozen import frozen
 from ...ir.boundaries import lying_alike
 from ...ir.code import Caps
 from ...ir.cuts import handed_on, may_be_cut, parts_of
-from ...ir.expr import Apply, Cast, Expr, Gather, Load, Variable, dtype_of
+from ...ir.expr import Apply, Expr, Gather, Load, Variable
 from ...ir.index import Symbol
 from ...ir.loops import Define, For, If, Kernel, Stmt, Store, Update, walk_statements
 from ...ir.ops import is_of_library
 from ...ir.tensor import Tensor
 from ...ir.walk import bottom_up, expressions, locals_read, rewrite_loops, variables, walk
 from ..analysis.access import Range, Ranges
+from ..analysis.latency import AT_ONCE, busy, ready
 from ..analysis.pressure import most_registers, registers_of_constants
 from ..analysis.trips import about, enter
 from ..analysis.work import REGISTER_BYTES, UNKNOWN_TRIPS
@@ -63,16 +64,8 @@ FEW = 32
 EVEN = 30.0
 """Values for which a cut may be moved by the whole body."""
 
-AT_ONCE = 2
-"""So many operations are begun in a cycle, one of which multiplies."""
-
-SLOW = {"divide": (13, 9), "sqrt": (20, 12)}
-"""After how many cycles the result is there, and for how many nothing else is multiplied."""
-
-MULTIPLIES = frozenset(("multiply", "fma"))
-
-LOADED, LOOKED_UP, COMPUTED, BRANCHED = 8, 6, 4, 4
-"""After how many cycles a result is there; what a branch takes of everything."""
+BRANCHED = 4
+"""What a branch takes of everything."""
 
 
 def overlap(kernel: Kernel, caps: Caps) -> Kernel:
@@ -277,36 +270,8 @@ def _read(stmt: Stmt) -> set[Variable | Tensor]:
 def _latency(stmt: Stmt) -> int:
     if isinstance(stmt, If):
         return 0
-    return max((bottom_up(expr, _ready) for expr in expressions(stmt)), default=0)
-
-
-def _ready(node: Expr, operands: tuple[int, ...]) -> int:
-    """When a value is there whose operands are."""
-    start = max(operands, default=0)
-    match node:
-        case Load() | Gather():
-            return start + LOADED
-        case Apply(op=op) if op.tables:
-            return start + LOOKED_UP
-        case Apply(op=op) if op.name in SLOW:
-            return start + SLOW[op.name][0]
-        case Apply(op=op, args=args) if dtype_of(args[0]).is_float and op.cost >= 1:
-            return start + COMPUTED
-        case Apply() | Cast():
-            return start + 1
-        case _:
-            return start
+    return max((bottom_up(expr, ready) for expr in expressions(stmt)), default=0)
 
 
 def _busy(stmt: Stmt) -> int:
-    return 0 if isinstance(stmt, If) else sum(map(_multiplying, _nodes((stmt,))))
-
-
-def _multiplying(node: Expr) -> int:
-    match node:
-        case Apply(op=op) if op.name in SLOW:
-            return SLOW[op.name][1]
-        case Apply(op=op, dtype=dtype):
-            return int(dtype.is_float and op.name in MULTIPLIES)
-        case _:
-            return 0
+    return 0 if isinstance(stmt, If) else sum(map(busy, _nodes((stmt,))))
