@@ -54,6 +54,29 @@ def masked(x, y, steps):
     return count, z
 
 
+def put_back(x, y, steps):
+    c = x + 1j * y
+    z, count = c.copy(), steps + np.zeros(c.shape, dtype=np.int64)
+    for k in range(steps):
+        z = z * z + c
+        far = z.real * z.real + z.imag * z.imag > 4
+        count[far & (count == steps)] = k
+        z[far] = 2
+    return count, z
+
+
+def counted_again(x, y, steps):
+    c = x + 1j * y
+    z, count = np.zeros_like(c), np.zeros(c.shape, dtype=np.int64)
+    for _ in range(steps):
+        z = np.where(np.abs(z) <= 2, z * z + c, z)
+        count += np.abs(z) <= 2
+    return count, z
+
+
+PROGRAMS = [counted, counted_in_floats, active, done, masked, put_back, counted_again]
+
+
 def grid(rows, columns):
     y, x = np.meshgrid(np.linspace(-1.5, 1.5, rows), np.linspace(-2, 1, columns), indexing="ij")
     x[0, 0], y[1, 1], x[2, 2] = np.nan, np.inf, -0.0
@@ -61,13 +84,13 @@ def grid(rows, columns):
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3, 50])
-@pytest.mark.parametrize("function", [counted, counted_in_floats, active, done, masked])
+@pytest.mark.parametrize("function", PROGRAMS)
 def test_points_that_have_escaped_stay_as_they_are(function, steps):
     expected = arrayjit.jit(function, target="interp")(*grid(9, 23), steps)
     for one, other in zip(arrayjit.jit(function)(*grid(9, 23), steps), expected, strict=True):
         np.testing.assert_array_equal(one, other, strict=True)
 
 
-@pytest.mark.parametrize("function", [counted, counted_in_floats, active, done, masked])
+@pytest.mark.parametrize("function", PROGRAMS)
 def test_steps_end_with_the_last_point_of_a_vector(function):
     assert "stay(" in arrayjit.jit(function).lower(*grid(9, 23), 50).as_text("optimized")

@@ -10,6 +10,7 @@ If a condition decides whether a step changes any local at all, and follows from
 step that changes nothing is followed by others that do not either. So it is with points of which only the
 active ones are moved on: a vector of them is done with when all its lanes are. Whether a condition decides is
 seen by taking it for false, or for true, and simplifying: then every update has to leave its local as it was.
+What is computed again from what has not changed is what it was, among it the condition itself.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stay, Stmt, Upda
 from ...ir.ops import OPS, Op
 from ...ir.walk import expressions, kept, rewrite_bodies, transform, walk
 from .rules import simpler
+from .standstill import until_standstill
 
 __all__ = ["settle"]
 
@@ -43,22 +45,28 @@ def settle(kernel: Kernel, caps: Caps) -> Kernel:
 
     def statement(stmt: Stmt) -> Stmt:
         stmt = rewrite_bodies(stmt, visit)
-        condition = _deciding(stmt) if isinstance(stmt, For) else None
-        if condition is None or not isinstance(stmt, For):
+        if not isinstance(stmt, For) or not _may_end(stmt):
+            return stmt
+        condition = _deciding(stmt)
+        body = until_standstill(stmt.body) if condition is None else (*stmt.body, Stay(condition))
+        if body is None:
             return stmt
         notes.append(f"settle: steps of {stmt.symbol.hint} end when they change nothing more")
-        return replace(stmt, body=(*stmt.body, Stay(condition)))
+        return replace(stmt, body=body)
 
     return kernel.with_body(visit(kernel.body), notes)
 
 
-def _deciding(loop: For) -> Expr | None:
-    """What holds as long as steps of a loop change anything, if one condition decides about that."""
+def _may_end(loop: For) -> bool:
+    """Is it a loop of many steps, of locals alone?"""
     few = loop.trips is not None and loop.trips < FEWEST
     if loop.kind is not LoopKind.SEQUENTIAL or few:
-        return None
-    if not all(isinstance(stmt, (Comment, Define, Update)) for stmt in loop.body):
-        return None
+        return False
+    return all(isinstance(stmt, (Comment, Define, Update)) for stmt in loop.body)
+
+
+def _deciding(loop: For) -> Expr | None:
+    """What holds as long as steps of a loop change anything, if one condition decides about that."""
     body = _Body(loop.body)
     for condition in body.conditions()[: -TRIED - 1 : -1]:
         for decided in (False, True):
@@ -114,17 +122,21 @@ class _Body:
     def is_still(self, condition: Variable, decided: bool) -> bool:
         """Does no step change anything, once the condition is `decided`?"""
         known: dict[Variable, Expr] = {condition: Const(decided, BOOL)}
+        same: dict[Expr, Expr] = {}
 
         def node(expr: Expr) -> Expr:
             if isinstance(expr, Local):
                 return known.get(expr.variable, expr)
-            return self._count(simpler(expr))
+            expr = self._count(simpler(expr))
+            return expr if isinstance(expr, (Const, Local)) else same.get(expr, expr)
 
         for stmt in self.body:
-            if isinstance(stmt, Define) and stmt.variable is not condition:
+            if isinstance(stmt, Define):
                 value = transform(stmt.value, node)
-                if isinstance(value, (Const, Local)):
+                if stmt.variable is not condition and isinstance(value, (Const, Local)):
                     known[stmt.variable] = value
+                elif not isinstance(value, (Const, Local)):
+                    same[value] = known.get(stmt.variable, Local(stmt.variable))
             elif isinstance(stmt, Update):
                 was = known.get(stmt.variable, Local(stmt.variable))
                 if stmt.variable in self.made or stmt.accum or transform(stmt.value, node) != was:
