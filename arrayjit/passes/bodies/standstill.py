@@ -20,7 +20,7 @@ from __future__ import annotations
 from functools import reduce
 
 from ...ir.conditions import compare
-from ...ir.dtype import BOOL, I32, I64
+from ...ir.dtype import BOOL, F32, F64, I32, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ...ir.loops import Define, Stay, Stmt, Update
 from ...ir.ops import OPS, Op
@@ -28,8 +28,8 @@ from ...ir.walk import expressions, locals_read, walk
 
 __all__ = ["until_standstill"]
 
-WORDS = {32: I32, 64: I64}
-"""As what bits are compared."""
+WORDS = {F32: I32, F64: I64}
+"""As what bits of floats are compared."""
 
 
 def until_standstill(body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
@@ -112,12 +112,13 @@ class _Ending:
             self.moving.append(condition)
             self.stmts.append(stmt)
             return True
-        word = WORDS.get(stmt.variable.dtype.bits)
-        if word is None or not _is_put_back(self._resolved(stmt.value)) or self._is_foreign(stmt):
+        dtype = stmt.variable.dtype
+        is_compared = dtype in WORDS or not dtype.is_inexact
+        if not is_compared or not _is_put_back(self._resolved(stmt.value)) or self._is_foreign(stmt):
             return False
-        now, moves = Variable(stmt.variable.hint, stmt.variable.dtype), Variable("moves", BOOL)
-        compared = (Apply(OPS["bits"], (Local(local),), word) for local in (now, stmt.variable))
-        self.stmts += [Define(now, stmt.value), Define(moves, compare("not_equal", *compared))]
+        now, moves = Variable(stmt.variable.hint, dtype), Variable("moves", BOOL)
+        differ = compare("not_equal", *(_bits(Local(local)) for local in (now, stmt.variable)))
+        self.stmts += [Define(now, stmt.value), Define(moves, differ)]
         self.stmts.append(Update(stmt.variable, Local(now)))
         self.moving.append(moves)
         return True
@@ -134,6 +135,12 @@ class _Ending:
         is_settled = found.dtype is BOOL and found not in self.foreign and found not in self.updated
         is_count = isinstance(value, Apply) and value.op.name == "add"
         return found if is_settled and not (is_count and was.variable.dtype.is_float) else None
+
+
+def _bits(value: Local) -> Expr:
+    """What is another number where anything of a value is."""
+    word = WORDS.get(value.variable.dtype)
+    return value if word is None else Apply(OPS["bits"], (value,), word)
 
 
 def _is_put_back(value: Expr) -> bool:
