@@ -90,6 +90,7 @@ from .structure.ascend import ascend
 from .structure.batch import batch
 from .structure.chain import chain
 from .structure.check import check
+from .structure.components import components
 from .structure.forward import forward
 from .structure.fuse import explain_fuse, fuse
 from .structure.inline import explain_inline, inline
@@ -117,6 +118,7 @@ from .structure.same import same
 from .structure.snapshot import snapshot
 from .structure.swap import swap
 from .structure.through import through
+from .structure.triple import triple
 from .structure.within import within
 
 __all__ = ["LOWERING", "ON_ASSIGNMENTS", "ON_LOOPS", "OPTIONAL", "Hardware", "Pass"]
@@ -215,13 +217,25 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=CPU,
     ),
     Pass(
+        triple,
+        after=("invert",),
+        why="a product that leaves its loop has its columns, and sums join the loop that makes their terms",
+        on=CPU,
+    ),
+    Pass(
         fuse,
-        after=("invert", "snapshot"),
+        after=("invert", "snapshot", "triple"),
         why="a product that has joined other statements cannot leave its loop, nor cells that joined loops "
         "overwrite be copied before",
         explained=explain_fuse,
     ),
     Pass(mirror, after=("fuse",), why="what joined loops hand on needs no array anyway", on=CPU),
+    Pass(
+        components,
+        after=("fuse",),
+        why="only joined loops make in an iteration what it uses, and rows of few cells are still cells",
+        on=CPU,
+    ),
     Pass(place, after=("fuse",), why="only joined loops let a temporary shrink to a variable"),
     Pass(
         rematerialise,
@@ -512,7 +526,9 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         pieces,
         chain,
         margins,
+        triple,
         fuse,
+        components,
         rematerialise,
         mirror,
         narrow,

@@ -1,0 +1,125 @@
+"""components: two or three cells that an iteration makes for itself are temporaries of their own.
+
+    for i in parallel(0, 400):                      for i in parallel(0, 400):
+        s = 0.0                                         s = 0.0
+        for j in parallel(0, 3):                        t0[i] = subtract(x[i, 0], c[0])
+            t[i, j] = subtract(x[i, j], c[j])           s = reduce(add, s, multiply(t0[i], t0[i]))
+            s = reduce(add, s, ...)         ->          t1[i] = subtract(x[i, 1], c[1])
+        f = divide(1.0, s)                              ...
+        for j in parallel(0, 3):                        f = divide(1.0, s)
+            y[i, j] = multiply(f, t[i, j])              y[i, 0] = multiply(f, t0[i])
+                                                        ...
+
+Each then is a variable. Rows of so few cells, which the next iteration uses again, would keep iterations in
+order, and pairs of points out of vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...ir.code import Caps
+from ...ir.index import Affine
+from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
+from ...ir.tensor import Tensor
+from ...ir.walk import kept, rewrite_bodies, rewrite_cells
+from ..analysis.copies import copy_body
+from ..analysis.repeats import weight
+from ..analysis.uses import Use, common_path, uses_of_temporaries
+
+__all__ = ["components"]
+
+MOST = 3
+"""So many components."""
+
+MOST_OPERATIONS = 64
+"""The most operations that a loop over them becomes."""
+
+
+def components(kernel: Kernel, caps: Caps) -> Kernel:
+    """The kernel with such temporaries taken apart, and the loops over them written out."""
+    few = {tensor: uses for tensor, uses in uses_of_temporaries(kernel).items() if _has_few(tensor, uses)}
+    loops = {id(loop) for uses in few.values() if _outlasts(uses) for use in uses for loop in _over(use)}
+    if not loops:
+        return kernel
+    found = [tensor for tensor, uses in few.items() if _outlasts(uses) or _all_in(uses, loops)]
+    parts = {tensor: _parts(tensor) for tensor in found}
+
+    def cell(tensor: Tensor, index: tuple[Affine, ...]) -> tuple[Tensor, tuple[Affine, ...]]:
+        if tensor not in parts:
+            return tensor, index
+        return parts[tensor][index[-1].constant], index[:-1]
+
+    notes = (f"components: {tensor.label} is taken apart" for tensor in found)
+    return kernel.with_body(rewrite_cells(_written_out(kernel.body, loops), cell), notes)
+
+
+def _parts(tensor: Tensor) -> list[Tensor]:
+    """A temporary for each cell along the last axis."""
+    return [Tensor(tensor.label, tensor.shape[:-1], tensor.dtype) for _ in range(tensor.shape[-1].constant)]
+
+
+def _has_few(tensor: Tensor, uses: Sequence[Use]) -> bool:
+    """Has a temporary few cells in an iteration of a loop that may go in any order, each of them at a known
+    place or in a short loop over them?"""
+    if tensor.rank < 2 or tensor.wish is not None or not tensor.shape[-1].is_constant:
+        return False
+    if not 2 <= tensor.shape[-1].constant <= MOST or any(use.tensor is not tensor for use in uses):
+        return False
+    around, row = _around(uses), uses[0].index
+    if not around or around[-1].kind is not LoopKind.PARALLEL or row is None:
+        return False
+    if Affine.of(around[-1].symbol) not in row[:-1]:
+        return False
+    return all(use.index is not None and use.index[:-1] == row[:-1] and _is_known(use) for use in uses)
+
+
+def _around(uses: Sequence[Use]) -> list[For]:
+    """The loops around all uses, but for those over components."""
+    over = {id(loop) for use in uses for loop in _over(use)}
+    every = (frame.loop for frame in common_path(use.path for use in uses) if frame.loop)
+    return [loop for loop in every if id(loop) not in over]
+
+
+def _outlasts(uses: Sequence[Use]) -> bool:
+    """Is a component used elsewhere than in the iteration over components that makes it?"""
+    return len({use.path[-1] for use in uses}) > 1
+
+
+def _all_in(uses: Sequence[Use], loops: set[int]) -> bool:
+    """Do all uses stand in loops that are written out?"""
+    return all(id(loop) in loops for use in uses for loop in _over(use))
+
+
+def _over(use: Use) -> Iterator[For]:
+    """The loop over the components that a use stands in, if there is one."""
+    last = use.index[-1] if use.index is not None else Affine.of(0)
+    return (frame.loop for frame in use.path if frame.loop and frame.loop.symbol in last.symbols)
+
+
+def _is_known(use: Use) -> bool:
+    """Is it known which component is used, at least where a loop over them is written out?"""
+    loops = list(_over(use))
+    last = use.index[-1] if use.index is not None else None
+    if last is None or len(last.symbols) != len(loops):
+        return False
+    return all(loop is use.path[-1].loop and _is_short(loop) for loop in loops)
+
+
+def _is_short(loop: For) -> bool:
+    if loop.kind is not LoopKind.PARALLEL or loop.trips is None or not loop.lo.is_constant:
+        return False
+    plain = all(isinstance(stmt, (Comment, Define, Store, Update)) for stmt in loop.body)
+    return plain and loop.trips <= MOST and loop.trips * weight(loop.body) <= MOST_OPERATIONS
+
+
+def _written_out(body: tuple[Stmt, ...], loops: set[int]) -> tuple[Stmt, ...]:
+    """A body in which these loops are written out."""
+    out: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, For) and id(stmt) in loops:
+            for number in range(stmt.trips or 0):
+                out += copy_body(stmt.body, {stmt.symbol: stmt.lo + number * stmt.step}, {})
+        else:
+            out.append(rewrite_bodies(stmt, lambda inner: _written_out(inner, loops)))
+    return kept(body, out)
