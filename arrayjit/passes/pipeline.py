@@ -57,6 +57,7 @@ from .schedule.alternate import alternate
 from .schedule.apart import apart
 from .schedule.append import append
 from .schedule.beside import beside
+from .schedule.braid import braid
 from .schedule.broaden import broaden
 from .schedule.bypass import bypass
 from .schedule.cascade import cascade
@@ -483,6 +484,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="what steps hand on is in locals by then, and they end where they change nothing more",
         on=CPU,
     ),
+    Pass(
+        braid,
+        after=("broaden",),
+        why="what goes in vectors does not go row by row, and what steps hand on is in locals by then",
+        on=CPU,
+    ),
     Pass(quarters, after=("straight",), why="both forms of a loop add up by the same lanes", on=CPU),
     Pass(
         cascade, after=("quarters",), why="its trees are built per lane, and in each form of a loop", on=CPU
@@ -571,6 +578,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         jam,
         stream,
         beside,
+        braid,
         broaden,
         bypass,
         tails,

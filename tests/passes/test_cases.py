@@ -38,6 +38,7 @@ MACHINES = {
     "atomics": Caps(gpu=GpuCaps(processors=4)),
     "attend": Caps(gpu=GpuCaps(processors=1, tensor_cores=True)),
     "barriers": Caps(gpu=GpuCaps()),
+    "braid": Caps(vector_bytes=64, registers=32),
     "broaden": Caps(vector_bytes=64, registers=32),
     "bypass": Caps(l3_bytes=40960),
     "cascade": Caps(threads=4, thread_work=1000),

@@ -19,16 +19,16 @@ from dataclasses import replace
 
 from ...ir.code import Caps
 from ...ir.dtype import BOOL
-from ...ir.expr import Apply, Expr, Gather, Load, Variable
+from ...ir.expr import Apply, Expr, Gather, Load, Local, Variable
 from ...ir.index import Symbol
 from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stay, Stmt, Update, walk_statements
-from ...ir.ops import is_of_library
+from ...ir.ops import Op, is_of_library
 from ...ir.walk import bottom_up, expressions, locals_read, rewrite_loops, walk
 from ..analysis.access import Range
 from ..analysis.latency import AT_ONCE, busy, ready
 from ..analysis.trips import about, enter
 
-__all__ = ["broaden"]
+__all__ = ["CROWDED", "broaden", "innermost", "is_seen", "kept_values", "waits", "works"]
 
 MOST = 4
 """So many times as many lanes."""
@@ -41,6 +41,12 @@ SEEN = 256
 
 ROUNDS = 8
 """After so many steps each waits as long as all that follow."""
+
+WHOLE = 10
+"""After so many cycles a product of whole numbers is there."""
+
+ACCUMULATED = 4
+"""After so many cycles a sum has its next term."""
 
 CROWDED = 1.5
 """So many times as many values as there are registers may be kept: of those that wait some are in memory."""
@@ -83,21 +89,21 @@ def _may_be_wider(loop: For) -> bool:
 
 def _lanes(loop: For, ranges: Mapping[Symbol, Range], caps: Caps) -> int:
     """With how many lanes the steps inside go fastest."""
-    inner = list(_innermost(loop.body))
+    inner = list(innermost(loop.body))
     if not inner or not all(_is_of_steps(steps, ranges) for steps in inner):
         return loop.lanes
     lanes, widest = loop.lanes, max(map(_widest, inner))
     while 2 * lanes <= MOST * loop.lanes and (loop.trips is None or loop.trips >= 2 * FEWEST * lanes):
         registers = max(1, lanes * widest // caps.vector_bytes)
-        if any(_waits(steps) < GAIN * registers * _works(steps) for steps in inner):
+        if any(waits(steps) < GAIN * registers * works(steps) for steps in inner):
             break
-        if any(2 * registers * _kept(steps) > CROWDED * caps.registers for steps in inner):
+        if any(2 * registers * kept_values(steps) > CROWDED * caps.registers for steps in inner):
             break
         lanes *= 2
     return lanes
 
 
-def _innermost(body: tuple[Stmt, ...]) -> Iterator[For]:
+def innermost(body: tuple[Stmt, ...]) -> Iterator[For]:
     """The loops without loops in them."""
     loops = [stmt for stmt in walk_statements(body) if isinstance(stmt, For)]
     return (loop for loop in loops if not any(isinstance(stmt, For) for stmt in walk_statements(loop.body)))
@@ -109,8 +115,13 @@ def _is_of_steps(loop: For, ranges: Mapping[Symbol, Range]) -> bool:
         return False
     if not all(isinstance(stmt, (Comment, Define, Update, Stay)) for stmt in loop.body):
         return False
-    trips = about(loop, ranges)
-    return trips is None or trips * len(list(_operations(loop))) > SEEN
+    return not is_seen(loop, ranges)
+
+
+def is_seen(steps: For, ranges: Mapping[Symbol, Range]) -> bool:
+    """Does the processor see the end of steps when they begin?"""
+    trips = about(steps, ranges)
+    return trips is not None and trips * len(list(_operations(steps))) <= SEEN
 
 
 def _operations(steps: For) -> Iterator[Expr]:
@@ -124,31 +135,41 @@ def _widest(steps: For) -> int:
     return max((variable.dtype.itemsize for variable in made), default=1)
 
 
-def _works(steps: For) -> float:
+def works(steps: For) -> float:
     """For how many cycles a step of one register keeps the units busy."""
     return max(sum(map(busy, _operations(steps))), len(list(_operations(steps))) / AT_ONCE)
 
 
-def _waits(steps: For) -> float:
-    """How many cycles pass from one step to the next, if all that is to be done is waiting."""
+def waits(steps: For) -> float:
+    """How many cycles pass from one step to the next, if all that is to be done is waiting. What is read is
+    there before."""
     carried = {stmt.variable for stmt in steps.body if isinstance(stmt, Update)}
-    times: dict[Variable, float] = dict.fromkeys(carried, 0.0)
-    ends = [0.0]
+    times: dict[Variable, int] = dict.fromkeys(carried, 0)
+
+    def there(node: Expr, operands: tuple[int, ...]) -> int:
+        match node:
+            case Local(variable=variable):
+                return times.get(variable, 0)
+            case Load():
+                return 0
+            case Apply(op=Op(name="multiply"), dtype=dtype) if not dtype.is_float:
+                return max(operands) + WHOLE
+            case _:
+                return ready(node, operands)
+
+    ends = [0]
     for _ in range(ROUNDS):
         for stmt in steps.body:
             if isinstance(stmt, (Define, Update)):
-                after = [times.get(variable, 0.0) for variable in locals_read((stmt,))]
-                accumulated = isinstance(stmt, Update) and stmt.accum is not None
-                times[stmt.variable] = max(after, default=0.0) + _latency(stmt) + 4.0 * accumulated
-        ends.append(max((times[variable] for variable in carried), default=0.0))
+                time = bottom_up(stmt.value, there)
+                if isinstance(stmt, Update) and stmt.accum is not None:
+                    time = max(time, times[stmt.variable]) + ACCUMULATED
+                times[stmt.variable] = time
+        ends.append(max((times[variable] for variable in carried), default=0))
     return (ends[-1] - ends[ROUNDS // 2]) / (ROUNDS - ROUNDS // 2)
 
 
-def _latency(stmt: Stmt) -> float:
-    return max((bottom_up(expr, ready) for expr in expressions(stmt)), default=0)
-
-
-def _kept(steps: For) -> int:
+def kept_values(steps: For) -> int:
     """The most values of lanes that a step has at a time."""
     uses: dict[Variable, int] = {}
     for at, stmt in enumerate(steps.body):
