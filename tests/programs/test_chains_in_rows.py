@@ -37,7 +37,12 @@ def solved(x: np.ndarray) -> np.ndarray:
     return y
 
 
-@pytest.mark.parametrize("program", [running, largest_so_far, averages, solved])
+def drawdowns(x: np.ndarray) -> np.ndarray:
+    peaks = np.maximum.accumulate(x, axis=1)
+    return ((peaks - x) / (1 + peaks * peaks)).max(axis=1)
+
+
+@pytest.mark.parametrize("program", [drawdowns, running, largest_so_far, averages, solved])
 @pytest.mark.parametrize(("rows", "columns"), [(1, 300), (7, 300), (9, 300), (35, 257), (12, 3)])
 def test_rows_that_go_together_have_the_bits_of_rows_by_themselves(
     program: Callable[[np.ndarray], np.ndarray], rows: int, columns: int

@@ -15,7 +15,7 @@ of each row take 0.3 of the time, running products and extremes 0.5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...ir.code import Caps
@@ -25,9 +25,9 @@ from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Upd
 from ...ir.ops import is_of_library
 from ...ir.walk import expressions, rewrite_loops, walk
 from ..analysis.access import Range
-from ..analysis.copies import copy_body, interleaved
+from ..analysis.copies import Copying, copy_body, merged
 from ..analysis.trips import enter
-from .broaden import CROWDED, innermost, is_seen, kept_values, waits, works
+from .broaden import CROWDED, is_seen, kept_values, waits, works
 
 __all__ = ["braid"]
 
@@ -40,7 +40,7 @@ FEWEST = 2 * MOST
 GAIN = 1.25
 """So much faster rows must become each time that they are doubled."""
 
-LARGE = 64
+LARGE = 256
 """The most statements of several rows: more take long to compile."""
 
 
@@ -53,58 +53,76 @@ def braid(kernel: Kernel, caps: Caps) -> Kernel:
         enter(loop, ranges)
         if (loop.trips or 0) < FEWEST * caps.threads or not _may_go_together(loop):
             return None
-        rows = _rows(loop, ranges, caps)
+        chains = _chains(loop, ranges)
+        rows = _rows(loop, chains, caps)
         if rows == 1:
             return None
         notes.append(
             f"braid: {rows} rows of {loop.symbol.hint} go together, since their steps wait for one another"
         )
-        return _in_blocks(loop, rows)
+        return _in_blocks(loop, chains, rows)
 
     return kernel.with_body(rewrite_loops(kernel.body, together), notes)
 
 
 def _may_go_together(loop: For) -> bool:
-    """Is it a loop over independent rows, each of plain steps in order, of which all have as many?"""
+    """Is it a loop over independent rows, of which each may be written beside another?"""
     if loop.kind is not LoopKind.PARALLEL or loop.step != 1:
         return False
     inside = list(walk_statements(loop.body))
     if not all(isinstance(stmt, (Comment, Define, For, Store, Update)) for stmt in inside):
         return False
-    loops = [stmt for stmt in inside if isinstance(stmt, For)]
-    if any(inner.kind is not LoopKind.SEQUENTIAL or inner.lanes > 1 for inner in loops):
-        return False
-    if any(loop.symbol in (*inner.lo.symbols, *inner.hi.symbols) for inner in loops):
-        return False
     own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
-    if any(isinstance(stmt, Update) and stmt.variable not in own for stmt in inside):
-        return False
-    nodes = (node for stmt in inside for expr in expressions(stmt) for node in walk(expr))
-    return not any(isinstance(node, Apply) and (node.op.apart or is_of_library(node.op)) for node in nodes)
+    return not any(isinstance(stmt, Update) and stmt.variable not in own for stmt in inside)
 
 
-def _rows(loop: For, ranges: dict[Symbol, Range], caps: Caps) -> int:
+def _chains(loop: For, ranges: Mapping[Symbol, Range]) -> list[For]:
+    """The steps of a row that go in order, as many in each, and on beyond what the processor sees."""
+    return [
+        stmt
+        for stmt in loop.body
+        if isinstance(stmt, For)
+        and stmt.kind is LoopKind.SEQUENTIAL
+        and stmt.lanes == 1
+        and loop.symbol not in (*stmt.lo.symbols, *stmt.hi.symbols)
+        and not any(isinstance(inner, For) for inner in stmt.body)
+        and not is_seen(stmt, ranges)
+        and not _calls(stmt)
+    ]
+
+
+def _calls(steps: For) -> bool:
+    nodes = (node for stmt in steps.body for expr in expressions(stmt) for node in walk(expr))
+    return any(isinstance(node, Apply) and (node.op.apart or is_of_library(node.op)) for node in nodes)
+
+
+def _rows(loop: For, chains: Sequence[For], caps: Caps) -> int:
     """How many rows go fastest."""
-    inner = list(innermost(loop.body))
-    long = [steps for steps in inner if not is_seen(steps, ranges)]
     rows = 1
-    while long and rows < MOST:
+    while chains and rows < MOST:
         if 2 * rows * sum(1 for _ in walk_statements(loop.body)) > LARGE:
             break
-        if any(waits(steps) < GAIN * rows * works(steps) for steps in long):
+        if any(waits(steps) < GAIN * rows * works(steps) for steps in chains):
             break
-        if any(2 * rows * kept_values(steps) > CROWDED * caps.registers for steps in long):
+        if any(2 * rows * kept_values(steps) > CROWDED * caps.registers for steps in chains):
             break
         rows *= 2
     return rows
 
 
-def _in_blocks(loop: For, rows: int) -> list[Stmt]:
-    """So many rows at a time, and those that are left."""
+def _in_blocks(loop: For, chains: Sequence[For], rows: int) -> list[Stmt]:
+    """So many rows at a time, and what is left of them. Other loops than chains go one row after the other."""
     assert loop.trips is not None
     block = Symbol(loop.symbol.hint)
     count, left = divmod(loop.trips, rows)
-    body = interleaved(loop.body, loop.symbol, loop.lo + Affine.of(block) * rows, rows)
-    blocks = For(block, Affine.of(0), Affine.of(count), body, LoopKind.PARALLEL)
+    first = loop.lo + Affine.of(block) * rows
+    copies = [Copying({loop.symbol: first + row}, {}) for row in range(rows)]
+    body: list[Stmt] = []
+    for stmt in loop.body:
+        if isinstance(stmt, For) and not any(stmt is steps for steps in chains):
+            body += (copy.statement(stmt) for copy in copies)
+        else:
+            body += merged((stmt,), copies)
+    blocks = For(block, Affine.of(0), Affine.of(count), tuple(body), LoopKind.PARALLEL)
     rest = copy_body((replace(loop, lo=loop.hi - left),), {}, {}) if left else ()
     return [blocks, *rest]

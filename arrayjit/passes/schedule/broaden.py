@@ -28,7 +28,7 @@ from ..analysis.access import Range
 from ..analysis.latency import AT_ONCE, busy, ready
 from ..analysis.trips import about, enter
 
-__all__ = ["CROWDED", "broaden", "innermost", "is_seen", "kept_values", "waits", "works"]
+__all__ = ["CROWDED", "broaden", "is_seen", "kept_values", "waits", "works"]
 
 MOST = 4
 """So many times as many lanes."""
@@ -89,7 +89,7 @@ def _may_be_wider(loop: For) -> bool:
 
 def _lanes(loop: For, ranges: Mapping[Symbol, Range], caps: Caps) -> int:
     """With how many lanes the steps inside go fastest."""
-    inner = list(innermost(loop.body))
+    inner = list(_innermost(loop.body))
     if not inner or not all(_is_of_steps(steps, ranges) for steps in inner):
         return loop.lanes
     lanes, widest = loop.lanes, max(map(_widest, inner))
@@ -103,7 +103,7 @@ def _lanes(loop: For, ranges: Mapping[Symbol, Range], caps: Caps) -> int:
     return lanes
 
 
-def innermost(body: tuple[Stmt, ...]) -> Iterator[For]:
+def _innermost(body: tuple[Stmt, ...]) -> Iterator[For]:
     """The loops without loops in them."""
     loops = [stmt for stmt in walk_statements(body) if isinstance(stmt, For)]
     return (loop for loop in loops if not any(isinstance(stmt, For) for stmt in walk_statements(loop.body)))
