@@ -111,7 +111,7 @@ def _rows(loop: For, chains: Sequence[For], caps: Caps) -> int:
 
 
 def _in_blocks(loop: For, chains: Sequence[For], rows: int) -> list[Stmt]:
-    """So many rows at a time, and what is left of them. Other loops than chains go one row after the other."""
+    """So many rows at a time, and what is left of them. Other loops go one row after the other."""
     assert loop.trips is not None
     block = Symbol(loop.symbol.hint)
     count, left = divmod(loop.trips, rows)

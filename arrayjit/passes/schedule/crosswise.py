@@ -100,7 +100,8 @@ def crosswise(kernel: Kernel, caps: Caps) -> Kernel:
     body = rewrite_loops(kernel.body, turning.rows)
     if body is kernel.body:
         return kernel
-    left = {tensor: place for tensor, place in kernel.placement.items() if tensor not in turning.wide}
+    gone = turning.wide.keys() - counts(body).keys()
+    left = {tensor: place for tensor, place in kernel.placement.items() if tensor not in gone}
     return replace(kernel, placement=left).with_body(body, turning.notes, turning.placement)
 
 
