@@ -49,3 +49,13 @@ def test_steps_that_wait_for_extremes(states: int, number: float) -> None:
     np.testing.assert_array_equal(actual[0], expected[0])
     np.testing.assert_array_equal(actual[1], expected[1])
     assert actual[1].tobytes() == arrayjit.jit(steps, target="interp")(x, score)[1].tobytes()
+
+
+@pytest.mark.parametrize("rows", [16, 33, 200])
+def test_positions_found_beside_long_sums(rows: int) -> None:
+    def program(x):
+        return x.argmin(axis=0), x.sum(axis=0), x.argmax(axis=0)
+
+    x = np.random.default_rng(rows).standard_normal((rows, 70))
+    for found, expected in zip(arrayjit.jit(program)(x), program(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)

@@ -52,7 +52,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Update, walk_statements
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
-from ...ir.walk import children, kept, rebuild, rewrite_bodies, walk
+from ...ir.walk import children, kept, locals_read, rebuild, rewrite_bodies, walk
 from ..analysis.copies import copy_body
 from ..analysis.repeats import may_repeat
 from ..analysis.trips import blocks
@@ -176,8 +176,10 @@ def _is_long(loop: For) -> bool:
 
 
 def _sums(loop: For, contracted: bool) -> Sums:
-    """The accumulators of a loop that adds floats into one of them; none where it does not."""
-    found = accumulated(loop)
+    """The accumulators of a loop that adds floats into one of them, but for those that it looks at, as at the
+    extreme so far; none where it does not."""
+    seen = set(locals_read(walk_statements(loop.body)))
+    found = {variable: op for variable, op in accumulated(loop).items() if variable not in seen}
     adds = any(
         isinstance(stmt, Update)
         and found.get(stmt.variable) is OPS["add"]
