@@ -548,6 +548,15 @@ def sides_of_different_structure(x):
 
 
 @called_with(x6)
+def sides_that_make_objects(x):
+    class Sum:
+        def __init__(self, total):
+            self.total = total
+
+    return arrayjit.cond(x[0] > 0, lambda: Sum(x), lambda: Sum(x + 1)).total  # here
+
+
+@called_with(x6)
 def side_that_appends(x):
     seen = []
     arrayjit.cond(x[0] > 0, lambda: seen.append(1), lambda: None)  # here

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -533,28 +532,112 @@ def test_a_shape_that_grows_unrolls_the_loop() -> None:
 
 
 class Plain:
-    def __init__(self, v: Any) -> None:
+    def __init__(self, v: Any, steps: int = 0) -> None:
         self.v = v
+        self.steps = steps
+
+    def smoother(self) -> Plain:
+        return type(self)((self.v + self.v[::-1] * 2) / 3, self.steps + 1)
 
 
-@dataclass
-class Data:
-    v: Any
+class Slotted:
+    __slots__ = ("steps", "v")
+
+    def __init__(self, v: Any, steps: int = 0) -> None:
+        self.v = v
+        self.steps = steps
+
+    smoother = Plain.smoother
 
 
-def test_another_object_of_a_class_unrolls_the_loop() -> None:
-    def smoothed(x: Any, kind: Any) -> Any:
+class Positive:
+    """A descriptor that looks at what it is given."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return instance.__dict__[self.name]
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        if value.ndim != 1:
+            raise ValueError
+        instance.__dict__[self.name] = np.abs(value)
+
+
+class Checked(Plain):
+    v = Positive()
+
+
+@pytest.mark.parametrize("kind", [Plain, Slotted, Checked])
+def test_another_object_of_a_class_is_carried(kind: Any) -> None:
+    def smoothed(x: Any) -> Any:
         state = kind(x)
-        for _ in range(20):
-            state = kind((state.v + state.v[::-1] * 2) / 3)
-        return state.v
+        for _ in range(len(x)):
+            state = state.smoother()
+        return state.v, state.steps
 
-    assert_like_numpy(lambda x: smoothed(x, Plain), (x10,))
-    said = arrayjit.jit(lambda x: smoothed(x, Plain)).explain(x10)
-    assert (
-        "unrolled, because state becomes another Plain, which loops carry if the class is a dataclass" in said
-    )
-    assert "unrolled" not in arrayjit.jit(lambda x: smoothed(x, Data)).explain(x10)
+    assert_like_numpy(smoothed, (x10,))
+    assert_kept(smoothed)
+
+
+def test_objects_are_as_in_python() -> None:
+    """What is one object stays one, and the one from before the loop stays what it was."""
+
+    def written(x: Any) -> Any:
+        state = first = Plain(x.copy())
+        for i in range(20):
+            state.v[0] += i
+            state = Plain(state.v, state.steps + i)
+        return state.v is first.v, state is first, state.v, first.steps, state.steps
+
+    def inside_each_other(x: Any) -> Any:
+        pair = Plain(Plain(x), 1)
+        for _ in range(20):
+            pair = Plain(Plain(pair.v.v * 0.5, pair.steps), pair.steps + pair.v.steps)
+        return pair.v.v, pair.v.steps, pair.steps
+
+    def one_after_the_other(x: Any) -> Any:
+        a, b = Plain(x), Plain(x * 2)
+        for _ in range(21):
+            a, b = b, Plain(a.v * 0.5 + b.v * 0.25, b.steps + 1)
+        return a.v, b.v, a.steps, b.steps
+
+    def in_a_list(x: Any) -> Any:
+        states = [Plain(x)]
+        for _ in range(20):
+            states.append(states[-1].smoother())
+        return np.array([state.v for state in states]), states[-1].steps
+
+    for program in (written, inside_each_other, one_after_the_other, in_a_list):
+        assert_like_numpy(program, (x10,))
+
+
+def test_objects_that_are_not_carried() -> None:
+    def with_another_attribute(x: Any) -> Any:
+        state = Plain(x)
+        for i in range(len(x)):
+            state = Plain(state.v + i)
+            if i > 5:
+                state.more = i
+        return state.v, hasattr(state, "more")
+
+    def leads_back_to_itself(x: Any) -> Any:
+        state = Plain(x)
+        for _ in range(len(x)):
+            state = Plain(state.v + 1)
+            state.itself = state
+        return state.v, state.itself is state
+
+    def linked(x: Any) -> Any:
+        state = None
+        for i in range(len(x)):
+            state = Plain(x[i], state)
+        return state.v, state.steps.steps.v
+
+    for program in (with_another_attribute, leads_back_to_itself, linked):
+        assert_unrolled(program)
+        assert_like_numpy(program, (x10,))
 
 
 def test_what_a_discarded_attempt_left_in_a_name_is_not_carried() -> None:

@@ -26,10 +26,11 @@ from ...ir.tensor import Tensor
 from ..record.scopes import Mark
 from ..record.state import reachable
 from ..record.trace import TEMPORARY, Trace
-from ..record.tree import Static, Structure, container, flatten, opened, unflatten
+from ..record.tree import Static, Structure, container, flatten, unflatten
 from ..record.view import View, same_cells
 from ..values.array import PythonNumber, SymbolicArray
 from ..values.integer import SymbolicInt, number, python_int
+from .instances import opened
 from .iterations import Iterations
 from .places import MISSING, Name
 from .steps import constant_steps, later, moved, stepped, stepped_view
@@ -191,7 +192,7 @@ def _is_leaf(value: Any) -> bool:
 
 def leaves_of(value: Any, kept: Sequence[Any] = ()) -> tuple[list[Any], Structure]:
     """The carried parts of a value, or the containers that are kept, and how they are put together."""
-    return flatten(value, lambda part: _is_leaf(part) or any(part is one for one in kept))
+    return flatten(value, lambda part: _is_leaf(part) or any(part is one for one in kept), opened)
 
 
 def _kept(before: Any, after: Any) -> Iterator[Any]:
@@ -513,7 +514,7 @@ def _change(before: Any, now: Any) -> str:
     if old != new:
         return f"changes from {old} to {new}"
     if isinstance(opened(now), Static):
-        return f"becomes another {type(now).__name__}, which loops carry if the class is a dataclass"
+        return f"becomes another {type(now).__name__}, which is not taken apart into attributes"
     return f"becomes {new} with other parts"
 
 

@@ -14,7 +14,7 @@ from ...ir.assign import Statement
 from ...ir.tensor import Tensor
 from ..record.scopes import Mark
 from ..record.trace import Trace, user_location
-from ..record.tree import Leaf, Node, Static, Structure, flatten
+from ..record.tree import Leaf, Node, Static, Structure, flatten, statics
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
 from .carries import Kind, is_array, kind_of, same
@@ -114,11 +114,16 @@ def put_all(trace: Trace, memories: dict[int, SymbolicArray], values: list[Any])
 def require_one_structure(what: str, before: Structure, after: Structure) -> None:
     """Raise DTypeError, in the words `what`, if two states are put together in different ways."""
     if before != after:
+        objects = any(map(_is_object, (*statics(before), *statics(after))))
         raise DTypeError(
             f"{what}: {_shown(before)} and {_shown(after)}",
             loc=user_location(),
-            fix="return the same containers with the same keys from both",
+            fix="make the class a dataclass" if objects else "return the same containers with the same keys from both",
         )
+
+
+def _is_object(value: Any) -> bool:
+    return type(value).__repr__ is object.__repr__
 
 
 def _shown(structure: Structure) -> str:
@@ -126,7 +131,7 @@ def _shown(structure: Structure) -> str:
         case Leaf():
             return "value"
         case Static(value=value):
-            return repr(value)
+            return f"a {type(value).__name__}" if _is_object(value) else repr(value)
         case Node(kind=kind, keys=keys, children=children):
             parts = [_shown(child) for child in children]
             if keys:

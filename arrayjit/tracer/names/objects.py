@@ -35,7 +35,7 @@ from typing import Any, Protocol
 
 from ..record.guards import once_for_many_calls
 from ..record.trace import user_location
-from ..record.tree import Opened, Static, opened
+from ..record.tree import Opened, Static, hold, layout_of, opened
 
 __all__ = ["Objects"]
 
@@ -46,7 +46,6 @@ _GIVEN_TO_TYPE = frozenset(("__module__", "__qualname__", "__doc__", "__slots__"
 _NOT_COPIED = _GIVEN_TO_TYPE | {
     "__dict__", "__weakref__", "__init_subclass__", "__abstractmethods__", "_abc_impl", "__del__"
 }  # fmt: skip
-_HEAP_TYPE = 1 << 9
 _PLAIN = (bool, int, float, complex, str, bytes)
 _MEMBERS = (
     FunctionType,
@@ -200,7 +199,7 @@ class Objects:
         self._names.remember(value, view)
         held = _held(value)
         for name, item in held.items():
-            _put(view, name, item)
+            hold(view, name, item)
         self._attributes[id(view)] = held
         return self._note(view)
 
@@ -215,7 +214,7 @@ class Objects:
             type(item) is FunctionType and type(item.__globals__) is not dict for item in vars(kind).values()
         ):
             return False
-        root = _layout(kind)
+        root = layout_of(kind)
         return root is object or (root is tuple and hasattr(kind, "_fields"))
 
     def _class(self, kind: type) -> Any:
@@ -293,17 +292,6 @@ def _cached_property(objects: Objects) -> Callable[[Callable[[Any], Any], str], 
     return CachedProperty
 
 
-def _layout(kind: type) -> type:
-    """The class of C code that says how instances lie in memory."""
-    return next(part for part in _layers(kind) if not part.__flags__ & _HEAP_TYPE)
-
-
-def _layers(kind: type | None) -> Iterator[type]:
-    while kind is not None:
-        yield kind
-        kind = kind.__base__
-
-
 def _held(value: Any) -> dict[str, Any]:
     """The attributes that an object holds itself, as they are."""
     held: dict[str, Any] = {}
@@ -315,15 +303,6 @@ def _held(value: Any) -> dict[str, Any]:
     with suppress(AttributeError):
         held.update(object.__getattribute__(value, "__dict__"))
     return held
-
-
-def _put(view: Any, name: str, item: Any) -> None:
-    """Give an object an attribute, past all that its class says."""
-    slot = next((vars(part)[name] for part in type(view).__mro__ if name in vars(part)), None)
-    if isinstance(slot, MemberDescriptorType):
-        slot.__set__(view, item)
-    else:
-        object.__getattribute__(view, "__dict__")[name] = item
 
 
 def _contents(view: Any) -> list[Any]:

@@ -11,6 +11,7 @@ import dataclasses
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from types import MemberDescriptorType
 from typing import Any, Union
 
 from ...frozen import frozen, frozen_by_identity
@@ -24,6 +25,8 @@ __all__ = [
     "container",
     "contents",
     "flatten",
+    "hold",
+    "layout_of",
     "opened",
     "paths",
     "seen_through",
@@ -64,6 +67,7 @@ class Node:
 Structure = Union[Leaf, Static, Node]
 
 _LEAF = Leaf()
+_HEAP_TYPE = 1 << 9
 
 
 def contents(value: Any) -> tuple[tuple[Hashable, ...], Sequence[Any]] | None:
@@ -139,8 +143,25 @@ def container(kind: type, keys: tuple[Hashable, ...], values: list[Any]) -> Any:
     # The fields were checked when the original was made; `__init__` might compute with their numbers.
     instance = object.__new__(kind)
     for name, value in zip(keys, values, strict=True):
-        object.__setattr__(instance, str(name), value)
+        hold(instance, str(name), value)
     return instance
+
+
+def hold(instance: Any, name: str, value: Any) -> None:
+    """Give an object an attribute, past all that its class says."""
+    slot = next((vars(part)[name] for part in type(instance).__mro__ if name in vars(part)), None)
+    if isinstance(slot, MemberDescriptorType):
+        slot.__set__(instance, value)
+    else:
+        object.__getattribute__(instance, "__dict__")[name] = value
+
+
+def layout_of(kind: type) -> type:
+    """The class of C code that says how instances lie in memory."""
+    part: type | None = kind
+    while part is not None and part.__flags__ & _HEAP_TYPE:
+        part = part.__base__
+    return part or object
 
 
 def paths(structure: Structure, prefix: str) -> list[str]:
