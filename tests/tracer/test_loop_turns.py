@@ -384,6 +384,81 @@ def test_rests_where_only_the_run_shows_how_many_iterations_there_are() -> None:
         assert_like_numpy(above_the_diagonal, (square[:n, :n],))
 
 
+def last_by_side_and_rest(x: Any, k: int) -> Any:
+    for i in range(k):
+        if i > 0:
+            x[i] -= 1
+        last = i
+        if i % 2 == 0:
+            last = 7
+    return last
+
+
+def steps_by_side_and_rest(x: Any, k: int) -> Any:
+    total = 0.0
+    for i in range(k):
+        if i == 0:
+            before = x[i]
+        total += before
+        before = x[i] if i % 2 else x[i] * 2
+    return total
+
+
+def last_by_rest(x: Any, k: Any) -> Any:
+    for i in range(k[0]):
+        last = 7 if i % 3 == 0 else i
+    return last
+
+
+def one_in_three(x: Any, k: Any) -> Any:
+    for i in range(1, k[0]):
+        if i % 3 == 0:
+            last = x[i]
+        else:
+            x[i] = 1
+    return last
+
+
+def views_by_rest(x: Any, k: Any) -> Any:
+    for i in range(k[0]):
+        if i % 3 == 0:
+            part = x[:2]
+        elif i % 3 == 1:
+            x[i] += 4
+        else:
+            part = x[:2]
+    return part.sum()
+
+
+def steps_from_an_array(x: Any, k: Any) -> Any:
+    total = x[0]
+    for i in range(k[0]):
+        if i == 0:
+            before = x[i]
+        total += x[i] - before
+        before = x[i]
+    return total
+
+
+@pytest.mark.parametrize("count", range(8))
+@pytest.mark.parametrize(
+    "program",
+    [
+        last_by_side_and_rest, steps_by_side_and_rest, last_by_rest, one_in_three, views_by_rest,
+        steps_from_an_array,
+    ],
+)  # fmt: skip
+def test_a_name_is_bound_if_any_stretch_binds_it(program: Callable[..., Any], count: int) -> None:
+    k = count if program in (last_by_side_and_rest, steps_by_side_and_rest) else np.array([count])
+    try:
+        program(x40.copy(), k)
+    except UnboundLocalError:
+        with pytest.raises(UnboundLocalError):
+            arrayjit.jit(program)(x40.copy(), k)
+    else:
+        assert_like_numpy(program, (x40, k))
+
+
 # ---- what is raised ----------------------------------------------------------------------------------
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "generator",
     "goes_on_as_ended",
     "liveness",
+    "read_in_an_iteration",
 ]
 
 _ACCESS = re.compile(r"(LOAD|STORE|DELETE)_(?:FAST|DEREF|CLOSURE|CLASSDEREF)(?:_BORROW)?")
@@ -183,6 +184,13 @@ def _builds(code: CodeType, offset: int) -> str | None:
 
 
 @lru_cache(maxsize=256)
+def read_in_an_iteration(code: CodeType, offset: int) -> frozenset[str]:
+    """The names that an iteration of the loop of the FOR_ITER instruction at `offset` may read before it
+    assigns them, besides those that functions share."""
+    return _live(code, offset)[_following(code)[offset]]
+
+
+@lru_cache(maxsize=256)
 def liveness(code: CodeType, offset: int) -> Liveness:
     """The live names at the FOR_ITER instruction at `offset`."""
     live = _live(code)
@@ -226,8 +234,8 @@ def _accesses(name: str, value: object) -> tuple[frozenset[str], frozenset[str]]
 
 
 @lru_cache(maxsize=64)
-def _live(code: CodeType) -> dict[int, frozenset[str]]:
-    """The names live before each instruction (backward dataflow to the fixed point)."""
+def _live(code: CodeType, end: int | None = None) -> dict[int, frozenset[str]]:
+    """The names live before each instruction (backward dataflow to the fixed point), none at the `end`."""
     instructions = _instructions(code)
     successors = {offset: tuple(_successors(code, offset)) for offset in instructions}
     live: dict[int, frozenset[str]] = dict.fromkeys(instructions, frozenset())
@@ -237,7 +245,7 @@ def _live(code: CodeType) -> dict[int, frozenset[str]]:
         for offset in reversed(instructions):
             after = frozenset().union(*(live[n] for n in successors[offset]))
             instruction = instructions[offset]
-            before = (after - instruction.writes) | instruction.reads
+            before = (after - instruction.writes) | instruction.reads if offset != end else frozenset()
             if before != live[offset]:
                 live[offset] = before
                 changed = True

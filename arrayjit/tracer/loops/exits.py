@@ -28,7 +28,7 @@ from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand, copy, operand_at
 from ..values.extents import require_at_least
 from ..values.integer import BEYOND, LARGEST, python_int
-from .bytecode import Liveness
+from .bytecode import Liveness, liveness, read_in_an_iteration
 from .carries import (
     Carry,
     Cell,
@@ -52,6 +52,7 @@ from .items import Appended
 from .iterations import Iterations
 from .places import MISSING, Name, Place, Places, captured_by
 from .steps import earliest, later, moved
+from .unsure import Unsure, unbound
 
 __all__ = ["Exit"]
 
@@ -78,7 +79,9 @@ class Exit:
     loc: Location | None
     peeled: int
     places: Places
-    growths: Sequence[Growth | Built] = ()
+    growths: Sequence[Growth | Built]
+    unsure: Unsure
+    is_last: bool
     copies: list[tuple[View, SymbolicArray]] = field(default_factory=list)
     alike: dict[int, Cell] = field(default_factory=dict)
     finals: dict[int, SymbolicArray] = field(default_factory=dict)
@@ -111,9 +114,9 @@ class Exit:
         self.trace.gone(self.iterations.symbol, self.site)
         if before is not None:
             self.guard(before, last)
-        self.require_run(self.new_names(earlier, after, last), before is not None)
-        self.note(str(appended))
         values = self.values_after(last, memory, before is not None)
+        self.require_bound(self.new_names(earlier, after, last), earlier, after, values, before is not None)
+        self.note(str(appended))
         finals = {cell: self.final(cell).cells.tensor for cell in self.nexts}
         appended.tell_apart(finals, self.copies, self.site, self.loc)
         appended.give()
@@ -362,29 +365,50 @@ class Exit:
     def new_names(self, earlier: Names, after: Names, last: Names) -> list[Name]:
         """The names that only the body binds and that are read after the loop, by the code that follows or by
         a function that this has at hand."""
-        live = {name: value for name, value in after.items() if name in self.live.after_itself}
-        at_hand = captured_by(live.values())
+        at_hand = self.at_hand(after)
         return [
             name
             for name in dict.fromkeys((*self.carries, *last))
             if name not in earlier and (name in self.live.after_itself or name in at_hand)
         ]
 
-    def require_run(self, names: list[Name], guarded: bool) -> None:
-        """Names that only the body binds have no value if it did not run."""
+    def at_hand(self, after: Names) -> set[str]:
+        """The variables of functions that the code at hand calls after the loop."""
+        return captured_by(value for name, value in after.items() if name in self.live.after_itself)
+
+    def require_bound(
+        self, names: list[Name], earlier: Names, after: Names, values: Names, guarded: bool
+    ) -> None:
+        """Names that only the body binds have no value if it did not run, unless another stretch of the loop
+        binds those that only what follows all stretches reads, or nothing reads them."""
         runs = self.iterations.count + int(guarded)
+        self.unsure.bound((n for n in after if after[n] is not earlier.get(n, MISSING)), runs)
         if not names or is_positive(runs, self.trace):
             return
+        runs_again = any(site.code is self.site.code for _, site in self.trace.running)
+        always = set(after) if self.is_last or runs_again else self.at_hand(after)
+        now = [n for n in names if n in always or n in read_in_an_iteration(self.site.code, self.site.offset)]
+        now += self.unsure.left_open([n for n in names if n not in now], values, runs)
+        is_read = liveness(self.site.code, self.site.offset).after_itself | always
+        self.require_run([n for n in now if n in is_read], guarded, self.runs(whole=guarded), runs_again)
+        if now and is_read.isdisjoint(now):
+            never = Apply(OPS["less_equal"], (Index(self.unsure.count), Const(0, I64)), BOOL)
+            any_or_none = Apply(OPS["logical_or"], (self.runs(whole=guarded), never), BOOL)
+            self.require_run(now, guarded, any_or_none, runs_again)
+
+    def require_run(self, names: list[Name], guarded: bool, condition: Expr, runs_again: bool) -> None:
+        """Require what says that the names are bound."""
+        if not names:
+            return
+        runs = self.iterations.count + int(guarded)
         require_decided(runs, self.trace, f"the name {names[0]} has no value if the loop does not run")
-        if any(site.code is self.site.code for _, site in self.trace.running):
+        if runs_again:
             raise UnsupportedError(
                 f"{names[0]} has its value from the last time that this loop ran, which may be long ago",
                 loc=self.loc,
                 fix=f"give {names[0]} a value before the outer loop",
             )
-        condition = self.runs(whole=guarded)
-        words = f"cannot access local variable '{names[0]}' where it is not associated with a value"
-        self.trace.check((), lambda _: condition, "UnboundLocalError", words)
+        self.trace.check((), lambda _: condition, "UnboundLocalError", unbound(names[0]))
 
     def values_after(self, last: Names, memory: Mapping[Symbol, View], guarded: bool) -> Names:
         """What the names stand for after the loop; where even the first iteration, recorded by itself, did

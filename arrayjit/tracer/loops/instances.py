@@ -21,7 +21,7 @@ from ..record.tree import opened as opened_container
 __all__ = ["opened"]
 
 _DEEPEST = 8
-"""Objects that hold objects, more than so many in each other, stay whole: so do lists linked by their items."""
+"""Objects that hold objects, more than so many in each other, stay whole, as linked lists do."""
 
 
 def opened(value: Any) -> Opened:

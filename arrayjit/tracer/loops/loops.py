@@ -16,7 +16,7 @@ from typing import Any, Literal
 from ...errors import UnsupportedError
 from ...ir.index import Affine
 from ..record.deciding import is_positive
-from ..record.retrace import Reason, Site, told
+from ..record.retrace import Reason, Retrace, Site, told
 from ..record.trace import Trace, user_location
 from ..record.turns import turns_of
 from ..values.integer import number
@@ -25,6 +25,7 @@ from .comprehensions import Collecting, Waiting
 from .iterations import count_between
 from .rolled import Rolled
 from .stretches import Stretch, stretches_between
+from .unsure import Unsure
 
 __all__ = ["MOST_UNROLLED", "UNROLLED", "Counted", "iterate"]
 
@@ -134,14 +135,24 @@ def _recorded(items: Counted, site: Site, frame: FrameType) -> Iterator[Any]:
     trace = items.trace
     for why in dict.fromkeys(reason.why() for reason in trace.decisions.turns.get(site, {}).values()):
         trace.note(user_location(), f"recorded in stretches, because {why}")
-    stretches = _stretches(items, site)
-    for stretch in stretches:
-        if is_positive(stretch.count, trace) is False:
-            continue
-        if len(stretches) > 1 and _is_short(stretch.count, items, site):
-            yield from _singly(items, site, stretch.first, stretch.count.offset)
-        else:
-            yield from Rolled(items, site, None, stretch, stretch is stretches[-1]).run(frame)
+    stretches, unsure = _stretches(items, site), Unsure(trace, items.count)
+    try:
+        for stretch in stretches:
+            if is_positive(stretch.count, trace) is False:
+                continue
+            if len(stretches) > 1 and _is_short(stretch.count, items, site):
+                held = unsure.held(frame.f_locals)
+                yield from _singly(items, site, stretch.first, stretch.count.offset)
+                variables = frame.f_locals
+                rebound = (name for name, value in held.items() if variables.get(name) is not value)
+                unsure.bound(rebound, stretch.count)
+            else:
+                yield from Rolled(items, site, None, stretch, stretch is stretches[-1], unsure).run(frame)
+    except GeneratorExit:
+        if unsure and trace.is_open:
+            trace.pending = Retrace({site: Reason("its body leaves the loop", user_location())})
+        raise
+    unsure.require()
     items.taken = "all"
 
 

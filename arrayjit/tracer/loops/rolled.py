@@ -54,6 +54,7 @@ from .iterations import Iterations
 from .places import MISSING, Name, Place, Places
 from .steps import moved
 from .stretches import Stretch
+from .unsure import Unsure
 
 __all__ = ["Rolled"]
 
@@ -107,10 +108,12 @@ class Rolled:
         into: Collecting | None = None,
         stretch: Stretch | None = None,
         is_last: bool = True,
+        unsure: Unsure | None = None,
     ) -> None:
         self.items = items
         self.stretch = stretch or Stretch(items.lo, items.hi, items.step)
         self.is_last = is_last
+        self.unsure = Unsure(items.trace, items.count) if unsure is None else unsure
         self.site = site
         self.into = into
         self.built = into if isinstance(into, Built) else None
@@ -533,10 +536,10 @@ class Rolled:
         """End the recorded loop."""
         if self.built is not None and not self.built.each:
             self.unroll("it keeps none of its items")
-        places, loc, growths = self.places, self.loc, self.growths()
         leaving = Exit(
-            self.trace, self.site, self.iterations, self.carries, self.live, loc, self.peeled, places, growths
-        )
+            self.trace, self.site, self.iterations, self.carries, self.live, self.loc, self.peeled,
+            self.places, self.growths(), self.unsure, self.is_last,
+        )  # fmt: skip
         try:
             finals = leaving.close(self.mark, self.entry, self.places.read(), self.before)
         except Unfit as unfit:

@@ -114,16 +114,18 @@ def put_all(trace: Trace, memories: dict[int, SymbolicArray], values: list[Any])
 def require_one_structure(what: str, before: Structure, after: Structure) -> None:
     """Raise DTypeError, in the words `what`, if two states are put together in different ways."""
     if before != after:
-        objects = any(map(_is_object, (*statics(before), *statics(after))))
+        are_objects = any(map(_is_object, (*statics(before), *statics(after))))
+        same_containers = "return the same containers with the same keys from both"
         raise DTypeError(
             f"{what}: {_shown(before)} and {_shown(after)}",
             loc=user_location(),
-            fix="make the class a dataclass" if objects else "return the same containers with the same keys from both",
+            fix="make the class a dataclass" if are_objects else same_containers,
         )
 
 
 def _is_object(value: Any) -> bool:
-    return type(value).__repr__ is object.__repr__
+    shown: Any = type(value).__repr__
+    return shown is object.__repr__
 
 
 def _shown(structure: Structure) -> str:

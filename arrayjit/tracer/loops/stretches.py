@@ -73,15 +73,17 @@ class Stretch:
         return Iterations.at_most_one(self.first, self.step, self.times, self.period)
 
     def in_rows(self, period: int, what: str, trace: Trace) -> list[Stretch]:
-        """Whole rows of so many indices, and then one by one those that are left, if only the run shows how
-        many these are."""
-        if rest(self.count, period, trace, what) is not None:
+        """Whole rows of so many indices, if there may be any, and then one by one those that are left, if
+        only the run shows how many these are."""
+        most = trace.limits.most(self.count)
+        is_less = most is not None and most < period
+        if not is_less and rest(self.count, period, trace, what) is not None:
             return [self]
         count = not_negative(self.count, trace)
-        rows = quotient(count, period, trace)
+        rows = Affine.of(0) if is_less else quotient(count, period, trace)
         end = self.first + rows * (period * self.step)
-        found = [replace(self, stop=end)]
-        for n in range(period - 1):
+        found = [] if is_less else [replace(self, stop=end)]
+        for n in range(min(period - 1, period - 1 if most is None else most)):
             left = Apply(op("minimum"), (Index(count - rows * period - n), Const(1, I64)), I64)
             times = trace.bind(Apply(op("maximum"), (left, Const(0, I64)), I64), 0, 2)
             first = end + n * self.step
