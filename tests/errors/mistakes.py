@@ -714,8 +714,8 @@ def rest_of_complex_numbers(x):
 
 
 @called_with(x6)
-def nearest_quantile(x):
-    return np.quantile(x, 0.3, method="nearest")  # here
+def quantile_of_a_selection_by_its_steps(x):
+    return np.quantile(x[x > 0], 0.3, method="inverted_cdf")  # here
 
 
 @called_with(x6)

@@ -20,7 +20,8 @@ from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, broadcast, cast, elementwise, operand_at
-from ..values.extents import agree, numbers, product, same_shape, shape_text
+from ..values.extents import agree, known_number, numbers, product, same_shape, shape_text
+from .adopted import numpy_program
 from .joining import stack
 from .operands import arrays_of, axes_of, axis_of, common_dtype, deliver, element_type, refuse, result_of
 from .parts import conjugated
@@ -275,16 +276,28 @@ def matrix_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> SymbolicAr
 
 
 @implements(np.kron)
-def kron(a: Any, b: Any) -> SymbolicArray:
+def kron(a: Any, b: Any) -> Any:
     left, right = as_array(a), as_array(b)
     rank = max(left.ndim, right.ndim)
     left = insert_axes(left, range(rank - left.ndim))
     right = insert_axes(right, range(rank - right.ndim))
     spread = insert_axes(left, range(1, 2 * rank, 2))
     repeated = insert_axes(right, range(0, 2 * rank, 2))
+    if rank == 1 and known_number(right.cells.shape[0], "an extent that this line rearranges") is None:
+        return _in_rows(left, right)
     products = elementwise(op("multiply"), spread, repeated)
     shape = [product(pair) for pair in zip(left.cells.shape, right.cells.shape, strict=True)]
     return products if rank == 0 else reshape(products, tuple(shape))
+
+
+@numpy_program
+def _in_rows(left: Any, right: Any) -> Any:
+    """`np.kron` of rows, the second of as many cells as only the run knows."""
+    count = len(right)
+    result: Any = np.empty(len(left) * count, np.result_type(left, right))
+    for n in range(len(left)):
+        result[n * count : (n + 1) * count] = left[n] * right
+    return result
 
 
 @implements(np.cross, np.linalg.cross)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError, UnsupportedError
-from ...ir.dtype import BOOL, F64, I64, from_numpy
+from ...ir.dtype import BOOL, F64, I64, DType, from_numpy
 from ...ir.expr import literal
 from ...ir.ops import op
 from ..indices.gathering import gather
+from ..indices.indexing import setitem
 from ..indices.keys import Many
 from ..indices.scatter import scatter
 from ..record.registry import implements
@@ -21,11 +22,13 @@ from ..values.elementwise import as_array, cast, elementwise
 from ..values.extents import ZERO, is_at_least, numbers, same_shape
 from ..values.fitting import Operand
 from ..values.integer import SymbolicInt, python_int
-from .creation import linspace
 from .finding import searchsorted
+from .joining import unwritten
 from .operands import common_dtype, refuse, require_cast, require_real, require_row
+from .parts import parts
 from .reductions import reduce_array
 from .reshaping import flat, reshape
+from .spacing import linspace
 
 __all__: list[str] = []
 
@@ -96,16 +99,24 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
         edges, places, inside = _equal_bins(values, operator.index(bins), range)
     else:
         edges, places, inside = _bins_between(values, as_array(bins))
-    kind, added = I64, as_array(1)
+    kind, added = I64, [as_array(1)]
     if weights is not None:
         given = as_array(weights)
         _require_same_shape(given, array, "weights should have the same shape as a.")
-        require_cast(given, np.float64, "safe")
-        kind, added = given.element_type, cast(flat(given), F64)
+        require_cast(given, np.complex128, "safe")
+        kind, added = given.element_type, [cast(part, F64) for part in parts(flat(given))]
     (bins,) = numbers(edges.cells.shape, "the number of bins")
-    counts: Any = _tally(places, elementwise(op("where"), inside, added, 0), bins - 1)
-    counts = counts if kind is counts.element_type else cast(counts, kind)
+    sums = [_tally(places, elementwise(op("where"), inside, part, 0), bins - 1) for part in added]
+    counts: Any = _with_parts(sums, kind) if kind.is_complex else cast(sums[0], kind)
     return (counts / cast(edges[1:] - edges[:-1], F64) / counts.sum() if density else counts), edges
+
+
+def _with_parts(sums: list[SymbolicArray], kind: DType) -> SymbolicArray:
+    """The complex numbers with these real and imaginary parts."""
+    result = unwritten(sums[0].cells.shape, kind, "counts")
+    for part, values in zip(parts(result), sums, strict=True):
+        setitem(part, Ellipsis, values)
+    return result
 
 
 @implements(np.histogram2d)

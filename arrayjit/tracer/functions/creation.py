@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from functools import reduce
 from itertools import islice
 from typing import Any
 
@@ -35,7 +36,7 @@ from ..values.elementwise import (
     items_of,
     operand_at,
 )
-from ..values.extents import ONE, ZERO, lesser, steps_between
+from ..values.extents import ONE, ZERO, agree, is_at_least, lesser, numbers, steps_between
 from ..values.fitting import check_fits, check_stored
 from ..values.integer import SymbolicInt, number, python_int
 from ..values.layout import Order, copy_order, is_laid_out, shape_order
@@ -43,9 +44,9 @@ from ..values.numbers import as_affine, integer_of
 from .joining import unwritten
 from .operands import arrays_of, common_dtype, element_type, is_given, refuse, remapped, shape_of
 from .reshaping import flat
-from .shaping import broadcast_to, diagonal, insert_axes, moveaxis
+from .shaping import broadcast_to, diagonal, insert_axes
 
-__all__ = ["arange", "array", "constant_of", "full", "linspace", "zeros"]
+__all__ = ["arange", "array", "constant_of", "full", "zeros"]
 
 _FIX = "leave the argument out"
 # Ranges up to this length are also known while tracing, so that their elements can be indices.
@@ -277,45 +278,6 @@ def _ahead(count: Affine, begin: float, step: float, dtype: DType) -> Expr:
     return one_of(is_first, constant(begin, dtype), number)
 
 
-@implements(np.linspace)
-def linspace(
-    start: Any,
-    stop: Any,
-    num: Any = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
-    *,
-    device: Any = None,
-) -> Any:
-    """NumPy's steps, for ends that are traced; constant ends give a constant."""
-    count = number(integer_of(num, current_trace()), current_trace(), "how many numbers np.linspace makes")
-    if count < 0:
-        raise ShapeError(f"Number of samples, {count}, must be non-negative.", loc=user_location())
-    intervals = count - 1 if endpoint else count
-    computed = common_dtype(start, stop, 1.0)
-    low, high = as_array(start), as_array(stop)
-    kind = element_type(dtype, computed)
-    low, high = cast(low, computed), cast(high, computed)
-    delta = elementwise(op("subtract"), high, low)
-    step = elementwise(op("divide"), delta, intervals) if intervals > 0 else as_array(np.nan)
-    counted = insert_axes(cast(arange(count), computed), range(1, delta.ndim + 1))
-    if intervals > 0:
-        by_step = elementwise(op("multiply"), counted, step)
-        by_part = elementwise(op("multiply"), elementwise(op("divide"), counted, intervals), delta)
-        ahead = elementwise(op("where"), elementwise(op("equal"), step, 0), by_part, by_step)
-    else:
-        ahead = elementwise(op("multiply"), counted, delta)
-    result = elementwise(op("add"), ahead, low)
-    if endpoint and count > 1:
-        setitem(result, (-1, ...), high)
-    if kind.is_integer:
-        result = elementwise(op("floor"), result)
-    result = moveaxis(result if kind is result.element_type else cast(result, kind), 0, axis)
-    return (result, step if intervals > 0 else np.nan) if retstep else result
-
-
 @creates(np.eye)
 def eye(
     N: Any,  # noqa: N803
@@ -513,11 +475,32 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 
 @implements(np.fill_diagonal)
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Numbers of an array are taken in turns, as `a.flat` does."""
     target = as_array(a)
-    if target.ndim != 2:
-        refuse("np.fill_diagonal", "use a matrix", a=describe(target))
-    size = lesser(*target.cells.shape)
-    setitem(remapped(target, (size,), lambda position: position * 2), Ellipsis, val)
+    if target.ndim < 2:
+        raise ShapeError("array must be at least 2-d", loc=user_location(), fix="use a matrix")
+    first, *others = target.cells.shape
+    words = "All dimensions of input must be of equal length"
+    if target.ndim > 2 and not all(agree(first, other, words) for other in others):
+        raise ShapeError(words, loc=user_location(), details=(describe(target),), fix="use a matrix")
+    size = reduce(lesser, others, first)
+    if wrap and target.ndim == 2 and not is_at_least(others[0] - first, 0):
+        rows, columns = numbers(target.cells.shape, "a shape whose diagonal is wrapped")
+        places = np.arange(0, rows * columns, columns + 1)
+        setitem(target, np.divmod(places, columns), _in_turns(val, Affine.of(len(places))))
+        return
+    cells = remapped(target, (size,), lambda position: position * target.ndim)
+    setitem(cells, Ellipsis, _in_turns(val, size))
+
+
+def _in_turns(values: Any, count: Affine) -> Any:
+    """So many numbers: one, or those of an array from the first one on, again and again."""
+    given = flat(as_array(values))
+    (extent,) = given.cells.shape
+    if extent in (ONE, count):
+        return given
+    places = elementwise(op("remainder"), _counted(count), python_int(extent, current_trace()))
+    return getitem(given, places)
 
 
 @implements(np.meshgrid)
@@ -557,8 +540,8 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     if sparse:
         return tuple(ranges)
     result = unwritten((len(shape), *shape), kind, "indices")
-    for axis, numbers in enumerate(ranges):
-        setitem(result, axis, numbers)
+    for axis, counted in enumerate(ranges):
+        setitem(result, axis, counted)
     return result
 
 

@@ -53,6 +53,22 @@ def solve(a: Any, b: Any) -> Any:
     return _solved(a, b, True)
 
 
+@implements(np.linalg.tensorsolve)
+@numpy_program
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    a, b = np.asarray(a), np.asarray(b)
+    if axes is not None:
+        last = [axis % a.ndim for axis in axes]
+        a = np.transpose(a, [axis for axis in range(a.ndim) if axis not in last] + last)
+    shape = a.shape[b.ndim - a.ndim :] if a.ndim > b.ndim else a.shape
+    count = prod(shape)
+    if a.size != count**2:
+        words = "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])"
+        fix = "pass an array that stands for a square matrix"
+        raise LinearAlgebraError(words, loc=user_location(), fix=fix)
+    return np.linalg.solve(a.reshape(count, count), b.ravel()).reshape(shape)
+
+
 @numpy_program
 def _solved(a: Any, b: Any, must_be_regular: bool) -> Any:
     matrices, right = floats_of(a, b)

@@ -11,10 +11,11 @@ from ..record.registry import CREATION
 from ..record.trace import user_location
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, is_traced
-from .creation import arange, constant_of, linspace
+from .creation import arange, constant_of
 from .joining import concatenate
 from .operands import common_dtype
 from .shaping import insert_axes
+from .spacing import linspace
 
 __all__: list[str] = []
 

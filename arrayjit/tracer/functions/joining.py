@@ -21,11 +21,24 @@ from ..record.registry import implements, method
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, broadcast_view, copy, views_of
-from ..values.extents import ONE, ZERO, agree, product, remainder, same_shape, shape_text
-from ..values.integer import number
+from ..values.extents import (
+    ONE,
+    ZERO,
+    agree,
+    divided,
+    known_number,
+    lesser,
+    numbers,
+    product,
+    remainder,
+    same_shape,
+    shape_text,
+)
+from ..values.integer import number, python_int
 from ..values.layout import copy_order, joined_order
 from ..values.numbers import integer_of
 from ..values.rows import Rows, rows_of
+from .adopted import numpy_program
 from .operands import arrays_of, axis_of, common_dtype, deliver, element_type, remapped, shape_of
 from .reshaping import flat, reshape
 from .shaping import atleast_1d, atleast_2d, atleast_3d, insert_axes
@@ -33,6 +46,7 @@ from .shaping import atleast_1d, atleast_2d, atleast_3d, insert_axes
 __all__ = ["concatenate", "length_of", "slab", "stack", "stretch", "unwritten"]
 
 
+_REARRANGED = "an extent that this line rearranges"
 _UNEVEN = "operands could not be broadcast together with shape"
 _NEGATIVE = "negative dimensions are not allowed"
 
@@ -223,12 +237,14 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Symbo
     if isinstance(indices_or_sections, (tuple, list, np.ndarray)):
         bounds: list[Any] = [0, *indices_or_sections, None]
     else:
-        size = length_of(array, along)
+        size, trace = array.cells.shape[along], current_trace()
         sections = operator.index(indices_or_sections)
         if sections <= 0:
             raise ShapeError("number sections must be larger than 0.", loc=user_location(), fix="use n >= 1")
-        each, extra = divmod(size, sections)
-        bounds = [n * each + min(n, extra) for n in range(sections + 1)]
+        each = divided(size, sections)
+        extra = size - each * sections
+        ends = [each * n + lesser(Affine.of(n), extra) for n in range(sections + 1)]
+        bounds = [python_int(end, trace) for end in ends]
     return [getitem(array, slab(along, slice(start, stop))) for start, stop in pairwise(bounds)]
 
 
@@ -307,13 +323,15 @@ def _halves(shift: Affine, extent: Affine) -> list[tuple[Affine, Affine, Affine]
 
 
 @implements(np.tile)
-def tile(A: Any, reps: Any) -> SymbolicArray:  # noqa: N803
+def tile(A: Any, reps: Any) -> Any:  # noqa: N803
     array = as_array(A)
     times = shape_of(reps)
     rank = max(array.ndim, len(times))
     times = (*(ONE,) * (rank - len(times)), *times)
     array = insert_axes(array, range(rank - array.ndim))
     extents = array.cells.shape
+    if any(not extent.is_constant and known_number(extent, _REARRANGED) is None for extent in extents):
+        return _in_slabs(array, numbers(times, "how often an array is repeated"))
     shape = [product(pair) for pair in zip(extents, times, strict=True)]
     if ZERO in extents and set(times) != {ONE}:
         return reshape(array, tuple(shape))
@@ -321,6 +339,20 @@ def tile(A: Any, reps: Any) -> SymbolicArray:  # noqa: N803
     spread = tuple(part for pair in zip(times, extents, strict=True) for part in pair)
     setitem(reshape(result, spread), Ellipsis, insert_axes(array, range(0, 2 * rank, 2)))
     return result
+
+
+@numpy_program
+def _in_slabs(array: Any, times: tuple[int, ...]) -> Any:
+    """`np.tile` of as many cells as only the run knows, one repetition after another."""
+    for axis, often in enumerate(times):
+        if often == 1:
+            continue
+        extent = array.shape[axis]
+        tiled: Any = np.empty((*array.shape[:axis], extent * often, *array.shape[axis + 1 :]), array.dtype)
+        for n in range(often):
+            tiled[slab(axis, slice(n * extent, (n + 1) * extent))] = array
+        array = tiled
+    return array
 
 
 @implements(np.repeat)

@@ -12,17 +12,21 @@ from ...errors import ShapeError
 from ...ir.index import Affine
 from ..indices.indexing import getitem, setitem
 from ..record.registry import implements
-from ..record.trace import user_location
+from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, as_operand
-from ..values.extents import ZERO, numbers
+from ..values.extents import ZERO, known_number, require_at_least
 from ..values.integer import SymbolicInt
-from .joining import stretch, unwritten
+from ..values.numbers import integer_of
+from .adopted import numpy_program
+from .joining import slab, stretch, unwritten
 from .operands import is_given, refuse
 
 __all__ = ["pad"]
 
 _COPYING = ("edge", "reflect", "symmetric", "wrap")
+_COMPUTING = ("linear_ramp", "maximum", "mean", "median", "minimum")
+_EMPTY = "can't extend empty axis {} using modes other than 'constant' or 'empty'"
 
 
 @implements(np.pad)
@@ -35,15 +39,36 @@ def pad(
     reflect_type: Any = None,
     stat_length: Any = None,
     end_values: Any = None,
-) -> SymbolicArray:
+) -> Any:
     inner = as_array(array)
-    if reflect_type == "even":
-        reflect_type = None
-    fix = f"use one of the modes constant, empty, {', '.join(_COPYING)}"
-    refuse("np.pad", fix, reflect_type=reflect_type, stat_length=stat_length, end_values=end_values)
-    if mode not in ("constant", "empty", *_COPYING):
+    fix = f"use one of the modes constant, empty, {', '.join((*_COPYING, *_COMPUTING))}"
+    refuse("np.pad", fix, reflect_type=None if reflect_type == "even" else reflect_type)
+    if mode not in ("constant", "empty", *_COPYING, *_COMPUTING):
         refuse("np.pad", fix, mode=mode)
     widths = _pairs(pad_width, inner.ndim)
+    if mode in ("constant", "empty"):
+        return _with_margins(inner, widths, constant_values if mode == "constant" else None)
+    what = f"an extent that is padded with mode={mode!r}"
+    extents = [known_number(extent, what) for extent in inner.cells.shape]
+    known = [extent for extent in extents if extent is not None]
+    if 0 in known:
+        _require_cells(known, widths)
+        return _with_margins(inner, widths, None)
+    if mode in _COMPUTING:
+        lengths = [(None, None)] * inner.ndim if stat_length is None else _pairs(stat_length, inner.ndim)
+        ends = [
+            _fill_values(0 if end_values is None else end_values, n, inner.ndim) for n in range(inner.ndim)
+        ]
+        return _computed(inner, mode, widths, lengths, ends)
+    if len(known) < inner.ndim:
+        return _taken(inner, mode, widths)
+    result = _with_margins(inner, widths, None)
+    _copy_margins(result, [slice(b, b + n) for (b, _), n in zip(widths, known, strict=True)], mode)
+    return result
+
+
+def _with_margins(inner: SymbolicArray, widths: Sequence[tuple[int, int]], values: Any) -> SymbolicArray:
+    """The array in the middle of a larger one, with these values around it; None leaves them out."""
     shape = [
         extent + (before + after) for (before, after), extent in zip(widths, inner.cells.shape, strict=True)
     ]
@@ -52,13 +77,95 @@ def pad(
     for axis, ((before, _), extent) in enumerate(zip(widths, inner.cells.shape, strict=True)):
         middle = stretch(middle, axis, Affine.of(before), extent)
     setitem(middle, Ellipsis, inner)
-    if mode == "constant":
-        _fill_margins(result, widths, constant_values)
-    elif mode != "empty":
-        extents = numbers(inner.cells.shape, f"an extent that is padded with mode={mode!r}")
-        parts = [slice(before, before + n) for (before, _), n in zip(widths, extents, strict=True)]
-        _copy_margins(result, parts, mode)
+    if values is not None:
+        _fill_margins(result, widths, values)
     return result
+
+
+def _require_cells(extents: Sequence[int], widths: Sequence[tuple[int, int]]) -> None:
+    """Raise where an axis without cells is to be extended."""
+    for axis, (extent, margins) in enumerate(zip(extents, widths, strict=True)):
+        if extent == 0 and any(margins):
+            raise ShapeError(_EMPTY.format(axis), loc=user_location(), fix="use mode='constant'")
+
+
+@numpy_program
+def _taken(cells: Any, mode: str, widths: Sequence[tuple[int, int]]) -> Any:
+    """Cells are repeated of which only the run knows how many there are."""
+    for axis, (before, after) in enumerate(widths):
+        if before or after:
+            count = _some(cells, axis)
+            cells = np.take(cells, _sources(np.arange(-before, count + after), count, mode), axis)
+    return cells
+
+
+def _some(cells: Any, axis: int) -> Any:
+    """How many cells the axis has, which are one at least."""
+    count = cells.shape[axis]
+    require_at_least(integer_of(count, current_trace()), 1, "ValueError", _EMPTY.format(axis))
+    return count
+
+
+@numpy_program
+def _sources(places: Any, count: Any, mode: str) -> Any:
+    """Which of so many cells stands at each place, as they go on beyond both ends."""
+    match mode:
+        case "edge":
+            return np.clip(places, 0, count - 1)
+        case "wrap":
+            return places % count
+        case "symmetric":
+            around = places % (2 * count)
+            return np.minimum(around, 2 * count - 1 - around)
+    around = places % max(2 * count - 2, 1)
+    return np.minimum(around, 2 * count - 2 - around)
+
+
+@numpy_program
+def _computed(
+    cells: Any,
+    mode: str,
+    widths: Sequence[tuple[int, int]],
+    lengths: Sequence[tuple[Any, Any]],
+    ends: Sequence[tuple[Any, Any]],
+) -> Any:
+    """Margins axis by axis, of numbers that the cells at each end tell."""
+    dtype: Any = cells.dtype
+    for axis, (margins, of, values) in enumerate(zip(widths, lengths, ends, strict=True)):
+        if not any(margins):
+            continue
+        _some(cells, axis)
+        first, last = slab(axis, slice(0, 1)), slab(axis, slice(-1, None))
+        if mode == "linear_ramp":
+            steps = {"endpoint": False, "dtype": dtype, "axis": axis}
+            left = np.linspace(values[0], cells[first].squeeze(axis), margins[0], **steps)
+            right = np.flip(np.linspace(values[1], cells[last].squeeze(axis), margins[1], **steps), axis)
+        else:
+            left, right = (
+                _stat(mode, cells[slab(axis, part)], axis, margin, dtype)
+                for part, margin in zip(
+                    (slice(0, of[0]), slice(_from_end(of[1]), None)), margins, strict=True
+                )
+            )
+        cells = np.concatenate([left, cells, right], axis)
+    return cells
+
+
+def _from_end(count: int | None) -> int | None:
+    """Where the last so many cells begin, which are one at least."""
+    if count == 0:
+        words = "stat_length of 0 yields no value for padding"
+        raise ShapeError(words, loc=user_location(), fix="use stat_length=1")
+    return None if count is None else -count
+
+
+@numpy_program
+def _stat(mode: str, cells: Any, axis: int, margin: int, dtype: Any) -> Any:
+    """What is computed of cells along an axis, as often as the margin is wide."""
+    functions: Any = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": np.median}
+    found = functions[mode](cells, axis=axis, keepdims=True)
+    found = np.round(found) if dtype.kind in "iu" else found
+    return np.repeat(found.astype(dtype), margin, axis)
 
 
 def _pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
@@ -119,15 +226,7 @@ def _copy_margins(result: SymbolicArray, middle: list[slice], mode: str) -> None
     for axis, part in enumerate(middle):
         start, stop = part.start, part.stop
         region = [*[slice(None)] * axis, *middle[axis:]]
-        extent, total = stop - start, result.cells.shape[axis].constant
-        if extent == 0:
-            if total:
-                raise ShapeError(
-                    f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'",
-                    loc=user_location(),
-                    fix="use mode='constant'",
-                )
-            continue
+        total = result.cells.shape[axis].constant
         positions = np.arange(start, stop, dtype=np.int64)
         sources = np.pad(positions, (start, total - stop), mode=mode)  # type: ignore[call-overload]
         for first, last in ((0, start), (stop, total)):

@@ -21,6 +21,7 @@ from ..values.integer import number
 from ..values.rows import LISTS
 from .adopted import numpy_program
 from .operands import axes_of, deliver, is_true, refuse
+from .quantile_places import is_a_cell, neighbours, place_in_the_run, require_method
 from .reductions import require_room
 from .shaping import atleast_1d
 from .sorting import argsort, divided, pairs_at, ranked, sort
@@ -29,7 +30,6 @@ __all__: list[str] = []
 
 _SOME = "pass arrays that have values along the axis"
 _NO_NAN = "select what is no NaN, x[~np.isnan(x)], for np.median and np.quantile"
-_LINEAR = "use method='linear', without weights"
 _FLOATS = "fV"
 """Kinds; bfloat16 is to NumPy of its own kind."""
 
@@ -97,14 +97,16 @@ def unique(
     axis: Any = None,
     *,
     equal_nan: bool = True,
+    sorted: bool = True,
 ) -> Any:
+    """What is sorted comes in one of the orders that NumPy allows where it need not be."""
     rows: Any = np.ravel(ar) if axis is None else np.moveaxis(ar, axis, 0)
     wants_places = return_index or return_inverse or axis is not None
     order: Any = _order(rows) if wants_places else None
     rows = rows[order] if wants_places else np.sort(rows)
     is_new = np.ones(rows.shape[0], bool)
     differs: Any = rows[1:] != rows[:-1]
-    if axis is not None:
+    if rows.ndim > 1:
         is_new[1:] = np.any(_as_table(differs), axis=1)
     elif equal_nan and rows.dtype.kind in _FLOATS + "c":
         is_new[1:] = differs & (rows[:-1] == rows[:-1])
@@ -122,6 +124,12 @@ def unique(
         np.add.at(counts, np.cumsum(is_new) - 1, 1)
         results.append(counts[: is_new.sum()])
     return tuple(results) if len(results) > 1 else results[0]
+
+
+@implements(np.unique_values)
+@numpy_program
+def unique_values(x: Any) -> Any:
+    return np.unique(x, equal_nan=False)
 
 
 def _as_table(rows: Any) -> Any:
@@ -201,46 +209,45 @@ def _median_of_numbers(a: Any, axis: Any, keepdims: bool) -> Any:
 
 
 @numpy_program
-def _quantiles_of_numbers(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool) -> Any:
+def _quantiles_of_numbers(
+    a: Any, fractions: Any, method: str, is_weak: bool, axis: Any, keepdims: bool
+) -> Any:
     rows: Any = _in_rows(a, axis)
     if _is_empty(rows):  # NumPy does not ask how many are wanted.
         return _kept(np.mean(rows, axis=-1), a, axis, keepdims)
     last: Any = _last_number(rows)
-    places = [_place(last, fraction) for fraction in fractions.flat]
-    before: Any = [np.floor(place) for place in places]
+    places = [place_in_the_run(method, last, fraction) for fraction in fractions.flat]
+    before: Any = [np.clip(np.floor(place), 0, last) for place in places]
     pairs = pairs_at(rows, [one.astype(np.intp) for one in before])
-    dtype, found = _weighed_in(rows, fractions, is_weak), []
+    found: list[Any] = []
     for pair, place, first in zip(pairs, places, before, strict=True):
         low: Any = pair[..., 0]
-        if not _are_ends(fractions):
-            low = _between(low, np.where(first < last, pair[..., 1], low), place - first, dtype)
+        if not is_a_cell(method, fractions):
+            after = np.where((first < last) & (place >= 0), pair[..., 1], low)
+            low = _between(low, after, place - first, _weighed_in(rows, place, is_weak))
         found.append(_kept(low, a, axis, keepdims))
     return _as_wanted(found, fractions)
 
 
 @numpy_program
-def _quantiles_of_sorted(rows: Any, fractions: Any, is_weak: bool) -> Any:
+def _quantiles_of_sorted(rows: Any, fractions: Any, method: str, is_weak: bool) -> Any:
     """Those of which only a run knows how many the rows have, or where in these they lie."""
     ordered, last = np.sort(rows, axis=-1), np.asarray(rows.shape[-1] - 1)
-    places = _place(last, fractions)
-    before = np.floor(places)
+    places = place_in_the_run(method, last, fractions)
+    before = np.clip(np.floor(places), 0, last)
     first = before.astype(np.intp)
     found = ordered[..., first]
-    if not _are_ends(fractions):
-        after = ordered[..., np.minimum(first + 1, last)]
-        found = _between(found, after, places - before, _weighed_in(rows, fractions, is_weak))
+    if not is_a_cell(method, fractions):
+        after = ordered[..., np.where(places >= 0, np.minimum(first + 1, last), first)]
+        found = _between(found, after, places - before, _weighed_in(rows, places, is_weak))
     return found
 
 
-@numpy_program
-def _place(last: Any, fraction: Any) -> Any:
-    """Where a quantile lies in rows of which the last cells stand at `last`."""
-    return last * fraction if _are_ends(fraction) else last.astype(fraction.dtype) * fraction
-
-
-def _weighed_in(rows: Any, fractions: np.ndarray, is_weak: bool) -> Any:
-    """The dtype of the weights of neighbours."""
-    return rows.dtype if is_weak and rows.dtype.kind in _FLOATS else fractions.dtype
+def _weighed_in(rows: Any, weights: Any, is_weak: bool) -> Any:
+    """The dtype of the weights of neighbours, for a quantile that is one of Python's numbers (`is_weak`)."""
+    if not is_weak:
+        return weights.dtype
+    return rows.dtype if rows.dtype.kind in _FLOATS else np.dtype(float)
 
 
 @numpy_program
@@ -284,15 +291,15 @@ def _is_computed(fractions: Any) -> bool:
 
 
 @numpy_program
-def _quantiles(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool) -> Any:
+def _quantiles(a: Any, fractions: Any, method: str, is_weak: bool, axis: Any, keepdims: bool) -> Any:
     rows: Any = _in_rows(a, axis)
     count = _known_count(rows)
     if count == 0 and fractions.size:
         raise IndexOutOfRange("there is no quantile of no values", loc=user_location(), fix=_SOME)
     if count is None or _is_computed(fractions):
-        found: Any = _quantiles_of_sorted(rows, fractions, is_weak)
+        found: Any = _quantiles_of_sorted(rows, fractions, method, is_weak)
     else:
-        found = _quantiles_at(rows, fractions, is_weak, count)
+        found = _quantiles_at(rows, fractions, method, is_weak, count)
     rank = np.ndim(fractions)
     if rank:
         found = np.moveaxis(found, list(range(-rank, 0)), list(range(rank)))
@@ -300,15 +307,17 @@ def _quantiles(a: Any, fractions: Any, is_weak: bool, axis: Any, keepdims: bool)
 
 
 @numpy_program
-def _quantiles_at(rows: Any, fractions: Any, is_weak: bool, count: int) -> Any:
+def _quantiles_at(rows: Any, fractions: Any, method: str, is_weak: bool, count: int) -> Any:
     """Those of rows of so many cells, of which the wanted ones alone are sorted out."""
-    before, after, part = _neighbours(fractions, count)
+    before, after, part = neighbours(method, fractions, count)
     cells: Any = ranked(rows, [*before.flat, *after.flat])
     low, high = (
         cells[..., first : first + before.size].reshape(*cells.shape[:-1], *before.shape)
         for first in (0, before.size)
     )
-    return low if _are_ends(fractions) else _between(low, high, part, _weighed_in(rows, fractions, is_weak))
+    if is_a_cell(method, fractions):
+        return low
+    return _between(low, high, part, _weighed_in(rows, part, is_weak))
 
 
 def _taking(name: str, whole: int, found: Callable[..., Any]) -> AnyCallable:
@@ -326,8 +335,10 @@ def _taking(name: str, whole: int, found: Callable[..., Any]) -> AnyCallable:
         weights: Any = None,
     ) -> Any:
         fractions = _fractions(q, whole)
-        refuse(f"np.{name}", _LINEAR, weights=weights, method=None if method == "linear" else method)
-        return deliver(found(a, fractions, type(q) in (int, float), axis, is_true(keepdims)), out)
+        refuse(f"np.{name}", "leave the weights out", weights=weights)
+        require_method(method)
+        is_weak = type(q) in (int, float)
+        return deliver(found(a, fractions, method, is_weak, axis, is_true(keepdims)), out)
 
     function.__name__ = function.__qualname__ = name
     return function
@@ -348,20 +359,6 @@ def _between(low: Any, high: Any, weight: Any, dtype: Any) -> Any:
     step = high - low
     left, right = (np.asarray(one).astype(dtype) for one in (weight, 1 - weight))
     return np.where(np.greater_equal(weight, 0.5), high - step * right, low + step * left)
-
-
-def _are_ends(fractions: Any) -> bool:
-    """Whether the least and the greatest cells are wanted, as they are: by integers."""
-    return fractions.dtype.kind in "biu"
-
-
-def _neighbours(fractions: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Between which sorted cells each quantile lies, and how far on."""
-    places = (count - 1) * fractions
-    before = np.floor(places)
-    is_last = places >= count - 1
-    before, after = np.where(is_last, -1, before), np.where(is_last, -1, before + 1)
-    return before.astype(np.intp), after.astype(np.intp), np.asarray(places - before)
 
 
 def _in_rows(a: Any, axis: Any) -> Any:

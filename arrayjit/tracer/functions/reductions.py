@@ -30,7 +30,7 @@ from ..values.elementwise import (
 )
 from ..values.extents import require_at_least, shape_text
 from ..values.layout import kept_order
-from .operands import deliver, is_given, is_true, reduced_axes, result_of
+from .operands import deliver, is_given, is_true, reduced_axes, require_cast, result_of
 from .shaping import insert_axes
 
 __all__ = [
@@ -147,6 +147,7 @@ def accumulate_over(
     mask = None
     if where is not True:
         given = as_array(where)
+        require_cast(given, np.bool_, "safe")
         words = f"where= of shape {shape_text(given.cells.shape)} does not broadcast to the array"
         if not broadcasts_to(given.cells.shape, array.cells.shape, words):
             raise ShapeError(words, loc=user_location(), details=(describe(array),), fix="fit the mask to it")

@@ -167,6 +167,8 @@ def _scan_row(operation: Op, array: SymbolicArray, whole: View, outer: tuple[Aff
 @implements(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
     array = as_array(a)
+    if n == 0:
+        return array
     if array.ndim == 0:
         raise ShapeError(
             "diff requires input that is at least one dimensional", loc=user_location(), fix="pass an array"
@@ -176,7 +178,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append:
     along = axis_of(axis, array.ndim)
     parts = [_edge(array, along, prepend), array, _edge(array, along, append)]
     given = [part for part in parts if part is not None]
-    if n and len(given) > 1:
+    if len(given) > 1:
         array = concatenate(given, along)
     operation = op("not_equal") if array.element_type is BOOL else op("subtract")
     ahead = (*[slice(None)] * along, slice(1, None))

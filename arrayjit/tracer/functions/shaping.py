@@ -146,7 +146,7 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> SymbolicArray:
 def expand_dims(a: Any, axis: Any) -> SymbolicArray:
     array = as_array(a)
     added = len(axis) if isinstance(axis, (tuple, list)) else 1
-    return insert_axes(array, axes_of(axis, array.ndim + added))
+    return SymbolicArray(insert_axes(array, axes_of(axis, array.ndim + added)).cells, array.record)
 
 
 @implements(np.squeeze)

@@ -21,7 +21,7 @@ from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array, cast, copy, elementwise
 from ..values.extents import ONE, as_expr, product, require_at_least, same_shape
 from .adopted import numpy_program
-from .operands import axes_of, common_dtype, deliver, element_type, is_given, is_true
+from .operands import axes_of, common_dtype, deliver, element_type, is_given, is_true, require_cast
 from .parts import squares
 from .reductions import accumulate_over, extremes, reduce_array, require_room, totals
 from .shaping import broadcast_to, insert_axes
@@ -318,6 +318,7 @@ def _finite_mask(array: SymbolicArray, where: Any) -> SymbolicArray:
     numbers = elementwise(op("equal"), array, array)
     if _mask(where) is True:
         return numbers
+    require_cast(as_array(where), np.bool_, "safe")
     return elementwise(op("logical_and"), numbers, where)
 
 

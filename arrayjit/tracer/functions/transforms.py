@@ -10,6 +10,7 @@ one for rows of up to 2**17 numbers.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,13 @@ from numpy.fft import _pocketfft_umath as of_rows  # type: ignore[attr-defined]
 from numpy.fft._pocketfft import _cook_nd_args  # type: ignore[attr-defined]
 
 from ...errors import DTypeError
-from ..record.registry import implements
+from ..record.registry import AnyCallable, implements
 from ..record.trace import current_trace, user_location
 from ..values.array import SymbolicArray, describe
 from ..values.elementwise import as_array
+from ..values.extents import known_number
 from ..values.integer import number
+from ..values.numbers import integer_of
 from .adopted import numpy_program
 
 __all__: list[str] = []
@@ -34,8 +37,26 @@ _ADOPTED: tuple[Any, ...] = (
     np.fft.rfft2, np.fft.irfft2, np.fft.rfftn, np.fft.irfftn, np.fft.fftshift, np.fft.ifftshift,
 )  # fmt: skip
 
+_OF_ONE_AXIS: tuple[Any, ...] = _ADOPTED[:6]
+
+
+def _adopted(function: Any) -> AnyCallable:
+    """NumPy's own code, which has to know how many numbers it transforms."""
+    program = numpy_program(function.__wrapped__)
+
+    def transform(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+        array = as_array(a)
+        if n is None and -array.ndim <= operator.index(axis) < array.ndim:
+            number(array.cells.shape[axis], array.record, "how many numbers are transformed", _LENGTH)
+        return program(array, n, axis, norm, out)
+
+    return transform if function in _OF_ONE_AXIS else program
+
+
+_LENGTH = "pass n=, the length of the transform"
+
 for _function in _ADOPTED:
-    implements(_function)(numpy_program(_function.__wrapped__))
+    implements(_function)(_adopted(_function))
 
 
 @implements(np.fft.fftn)
@@ -152,7 +173,13 @@ def _known(extent: Any) -> int:
 def _rows(a: Any, axis: int, count: int) -> Any:
     """The axis as the last one, cut to `count` numbers or filled up with zeros."""
     rows = np.moveaxis(np.asarray(a), axis, -1)
-    missing = count - _known(rows.shape[-1])
+    given = known_number(integer_of(rows.shape[-1], current_trace()), "how many numbers are transformed")
+    if given is None:
+        filled: Any = np.zeros((*rows.shape[:-1], count), rows.dtype)
+        kept = min(rows.shape[-1], count)
+        filled[..., :kept] = rows[..., :kept]
+        return filled
+    missing = count - given
     if missing <= 0:
         return rows[..., :count]
     return np.concatenate([rows, np.zeros((*rows.shape[:-1], missing), rows.dtype)], axis=-1)

@@ -15,9 +15,9 @@ from inspect import CO_OPTIMIZED
 from types import FrameType, GeneratorType
 from typing import Any
 
-from ...errors import DTypeError
-from ...ir.dtype import BOOL
-from ...ir.expr import Apply, Expr
+from ...errors import ConcretizationError, DTypeError
+from ...ir.dtype import BOOL, I64
+from ...ir.expr import Apply, Const, Expr, Index
 from ...ir.index import Affine
 from ...ir.ops import OPS
 from ..loops.carries import kind_of
@@ -72,7 +72,7 @@ def _extreme(
     default: Any,
 ) -> Any:
     if key is None and len(args) == 1 and _is_long_row(args[0]):
-        return _folded(args[0], args[0][0], lambda best, item: _better(beats, item, best))
+        return _folded(args[0], plain.__name__, lambda best, item: _better(beats, item, best))
     if key is not None and tracing():
         return _extreme_by_key(plain, beats, args, named(key), default)
     items = listed(args[0]) if len(args) == 1 else list(args)
@@ -168,7 +168,7 @@ def _integers(items: list[Any]) -> list[Affine] | None:
 def total(iterable: Any, /, start: Any = 0) -> Any:
     """`sum`: one item after another, as Python adds them."""
     if _is_long_row(iterable):
-        return _folded(iterable, start + iterable[0], operator.add)
+        return _summed(iterable, start)
     if type(iterable) is GeneratorType and tracing():
         return added(iterable, start)
     rows = rows_of(iterable) if type(iterable) in (list, tuple) else None
@@ -241,13 +241,49 @@ def _added(step: Callable[[Any, Any], Any], result: Any, value: Any) -> Any:
     return total
 
 
-def _folded(array: SymbolicArray, first: Any, step: Callable[[Any, Any], Any]) -> Any:
-    """`step(result, item)` for each item after the first, in order."""
+def _folded(array: SymbolicArray, name: str, step: Callable[[Any, Any], Any]) -> Any:
+    """`step(result, item)` for each item after the first, in order, for the function of this name."""
+    trace, count = array.record, _count(array)
+    at_least_one = Apply(OPS["greater"], (Index(count), Const(0, I64)), BOOL)
+    trace.check((), lambda _: at_least_one, "ValueError", f"{name}() iterable argument is empty")
+    return _continued(array, array[0], Affine.of(1), count, step)
+
+
+def _summed(array: SymbolicArray, start: Any) -> Any:
+    """The start and all items added up. What is no number begins with the first one, which there must be."""
+    count = _count(array)
+    if array.ndim > 1:
+        number(count, array.record, "how many rows there are", "use x.sum(axis=0)")
+    if count == Affine.of(0):
+        return start
+    if count.is_constant:
+        return _continued(array, start + array[0], Affine.of(1), count, operator.add)
+    first = start + array.dtype.type(0)
+    return _continued(array, first, Affine.of(0), count, operator.add, start)
+
+
+def _count(array: SymbolicArray) -> Affine:
+    """How many items there are: compiled in if arguments tell, or what the run finds."""
+    try:
+        return Affine.of(number(array.cells.shape[0], array.record, "how many items there are"))
+    except ConcretizationError:
+        return array.cells.shape[0]
+
+
+def _continued(
+    array: SymbolicArray,
+    like: Any,
+    done: Affine,
+    count: Affine,
+    step: Callable[[Any, Any], Any],
+    start: Any = _ABSENT,
+) -> Any:
+    """`step(result, item)` for each item that is not done, in order. The result is of the kind of `like`,
+    with which it begins if there is no `start`."""
     trace = array.record
-    count = number(array.cells.shape[0], trace, "how many items there are")
-    result = memory(kind_in_state(first), trace, first)
-    put(result, first, trace)
-    with trace.loop(1, count) as index:
+    result = memory(kind_in_state(like), trace, like)
+    put(result, like if start is _ABSENT else start, trace)
+    with trace.loop(done, count) as index:
         put(result, step(result, array[python_int(index, trace)]), trace)
     return result
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 
+from ...errors import ConcretizationError
 from ...ir.conditions import compare
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Index
@@ -26,6 +27,7 @@ __all__ = [
     "greater",
     "is_at_least",
     "is_repeatable",
+    "known_number",
     "least",
     "lesser",
     "most",
@@ -170,6 +172,14 @@ def numbers(extents: Sequence[Affine], purpose: str) -> tuple[int, ...]:
     """The extents as numbers, where nothing else will do."""
     trace = current_trace()
     return tuple(number(extent, trace, purpose) for extent in extents)
+
+
+def known_number(value: Affine, purpose: str) -> int | None:
+    """The number, compiled in if arguments tell it; None if only the run knows it."""
+    try:
+        return number(value, current_trace(), purpose)
+    except ConcretizationError:
+        return None
 
 
 def shape_text(shape: Sequence[Affine]) -> str:
