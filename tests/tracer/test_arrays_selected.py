@@ -155,6 +155,23 @@ def test_nan_is_distinct_once_along_the_axis_of_a_row() -> None:
     assert_like_numpy(program, (X,))
 
 
+def test_a_column_of_rows_that_a_mask_selects() -> None:
+    def program(a: Any) -> Any:
+        column = a[a[:, 0] > 0][:, 1]
+        found = np.unique(column, return_inverse=True), np.intersect1d(column, a), np.union1d(column, a)
+        return *found, np.setdiff1d(column, a[0]), np.setdiff1d(a, column)
+
+    assert_like_numpy(program, (TABLE,), (TABLE[:1],), (-TABLE[:1],))
+
+
+def test_arrays_that_are_equal_when_repeated() -> None:
+    def program(a: Any) -> Any:
+        rows = np.array_equiv(a, a[0]), np.array_equiv(a, a[:, :2]), np.array_equiv(a * 0, 0)
+        return *rows, np.array_equiv(a, a + 1), np.array_equiv(a[0], np.stack([a[0], a[0]]))
+
+    assert_like_numpy(program, (TABLE,))
+
+
 def test_axes_of_a_number_are_kept() -> None:
     def program(x: Any) -> Any:
         number = x[0]

@@ -26,7 +26,7 @@ from .adopted import numpy_program
 from .joining import stack
 from .operands import axes_of, axis_of, deliver, require_real, require_row
 from .reductions import reduce_array
-from .reshaping import ravel
+from .reshaping import flat
 from .shaping import atleast_1d, insert_axes
 from .sorting import sort
 
@@ -46,7 +46,7 @@ def nonzero_(a: Any) -> tuple[SymbolicArray, ...]:
 
 @implements(np.flatnonzero)
 def flatnonzero(a: Any) -> SymbolicArray:
-    (positions,) = nonzero(ravel(as_array(a)))
+    (positions,) = nonzero(flat(as_array(a)))
     return positions
 
 
@@ -62,7 +62,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Symbo
     chosen, array = as_array(condition), atleast_1d(a)
     require_row(chosen, "condition must be a 1-d array")
     if axis is None:
-        array, axis = ravel(array), 0
+        array, axis = flat(array), 0
     along = axis_of(axis, array.ndim)
     return deliver(getitem(array, (*[slice(None)] * along, *nonzero(chosen))), out)
 
@@ -74,7 +74,7 @@ def compress_method(self: SymbolicArray, condition: Any, axis: Any = None, out: 
 
 @implements(np.extract)
 def extract(condition: Any, arr: Any) -> SymbolicArray:
-    return compress(ravel(as_array(condition)), arr)
+    return compress(flat(as_array(condition)), arr)
 
 
 @implements(np.trim_zeros)
@@ -103,7 +103,7 @@ def isin(
 ) -> SymbolicArray:
     """Few cells are compared with one by one, many are sorted and searched: not integers that have no integer
     type in common, which NumPy compares exactly."""
-    array, wanted = as_array(element), ravel(as_array(test_elements))
+    array, wanted = as_array(element), flat(as_array(test_elements))
     dtype, longest = np.result_type(array.dtype, wanted.dtype), most(wanted.cells.shape[0])
     kinds = {array.dtype.kind, wanted.dtype.kind}
     is_exact = kinds <= set(_SEARCHED) and (dtype.kind != "f" or "f" in kinds)

@@ -23,6 +23,7 @@ from .adopted import numpy_program
 from .operands import axes_of, deliver, is_true, refuse
 from .quantile_places import is_a_cell, neighbours, place_in_the_run, require_method
 from .reductions import require_room
+from .reshaping import flat
 from .shaping import atleast_1d
 from .sorting import argsort, divided, pairs_at, ranked, sort
 
@@ -100,7 +101,7 @@ def unique(
     sorted: bool = True,
 ) -> Any:
     """What is sorted comes in one of the orders that NumPy allows where it need not be."""
-    rows: Any = np.ravel(ar) if axis is None else np.moveaxis(ar, axis, 0)
+    rows: Any = _as_row(ar) if axis is None else np.moveaxis(ar, axis, 0)
     wants_places = return_index or return_inverse or axis is not None
     order: Any = _order(rows) if wants_places else None
     rows = rows[order] if wants_places else np.sort(rows)
@@ -124,6 +125,11 @@ def unique(
         np.add.at(counts, np.cumsum(is_new) - 1, 1)
         results.append(counts[: is_new.sum()])
     return tuple(results) if len(results) > 1 else results[0]
+
+
+def _as_row(array: Any) -> Any:
+    """All cells, to be read: whether they are copied does not matter."""
+    return flat(as_array(array))
 
 
 @implements(np.unique_values)
@@ -151,7 +157,7 @@ def _order(rows: Any) -> Any:
 @implements(np.setdiff1d)
 @numpy_program
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    cells = np.ravel(ar1) if assume_unique else np.unique(ar1)
+    cells = _as_row(ar1) if assume_unique else np.unique(ar1)
     return cells[np.isin(cells, ar2, invert=True)]
 
 

@@ -354,6 +354,17 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> SymbolicArray | bo
     return _python_bool(same)
 
 
+@implements(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> SymbolicArray | bool:
+    left, right = as_array(a1), as_array(a2)
+    purpose = "an extent on which depends whether arrays are equal"
+    try:
+        np.broadcast_shapes(*(numbers(array.cells.shape, purpose) for array in (left, right)))
+    except ValueError:
+        return False
+    return _python_bool(elementwise(op("equal"), left, right))
+
+
 @implements(np.isposinf)
 def isposinf(x: Any, out: Any = None) -> SymbolicArray:
     return deliver(elementwise(op("equal"), require_real(as_array(x), "np.isposinf"), np.inf), out)
