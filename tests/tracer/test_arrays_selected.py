@@ -172,6 +172,16 @@ def test_arrays_that_are_equal_when_repeated() -> None:
     assert_like_numpy(program, (TABLE,))
 
 
+def test_products_and_quotients_of_polynomials_have_no_leading_zeros() -> None:
+    roots = np.array([1.0, -6, 11, -6])
+    zeros_first = np.array([0.0, 0, 3, -1])
+    for one, other in ((roots, zeros_first), (zeros_first, roots[:2]), (roots * 0, roots)):
+        assert_near_numpy(lambda a, b: np.polymul(a, b), one, other)
+    for one, other in ((roots, np.array([1.0, -1])), (roots, roots), (roots[:2], roots), (roots, roots[:1])):
+        assert_near_numpy(lambda a, b: np.polydiv(a, b), one, other)
+    assert_near_numpy(lambda a: np.polydiv(a, [2, 1]), np.array([2, 3, 1]))
+
+
 def test_axes_of_a_number_are_kept() -> None:
     def program(x: Any) -> Any:
         number = x[0]
