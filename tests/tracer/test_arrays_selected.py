@@ -194,6 +194,12 @@ def test_axes_of_a_number_are_kept() -> None:
 def test_where_takes_flags_only() -> None:
     for reduction in (np.sum, np.nanstd):
         assert_raises_like_numpy(lambda x, of=reduction: of(x, where=x), "Cannot cast array data", X)
+    assert_raises_like_numpy(lambda x: np.copyto(x, 1, where=x), "Cannot cast array data", X)
+
+
+def test_places_of_complex_numbers_are_in_their_range() -> None:
+    assert_raises_like_numpy(lambda x: np.partition(x * 1j, 9), "out of bounds", X)
+    assert_raises_like_numpy(lambda x: np.argpartition(x * 1j, -10), "out of bounds", X)
 
 
 def test_no_difference_is_asked_of_any_axis() -> None:

@@ -42,7 +42,16 @@ from ..values.integer import SymbolicInt, number, python_int
 from ..values.layout import Order, copy_order, is_laid_out, shape_order
 from ..values.numbers import as_affine, integer_of
 from .joining import unwritten
-from .operands import arrays_of, common_dtype, element_type, is_given, refuse, remapped, shape_of
+from .operands import (
+    arrays_of,
+    common_dtype,
+    element_type,
+    is_given,
+    refuse,
+    remapped,
+    require_cast,
+    shape_of,
+)
 from .reshaping import flat
 from .shaping import broadcast_to, diagonal, insert_axes
 
@@ -462,6 +471,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         return
     while type(source) is SymbolicArray and source.ndim > target.ndim and source.cells.shape[0] == ONE:
         source = getitem(source, 0)
+    require_cast(as_array(where), np.bool_, "safe")
     mask = broadcast_to(as_array(where), target.cells.shape)
     kind = target.element_type
     new = source if type(source) is not SymbolicArray else broadcast_to(source, target.cells.shape)

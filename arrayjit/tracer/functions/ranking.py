@@ -40,8 +40,7 @@ def partition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> SymbolicArray:
     """Where there are several places, or few cells, sorted wholly: one of the orders that NumPy allows."""
-    is_divided = order is None and not as_array(a).element_type.is_complex
-    found = divided(a, kth, axis, places=False) if is_divided else None
+    found = divided(a, kth, axis, places=False) if order is None else None
     return sort(a, axis, order=order) if found is None else found
 
 
@@ -51,8 +50,7 @@ def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> SymbolicArray:
     array = atleast_1d(a)
-    is_divided = order is None and not array.element_type.is_complex
-    found = divided(array, kth, axis, places=True) if is_divided else None
+    found = divided(array, kth, axis, places=True) if order is None else None
     return argsort(array, axis, order=order) if found is None else found
 
 

@@ -28,6 +28,7 @@ from .digits import sort_by_digits, work_of_digits
 from .exchanges import sort_by_exchanges, work_of_exchanges
 from .keys import cell_of, key, key_of_equals, type_of_keys
 from .operands import axis_of, refuse, require_real
+from .parts import parts
 from .reshaping import ravel, reshape
 from .selection import divide, select, select_pairs, work_of_division, work_of_selection
 from .shaping import atleast_1d, moveaxis
@@ -123,12 +124,15 @@ def _sorted_places(rows: SymbolicArray) -> SymbolicArray:
 
 def divided(a: Any, kth: Any, axis: Any, *, places: bool) -> SymbolicArray | None:
     """The array along an axis, or the places of its cells there: the cell that belongs at `kth` is there, no
-    greater one before it and no lesser one after it. None where that is slower than sorting."""
-    rows, array, along = _rows(a, axis)
+    greater one before it and no lesser one after it. None where that is slower than sorting, and for complex
+    numbers."""
+    real, *imaginary = parts(as_array(a))
+    rows, array, along = _rows(real, axis)
     extent = rows.cells.shape[1]
     ranks = _ranks(kth, most(rows.cells.shape[0]), extent)
     if (
-        len(ranks) != 1
+        imaginary
+        or len(ranks) != 1
         or not extent.is_constant
         or work_of_division(type_of_keys(array.element_type), extent.offset) > _work_of_sorting(rows, array)
     ):
