@@ -340,7 +340,7 @@ def _dump_into(folder: str, name: str) -> manager.Dump:
         ) from None
 
     def dump(stage: str, text: str) -> str:
-        file = build_folder / f"{next(order):02}-{stage}.txt"
+        file = build_folder / f"{next(order):03}-{stage}.txt"
         file.write_text(text, encoding="utf-8")
         return str(file)
 

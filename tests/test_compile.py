@@ -27,8 +27,8 @@ def test_each_build_has_a_folder_with_a_file_per_stage(tmp_path, monkeypatch):
     double(np.arange(4))
     float_build, int_build = sorted(tmp_path.iterdir())
     stages = [file.name for file in sorted(float_build.iterdir())]
-    assert stages[:2] == ["00-traced.txt", f"01-{ON_ASSIGNMENTS[0].name}.txt"]
-    assert [stage[3:] for stage in stages[-2:]] == ["emitted.txt", "asm.txt"]
+    assert stages[:2] == ["000-traced.txt", f"001-{ON_ASSIGNMENTS[0].name}.txt"]
+    assert [stage[4:] for stage in stages[-2:]] == ["emitted.txt", "asm.txt"]
     assert __file__ in (float_build / stages[0]).read_text()
     assert "function_kernel" in (float_build / stages[-1]).read_text()
     for folder, dtype in ((float_build, "f64"), (int_build, "i64")):

@@ -33,7 +33,7 @@ PASSES = {row.name: row.run for row in (*ON_ASSIGNMENTS, LOWERING, *ON_LOOPS)}
 OF_LOOPS = {row.name for row in ON_LOOPS}
 
 MACHINES = {
-    "along": Caps(l2_bytes=1024),
+    "along": Caps(l2_bytes=5248),
     "append": Caps(vector_bytes=64, registers=32, packed=(4, 8)),
     "atomics": Caps(gpu=GpuCaps(processors=4)),
     "attend": Caps(gpu=GpuCaps(processors=1, tensor_cores=True)),

@@ -1,4 +1,5 @@
-"""Loops that accumulate along an axis: each step applies an op to the cell before it and another value."""
+"""Loops that accumulate: along an axis, where each step applies an op to the cell before it and another
+value, or into locals."""
 
 from __future__ import annotations
 
@@ -6,19 +7,22 @@ from ...errors import Location
 from ...frozen import frozen
 from ...ir.expr import Apply, Const, Expr, Load, constant
 from ...ir.index import Affine, Symbol
-from ...ir.loops import For, LoopKind, Store
+from ...ir.loops import For, LoopKind, Stmt, Store, Update
 from ...ir.ops import Op
 from ...ir.tensor import Tensor
 from ...ir.walk import substitute
 from .access import loads
 
-__all__ = ["EXACT", "Accumulation", "accumulation"]
+__all__ = ["EXACT", "SHORT", "Accumulation", "accumulation", "is_rounded", "sums_short_rows"]
 
 EXACT = (
     *("maximum", "minimum", "fmax", "fmin"),
     *("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"),
 )
 """The ops that give floats the same bits in any order."""
+
+SHORT = 32
+"""The most columns of short rows."""
 
 
 @frozen
@@ -71,3 +75,17 @@ def accumulation(loop: For) -> Accumulation | None:
         return None
     is_free = not tensor.dtype.is_inexact or op.name in EXACT or store.regroup
     return Accumulation(along, tensor, store.index, value, op, is_free, store.loc)
+
+
+def is_rounded(stmt: Stmt) -> bool:
+    """Does a statement accumulate floats into a local by what depends on their order?"""
+    if not isinstance(stmt, Update) or stmt.accum is None:
+        return False
+    return stmt.variable.dtype.is_inexact and stmt.accum.name not in EXACT
+
+
+def sums_short_rows(rows: For) -> bool:
+    """Does a loop over rows add up few columns of each? They may go a lane each, in order: whether they do
+    must not depend on what a cache holds, for which rows are gone through otherwise."""
+    loops = (stmt for stmt in rows.body if isinstance(stmt, For))
+    return any((loop.trips or SHORT + 1) <= SHORT and any(map(is_rounded, loop.body)) for loop in loops)

@@ -37,6 +37,7 @@ from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, S
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies
 from ..analysis.access import Effects, Range, distances, effects
+from ..analysis.accumulations import SHORT, sums_short_rows
 from ..analysis.copies import Copying, copy_body, unless_once
 from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import enter
@@ -139,7 +140,7 @@ class _Joining:
         same = (first.lo, first.hi, first.step) == (sums.rows.lo, sums.rows.hi, 1)
         if not same or first.kind is not LoopKind.PARALLEL or product_of(first) is not None:
             return False
-        if goes_in_tree(sums.rows):
+        if goes_in_tree(sums.rows) or (sums.columns.trips or 0) <= SHORT or sums_short_rows(first):
             return False
         enter(first, self.ranges)
         enter(sums.rows, self.ranges)

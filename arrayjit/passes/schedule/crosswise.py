@@ -50,6 +50,7 @@ from ...ir.ops import OPS
 from ...ir.tensor import GROUPS, Tensor
 from ...ir.walk import expressions, rewrite_cells, rewrite_loops, walk
 from ..analysis.access import Range, reads
+from ..analysis.accumulations import SHORT
 from ..analysis.carriers import carriers
 from ..analysis.copies import copy_body
 from ..analysis.private import is_private
@@ -61,9 +62,6 @@ from ..analysis.work import REGISTER_BYTES
 from .beside import MOST_OPERATIONS
 
 __all__ = ["crosswise"]
-
-MOST = 32
-"""The most columns: more fill vectors of their own."""
 
 SUM, FOLD, MADE = 1, 2, 2
 """What a row does by itself, in additions of all its lanes: what it adds up, what it finds by comparing, and
@@ -406,7 +404,7 @@ def _is_over_columns(loop: For) -> bool:
     kinds = (LoopKind.PARALLEL, LoopKind.SEQUENTIAL)
     if loop.step != 1 or not (loop.lo.is_constant and loop.hi.is_constant):
         return False
-    is_short = loop.trips is not None and 1 <= loop.trips <= MOST
+    is_short = loop.trips is not None and 1 <= loop.trips <= SHORT
     return is_short and loop.kind in kinds and not any(isinstance(stmt, For) for stmt in loop.body)
 
 

@@ -29,6 +29,7 @@ from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_cells, substitute_statements
 from ..analysis.access import Effects, Span, effects
+from ..analysis.accumulations import sums_short_rows
 from ..analysis.private import is_private
 from ..analysis.uses import counts
 from .lag import contracts
@@ -77,7 +78,7 @@ class _Nest:
         match stmt:
             case For(kind=LoopKind.PARALLEL, step=1) if stmt.trips and stmt.lo == Affine.of(0):
                 does = effects(stmt.body, {stmt.symbol: (0, stmt.trips - 1)})
-                if does.leaves or does.updates or contracts(stmt):
+                if does.leaves or does.updates or contracts(stmt) or sums_short_rows(stmt):
                     return None
                 return _Nest(stmt, dict(_touched(does, stmt.symbol)), frozenset(does.writes))
             case _:

@@ -30,11 +30,23 @@ from ...frozen import frozen, slotted
 from ...ir.code import Caps
 from ...ir.expr import Apply, Const
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements
+from ...ir.loops import (
+    Bind,
+    Define,
+    For,
+    Kernel,
+    LoopKind,
+    Place,
+    PlaceKind,
+    Stmt,
+    Store,
+    walk_statements,
+)
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, locals_read, rewrite_bodies, rewrite_cells, substitute_statements
 from ..analysis.access import Effects, Range, Touched, distances, effects
+from ..analysis.accumulations import is_rounded, sums_short_rows
 from ..analysis.carriers import carriers, upwards
 from ..analysis.copies import copy_body, in_steps, unless_once
 from ..analysis.handed import threads_for
@@ -190,6 +202,10 @@ class _Sweeping:
         large = {storage for storage in touched if self.is_large(storage, threads)}
         if threads > THREADS or not large:
             return None
+        if sums_short_rows(loop) or any(
+            _disturbs(*pair) for one in group for pair in ((one.loop, loop), (loop, one.loop))
+        ):
+            return None
         row = group[0].loop.symbol if group else loop.symbol
         loop = replace(loop, symbol=row, body=substitute_statements(loop.body, {loop.symbol: Affine.of(row)}))
         rows = [one.loop for one in (*group, _Rows(stmt, loop, Effects()))]
@@ -323,6 +339,14 @@ def _over_rows(stmt: Stmt) -> For | None:
     ]
     one_row = _over_one_row(stmt) if all(first == 0 for first, _ in along) else None
     return one_row or (stmt if all(last == 0 for _, last in along) else None)
+
+
+def _disturbs(steps: For, sums: For) -> bool:
+    """Do rows of the one go in order, and does the other form sums of floats? In one loop these would be in
+    order too, and that in caches of some sizes only."""
+    inside = walk_statements(steps.body)
+    is_chain = any(isinstance(stmt, For) and stmt.kind is LoopKind.SEQUENTIAL for stmt in inside)
+    return is_chain and any(map(is_rounded, walk_statements(sums.body)))
 
 
 def _row_by_row(stmt: Stmt) -> Sequence[Stmt]:
