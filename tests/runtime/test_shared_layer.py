@@ -39,7 +39,7 @@ def test_BE_1_the_stages_of_each_of_a_batch_are_dumped_in_order(machine, monkeyp
     compile_batch(machine, [incremented(x), incremented(x, 2.0)], names=["one", "two"], shared=True)
     assert sorted(folder.name for folder in tmp_path.iterdir()) == ["one-0", "two-0"]
     stages = sorted(file.name for file in (tmp_path / "one-0").iterdir())
-    assert stages[0].startswith("00-")
+    assert stages[0].startswith("000-")
     assert len(stages) > 3
 
 
