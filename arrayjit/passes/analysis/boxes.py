@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ...ir.assign import Assign
+from ...ir.assign import Assign, Statement
 from ...ir.index import Affine
 from .access import Ranges
 
-__all__ = ["Box", "common", "holds", "meet", "reached", "size", "without", "written"]
+__all__ = ["Box", "common", "holds", "meet", "own_ranges", "reached", "size", "without", "written"]
 
 Box = tuple[range, ...]
 """Each range has step 1."""
@@ -33,6 +33,12 @@ def meet(one: Box, other: Box) -> bool:
 def holds(box: Box, other: Box) -> bool:
     """Is all of another box in the first?"""
     return all(one.start <= two.start and two.stop <= one.stop for one, two in zip(box, other, strict=True))
+
+
+def own_ranges(statement: Statement) -> Ranges:
+    """The values of a statement's loops of known extent."""
+    loops = statement.loops if isinstance(statement, Assign) else ()
+    return {symbol: (0, extent.constant - 1) for symbol, extent in loops if extent.is_constant}
 
 
 def reached(index: Sequence[Affine], ranges: Ranges) -> Box | None:

@@ -27,7 +27,7 @@ from ...ir.expr import Expr, Load
 from ...ir.index import Affine
 from ...ir.walk import transform
 from ..analysis.access import Ranges, loads
-from ..analysis.boxes import Box, holds, meet, reached, without, written
+from ..analysis.boxes import Box, holds, meet, own_ranges, reached, without, written
 
 __all__ = ["forward"]
 
@@ -87,7 +87,7 @@ class _Copy:
         for statement in rest:
             if not isinstance(statement, (Assign, Bind, Note)):
                 return None
-            ranges = _ranges(statement)
+            ranges = own_ranges(statement)
             if not all(self._may_read(expr, left, ranges) for expr in expressions(statement)):
                 return None
             seen.append((statement, left))
@@ -110,7 +110,7 @@ class _Copy:
         """A statement that reads what was copied in the place of what is left of the copy."""
         if not isinstance(statement, Assign):
             return statement
-        return replace(statement, value=self._from_source(statement.value, left, _ranges(statement)))
+        return replace(statement, value=self._from_source(statement.value, left, own_ranges(statement)))
 
     def _may_read(self, expr: Expr, left: Sequence[Box], ranges: Ranges) -> bool:
         """Is whatever an expression reads of the array either within the copied cells or beside them?"""
@@ -148,9 +148,3 @@ def _along(index: Sequence[Affine], source: Sequence[Affine]) -> bool:
     """Are neighbours in memory copies of neighbours, so that it is no worse to read these?"""
     moving, taken = ([position.terms for position in at if position.terms] for at in (index, source))
     return moving[-1:] == taken[-1:]
-
-
-def _ranges(statement: Statement) -> Ranges:
-    """The values of a statement's loops of known extent."""
-    loops = statement.loops if isinstance(statement, Assign) else ()
-    return {symbol: (0, extent.constant - 1) for symbol, extent in loops if extent.is_constant}

@@ -42,8 +42,8 @@ from ...ir.expr import Expr, Load
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
 from ...ir.walk import substitute, transform
-from ..analysis.access import Ranges, loads
-from ..analysis.boxes import Box, common, holds, reached, written
+from ..analysis.access import loads
+from ..analysis.boxes import Box, common, holds, own_ranges, reached, written
 
 __all__ = ["overwrite"]
 
@@ -129,7 +129,7 @@ class _Filling:
 
     def from_copy(self, statement: Statement, source: Load, storing: _Storing) -> Statement:
         """A statement that reads the row which is stored next from the copy."""
-        ranges = {storing.loop.symbol: storing.numbers, **_ranges(statement)}
+        ranges = {storing.loop.symbol: storing.numbers, **own_ranges(statement)}
 
         def copied(node: Expr) -> Expr:
             if not isinstance(node, Load) or node.tensor is not source.tensor:
@@ -249,9 +249,3 @@ def _turns(index: Sequence[Affine], source: Sequence[Affine]) -> bool:
     """Is a copy one of single cells in which neighbours are others?"""
     to, taken = ([position.terms for position in at if position.terms] for at in (index, source))
     return to[-1:] != taken[-1:] and all(len(terms) == 1 and terms[0][0] == 1 for terms in taken)
-
-
-def _ranges(statement: Statement) -> Ranges:
-    """The values of a statement's loops of known extent."""
-    loops = statement.loops if isinstance(statement, Assign) else ()
-    return {symbol: (0, extent.constant - 1) for symbol, extent in loops if extent.is_constant}
