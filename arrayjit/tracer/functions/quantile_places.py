@@ -5,11 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.lib._function_base_impl import (  # type: ignore[attr-defined]
-    _get_gamma,
-    _get_indexes,
-    _QuantileMethods,
-)
 
 from ...errors import ShapeError, UnsupportedError
 from ..record.trace import user_location
@@ -24,12 +19,13 @@ _CORRECTIONS = {
     "median_unbiased": (1 / 3.0, 1 / 3.0),
     "normal_unbiased": (3 / 8.0, 3 / 8.0),
 }
+_METHODS = dict.fromkeys((*_CELLS, *_CORRECTIONS, "linear", "midpoint", "averaged_inverted_cdf"))
 
 
 def require_method(method: str) -> None:
     """Raise unless NumPy has the method."""
-    if method not in _QuantileMethods:
-        words = f"{method!r} is not a valid method. Use one of: {_QuantileMethods.keys()}"
+    if method not in _METHODS:
+        words = f"{method!r} is not a valid method. Use one of: {_METHODS.keys()}"
         raise ShapeError(words, loc=user_location(), fix="use method='linear'")
 
 
@@ -40,12 +36,17 @@ def is_a_cell(method: str, fractions: Any) -> bool:
 
 def neighbours(method: str, fractions: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of so many cells, between which each quantile lies, and how far on."""
-    found = _QuantileMethods[method]
-    places = np.asanyarray(found["get_virtual_index"](count, fractions))
     if is_a_cell(method, fractions):
-        return places.astype(np.intp), places.astype(np.intp), np.zeros(places.shape)
-    before, after = _get_indexes(np.empty(0), places, count)
-    return before, after, _get_gamma(places, before, found)
+        cells = np.quantile(np.arange(count), fractions, method=method).astype(np.intp)  # type: ignore[call-overload]
+        return cells, cells, np.zeros(cells.shape)
+    is_mean = method == "averaged_inverted_cdf"
+    places = count * fractions - 1 if is_mean else place_in_the_run(method, np.asarray(count - 1), fractions)
+    before = np.clip(np.floor(places), 0, count - 1).astype(np.intp)
+    after = np.where(places < 0, 0, np.minimum(before + 1, count - 1))
+    further = places - np.floor(places)
+    if is_mean:
+        further = np.where(further == 0, 0.5, 1.0)
+    return before, after, np.asarray(further, places.dtype)
 
 
 def place_in_the_run(method: str, last: Any, fraction: Any) -> Any:
