@@ -393,10 +393,10 @@ def test_so_it_is_where_terms_are_read_in_place_some_at_a_time(rows, columns, te
     assert outcome(after) == outcome(before)
 
 
-def test_slivers_go_through_all_panels_of_a_run_where_rows_come_from_the_last_cache():
+def test_slivers_go_through_all_panels_of_a_run_where_rows_take_more_than_half_of_the_second_cache():
     before = product({"i": 80, "j": 96, "k": 150}, (0, 0, 0), 0)
     across, down = (
-        contract(before, Caps(vector_bytes=16, l1_bytes=1024, l2_bytes=size)) for size in (1 << 15, 1 << 16)
+        contract(before, Caps(vector_bytes=16, l1_bytes=1024, l2_bytes=size)) for size in (1 << 15, 1 << 17)
     )
     assert re.search(r"for q in sequential\(0, \d+\):\n +for p1 in sequential\(0, 3\)", print_kernel(across))
     assert not re.search(r"for q in .*\n +for p1 in", print_kernel(down))

@@ -33,6 +33,7 @@ from ...ir.walk import (
     walk,
 )
 from ..analysis.access import Range, Ranges, exists, loads
+from ..analysis.repeats import may_repeat
 from ..analysis.strides import parallel_nest, stride
 from ..analysis.trips import enter
 from ..analysis.values import in_place, written_out
@@ -42,6 +43,9 @@ __all__ = ["Product", "Sum", "product_of"]
 
 MAX_NODES = 64
 """The largest factor, with what is computed for it put in."""
+
+LIGHT = 8
+"""So much may be done with a sum where it is, in additions; more is written out once, not for each row."""
 
 
 @frozen
@@ -97,17 +101,26 @@ class Product:
         )
 
     @property
-    def store(self) -> Store | None:
-        """Where the one sum goes, if that is all that is done with it, along the columns, and it may be done
-        again."""
-        match self.epilogue:
-            case (
-                Define(variable=variable, value=Const()),
-                Store(value=Local(variable=stored)) as store,
-            ) if stored is variable and self.within is None:
-                return store if _is_along((store,), self.columns.symbol) else None
-            case _:
-                return None
+    def ending(self) -> tuple[Stmt, ...] | None:
+        """What is done with a cell's one sum, if a register of columns can do it at once: little, along the
+        columns, and the same if it is done again."""
+        if self.within is not None or len(self.sums) > 1 or not may_repeat(self.epilogue):
+            return None
+        (total,), column = self.sums, self.columns.symbol
+        out = tuple(
+            stmt
+            for stmt in self.epilogue
+            if not (isinstance(stmt, Define) and stmt.variable is total.variable)
+        )
+        nodes = [node for stmt in out for expr in expressions(stmt) for node in walk(expr)]
+        is_light = sum(node.op.cost for node in nodes if isinstance(node, Apply)) <= LIGHT
+        in_registers = all(
+            isinstance(node, (Apply, Const, Local))
+            or (isinstance(node, Load) and stride(node.tensor, node.index, column) in (0, 1))
+            for node in nodes
+        )
+        is_along = all(isinstance(stmt, Define) or _is_along((stmt,), column) for stmt in out)
+        return out if is_light and in_registers and is_along else None
 
 
 def product_of(stmt: Stmt) -> Product | None:
