@@ -195,7 +195,7 @@ def edge_of(
         for first, second in ((lo, writer.add(hi, -lanes)), (lo, end), (start, hi))
     )
     count = writer.add(until, writer.multiply(left, -1))
-    return at, Edge(writer.add(left, writer.multiply(at, -1)), writer.first_lanes(count, lanes))
+    return at, Edge(writer.add(left, writer.multiply(at, -1)), count)
 
 
 def edges(writer: Writer, before: Operand, end: Operand, hi: Operand) -> tuple[str, str]:

@@ -90,6 +90,19 @@ def test_rows_start_anywhere(columns, aligned):
     assert is_all_there_is(around, result, source)
 
 
+@pytest.mark.parametrize(("dtype", "word"), [(F64, "i64"), (F32, "i32"), (named("u8"), None)], ids=str)
+def test_cells_around_whole_lines_go_past_the_caches_one_by_one(dtype, word):
+    """What two rows write of a line goes to memory at once then; there are no such instructions for bytes."""
+    x, out = (Tensor.of(label, (9, 1000), dtype) for label in ("x", "out"))
+    i, j = Symbol("i"), Symbol("j")
+    row = on_boundaries(j, 1000, put(out, i, j, value=at(x, i, j)), lanes=64, aligned=False)
+    params = (ArrayParam(x, "read"), ArrayParam(out, "write"))
+    text = backend("llvm").target.emit(Kernel("rows", params, (loop(i, 9, row),))).payload
+    stored = re.findall(r"store (i\d+|<64 x \w+>) .*!nontemporal", text)
+    assert (word in stored) == (word is not None)
+    assert ("@llvm.masked.store" in text) == (word is None)
+
+
 @pytest.mark.parametrize("offset", range(8))
 @pytest.mark.parametrize("cells", [1, 15, 16, 17, 31, 40, 64, 101])
 def test_an_aligned_loop_starts_vectors_on_boundaries(offset, cells):
@@ -204,14 +217,14 @@ def test_what_went_past_the_caches_is_there_for_others_when_the_kernel_ends():
 
 def test_lines_on_their_way_to_memory_are_not_touched_again():
     """The vector at an edge is stored from its first cell that is left on, not where it was computed."""
-    x, out, i = f64("x", 1000), f64("out", 1000), Symbol("i")
+    (x, out), i = (Tensor.of(label, (1000,), named("i16")) for label in ("x", "out")), Symbol("i")
     params = (ArrayParam(x, "read"), ArrayParam(out, "write"))
     text = emitted(Kernel("copied", params, (vector(i, 1000, past(out, i, value=at(x, i)), lanes=8),)))
-    slot = re.search(r"(%\S+) = alloca \[2 x <8 x double>\]", text).group(1)
-    moved = re.search(rf"(%\S+) = getelementptr double, ptr {slot}, i64 (%\S+)\n", text)
-    stored = re.search(r"call void @llvm.masked.store\S+\(<8 x double> (%\S+), ptr (%\S+),", text)
-    assert f"{stored.group(1)} = load <8 x double>, ptr {moved.group(1)}, align 8" in text
-    assert re.search(rf"{stored.group(2)} = getelementptr double, ptr %\S+, i64 {moved.group(2)}\n", text)
+    slot = re.search(r"(%\S+) = alloca \[2 x <8 x i16>\]", text).group(1)
+    moved = re.search(rf"(%\S+) = getelementptr i16, ptr {slot}, i64 (%\S+)\n", text)
+    stored = re.search(r"call void @llvm.masked.store\S+\(<8 x i16> (%\S+), ptr (%\S+),", text)
+    assert f"{stored.group(1)} = load <8 x i16>, ptr {moved.group(1)}, align 2" in text
+    assert re.search(rf"{stored.group(2)} = getelementptr i16, ptr %\S+, i64 {moved.group(2)}\n", text)
 
 
 def test_each_thread_ends_its_part_with_a_fence():

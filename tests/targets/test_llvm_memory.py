@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -246,6 +247,26 @@ def test_every_line_of_what_will_be_read_is_asked_for_and_may_lie_outside(lanes,
     params = (ArrayParam(x, "read"), ArrayParam(out, "write"))
     text = backend("llvm").target.emit(Kernel("asked", params, (body,), {})).payload
     assert text.count("call void @llvm.prefetch") == lines
+
+
+def test_lines_are_asked_for_one_after_each_load_and_the_rest_at_the_end():
+    x, y, out, i = f64("x", 64), f64("y", 64), f64("out", 64), Symbol("i")
+    asks = (Prefetch(tensor, (Affine.of(i) + 512,)) for tensor in (x, y))
+    store = put(out, i, value=call("add", at(x, i), at(y, i)))
+    body = replace(loop(i, 64, *asks, store), kind=LoopKind.VECTOR, lanes=16)
+    params = (ArrayParam(x, "read"), ArrayParam(y, "read"), ArrayParam(out, "write"))
+    text = backend("llvm").target.emit(Kernel("asked", params, (body,), {})).payload
+    order = re.findall(r"load <16 x double>|llvm\.prefetch\.p0\(ptr %|store <16 x double>", text)
+    load, ask, write = "load <16 x double>", "llvm.prefetch.p0(ptr %", "store <16 x double>"
+    assert order == [load, ask, load, ask, write, ask, ask]
+
+
+def test_no_register_of_a_frame_goes_through_arrays():
+    x, out, i = f64("x", 64), f64("out", 64), Symbol("i")
+    params = (ArrayParam(x, "read"), ArrayParam(out, "write"))
+    copied = Kernel("copied", params, (vector(i, 64, put(out, i, value=at(x, i))),), {})
+    for target in (backend("llvm").target, LlvmTarget("llvm", "avx2")):
+        assert '"frame-pointer"="all"' in target.emit(copied).payload
 
 
 def test_copies_of_a_body_reach_their_cells_from_one_pointer():

@@ -28,7 +28,9 @@ two temporaries lie half a page apart, and what is stored stands behind the firs
 would often find its line so otherwise.
 
 Results that no cache could hold until they are read go past the caches, as they would in a loop of their own
-(`bypass`): softmax of large arrays takes 0.65 to 0.95 of the time then.
+(`bypass`): softmax of large arrays takes 0.65 to 0.95 of the time then. Rows of them that are not whole lines
+are left alone, since a loop of their own starts where a line does: softmax of 16384 x 1000 float32 takes 0.55
+of the time.
 
 Rows now go in order. Where threads may share them they do so in blocks, each with a first and a last row of
 its own; not where the last cache does not hold the arrays: threads that wait for memory together wait for
@@ -69,7 +71,7 @@ from ..analysis.access import Range, effects
 from ..analysis.copies import copy_body, unless_once
 from ..analysis.handed import threads_for
 from ..analysis.private import is_private
-from ..analysis.strides import affine_accesses
+from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import enter, greater, lesser
 from ..analysis.uses import counts
 from .bypass import bypass
@@ -136,6 +138,7 @@ class _Trailing:
         enter(loop, self.ranges)
         size = self.block(loop)
         rows = self.rows(loop) if size >= LEAST_ROWS else None
+        rows = rows and self.past_caches(rows)
         if rows is None:
             return None
         last, busy = rows.last.symbol.hint, rows.busy.symbol.hint
@@ -143,13 +146,18 @@ class _Trailing:
             f"trail: loop {last} for a row of {loop.symbol.hint} goes beside loop {busy} of the next"
         )
         self.doubled |= {tensor: _doubled(tensor) for tensor in rows.made}
-        return _Writer(self.past_caches(rows), self.doubled, size).blocks()
+        return _Writer(rows, self.doubled, size).blocks()
 
-    def past_caches(self, rows: _Rows) -> _Rows:
-        """The same with results stored past the caches which no cache could hold."""
+    def past_caches(self, rows: _Rows) -> _Rows | None:
+        """The same with results stored past the caches which no cache could hold; nothing if a row of them
+        does not start where a line does: a loop of its own starts there."""
         alone = bypass(self.kernel.with_body((rows.loop,), ()), self.caps)
         loops = (stmt for stmt in walk_statements(alone.body) if isinstance(stmt, For))
         (last,) = (loop for loop in loops if loop.symbol == rows.last.symbol)
+        for store in (stmt for stmt in last.body if isinstance(stmt, Store) and stmt.bypass):
+            row = stride(store.tensor, store.index, rows.loop.symbol)
+            if row is None or row * store.tensor.dtype.itemsize % self.caps.line_bytes:
+                return None
         self.notes += alone.notes[len(self.kernel.notes) :]
         return replace(rows, last=last)
 
