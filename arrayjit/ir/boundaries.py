@@ -13,7 +13,7 @@ from .expr import Load
 from .index import Affine
 from .loops import For, Store, walk_statements
 from .tensor import Tensor
-from .walk import expressions, walk
+from .walk import nodes_in
 
 __all__ = ["Cell", "cells_along", "lying_alike"]
 
@@ -61,7 +61,7 @@ def lying_alike(loop: For, boundary: int) -> list[Cell]:
 
 def _cells(loop: For) -> Iterator[Cell]:
     for stmt in walk_statements(loop.body):
-        for node in (node for expr in expressions(stmt) for node in walk(expr)):
+        for node in nodes_in((stmt,)):
             if isinstance(node, Load):
                 yield node.tensor, node.index
         if isinstance(stmt, Store):

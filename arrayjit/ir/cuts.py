@@ -15,7 +15,7 @@ from typing import TypeVar, Union
 
 from .expr import Variable
 from .loops import Define, For, If, LoopKind, Prefetch, Stmt, Store, Update, walk_statements
-from .walk import locals_read, variables
+from .walk import locals_defined, locals_read, locals_updated, variables
 
 __all__ = ["alternating", "handed_on", "may_be_cut", "parts_of"]
 
@@ -29,7 +29,7 @@ def may_be_cut(loop: For) -> bool:
     nothing but locals of its own, requests for cells, stores in the last part and what is seldom needed. Its
     iterations are independent: what one reads no other one writes."""
     edges = (0, *loop.cuts, len(loop.body))
-    own = {stmt.variable for stmt in loop.body if isinstance(stmt, Define)}
+    own = locals_defined(loop.body)
     return (
         loop.kind is LoopKind.VECTOR
         and loop.step == 1
@@ -50,8 +50,8 @@ def _is_plain(stmt: Stmt, own: set[Variable]) -> bool:
     match stmt:
         case If(seldom=True, body=body, orelse=()):
             inside = list(walk_statements(body))
-            changed = {inner.variable for inner in inside if isinstance(inner, Update)}
-            own = own | {inner.variable for inner in inside if isinstance(inner, Define)}
+            changed = locals_updated(inside)
+            own = own | locals_defined(inside)
             return all(isinstance(inner, (Define, If, Update)) for inner in inside) and changed <= own
         case Store(accum=accum, bypass=bypass):
             return accum is None and not bypass

@@ -48,7 +48,7 @@ from .matrices import multiplied
 from .memory import Memory
 from .ops import Op, op
 from .tensor import Tensor
-from .walk import locals_read
+from .walk import locals_read, outer_updates
 
 __all__ = ["KernelRaise", "run", "run_computation"]
 
@@ -89,9 +89,7 @@ def run_computation(
 
 def _outer_updates(loop: For | WhileStmt) -> list[Update]:
     """The updates in a loop of variables defined outside it."""
-    inside = list(walk_statements((loop,)))
-    defined = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
-    return [stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable not in defined]
+    return outer_updates(list(walk_statements((loop,))))
 
 
 def _independent(loop: For) -> bool:

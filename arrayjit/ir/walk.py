@@ -6,7 +6,7 @@ user program size: passes keep single expressions small and let `Define` carry t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import TypeVar
@@ -41,8 +41,12 @@ __all__ = [
     "children",
     "expressions",
     "kept",
+    "locals_defined",
     "locals_read",
+    "locals_updated",
     "locals_used",
+    "nodes_in",
+    "outer_updates",
     "rebuild",
     "rewrite_bodies",
     "rewrite_cells",
@@ -172,6 +176,11 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return ()
 
 
+def nodes_in(stmts: Iterable[Stmt]) -> Iterator[Expr]:
+    """Every node of the expressions of statements; not of the statements inside them."""
+    return (node for stmt in stmts for expr in expressions(stmt) for node in walk(expr))
+
+
 def variables(expr: Expr) -> Iterator[Variable]:
     """The locals that an expression reads, each as often as it does."""
     return (node.variable for node in walk(expr) if isinstance(node, Local))
@@ -179,13 +188,29 @@ def variables(expr: Expr) -> Iterator[Variable]:
 
 def locals_read(stmts: Iterable[Stmt]) -> Iterator[Variable]:
     """The locals that statements read, each as often as they do; not those of the statements inside them."""
-    return (variable for stmt in stmts for expr in expressions(stmt) for variable in variables(expr))
+    return (node.variable for node in nodes_in(stmts) if isinstance(node, Local))
+
+
+def locals_defined(stmts: Iterable[Stmt]) -> set[Variable]:
+    """The locals that statements define; not those that the statements inside them do."""
+    return {stmt.variable for stmt in stmts if isinstance(stmt, Define)}
+
+
+def locals_updated(stmts: Iterable[Stmt]) -> set[Variable]:
+    """The locals that statements update; not those that the statements inside them do."""
+    return {stmt.variable for stmt in stmts if isinstance(stmt, Update)}
+
+
+def outer_updates(stmts: Collection[Stmt]) -> list[Update]:
+    """The updates, among these statements, of locals that none of them defines."""
+    own = locals_defined(stmts)
+    return [stmt for stmt in stmts if isinstance(stmt, Update) and stmt.variable not in own]
 
 
 def locals_used(body: Iterable[Stmt]) -> set[Variable]:
     """The locals that a body reads or updates, in the statements inside too."""
     inside = list(walk_statements(tuple(body)))
-    return {stmt.variable for stmt in inside if isinstance(stmt, Update)} | set(locals_read(inside))
+    return locals_updated(inside) | set(locals_read(inside))
 
 
 def symbols_read(expr: Expr) -> Iterator[Symbol]:

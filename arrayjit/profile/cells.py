@@ -20,7 +20,7 @@ from ..ir.expr import Gather, Load
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Fill, Store
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, walk
+from ..ir.walk import nodes_in
 from .amounts import Amount, Number
 from .visits import MOST_POINTS, Array, Loop, Space, Visit
 
@@ -60,15 +60,14 @@ def accesses(visit: Visit) -> Iterable[Access]:
     if visit.lanes or not space.high.any():
         return
     space = _at(space, np.flatnonzero(space.high))
-    for expr in expressions(stmt):
-        for node in walk(expr):
-            match node:
-                case Load(tensor=tensor, index=index):
-                    yield Access(tensor, index, space, False)
-                case Gather(tensor=tensor):
-                    yield Access(tensor, None, space, False)
-                case _:
-                    pass
+    for node in nodes_in((stmt,)):
+        match node:
+            case Load(tensor=tensor, index=index):
+                yield Access(tensor, index, space, False)
+            case Gather(tensor=tensor):
+                yield Access(tensor, None, space, False)
+            case _:
+                pass
     match stmt:
         case Store(tensor=tensor, index=index, accum=accum):
             if accum is not None:

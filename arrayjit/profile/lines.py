@@ -18,7 +18,7 @@ from ..ir.expr import Gather, Load
 from ..ir.loops import Copy, Fill, Kernel, Store, walk_statements
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, walk
+from ..ir.walk import nodes_in
 from .cells import accesses
 from .laps import Part
 from .measure import Spread
@@ -199,9 +199,7 @@ def loaded(part: Part) -> set[Tensor]:
     """The arrays that a part loads from."""
     found = {
         node.tensor.storage
-        for stmt in walk_statements(part.body)
-        for expr in expressions(stmt)
-        for node in walk(expr)
+        for node in nodes_in(walk_statements(part.body))
         if isinstance(node, (Load, Gather))
     }
     return found | {stmt.source.storage for stmt in walk_statements(part.body) if isinstance(stmt, Copy)}

@@ -18,7 +18,7 @@ from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Vari
 from ..ir.index import Affine, Symbol
 from ..ir.loops import Bind, Define, For, If, Stay, Stmt, Update, While, walk_statements
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, walk
+from ..ir.walk import expressions, locals_defined, locals_updated, walk
 
 __all__ = ["MOST_POINTS", "Array", "Loop", "Space", "Visit", "visits"]
 
@@ -254,7 +254,7 @@ def _folded(loop: For) -> Iterator[Update]:
     """What the lanes of a vector loop accumulate in locals of outside, each once."""
     if loop.lanes == 1 or loop.kind.value != "vector":
         return
-    inner = {stmt.variable for stmt in walk_statements(loop.body) if isinstance(stmt, Define)}
+    inner = locals_defined(walk_statements(loop.body))
     for stmt in walk_statements(loop.body):
         if isinstance(stmt, Update) and stmt.accum is not None and stmt.variable not in inner:
             inner.add(stmt.variable)
@@ -263,7 +263,7 @@ def _folded(loop: For) -> Iterator[Update]:
 
 def _computed_from_data(body: Sequence[Stmt], numbers: Mapping[Tensor, int]) -> set[Variable]:
     """The locals that the values in arrays decide, or that change."""
-    found = {stmt.variable for stmt in walk_statements(tuple(body)) if isinstance(stmt, Update)}
+    found = locals_updated(walk_statements(tuple(body)))
     for stmt in walk_statements(tuple(body)):
         if isinstance(stmt, Define) and _is_data(stmt.value, found, numbers):
             found.add(stmt.variable)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ..errors import CompilerBug, Location
 from ..ir.expr import Apply, Const, Expr, Local, Variable
 from ..ir.loops import Define, Fill, For, If, Raise, Stmt, Store, Update, walk_statements
 from ..ir.ops import OPS, Op
-from ..ir.walk import expressions, walk
+from ..ir.walk import nodes_in, outer_updates
 
-__all__ = ["accumulation", "changes", "conditions", "fills_lanes", "nodes", "place", "squared", "updated"]
+__all__ = ["accumulation", "changes", "conditions", "fills_lanes", "place", "squared", "updated"]
 
 MULTIPLY = OPS["multiply"]
 
@@ -22,7 +20,9 @@ def updated(body: tuple[Stmt, ...]) -> dict[Variable, None]:
 
 def squared(body: tuple[Stmt, ...]) -> set[Variable]:
     """The integers that may be multiplied by themselves from iteration to iteration."""
-    products = (node for node in nodes(body) if isinstance(node, Apply) and node.op is MULTIPLY)
+    products = (
+        node for node in nodes_in(walk_statements(body)) if isinstance(node, Apply) and node.op is MULTIPLY
+    )
     if not any(one == other for one, other in (node.args for node in products)):
         return set()
     updates = (stmt for stmt in walk_statements(body) if isinstance(stmt, Update) and stmt.accum is None)
@@ -31,8 +31,8 @@ def squared(body: tuple[Stmt, ...]) -> set[Variable]:
 
 def changes(body: tuple[Stmt, ...]) -> tuple[Variable, ...]:
     """The locals from outside that a body updates."""
-    defined = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Define)}
-    return tuple(variable for variable in updated(body) if variable not in defined)
+    updates = outer_updates(list(walk_statements(body)))
+    return tuple(dict.fromkeys(update.variable for update in updates))
 
 
 def conditions(test: tuple[Stmt, ...], condition: Expr) -> list[tuple[tuple[Stmt, ...], Expr]]:
@@ -47,11 +47,6 @@ def conditions(test: tuple[Stmt, ...], condition: Expr) -> list[tuple[tuple[Stmt
             return [*conditions(tuple(before), first), *conditions(tuple(own), second)]
         case _:
             return [(test, condition)]
-
-
-def nodes(body: tuple[Stmt, ...]) -> Iterator[Expr]:
-    """Every node of every expression in a body."""
-    return (node for stmt in walk_statements(body) for expr in expressions(stmt) for node in walk(expr))
 
 
 def place(stmt: Stmt) -> Location | None:

@@ -35,7 +35,7 @@ from ..ir.loops import (
     While,
     walk_statements,
 )
-from ..ir.walk import expressions, walk
+from ..ir.walk import expressions, locals_defined, walk
 from .bodies import changes, updated
 
 __all__ = ["Lanes", "in_region", "is_straight", "lanes_of", "mentions"]
@@ -115,7 +115,7 @@ class _Survey:
         self._region = 0
         outside = changes(loop.body)
         self.varying = set(updated(loop.body))
-        self.own = {stmt.variable for stmt in walk_statements(loop.body) if isinstance(stmt, Define)}
+        self.own = locals_defined(walk_statements(loop.body))
         self.own.update(outside)
         self.regions: dict[Variable, set[int]] = {variable: {0} for variable in outside}
 

@@ -51,7 +51,7 @@ from ..ir.loops import (
 )
 from ..ir.params import ArrayParam
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, walk
+from ..ir.walk import expressions, nodes_in, walk
 from .c_body import Body, LoopPrinter
 from .c_memory import Memory
 from .c_text import Dialect, Operand, Writer
@@ -310,10 +310,9 @@ def _storages(body: Sequence[Stmt]) -> list[Tensor]:
     """The storages that a body reaches, in order."""
     found: dict[Tensor, None] = {}
     for stmt in body:
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                if isinstance(node, (Load, Gather)):
-                    found[node.tensor.storage] = None
+        for node in nodes_in((stmt,)):
+            if isinstance(node, (Load, Gather)):
+                found[node.tensor.storage] = None
         match stmt:
             case Store(tensor=tensor) | Fill(tensor=tensor):
                 found[tensor.storage] = None

@@ -19,8 +19,8 @@ from itertools import combinations
 from ..frozen import frozen
 from ..ir.dtype import BOOL, I32, I64
 from ..ir.expr import Apply, Load, Variable
-from ..ir.loops import Define, For, Stmt, Update
-from .bodies import nodes
+from ..ir.loops import Define, For, Stmt, Update, walk_statements
+from ..ir.walk import nodes_in
 from .llvm_memory import Lanes, Memory
 from .llvm_text import LINE_BYTES, Operand, Value, Writer, vector_type
 
@@ -116,14 +116,14 @@ def _following(loop: For, step: int, lanes: Lanes, features: Collection[str]) ->
         return []
     vectors = loop.trips * loop.step // step
     found: dict[Load, list[Load]] = {}
-    for load in (node for node in nodes(loop.body) if isinstance(node, Load)):
+    for load in (node for node in nodes_in(walk_statements(loop.body)) if isinstance(node, Load)):
         tensor, index = load.tensor, load.index
         registers, rest = divmod(lanes.count * tensor.dtype.itemsize, LINE_BYTES)
         is_vector = lanes.step_in(tensor, index) == 1 and tensor.dtype.llvm_memory in PERMUTED and not rest
         follows = Lanes(loop.symbol, step).step_in(tensor, index) == lanes.count
         if is_vector and follows and vectors * registers >= FEW:
             found.setdefault(load, []).append(load)
-    work = sum(node.op.cost for node in nodes(loop.body) if isinstance(node, Apply))
+    work = sum(node.op.cost for node in nodes_in(walk_statements(loop.body)) if isinstance(node, Apply))
     if work > LIGHT_COST * len(found) or any(_overlap(*pair, lanes.count) for pair in combinations(found, 2)):
         return []
     arrays = {load.tensor for load in found}

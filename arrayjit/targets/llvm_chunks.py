@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Union
 
-from ..ir.expr import Local, Variable
+from ..ir.expr import Variable
 from ..ir.loops import (
     Comment,
     Define,
@@ -28,9 +28,10 @@ from ..ir.loops import (
     Store,
     Update,
     While,
+    walk_statements,
 )
-from ..ir.walk import expressions, walk
-from .bodies import changes, nodes, updated
+from ..ir.walk import locals_read, nodes_in
+from .bodies import changes, updated
 from .llvm_text import Writer
 
 __all__ = ["Chunk", "call_chunk", "cut", "heads", "length"]
@@ -88,7 +89,7 @@ def _last_needs(body: tuple[Stmt, ...]) -> list[int]:
     where that is a local from outside."""
     last: dict[Variable, int] = {}
     for position, stmt in enumerate(body):
-        mentioned = {node.variable for node in nodes((stmt,)) if isinstance(node, Local)}
+        mentioned = set(locals_read(walk_statements((stmt,))))
         last |= dict.fromkeys((*mentioned, *updated((stmt,))), position)
     last |= dict.fromkeys(changes(body), len(body))
     return [max((last.get(variable, 0) for variable in _given(stmt)), default=0) for stmt in body]
@@ -102,7 +103,7 @@ def length(body: tuple[Stmt, ...]) -> int:
     """How much is printed."""
     total = 0
     for stmt in body:
-        total += sum(1 for expr in expressions(stmt) for _ in walk(expr))
+        total += sum(1 for _ in nodes_in((stmt,)))
         match stmt:
             case For(kind=LoopKind.UNROLLED, body=inner, trips=int(trips)):
                 total += trips * length(inner)

@@ -18,8 +18,8 @@ from ..ir.expr import Expr, Gather, Load, Local, Variable
 from ..ir.index import Affine
 from ..ir.loops import Comment, Define, For, LoopKind, Stmt, Store, Update, walk_statements
 from ..ir.tensor import GROUPS, Tensor
-from ..ir.walk import expressions, walk
-from .bodies import changes, nodes
+from ..ir.walk import nodes_in
+from .bodies import changes
 from .llvm_memory import Lanes
 from .llvm_text import PART
 
@@ -86,7 +86,7 @@ def _size_of_pairs(loop: For, lanes: Lanes) -> int | None:
 
 def _accesses(body: tuple[Stmt, ...]) -> Iterator[Access]:
     yield from (stmt for stmt in walk_statements(body) if isinstance(stmt, Store))
-    yield from (node for node in nodes(body) if isinstance(node, Load))
+    yield from (node for node in nodes_in(walk_statements(body)) if isinstance(node, Load))
 
 
 def side_by_side(body: Sequence[Stmt], lanes: Lanes) -> Iterator[Item]:
@@ -116,7 +116,7 @@ def _groups(body: Sequence[Stmt], lanes: Lanes) -> list[Together]:
     for stmt in body:
         if not isinstance(stmt, (Define, Update, Comment, Store)):
             waiting.clear()
-        for node in (node for expr in expressions(stmt) for node in walk(expr)) if waiting else ():
+        for node in nodes_in((stmt,)) if waiting else ():
             waiting = {at: stores for at, stores in waiting.items() if not _may_read(node, at, stores)}
         if not isinstance(stmt, Store):
             continue

@@ -23,7 +23,8 @@ from ..ir.loops import (
     walk_statements,
 )
 from ..ir.tensor import Tensor
-from .bodies import nodes, updated
+from ..ir.walk import nodes_in
+from .bodies import updated
 from .llvm_memory import Edge, Lanes, Memory
 from .llvm_text import LINE_BYTES, Operand, Value, Writer
 
@@ -118,7 +119,9 @@ def widths(loop: For, changed: tuple[Variable, ...]) -> tuple[int, ...]:
     inner = updated(tuple(stmt for stmt in walk_statements(loop.body) if isinstance(stmt, For)))
     if narrow < 4 or not inner.keys().isdisjoint(changed):
         return (loop.lanes,)
-    slow = any(isinstance(node, Apply) and node.op.cost >= SLOW for node in nodes(loop.body))
+    slow = any(
+        isinstance(node, Apply) and node.op.cost >= SLOW for node in nodes_in(walk_statements(loop.body))
+    )
     in_pairs = slow and loop.kind is LoopKind.LOCKSTEP
     return (loop.lanes, 2 * narrow, narrow, 2) if in_pairs else (loop.lanes, narrow)
 

@@ -17,7 +17,8 @@ from collections.abc import Collection
 from ..ir.expr import Apply, Expr, Gather, Load
 from ..ir.loops import Comment, Define, For, LoopKind, Store, Update, walk_statements
 from ..ir.ops import divides_integers
-from .bodies import changes, nodes
+from ..ir.walk import nodes_in
+from .bodies import changes
 from .llvm_memory import MASKED, Lanes
 from .llvm_text import LINE_BYTES
 
@@ -44,7 +45,7 @@ def masked_widths(loop: For, features: Collection[str]) -> tuple[int, ...]:
         return ()
     if not all(_are_neighbours(store, lanes) for store in stores):
         return ()
-    if not all(_may_be_masked(node, lanes) for node in nodes(loop.body)):
+    if not all(_may_be_masked(node, lanes) for node in nodes_in(walk_statements(loop.body))):
         return ()
     register = LINE_BYTES // max(store.tensor.dtype.itemsize for store in stores)
     return (loop.lanes, register) if register < loop.lanes else (loop.lanes,)

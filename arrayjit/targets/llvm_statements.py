@@ -31,8 +31,8 @@ from ..ir.loops import (
     While,
     walk_statements,
 )
-from ..ir.walk import bottom_up
-from .bodies import changes, nodes, updated
+from ..ir.walk import bottom_up, locals_read
+from .bodies import changes, updated
 from .failures import raises
 from .llvm_alike import Nests
 from .llvm_appended import appended
@@ -198,7 +198,7 @@ class Statements(ABC):
         if stmt.orelse or not plain:
             raise CompilerBug("a branch on what differs from lane to lane", stage="targets/llvm")
         count, changed = condition.lanes, changes(stmt.body)
-        read = {node.variable for node in nodes(stmt.body) if isinstance(node, Local)}
+        read = set(locals_read(walk_statements(stmt.body)))
         inputs = [v for v in self._values if v in read and v not in changed and self._values[v].lanes > 1]
         lane = Symbol("lane")
 

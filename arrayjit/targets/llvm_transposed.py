@@ -13,7 +13,7 @@ from ..ir.dtype import BOOL
 from ..ir.expr import Load
 from ..ir.loops import For, Store, walk_statements
 from ..ir.tensor import Tensor
-from ..ir.walk import expressions, walk
+from ..ir.walk import nodes_in
 from .llvm_memory import Lanes, Memory
 from .llvm_text import PART, Value, Writer
 
@@ -44,7 +44,7 @@ def _loads(loop: For) -> Iterator[Load]:
     inside = list(walk_statements(loop.body))
     written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
     for stmt in inside:
-        for node in (node for expr in expressions(stmt) for node in walk(expr)):
+        for node in nodes_in((stmt,)):
             # A bool is a byte in memory only.
             match node:
                 case Load(tensor=Tensor(dtype=dtype) as tensor):

@@ -44,7 +44,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, walk
+from ...ir.walk import expressions, nodes_in, walk
 
 __all__ = [
     "ANY",
@@ -242,15 +242,14 @@ def reads(stmt: Stmt) -> Iterator[tuple[Tensor, tuple[Affine, ...] | None]]:
 def mentioned(body: Iterable[Stmt]) -> Iterator[Symbol]:
     """Every symbol that a body uses, each as often as it does."""
     for stmt in walk_statements(tuple(body)):
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                match node:
-                    case Load(index=index):
-                        yield from symbols_of(index)
-                    case Index(value=value):
-                        yield from value.symbols
-                    case _:
-                        pass
+        for node in nodes_in((stmt,)):
+            match node:
+                case Load(index=index):
+                    yield from symbols_of(index)
+                case Index(value=value):
+                    yield from value.symbols
+                case _:
+                    pass
         match stmt:
             case Store(index=index):
                 yield from symbols_of(index)
@@ -386,7 +385,7 @@ def _phases_inside(body: Iterable[Stmt]) -> Phases:
 def _collect_reads(stmt: Stmt, inner: Mapping[Symbol, Range | None], phases: Phases, found: Effects) -> None:
     if isinstance(stmt, Store) and stmt.accum is not None:
         _touch(found.reads, region(stmt.tensor, stmt.index, inner, phases))
-    for node in (node for expr in expressions(stmt) for node in walk(expr)):
+    for node in nodes_in((stmt,)):
         match node:
             case Load(tensor=tensor, index=index):
                 _touch(found.reads, region(tensor, index, inner, phases))

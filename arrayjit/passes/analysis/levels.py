@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from ...frozen import slotted
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import For, Raise, Stmt, Update, While, walk_statements, written
+from ...ir.loops import For, Raise, Stmt, While, walk_statements, written
 from ...ir.tensor import Tensor
-from ...ir.walk import children
+from ...ir.walk import children, locals_updated
 from .access import Range, exists
 from .trips import enter
 
@@ -36,7 +36,7 @@ class _Changes:
     def of(loop: For | While) -> _Changes:
         inside = list(walk_statements((*loop.test, *loop.body) if isinstance(loop, While) else loop.body))
         stores = {tensor for tensor in map(written, inside) if tensor is not None}
-        updates = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+        updates = locals_updated(inside)
         return _Changes(stores, updates, any(isinstance(stmt, Raise) for stmt in inside))
 
 
@@ -48,7 +48,7 @@ class Levels:
     expression clears it."""
 
     def __init__(self, body: tuple[Stmt, ...]) -> None:
-        self.changing = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update)}
+        self.changing = locals_updated(walk_statements(body))
         self.around: list[_Changes] = []
         self.symbols: dict[Symbol, int] = {}
         self.ranges: dict[Symbol, Range] = {}

@@ -11,14 +11,23 @@ order. What is added to one cell or local is added in order, one iteration after
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...ir.expr import Apply, Expr, Gather, Load, Local, Variable
 from ...ir.index import Symbol
 from ...ir.loops import Comment, Define, For, Stmt, Store, Update
 from ...ir.ops import Op
-from ...ir.walk import expressions, kept, walk
+from ...ir.walk import (
+    expressions,
+    kept,
+    locals_defined,
+    locals_read,
+    locals_updated,
+    nodes_in,
+    outer_updates,
+    walk,
+)
 from .access import Ranges, Region, distances, exists, loads, region
 from .cells import Cells
 
@@ -39,10 +48,7 @@ Access = tuple[int, Region]
 
 def in_lockstep(loop: For, ranges: Ranges) -> bool:
     """Whether doing each statement for all of some successive iterations changes nothing."""
-    own = _own(loop.body)
-    if loop.step != 1 or not all(_is_plain(stmt) for stmt in loop.body):
-        return False
-    if any(isinstance(stmt, Update) and stmt.variable not in own for stmt in loop.body):
+    if loop.step != 1 or not all(_is_plain(stmt) for stmt in loop.body) or outer_updates(loop.body):
         return False
     return _is_in_order(loop, ranges)
 
@@ -58,7 +64,7 @@ def lockstep(loop: For, ranges: Ranges) -> tuple[Sequence[Stmt], For, Sequence[S
     after: list[Stmt] = []
     rest: list[Stmt] = []
     totals: dict[int, Update] = {}
-    own, cells = _own(loop.body), Cells(loop, ranges)
+    own, cells = locals_defined(loop.body), Cells(loop, ranges)
     for at, stmt in enumerate(loop.body):
         match stmt:
             case Store(tensor=tensor, index=index, value=value) if (
@@ -77,7 +83,7 @@ def lockstep(loop: For, ranges: Ranges) -> tuple[Sequence[Stmt], For, Sequence[S
     body = tuple(totals.get(at, stmt) for at, stmt in enumerate(loop.body))
     inner = replace(loop, body=body)
     sums = [total.variable for total in totals.values()]
-    if len(set(sums)) < len(sums) or not set(sums).isdisjoint(_read(body)):
+    if len(set(sums)) < len(sums) or not set(sums).isdisjoint(locals_read(body)):
         return None
     if any(isinstance(stmt, Update) and stmt.variable not in own for stmt in rest):
         return None
@@ -85,14 +91,13 @@ def lockstep(loop: For, ranges: Ranges) -> tuple[Sequence[Stmt], For, Sequence[S
 
 
 def _work(body: Sequence[Stmt]) -> float:
-    nodes = (node for stmt in body for expr in expressions(stmt) for node in walk(expr))
-    return sum(node.op.cost for node in nodes if isinstance(node, Apply))
+    return sum(node.op.cost for node in nodes_in(body) if isinstance(node, Apply))
 
 
 def _with_values_where_put(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """A body in which what only a store or an update reads stands there, if it may be computed so late."""
-    times = Counter(_read(body))
-    changing = {stmt.variable for stmt in body if isinstance(stmt, Update)}
+    times = Counter(locals_read(body))
+    changing = locals_updated(body)
     made = {stmt.variable: at for at, stmt in enumerate(body) if isinstance(stmt, Define)}
     out: list[Stmt | None] = list(body)
     for at, stmt in enumerate(body):
@@ -110,20 +115,11 @@ def _with_values_where_put(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 def _may_wait(value: Expr, lines: Sequence[Stmt]) -> bool:
     """Is nothing that a value follows from changed by these lines?"""
     nodes = list(walk(value))
-    changed = {stmt.variable for stmt in lines if isinstance(stmt, Update)}
+    changed = locals_updated(lines)
     reads_memory = any(isinstance(node, (Load, Gather)) for node in nodes)
     stores = any(isinstance(stmt, Store) for stmt in lines)
     is_changed = any(isinstance(node, Local) and node.variable in changed for node in nodes)
     return not (is_changed or (reads_memory and stores))
-
-
-def _own(body: tuple[Stmt, ...]) -> set[Variable]:
-    return {stmt.variable for stmt in body if isinstance(stmt, Define)}
-
-
-def _read(body: tuple[Stmt, ...]) -> Iterator[Variable]:
-    nodes = (node for stmt in body for expr in expressions(stmt) for node in walk(expr))
-    return (node.variable for node in nodes if isinstance(node, Local))
 
 
 def _is_in_order(loop: For, ranges: Ranges) -> bool:

@@ -20,7 +20,7 @@ from ...frozen import frozen
 from ...ir.index import Affine, symbols_of
 from ...ir.loops import Bind, Comment, Define, For, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
-from ...ir.walk import locals_used
+from ...ir.walk import locals_defined, locals_used
 from .copies import copy_body
 from .strides import affine_accesses, gathered, stride
 
@@ -152,7 +152,7 @@ def _distributed(stmt: Stmt) -> Sequence[Stmt]:
     cuts = [0, *ends[:-1], len(stmt.body)]
     bodies = [stmt.body[start:end] for start, end in pairwise(cuts)]
     for at, body in enumerate(bodies):
-        made = {inner.variable for inner in body if isinstance(inner, Define)}
+        made = locals_defined(body)
         if not made.isdisjoint(locals_used(chain.from_iterable(bodies[at + 1 :]))):
             return (stmt,)
     first = replace(stmt, body=bodies[0])

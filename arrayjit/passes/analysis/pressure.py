@@ -19,7 +19,7 @@ from ...ir.cuts import alternating, handed_on, parts_of
 from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Const, Variable
 from ...ir.loops import Define, For, Stmt, walk_statements
-from ...ir.walk import expressions, locals_read, walk
+from ...ir.walk import locals_read, nodes_in
 from .work import REGISTER_BYTES
 
 __all__ = ["most_registers", "registers_of_constants"]
@@ -51,8 +51,7 @@ def most_registers(loop: For) -> int:
 
 def registers_of_constants(body: Sequence[Stmt]) -> int:
     """How many registers hold the constants and the tables of a body, but for tables that stay in memory."""
-    values = (expr for stmt in walk_statements(tuple(body)) for expr in expressions(stmt))
-    every = [node for expr in values for node in walk(expr)]
+    every = list(nodes_in(walk_statements(tuple(body))))
     numbers = {(node.value, node.dtype) for node in every if isinstance(node, Const)}
     chosen = {
         (node.op.name, node.dtype): node for node in every if isinstance(node, Apply) and node.op.tables

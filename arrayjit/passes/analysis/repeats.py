@@ -8,9 +8,9 @@ from typing import Union
 
 from ...ir.expr import Apply, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Define, For, Stmt, Store, Update, walk_statements
+from ...ir.loops import Bind, For, Stmt, Store, walk_statements
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, walk
+from ...ir.walk import nodes_in, outer_updates
 from .access import reads
 
 __all__ = ["HEAVY", "may_repeat", "weight"]
@@ -25,8 +25,7 @@ def may_repeat(body: tuple[Stmt, ...], sums: Collection[Variable] = (), symbol: 
     """Does running an iteration again change nothing, apart from what it adds to `sums`? The loop counts by
     that symbol, if one is given: then rows that take turns are told apart."""
     inside = list(walk_statements(body))
-    own = {*sums, *(stmt.variable for stmt in inside if isinstance(stmt, Define))}
-    if any(isinstance(stmt, Update) and stmt.variable not in own for stmt in inside):
+    if any(update.variable not in sums for update in outer_updates(inside)):
         return False
     stores = [stmt for stmt in inside if isinstance(stmt, Store)]
     moving = {symbol, *(stmt.symbol for stmt in inside if isinstance(stmt, (For, Bind)))}
@@ -61,5 +60,4 @@ def _are_apart(one: tuple[Affine, ...], other: tuple[Affine, ...], moving: Set[S
 
 def weight(body: tuple[Stmt, ...]) -> int:
     """The number of operations in a body."""
-    nodes = (node for stmt in walk_statements(body) for expr in expressions(stmt) for node in walk(expr))
-    return sum(isinstance(node, Apply) for node in nodes)
+    return sum(isinstance(node, Apply) for node in nodes_in(walk_statements(body)))

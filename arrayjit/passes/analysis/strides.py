@@ -10,7 +10,7 @@ from ...ir.expr import Gather, Load
 from ...ir.index import Affine, Symbol
 from ...ir.loops import For, LoopKind, Stmt, Store, walk_statements
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, walk
+from ...ir.walk import nodes_in
 
 __all__ = [
     "LINE",
@@ -82,18 +82,16 @@ def neighbours(cells: Iterable[tuple[Tensor, tuple[Affine, ...]]], along: Symbol
 def affine_accesses(body: tuple[Stmt, ...]) -> Iterator[tuple[Tensor, tuple[Affine, ...], bool]]:
     """Every load and store of a body, nested loops included; True for stores."""
     for stmt in walk_statements(body):
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                if isinstance(node, Load):
-                    yield node.tensor, node.index, False
+        for node in nodes_in((stmt,)):
+            if isinstance(node, Load):
+                yield node.tensor, node.index, False
         if isinstance(stmt, Store):
             yield stmt.tensor, stmt.index, True
 
 
 def gathered(body: tuple[Stmt, ...]) -> set[Tensor]:
     """The storages of which a body, nested loops included, reads cells at computed positions."""
-    values = (value for stmt in walk_statements(body) for value in expressions(stmt))
-    return {node.tensor.storage for value in values for node in walk(value) if isinstance(node, Gather)}
+    return {node.tensor.storage for node in nodes_in(walk_statements(body)) if isinstance(node, Gather)}
 
 
 def has_own_axis(

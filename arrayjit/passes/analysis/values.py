@@ -9,7 +9,7 @@ from functools import partial
 from ...ir.expr import Expr, Local, Variable
 from ...ir.loops import Comment, Define, Stmt, Store, Update, walk_statements
 from ...ir.ops import Op
-from ...ir.walk import locals_read, rewrite_bodies, rewrite_expressions, transform, walk
+from ...ir.walk import locals_read, locals_updated, rewrite_bodies, rewrite_expressions, transform, walk
 
 __all__ = ["LONG", "Values", "in_place", "values_of", "written_out"]
 
@@ -35,7 +35,7 @@ def values_of(body: Sequence[Stmt]) -> dict[Variable, Expr] | None:
                 pass
             case _:
                 return None
-    sums = {stmt.variable for stmt in body if isinstance(stmt, Update)}
+    sums = locals_updated(body)
     return values if sums.isdisjoint(locals_read(body)) else None
 
 

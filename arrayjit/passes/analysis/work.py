@@ -16,7 +16,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Fill, For, If, Kernel, LoopKind, Stmt, Store, While, walk_statements
 from ...ir.ops import OPS, is_of_library
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, rewrite_loops, walk
+from ...ir.walk import nodes_in, rewrite_loops
 from .access import Ranges
 from .strides import stride
 from .trips import about, enter
@@ -133,7 +133,7 @@ def _trips(loop: For, own: Collection[Symbol], ranges: Ranges) -> Affine:
 
 def _cost(stmt: Stmt, vector: For | None) -> float:
     """The work of a statement without what is nested in it, for one lane."""
-    cost = sum(_node_cost(node, vector) for expr in expressions(stmt) for node in walk(expr))
+    cost = sum(_node_cost(node, vector) for node in nodes_in((stmt,)))
     match stmt:
         case Store(tensor=tensor, index=index, accum=accum):
             accesses = 1 if accum is None else 2

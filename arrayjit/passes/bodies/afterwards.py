@@ -45,7 +45,7 @@ from ...ir.loops import (
 from ...ir.ops import OPS
 from ...ir.params import ArrayParam
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, rewrite_bodies, walk
+from ...ir.walk import kept, nodes_in, rewrite_bodies, walk
 from ..analysis.access import Range, exists, given, reads
 from ..analysis.carriers import carriers, upwards
 from ..analysis.copies import copy_body
@@ -152,7 +152,7 @@ def _may_go_on(loop: For, seen: Container[Tensor], fixed: Container[Tensor]) -> 
     return (
         not any(storage in fixed for storage in stored)
         and not any(storage in seen for storage in stored)
-        and all(map(_is_harmless, (node for s in inside for e in expressions(s) for node in walk(e))))
+        and all(map(_is_harmless, nodes_in(inside)))
     )
 
 

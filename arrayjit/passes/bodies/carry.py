@@ -31,7 +31,7 @@ from ...ir.code import Caps
 from ...ir.expr import Const, Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
-from ...ir.walk import expressions, rewrite_expressions, rewrite_loops, transform, walk
+from ...ir.walk import expressions, locals_updated, nodes_in, rewrite_expressions, rewrite_loops, transform
 from ..analysis.access import Range, Ranges, effects, exists, is_inside, loads
 from ..analysis.cells import Cells
 from ..analysis.trips import between, enter
@@ -191,11 +191,10 @@ def _reads(body: Iterable[Stmt]) -> tuple[dict[Load, int], dict[Load, int]]:
     first: dict[Load, int] = {}
     last: dict[Load, int] = {}
     for position, stmt in enumerate(body):
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                if isinstance(node, Load):
-                    first.setdefault(node, position)
-                    last[node] = position
+        for node in nodes_in((stmt,)):
+            if isinstance(node, Load):
+                first.setdefault(node, position)
+                last[node] = position
     return first, last
 
 
@@ -209,7 +208,7 @@ def _handing_on(body: Sequence[Stmt], handed: Sequence[_Handed], left: Container
     the stores that are left for later."""
     known = {one.load: one.carried for one in handed}
     stored = {one.position: one for one in handed if one.source is None}
-    changing = {stmt.variable for stmt in body if isinstance(stmt, Update)} | set(known.values())
+    changing = locals_updated(body) | set(known.values())
     after = [Update(one.carried, Local(one.source)) for one in handed if one.source is not None]
 
     def rule(node: Expr) -> Expr:

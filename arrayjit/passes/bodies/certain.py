@@ -48,7 +48,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, locals_read, rewrite_expressions, transform, variables, walk
+from ...ir.walk import kept, locals_read, locals_updated, nodes_in, rewrite_expressions, transform, variables
 from ..analysis.access import Range, loads, reads
 from ..structure.parallel import parallel
 from .facts import ALL, Facts, Moves, Way, hull
@@ -108,7 +108,7 @@ def certain(kernel: Kernel, caps: Caps) -> Kernel:
 def followed(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with what follows from tests before; a loop in which nothing is raised after all may be
     parallel."""
-    changing = frozenset(stmt.variable for stmt in walk_statements(kernel.body) if isinstance(stmt, Update))
+    changing = frozenset(locals_updated(walk_statements(kernel.body)))
     facts = Facts.none(_cells(kernel.body), changing)
     facts.held.update(dict.fromkeys(_stored_once(kernel), ALL))
     return parallel(kernel.with_body(_body(kernel.body, facts)), caps)
@@ -118,7 +118,7 @@ def _may_be_certain(stmt: Stmt) -> bool:
     """Is something raised or divided here, which ranges may tell more of?"""
     if isinstance(stmt, Raise):
         return True
-    nodes = (node for expr in expressions(stmt) for node in walk(expr))
+    nodes = nodes_in((stmt,))
     return any(isinstance(node, Apply) and node.op in UPWARDS and node.dtype is I64 for node in nodes)
 
 

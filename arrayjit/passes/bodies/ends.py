@@ -5,9 +5,18 @@ from __future__ import annotations
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Define, For, If, LoopKind, Raise, Stmt, Update, While, walk_statements, written
+from ...ir.loops import Bind, Define, For, If, LoopKind, Raise, Stmt, While, walk_statements, written
 from ...ir.ops import OPS
-from ...ir.walk import expressions, rewrite_bodies, rewrite_expressions, substitute, transform, walk
+from ...ir.walk import (
+    locals_defined,
+    locals_updated,
+    nodes_in,
+    rewrite_bodies,
+    rewrite_expressions,
+    substitute,
+    transform,
+    walk,
+)
 from ..analysis.access import Ranges, exists
 from ..analysis.copies import copy_body
 from ..analysis.positions import ZERO, are_negative, tested
@@ -44,8 +53,8 @@ class Ends:
         inside = list(walk_statements((loop,)))
         self.written = {tensor for stmt in inside if (tensor := written(stmt)) is not None}
         self.symbols = {stmt.symbol for stmt in inside if isinstance(stmt, (Bind, For))}
-        self.updated = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
-        self.own = {stmt.variable for stmt in inside if isinstance(stmt, Define)} | self.updated
+        self.updated = locals_updated(inside)
+        self.own = locals_defined(inside) | self.updated
         self.values: dict[Variable, Expr] = {}
         self.numbers: dict[Symbol, Expr] = {}
         self.told: list[Affine] = []
@@ -65,7 +74,7 @@ class Ends:
     def collect(self) -> None:
         tests: list[Affine] = []
         for stmt in self.loop.body:
-            for node in (node for expr in expressions(stmt) for node in walk(expr)):
+            for node in nodes_in((stmt,)):
                 place = position(node)
                 if place is not None and place not in self.told and self.is_even(place):
                     self.told.append(place)

@@ -23,7 +23,7 @@ from ...ir.expr import Apply, Cast, Const, Expr, Local, Variable, constant, dtyp
 from ...ir.loops import Define, Kernel, Stmt, Update, While
 from ...ir.ops import OPS
 from ...ir.resolve import resolve
-from ...ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
+from ...ir.walk import kept, nodes_in, rewrite_bodies, rewrite_expressions, transform
 
 __all__ = ["Definitions", "expand"]
 
@@ -41,7 +41,7 @@ def _expand_body(body: tuple[Stmt, ...], known: tuple[DType, ...]) -> tuple[Stmt
         if isinstance(stmt, Update) and stmt.accum is not None and stmt.variable.dtype.is_small:
             step = Apply(stmt.accum, (Local(stmt.variable), stmt.value), stmt.variable.dtype)
             stmt = Update(stmt.variable, step)
-        if any(_is_derived(node, known) for expr in expressions(stmt) for node in walk(expr)):
+        if any(_is_derived(node, known) for node in nodes_in((stmt,))):
             definitions = Definitions(known)
             stmt = rewrite_expressions(stmt, definitions.of)
             if isinstance(stmt, While):

@@ -39,7 +39,7 @@ from ...ir.expr import Apply, Const, Expr, Index, Local, Variable, constant
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Comment, Define, For, If, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.ops import OPS, Op
-from ...ir.walk import expressions, rewrite_bodies, substitute, variables, walk
+from ...ir.walk import expressions, locals_defined, rewrite_bodies, substitute, variables, walk
 from ..analysis.copies import copy_body
 from ..analysis.values import LONG, written_out
 
@@ -194,7 +194,7 @@ class Zeros:
 
     def _alone(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """A body that accumulates nothing else."""
-        made = {stmt.variable for stmt in walk_statements(self.body) if isinstance(stmt, Define)}
+        made = locals_defined(walk_statements(self.body))
         wanted = made | set(self.started)
         left = (stmt for stmt in body if not isinstance(stmt, Update) or stmt.variable in wanted)
         return tuple(rewrite_bodies(stmt, self._alone) for stmt in left)

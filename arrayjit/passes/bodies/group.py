@@ -50,8 +50,9 @@ from ...ir.loops import (
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import (
-    expressions,
+    locals_defined,
     locals_read,
+    nodes_in,
     rewrite_bodies,
     rewrite_expressions,
     rewrite_loops,
@@ -59,7 +60,6 @@ from ...ir.walk import (
     substitute_statements,
     transform,
     transform_statements,
-    walk,
 )
 from ..analysis.access import effects, loads, mentioned
 from ..analysis.copies import copy_body
@@ -378,8 +378,7 @@ def _read(body: Iterable[Stmt], rounds: For, symbols: Sequence[Symbol]) -> Itera
     """What statements need for an iteration of the loops over some symbols: cells that are its own whatever
     the round, and else its numbers."""
     written = effects(rounds.body, {}).writes
-    nodes = (node for stmt in body for value in expressions(stmt) for node in walk(value))
-    for node in nodes:
+    for node in nodes_in(body):
         match node:
             case Load(tensor=tensor, index=positions) if tensor.storage not in written:
                 used = {one for position in positions for one in position.symbols}
@@ -482,7 +481,7 @@ def _selecting(selection: Selection, defined: Mapping[Variable, Define], symbols
 
 def _needed(body: Sequence[Stmt], defined: Mapping[Variable, Define]) -> Sequence[Define]:
     """The definitions around a body that it needs, in order."""
-    own = {stmt.variable for stmt in body if isinstance(stmt, Define)}
+    own = locals_defined(body)
     needed: set[Variable] = set()
     pending = list(locals_read(body))
     while pending:

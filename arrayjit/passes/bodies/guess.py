@@ -22,7 +22,15 @@ from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Var
 from ...ir.loops import Bind, Comment, Define, For, If, Kernel, LoopKind, Raise, Stmt, Store, Update
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, locals_read, rewrite_expressions, rewrite_loops
+from ...ir.walk import (
+    expressions,
+    kept,
+    locals_defined,
+    locals_read,
+    locals_updated,
+    rewrite_expressions,
+    rewrite_loops,
+)
 from ..analysis.access import loads
 
 __all__ = ["guess"]
@@ -61,8 +69,8 @@ class _Step:
 
     def __init__(self, body: Sequence[Stmt]) -> None:
         self.body = body
-        defined = {stmt.variable for stmt in body if isinstance(stmt, Define)}
-        changed = {stmt.variable for stmt in body if isinstance(stmt, Update)}
+        defined = locals_defined(body)
+        changed = locals_updated(body)
         self.locals = changed - defined
         written = {stmt.tensor.storage for stmt in body if isinstance(stmt, Store)}
         read = {tensor.storage for stmt in body for expr in expressions(stmt) for tensor, _ in loads(expr)}

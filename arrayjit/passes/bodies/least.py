@@ -20,9 +20,9 @@ from collections.abc import Iterable, Mapping
 from ...ir.dtype import F64
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, Raise, Stmt, Update, walk_statements
+from ...ir.loops import Define, For, Raise, Stmt, walk_statements
 from ...ir.ops import OPS
-from ...ir.walk import kept, rewrite_bodies
+from ...ir.walk import kept, locals_updated, rewrite_bodies
 
 __all__ = ["Floats", "without_less"]
 
@@ -63,7 +63,7 @@ class Floats:
     def of(body: tuple[Stmt, ...]) -> Floats:
         """What follows from a body."""
         inside = list(walk_statements(body))
-        changing = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+        changing = locals_updated(inside)
         defines = (stmt for stmt in inside if isinstance(stmt, Define))
         loops = (stmt for stmt in inside if isinstance(stmt, For) and stmt.step > 0 and stmt.lo.is_constant)
         return Floats(

@@ -15,6 +15,7 @@ from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Var
 from ...ir.index import Symbol
 from ...ir.loops import Comment, Define, For, LoopKind, Stmt, Update
 from ...ir.ops import OPS
+from ...ir.walk import outer_updates
 from .rules import fold
 
 __all__ = ["Followed", "changed"]
@@ -40,8 +41,7 @@ _NOTHING = object()
 
 def changed(body: Sequence[Stmt]) -> set[Variable]:
     """The variables of outside that a body, apart from loops in it, sets."""
-    own = {stmt.variable for stmt in body if isinstance(stmt, Define)}
-    return {stmt.variable for stmt in body if isinstance(stmt, Update)} - own
+    return {update.variable for update in outer_updates(body)}
 
 
 class Followed:

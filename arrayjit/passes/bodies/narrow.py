@@ -19,9 +19,18 @@ from collections.abc import Iterator
 from ...ir.code import Caps
 from ...ir.dtype import BOOL, DType, named
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Load, Local, Variable, constant, dtype_of
-from ...ir.loops import Define, Kernel, Stmt, Update, walk_statements
+from ...ir.loops import Define, Kernel, Stmt, walk_statements
 from ...ir.ops import OPS
-from ...ir.walk import children, expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
+from ...ir.walk import (
+    children,
+    expressions,
+    kept,
+    locals_updated,
+    nodes_in,
+    rewrite_bodies,
+    rewrite_expressions,
+    transform,
+)
 from .rules import simpler
 
 __all__ = ["narrow"]
@@ -38,10 +47,9 @@ WIDTHS = (8, 16, 32)
 def narrow(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with such integers narrow."""
     statements = list(walk_statements(kernel.body))
-    nodes = (node for stmt in statements for expr in expressions(stmt) for node in walk(expr))
-    if not any(_is_cut(node) for node in nodes):
+    if not any(map(_is_cut, nodes_in(statements))):
         return kernel
-    changing = frozenset(stmt.variable for stmt in statements if isinstance(stmt, Update))
+    changing = frozenset(locals_updated(statements))
     return kernel.with_body(_Narrower(_wanted(statements), changing).body(kernel.body))
 
 

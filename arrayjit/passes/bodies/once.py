@@ -39,7 +39,7 @@ from ...ir.loops import (
     walk_statements,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
+from ...ir.walk import kept, nodes_in, rewrite_bodies, rewrite_expressions, transform
 from ..analysis.access import reads
 
 __all__ = ["once"]
@@ -140,5 +140,4 @@ class _Passage:
 
 def _cells(stmt: Stmt) -> Iterator[Cell]:
     """The cells that a statement reads itself, each as often as it does."""
-    for expr in expressions(stmt):
-        yield from ((node.tensor, node.index) for node in walk(expr) if isinstance(node, Load))
+    return ((node.tensor, node.index) for node in nodes_in((stmt,)) if isinstance(node, Load))

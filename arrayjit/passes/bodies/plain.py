@@ -21,6 +21,7 @@ from ...ir.walk import (
     expressions,
     kept,
     locals_read,
+    nodes_in,
     rewrite_bodies,
     rewrite_expressions,
     transform,
@@ -73,12 +74,11 @@ def _places(stmt: Stmt) -> Iterator[Symbol]:
             yield from symbols_of((*index, *tensor.shape))
         case _:
             pass
-    for expr in expressions(stmt):
-        for node in walk(expr):
-            if isinstance(node, Load):
-                yield from symbols_of((*node.index, *node.tensor.shape))
-            elif isinstance(node, Gather):
-                yield from (symbol for part in children(node) for symbol in _numbers(part))
+    for node in nodes_in((stmt,)):
+        if isinstance(node, Load):
+            yield from symbols_of((*node.index, *node.tensor.shape))
+        elif isinstance(node, Gather):
+            yield from (symbol for part in children(node) for symbol in _numbers(part))
 
 
 def _asked(stmt: Stmt) -> Iterator[Symbol]:

@@ -61,7 +61,16 @@ from ...ir.expr import Apply, Cast, Const, Expr, Gather, Load, Local, Variable, 
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Store, Update
 from ...ir.ops import OPS
-from ...ir.walk import expressions, locals_read, rewrite_expressions, rewrite_loops, transform, walk
+from ...ir.walk import (
+    expressions,
+    locals_read,
+    locals_updated,
+    nodes_in,
+    rewrite_expressions,
+    rewrite_loops,
+    transform,
+    walk,
+)
 from ..analysis.copies import Copying, copy_body
 
 __all__ = ["reciprocals"]
@@ -186,7 +195,7 @@ def _found(loop: For, caps: Caps) -> _Found | None:
 def _may_be_done_again(loop: For) -> bool:
     """Whether a loop of known length, in any order, only stores, to where it reads nothing, and not past the
     caches."""
-    nodes = [node for stmt in loop.body for expr in expressions(stmt) for node in walk(expr)]
+    nodes = list(nodes_in(loop.body))
     read = {node.tensor.storage for node in nodes if isinstance(node, Load)}
     stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
     if loop.kind is not LoopKind.VECTOR or loop.trips is None or loop.step != 1:
@@ -237,7 +246,7 @@ class _Loop:
         self.bits = signed(self.dtype)
         self.all_bits = constant(-1, self.bits)
         self.changed = _changed(loop.body)
-        self.updated = frozenset(stmt.variable for stmt in loop.body if isinstance(stmt, Update))
+        self.updated = frozenset(locals_updated(loop.body))
         self.before: list[Stmt] = []
         self.reciprocals = {
             divisor: _named(self.op("divide", constant(1, self.dtype), divisor), "r", self.before)

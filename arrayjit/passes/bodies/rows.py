@@ -21,8 +21,8 @@ from ...frozen import slotted
 from ...ir.code import Caps
 from ...ir.expr import Const, Expr, Gather, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Define, For, If, Kernel, Raise, Stmt, Update, While, walk_statements
-from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
+from ...ir.loops import Bind, For, If, Kernel, Raise, Stmt, While, walk_statements
+from ...ir.walk import kept, locals_defined, locals_updated, rewrite_bodies, rewrite_expressions, transform
 from ..analysis.strides import stride
 
 __all__ = ["rows"]
@@ -36,7 +36,7 @@ Place = tuple[Variable, int]
 
 def rows(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with such gathers as loads."""
-    changing = {stmt.variable for stmt in walk_statements(kernel.body) if isinstance(stmt, Update)}
+    changing = locals_updated(walk_statements(kernel.body))
     return kernel.with_body(_Choosing(frozenset(changing)).body(kernel.body))
 
 
@@ -58,7 +58,7 @@ class _Choosing:
     def inside(self, body: tuple[Stmt, ...], loop: For | None) -> tuple[tuple[Stmt, ...], list[Place]]:
         """A body, of a loop whose cells are surely read if there is one, and what is to be bound before that:
         all that is not made in it."""
-        made = {stmt.variable for stmt in body if isinstance(stmt, Define)}
+        made = locals_defined(body)
         out: list[Stmt] = []
         before: list[Place] = []
         for stmt in body:

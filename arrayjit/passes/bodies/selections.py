@@ -20,6 +20,7 @@ from ...ir.expr import Apply, Cast, Const, Expr, Local, Variable, dtype_of
 from ...ir.index import Affine
 from ...ir.loops import Bind, Define, For, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.ops import OPS
+from ...ir.walk import locals_updated
 from ..analysis.uses import Use
 
 __all__ = ["Selection", "definitions", "selection_of", "starts_at_zero"]
@@ -82,7 +83,7 @@ def starts_at_zero(variable: Variable, body: Iterable[Stmt]) -> bool:
 def definitions(body: tuple[Stmt, ...]) -> dict[Variable, Define]:
     """What a body defines and nothing changes later, in order."""
     inside = list(walk_statements(body))
-    changing = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+    changing = locals_updated(inside)
     defined = (stmt for stmt in inside if isinstance(stmt, Define))
     return {stmt.variable: stmt for stmt in defined if stmt.variable not in changing}
 

@@ -28,7 +28,16 @@ from ...ir.expr import Apply, Const, Expr, Gather, Load, Local, Variable
 from ...ir.index import Symbol
 from ...ir.loops import Bind, Comment, Define, If, Kernel, Raise, Stmt, Update, While, walk_statements
 from ...ir.ops import OPS
-from ...ir.walk import expressions, kept, locals_read, rewrite_bodies, symbols_read, variables, walk
+from ...ir.walk import (
+    kept,
+    locals_read,
+    locals_updated,
+    nodes_in,
+    rewrite_bodies,
+    symbols_read,
+    variables,
+    walk,
+)
 from ..analysis.access import mentioned
 from .certain import followed
 
@@ -113,8 +122,7 @@ def _only_for(test: tuple[Stmt, ...], used: Names) -> tuple[Stmt, ...]:
 
 def _is_worth(own: tuple[Stmt, ...], second: Expr) -> bool:
     """Is it much to compute, or read from an array?"""
-    exprs = (*(expr for stmt in own for expr in expressions(stmt)), second)
-    nodes = [node for expr in exprs for node in walk(expr)]
+    nodes = [*nodes_in(own), *walk(second)]
     work = sum(node.op.cost for node in nodes if isinstance(node, Apply))
     return work >= WORTH or any(
         isinstance(node, Gather) or (isinstance(node, Load) and node.index) for node in nodes
@@ -128,5 +136,4 @@ def _read(expr: Expr) -> Names:
 def _names(body: tuple[Stmt, ...]) -> Names:
     """The names that a body reads or changes."""
     inside = list(walk_statements(body))
-    updated = (stmt.variable for stmt in inside if isinstance(stmt, Update))
-    return frozenset((*locals_read(inside), *updated, *mentioned(body)))
+    return frozenset((*locals_read(inside), *locals_updated(inside), *mentioned(body)))

@@ -20,15 +20,7 @@ from ...ir.dtype import BOOL
 from ...ir.expr import Apply, Cast, Const, Expr, Local, Variable, dtype_of
 from ...ir.loops import Define, For, If, Kernel, LoopKind, Raise, Stmt, Update, While, walk_statements
 from ...ir.ops import OPS
-from ...ir.walk import (
-    expressions,
-    kept,
-    rewrite_bodies,
-    rewrite_expressions,
-    substitute_statements,
-    transform,
-    walk,
-)
+from ...ir.walk import kept, nodes_in, rewrite_bodies, rewrite_expressions, substitute_statements, transform
 from ..structure.prune import prune
 from .rules import multiply_bit, simpler, simpler_cast
 
@@ -58,7 +50,7 @@ class _Rewrite:
         self.loop: For | While | None = None
         self.values: dict[Variable, Expr] = {}
         self.bits: set[Variable] = set()
-        nodes = (node for stmt in walk_statements(body) for expr in expressions(stmt) for node in walk(expr))
+        nodes = nodes_in(walk_statements(body))
         arguments = (node.arg for node in nodes if isinstance(node, Cast))
         self.cast = {arg.variable for arg in arguments if isinstance(arg, Local)} - self.changing
         self.choices: dict[Variable, Apply] = {}

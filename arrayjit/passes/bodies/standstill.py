@@ -24,7 +24,7 @@ from ...ir.dtype import BOOL, F32, F64, I32, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ...ir.loops import Define, Stay, Stmt, Update
 from ...ir.ops import OPS, Op
-from ...ir.walk import expressions, locals_read, walk
+from ...ir.walk import locals_defined, locals_read, nodes_in
 
 __all__ = ["until_standstill"]
 
@@ -45,7 +45,7 @@ class _Ending:
     depend on more than what the step before has left."""
 
     def __init__(self, body: tuple[Stmt, ...]) -> None:
-        self.made = {stmt.variable for stmt in body if isinstance(stmt, Define)}
+        self.made = locals_defined(body)
         self.updated = [stmt.variable for stmt in body if isinstance(stmt, Update)]
         self.values: dict[Variable, Expr] = {}
         self.foreign: set[Variable] = set()
@@ -81,7 +81,7 @@ class _Ending:
             self.values.pop(variable, None)
 
     def _is_foreign(self, stmt: Stmt) -> bool:
-        nodes = (node for expr in expressions(stmt) for node in walk(expr))
+        nodes = nodes_in((stmt,))
         has_others = any(isinstance(node, (Load, Gather, Index)) for node in nodes)
         return has_others or not self.foreign.isdisjoint(locals_read((stmt,)))
 

@@ -43,7 +43,7 @@ from ...ir.loops import (
     written,
 )  # fmt: skip
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, rewrite_bodies, walk
+from ...ir.walk import expressions, kept, locals_defined, locals_updated, nodes_in, rewrite_bodies, walk
 from ..analysis.access import Range, exists
 from ..analysis.trips import enter
 
@@ -172,8 +172,8 @@ class _Changes:
         inside = list(walk_statements(loop.body))
         inner = {stmt.symbol for stmt in inside if isinstance(stmt, (Bind, For))}
         self.symbols: frozenset[Symbol] = frozenset({loop.symbol, *inner})
-        self.updates: set[Variable] = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
-        self.defined: set[Variable] = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
+        self.updates: set[Variable] = locals_updated(inside)
+        self.defined: set[Variable] = locals_defined(inside)
         self.locals: set[Variable] = self.defined | self.updates
         self.stores: set[Tensor] = _stored(loop)
 
@@ -195,6 +195,6 @@ def _touched(body: Sequence[Stmt]) -> Counter[Tensor]:
     for stmt in walk_statements(tuple(body)):
         storage = written(stmt)
         found.update(() if storage is None else (storage,))
-        nodes = (node for value in expressions(stmt) for node in walk(value))
+        nodes = nodes_in((stmt,))
         found.update(node.tensor.storage for node in nodes if isinstance(node, (Load, Gather)))
     return found

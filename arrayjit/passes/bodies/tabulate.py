@@ -61,6 +61,7 @@ from ...ir.walk import (
     bottom_up,
     children,
     kept,
+    locals_updated,
     rebuild,
     rewrite_bodies,
     rewrite_expressions,
@@ -219,7 +220,7 @@ class _Step:
 
     def lines(self, body: Sequence[Stmt]) -> Iterator[Stmt]:
         """The statements, each after what finds its place in a table."""
-        updated = {stmt.variable for stmt in body if isinstance(stmt, Update)}
+        updated = locals_updated(body)
         for stmt in body:
             yield from self.line(stmt)
             if isinstance(stmt, Define) and stmt.variable not in updated:

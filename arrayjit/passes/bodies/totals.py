@@ -46,7 +46,15 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
-from ...ir.walk import locals_used, rewrite_expressions, rewrite_loops, transform, walk
+from ...ir.walk import (
+    locals_updated,
+    locals_used,
+    outer_updates,
+    rewrite_expressions,
+    rewrite_loops,
+    transform,
+    walk,
+)
 from ..analysis.access import Range, Ranges, exists, loads, reads
 from ..analysis.carriers import carriers, upwards
 from ..analysis.trips import enter
@@ -142,9 +150,7 @@ def _accumulated(
 ) -> list[Stmt] | None:
     """A loop with that body as a parallel one; None where its order matters."""
     body, sought = places_apart(_named_once(body), loop)
-    made = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Define)}
-    updated = (stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update))
-    sums = dict.fromkeys(variable for variable in updated if variable not in made)
+    sums = dict.fromkeys(update.variable for update in outer_updates(list(walk_statements(body))))
     if not sums:
         return None
     in_order = body
@@ -300,7 +306,7 @@ def _made_anew(body: tuple[Stmt, ...], variable: Variable) -> tuple[Stmt, ...] |
 
 def _named_once(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """A body in which equal values have one name, as far as nothing is changed between them."""
-    changed = {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update)}
+    changed = locals_updated(walk_statements(body))
     names: dict[Expr, Variable] = {}
     others: dict[Local, Variable] = {}
     out: list[Stmt] = []
@@ -424,7 +430,7 @@ class _Changes:
     @staticmethod
     def by(stmts: Iterable[Stmt]) -> _Changes:
         inside = list(walk_statements(tuple(stmts)))
-        variables = frozenset(stmt.variable for stmt in inside if isinstance(stmt, Update))
+        variables = frozenset(locals_updated(inside))
         return _Changes(variables, frozenset(map(written, inside)))
 
     def leave(self, value: Expr) -> bool:

@@ -40,7 +40,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import children, expressions, kept, rewrite_bodies, rewrite_expressions, transform, walk
+from ...ir.walk import children, kept, nodes_in, rewrite_bodies, rewrite_expressions, transform, walk
 from ..analysis.accounts import vanished
 from ..analysis.copies import copy_body
 from ..analysis.repeats import weight
@@ -150,7 +150,7 @@ def _is_over_bits(loop: For) -> bool:
         return False
     told: set[Variable] = set()
     for stmt in loop.body:
-        parts = [node for expr in expressions(stmt) for node in walk(expr)]
+        parts = list(nodes_in((stmt,)))
         if any(
             isinstance(p, Apply) and p.op in SHIFTS and _tells(p.args[1], loop.symbol, told) for p in parts
         ):

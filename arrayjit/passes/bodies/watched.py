@@ -24,6 +24,7 @@ from ...ir.dtype import I64, named
 from ...ir.expr import Apply, Cast, Expr, Load, Local, Variable, constant
 from ...ir.loops import Define, For, Raise, Stmt, Store, Update, walk_statements
 from ...ir.ops import OPS
+from ...ir.walk import outer_updates
 from ..analysis.access import Ranges
 from .alarms import doubted
 from .growth import staying
@@ -58,14 +59,11 @@ def watched(loop: For, ranges: Ranges) -> Watched | None:
     inside = list(walk_statements(loop.body))
     if not any(isinstance(stmt, Raise) and _grown(stmt) is not None for stmt in inside):
         return None
-    made = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
-    updated = (stmt.variable for stmt in inside if isinstance(stmt, Update))
     places: dict[Load | Local, Variable] = {
         cell: Variable(cell.tensor.label, cell.tensor.dtype) for cell in own_cells(loop, inside, ranges)
     }
-    for variable in dict.fromkeys(updated):
-        if variable not in made:
-            places[Local(variable)] = Variable(variable.hint, variable.dtype)
+    for variable in dict.fromkeys(update.variable for update in outer_updates(inside)):
+        places[Local(variable)] = Variable(variable.hint, variable.dtype)
     body = tuple(in_locals(loop.body, places))
     doubts: list[Expr] = []
     for total in places.values():

@@ -25,9 +25,9 @@ from ...frozen import frozen
 from ...ir.code import Caps, GpuCaps
 from ...ir.dtype import F32, F64
 from ...ir.expr import Const, Variable
-from ...ir.loops import Define, For, Kernel, LoopKind, Place, Stmt, Update, walk_statements
+from ...ir.loops import Define, For, Kernel, LoopKind, Place, Stmt, walk_statements
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, rewrite_bodies
+from ...ir.walk import kept, locals_updated, rewrite_bodies
 from ..analysis.access import effects, loads
 from ..analysis.uses import counts
 from .attention import RESULTS, Tiles, attending
@@ -111,7 +111,7 @@ class _Made:
 def _constants(body: tuple[Stmt, ...]) -> dict[Variable, Const]:
     """The variables that have one known value."""
     inside = list(walk_statements(body))
-    updated = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+    updated = locals_updated(inside)
     return {
         stmt.variable: stmt.value
         for stmt in inside

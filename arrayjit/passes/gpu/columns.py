@@ -43,7 +43,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
-from ...ir.walk import locals_read
+from ...ir.walk import locals_read, locals_updated
 from ..analysis.access import Ranges, effects
 from ..analysis.copies import Copying, copy_body
 from ..analysis.strides import affine_accesses, stride
@@ -436,4 +436,4 @@ def _read(body: Sequence[Stmt]) -> set[Variable]:
 def _mentioned(body: Sequence[Stmt]) -> set[Variable]:
     """The variables that statements read or change."""
     inside = walk_statements(tuple(body))
-    return _read(body) | {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+    return _read(body) | locals_updated(inside)

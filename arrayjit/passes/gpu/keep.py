@@ -43,7 +43,7 @@ from ...ir.loops import (
     walk_statements,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, rewrite_bodies, rewrite_expressions, rewrite_loops, transform, walk
+from ...ir.walk import expressions, nodes_in, rewrite_bodies, rewrite_expressions, rewrite_loops, transform
 from ..analysis.access import loads
 from ..analysis.copies import copy_body
 from ..analysis.strides import affine_accesses, neighbours, stride
@@ -203,12 +203,7 @@ def _stays(row: _Row, cell: Cell, numbers: list[int]) -> bool:
     first, last = row.new[numbers[0]], row.new[numbers[-1]]
     assert isinstance(first, For)
     assert isinstance(last, For)
-    if not any(
-        isinstance(node, Load) and (node.tensor, node.index) == cell
-        for stmt in first.body
-        for expr in expressions(stmt)
-        for node in walk(expr)
-    ):
+    if not any(isinstance(node, Load) and (node.tensor, node.index) == cell for node in nodes_in(first.body)):
         return False
     if storage in _written(row.new[: numbers[-1]]):
         return False

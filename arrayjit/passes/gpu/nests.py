@@ -34,7 +34,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, locals_read, substitute_statements
+from ...ir.walk import expressions, locals_defined, locals_read, outer_updates, substitute_statements
 from ..analysis.access import Ranges, loads
 from ..analysis.strides import affine_accesses, stride
 from ..analysis.trips import about
@@ -87,7 +87,7 @@ def _joins(outer: Sequence[For], before: Sequence[Stmt], inner: For) -> bool:
         return False
     if not all(isinstance(stmt, Define) for stmt in before):
         return False
-    made = {stmt.variable for stmt in before if isinstance(stmt, Define)}
+    made = locals_defined(before)
     read = {tensor.storage for stmt in before for expr in expressions(stmt) for tensor, _ in loads(expr)}
     return not any(
         (isinstance(stmt, Update) and stmt.variable in made)
@@ -99,8 +99,7 @@ def _joins(outer: Sequence[For], before: Sequence[Stmt], inner: For) -> bool:
 def accumulated(loop: For) -> tuple[Update, ...] | None:
     """The updates of variables of outside; None if it does more with them than to add up each by one op."""
     inside = list(walk_statements(loop.body))
-    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
-    updates = tuple(stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable not in own)
+    updates = tuple(outer_updates(inside))
     variables = {update.variable for update in updates}
     ops = {(update.variable, update.accum) for update in updates}
     if any(update.accum is None for update in updates) or len(ops) > len(variables):

@@ -35,7 +35,15 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, locals_read, rewrite_expressions, substitute, transform, variables
+from ...ir.walk import (
+    expressions,
+    locals_read,
+    locals_updated,
+    rewrite_expressions,
+    substitute,
+    transform,
+    variables,
+)
 from ..analysis.access import loads
 from ..products.products import Product, Sum, product_of
 
@@ -203,7 +211,7 @@ class Rows:
 
     def loop(self, loop: For) -> None:
         """The body of a loop; what it adds up is known when it ends."""
-        updated = {stmt.variable for stmt in loop.body if isinstance(stmt, Update)}
+        updated = locals_updated(loop.body)
         for variable in updated:
             self.locals.pop(variable, None)
         known: dict[Variable, Expr] = {}

@@ -44,7 +44,7 @@ from ...ir.loops import (
     walk_statements,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, rewrite_expressions, transform, walk
+from ...ir.walk import nodes_in, rewrite_expressions, transform
 from ..analysis.copies import copy_body
 from ..analysis.strides import affine_accesses, stride
 from .nests import Grids, Nest, flat
@@ -156,8 +156,8 @@ class _Cutting:
 def _loads(body: Sequence[Stmt]) -> dict[Load, None]:
     """The loads that each iteration makes for sure, of tensors that nothing here changes."""
     written = {stmt.tensor.storage for stmt in walk_statements(tuple(body)) if isinstance(stmt, Store)}
-    nodes = (node for stmt in body for expr in expressions(stmt) for node in walk(expr))
-    return {node: None for node in nodes if isinstance(node, Load) and node.tensor.storage not in written}
+    loads = (node for node in nodes_in(body) if isinstance(node, Load))
+    return {load: None for load in loads if load.tensor.storage not in written}
 
 
 def _near(body: tuple[Stmt, ...], symbol: Symbol) -> int:

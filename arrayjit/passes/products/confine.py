@@ -24,7 +24,7 @@ from ...ir.code import Caps
 from ...ir.expr import Apply, Const, Expr, Index, Load
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, Kernel, Stmt, Store, Update, walk_statements
-from ...ir.walk import expressions, rewrite_loops, walk
+from ...ir.walk import nodes_in, rewrite_loops
 from ..analysis.access import Range
 from ..analysis.copies import copy_body
 from ..analysis.strides import parallel_nest
@@ -77,7 +77,7 @@ class _Chosen:
         sums = any(isinstance(stmt, Update) and stmt.contract for stmt in inside)
         pure = all(isinstance(stmt, (Define, For, Update)) for stmt in inside)
         storage = store.tensor.storage
-        nodes = (node for stmt in inside for expr in expressions(stmt) for node in walk(expr))
+        nodes = nodes_in(inside)
         again = any(isinstance(node, Load) and node.tensor.storage is storage for node in nodes)
         if holds is None or abs(holds.coefficient(columns.symbol)) != 1 or not sums or not pure or again:
             return None

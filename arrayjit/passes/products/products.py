@@ -25,13 +25,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
-from ...ir.walk import (
-    expressions,
-    rebuild,
-    rewrite_bodies,
-    symbols_read,
-    walk,
-)
+from ...ir.walk import locals_defined, nodes_in, rebuild, rewrite_bodies, symbols_read, walk
 from ..analysis.access import Range, Ranges, exists, loads
 from ..analysis.repeats import may_repeat
 from ..analysis.strides import parallel_nest, stride
@@ -197,15 +191,14 @@ def _sums(body: Sequence[Stmt]) -> tuple[Sum, ...]:
     """The sums of products in a body of nothing else but definitions and stores."""
     found: list[Sum] = []
     started: dict[Variable, Expr] = {}
-    own = {stmt.variable for stmt in body if isinstance(stmt, Define)}
+    own = locals_defined(body)
     stores = [stmt for stmt in body if isinstance(stmt, Store)]
     written = {store.tensor.storage for store in stores}
     before: set[Tensor] = set()
     for stmt in body:
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                if isinstance(node, Local):
-                    started.pop(node.variable, None)
+        for node in nodes_in((stmt,)):
+            if isinstance(node, Local):
+                started.pop(node.variable, None)
         match stmt:
             case Define(variable=variable, value=start) if _is_start(start, own, stores, before):
                 started[variable] = start

@@ -44,12 +44,12 @@ from ...ir.expr import Load
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.walk import (
-    expressions,
     locals_read,
+    locals_updated,
     locals_used,
+    nodes_in,
     rewrite_loops,
     substitute_statements,
-    walk,
 )
 from ..analysis.access import Effects, Range, Ranges, distances, effects, loads
 from ..analysis.copies import Copying, copy_body, merged
@@ -88,7 +88,7 @@ def _parts(rows: For) -> tuple[tuple[Define, ...], For, tuple[Stmt, ...]] | None
     needed = locals_used((steps,))
     inside = list(walk_statements(steps.body))
     stored = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
-    updated = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
+    updated = locals_updated(inside)
     for stmt in reversed(starts):
         assert isinstance(stmt, Define)
         changes = not updated.isdisjoint(locals_read((stmt,)))
@@ -137,8 +137,7 @@ def _shares(loop: For, row: Symbol) -> bool:
     """Does a loop sum up what it reads, among it cells that are those of every row?"""
     if not any(isinstance(stmt, Update) for stmt in loop.body):
         return False
-    parts = (node for stmt in loop.body for expr in expressions(stmt) for node in walk(expr))
-    reads = (node.index for node in parts if isinstance(node, Load))
+    reads = (node.index for node in nodes_in(loop.body) if isinstance(node, Load))
     symbols = [set(symbols_of(index)) for index in reads]
     return any(loop.symbol in found and row not in found for found in symbols)
 

@@ -35,7 +35,7 @@ from ...ir.expr import Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, Update
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, rewrite_bodies
+from ...ir.walk import kept, locals_defined, rewrite_bodies
 from ..analysis.access import Effects, Range, distances, effects
 from ..analysis.accumulations import SHORT, sums_short_rows
 from ..analysis.copies import Copying, copy_body, unless_once
@@ -91,7 +91,7 @@ class _Sums:
         found = {v: Variable(v.hint, v.dtype) for v in needed}
         copy = Copying({self.columns.symbol: self.columns.lo + Affine.of(column)}, found)
         inside = copy.body(body)
-        made = {s.variable for s in body if isinstance(s, Define)} | seen.updates
+        made = locals_defined(body) | seen.updates
         taken = (Define(name, Load(self.homes[v], here)) for v, name in found.items())
         put = (Store(self.homes[v], here, Local(copy.variables[v])) for v in self.homes if v in made)
         extent = self.columns.hi - self.columns.lo

@@ -49,7 +49,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, rewrite_bodies
+from ...ir.walk import kept, locals_defined, rewrite_bodies
 from ..analysis.copies import copy_body
 from ..analysis.strides import affine_accesses
 
@@ -117,7 +117,7 @@ def _has_rows(nest: For) -> bool:
     inside = list(walk_statements(nest.body))
     if not any(isinstance(stmt, For) for stmt in nest.body):
         return False
-    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
+    own = locals_defined(inside)
     return all(_is_free(stmt, own) for stmt in inside)
 
 

@@ -40,7 +40,7 @@ from ...ir.loops import (
     written,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, locals_read, rewrite_bodies
+from ...ir.walk import kept, locals_defined, locals_read, locals_updated, rewrite_bodies
 from ..analysis.access import Range, Ranges, mentioned, reads
 from ..analysis.copies import copy_body
 from ..analysis.trips import about, blocks, enter, lesser
@@ -164,8 +164,8 @@ def _may_wait(body: Sequence[Stmt]) -> bool:
 def _divided(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
     """What an iteration does by itself, and what reads or changes anything that outlives it."""
     inside = list(walk_statements(body))
-    made = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
-    changed = {stmt.variable for stmt in inside if isinstance(stmt, Update)} - made
+    made = locals_defined(inside)
+    changed = locals_updated(inside) - made
     stores = {tensor.storage for tensor in map(written, inside) if tensor is not None}
     bound: set[Symbol] = set()
     read: set[Variable] = set()
@@ -174,7 +174,7 @@ def _divided(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]
     for stmt in body:
         within = list(walk_statements((stmt,)))
         uses = set(locals_read(within))
-        updates = {each.variable for each in within if isinstance(each, Update)}
+        updates = locals_updated(within)
         touched = {tensor.storage for each in within for tensor, _ in reads(each)}
         touched |= {tensor.storage for tensor in map(written, within) if tensor is not None}
         is_own = changed.isdisjoint(uses | updates) and read.isdisjoint(updates)
@@ -183,7 +183,7 @@ def _divided(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]
             continue
         handed.append(stmt)
         read |= uses
-        changed |= updates | {each.variable for each in within if isinstance(each, Define)}
+        changed |= updates | locals_defined(within)
         bound |= {each.symbol for each in within if isinstance(each, Bind)}
     return tuple(own), tuple(handed)
 
@@ -191,8 +191,8 @@ def _divided(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]
 def _needed(own: Sequence[Stmt], handed: Sequence[Stmt]) -> tuple[tuple[Define, ...], tuple[Variable, ...]]:
     """What the second part reads of the first: what it may read from memory again, and what must be kept."""
     inside = list(walk_statements(tuple(handed)))
-    used = {*locals_read(inside), *(stmt.variable for stmt in inside if isinstance(stmt, Update))}
-    updated = {stmt.variable for stmt in walk_statements(tuple(own)) if isinstance(stmt, Update)}
+    used = {*locals_read(inside), *locals_updated(inside)}
+    updated = locals_updated(walk_statements(tuple(own)))
     needed = [stmt for stmt in own if isinstance(stmt, Define) and stmt.variable in used]
     again = tuple(stmt for stmt in needed if _is_at_hand(stmt.value) and stmt.variable not in updated)
     return again, tuple(stmt.variable for stmt in needed if stmt not in again)

@@ -42,7 +42,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS, divides_integers, is_of_library
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, rewrite_bodies, walk
+from ...ir.walk import kept, locals_updated, rewrite_bodies, walk
 from ..analysis.copies import copy_body, unless_once
 from ..analysis.strides import stride
 from ..analysis.trips import greater
@@ -171,7 +171,7 @@ class _Appending:
 
     def changed(self) -> set[Variable]:
         """The locals that an iteration hands on."""
-        return {stmt.variable for stmt in self.loop.body if isinstance(stmt, Update)}
+        return locals_updated(self.loop.body)
 
     def binds(self, bind: Bind) -> bool:
         """Whether a symbol stands for a number, maybe by way of another one; the last one is stored at."""

@@ -23,7 +23,7 @@ from ...ir.expr import Apply
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.ops import is_of_library
-from ...ir.walk import expressions, rewrite_loops, walk
+from ...ir.walk import nodes_in, outer_updates, rewrite_loops
 from ..analysis.access import Range
 from ..analysis.copies import Copying, copy_body, merged
 from ..analysis.trips import enter
@@ -72,8 +72,7 @@ def _may_go_together(loop: For) -> bool:
     inside = list(walk_statements(loop.body))
     if not all(isinstance(stmt, (Comment, Define, For, Store, Update)) for stmt in inside):
         return False
-    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
-    return not any(isinstance(stmt, Update) and stmt.variable not in own for stmt in inside)
+    return not outer_updates(inside)
 
 
 def _chains(loop: For, ranges: Mapping[Symbol, Range]) -> list[For]:
@@ -92,7 +91,7 @@ def _chains(loop: For, ranges: Mapping[Symbol, Range]) -> list[For]:
 
 
 def _calls(steps: For) -> bool:
-    nodes = (node for stmt in steps.body for expr in expressions(stmt) for node in walk(expr))
+    nodes = nodes_in(steps.body)
     return any(isinstance(node, Apply) and (node.op.apart or is_of_library(node.op)) for node in nodes)
 
 

@@ -23,7 +23,7 @@ from ...ir.expr import Apply, Expr, Gather, Load, Local, Variable
 from ...ir.index import Symbol
 from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stay, Stmt, Update, walk_statements
 from ...ir.ops import Op, is_of_library
-from ...ir.walk import bottom_up, expressions, locals_read, rewrite_loops, walk
+from ...ir.walk import bottom_up, locals_read, locals_updated, nodes_in, outer_updates, rewrite_loops
 from ..analysis.access import Range
 from ..analysis.latency import AT_ONCE, busy, ready
 from ..analysis.trips import about, enter
@@ -78,11 +78,8 @@ def _may_be_wider(loop: For) -> bool:
     if loop.kind is not LoopKind.VECTOR or loop.cuts or loop.aligned is not None:
         return False
     inside = list(walk_statements(loop.body))
-    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
-    if any(isinstance(stmt, Update) and stmt.variable not in own for stmt in inside):
-        return False
-    nodes = (node for stmt in inside for expr in expressions(stmt) for node in walk(expr))
-    return not any(
+    nodes = nodes_in(inside)
+    return not outer_updates(inside) and not any(
         isinstance(node, Gather) or (isinstance(node, Apply) and is_of_library(node.op)) for node in nodes
     )
 
@@ -125,8 +122,7 @@ def is_seen(steps: For, ranges: Mapping[Symbol, Range]) -> bool:
 
 
 def _operations(steps: For) -> Iterator[Expr]:
-    values = (expr for stmt in steps.body for expr in expressions(stmt))
-    return (node for expr in values for node in walk(expr) if isinstance(node, (Apply, Load)))
+    return (node for node in nodes_in(steps.body) if isinstance(node, (Apply, Load)))
 
 
 def _widest(steps: For) -> int:
@@ -143,7 +139,7 @@ def works(steps: For) -> float:
 def waits(steps: For) -> float:
     """How many cycles pass from one step to the next, if all that is to be done is waiting. What is read is
     there before."""
-    carried = {stmt.variable for stmt in steps.body if isinstance(stmt, Update)}
+    carried = locals_updated(steps.body)
     times: dict[Variable, int] = dict.fromkeys(carried, 0)
 
     def there(node: Expr, operands: tuple[int, ...]) -> int:

@@ -23,7 +23,7 @@ from ...ir.expr import Apply, Load
 from ...ir.index import Symbol, symbols_of
 from ...ir.loops import For, If, Kernel, LoopKind, Stmt, Store
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, rewrite_bodies, walk
+from ...ir.walk import kept, nodes_in, rewrite_bodies
 from ..analysis.access import Effects, Range, Region, effects
 from ..analysis.repeats import may_repeat
 from ..analysis.strides import stride
@@ -82,7 +82,7 @@ class _Choice:
         """Whether a loop usually does little with what it reads and writes."""
         alone = replace(self.kernel, body=(loop,), placement={}, notes=())
         inside = list(_usually(rare(alone, self.caps).body))
-        nodes = [node for stmt in inside for expr in expressions(stmt) for node in walk(expr)]
+        nodes = list(nodes_in(inside))
         work = sum(node.op.cost for node in nodes if isinstance(node, Apply))
         accesses = sum(isinstance(item, (Load, Store)) for item in (*nodes, *inside))
         return work <= LIGHT_COST * accesses

@@ -52,7 +52,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Update, walk_statements
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
-from ...ir.walk import children, kept, locals_read, rebuild, rewrite_bodies, walk
+from ...ir.walk import children, kept, locals_read, outer_updates, rebuild, rewrite_bodies, walk
 from ..analysis.copies import copy_body
 from ..analysis.repeats import may_repeat
 from ..analysis.trips import blocks
@@ -192,10 +192,8 @@ def _sums(loop: For, contracted: bool) -> Sums:
 
 def accumulated(loop: For) -> Sums:
     """The locals from outside that a loop accumulates into."""
-    inside = list(walk_statements(loop.body))
-    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
-    updates = [stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable not in own]
-    return {stmt.variable: stmt.accum for stmt in updates if stmt.accum is not None}
+    updates = outer_updates(list(walk_statements(loop.body)))
+    return {update.variable: update.accum for update in updates if update.accum is not None}
 
 
 def _lanes(loop: For, sums: Sums) -> Sequence[Stmt]:

@@ -48,7 +48,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import GROUPS, Tensor
-from ...ir.walk import expressions, rewrite_cells, rewrite_loops, walk
+from ...ir.walk import nodes_in, outer_updates, rewrite_cells, rewrite_loops
 from ..analysis.access import Range, reads
 from ..analysis.accumulations import SHORT
 from ..analysis.carriers import carriers
@@ -392,12 +392,10 @@ def _is_over_short_rows(loop: For) -> bool:
         return False
     if not all(isinstance(stmt, (Comment, Define, Update, For)) or _is_plain(stmt) for stmt in inside):
         return False
-    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
-    if any(isinstance(stmt, Update) and stmt.variable not in own for stmt in inside):
+    if outer_updates(inside):
         return False
     accumulates = any(isinstance(stmt, Update) for loop in inner for stmt in loop.body)
-    nodes = (node for stmt in inside for expr in expressions(stmt) for node in walk(expr))
-    return accumulates and not any(isinstance(node, Gather) for node in nodes)
+    return accumulates and not any(isinstance(node, Gather) for node in nodes_in(inside))
 
 
 def _is_over_columns(loop: For) -> bool:
@@ -427,7 +425,7 @@ def _pays(rows: _Rows) -> bool:
         for inner in stmt.body if isinstance(stmt, For) else ():
             if isinstance(inner, Update):
                 apart += SUM if inner.accum is ADD else FOLD
-    nodes = (node for stmt in rows.loop.body for expr in expressions(stmt) for node in walk(expr))
+    nodes = nodes_in(rows.loop.body)
     apart += sum(node.op.cost for node in nodes if isinstance(node, Apply)) // WORK
     turned = sum(
         READ * tile.parts(tile.fetched) + WRITTEN * tile.parts(tile.kept) for tile in rows.tiles.values()

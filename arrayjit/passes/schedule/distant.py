@@ -38,7 +38,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Comment, Define, For, If, Kernel, LoopKind, Stmt, Store, Update
 from ...ir.ops import OPS, is_of_library
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, rewrite_loops, substitute_statements, walk
+from ...ir.walk import locals_defined, locals_updated, nodes_in, rewrite_loops, substitute_statements
 from ..analysis.access import Range, Ranges, distances, region
 from ..analysis.accounts import Seen, locations
 from ..analysis.copies import copy_body
@@ -213,14 +213,14 @@ def _least(apart: Sequence[Affine]) -> Affine | None:
 
 def _is_plain(body: tuple[Stmt, ...]) -> bool:
     """Does a body only store cells, and set locals of its own by arithmetic?"""
-    own = {stmt.variable for stmt in body if isinstance(stmt, Define)}
+    own = locals_defined(body)
     plain = all(
         isinstance(stmt, (Bind, Comment, Define))
         or (isinstance(stmt, Store) and stmt.accum is None)
         or (isinstance(stmt, Update) and stmt.variable in own)
         for stmt in body
     )
-    nodes = (node for stmt in body for expr in expressions(stmt) for node in walk(expr))
+    nodes = nodes_in(body)
     return plain and not any(
         isinstance(node, Gather) or (isinstance(node, Apply) and is_of_library(node.op)) for node in nodes
     )
@@ -247,8 +247,8 @@ class _Positions:
 
     def written_out(self) -> tuple[Stmt, ...] | None:
         """The body without what it binds; None where that is no sum."""
-        own = {stmt.variable for stmt in self.loop.body if isinstance(stmt, Define)}
-        updated = {stmt.variable for stmt in self.loop.body if isinstance(stmt, Update)}
+        own = locals_defined(self.loop.body)
+        updated = locals_updated(self.loop.body)
         out: list[Stmt] = []
         for stmt in self.loop.body:
             match stmt:
@@ -294,13 +294,7 @@ class _Positions:
 
 def _lanes(loop: For) -> int:
     """How many of the widest numbers fill the registers of a vector."""
-    numbers = (
-        node
-        for stmt in loop.body
-        for expr in expressions(stmt)
-        for node in walk(expr)
-        if not isinstance(node, (Const, Index))
-    )
+    numbers = (node for node in nodes_in(loop.body) if not isinstance(node, (Const, Index)))
     sizes = [stmt.tensor.dtype.itemsize for stmt in loop.body if isinstance(stmt, Store)]
     return min(
         MAX_LANES,
@@ -323,7 +317,7 @@ def _apart(loop: For, ranges: Ranges) -> list[Affine] | None:
     reads: list[_Access] = []
     writes: list[_Access] = []
     for at, stmt in enumerate(loop.body):
-        nodes = (node for expr in expressions(stmt) for node in walk(expr))
+        nodes = nodes_in((stmt,))
         reads += (_Access(at, node.tensor, node.index) for node in nodes if isinstance(node, Load))
         if isinstance(stmt, Store):
             writes.append(_Access(at, stmt.tensor, stmt.index))

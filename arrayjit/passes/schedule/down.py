@@ -36,7 +36,14 @@ from ...ir.expr import Load, Variable
 from ...ir.index import Affine
 from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, locals_used, rewrite_loops, substitute_statements, walk
+from ...ir.walk import (
+    locals_defined,
+    locals_updated,
+    locals_used,
+    nodes_in,
+    rewrite_loops,
+    substitute_statements,
+)
 from ..analysis.strides import affine_accesses, gathered, has_own_axis, stride
 
 __all__ = ["down"]
@@ -85,7 +92,7 @@ def _may_turn(loop: For, columns: For) -> bool:
     inside = list(walk_statements(columns.body))
     if not all(isinstance(stmt, (Define, Update, Store, For, Comment)) for stmt in inside):
         return False
-    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
+    own = locals_defined(inside)
     if any(stmt.variable not in own for stmt in inside if isinstance(stmt, Update)):
         return False
     changing = {loop.symbol, *(stmt.symbol for stmt in inside if isinstance(stmt, For))}
@@ -190,7 +197,7 @@ def _stored(body: tuple[Stmt, ...]) -> set[Tensor]:
 
 
 def _changed(body: tuple[Stmt, ...]) -> set[Variable]:
-    return {stmt.variable for stmt in walk_statements(body) if isinstance(stmt, Update)}
+    return locals_updated(walk_statements(body))
 
 
 def _reached(body: tuple[Stmt, ...]) -> set[Tensor]:
@@ -198,10 +205,4 @@ def _reached(body: tuple[Stmt, ...]) -> set[Tensor]:
 
 
 def _loads(body: tuple[Stmt, ...]) -> set[Load]:
-    return {
-        node
-        for stmt in walk_statements(body)
-        for expr in expressions(stmt)
-        for node in walk(expr)
-        if isinstance(node, Load)
-    }
+    return {node for node in nodes_in(walk_statements(body)) if isinstance(node, Load)}

@@ -49,7 +49,7 @@ from ...ir.expr import Apply, Load, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, rewrite_loops, walk
+from ...ir.walk import expressions, locals_defined, nodes_in, outer_updates, rewrite_loops, walk
 from ..analysis.access import loads, reads
 from ..analysis.copies import copy_body, interleaved, unless_once
 from ..analysis.strides import affine_accesses, stride
@@ -98,7 +98,7 @@ def _rows_of_sums(rows: For, caps: Caps) -> Sequence[Stmt] | None:
     if rows.kind is not LoopKind.PARALLEL or rows.step != 1:
         return None
     vectors = [stmt for stmt in rows.body if isinstance(stmt, For)]
-    sums = {stmt.variable for stmt in rows.body if isinstance(stmt, Define)}
+    sums = locals_defined(rows.body)
     if len(vectors) != 1 or not _sums_products(vectors[0], rows.symbol, sums):
         return None
     if not all(isinstance(stmt, (Define, For, Update, Store)) for stmt in rows.body):
@@ -136,7 +136,7 @@ def _sums_products(vector: For, row: Symbol, sums: Collection[Variable]) -> bool
     """Is this a short loop over vectors that adds products to sums of the row, and does nothing else?"""
     inside = list(walk_statements(vector.body))
     loops = [vector, *(stmt for stmt in inside if isinstance(stmt, For))]
-    own = {*sums, *(stmt.variable for stmt in inside if isinstance(stmt, Define))}
+    own = {*sums, *locals_defined(inside)}
     return (
         vector.kind is LoopKind.VECTOR
         and len(sums) > 0
@@ -217,8 +217,7 @@ def _overlapping(rows: For, caps: Caps) -> Sequence[Stmt] | None:
 
 def _operations(columns: For) -> int:
     """How many operations a column takes."""
-    values = (value for stmt in columns.body for value in expressions(stmt))
-    return sum(isinstance(node, Apply) for value in values for node in walk(value))
+    return sum(isinstance(node, Apply) for node in nodes_in(columns.body))
 
 
 def _beside(cells: Collection[_Access], columns: For, caps: Caps) -> set[_Access]:
@@ -253,7 +252,6 @@ def _is_product(rows: For, before: Sequence[Stmt], columns: For) -> bool:
     """Do rows of sums over inner loops read something in common that differs by column?"""
     inside = list(walk_statements(columns.body))
     loops = [columns, *(stmt for stmt in inside if isinstance(stmt, For))]
-    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
     written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
     return (
         columns.kind is LoopKind.VECTOR
@@ -262,7 +260,7 @@ def _is_product(rows: For, before: Sequence[Stmt], columns: For) -> bool:
         and not any(rows.symbol in (*loop.lo.symbols, *loop.hi.symbols) for loop in loops)
         and all(loop.kind is LoopKind.SEQUENTIAL for loop in loops[1:])
         and any(isinstance(stmt, Update) for stmt in inside)
-        and all(stmt.variable in own for stmt in inside if isinstance(stmt, Update))
+        and not outer_updates(inside)
         and all(_mentions(stmt, rows.symbol) for stmt in inside if isinstance(stmt, Store))
         and any(
             _shares_columns(stmt, rows.symbol, columns.symbol) for loop in loops[1:] for stmt in loop.body

@@ -34,10 +34,10 @@ from ...ir.code import Caps
 from ...ir.cuts import handed_on, may_be_cut, parts_of
 from ...ir.expr import Apply, Expr, Gather, Load, Variable
 from ...ir.index import Symbol
-from ...ir.loops import Define, For, If, Kernel, Stmt, Store, Update, walk_statements
+from ...ir.loops import Define, For, If, Kernel, Stmt, Store, walk_statements
 from ...ir.ops import is_of_library
 from ...ir.tensor import Tensor
-from ...ir.walk import bottom_up, expressions, locals_read, rewrite_loops, variables, walk
+from ...ir.walk import bottom_up, expressions, locals_read, locals_updated, nodes_in, rewrite_loops, variables
 from ..analysis.access import Range, Ranges
 from ..analysis.latency import AT_ONCE, busy, ready
 from ..analysis.pressure import most_registers, registers_of_constants
@@ -112,8 +112,7 @@ def _usual(body: Sequence[Stmt]) -> list[Stmt]:
 
 def _nodes(body: Sequence[Stmt]) -> Iterator[Expr]:
     """What statements compute, and those inside them."""
-    inside = (expr for stmt in walk_statements(tuple(body)) for expr in expressions(stmt))
-    return (node for expr in inside for node in walk(expr))
+    return nodes_in(walk_statements(tuple(body)))
 
 
 def _calls(node: Expr) -> bool:
@@ -259,7 +258,7 @@ def _written(stmt: Stmt) -> set[Variable | Tensor]:
         case Store(tensor=tensor):
             return {tensor.storage}
         case _:
-            return {inner.variable for inner in walk_statements((stmt,)) if isinstance(inner, Update)}
+            return locals_updated(walk_statements((stmt,)))
 
 
 def _read(stmt: Stmt) -> set[Variable | Tensor]:

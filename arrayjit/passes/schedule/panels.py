@@ -50,7 +50,7 @@ from ...ir.loops import (
     walk_statements,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, rewrite_loops, transform_statements, walk
+from ...ir.walk import locals_defined, nodes_in, rewrite_loops, transform_statements
 from ..analysis.copies import Copying, copy_body, unless_once
 from ..analysis.pivots import Changes, Pivoting, Span, pivoting
 from ..analysis.trips import blocks
@@ -147,8 +147,8 @@ def _kept(loop: For, changes: Changes, count: int) -> list[_Keep] | None:
     inside = list(walk_statements(loop.body))
     made = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
     named = {stmt.variable for stmt in inside if isinstance(stmt, (Define, Update))}
-    here = {stmt.variable for stmt in changes.columns.body if isinstance(stmt, Define)}
-    by_row = {stmt.variable for stmt in changes.before if isinstance(stmt, Define)}
+    here = locals_defined(changes.columns.body)
+    by_row = locals_defined(changes.before)
     row, column = changes.rows.symbol, changes.columns.symbol
     numbers = dict.fromkeys(_numbers(changes.columns.body))
     numbers |= dict.fromkeys(
@@ -178,8 +178,7 @@ def _kept(loop: For, changes: Changes, count: int) -> list[_Keep] | None:
 
 
 def _numbers(body: tuple[Stmt, ...]) -> Iterator[Load | Local]:
-    for expr in (expr for stmt in body for expr in expressions(stmt)):
-        yield from (node for node in walk(expr) if isinstance(node, (Load, Local)))
+    return (node for node in nodes_in(body) if isinstance(node, (Load, Local)))
 
 
 @slotted

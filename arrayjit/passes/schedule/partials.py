@@ -29,7 +29,7 @@ from ...ir.expr import Gather, Index, Load, Local
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, walk
+from ...ir.walk import locals_defined, nodes_in
 from ..analysis.copies import copy_body
 
 __all__ = ["Parts", "parts_of"]
@@ -82,7 +82,7 @@ def _is_level(loop: For) -> bool:
 
 def _sums(loop: For) -> int:
     """How many statements at the end of a loop's body add up locals of its own."""
-    own = {stmt.variable for stmt in loop.body if isinstance(stmt, Define)}
+    own = locals_defined(loop.body)
     count = 0
     for stmt in reversed(loop.body):
         match stmt:
@@ -97,9 +97,7 @@ def _goes_straight(outer: For, inner: For) -> bool:
     """Does the inner loop leave off where its next round begins?"""
     positions = [
         position
-        for stmt in walk_statements(inner.body)
-        for expr in expressions(stmt)
-        for node in walk(expr)
+        for node in nodes_in(walk_statements(inner.body))
         for position in (
             node.index if isinstance(node, Load) else (node.value,) if isinstance(node, Index) else ()
         )
@@ -118,21 +116,20 @@ def _is_alone(leaf: For, vector: For) -> bool:
     body = leaf.body[: -_sums(leaf)]
     around = list(walk_statements(vector.body))
     inside = list(walk_statements(body))
-    made = {stmt.variable for stmt in around if isinstance(stmt, Define)}
-    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
+    made = locals_defined(around)
+    own = locals_defined(inside)
     written = {stmt.tensor.storage for stmt in around if isinstance(stmt, Store)}
     for stmt in inside:
         if isinstance(stmt, Update) and stmt.variable not in own:
             return False
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                match node:
-                    case Local(variable=variable) if variable in made and variable not in own:
-                        return False
-                    case Load(tensor=tensor) | Gather(tensor=tensor) if tensor.storage in written:
-                        return False
-                    case _:
-                        pass
+        for node in nodes_in((stmt,)):
+            match node:
+                case Local(variable=variable) if variable in made and variable not in own:
+                    return False
+                case Load(tensor=tensor) | Gather(tensor=tensor) if tensor.storage in written:
+                    return False
+                case _:
+                    pass
     return True
 
 

@@ -24,7 +24,7 @@ from ...ir.code import Caps
 from ...ir.expr import Gather, Load
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Update
-from ...ir.walk import expressions, rewrite_loops, walk
+from ...ir.walk import nodes_in, rewrite_loops
 from ..analysis.copies import copy_body
 from ..analysis.strides import stride
 from .cascade import Names, Sums, accumulated, narrow_sums, partial
@@ -80,7 +80,7 @@ def _read_along(loop: For) -> Sequence[int]:
         return ()
     if not all(isinstance(stmt, (Define, Update)) for stmt in loop.body):
         return ()
-    nodes = {node for stmt in loop.body for expr in expressions(stmt) for node in walk(expr)}
+    nodes = set(nodes_in(loop.body))
     loads = [node for node in nodes if isinstance(node, Load)]
     steps = [stride(load.tensor, load.index, loop.symbol) for load in loads]
     if any(isinstance(node, Gather) for node in nodes) or not {-1, 0, 1}.issuperset(steps):

@@ -22,7 +22,7 @@ from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.ops import Op
 from ...ir.tensor import Tensor
-from ...ir.walk import locals_read, rewrite_bodies
+from ...ir.walk import locals_read, outer_updates, rewrite_bodies
 from ..analysis.accumulations import EXACT
 from .partials import Parts
 
@@ -56,13 +56,11 @@ def _combined(loop: For) -> Mapping[Variable, Op] | None:
     """The variables of outside that iterations combine something with, in any order, and by which op; None if
     they do more with one."""
     inside = list(walk_statements(loop.body))
-    own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
     ops: dict[Variable, Op] = {}
-    for stmt in inside:
-        if isinstance(stmt, Update) and stmt.variable not in own:
-            op = stmt.accum
-            if op is None or not _is_free(op, stmt.variable) or ops.setdefault(stmt.variable, op) is not op:
-                return None
+    for update in outer_updates(inside):
+        op = update.accum
+        if op is None or not _is_free(op, update.variable) or ops.setdefault(update.variable, op) is not op:
+            return None
     return ops if ops.keys().isdisjoint(locals_read(inside)) else None
 
 

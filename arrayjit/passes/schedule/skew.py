@@ -27,7 +27,7 @@ from ...ir.expr import Apply, Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update
 from ...ir.ops import OPS
-from ...ir.walk import children, rewrite_loops
+from ...ir.walk import children, locals_defined, rewrite_loops
 from ..analysis.access import Distance, Range, Ranges, distances, effects
 from ..analysis.copies import Copying, unless_once
 from ..analysis.repeats import weight
@@ -184,7 +184,7 @@ def _is_plain_loop(loop: For) -> bool:
 
 def _is_plain_body(body: tuple[Stmt, ...]) -> bool:
     """Does a body only store cells and set locals of its own, and is it light?"""
-    own = {stmt.variable for stmt in body if isinstance(stmt, Define)}
+    own = locals_defined(body)
     return weight(body) <= HEAVY and all(
         isinstance(stmt, (Bind, Comment, Define, Store))
         or (isinstance(stmt, Update) and stmt.variable in own)

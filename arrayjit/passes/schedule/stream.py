@@ -41,7 +41,7 @@ from ...ir.loops import (
     walk_statements,
 )
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, locals_used, rewrite_bodies, walk
+from ...ir.walk import kept, locals_used, nodes_in, rewrite_bodies
 from ..analysis.access import Range
 from ..analysis.copies import Copying, in_turn, unless_once
 from ..analysis.strides import LINE, places, stride
@@ -214,9 +214,7 @@ def _is_sum(columns: For) -> bool:
 
 
 def _loads(body: Sequence[Stmt]) -> Iterator[Load]:
-    for stmt in body:
-        for expr in expressions(stmt):
-            yield from (node for node in walk(expr) if isinstance(node, Load))
+    return (node for node in nodes_in(body) if isinstance(node, Load))
 
 
 def _is_down(load: Load, columns: For, rows: For) -> bool:

@@ -31,24 +31,11 @@ from ...ir.code import Caps
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Const
 from ...ir.index import Affine, Symbol
-from ...ir.loops import (
-    Barrier,
-    Bind,
-    Define,
-    For,
-    Kernel,
-    LoopKind,
-    Place,
-    PlaceKind,
-    Raise,
-    Stmt,
-    Update,
-    walk_statements,
-)
+from ...ir.loops import Barrier, Bind, For, Kernel, LoopKind, Place, PlaceKind, Raise, Stmt, walk_statements
 from ...ir.ops import OPS
 from ...ir.params import ArrayParam
 from ...ir.tensor import Tensor
-from ...ir.walk import kept, rewrite_bodies
+from ...ir.walk import kept, outer_updates, rewrite_bodies
 from ..analysis.access import Range, given
 from ..analysis.accounts import nests_of, seen_loops
 from ..analysis.carriers import carriers
@@ -261,10 +248,9 @@ class _Sharing:
         if loop.kind not in (LoopKind.SEQUENTIAL, LoopKind.PARALLEL, LoopKind.VECTOR) or loop.trips == 1:
             return "its iterations go in order, if side by side"
         inside = list(walk_statements(loop.body))
-        own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
         if any(isinstance(stmt, (Raise, Barrier)) for stmt in inside):
             return "it may end with an exception"
-        outer = [stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable not in own]
+        outer = outer_updates(inside)
         if any(stmt.accum is None for stmt in outer):
             return "an iteration hands a value on to the next"
         if outer:

@@ -40,13 +40,13 @@ nothing else.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
 from ...ir.dtype import I64
-from ...ir.expr import Apply, Const, Expr, Gather, Index, Load, Local, Variable, constant, dtype_of
+from ...ir.expr import Apply, Const, Gather, Index, Load, Local, Variable, constant, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Bind,
@@ -66,7 +66,15 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS, divides_integers
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, locals_read, rewrite_cells, rewrite_loops, symbols_read, walk
+from ...ir.walk import (
+    expressions,
+    locals_defined,
+    locals_read,
+    nodes_in,
+    rewrite_cells,
+    rewrite_loops,
+    symbols_read,
+)
 from ..analysis.access import Range, effects
 from ..analysis.copies import copy_body, unless_once
 from ..analysis.handed import threads_for
@@ -245,17 +253,13 @@ def _only_stores(loop: For) -> bool:
     plain = all(isinstance(stmt, (Define, Store)) for stmt in loop.body)
     fails = any(
         isinstance(node, Gather) or (isinstance(node, Apply) and divides_integers(node.op, dtype_of(node)))
-        for node in _nodes(loop.body)
+        for node in nodes_in(loop.body)
     )
     return loop.kind is LoopKind.VECTOR and plain and not fails
 
 
-def _nodes(body: Sequence[Stmt]) -> Iterator[Expr]:
-    return (node for stmt in body for expr in expressions(stmt) for node in walk(expr))
-
-
 def _cost(loop: For) -> float:
-    return sum(node.op.cost for node in _nodes(loop.body) if isinstance(node, Apply))
+    return sum(node.op.cost for node in nodes_in(loop.body) if isinstance(node, Apply))
 
 
 def _found(others: Sequence[Stmt], last: For) -> Sequence[Variable] | None:
@@ -265,7 +269,7 @@ def _found(others: Sequence[Stmt], last: For) -> Sequence[Variable] | None:
     reached = {symbol for _, index, _ in affine_accesses((last,)) for at in index for symbol in at.symbols}
     if not bound.isdisjoint(positions | reached):
         return None
-    defined = {stmt.variable for stmt in others if isinstance(stmt, Define)}
+    defined = locals_defined(others)
     return [variable for variable in dict.fromkeys(locals_read(last.body)) if variable in defined]
 
 
@@ -368,6 +372,8 @@ def _turn() -> Symbol:
 
 def _among(body: tuple[Stmt, ...], beside: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """The statements of a body, with others behind the first one that loads anything."""
-    loading = (place for place, stmt in enumerate(body) if any(isinstance(n, Load) for n in _nodes((stmt,))))
+    loading = (
+        place for place, stmt in enumerate(body) if any(isinstance(n, Load) for n in nodes_in((stmt,)))
+    )
     behind = next(loading, -1) + 1
     return *body[:behind], *beside, *body[behind:]

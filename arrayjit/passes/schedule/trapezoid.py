@@ -42,11 +42,10 @@ from itertools import chain
 
 from ...frozen import frozen
 from ...ir.code import Caps
-from ...ir.expr import Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
-from ...ir.walk import locals_read, rewrite_loops
+from ...ir.walk import locals_defined, locals_read, locals_updated, rewrite_loops
 from ..analysis.copies import Copying, unless_once
 from ..analysis.strides import affine_accesses, gathered, has_own_axis, stride
 from ..analysis.trips import blocks
@@ -164,13 +163,13 @@ def _is_plain(triangle: _Triangle) -> bool:
     """Does it consist of definitions, sums of its own and stores, few enough, and do its terms read something
     that is the same in all rows but not in all columns?"""
     parts = triangle.first, triangle.terms.body, triangle.last
-    own = _defined((*triangle.before, *triangle.first))
+    own = locals_defined((*triangle.before, *triangle.first))
     return (
         all(isinstance(stmt, Define) for stmt in (*triangle.before, *triangle.first))
         and all(isinstance(stmt, (Define, Update, Store)) for part in parts for stmt in part)
         and all(len(part) <= MOST_STATEMENTS for part in parts)
         and all(
-            stmt.variable in own or stmt.variable in _defined(part)
+            stmt.variable in own or stmt.variable in locals_defined(part)
             for part in parts
             for stmt in part
             if isinstance(stmt, Update)
@@ -200,18 +199,14 @@ def _is_long_enough(triangle: _Triangle) -> bool:
     return least is not None and least[0] >= 0
 
 
-def _defined(body: Sequence[Stmt]) -> set[Variable]:
-    return {stmt.variable for stmt in body if isinstance(stmt, Define)}
-
-
 def _rows_at_once(triangle: _Triangle, caps: Caps) -> int:
     """How many rows keep what their terms need in registers: two for each number that differs by column, one
     for each that does not and is used again. Rows that take turns at a cell need the latter one by one."""
     body = triangle.terms.body
     read = Counter(locals_read(body))
-    changed = {stmt.variable for stmt in body if isinstance(stmt, Update)}
-    held = (changed | read.keys()) & _defined(triangle.first)
-    again = {variable for variable in _defined(body) if read[variable] > 1}
+    changed = locals_updated(body)
+    held = (changed | read.keys()) & locals_defined(triangle.first)
+    again = {variable for variable in locals_defined(body) if read[variable] > 1}
     room, each = caps.registers - SHARED, 2 * len(held)
     if triangle.has_corners:
         each += len(again)

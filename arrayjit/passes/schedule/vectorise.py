@@ -60,7 +60,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS, Op, is_of_library
 from ...ir.tensor import GROUPS, Tensor
-from ...ir.walk import children, expressions, kept, rewrite_bodies, walk
+from ...ir.walk import children, expressions, kept, nodes_in, outer_updates, rewrite_bodies, walk
 from ..analysis.access import Range, Ranges, loads
 from ..analysis.accounts import seen_loops
 from ..analysis.lockstep import lockstep
@@ -248,8 +248,7 @@ class _Facts:
         inside = list(walk_statements(loop.body))
         if any(_obstacle(stmt, loop.symbol) for stmt in inside):
             return None
-        own = {stmt.variable for stmt in inside if isinstance(stmt, Define)}
-        outer = [stmt for stmt in inside if isinstance(stmt, Update) and stmt.variable not in own]
+        outer = outer_updates(inside)
         if any(stmt.accum is None or stmt.accum.identity is None for stmt in outer):
             return None
         weights = {id(stmt): _weight(stmt) for stmt in inside}
@@ -334,12 +333,11 @@ def _weight(stmt: Stmt) -> tuple[float, int]:
             cost = 0.0 if accum is None or contract else 1.0
         case _:
             pass
-    for expr in expressions(stmt):
-        for node in walk(expr):
-            if isinstance(node, Apply):
-                cost += node.op.cost
-            if isinstance(node, (Load, Gather, Apply)):
-                widest = max(widest, dtype_of(node).itemsize)
+    for node in nodes_in((stmt,)):
+        if isinstance(node, Apply):
+            cost += node.op.cost
+        if isinstance(node, (Load, Gather, Apply)):
+            widest = max(widest, dtype_of(node).itemsize)
     return cost, widest
 
 
@@ -366,9 +364,8 @@ class _Tally:
 
     def _body(self, body: tuple[Stmt, ...], times: float) -> None:
         for stmt in body:
-            for expr in expressions(stmt):
-                for node in walk(expr):
-                    self._node(node, times)
+            for node in nodes_in((stmt,)):
+                self._node(node, times)
             match stmt:
                 case Store(tensor=tensor, index=index):
                     self._write(tensor, index, times)
