@@ -126,6 +126,11 @@ class For:
     cuts: tuple[int, ...] = ()
 
     @property
+    def bound_by(self) -> tuple[Symbol, ...]:
+        """The symbols that its ends depend on."""
+        return (*self.lo.symbols, *self.hi.symbols)
+
+    @property
     def trips(self) -> int | None:
         """How often the body runs, when that is a constant."""
         if self.lo.terms or self.hi.terms:

@@ -171,7 +171,7 @@ def _changes(rows: Stmt) -> Changes | None:
     if not isinstance(columns, For) or columns.kind is not LoopKind.PARALLEL or columns.step != 1:
         return None
     body = columns.body
-    if rows.symbol in symbols_of((columns.lo, columns.hi)) or not all(
+    if rows.symbol in columns.bound_by or not all(
         isinstance(stmt, (Comment, Define, Store)) for stmt in (*before, *body, *after)
     ):
         return None

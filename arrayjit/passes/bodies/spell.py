@@ -81,4 +81,4 @@ def _is_long(loop: For) -> bool:
         return False
     if loop.trips is not None:
         return loop.trips >= LONG
-    return all(symbol.kind is not SymbolKind.LOOP for symbol in (*loop.lo.symbols, *loop.hi.symbols))
+    return all(symbol.kind is not SymbolKind.LOOP for symbol in loop.bound_by)

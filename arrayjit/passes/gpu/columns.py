@@ -170,7 +170,7 @@ def _are_rows(loop: For, own: set[Symbol]) -> bool:
         and loop.step == 1
         and accumulated(loop) is not None
         and all(isinstance(stmt, (Define, Update, Store, For, If)) for stmt in inside)
-        and own.isdisjoint((*loop.lo.symbols, *loop.hi.symbols))
+        and own.isdisjoint(loop.bound_by)
     )
 
 

@@ -83,7 +83,7 @@ def _joins(outer: Sequence[For], before: Sequence[Stmt], inner: For) -> bool:
     """May an inner loop be taken together with those around it?"""
     if inner.kind is not LoopKind.PARALLEL or inner.step != 1 or outer[-1].step != 1:
         return False
-    if any(loop.symbol in (*inner.lo.symbols, *inner.hi.symbols) for loop in outer):
+    if any(loop.symbol in inner.bound_by for loop in outer):
         return False
     if not all(isinstance(stmt, Define) for stmt in before):
         return False

@@ -275,7 +275,7 @@ class _Offloading:
 
     def is_known(self, loop: For) -> bool:
         """Does the host know from where to where the loop runs?"""
-        symbols = (*loop.lo.symbols, *loop.hi.symbols)
+        symbols = loop.bound_by
         return all(symbol.kind is not SymbolKind.LOOP or symbol in self.host for symbol in symbols)
 
     # sums

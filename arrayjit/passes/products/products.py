@@ -184,7 +184,7 @@ def _around(loops: Sequence[For], sums: Sequence[Sum]) -> tuple[list[For], list[
 
 def _are_independent(loops: Sequence[For]) -> bool:
     symbols = {loop.symbol for loop in loops}
-    return not any(symbols.intersection((*loop.lo.symbols, *loop.hi.symbols)) for loop in loops)
+    return not any(symbols.intersection(loop.bound_by) for loop in loops)
 
 
 def _sums(body: Sequence[Stmt]) -> tuple[Sum, ...]:

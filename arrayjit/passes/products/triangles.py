@@ -38,11 +38,11 @@ def rectangles(loops: Sequence[For], body: tuple[Stmt, ...]) -> Iterator[Rectang
     """The rectangles around a nest of parallel loops of which one has ends that vary with another one, a
     column further with each row."""
     own = {loop.symbol for loop in loops}
-    slanted = [loop for loop in loops if not own.isdisjoint((*loop.lo.symbols, *loop.hi.symbols))]
+    slanted = [loop for loop in loops if not own.isdisjoint(loop.bound_by)]
     if len(slanted) != 1 or slanted[0].step != 1:
         return
     (columns,) = slanted
-    rows = [loop for loop in loops if loop.symbol in {*columns.lo.symbols, *columns.hi.symbols}]
+    rows = [loop for loop in loops if loop.symbol in columns.bound_by]
     if len(rows) != 1 or not rows[0].trips or rows[0].step != 1:
         return
     row = rows[0].symbol

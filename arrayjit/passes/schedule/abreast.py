@@ -117,7 +117,7 @@ def _is_triangle(rows: For) -> bool:
         return False
     loops = [loop for loop in walk_statements(steps.body) if isinstance(loop, For)]
     return any(_shares(loop, rows.symbol) for loop in (steps, *loops)) and not any(
-        rows.symbol in (*loop.lo.symbols, *loop.hi.symbols) for loop in loops
+        rows.symbol in loop.bound_by for loop in loops
     )
 
 

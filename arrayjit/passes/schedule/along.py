@@ -225,7 +225,7 @@ def _sums(stmt: Stmt) -> _Sums | None:
         return None
     before, rows, after = stmt.body[: loops[0]], stmt.body[loops[0]], stmt.body[loops[0] + 1 :]
     assert isinstance(rows, For)
-    if rows.step != 1 or not rows.trips or stmt.symbol in (*rows.lo.symbols, *rows.hi.symbols):
+    if rows.step != 1 or not rows.trips or stmt.symbol in rows.bound_by:
         return None
     plain = all(isinstance(inner, Define) for inner in before)
     if not plain or not all(isinstance(inner, (Define, Update)) for inner in rows.body):

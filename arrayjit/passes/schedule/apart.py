@@ -207,7 +207,7 @@ def _has_one_count(loop: For, own: Sequence[Stmt]) -> bool:
     inside = list(walk_statements(tuple(own)))
     moving = {loop.symbol, *(stmt.symbol for stmt in inside if isinstance(stmt, Bind))}
     loops = [stmt for stmt in inside if isinstance(stmt, For)]
-    return all(moving.isdisjoint((*each.lo.symbols, *each.hi.symbols)) for each in loops)
+    return all(moving.isdisjoint(each.bound_by) for each in loops)
 
 
 def _work(body: tuple[Stmt, ...], loop: For) -> float:

@@ -83,7 +83,7 @@ def _chains(loop: For, ranges: Mapping[Symbol, Range]) -> list[For]:
         if isinstance(stmt, For)
         and stmt.kind is LoopKind.SEQUENTIAL
         and stmt.lanes == 1
-        and loop.symbol not in (*stmt.lo.symbols, *stmt.hi.symbols)
+        and loop.symbol not in stmt.bound_by
         and not any(isinstance(inner, For) for inner in stmt.body)
         and not is_seen(stmt, ranges)
         and not _calls(stmt)

@@ -81,7 +81,7 @@ def _walks_straight(outer: For, inner: For) -> bool:
         return False
     symbols = {outer.symbol, inner.symbol}
     for stmt in walk_statements(inner.body):
-        if isinstance(stmt, For) and symbols & {*stmt.lo.symbols, *stmt.hi.symbols}:
+        if isinstance(stmt, For) and not symbols.isdisjoint(stmt.bound_by):
             return False
         if any(symbols & _numbers(expr) for expr in expressions(stmt)):
             return False

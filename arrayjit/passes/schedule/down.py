@@ -76,7 +76,7 @@ def _columns_first(rows: For) -> For | None:
     """A loop over rows and columns with that over columns outside."""
     match rows:
         case For(kind=LoopKind.PARALLEL, body=(For(kind=LoopKind.PARALLEL) as columns,)) if (
-            rows.symbol not in (*columns.lo.symbols, *columns.hi.symbols)
+            rows.symbol not in columns.bound_by
         ):
             return replace(columns, body=(replace(rows, body=columns.body),))
         case _:
@@ -87,7 +87,7 @@ def _may_turn(loop: For, columns: For) -> bool:
     """Whether no step needs what an earlier one did to another column."""
     if loop.kind is not LoopKind.SEQUENTIAL or columns.kind is not LoopKind.PARALLEL:
         return False
-    if loop.symbol in (*columns.lo.symbols, *columns.hi.symbols):
+    if loop.symbol in columns.bound_by:
         return False
     inside = list(walk_statements(columns.body))
     if not all(isinstance(stmt, (Define, Update, Store, For, Comment)) for stmt in inside):

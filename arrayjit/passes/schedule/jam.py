@@ -143,7 +143,7 @@ def _sums_products(vector: For, row: Symbol, sums: Collection[Variable]) -> bool
         and len(inside) <= MAX_PARTS
         and all(isinstance(stmt, (For, Define, Update)) for stmt in inside)
         and any(isinstance(stmt, Update) and stmt.contract for stmt in inside)
-        and not any(row in (*loop.lo.symbols, *loop.hi.symbols) for loop in loops)
+        and not any(row in loop.bound_by for loop in loops)
         and all(
             stmt.variable in own and vector.lanes * stmt.variable.dtype.itemsize <= MAX_BYTES
             for stmt in inside
@@ -244,7 +244,7 @@ def _is_stencil(rows: For, before: Sequence[Stmt], columns: For) -> bool:
         and not any(
             tensor.storage in stored for stmt in (*before, *columns.body) for tensor, _ in reads(stmt)
         )
-        and rows.symbol not in (*columns.lo.symbols, *columns.hi.symbols)
+        and rows.symbol not in columns.bound_by
     )
 
 
@@ -257,7 +257,7 @@ def _is_product(rows: For, before: Sequence[Stmt], columns: For) -> bool:
         columns.kind is LoopKind.VECTOR
         and len(inside) <= MAX_STATEMENTS
         and all(_may_follow(stmt, written) for stmt in before)
-        and not any(rows.symbol in (*loop.lo.symbols, *loop.hi.symbols) for loop in loops)
+        and not any(rows.symbol in loop.bound_by for loop in loops)
         and all(loop.kind is LoopKind.SEQUENTIAL for loop in loops[1:])
         and any(isinstance(stmt, Update) for stmt in inside)
         and not outer_updates(inside)

@@ -44,7 +44,7 @@ def _independent(loops: list[For]) -> bool:
     """May the loops of a nest be interchanged? Their bounds must not depend on one another, and every
     iteration must store to cells of its own."""
     symbols = {loop.symbol for loop in loops}
-    if any(symbols & {*loop.lo.symbols, *loop.hi.symbols} for loop in loops):
+    if any(not symbols.isdisjoint(loop.bound_by) for loop in loops):
         return False
     stores = [stmt for stmt in walk_statements(loops[-1].body) if isinstance(stmt, Store)]
     return all(symbols <= {s for position in store.index for s in position.symbols} for store in stores)

@@ -258,7 +258,7 @@ def _written(stmt: Stmt) -> set[Variable | Tensor]:
         case Store(tensor=tensor):
             return {tensor.storage}
         case _:
-            return locals_updated(walk_statements((stmt,)))
+            return {*locals_updated(walk_statements((stmt,)))}
 
 
 def _read(stmt: Stmt) -> set[Variable | Tensor]:

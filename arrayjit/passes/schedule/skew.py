@@ -195,7 +195,7 @@ def _is_plain_body(body: tuple[Stmt, ...]) -> bool:
 def _shift(rows: For, columns: For, ranges: Ranges, count: int) -> int | None:
     """By how many cells a row must be behind the one before; None where that does not help: because of what
     rows need, or because the cells of a row do not wait for one another."""
-    if rows.symbol in (*columns.lo.symbols, *columns.hi.symbols):
+    if rows.symbol in columns.bound_by:
         return None
     pairs = list(_meetings(rows, columns, ranges))
     if not any(down == (0, 0) and along != (0, 0) for down, along in pairs):

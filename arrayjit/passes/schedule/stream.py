@@ -208,7 +208,7 @@ def _is_sum(columns: For) -> bool:
         and all(stmt.variable in own for stmt in inside if isinstance(stmt, Update))
         and all(isinstance(stmt, (For, Define, Update, Store)) for stmt in inside)
         and all(loop.step == 1 for loop in loops)
-        and not any(symbols.intersection((*loop.lo.symbols, *loop.hi.symbols)) for loop in loops)
+        and not any(symbols.intersection(loop.bound_by) for loop in loops)
         and not any(isinstance(stmt, Store) for loop in loops for stmt in loop.body)
     )
 

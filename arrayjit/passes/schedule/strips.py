@@ -69,7 +69,7 @@ def _nest(loop: For) -> list[For]:
 def _are_alone(nest: list[For], ranges: Ranges) -> bool:
     """Does a column touch no memory that another one writes, in whatever row?"""
     columns, rows = nest[-1], {loop.symbol for loop in nest[:-1]}
-    if not rows.isdisjoint((*columns.lo.symbols, *columns.hi.symbols)):
+    if not rows.isdisjoint(columns.bound_by):
         return False
     known: dict[Symbol, Range] = dict(ranges)
     for loop in nest:

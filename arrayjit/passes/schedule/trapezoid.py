@@ -148,7 +148,7 @@ def _triangle(loop: For) -> _Triangle | None:
     row = rows.symbol
     if not isinstance(terms, For) or terms.kind not in ORDERED or terms.step != 1:
         return None
-    if row in (*columns.lo.symbols, *columns.hi.symbols):
+    if row in columns.bound_by:
         return None
     slants = terms.lo.coefficient(row), terms.hi.coefficient(row)
     if slants not in ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0)):

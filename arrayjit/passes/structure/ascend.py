@@ -60,7 +60,7 @@ def _goes_down(rows: For) -> bool:
     terms = [stmt for stmt in columns.body if isinstance(stmt, For)]
     return (
         columns.kind is LoopKind.PARALLEL
-        and rows.symbol not in (*columns.lo.symbols, *columns.hi.symbols)
+        and rows.symbol not in columns.bound_by
         and len(terms) == 1
         and (terms[0].lo, terms[0].step, terms[0].hi.coefficient(rows.symbol)) == (ZERO, 1, -1)
         and all(isinstance(stmt, Update) and stmt.contract for stmt in terms[0].body)

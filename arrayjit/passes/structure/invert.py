@@ -129,7 +129,7 @@ def _is_about_cells(
     ranges: dict[Symbol, Range],
 ) -> bool:
     """Whether the cells, with all that a step does, need nothing of one another in any two steps."""
-    if any(steps.symbol in (*loop.lo.symbols, *loop.hi.symbols) for loop in cells):
+    if any(steps.symbol in loop.bound_by for loop in cells):
         return False
     own = [loop.symbol for loop in cells]
     found = effects(body, ranges)

@@ -184,9 +184,7 @@ def _together(before: Sequence[For], after: Sequence[For]) -> tuple[Stmt, ...] |
     """The body of the first nest over the symbols of the second one, if both go through the same box."""
     symbols: dict[Symbol, Affine] = {}
     for one, other in zip(before, after, strict=True):
-        inside = {loop.symbol for loop in (*before, *after)}.intersection(
-            (*one.lo.symbols, *one.hi.symbols, *other.lo.symbols, *other.hi.symbols)
-        )
+        inside = {loop.symbol for loop in (*before, *after)}.intersection((*one.bound_by, *other.bound_by))
         if inside or not one.step == other.step == 1 or one.hi - one.lo != other.hi - other.lo:
             return None
         symbols[one.symbol] = one.lo - other.lo + other.symbol

@@ -63,7 +63,7 @@ class _Nest:
         inside = {loop.symbol for loop in loops}
         if not loops or not all(isinstance(inner, (Comment, Define, Store)) for inner in loops[-1].body):
             return None
-        is_box = all(inside.isdisjoint(symbols_of((loop.lo, loop.hi))) for loop in loops)
+        is_box = all(inside.isdisjoint(loop.bound_by) for loop in loops)
         return _Nest(stmt, loops, loops[-1].body) if is_box else None
 
     def alike(self, other: _Nest) -> _Nest | None:

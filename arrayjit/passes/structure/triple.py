@@ -65,7 +65,7 @@ def _are_terms(nest: Sequence[For], columns: For) -> bool:
         return False
     if any(isinstance(stmt, Update) and (stmt.accum is None or stmt.contract) for stmt in terms.body):
         return False
-    if any(columns.symbol in (*loop.lo.symbols, *loop.hi.symbols) for loop in nest):
+    if any(columns.symbol in loop.bound_by for loop in nest):
         return False
     few = math.prod(FEWEST if loop.trips is None else loop.trips for loop in nest) < FEWEST
     if few or (columns.trips or 0) * weight(terms.body) > MOST_OPERATIONS:
