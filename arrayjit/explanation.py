@@ -11,7 +11,7 @@ from typing import Any
 from .compile import Build
 from .drawing import Box, drawn
 from .frozen import frozen_by_identity
-from .ir.assign import Assign, Computation, statements
+from .ir.assign import Assign, Computation, assigned, statements
 from .ir.code import Caps
 from .ir.expr import Apply, Gather, Load
 from .ir.index import Affine
@@ -165,7 +165,7 @@ def _elsewhere(
 ) -> list[tuple[Assign, str]]:
     """The assignments of no nest, and what became of them."""
     members = {id(one) for nest in nests for one in nest.assignments}
-    left = {one.into.storage for one in statements(inlined.body) if isinstance(one, Assign)}
+    left = assigned(inlined.body)
     return [
         (one, "single numbers" if one.into.storage in left else "computed where it is read")
         for one in assignments

@@ -36,6 +36,7 @@ __all__ = [
     "Param",
     "Statement",
     "While",
+    "assigned",
     "expressions",
     "rewrite_bodies",
     "rewrite_expressions",
@@ -174,6 +175,11 @@ def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from statements(inner)
 
 
+def assigned(body: tuple[Statement, ...]) -> set[Tensor]:
+    """The storages that a body assigns to."""
+    return {statement.into.storage for statement in statements(body) if isinstance(statement, Assign)}
+
+
 def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     """The bodies that stand in a statement, in program order."""
     match statement:
@@ -224,10 +230,14 @@ def rewrite_expressions(statement: Statement, rule: Callable[[Expr], Expr]) -> S
     """The statement with `rule` applied to each expression that stands directly in it."""
     match statement:
         case Assign(value=value, initial=initial):
-            return replace(statement, value=rule(value), initial=None if initial is None else rule(initial))
+            new, first = rule(value), None if initial is None else rule(initial)
+            same = new is value and first is initial
+            return statement if same else replace(statement, value=new, initial=first)
         case Bind(value=value):
-            return replace(statement, value=rule(value))
+            new = rule(value)
+            return statement if new is value else replace(statement, value=new)
         case Branch(condition=condition) | Check(condition=condition) | While(condition=condition):
-            return replace(statement, condition=rule(condition))
+            new = rule(condition)
+            return statement if new is condition else replace(statement, condition=new)
         case Loop() | Note():
             return statement

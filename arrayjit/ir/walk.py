@@ -253,8 +253,8 @@ def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
             return stmt
 
 
-def kept(old: tuple[Stmt, ...], new: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    """`new` as a body; `old` itself when it has the same statements."""
+def kept(old: tuple[Value, ...], new: Sequence[Value]) -> tuple[Value, ...]:
+    """`new` as a body, of either IR; `old` itself when it has the same statements."""
     same = len(old) == len(new) and all(map(is_, old, new))
     return old if same else tuple(new)
 

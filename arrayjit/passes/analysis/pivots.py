@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import chain, combinations, pairwise
 
 from ...frozen import frozen
-from ...ir.index import Affine, symbols_of
+from ...ir.index import Affine
 from ...ir.loops import Bind, Comment, Define, For, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.tensor import Tensor
 from ...ir.walk import locals_defined, locals_used

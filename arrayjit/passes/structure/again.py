@@ -14,15 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from operator import is_
 
 from ...frozen import frozen
-from ...ir.assign import Assign, Check, Computation, Statement, expressions, rewrite_bodies, statements
+from ...ir.assign import (
+    Assign,
+    Check,
+    Computation,
+    Statement,
+    assigned,
+    expressions,
+    rewrite_bodies,
+    statements,
+)
 from ...ir.code import Caps
 from ...ir.expr import Gather, Load
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
-from ...ir.walk import substitute, walk
+from ...ir.walk import kept, substitute, walk
 
 __all__ = ["again"]
 
@@ -70,8 +78,8 @@ class _Reduction:
         if None in axes or len(axes) < len(moving) or len(loops) > len(_AXES):
             return None
         index = tuple(position.substitute(_named(statement)) for position in statement.index)
-        kept = tuple(symbol in axes for symbol, _ in statement.loops)
-        what = _asked(statement), kept, statement.accum, statement.contract, statement.into.dtype
+        left = tuple(symbol in axes for symbol, _ in statement.loops)
+        what = _asked(statement), left, statement.accum, statement.contract, statement.into.dtype
         return _Reduction(what, statement.into, index, _read(statement))
 
     def copied(self, other: Assign) -> Assign:
@@ -122,8 +130,8 @@ def _once(body: Body) -> Body:
         if before is not None and isinstance(statement, Assign):
             statement = before.copied(statement)
         out.append(statement)
-        here = {part.into.storage for part in statements((statement,)) if isinstance(part, Assign)}
+        here = assigned((statement,))
         written.update(dict.fromkeys(here, now))
         if found is not None and found.read.isdisjoint(here) and known(found.what) is None:
             done[found.what] = now, found
-    return body if len(out) == len(body) and all(map(is_, out, body)) else tuple(out)
+    return kept(body, out)

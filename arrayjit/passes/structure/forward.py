@@ -18,14 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import is_
 
 from ...frozen import frozen
 from ...ir.assign import Assign, Bind, Computation, Note, Statement, expressions, rewrite_bodies
 from ...ir.code import Caps
 from ...ir.expr import Expr, Load
 from ...ir.index import Affine
-from ...ir.walk import transform
+from ...ir.walk import kept, transform
 from ..analysis.access import Ranges, loads
 from ..analysis.boxes import Box, holds, meet, own_ranges, reached, without, written
 
@@ -54,8 +53,7 @@ def _without_copies(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
             at += 1
         else:
             out[at : at + 1 + len(followed)] = followed
-    same = len(out) == len(body) and all(map(is_, out, body))
-    return body if same else tuple(out)
+    return kept(body, out)
 
 
 @frozen

@@ -38,6 +38,7 @@ from ...ir.assign import (
     Note,
     Statement,
     While,
+    assigned,
     expressions,
     rewrite_bodies,
     statements,
@@ -94,7 +95,7 @@ def explain_inline(before: Computation, after: Computation, caps: Caps) -> Itera
     """Which temporaries are computed where they are read, and why others are not."""
     inlining = _Inlining(given(before.params), caps.l2_bytes)
     inlining.run(before)
-    left = {one.into.storage for one in statements(after.body) if isinstance(one, Assign)}
+    left = assigned(after.body)
     written = {one.into: one for one in statements(before.body) if isinstance(one, Assign)}
     for tensor, assign in written.items():
         if tensor.storage in inlining.given or tensor.storage not in inlining.sites:

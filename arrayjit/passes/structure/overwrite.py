@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from operator import eq, is_
+from operator import eq
 
 from ...frozen import frozen
 from ...ir.assign import (
@@ -41,7 +41,7 @@ from ...ir.code import Caps
 from ...ir.expr import Expr, Load
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
-from ...ir.walk import substitute, transform
+from ...ir.walk import kept, substitute, transform
 from ..analysis.access import loads
 from ..analysis.boxes import Box, common, holds, own_ranges, reached, written
 
@@ -64,8 +64,7 @@ def overwrite(computation: Computation, caps: Caps) -> Computation:
             if filling is not None and filling.into.storage not in seen:
                 out[at : at + 1 + FAR] = filling.followed(out[at + 1 : at + 1 + FAR])
             at += 1
-        same = len(out) == len(body) and all(map(is_, out, body))
-        return body if same else tuple(out)
+        return kept(body, out)
 
     body = inside(computation.body)
     return computation if body is computation.body else replace(computation, body=body)

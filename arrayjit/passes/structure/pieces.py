@@ -17,7 +17,6 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import combinations, pairwise, product
 from math import prod
-from operator import is_
 from typing import Union
 
 from ...frozen import frozen, slotted
@@ -26,6 +25,7 @@ from ...ir.assign import (
     Bind,
     Computation,
     Statement,
+    assigned,
     expressions,
     rewrite_bodies,
     statements,
@@ -34,7 +34,7 @@ from ...ir.code import Caps
 from ...ir.expr import Const, Expr, Index, Load
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
-from ...ir.walk import substitute, transform
+from ...ir.walk import kept, substitute, transform
 from ..analysis.access import Ranges, given, loads
 from ..analysis.boxes import Box, holds, meet, reached, written
 
@@ -115,7 +115,7 @@ class _Cutting:
             self.mentions.subtract(t.storage for member in group.members for t, _ in _mentioned(member))
             self.mentions.update(t.storage for member in cut for t, _ in _mentioned(member))
             parts = {t: found for t, found in self.parts(new).items() if t not in refused}
-        return body if len(new) == len(body) and all(map(is_, new, body)) else new
+        return kept(body, new)
 
     def parts(self, body: Sequence[Statement]) -> dict[Tensor, list[_Part]]:
         """The temporaries that statements of a body make of parts and later ones read, each cell as it was
@@ -132,7 +132,7 @@ class _Cutting:
         for at, stmt in enumerate(body if found else ()):
             for tensor in dict.fromkeys(_reads(stmt, found)):
                 readers[tensor].append(at)
-            for tensor in _written(stmt):
+            for tensor in assigned((stmt,)):
                 writes.setdefault(tensor, []).append(at)
 
         def lasts(parts: Sequence[_Part], seen: Sequence[int]) -> bool:
@@ -242,7 +242,7 @@ class _Group:
         """Put a statement before the members, if they have nothing to do with it."""
         if not isinstance(stmt, (Assign, Bind)):
             return False
-        writes = _written(stmt)
+        writes = assigned((stmt,))
         reads = {tensor.storage for tensor, _ in _mentioned(stmt)}
         if reads & self.written or writes & (self.near | self.far):
             return False
@@ -271,11 +271,6 @@ def _mentioned(stmt: Statement) -> Iterator[Mention]:
             yield inner.into, inner.index
         for expr in expressions(inner):
             yield from loads(expr)
-
-
-def _written(stmt: Statement) -> set[Tensor]:
-    """The storages that a statement and those in it write."""
-    return {inner.into.storage for inner in statements((stmt,)) if isinstance(inner, Assign)}
 
 
 def _reads(stmt: Statement, tensors: Container[Tensor]) -> list[Tensor]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
-from operator import is_
 
 from ...frozen import slotted
 from ...ir.assign import (
@@ -29,6 +28,7 @@ from ...ir.assign import (
     Note,
     Statement,
     While,
+    assigned,
     expressions,
     statements,
 )
@@ -36,7 +36,7 @@ from ...ir.code import Caps
 from ...ir.expr import Expr, Gather, Load, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
-from ...ir.walk import substitute_assignments, transform, walk
+from ...ir.walk import kept, substitute_assignments, transform, walk
 from ..analysis.access import given
 
 __all__ = ["same"]
@@ -78,7 +78,7 @@ class _Numbering:
                 names[statement.symbol] = Affine.of(known)
             else:
                 out.append(self.statement(statement))
-        return body if len(out) == len(body) and all(map(is_, out, body)) else tuple(out)
+        return kept(body, out)
 
     def statement(self, statement: Statement) -> Statement:
         """A statement with its bodies; what is known after it."""
@@ -90,7 +90,7 @@ class _Numbering:
                     self.content[into] = number
                 return statement
             case Loop() | Branch() | While():
-                written = {part.into.storage for part in statements((statement,)) if isinstance(part, Assign)}
+                written = assigned((statement,))
                 self.forget(written)
                 statement = self.inside(statement)
                 self.forget(written)

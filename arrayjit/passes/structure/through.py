@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from operator import is_
 
 from ...frozen import frozen
 from ...ir.assign import (
@@ -21,7 +20,7 @@ from ...ir.assign import (
     Assign,
     Computation,
     Statement,
-    expressions,
+    assigned,
     rewrite_bodies,
     rewrite_expressions,
     statements,
@@ -30,7 +29,7 @@ from ...ir.code import Caps
 from ...ir.expr import Expr, Gather, Index, Load
 from ...ir.index import Affine, Symbol
 from ...ir.tensor import Tensor
-from ...ir.walk import substitute, transform, walk
+from ...ir.walk import kept, substitute, transform, walk
 
 __all__ = ["through"]
 
@@ -50,13 +49,13 @@ def _body(body: tuple[Statement, ...], once: set[Tensor]) -> tuple[Statement, ..
     out: list[Statement] = []
     for statement in body:
         statement = rewrite_bodies(_looking(statement, copies), lambda inner: _body(inner, once))
-        changed = {inner.into.storage for inner in statements((statement,)) if isinstance(inner, Assign)}
+        changed = assigned((statement,))
         copies = {tensor: copy for tensor, copy in copies.items() if changed.isdisjoint(copy.reads)}
         copy = _Copy.of(statement) if isinstance(statement, Assign) and statement.into in once else None
         if copy is not None:
             copies[copy.into] = copy
         out.append(statement)
-    return body if len(out) == len(body) and all(map(is_, out, body)) else tuple(out)
+    return kept(body, out)
 
 
 def _looking(statement: Statement, copies: Mapping[Tensor, _Copy]) -> Statement:
@@ -69,8 +68,7 @@ def _looking(statement: Statement, copies: Mapping[Tensor, _Copy]) -> Statement:
 
     if not copies:
         return statement
-    new = rewrite_expressions(statement, lambda expr: transform(expr, rule))
-    return statement if all(map(is_, expressions(new), expressions(statement))) else new
+    return rewrite_expressions(statement, lambda expr: transform(expr, rule))
 
 
 @frozen

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from operator import is_
 
 from ...frozen import slotted
 from ...ir.assign import (
@@ -25,7 +24,7 @@ from ...ir.assign import (
     Computation,
     Loop,
     Statement,
-    expressions,
+    assigned,
     rewrite_bodies,
     rewrite_expressions,
     statements,
@@ -36,7 +35,7 @@ from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, dtype_of
 from ...ir.index import Affine, Symbol
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import transform
+from ...ir.walk import kept, transform
 from ..analysis.access import Ranges
 from ..analysis.spans import Span, comparison, converted, held, result
 
@@ -66,8 +65,7 @@ class _Known:
     given: frozenset[Tensor]
 
     def body(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-        new = tuple(new for statement in body for new in self.statement(statement))
-        return body if len(new) == len(body) and all(map(is_, new, body)) else new
+        return kept(body, [new for statement in body for new in self.statement(statement)])
 
     def statement(self, statement: Statement) -> tuple[Statement, ...]:
         """A statement, if it is needed; what is known becomes what is so after it."""
@@ -98,9 +96,7 @@ class _Known:
                 case _:
                     return node
 
-        new = rewrite_expressions(statement, lambda expr: transform(expr, rule))
-        same = all(map(is_, expressions(new), expressions(statement)))
-        return statement if same else new
+        return rewrite_expressions(statement, lambda expr: transform(expr, rule))
 
     # Where a walk is
 
@@ -129,7 +125,7 @@ class _Known:
 
     def forget(self, body: tuple[Statement, ...]) -> None:
         """Nothing is known any more of what statements write."""
-        stored = {inner.into.storage for inner in statements(body) if isinstance(inner, Assign)}
+        stored = assigned(body)
         for tensor in [tensor for tensor in self.spans if tensor.storage in stored]:
             del self.spans[tensor]
 

@@ -16,6 +16,7 @@ from ...ir.assign import (
     Computation,
     Param,
     Statement,
+    assigned,
     rewrite_bodies,
     rewrite_expressions,
     statements,
@@ -72,7 +73,7 @@ def _fits(argument: Param, result: Param, body: Sequence[Statement]) -> bool:
     if old.strides is not None or (old.shape, old.dtype) != (new.shape, new.dtype):
         return False
     read = [number for number, statement in enumerate(body) if old in _read(statement)]
-    written = [number for number, statement in enumerate(body) if new in _written(statement)]
+    written = [number for number, statement in enumerate(body) if new in assigned((statement,))]
     if not read or not written or read[-1] < written[0]:
         return True
     return read[-1] == written[0] and isinstance(body[written[0]], Assign)
@@ -80,10 +81,6 @@ def _fits(argument: Param, result: Param, body: Sequence[Statement]) -> bool:
 
 def _read(statement: Statement) -> set[Tensor]:
     return {tensor.storage for part in statements((statement,)) for tensor in loaded(part)}
-
-
-def _written(statement: Statement) -> set[Tensor]:
-    return {part.into.storage for part in statements((statement,)) if isinstance(part, Assign)}
 
 
 def _merged(traced: Traced, places: Mapping[int, int]) -> Traced:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...errors import DTypeError, UnsupportedError
 from ...frozen import frozen
-from ...ir.assign import Assign, Branch, Computation, Statement, While, statements
+from ...ir.assign import Branch, Computation, Statement, While, assigned
 from ...ir.dtype import BOOL
 from ...ir.expr import Const, Expr
 from ...ir.tensor import Tensor
@@ -177,8 +177,7 @@ class Repeating:
 
     def written(self, attempt: _Attempt) -> set[Tensor | None]:
         """The storages that an iteration writes, or may write."""
-        written = {part.into.storage for part in statements(attempt.recorded) if isinstance(part, Assign)}
-        return {*written, *attempt.perhaps_written}
+        return {*assigned(tuple(attempt.recorded)), *attempt.perhaps_written}
 
     def reaching(self, places: set[int], attempt: _Attempt) -> set[int]:
         """The places in memory from where an array comes to one of these, sooner or later."""
