@@ -15,7 +15,19 @@ from .ir.assign import Assign, Computation, assigned, statements
 from .ir.code import Caps
 from .ir.expr import Apply, Gather, Load
 from .ir.index import Affine
-from .ir.loops import Fill, For, If, Kernel, LoopKind, PlaceKind, Stmt, Store, While, walk_statements
+from .ir.loops import (
+    Fill,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    PlaceKind,
+    Stmt,
+    Store,
+    While,
+    walk_statements,
+    written_in,
+)
 from .ir.tensor import Tensor
 from .ir.walk import walk
 from .pages import page, save
@@ -146,7 +158,7 @@ def _with_outlines(nests: Sequence[Nest], kernel: Kernel) -> tuple[Nest, ...]:
     for _, stmt in nests_of(kernel.body):
         if not isinstance(stmt, For):
             continue
-        written = {one.tensor.storage for one in walk_statements((stmt,)) if isinstance(one, (Store, Fill))}
+        written = written_in(walk_statements((stmt,)))
         here = set(locations((stmt,)))
         ranks = [(len(here & lines[n]), len(written & nest.stored), -n) for n, nest in enumerate(nests)]
         best = max(ranks, default=(0, 0, 0))

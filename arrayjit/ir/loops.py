@@ -81,6 +81,7 @@ __all__ = [
     "nested",
     "walk_statements",
     "written",
+    "written_in",
 ]
 
 
@@ -422,6 +423,11 @@ def written(stmt: Stmt) -> Tensor | None:
             return tensor.storage
         case _:
             return None
+
+
+def written_in(stmts: Iterable[Stmt]) -> set[Tensor]:
+    """The storages that statements write to; not those that the statements inside them do."""
+    return {storage for stmt in stmts if (storage := written(stmt)) is not None}
 
 
 def walk_statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

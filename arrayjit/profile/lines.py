@@ -15,7 +15,7 @@ from typing import Protocol
 from ..errors import Location
 from ..frozen import frozen, frozen_by_identity
 from ..ir.expr import Gather, Load
-from ..ir.loops import Copy, Fill, Kernel, Store, walk_statements
+from ..ir.loops import Copy, Fill, Kernel, Store, walk_statements, written_in
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
 from ..ir.walk import nodes_in
@@ -192,7 +192,7 @@ def _of_reader(parts: Sequence[Part], shared: Sequence[Sequence[Written]], numbe
 
 def stored(part: Part) -> set[Tensor]:
     """The arrays that a part stores to."""
-    return {stmt.tensor.storage for stmt in walk_statements(part.body) if isinstance(stmt, (Store, Fill))}
+    return written_in(walk_statements(part.body))
 
 
 def loaded(part: Part) -> set[Tensor]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ..ir.dtype import BOOL
 from ..ir.expr import Load
-from ..ir.loops import For, Store, walk_statements
+from ..ir.loops import For, walk_statements, written_in
 from ..ir.tensor import Tensor
 from ..ir.walk import nodes_in
 from .llvm_memory import Lanes, Memory
@@ -42,7 +42,7 @@ def transposed_loads(writer: Writer, memory: Memory, loop: For, lanes: Lanes) ->
 def _loads(loop: For) -> Iterator[Load]:
     """The loads of memory that the loop does not write."""
     inside = list(walk_statements(loop.body))
-    written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
+    written = written_in(inside)
     for stmt in inside:
         for node in nodes_in((stmt,)):
             # A bool is a byte in memory only.

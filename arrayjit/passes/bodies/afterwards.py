@@ -41,6 +41,7 @@ from ...ir.loops import (
     Store,
     Update,
     walk_statements,
+    written_in,
 )
 from ...ir.ops import OPS
 from ...ir.params import ArrayParam
@@ -148,7 +149,7 @@ def _may_go_on(loop: For, seen: Container[Tensor], fixed: Container[Tensor]) -> 
     """May iterations run that come after an exception, and the loop once more, if it changes nothing of what
     is to be `fixed`?"""
     inside = list(walk_statements((loop,)))
-    stored = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
+    stored = written_in(inside)
     return (
         not any(storage in fixed for storage in stored)
         and not any(storage in seen for storage in stored)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Define, For, If, LoopKind, Raise, Stmt, While, walk_statements, written
+from ...ir.loops import Bind, Define, For, If, LoopKind, Raise, Stmt, While, walk_statements, written_in
 from ...ir.ops import OPS
 from ...ir.walk import (
     locals_defined,
@@ -51,7 +51,7 @@ class Ends:
         self.loop = loop
         self.ranges = ranges
         inside = list(walk_statements((loop,)))
-        self.written = {tensor for stmt in inside if (tensor := written(stmt)) is not None}
+        self.written = written_in(inside)
         self.symbols = {stmt.symbol for stmt in inside if isinstance(stmt, (Bind, For))}
         self.updated = locals_updated(inside)
         self.own = locals_defined(inside) | self.updated

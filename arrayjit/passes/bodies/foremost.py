@@ -27,7 +27,7 @@ from ...ir.conditions import both, compare, one_of, opposite
 from ...ir.dtype import BOOL, I32, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant
 from ...ir.index import Affine
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements, written_in
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, kept, rewrite_bodies, substitute, walk
@@ -121,7 +121,7 @@ def _found_together(searches: Sequence[_Search], before: Sequence[Stmt]) -> list
     if at is None or known is None or any(isinstance(stmt, Update) for stmt in between):
         return None
     loop, ahead = before[at], before[:at]
-    written = {stmt.tensor.storage for stmt in between if isinstance(stmt, Store)}
+    written = written_in(between)
     if not isinstance(loop, For) or not _is_same_way(loop, searches[0].loop):
         return None
     steps: dict[Variable, _Step] = {}

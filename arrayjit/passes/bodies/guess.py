@@ -19,7 +19,20 @@ from dataclasses import replace
 
 from ...ir.code import Caps
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
-from ...ir.loops import Bind, Comment, Define, For, If, Kernel, LoopKind, Raise, Stmt, Store, Update
+from ...ir.loops import (
+    Bind,
+    Comment,
+    Define,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    Raise,
+    Stmt,
+    Store,
+    Update,
+    written_in,
+)
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import (
@@ -72,7 +85,7 @@ class _Step:
         defined = locals_defined(body)
         changed = locals_updated(body)
         self.locals = changed - defined
-        written = {stmt.tensor.storage for stmt in body if isinstance(stmt, Store)}
+        written = written_in(body)
         read = {tensor.storage for stmt in body for expr in expressions(stmt) for tensor, _ in loads(expr)}
         self.cells: set[Tensor] = written & read
         self.waits: dict[Variable, float | None] = dict.fromkeys(self.locals, 0.0)

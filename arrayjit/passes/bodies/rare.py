@@ -25,7 +25,7 @@ from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.conditions import one_of
 from ...ir.expr import Apply, Expr, Gather, Index, Load, Local, Variable, constant
-from ...ir.loops import Define, If, Kernel, Raise, Stmt, Update, walk_statements, written
+from ...ir.loops import Define, If, Kernel, Raise, Stmt, Update, walk_statements, written_in
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, locals_read, locals_updated, rewrite_bodies, variables, walk
@@ -165,7 +165,7 @@ class _Mover:
         place that loops lead to, or where any of these statements writes, and what reads a local that changes
         stays where it is."""
         needed = Counter(chain.from_iterable(map(variables, thens)))
-        writes = {written(stmt) for stmt in walk_statements(tuple(before))}
+        writes = written_in(walk_statements(tuple(before)))
         moved: list[Stmt] = []
         for position in reversed(range(len(before))):
             stmt = before[position]

@@ -41,7 +41,8 @@ from ...ir.loops import (
     Update,
     walk_statements,
     written,
-)  # fmt: skip
+    written_in,
+)
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, kept, locals_defined, locals_updated, nodes_in, rewrite_bodies, walk
 from ..analysis.access import Range, exists
@@ -186,7 +187,7 @@ class _Changes:
 
 def _stored(*body: Stmt) -> set[Tensor]:
     """The storages that statements store to."""
-    return {storage for stmt in walk_statements(body) if (storage := written(stmt)) is not None}
+    return written_in(walk_statements(body))
 
 
 def _touched(body: Sequence[Stmt]) -> Counter[Tensor]:

@@ -24,15 +24,14 @@ written twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Const, Expr, Index, Local, Variable
-from ...ir.loops import Define, Fill, For, If, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.loops import Define, For, If, Kernel, LoopKind, Stmt, Update, walk_statements, written_in
 from ...ir.ops import OPS
-from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
 from ..analysis.copies import copy_body
 from ..analysis.positions import ZERO, Positions, are_negative
@@ -115,7 +114,7 @@ def _chosen(body: tuple[Stmt, ...], notes: list[str]) -> tuple[Stmt, ...]:
     used: dict[int, _Check] = {}
     new: list[tuple[Stmt, ...]] = []
     for stmt in body:
-        written = _written(stmt)
+        written = written_in(walk_statements((stmt,)))
         checks = [check for check in checks if check.positions.load.tensor.storage not in written]
         form: tuple[Stmt, ...] = (stmt,)
         if isinstance(stmt, For) and checks and weight(stmt.body) <= HEAVY:
@@ -141,11 +140,6 @@ def _chosen(body: tuple[Stmt, ...], notes: list[str]) -> tuple[Stmt, ...]:
     for stmt, form in zip(body, new, strict=True):
         out += used[id(stmt)].statements() if id(stmt) in used else form
     return tuple(out)
-
-
-def _written(stmt: Stmt) -> Collection[Tensor]:
-    inside = walk_statements((stmt,))
-    return {inner.tensor.storage for inner in inside if isinstance(inner, (Store, Fill))}
 
 
 class _Straightened:

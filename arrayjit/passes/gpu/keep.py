@@ -30,7 +30,6 @@ from ...ir.index import Affine, Symbol, affine
 from ...ir.loops import (
     Bind,
     Define,
-    Fill,
     For,
     If,
     Kernel,
@@ -41,6 +40,7 @@ from ...ir.loops import (
     Store,
     Update,
     walk_statements,
+    written_in,
 )
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, nodes_in, rewrite_bodies, rewrite_expressions, rewrite_loops, transform
@@ -216,7 +216,7 @@ def _stays(row: _Row, cell: Cell, numbers: list[int]) -> bool:
 
 
 def _written(body: tuple[Stmt, ...]) -> set[Tensor]:
-    return {stmt.tensor.storage for stmt in walk_statements(body) if isinstance(stmt, (Store, Fill))}
+    return written_in(walk_statements(body))
 
 
 def _reads_first(phase: For, storage: Tensor) -> bool:

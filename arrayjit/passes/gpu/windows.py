@@ -42,6 +42,7 @@ from ...ir.loops import (
     Store,
     Update,
     walk_statements,
+    written_in,
 )
 from ...ir.tensor import Tensor
 from ...ir.walk import nodes_in, rewrite_expressions, transform
@@ -155,7 +156,7 @@ class _Cutting:
 
 def _loads(body: Sequence[Stmt]) -> dict[Load, None]:
     """The loads that each iteration makes for sure, of tensors that nothing here changes."""
-    written = {stmt.tensor.storage for stmt in walk_statements(tuple(body)) if isinstance(stmt, Store)}
+    written = written_in(walk_statements(tuple(body)))
     loads = (node for node in nodes_in(body) if isinstance(node, Load))
     return {load: None for load in loads if load.tensor.storage not in written}
 

@@ -42,7 +42,7 @@ from itertools import chain, combinations, takewhile
 from ...ir.code import Caps
 from ...ir.expr import Load
 from ...ir.index import Affine, Symbol, symbols_of
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Update, walk_statements, written_in
 from ...ir.walk import (
     locals_read,
     locals_updated,
@@ -87,7 +87,7 @@ def _parts(rows: For) -> tuple[tuple[Define, ...], For, tuple[Stmt, ...]] | None
     first: list[Define] = []
     needed = locals_used((steps,))
     inside = list(walk_statements(steps.body))
-    stored = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
+    stored = written_in(inside)
     updated = locals_updated(inside)
     for stmt in reversed(starts):
         assert isinstance(stmt, Define)

@@ -24,7 +24,7 @@ from dataclasses import replace
 from ...ir.code import Caps
 from ...ir.expr import Expr, Load
 from ...ir.index import Affine, Symbol
-from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements, written
+from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, walk_statements, written_in
 from ...ir.tensor import Tensor
 from ...ir.walk import transform_statements
 from ..analysis.access import given
@@ -67,7 +67,7 @@ def _read_again(steps: For, arrays: Container[Tensor], caps: Caps) -> Iterator[T
     and that none writes."""
     room = caps.l2_bytes // SHARE
     inside = list(walk_statements((steps,)))
-    others = {written(stmt) for stmt in inside}
+    others = written_in(inside)
     summed: dict[Tensor, None] = {}
     for loop in (stmt for stmt in inside if isinstance(stmt, For)):
         own = tuple(stmt for stmt in loop.body if not isinstance(stmt, For))

@@ -45,7 +45,7 @@ from ...ir.loops import (
     While,
     bypasses,
     walk_statements,
-    written,
+    written_in,
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
@@ -101,7 +101,7 @@ def _nests(body: tuple[Stmt, ...], steps: tuple[Stmt, ...], own: set[Symbol], ca
     those that the steps bind."""
     inside = list(walk_statements(steps))
     changing = own | {stmt.symbol for stmt in inside if isinstance(stmt, Bind)}
-    stored = {written(stmt) for stmt in inside}
+    stored = written_in(inside)
     nests = (stmt for stmt in body if isinstance(stmt, For) and _has_rows(stmt))
     return {
         id(nest): nest for nest in nests if caps.l1_bytes < _read(nest, changing, stored) <= caps.l3_bytes
@@ -132,7 +132,7 @@ def _is_free(stmt: Stmt, own: set[Variable]) -> bool:
             return isinstance(stmt, (Define, Bind, For, If, Comment))
 
 
-def _read(nest: For, changing: set[Symbol], stored: set[Tensor | None]) -> int:
+def _read(nest: For, changing: set[Symbol], stored: set[Tensor]) -> int:
     """The bytes of the arrays of which each row reads its own part, the same one in each step, if there are
     none of other arrays that are as many; what steps store to is written back on its way out of the cache, in
     whatever order. Of what a step has its own part of, that is little."""

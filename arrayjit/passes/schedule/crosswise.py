@@ -45,6 +45,7 @@ from ...ir.loops import (
     Store,
     Update,
     walk_statements,
+    written_in,
 )
 from ...ir.ops import OPS
 from ...ir.tensor import GROUPS, Tensor
@@ -202,7 +203,7 @@ class _Rows:
     def may_repeat(self) -> bool:
         """Does a row read nothing of the arrays that it writes?"""
         inside = list(walk_statements(self.loop.body))
-        written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
+        written = written_in(inside)
         return not any(
             tensor.storage in written.difference(self.own) for stmt in inside for tensor, _ in reads(stmt)
         )

@@ -34,7 +34,18 @@ from dataclasses import replace
 from ...ir.code import Caps
 from ...ir.expr import Load, Variable
 from ...ir.index import Affine
-from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.loops import (
+    Comment,
+    Define,
+    For,
+    Kernel,
+    LoopKind,
+    Stmt,
+    Store,
+    Update,
+    walk_statements,
+    written_in,
+)
 from ...ir.tensor import Tensor
 from ...ir.walk import (
     locals_defined,
@@ -193,7 +204,7 @@ def _may_join(first: For, between: Sequence[Stmt], second: tuple[Stmt, ...]) -> 
 
 
 def _stored(body: tuple[Stmt, ...]) -> set[Tensor]:
-    return {stmt.tensor.storage for stmt in walk_statements(body) if isinstance(stmt, Store)}
+    return written_in(walk_statements(body))
 
 
 def _changed(body: tuple[Stmt, ...]) -> set[Variable]:

@@ -47,7 +47,7 @@ from dataclasses import replace
 from ...ir.code import Caps
 from ...ir.expr import Apply, Load, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements, written_in
 from ...ir.tensor import Tensor
 from ...ir.walk import expressions, locals_defined, nodes_in, outer_updates, rewrite_loops, walk
 from ..analysis.access import loads, reads
@@ -236,7 +236,7 @@ def _beside(cells: Collection[_Access], columns: For, caps: Caps) -> set[_Access
 def _is_stencil(rows: For, before: Sequence[Stmt], columns: For) -> bool:
     """Do rows have the same columns, for which a few cells are computed that no column reads, as those are
     not that are stored beside the columns?"""
-    stored = {stmt.tensor.storage for stmt in (*before, *columns.body) if isinstance(stmt, Store)}
+    stored = written_in((*before, *columns.body))
     return (
         columns.kind is LoopKind.VECTOR
         and len(columns.body) <= MAX_STATEMENTS
@@ -252,7 +252,7 @@ def _is_product(rows: For, before: Sequence[Stmt], columns: For) -> bool:
     """Do rows of sums over inner loops read something in common that differs by column?"""
     inside = list(walk_statements(columns.body))
     loops = [columns, *(stmt for stmt in inside if isinstance(stmt, For))]
-    written = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
+    written = written_in(inside)
     return (
         columns.kind is LoopKind.VECTOR
         and len(inside) <= MAX_STATEMENTS

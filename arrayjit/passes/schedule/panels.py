@@ -48,6 +48,7 @@ from ...ir.loops import (
     Update,
     nested,
     walk_statements,
+    written_in,
 )
 from ...ir.tensor import Tensor
 from ...ir.walk import locals_defined, nodes_in, rewrite_loops, transform_statements
@@ -145,7 +146,7 @@ class _Keep:
 def _kept(loop: For, changes: Changes, count: int) -> list[_Keep] | None:
     """What changes need of all that steps make; None if that differs from cell to cell."""
     inside = list(walk_statements(loop.body))
-    made = {stmt.tensor.storage for stmt in inside if isinstance(stmt, Store)}
+    made = written_in(inside)
     named = {stmt.variable for stmt in inside if isinstance(stmt, (Define, Update))}
     here = locals_defined(changes.columns.body)
     by_row = locals_defined(changes.before)

@@ -27,7 +27,7 @@ from dataclasses import replace
 from ...frozen import frozen
 from ...ir.expr import Gather, Index, Load, Local
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.loops import Define, For, LoopKind, Stmt, Store, Update, walk_statements, written_in
 from ...ir.tensor import Tensor
 from ...ir.walk import locals_defined, nodes_in
 from ..analysis.copies import copy_body
@@ -118,7 +118,7 @@ def _is_alone(leaf: For, vector: For) -> bool:
     inside = list(walk_statements(body))
     made = locals_defined(around)
     own = locals_defined(inside)
-    written = {stmt.tensor.storage for stmt in around if isinstance(stmt, Store)}
+    written = written_in(around)
     for stmt in inside:
         if isinstance(stmt, Update) and stmt.variable not in own:
             return False

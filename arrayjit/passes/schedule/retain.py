@@ -33,7 +33,7 @@ from ...ir.code import Caps
 from ...ir.dtype import DType
 from ...ir.expr import Apply, Cast, Expr, Gather, Load, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, nested
+from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Store, nested, written_in
 from ...ir.ops import divides_integers
 from ...ir.tensor import Tensor
 from ...ir.walk import children, rebuild, rewrite_expressions, rewrite_loops, substitute_statements, walk
@@ -263,7 +263,7 @@ class _Rows:
         meanwhile?"""
         if self.values.sizes[one.made] > LARGE or not one.dtype.is_float:
             return False
-        written = {stmt.tensor.storage for stmt in self.body if isinstance(stmt, Store)}
+        written = written_in(self.body)
         known = {**ranges, self.loop.symbol: (self.loop.lo.constant - 1, self.loop.hi.constant - 1)}
         for loop, span in zip(self.row, one.cells(self.extents), strict=True):
             known[loop.symbol] = loop.lo.constant + span.start, loop.lo.constant + span.stop - 1

@@ -36,7 +36,7 @@ from dataclasses import replace
 from ...ir.boundaries import Cell, cells_along, lying_alike
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, bypasses
+from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, bypasses, written_in
 from ...ir.walk import kept, rewrite_bodies
 from ..analysis.accounts import Seen, locations
 from ..analysis.copies import copy_body
@@ -114,7 +114,7 @@ def _mostly_aligned(loop: For, caps: Caps) -> bool:
 
 def _is_stored_alike(loop: For, alike: Sequence[Cell], cells: Sequence[Cell]) -> bool:
     """Are all cells that are stored among those alike, and are these many, or is little done beside?"""
-    stored = {stmt.tensor.storage for stmt in loop.body if isinstance(stmt, Store)}
+    stored = written_in(loop.body)
     written = sum(tensor.storage in stored for tensor, _ in cells)
     if written != sum(tensor.storage in stored for tensor, _ in alike):
         return False

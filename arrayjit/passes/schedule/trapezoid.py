@@ -43,7 +43,7 @@ from itertools import chain
 from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements, written_in
 from ...ir.tensor import Tensor
 from ...ir.walk import locals_defined, locals_read, locals_updated, rewrite_loops
 from ..analysis.copies import Copying, unless_once
@@ -226,7 +226,7 @@ def _may_group(triangle: _Triangle) -> bool:
     if triangle.rows.kind is LoopKind.PARALLEL:
         return True
     rows, columns, body = triangle.rows, triangle.columns, triangle.body
-    written = {stmt.tensor.storage for stmt in walk_statements(body) if isinstance(stmt, Store)}
+    written = written_in(walk_statements(body))
     changing = {rows.symbol, triangle.terms.symbol}
     return written.isdisjoint(gathered(body)) and all(
         _follows(triangle, storage)

@@ -30,7 +30,7 @@ from ...frozen import frozen
 from ...ir.code import Caps
 from ...ir.expr import Const, Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, Fill, For, Kernel, Stmt, Store, walk_statements
+from ...ir.loops import Define, Fill, For, Kernel, Stmt, Store, walk_statements, written_in
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
 from ..analysis.access import reads
@@ -61,7 +61,7 @@ def interior(kernel: Kernel, caps: Caps) -> Kernel:
     taken = {tensor.label for pair in pairs if pair.may_be_one for tensor in pair.made}
     notes = (f"interior: {label} is taken where it is made" for label in sorted(taken))
     joined = kernel.with_body(joining.body(kernel.body), notes)
-    left = {stmt.tensor.storage for stmt in walk_statements(joined.body) if isinstance(stmt, (Store, Fill))}
+    left = written_in(walk_statements(joined.body))
     gone = joining.numbers.keys() - left
     return replace(joined, placement={t: place for t, place in joined.placement.items() if t not in gone})
 

@@ -24,7 +24,7 @@ from ...frozen import frozen
 from ...ir.assign import ArrayParam
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
-from ...ir.loops import For, Kernel, LoopKind, Stay, Stmt, Store, While, walk_statements, written
+from ...ir.loops import For, Kernel, LoopKind, Stay, Stmt, Store, While, walk_statements, written, written_in
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies
 from ..analysis.access import Effects, Range, Region, effects, reads, region
@@ -148,11 +148,11 @@ class _Use:
 
 def _fillings(body: tuple[Stmt, ...]) -> dict[int, _Nest]:
     """The statements that fill arrays to which others store as well, by their places in the body."""
-    stored = [{written(line) for line in walk_statements((stmt,))} for stmt in body]
+    stored = [written_in(walk_statements((stmt,))) for stmt in body]
     times = Counter(storage for storages in stored for storage in storages)
     found = {}
     for at, stmt in enumerate(body):
-        again = any(storage is not None and times[storage] > 1 for storage in stored[at])
+        again = any(times[storage] > 1 for storage in stored[at])
         nest = _Nest.filling(stmt) if again else None
         if nest is not None:
             found[at] = nest

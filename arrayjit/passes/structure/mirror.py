@@ -26,7 +26,7 @@ from ...frozen import frozen, slotted
 from ...ir.code import Caps
 from ...ir.expr import Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, nested
+from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stmt, Store, nested, written_in
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
 from ..analysis.access import Range, Ranges, distances, given, reads, region
@@ -260,7 +260,7 @@ def _unless_never(loop: For) -> tuple[Stmt, ...]:
 
 def _in_locals(makes: Sequence[Stmt], takes: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """The statements of both, after all that these read of what they overwrite; what is made is in locals."""
-    changed = {stmt.tensor.storage for stmt in takes if isinstance(stmt, Store)}
+    changed = written_in(takes)
     values: dict[Cell, Variable] = {}
     out: list[Stmt] = []
 
