@@ -1,4 +1,4 @@
-"""Between which ends numbers lie that are no int64s: narrower integers, and float64s that are surely finite.
+"""Between which ends numbers lie: integers, and float64s that are surely finite.
 
     t: i32 = cast(image[i, j], i32)                 0 to 255
     t1: f64 = cast(t * t, f64)                      0.0 to 65025.0
@@ -101,17 +101,32 @@ def _rests(left: Span, right: Span) -> Span | None:
     return (0, right[1] - 1) if right[0] > 0 else None
 
 
+def _whole_quotients(left: Span, right: Span) -> Span | None:
+    """By divisors that are positive."""
+    if right[0] <= 0:
+        return None
+    ends = [one // other for one in left for other in right]
+    return min(ends), max(ends)
+
+
 def _common_bits(left: Span, right: Span) -> Span | None:
     """A number without a sign has no more bits in common with another one than it has."""
     plain = [span[1] for span in (left, right) if span[0] >= 0]
     return (0, min(plain)) if plain else None
 
 
+def _all_bits(left: Span, right: Span) -> Span | None:
+    """Numbers without a sign have no bits together that neither has."""
+    bits = int(max(left[1], right[1])).bit_length()
+    return (0, 2**bits - 1) if left[0] >= 0 and right[0] >= 0 else None
+
+
 def _shifted(left: Span, right: Span) -> Span | None:
-    """Shifts by negative numbers, or by all bits, leave nothing."""
-    if left[0] < 0:
-        return None
-    return 0, int(left[1]) >> min(max(int(right[0]), 0), 64)
+    """Shifts by negative numbers leave nothing of a number without a sign."""
+    if right[0] < 0:
+        return (0, left[1]) if left[0] >= 0 else None
+    ends = [int(one) >> min(int(other), 64) for one in left for other in right]
+    return min(ends), max(ends)
 
 
 def _sizes(span: Span) -> Span:
@@ -143,10 +158,16 @@ _RULES: Mapping[Op, Callable[..., Span | None]] = {
     OPS["minimum"]: lambda left, right: (min(left[0], right[0]), min(left[1], right[1])),
     OPS["maximum"]: lambda left, right: (max(left[0], right[0]), max(left[1], right[1])),
     OPS["remainder"]: _rests,
+    OPS["floor_divide"]: _whole_quotients,
     OPS["bitwise_and"]: _common_bits,
+    OPS["bitwise_or"]: _all_bits,
+    OPS["bitwise_xor"]: _all_bits,
     OPS["right_shift"]: _shifted,
 }
 _FLOAT = {OPS[name] for name in ("divide", "fabs", "sqrt", "floor", "ceil", "trunc", "rint")}
-_WHOLE = {OPS[name] for name in ("remainder", "bitwise_and", "right_shift")}
+_WHOLE = {
+    OPS[name]
+    for name in ("remainder", "floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor", "right_shift")
+}
 _TURNED = {OPS["not_equal"]: OPS["equal"]}
 _QUESTIONS = {OPS["isnan"]: False, OPS["isinf"]: False, OPS["isfinite"]: True}

@@ -243,9 +243,8 @@ class Facts:
             return self.exact(left * right.offset if right.is_constant else right * left.offset)
         if op is OPS["multiply"] and left == right:
             return self.square(left)
-        bounds = _BOUNDS.get(op)
-        known = None if bounds is None else bounds(self.range(left), self.range(right))
-        return None if known is None else self.fresh(known)
+        known = result(op, [self.range(left), self.range(right)], I64)
+        return None if known is None else self.fresh((int(known[0]), int(known[1])))
 
     def square(self, number: Affine) -> Affine | None:
         """A number multiplied by itself."""
@@ -530,51 +529,6 @@ def _declared(symbol: Symbol) -> Range:
         ALL[0] if symbol.lower is None else symbol.lower,
         ALL[1] if symbol.upper is None else symbol.upper - 1,
     )
-
-
-def _quotients(left: Range, right: Range) -> Range | None:
-    if right[0] <= 0:
-        return None
-    ends = [one // other for one in left for other in right]
-    return min(ends), max(ends)
-
-
-def _remainders(left: Range, right: Range) -> Range | None:
-    return (0, right[1] - 1) if right[0] > 0 else None
-
-
-def _halves(left: Range, right: Range) -> Range | None:
-    return (left[0] >> right[0], left[1] >> right[0]) if right[0] == right[1] and 0 <= right[0] < 64 else None
-
-
-def _masked(left: Range, right: Range) -> Range | None:
-    positive = [known[1] for known in (left, right) if known[0] >= 0]
-    return (0, min(positive)) if positive else None
-
-
-def _mixed(left: Range, right: Range) -> Range | None:
-    bits = max(left[1], right[1]).bit_length()
-    return (0, 2**bits - 1) if left[0] >= 0 and right[0] >= 0 else None
-
-
-def _products(left: Range, right: Range) -> Range | None:
-    ends = [one * other for one in left for other in right]
-    known = min(ends), max(ends)
-    return known if hull(known, ALL) == ALL else None
-
-
-_BOUNDS: Mapping[Op, Callable[[Range, Range], Range | None]] = {
-    OPS["multiply"]: _products,
-    OPS["floor_divide"]: _quotients,
-    OPS["remainder"]: _remainders,
-    OPS["right_shift"]: _halves,
-    OPS["bitwise_and"]: _masked,
-    OPS["bitwise_or"]: _mixed,
-    OPS["bitwise_xor"]: _mixed,
-    OPS["minimum"]: lambda left, right: (min(left[0], right[0]), min(left[1], right[1])),
-    OPS["maximum"]: lambda left, right: (max(left[0], right[0]), max(left[1], right[1])),
-}
-"""The range of a result, by those of the operands."""
 
 
 def _sides(yes: tuple[Affine, ...], no: tuple[Affine, ...]) -> Test:
