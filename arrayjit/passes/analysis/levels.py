@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from ...frozen import slotted
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import For, Raise, Stmt, While, walk_statements, written
+from ...ir.loops import For, Raise, Stmt, While, walk_statements, written_in
 from ...ir.tensor import Tensor
 from ...ir.walk import children, locals_updated
 from .access import Range, exists
@@ -35,9 +35,8 @@ class _Changes:
     @staticmethod
     def of(loop: For | While) -> _Changes:
         inside = list(walk_statements((*loop.test, *loop.body) if isinstance(loop, While) else loop.body))
-        stores = {tensor for tensor in map(written, inside) if tensor is not None}
-        updates = locals_updated(inside)
-        return _Changes(stores, updates, any(isinstance(stmt, Raise) for stmt in inside))
+        raises = any(isinstance(stmt, Raise) for stmt in inside)
+        return _Changes(written_in(inside), locals_updated(inside), raises)
 
 
 class Levels:
@@ -103,6 +102,12 @@ class Levels:
                     level = max(map(self.of, children(value)), default=0)
                     self.known[id(value)] = level
                 return level
+
+    def in_each(self, value: Expr) -> int:
+        """The level of a value that each iteration of the loops around computes."""
+        self.certain = self.innermost
+        self.known.clear()
+        return self.of(value)
 
     def of_positions(self, positions: tuple[Affine, ...]) -> int:
         """The level below every loop whose symbol the positions mention."""

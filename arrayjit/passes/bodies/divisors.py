@@ -121,7 +121,7 @@ class _Walk:
                 levels.symbols[symbol] = levels.innermost
             case Define(variable=variable, value=value):
                 is_one = variable not in levels.changing
-                levels.locals[variable] = self.level(value) if is_one else levels.innermost
+                levels.locals[variable] = self.levels.in_each(value) if is_one else levels.innermost
             case _:
                 pass
         definitions = Definitions(())
@@ -163,9 +163,4 @@ class _Walk:
             return False
         if isinstance(right, Const) or (isinstance(right, Index) and right.value.is_constant):
             return False
-        return math.prod(self.trips[self.level(right) :]) >= FEW
-
-    def level(self, value: Expr) -> int:
-        self.levels.certain = self.levels.innermost
-        self.levels.known.clear()
-        return self.levels.of(value)
+        return math.prod(self.trips[self.levels.in_each(right) :]) >= FEW

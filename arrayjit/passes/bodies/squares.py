@@ -98,7 +98,7 @@ class _Walk:
             case Define(variable=variable) if variable in levels.changing:
                 levels.locals[variable] = levels.innermost
             case Define(variable=variable, value=value):
-                levels.locals[variable] = self.level(value)
+                levels.locals[variable] = self.levels.in_each(value)
                 if isinstance(value, Apply) and value.op in (SQRT, HYPOT):
                     self.roots[variable] = value
                     if variable in self.known:
@@ -126,11 +126,6 @@ class _Walk:
         self.trips.pop()
         self.levels.around.pop()
         return new
-
-    def level(self, value: Expr) -> int:
-        self.levels.certain = self.levels.innermost
-        self.levels.known.clear()
-        return self.levels.of(value)
 
     def operands(self, root: Apply, definitions: Definitions) -> tuple[Expr, ...]:
         """What a root is taken of, as locals that do not change."""
@@ -178,7 +173,10 @@ class _Walk:
             return False
         if isinstance(bound, Const):
             return root.op is SQRT or PLAIN[0] <= bound.value <= PLAIN[1]
-        return root.op is SQRT and math.prod(self.trips[self.level(bound) : self.level(value)]) >= MANY
+        return (
+            root.op is SQRT
+            and math.prod(self.trips[self.levels.in_each(bound) : self.levels.in_each(value)]) >= MANY
+        )
 
 
 def _widest(bound: float, is_below: bool) -> float:
