@@ -392,14 +392,19 @@ class Kernel:
         placement = {**self.placement, **(placement or {})}
         return replace(self, body=body, placement=placement, notes=(*self.notes, *notes))
 
+    def placed(self, kind: PlaceKind) -> list[Tensor]:
+        """The temporaries that live in such a place."""
+        return [tensor for tensor, place in self.placement.items() if place.kind is kind]
+
+    @property
+    def stack_bytes(self) -> int:
+        """What lies in its frame."""
+        return sum(tensor.nbytes for tensor in self.placed(PlaceKind.STACK))
+
     @property
     def scratch_bytes(self) -> int:
         """What each thread needs of its own; a multiple of a cache line."""
-        ends = (
-            place.offset + tensor.nbytes
-            for tensor, place in self.placement.items()
-            if place.kind is PlaceKind.SCRATCH
-        )
+        ends = (self.placement[tensor].offset + tensor.nbytes for tensor in self.placed(PlaceKind.SCRATCH))
         return -(-max(ends, default=0) // 64) * 64
 
 

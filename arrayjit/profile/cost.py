@@ -101,7 +101,7 @@ def cost(build: Build, numbers: Mapping[Tensor, int] | None = None) -> Cost:
         traffic(program, seen),
         kernel.arena_bytes,
         kernel.scratch_bytes,
-        _stack_bytes(kernel),
+        kernel.stack_bytes,
     )
 
 
@@ -142,7 +142,7 @@ def moved(
     """The bytes that a part of a kernel, of which these are all visits, reads and writes in a call, and those
     that it goes through in one of its runs. In a loop of the user's it touches the same memory in each run,
     or other memory. Arrays of `without` do not count."""
-    arena = [tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.ARENA]
+    arena = kernel.placed(PlaceKind.ARENA)
     uncounted = {tensor.label for tensor in without}
 
     def bytes_of(visited: Sequence[Visit]) -> tuple[int, int]:
@@ -155,10 +155,6 @@ def moved(
         again, at_once = bytes_of(list(visits(body, {}, kernel.body)))
         return max(total, int(again * runs)), at_once or int(footprint / runs)
     return total, footprint
-
-
-def _stack_bytes(kernel: Kernel) -> int:
-    return sum(tensor.nbytes for tensor, place in kernel.placement.items() if place.kind is PlaceKind.STACK)
 
 
 def _text(cost: Cost) -> str:

@@ -96,9 +96,7 @@ class _Clock:
         self._kernel = kernel
         self._numbers = numbers
         self._counts = _counts(visits(kernel.body, numbers))
-        self._private = {
-            tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.SCRATCH
-        }
+        self._private = set(kernel.placed(PlaceKind.SCRATCH))
 
     def laps(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """The body with a lap after each part."""

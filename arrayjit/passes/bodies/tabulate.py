@@ -97,18 +97,15 @@ _DIVISIONS = {OPS[name] for name in ("floor_divide", "remainder", "raw_divide", 
 
 def tabulate(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such function of a small integer looked up."""
-    making = _Making(dict(kernel.placement))
-    body = making.body(kernel.body)
-    if body is kernel.body:
-        return kernel
-    return replace(kernel, body=body, placement=making.placement, notes=(*kernel.notes, *making.notes))
+    making = _Making()
+    return kernel.with_body(making.body(kernel.body), making.notes, making.placement)
 
 
 @slotted
 class _Making:
-    """Where temporaries lie, with the tables that are made, and the values of loops' symbols."""
+    """Where the tables lie that are made, and the values of loops' symbols."""
 
-    placement: dict[Tensor, Place]
+    placement: dict[Tensor, Place] = field(default_factory=dict)
     ranges: dict[Symbol, Range] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 

@@ -68,7 +68,7 @@ def keep(kernel: Kernel, caps: Caps) -> Kernel:
     gpu = caps.gpu
     if gpu is None:
         return kernel
-    scratch = {tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.SCRATCH}
+    scratch = set(kernel.placed(PlaceKind.SCRATCH))
     placement = dict(kernel.placement)
     notes: list[str] = []
 

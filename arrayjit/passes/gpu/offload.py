@@ -91,8 +91,7 @@ def offload(kernel: Kernel, caps: Caps) -> Kernel:
         return kernel
     plan = _Offloading(caps.gpu, given(kernel.params), counts(kernel.body), caps.gpu.wide)
     body, cells = cross(plan.body(kernel.body))
-    placement = {**kernel.placement, **plan.placement, **cells}
-    return replace(kernel, body=body, placement=placement, notes=(*kernel.notes, *plan.notes))
+    return kernel.with_body(body, plan.notes, {**plan.placement, **cells})
 
 
 def _is_offloaded(body: tuple[Stmt, ...]) -> bool:

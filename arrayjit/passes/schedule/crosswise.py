@@ -94,8 +94,7 @@ Columns = tuple[int, int]
 
 def crosswise(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such loop over short rows a vector of them at a time."""
-    taken = sum(t.nbytes for t, place in kernel.placement.items() if place.kind is PlaceKind.STACK)
-    turning = _Turning(kernel, caps.stack_bytes - taken)
+    turning = _Turning(kernel, caps.stack_bytes - kernel.stack_bytes)
     body = rewrite_loops(kernel.body, turning.rows)
     if body is kernel.body:
         return kernel

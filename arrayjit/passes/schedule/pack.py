@@ -45,8 +45,7 @@ from 4 on."""
 
 def pack(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such operand read in the order in which it lies."""
-    taken = sum(t.nbytes for t, place in kernel.placement.items() if place.kind is PlaceKind.STACK)
-    packing = _Packing(caps.stack_bytes - taken)
+    packing = _Packing(caps.stack_bytes - kernel.stack_bytes)
     body = rewrite_loops(kernel.body, packing.nest)
     notes = tuple(f"pack: {tensor.label}: {place.reason}" for tensor, place in packing.placement.items())
     return kernel.with_body(body, notes, packing.placement)

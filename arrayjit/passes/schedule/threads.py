@@ -114,7 +114,6 @@ class _Sharing:
 
     @staticmethod
     def of(kernel: Kernel, caps: Caps) -> _Sharing:
-        scratch = {tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.SCRATCH}
         uses, row_bytes = counts(kernel.body), caps.l1_bytes // 4
         seen = given(
             param
@@ -124,7 +123,7 @@ class _Sharing:
         return _Sharing(
             given=given(kernel.params),
             seen=seen,
-            scratch=frozenset(scratch),
+            scratch=frozenset(kernel.placed(PlaceKind.SCRATCH)),
             uses=uses,
             threads=caps.threads,
             enough=caps.thread_work,

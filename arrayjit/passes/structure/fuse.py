@@ -92,7 +92,7 @@ def fuse(kernel: Kernel, caps: Caps) -> Kernel:
     if body is kernel.body:
         return kernel
     before, after = (sum(isinstance(stmt, For) for stmt in walk_statements(b)) for b in (kernel.body, body))
-    return replace(kernel, body=body, notes=(*kernel.notes, f"fuse: {before} loops became {after}"))
+    return kernel.with_body(body, [f"fuse: {before} loops became {after}"])
 
 
 def _fused(body: tuple[Stmt, ...], ranges: Ranges, streams: Streams) -> tuple[Stmt, ...]:

@@ -96,7 +96,7 @@ class _Counted:
         self._moving = {id(visit.stmt) for one in written for visit in one.visits}
         params = {param.tensor for param in kernel.params if isinstance(param, ArrayParam)}
         known = params | {one.tensor for one in written}.union(*(one.reads for one in written))
-        arena = {tensor for tensor, place in kernel.placement.items() if place.kind is PlaceKind.ARENA}
+        arena = set(kernel.placed(PlaceKind.ARENA))
         between = [tensor for tensor in (*self._reads, *self._stores) if tensor in arena - known]
         self._between = sum(tensor.nbytes for tensor in between)
 
