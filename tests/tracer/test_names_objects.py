@@ -10,6 +10,7 @@ import functools
 import gc
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterator
+from copy import copy, deepcopy
 from types import SimpleNamespace
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -463,6 +464,15 @@ def test_bodies_of_classes_made_inside_see_globals() -> None:
         return x * chosen.table + chosen.scale + chosen.twice + chosen.most + Own.seen
 
     assert_equal_to_numpy(program)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_copies_of_numbers_are_the_numbers(target: str) -> None:
+    def copies(point: Point, n: int) -> Any:
+        return dataclasses.asdict(point), dataclasses.astuple(point), deepcopy({"n": n}), copy(point.x[0])
+
+    point = Point(numbers(), 2.5, [3, True])
+    assert_same(arrayjit.jit(copies, target=target)(point, 3), copies(point, 3))
 
 
 def test_finalisers_run_for_the_users_objects_only() -> None:

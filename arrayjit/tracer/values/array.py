@@ -274,10 +274,10 @@ class SymbolicArray:
         )
 
     def __copy__(self) -> Any:
-        return METHODS["copy"](self)
+        return METHODS["copy"](self) if self.weak is None else self
 
     def __deepcopy__(self, memo: object) -> Any:
-        return METHODS["copy"](self)
+        return self.__copy__()
 
     def __repr__(self) -> str:
         if self.weak is not None and self.record.is_open:
