@@ -52,6 +52,8 @@ def functions() -> Iterator[str]:
     given = {function: ours for function, ours in FUNCTIONS.items() if hasattr(function, "__module__")}
     named = {qualified(function): ours for function, ours in given.items() if callable(function)}
     yield from signatures(named.items())
+    yield "Of `np.polynomial` also what evaluates, differentiates and integrates series of coefficients"
+    yield "(`polyval`, `chebder`, `legint`), and their Vandermonde matrices (`polyvander`).\n"
 
 
 def creation() -> Iterator[str]:

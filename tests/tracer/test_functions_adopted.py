@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import assert_like_numpy
+from numpy.polynomial import chebyshev, polynomial
 
 Function = Callable[..., Any]
 
@@ -31,6 +32,15 @@ ADOPTED: dict[str, Function] = {
     "polynomials": lambda x: (np.polyadd(x[0], x[1, :3]), np.polysub(x[0], x[1]), np.polyder(x[0])),
     "polyint": lambda x: (np.polyint(x[0]), np.polyint(x[1], 2, [1, 2]), np.polyint([1, 2, 3])),
     "polyval": lambda x: (np.polyval(x[0], x[1]), np.polyval([1, 2, 3], x)),
+    "np.polynomial": lambda x: (
+        polynomial.polyval(x, [1, 2, 3]),
+        polynomial.polyval(x[0, 0], x[1, :3]),
+        polynomial.polyvander(x[0], 3),
+        chebyshev.chebval(x[0] / 9, x[1, :4]),
+        chebyshev.chebder(x[0]),
+        np.polynomial.legendre.legint(x[0], 2, [1, 2]),
+        np.polynomial.hermite_e.hermeval(x, x[0, :1]),
+    ),
     "resize": lambda x: (np.resize(x, (7, 9)), np.resize(x, 3), np.resize(x[:0], 2), np.resize(x, (0, 2))),
     "poly": lambda x: np.poly(x[0, :3]),
     "array API": lambda x: (np.unique_counts(x), np.unique_inverse(x), np.unique_all(x)),

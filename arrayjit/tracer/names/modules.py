@@ -7,12 +7,13 @@ import functools
 import random
 import sys
 from collections.abc import Callable, Mapping
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from ...errors import DTypeError, UnsupportedError
+from ..functions.adopted import numpy_program
 from ..record.guards import once_for_many_calls
 from ..record.registry import CREATION, METHODS
 from ..record.trace import user_location
@@ -42,6 +43,10 @@ _TAKE_PARTS = frozenset((
 
 _JOIN = frozenset(("column_stack", "concat", "concatenate", "dstack", "hstack", "stack", "vstack"))
 """Those among them that join what is in a list, where each part may be a list of numbers."""
+
+_PROGRAMS = "val", "vander", "der", "int"
+"""How those functions in `np.polynomial` end that need no number of their arguments to choose what to do.
+They know of no protocols, and are programs over functions that do."""
 
 _FOUND = (SymbolicArray, SymbolicInt, np.ndarray, np.memmap)
 """Arguments by which NumPy's protocols find us, so that others, such as shapes, stay what they are."""
@@ -77,6 +82,8 @@ class NumpyFunction:
         if _module_name(self._function).startswith("numpy.random"):
             raise _random_numbers(f"np.random.{self._function.__name__}")
         finds_us = any(type(value) in _FOUND for value in (*args, *kwargs.values()))
+        if finds_us and _is_program(self._function):
+            return numpy_program(self._function)(*args, **kwargs)
         name = getattr(self._function, "__name__", "")
         if name in _JOIN and args and type(args[0]) in LISTS:
             args = ([_symbolic(part, False) for part in args[0]], *args[1:])
@@ -156,6 +163,11 @@ def array_method(value: Any) -> Any:
 def is_numpy(value: Any) -> bool:
     """Whether a module, a class or a function is NumPy's."""
     return _module_name(value).partition(".")[0] == "numpy"
+
+
+def _is_program(function: Callable[..., Any]) -> bool:
+    in_python = isinstance(function, FunctionType) and function.__module__.startswith("numpy.polynomial.")
+    return in_python and function.__name__.endswith(_PROGRAMS)
 
 
 def _symbolic(value: Any, keeps_lists: bool) -> Any:
