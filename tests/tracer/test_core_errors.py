@@ -17,6 +17,7 @@ from harness import assert_same, trace_and_interpret
 from arrayjit.errors import (
     MAX_LINES,
     ConcretizationError,
+    DivisionByZero,
     DTypeError,
     IndexOutOfRange,
     IntegerOverflow,
@@ -78,6 +79,8 @@ MISTAKES: list[Mistake] = [
     (shift_in_place, ShapeError, ValueError, "non-broadcastable output operand with shape (3,)"),
     (wrong_part, ShapeError, ValueError, "could not broadcast input array from shape (3,) into shape (2,)"),
     (lambda x: x[::0], ShapeError, ValueError, "slice step cannot be zero"),
+    (lambda x: np.arange(0, 3, 0), DivisionByZero, ZeroDivisionError, "a step that is not 0"),
+    (lambda x: np.arange(0, 3, np.int64(0)), ShapeError, ValueError, "Maximum allowed size exceeded"),
     (lambda x: x * [x, x[:2]], ShapeError, ValueError, "differ in shape"),
     (lambda x: x.astype(int) ** -1, NumberError, ValueError, "negative integer powers"),
     (lambda x: x[3], IndexOutOfRange, IndexError, "index 3 is out of bounds for axis 0 with size 3"),

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, ShapeError
+from ...errors import DivisionByZero, DTypeError, ShapeError, UserError
 from ...ir.conditions import compare, one_of
 from ...ir.dtype import BOOL, F64, I64, DType, from_numpy
 from ...ir.expr import Apply, Cast, Expr, Index, constant, convert, literal
@@ -201,7 +201,7 @@ def arange(
     if is_traced((first, last, stride)):
         return _traced_range(first, last, stride, dtype)
     if stride == 0:
-        raise _no_range()
+        raise _no_range(first, last, stride)
     kind = element_type(dtype, _number_dtype(first, last, stride))
     length = max(0, math.ceil((last - first) / stride))
     # NumPy stores the first two numbers in the dtype and continues by their difference.
@@ -209,8 +209,12 @@ def arange(
     return _progression(length, kind, numbers)
 
 
-def _no_range() -> ShapeError:
-    return ShapeError("Maximum allowed size exceeded", loc=user_location(), fix="use a step that is not 0")
+def _no_range(*numbers: Any) -> UserError:
+    """NumPy divides by the step, which raises an exception if none of the numbers is its own."""
+    fix = "use a step that is not 0"
+    if any(isinstance(number, np.generic) for number in numbers):
+        return ShapeError("Maximum allowed size exceeded", loc=user_location(), fix=fix)
+    return DivisionByZero("division by zero", loc=user_location(), fix=fix)
 
 
 def _traced_range(first: Any, last: Any, stride: Any, dtype: Any) -> SymbolicArray:
@@ -224,7 +228,7 @@ def _traced_range(first: Any, last: Any, stride: Any, dtype: Any) -> SymbolicArr
         number_needed(trace, needed, words, user_location(), fix="use np.arange(n) * step")
     by = number(step, trace, "the step of np.arange")
     if by == 0:
-        raise _no_range()
+        raise _no_range(first, last, stride)
     begin, end = ends
     assert begin is not None
     assert end is not None
