@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import index
 from types import MethodType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
@@ -23,6 +24,7 @@ from .errors import (
     BackendUnavailable,
     CompilerBug,
     DeviceMismatch,
+    ShapeError,
     UnknownTarget,
     UserError,
 )
@@ -488,7 +490,9 @@ def _unmade() -> JitFunction[..., Any]:
 
 def spec(shape: int | Sequence[int], dtype: Any = np.float64) -> Spec:
     """An argument by its shape and dtype alone, for `f.lower(...)`."""
-    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    extents = (shape,) if isinstance(shape, int) else tuple(map(index, shape))
+    if min(extents, default=0) < 0:
+        raise ShapeError(f"shape {extents} has a negative size", fix="give sizes of 0 or more")
     return Spec(extents, np.dtype(dtype))
 
 

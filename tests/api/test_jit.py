@@ -307,6 +307,15 @@ def test_lowering_needs_shapes_and_dtypes_only():
     np.testing.assert_array_equal(lowered.compile()(1.0, ones, row), ones * 2)
 
 
+def test_shapes_are_sizes():
+    assert arrayjit.spec([np.int64(3), 0]).shape == (3, 0)
+    with pytest.raises(arrayjit.ShapeError, match="negative"):
+        arrayjit.spec((3, -1))
+    for shape in ("ab", (3, 2.5)):
+        with pytest.raises(TypeError, match="as an integer"):
+            arrayjit.spec(shape)
+
+
 def test_jitted_functions_call_one_another(x):
     @arrayjit.jit
     def outer(v):
