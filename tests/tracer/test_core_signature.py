@@ -107,6 +107,22 @@ def test_memory_that_is_no_array_is_refused(kept: Any) -> None:
         key(kept)
 
 
+class Foreign:
+    """An array of another library's: it has a hash, and numbers that nobody sees."""
+
+    __slots__ = ()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.ones(3)
+
+
+def test_arrays_of_other_libraries_are_refused() -> None:
+    with pytest.raises(StaticArgumentError, match=r"may change(.|\n)*np\.asarray"):
+        key(Foreign())
+    statics = static_arguments(lambda x, n: x, ["n"])
+    assert key(1.0, n=np.float64(2.0), static=statics)
+
+
 def test_slices_are_arguments() -> None:
     """Their bounds are numbers like others: one compilation serves all of them."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import StaticArgumentError
 from ...frozen import frozen
 from ..record.resident import Resident, layout_of
-from ..record.state import state_of
+from ..record.state import attributes_of, state_of
 from ..record.tree import contents
 
 __all__ = [
@@ -140,16 +140,28 @@ def _add_other(value: Any, kind: type, key: list[Any], leaves: list[Any]) -> int
 
 
 def _add_static(value: Any, key: list[Any], name: str) -> None:
+    is_array = _is_array(value)
     try:
         hash(value)
     except (TypeError, ValueError):  # the latter by views of memory that may be written
         raise StaticArgumentError(
             f"{name} is static, but a {type(value).__name__} cannot be hashed",
             fix="pass np.asarray(...) of it"
-            if _is_memory(value)
+            if is_array or _is_memory(value)
             else "pass a tuple, a frozen dataclass or another hashable value",
         ) from None
+    if is_array:
+        raise StaticArgumentError(
+            f"{name} is static, but the numbers of a {type(value).__name__} may change",
+            fix="pass np.asarray(...) of it",
+        )
     key.append(state_of(value))
+
+
+def _is_array(value: Any) -> bool:
+    """Whether the value is an array of another library's, whose numbers are not among its attributes."""
+    named = any(hasattr(type(value), name) for name in ("__array__", "__array_interface__", "__dlpack__"))
+    return named and not isinstance(value, np.generic) and not attributes_of(value)
 
 
 def _is_memory(value: Any) -> bool:
