@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import threading
+from array import array
+from collections import defaultdict, deque
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -200,6 +202,55 @@ def test_outside_objects_are_returned_themselves() -> None:
         assert got[3] is config
         assert got[4] is Model
         assert got[5] is np.zeros
+
+
+class Row(list[float]):
+    """A list of the user's."""
+
+
+CHANGING = [deque([1]), {1, 2}, defaultdict(list), array("d", [1.0]), bytearray(b"a"), Row([1.0]), iter([1])]
+
+
+@pytest.mark.parametrize("kept", CHANGING, ids=lambda kept: type(kept).__name__)
+def test_outside_containers_are_returned_themselves(kept: Any) -> None:
+    for target in TARGETS:
+        jitted = arrayjit.jit(lambda x: (x + 1, kept), target=target)
+        assert jitted(numbers())[1] is jitted(numbers())[1] is kept
+
+
+async def awaited(x: np.ndarray) -> int:
+    return 1
+
+
+@pytest.mark.filterwarnings("ignore:coroutine 'awaited' was never awaited")
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: deque([1]),
+        lambda x: [{1, 2}],
+        lambda x: defaultdict(list, a=[1]),
+        lambda x: bytearray(3),
+        lambda x: Row([1.0]),
+        lambda x: SimpleNamespace(n=1),
+        lambda x: zip([1], [2], strict=True),
+        lambda x: (x, map(str, [1, 2])),
+        awaited,
+    ],
+)
+def test_what_each_call_would_have_to_make_anew_is_not_returned(program: Callable[..., Any]) -> None:
+    with pytest.raises(arrayjit.UnsupportedError, match="the same one after each call") as caught:
+        arrayjit.jit(program)(numbers())
+    assert caught.value.loc is not None
+    assert caught.value.loc.file == __file__
+
+
+@pytest.mark.parametrize("packed", [array("d", [1.0, 2.0]), bytearray(b"ab")])
+def test_packed_numbers_that_change_are_noticed(packed: Any) -> None:
+    jitted = arrayjit.jit(lambda x: x + packed[0])
+    for _ in range(3):
+        assert_same(jitted(numbers()), numbers() + packed[0])
+    packed[0] = 9
+    assert_same(jitted(numbers()), numbers() + 9)
 
 
 def test_an_object_that_holds_itself_is_not_returned() -> None:

@@ -5,9 +5,20 @@ from __future__ import annotations
 import inspect
 import linecache
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    MutableSequence,
+    MutableSet,
+    Sequence,
+)
 from dataclasses import replace
-from types import GeneratorType, MethodType
+from types import GeneratorType, MethodType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -59,6 +70,12 @@ from .parameters import Arguments
 from .signature import StaticArguments
 
 __all__ = ["Traced", "call_inline", "features", "trace_function"]
+
+_CHANGING = (
+    *(Iterator, AsyncIterator, Coroutine),
+    *(MutableMapping, MutableSequence, MutableSet, SimpleNamespace),
+)
+"""What is used up by its first user, or what any user can change."""
 
 _NO_STATICS = StaticArguments()
 
@@ -161,7 +178,8 @@ def _run(
         what = "the function returns something that holds itself"
         raise UnsupportedError(what, loc=here, fix="return its parts") from None
     for constant in statics(structure):
-        _require_no_traces(constant, here)
+        if not namespace.met(constant):
+            _require_constant(constant, here)
     try:
         leaves = _as_lists_hold_them(leaves)
         require_shared_by_none(leaves, trace)
@@ -196,14 +214,20 @@ def _is_result_leaf(value: Any) -> bool:
     return type(value) in (SymbolicArray, SymbolicInt) or issubclass(type(value), np.ndarray)
 
 
-def _require_no_traces(constant: Any, loc: Location | None) -> None:
-    """A part of the result that is the same at each call: it must hold nothing of this one."""
+def _require_constant(constant: Any, loc: Location | None) -> None:
+    """What the function made, and is the same at each call: it must hold nothing of this one, and nobody may
+    change it or use it up."""
     if any(type(part) in (SymbolicArray, SymbolicInt, GeneratorType) for part in reachable(constant)):
-        raise UnsupportedError(
-            f"the function returns a {type(constant).__name__} that holds traced values",
-            loc=loc,
-            fix="return arrays, numbers, and tuples, lists, dicts, namedtuples or dataclasses of them",
-        )
+        what = "that holds traced values"
+    elif isinstance(constant, _CHANGING):
+        what = "that would be the same one after each call"
+    else:
+        return
+    raise UnsupportedError(
+        f"the function returns a {type(constant).__name__} {what}",
+        loc=loc,
+        fix="return arrays, numbers, and tuples, lists, dicts, namedtuples or dataclasses of them",
+    )
 
 
 def _require_running(trace: Trace, loc: Location | None) -> None:

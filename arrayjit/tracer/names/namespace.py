@@ -122,6 +122,8 @@ class Namespace:
         counterpart = self._counterpart(value)
         if counterpart is not value:
             self.remember(value, counterpart)
+        else:
+            self._known[id(value)] = value, value
         return counterpart
 
     def item(self, value: Any) -> Any:
@@ -140,6 +142,10 @@ class Namespace:
     def original(self, counterpart: Any) -> Any:
         """What `counterpart` is seen in place of; itself if it is no counterpart."""
         return self._originals.get(id(counterpart), counterpart)
+
+    def met(self, value: Any) -> bool:
+        """Whether traced code met the value outside."""
+        return id(value) in self._known
 
     def open_result(self, value: Any) -> Opened:
         """How a part of the function's result is taken apart."""

@@ -9,6 +9,7 @@ nor 0.0 -0.0. It holds what it compares by identity, so that no identity is give
 from __future__ import annotations
 
 import sys
+from array import array
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from copy import copy
@@ -45,7 +46,8 @@ _STATELESS = (
 )
 # Loggers, threads, jitted functions: what changes in them is not what a computation reads.
 _NOT_READ = {__name__.partition(".")[0], "logging", "numpy", "threading"}
-_MUTABLE = (list, deque, dict, set)
+_PACKED = (array, bytearray)
+_MUTABLE = (list, deque, dict, set, *_PACKED)
 _ITEMS = (tuple, list, deque, set, frozenset)
 
 
@@ -159,6 +161,8 @@ class Watch:
             elif isinstance(part, (dict, set)):
                 part.clear()
                 part.update(contents)
+            elif isinstance(part, _PACKED):
+                part[:] = contents
             else:
                 set_attributes(part, contents)
 
@@ -203,6 +207,8 @@ def _state(value: Any, visited: set[int]) -> Hashable:
         return kind, tuple(_pairs(value.items(), visited))
     if issubclass(kind, (set, frozenset)):
         return kind, frozenset(_state(item, visited) for item in value)
+    if issubclass(kind, _PACKED):
+        return kind, getattr(value, "typecode", None), bytes(value)
     hashing: Any = kind.__hash__
     itself = Same(value) if hashing in (None, object.__hash__) else (kind, value)
     classes = tuple(_state(part, visited) for part in _classes(value))
