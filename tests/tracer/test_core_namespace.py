@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import random
 import sys
+import time
 from collections.abc import Callable, Iterator
+from random import random as drawn
+from time import perf_counter
 from types import MethodType, ModuleType
 from typing import Any
 
@@ -27,6 +31,9 @@ SCALE = 3.0
 COUNT = 0
 GENERATOR = np.random.default_rng(0)
 PYTHON_GENERATOR = random.Random(0)
+COUNTING = itertools.count()
+ROW = iter([1.0, 2.0])
+GENERATED = (float(i) for i in range(9))
 USER_MODULE = """
 import numpy as np
 factor = 2.0
@@ -271,11 +278,36 @@ def test_guards_hold_until_a_name_is_rebound(monkeypatch: pytest.MonkeyPatch) ->
         lambda: GENERATOR.normal(size=4),
         lambda: random.random(),
         lambda: PYTHON_GENERATOR.gauss(0, 1),
+        lambda: drawn(),
+        lambda: PYTHON_GENERATOR.random(),
     ],
 )
 def test_random_numbers_are_refused(draw: Callable[[], Any]) -> None:
     with pytest.raises(UnsupportedError, match="same numbers at each call"):
         trace_and_interpret(lambda x: x + draw(), numbers())
+
+
+@pytest.mark.parametrize(
+    ("ask", "given"),
+    [
+        (lambda: time.time(), "time"),
+        (lambda: perf_counter(), "time"),
+        (lambda: next(COUNTING), "items"),
+        (lambda: sum(ROW), "items"),
+        (lambda: next(GENERATED), "items"),
+    ],
+)
+def test_clocks_and_iterators_from_outside_are_refused(ask: Callable[[], Any], given: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"same {given} at each call"):
+        trace_and_interpret(lambda x: x + ask(), numbers())
+
+
+def test_iterators_made_inside_are_gone_through() -> None:
+    def program(x: np.ndarray) -> Any:
+        counting, row = itertools.count(3), iter([1.0, 2.0])
+        return x * next(counting) + next(counting) + next(row), sum(row)
+
+    assert_like_numpy(program, lambda: (numbers(),))
 
 
 class Box:

@@ -337,6 +337,39 @@ def test_what_is_done_to_an_object_is_noticed(change: Callable[[Model], None]) -
         assert_same(jitted(numbers()), program(numbers()))
 
 
+def counted(x: np.ndarray) -> np.ndarray:
+    return x * counted.factor  # type: ignore[attr-defined]
+
+
+def counting(x: np.ndarray) -> np.ndarray:
+    counting.calls += 1  # type: ignore[attr-defined]
+    return x
+
+
+def beginning(x: np.ndarray) -> np.ndarray:
+    counted.seen = True  # type: ignore[attr-defined]
+    return x
+
+
+def test_attributes_of_functions_are_noticed() -> None:
+    for program in (counted, lambda x: counted(x), functools.wraps(counted)(lambda x: counted(x))):
+        counted.factor = 2  # type: ignore[attr-defined]
+        jitted = arrayjit.jit(program)
+        for factor in (2, 3, np.full(6, 4.0)):
+            counted.factor = factor  # type: ignore[attr-defined]
+            for _ in range(3):
+                assert_same(jitted(numbers()), numbers() * factor)
+
+
+def test_attributes_of_functions_are_not_assigned() -> None:
+    counting.calls = 0  # type: ignore[attr-defined]
+    for program in (counting, beginning):
+        with pytest.raises(arrayjit.UnsupportedError, match="changes a function"):
+            arrayjit.jit(program)(numbers())
+    assert counting.calls == 0  # type: ignore[attr-defined]
+    assert not hasattr(counted, "seen")
+
+
 def test_a_replaced_method_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model()
     jitted = arrayjit.jit(lambda x: model.scaled(x))

@@ -1,10 +1,9 @@
 """NumPy and other modules as a traced function sees them: views of modules, of NumPy's functions that have no
-counterpart of ours, of `np.ndarray`, of random generators."""
+counterpart of ours, of `np.ndarray`, of random generators, clocks and iterators."""
 
 from __future__ import annotations
 
 import functools
-import random
 import sys
 from collections.abc import Callable, Mapping
 from types import FunctionType, ModuleType
@@ -24,10 +23,10 @@ from ..values.rows import LISTS
 from .builtin_view import as_called
 
 __all__ = [
+    "Fleeting",
     "ModuleView",
     "NdarrayView",
     "NumpyFunction",
-    "RandomView",
     "Unreadable",
     "array_method",
     "is_numpy",
@@ -80,7 +79,7 @@ class NumpyFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _module_name(self._function).startswith("numpy.random"):
-            raise _random_numbers(f"np.random.{self._function.__name__}")
+            raise _the_same(f"np.random.{self._function.__name__}", "numbers")
         finds_us = any(type(value) in _FOUND for value in (*args, *kwargs.values()))
         if finds_us and _is_program(self._function):
             return numpy_program(self._function)(*args, **kwargs)
@@ -100,15 +99,25 @@ class NumpyFunction:
         return NumpyFunction(value) if callable(value) else value
 
 
-class RandomView:
-    """A random generator as the traced function sees it: every use of it is an error."""
+class Fleeting:
+    """What gives other numbers, another time or other items whenever it is asked, as traced functions see it:
+    every use of it is an error."""
 
-    def __init__(self, generator: Any) -> None:
-        self._generator = generator
+    def __init__(self, name: str, given: str) -> None:
+        self._name = name
+        self._given = given
 
     def __getattr__(self, name: str) -> Any:
-        owner = "random" if self._generator is random else type(self._generator).__name__
-        raise _random_numbers(f"{owner}.{name}")
+        raise _the_same(f"{self._name}.{name}", self._given)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise _the_same(self._name, self._given)
+
+    def __iter__(self) -> Any:
+        raise _the_same(self._name, self._given)
+
+    def __next__(self) -> Any:
+        raise _the_same(self._name, self._given)
 
 
 class Unreadable:
@@ -128,11 +137,18 @@ class Unreadable:
         )
 
 
-def _random_numbers(what: str) -> UnsupportedError:
+_INSTEAD = {
+    "numbers": "draw the numbers before the call and pass them as an argument",
+    "time": "read the clock before the call and pass the number as an argument",
+    "items": "pass the items as a list or an array",
+}
+
+
+def _the_same(what: str, given: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{what} in a jitted function would give the same numbers at each call",
+        f"{what} in a jitted function would give the same {given} at each call",
         loc=user_location(),
-        fix="draw the numbers before the call and pass them as an argument",
+        fix=_INSTEAD[given],
     )
 
 

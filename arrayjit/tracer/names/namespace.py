@@ -24,7 +24,9 @@ import os
 import random
 import sys
 import sysconfig
-from collections.abc import Callable, Hashable, Mapping
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from io import IOBase
 from types import BuiltinFunctionType, CellType, FunctionType, MethodDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -38,14 +40,14 @@ from ..loops.ranges import BUILTINS
 from ..record.guards import ABSENT, NameGuard, content
 from ..record.registry import CREATION
 from ..record.resident import Resident
-from ..record.state import has_state, state_of
+from ..record.state import attributes_of, has_state, state_of
 from ..record.trace import Trace
 from ..record.tree import Opened
 from ..values.array import SymbolicArray
 from ..values.elementwise import as_operand
 from .builtin_view import Builtins, as_called
 from .mathematics import MATH
-from .modules import ModuleView, NdarrayView, NumpyFunction, RandomView, Unreadable, array_method, is_numpy
+from .modules import Fleeting, ModuleView, NdarrayView, NumpyFunction, Unreadable, array_method, is_numpy
 from .objects import Objects
 
 __all__ = ["Namespace"]
@@ -59,6 +61,11 @@ _INSTALLED = tuple(
     }
 )
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_CLOCKS = frozenset(
+    getattr(time, name + unit)
+    for name in ("monotonic", "perf_counter", "process_time", "thread_time", "time")
+    for unit in ("", "_ns")
+)
 _OF_PYTHON = ("__builtins__", "__warningregistry__")
 """Globals that Python itself writes: the second one where a warning is given, by `warnings`."""
 
@@ -98,8 +105,7 @@ class Namespace:
             _CachedFunction: self._cached,
             np.ndarray: self._array,
             np.memmap: self._array,
-            random.Random: RandomView,
-            **dict.fromkeys(_numpy_generators(), RandomView),
+            **dict.fromkeys((random.Random, *_numpy_generators()), _generator),
             np.vectorize: lambda value: Vectorized(self.of(value.pyfunc), value.otypes),
         }
 
@@ -181,7 +187,11 @@ class Namespace:
             return NdarrayView
         if value is itertools.product:
             return traced_product
-        return self._of_numpy(value) if is_numpy(value) else self._objects.of(value)
+        if is_numpy(value):
+            return self._of_numpy(value)
+        if isinstance(value, Iterator) and not isinstance(value, IOBase) and not self.is_users(type(value)):
+            return Fleeting(f"a {type(value).__name__} from outside", "items")
+        return self._objects.of(value)
 
     def _of_numpy(self, value: Any) -> Any:
         if isinstance(value, Hashable) and value in CREATION:
@@ -194,6 +204,10 @@ class Namespace:
     def _builtin(self, function: Any) -> Any:
         if function in MATH:
             return MATH[function]
+        if isinstance(function.__self__, random.Random):
+            return Fleeting(f"random.{function.__name__}", "numbers")
+        if function in _CLOCKS:
+            return Fleeting(f"time.{function.__name__}", "time")
         return self._of_numpy(function) if is_numpy(function) else function
 
     def _method(self, method: MethodType) -> Any:
@@ -256,12 +270,14 @@ class Namespace:
         copied.__qualname__ = function.__qualname__
         copied.__module__ = function.__module__
         copied.__dict__.update(function.__dict__)
+        copied.__dict__.update((name, self.of(value)) for name, value in attributes_of(function).items())
         if function.__defaults__ is not None:
             copied.__defaults__ = tuple(map(self.nameless, function.__defaults__))
         if function.__kwdefaults__ is not None:
             copied.__kwdefaults__ = {k: self.nameless(value) for k, value in function.__kwdefaults__.items()}
         for cell in cells:
             self._fill(cell)
+        self._objects.note(copied)
         return copied
 
     def _cell(self, name: str, theirs: CellType) -> Cell:
@@ -285,8 +301,8 @@ class Namespace:
 
     def _module(self, module: ModuleType) -> Any:
         if module is random:
-            return RandomView(module)
-        if module in (math, itertools, collections) or is_numpy(module):
+            return Fleeting("random", "numbers")
+        if module in (math, itertools, collections, time) or is_numpy(module):
             return ModuleView(module, lambda names, name, value: self.of(value))
         file = getattr(module, "__file__", None)
         users = file is not None and self._is_users(file, module.__name__)
@@ -339,6 +355,10 @@ def _distribution(function: Callable[..., Any]) -> str:
     """The top-level package of the jitted function; "" for a script, and for a function of arrayjit's own."""
     home = (getattr(function, "__module__", None) or "").partition(".")[0]
     return "" if home in ("__main__", __name__.partition(".")[0]) else home
+
+
+def _generator(value: Any) -> Fleeting:
+    return Fleeting(type(value).__name__, "numbers")
 
 
 def _numpy_generators() -> tuple[type, ...]:

@@ -156,7 +156,7 @@ class Objects:
         held = _held(value)
         return kind, tuple(held), tuple(held.values())
 
-    def _note(self, view: Any) -> Any:
+    def note(self, view: Any) -> Any:
         """Remember what a view holds at first."""
         self._first[id(view)] = view, _contents(view)
         return view
@@ -175,7 +175,7 @@ class Objects:
         view.update(self._items(value))
         if isinstance(view, defaultdict):
             view.default_factory = self._names.of(view.default_factory)
-        return self._note(view)
+        return self.note(view)
 
     def _sequence(self, value: Any) -> Any:
         view: Any = copy(value)
@@ -183,13 +183,13 @@ class Objects:
         self._names.remember(value, view)
         add = view.update if isinstance(view, set) else view.extend
         add(map(self._names.item, value))
-        return self._note(view)
+        return self.note(view)
 
     def _namespace(self, value: SimpleNamespace) -> Any:
         view: Any = SimpleNamespace()
         self._names.remember(value, view)
         vars(view).update(self._items(vars(value)))
-        return self._note(view)
+        return self.note(view)
 
     def _object(self, value: Any, kind: type, view_kind: type) -> Any:
         """The view of an object whose class has one."""
@@ -201,7 +201,7 @@ class Objects:
         for name, item in held.items():
             hold(view, name, item)
         self._attributes[id(view)] = held
-        return self._note(view)
+        return self.note(view)
 
     def _is_viewed(self, kind: type) -> bool:
         """Whether a class is one of the user's that can be made again: of Python's own layout, not made by
@@ -229,7 +229,7 @@ class Objects:
             if name not in _NOT_COPIED and not isinstance(item, (MemberDescriptorType, GetSetDescriptorType)):
                 setattr(view, name, self._member(members, name, item))
         update_abstractmethods(view)
-        return self._note(view)
+        return self.note(view)
 
     def _member(self, members: Mapping[str, Any], name: str, item: Any) -> Any:
         """What a member of a class is in its view."""

@@ -39,7 +39,6 @@ _STATELESS = (
     np.ndarray,
     np.dtype,
     np.ufunc,
-    FunctionType,
     BuiltinFunctionType,
     ModuleType,
     Enum,
@@ -115,6 +114,8 @@ def attributes_of(value: Any) -> dict[str, Any]:
     if isinstance(value, type):
         return _class_attributes(value)
     kind = type(value)
+    if kind is FunctionType:
+        return {name: item for name, item in vars(value).items() if name != "__wrapped__"}
     if isinstance(value, _STATELESS) or _home(kind) in _NOT_READ:
         return {}
     slots = {
