@@ -8,7 +8,7 @@ import threading
 from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -335,6 +335,30 @@ def test_what_is_done_to_an_object_is_noticed(change: Callable[[Model], None]) -
         assert_same(jitted(numbers()), program(numbers()))
         change(model)
         assert_same(jitted(numbers()), program(numbers()))
+
+
+def test_attributes_of_lists_and_what_is_behind_a_proxy_are_noticed() -> None:
+    row, table = Row([1.0]), {"a": 1.0}
+    proxy = MappingProxyType(table)
+    row.scale = 2.0  # type: ignore[attr-defined]
+    jitted = arrayjit.jit(lambda x: x * row.scale + proxy["a"] + row[0])  # type: ignore[attr-defined]
+    assert_same(jitted(numbers()), numbers() * 2 + 2)
+    row.scale = 3.0  # type: ignore[attr-defined]
+    assert_same(jitted(numbers()), numbers() * 3 + 2)
+    table["a"] = 4.0
+    assert_same(jitted(numbers()), numbers() * 3 + 5)
+
+
+def test_attributes_of_lists_are_not_assigned() -> None:
+    row = Row([1.0])
+
+    def program(x: np.ndarray) -> np.ndarray:
+        row.seen = True  # type: ignore[attr-defined]
+        return x
+
+    with pytest.raises(arrayjit.UnsupportedError, match="changes a Row"):
+        arrayjit.jit(program)(numbers())
+    assert vars(row) == {}
 
 
 def counted(x: np.ndarray) -> np.ndarray:

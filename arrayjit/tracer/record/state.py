@@ -14,7 +14,14 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from copy import copy
 from enum import Enum
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
@@ -48,6 +55,7 @@ _NOT_READ = {__name__.partition(".")[0], "logging", "numpy", "threading"}
 _PACKED = (array, bytearray)
 _MUTABLE = (list, deque, dict, set, *_PACKED)
 _ITEMS = (tuple, list, deque, set, frozenset)
+_CONTAINERS = (list, dict, set, frozenset, deque, MappingProxyType)
 
 
 @frozen_by_identity
@@ -74,7 +82,8 @@ class Standing:
 
 def has_state(value: Any) -> bool:
     """Whether the value can change while it stays the same object."""
-    return any(isinstance(part, _MUTABLE) or attributes_of(part) for part in reachable(value))
+    mutable = (*_MUTABLE, MappingProxyType)
+    return any(isinstance(part, mutable) or attributes_of(part) for part in reachable(value))
 
 
 def reachable(value: Any) -> Iterator[Any]:
@@ -94,7 +103,7 @@ def _inside(value: Any) -> Iterable[Any]:
         return (value.__self__,)
     if issubclass(type(value), Standing):
         return value.items  # type: ignore[no-any-return]
-    if isinstance(value, dict):
+    if isinstance(value, (dict, MappingProxyType)):
         return value.values()
     return value if isinstance(value, _ITEMS) else (*attributes_of(value).values(), *_classes(value))
 
@@ -164,8 +173,8 @@ class Watch:
                 part.update(contents)
             elif isinstance(part, _PACKED):
                 part[:] = contents
-            else:
-                set_attributes(part, contents)
+            held = attributes_of(contents) if isinstance(part, _MUTABLE) else contents
+            set_attributes(part, held)
 
 
 def set_attributes(value: Any, wanted: Mapping[str, Any]) -> None:
@@ -202,12 +211,15 @@ def _state(value: Any, visited: set[int]) -> Hashable:
     visited.add(id(value))
     if kind is MethodType:
         return Same(value.__func__), _state(value.__self__, visited)
-    if issubclass(kind, (list, deque)):
-        return kind, tuple(_state(item, visited) for item in value)
-    if issubclass(kind, dict):
-        return kind, tuple(_pairs(value.items(), visited))
-    if issubclass(kind, (set, frozenset)):
-        return kind, frozenset(_state(item, visited) for item in value)
+    if issubclass(kind, _CONTAINERS):
+        if issubclass(kind, (dict, MappingProxyType)):
+            items: Hashable = tuple(_pairs(value.items(), visited))
+        else:
+            states = [_state(item, visited) for item in value]
+            items = frozenset(states) if issubclass(kind, (set, frozenset)) else tuple(states)
+        if kind in _CONTAINERS:
+            return kind, items
+        return kind, items, tuple(_pairs(attributes_of(value).items(), visited))
     if issubclass(kind, _PACKED):
         return kind, getattr(value, "typecode", None), bytes(value)
     hashing: Any = kind.__hash__
