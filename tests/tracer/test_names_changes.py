@@ -376,6 +376,7 @@ def beginning(x: np.ndarray) -> np.ndarray:
 
 
 def test_attributes_of_functions_are_noticed() -> None:
+    counted.note = np.array(["no dtype of ours"])  # type: ignore[attr-defined]
     for program in (counted, lambda x: counted(x), functools.wraps(counted)(lambda x: counted(x))):
         counted.factor = 2  # type: ignore[attr-defined]
         jitted = arrayjit.jit(program)

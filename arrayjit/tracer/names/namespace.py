@@ -270,7 +270,7 @@ class Namespace:
         copied.__qualname__ = function.__qualname__
         copied.__module__ = function.__module__
         copied.__dict__.update(function.__dict__)
-        copied.__dict__.update((name, self.of(value)) for name, value in attributes_of(function).items())
+        copied.__dict__.update((name, self.item(value)) for name, value in attributes_of(function).items())
         if function.__defaults__ is not None:
             copied.__defaults__ = tuple(map(self.nameless, function.__defaults__))
         if function.__kwdefaults__ is not None:
