@@ -106,7 +106,7 @@ class Product:
             for stmt in self.epilogue
             if not (isinstance(stmt, Define) and stmt.variable is total.variable)
         )
-        nodes = [node for stmt in out for expr in expressions(stmt) for node in walk(expr)]
+        nodes = list(nodes_in(out))
         is_light = sum(node.op.cost for node in nodes if isinstance(node, Apply)) <= LIGHT
         in_registers = all(
             isinstance(node, (Apply, Const, Local))
