@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..errors import CompilerBug
@@ -22,7 +23,7 @@ from ..ir.ops import OPS, Op
 from ..ir.resolve import resolve
 from ..processor import features
 from .llvm_tables import chosen
-from .llvm_text import SLOT, Value, Writer, constant, vector_type
+from .llvm_text import LINE_BYTES, SLOT, Value, Writer, constant, vector_type
 from .llvm_truncated import truncated
 
 __all__ = [
@@ -49,6 +50,8 @@ CALLED_BYTES = 32
 """The vectors that functions of ops take."""
 KEEPING = "coldcc "
 """How functions are called that leave what registers hold: of vectors their first 16 bytes."""
+MANY = 4
+"""From so many lanes on they go through memory to be taken one by one."""
 _LIBM_ATTRIBUTES = "nounwind willreturn nobuiltin memory(none)"
 
 _AS_GROUPS = frozenset(("add", "subtract"))
@@ -130,8 +133,9 @@ def _opaque_quotient(writer: Writer, division: str, dtype: DType) -> str:
 def combined(writer: Writer, accum: Op, old: Value, operands: Sequence[Value], in_order: int = 0) -> Value:
     """One operand accumulated, or the product of two by fused multiply-add; so many lanes in order."""
     if in_order:
-        for lane in range(in_order):
-            old = combined(writer, accum, old, [writer.lane(operand, lane) for operand in operands])
+        lanes = [_one_by_one(writer, operand) for operand in operands]
+        for number in range(in_order):
+            old = combined(writer, accum, old, [lane(number) for lane in lanes])
         return old
     if len(operands) == 2:
         return fma(writer, operands[0], operands[1], old)
@@ -140,6 +144,23 @@ def combined(writer: Writer, accum: Op, old: Value, operands: Sequence[Value], i
         before, mine = writer.handed_on[old.text], carried(writer, writer.widen(operands[0], old.lanes))
         writer.handed_on[new.text] = replace(before, text=writer.let(f"or {before}, {mine.text}"))
     return new
+
+
+def _one_by_one(writer: Writer, value: Value) -> Callable[[int], Value]:
+    """What gives a lane as a scalar, of a vector whose lanes are all asked for: from memory, which an
+    addition reads by the way, where it takes one or two instructions more to move a lane to the front of a
+    register. LLVM does not see what is stored."""
+    if value.lanes < MANY or not value.dtype.is_float:
+        return partial(writer.lane, value)
+    slot, kind = f"%{writer.fresh('lanes')}", value.dtype.llvm
+    writer.frame.append(f"  {slot} = alloca {value.type}, align {LINE_BYTES}")
+    writer.emit(f"store volatile {value}, ptr {slot}, align {LINE_BYTES}")
+
+    def lane(number: int) -> Value:
+        place = writer.pure(f"getelementptr {kind}, ptr {slot}, i64 {number}")
+        return Value(writer.let(f"load {kind}, ptr {place}"), value.dtype)
+
+    return lane
 
 
 def fma(writer: Writer, left: Value, right: Value, addend: Value) -> Value:
