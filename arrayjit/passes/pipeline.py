@@ -47,6 +47,7 @@ from .bodies.straight import straight
 from .bodies.tabulate import tabulate
 from .bodies.totals import totals
 from .bodies.unroll import explain_unroll, unroll
+from .bodies.whereabouts import whereabouts
 from .bodies.wrap import wrap
 from .products.confine import confine
 from .products.contract import contract
@@ -115,6 +116,7 @@ from .structure.reals import reals
 from .structure.rebase import rebase
 from .structure.rematerialise import rematerialise
 from .structure.reroll import reroll
+from .structure.rowwise import rowwise
 from .structure.same import same
 from .structure.snapshot import snapshot
 from .structure.swap import swap
@@ -176,9 +178,7 @@ ON_ASSIGNMENTS: tuple[Pass[Computation, Computation], ...] = (
     Pass(reroll, why="what is done to a round that stands by itself need not be done to the loop"),
     Pass(same, after=("reroll",), why="a round that joins its loop binds its numbers there"),
     Pass(again, after=("same",), why="equal numbers have one name by then"),
-    Pass(
-        forward, after=("again",), why="what was done before is a copy by then, and nothing is looked at yet"
-    ),
+    Pass(forward, after=("again",), why="what was done before is a copy, and nothing is looked at yet"),
     Pass(overwrite, after=("forward",), why="copies that are left over are needed, or parts of them"),
     Pass(check, after=("forward",), why="what is recorded several times is looked at once"),
     Pass(
@@ -221,6 +221,12 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         triple,
         after=("invert",),
         why="a product that leaves its loop has its columns, and sums join the loop that makes their terms",
+        on=CPU,
+    ),
+    Pass(
+        rowwise,
+        after=("invert", "triple"),
+        why="steps of cells have gone inside, and nests of steps are still apart",
         on=CPU,
     ),
     Pass(
@@ -301,9 +307,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="exceptions of a second condition that cannot be raised do not keep it where it is",
         on=CPU,
     ),
-    Pass(
-        popcount, after=("certain",), why="a step that may raise an exception takes more than a bit", on=CPU
-    ),
+    Pass(popcount, after=("certain",), why="a step that may raise one takes more than a bit", on=CPU),
     Pass(totals, after=("popcount",), why="loops that may raise exceptions are in order", on=CPU),
     Pass(
         apart,
@@ -438,6 +442,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(hoist, after=("down",), why="what it puts between two loops keeps them from being interchanged"),
     Pass(share, after=("hoist",), why="neighbouring loops hoist equal values"),
     Pass(rows, after=("share",), why="places that do not change in a loop are locals by then", on=CPU),
+    Pass(whereabouts, after=("share",), why="what is compared in two loops is written alike", on=CPU),
     Pass(
         vectorise,
         after=("rows",),
@@ -454,9 +459,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=CPU,
     ),
     Pass(distant, after=("vectorise",), why="what goes in vectors anyway asks for nothing first", on=CPU),
-    Pass(
-        reverse, after=("vectorise",), why="which sums take their terms in vectors is known by then", on=CPU
-    ),
+    Pass(reverse, after=("vectorise",), why="which sums take their terms in vectors is known", on=CPU),
     Pass(straight, after=("vectorise",), why="both forms of a loop add up by the same lanes", on=CPU),
     Pass(skew, after=("vectorise",), why="a table that goes in vectors needs no other way", on=CPU),
     Pass(
@@ -534,6 +537,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         chain,
         margins,
         triple,
+        rowwise,
         fuse,
         components,
         rematerialise,
@@ -564,6 +568,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         tile,
         crosswise,
         rows,
+        whereabouts,
         snapshot,
         peel,
         panels,

@@ -389,8 +389,12 @@ def _collect_reads(stmt: Stmt, inner: Mapping[Symbol, Range | None], phases: Pha
         match node:
             case Load(tensor=tensor, index=index):
                 _touch(found.reads, region(tensor, index, inner, phases))
-            case Gather(tensor=tensor):
-                _touch(found.reads, region(tensor, None, inner))
+            case Gather(tensor=tensor, index=positions):
+                known = (
+                    _widen(Span(at.value), inner, phases) if isinstance(at, Index) else None
+                    for at in positions
+                )
+                _touch(found.reads, Region(tensor, tuple(known)))
             case Local(variable=variable):
                 found.uses.add(variable)
             case Const() | Index() | Apply() | Cast():

@@ -34,7 +34,7 @@ from ...ir.walk import expressions, kept, rewrite_bodies, substitute, walk
 from ..analysis.repeats import HEAVY, weight
 from ..analysis.values import Values, values_of, written_out
 
-__all__ = ["beyond", "foremost"]
+__all__ = ["NOT_BEYOND", "beyond", "cell_and_extreme", "foremost", "start_of", "starts_from_all"]
 
 NOT_BEYOND = {OPS["maximum"]: OPS["less_equal"], OPS["minimum"]: OPS["greater_equal"]}
 """Whether a value is not beyond an extreme."""
@@ -88,7 +88,7 @@ def _searches(loop: Stmt) -> Iterator[_Search]:
 def _search(loop: For, update: Update, values: Values) -> _Search | None:
     match written_out(update.value, values):
         case Apply(op=op, args=(hit, Cast(arg=Index(value=at)), Const())) if op is OPS["where"]:
-            pair = _cell_and_extreme(hit)
+            pair = cell_and_extreme(hit)
             is_first = update.accum is OPS["minimum"] and at == Affine.of(loop.symbol)
             return _Search(loop, update.variable, *pair) if pair is not None and is_first else None
         case _:
@@ -99,11 +99,11 @@ def _is_in_order(loop: For) -> bool:
     return loop.kind is LoopKind.SEQUENTIAL and bool(loop.trips) and weight(loop.body) <= HEAVY
 
 
-def _cell_and_extreme(hit: Expr) -> tuple[Expr, Variable] | None:
+def cell_and_extreme(hit: Expr) -> tuple[Expr, Variable] | None:
     """What is compared with an extreme in a variable: for floats, it may be NaN instead."""
     match hit:
         case Apply(op=op, args=(equal, Apply(op=differs, args=(one, other)))) if op is OPS["logical_or"]:
-            pair = _cell_and_extreme(equal)
+            pair = cell_and_extreme(equal)
             is_nan = differs is OPS["not_equal"] and one == other
             return pair if pair is not None and is_nan and pair[0] == one else None
         case Apply(op=op, args=(cell, Local(variable=extreme))) if op is OPS["equal"]:
@@ -169,11 +169,9 @@ class _Step:
 
     def starts(self, ahead: Sequence[Stmt], between: Sequence[Stmt]) -> bool:
         """Is the extreme one of the cells, so that there is a position?"""
-        dtype, accum = self.update.variable.dtype, self.update.accum
-        identity = accum.identity(dtype) if accum is not None and accum.identity is not None else None
-        start, nowhere = _start(self.update.variable, ahead), _start(self.search.place, (*ahead, *between))
-        is_one = start is not None and start.value == identity
-        return is_one and nowhere is not None and nowhere.value >= self.loop.hi.constant
+        is_one = starts_from_all(self.update, ahead)
+        nowhere = start_of(self.search.place, (*ahead, *between))
+        return is_one and nowhere is not None and nowhere.value >= self.loop.hi.constant - 1
 
     def both(self) -> Iterator[Stmt]:
         """The step for the position, and the one for the extreme."""
@@ -215,7 +213,15 @@ def _with_position(stmt: Stmt, steps: Mapping[Variable, _Step]) -> Iterator[Stmt
         yield from step.both()
 
 
-def _start(variable: Variable, body: Sequence[Stmt]) -> Const | None:
+def starts_from_all(update: Update, ahead: Sequence[Stmt]) -> bool:
+    """Does what an extreme starts from leave all cells in question?"""
+    dtype, accum = update.variable.dtype, update.accum
+    identity = accum.identity(dtype) if accum is not None and accum.identity is not None else None
+    start = start_of(update.variable, ahead)
+    return start is not None and start.value == identity
+
+
+def start_of(variable: Variable, body: Sequence[Stmt]) -> Const | None:
     """The constant that a variable begins with; None if it is set to anything else, or used."""
     start: Const | None = None
     for stmt in body:

@@ -14,6 +14,7 @@ used: a picture warped by four points takes 0.45 of the time.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...frozen import slotted
@@ -43,6 +44,7 @@ __all__ = ["within"]
 
 WHERE, NOT = OPS["where"], OPS["logical_not"]
 AND, OR = OPS["logical_and"], OPS["logical_or"]
+EXTREMES = {OPS["minimum"], OPS["maximum"]}
 COMPARISONS = {OPS[name] for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")}
 
 
@@ -77,7 +79,7 @@ class _Known:
                 there = self.over(loops)
                 new = there.chosen(statement)
                 self.forget((statement,))
-                span = there.ends(statement.value) if self.is_whole(statement) else None
+                span = there.stored(statement) if self.is_whole(statement) else None
                 if span is not None:
                     self.spans[statement.into] = span
                 return (new,)
@@ -130,13 +132,24 @@ class _Known:
             del self.spans[tensor]
 
     def is_whole(self, assign: Assign) -> bool:
-        """Does a statement write each cell of an array of the program's own, once?"""
-        into = assign.into
-        if assign.accum is not None or into in self.given or into.storage is not into:
+        """Does a statement write each cell of an array of the program's own, once, with one of its values?"""
+        into, own = assign.into, assign.loops[: assign.into.rank]
+        if into in self.given or into.storage is not into:
             return False
-        return assign.index == assign.point and tuple(extent for _, extent in assign.loops) == into.shape
+        if assign.accum is None:
+            own = assign.loops
+        elif assign.accum not in EXTREMES or assign.initial is None:
+            return False
+        return assign.index == assign.point[: len(own)] and tuple(extent for _, extent in own) == into.shape
 
     # What is known of numbers
+
+    def stored(self, assign: Assign) -> Span | None:
+        """Between which ends the cells lie that a statement writes."""
+        values = [assign.value] if assign.initial is None else [assign.value, assign.initial]
+        ends = [self.ends(value) for value in values]
+        known = [span for span in ends if span is not None]
+        return _around(known) if len(known) == len(ends) else None
 
     def ends(self, expr: Expr) -> Span | None:
         """What a number is at least and at most; None where it may be no finite one."""
@@ -155,7 +168,7 @@ class _Known:
             case Apply(op=op, args=(_, *choices)) if op is WHERE:
                 one, other = map(self.ends, choices)
                 if one is not None and other is not None:
-                    found = min(one[0], other[0]), max(one[1], other[1])
+                    found = _around((one, other))
             case Apply(op=op, args=args) if all(dtype_of(arg) is dtype for arg in args):
                 spans = [span for span in map(self.ends, args) if span is not None]
                 found = result(op, spans, dtype) if len(spans) == len(args) else None
@@ -178,6 +191,11 @@ class _Known:
                 return None if one is None or other is None else comparison(op, one, other)
             case _:
                 return None
+
+
+def _around(spans: Sequence[Span]) -> Span:
+    """The ends of numbers that lie between any of these."""
+    return min(low for low, _ in spans), max(high for _, high in spans)
 
 
 def _all(dtype: DType) -> Span | None:

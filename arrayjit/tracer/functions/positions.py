@@ -99,7 +99,8 @@ def _first_position(operation: Op, array: SymbolicArray, axis: Any, out: Any, ke
     if is_long:
         result = _by_blocks(operation, moved)
     else:
-        result = _search(moved, accumulate_over(operation, flat, over, flat.element_type), NOWHERE)
+        last = count.offset - 1 if count.is_constant else NOWHERE
+        result = _search(moved, accumulate_over(operation, flat, over, flat.element_type), last)
     result = result_of(result.cells)
     if is_given(out):
         require_cast(as_array(out), np.intp, "safe")
@@ -173,10 +174,10 @@ def _by_blocks(operation: Op, array: SymbolicArray) -> SymbolicArray:
         first = operand_at(start, outer, I64)
         place: Expr = Apply(op("add"), (first, Index(inside)), I64)
         return _position_if_found(
-            gather(array.cells, [*map(Index, outer), place]), best, outer, inside, NOWHERE
+            gather(array.cells, [*map(Index, outer), place]), best, outer, inside, BLOCK - 1
         )
 
-    return elementwise(op("add"), start, _least(cell, best, affine((BLOCK,)), NOWHERE))
+    return elementwise(op("add"), start, _least(cell, best, affine((BLOCK,)), BLOCK - 1))
 
 
 def _split(cells: View, blocks: int) -> View:
