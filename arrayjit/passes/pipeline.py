@@ -46,6 +46,7 @@ from .bodies.steady import steady
 from .bodies.straight import straight
 from .bodies.tabulate import tabulate
 from .bodies.totals import totals
+from .bodies.unordered import unordered
 from .bodies.unroll import explain_unroll, unroll
 from .bodies.whereabouts import whereabouts
 from .bodies.wrap import wrap
@@ -507,7 +508,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         reciprocals, after=("guess",), why="what has branches is not rearranged, as a body without is", on=CPU
     ),
     Pass(numbers, after=("guess",), why="a loop that may run twice is not rearranged", on=CPU),
-    Pass(rare, after=("guess",), why="what is seldom needed is not waited for"),
+    Pass(unordered, after=("numbers",), why="what loops find again is found as it was", on=CPU),
+    Pass(rare, after=("guess", "unordered"), why="what is seldom needed is not waited for"),
     Pass(append, after=("rare",), why="what is selected is found by what is in the loop by then", on=CPU),
     Pass(spell, after=("append",), why="what is left in order stays so", on=CPU),
     Pass(
@@ -590,6 +592,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         guess,
         reciprocals,
         numbers,
+        unordered,
         rare,
         append,
         alternate,

@@ -23,7 +23,7 @@ takes its place once it was read:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from ...frozen import frozen
@@ -31,7 +31,15 @@ from ...ir.code import Caps
 from ...ir.expr import Const, Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Comment, Define, For, Kernel, LoopKind, Raise, Stmt, Store, Update
-from ...ir.walk import expressions, locals_updated, nodes_in, rewrite_expressions, rewrite_loops, transform
+from ...ir.tensor import Tensor
+from ...ir.walk import (
+    expressions,
+    locals_updated,
+    nodes_in,
+    rewrite_expressions,
+    rewrite_loops,
+    transform,
+)
 from ..analysis.access import Range, Ranges, effects, exists, is_inside, loads
 from ..analysis.cells import Cells
 from ..analysis.trips import between, enter
@@ -55,27 +63,38 @@ class _Handed:
 
 
 def carry(kernel: Kernel, caps: Caps) -> Kernel:
-    """Every value that one iteration stores for the next one also kept in a local."""
+    """Every value that one iteration stores for the next one also kept in a local: what a loop reads before
+    its first iteration, and stores after its last one, the loop around it may keep as well."""
+    notes: list[str] = []
+    body, carried = kernel.body, _body(kernel.body, notes)
+    while carried is not body:
+        body, carried = carried, _body(carried, notes)
+    return kernel.with_body(body, notes)
+
+
+def _body(body: tuple[Stmt, ...], notes: list[str]) -> tuple[Stmt, ...]:
+    """A body in which the loops that may do so keep what they hand on."""
     ranges: dict[Symbol, Range] = {}
     in_lanes: set[Symbol] = set()
-    notes: list[str] = []
 
     def carrying(loop: For) -> Sequence[Stmt] | None:
         enter(loop, ranges)
         if loop.kind in (LoopKind.VECTOR, LoopKind.LOCKSTEP):
             in_lanes.add(loop.symbol)
-        is_plain = loop.kind is LoopKind.SEQUENTIAL and all(map(_is_plain, loop.body))
+        stored = {stmt.tensor.storage for stmt in loop.body if isinstance(stmt, Store)}
+        is_plain = loop.kind is LoopKind.SEQUENTIAL and all(_is_plain(stmt, stored) for stmt in loop.body)
         return _carrying(loop, ranges, in_lanes, notes) if is_plain else None
 
-    return kernel.with_body(rewrite_loops(kernel.body, carrying), notes)
+    return rewrite_loops(body, carrying)
 
 
-def _is_plain(stmt: Stmt) -> bool:
-    """Is all that it reads and writes in sight? That of a loop over locals alone is nothing."""
+def _is_plain(stmt: Stmt, stored: Set[Tensor]) -> bool:
+    """Is all that it does with what the body has stored in sight? A loop in it that writes nothing, and reads
+    other arrays, does nothing with it."""
     if not isinstance(stmt, For):
         return isinstance(stmt, _PLAIN)
     found = effects((stmt,), {})
-    return not (found.reads or found.writes or found.leaves)
+    return not (found.writes or found.leaves) and stored.isdisjoint(found.reads)
 
 
 def _carrying(loop: For, ranges: Ranges, in_lanes: Container[Symbol], notes: list[str]) -> list[Stmt]:

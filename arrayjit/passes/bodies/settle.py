@@ -70,7 +70,7 @@ def _deciding(loop: For) -> Expr | None:
     body = _Body(loop.body)
     for condition in body.conditions()[: -TRIED - 1 : -1]:
         for decided in (False, True):
-            if body.is_still(condition, decided):
+            if body.is_still(condition, decided) and not (decided and body.is_nan(condition)):
                 stays = Local(condition)
                 return Apply(OPS["bitwise_xor"], (stays, Const(True, BOOL)), BOOL) if decided else stays
     return None
@@ -118,6 +118,15 @@ class _Body:
                 case _:
                     pass
         return True
+
+    def is_nan(self, condition: Variable) -> bool:
+        """Does a condition hold for a NaN alone? Steps keep it, but programs do not wait for one."""
+        at = self.made.get(condition)
+        match None if at is None else expressions(self.body[at])[0]:
+            case Apply(op=Op(name="not_equal"), args=(one, other)):
+                return one == other
+            case _:
+                return False
 
     def is_still(self, condition: Variable, decided: bool) -> bool:
         """Does no step change anything, once the condition is `decided`?"""
