@@ -311,6 +311,38 @@ def test_computed_quantiles_are_in_their_range() -> None:
                 jitted(floats, whole * np.array(wrong))
 
 
+def test_medians_of_few_cells_go_in_vectors() -> None:
+    def of_windows(x):
+        return np.median(np.lib.stride_tricks.sliding_window_view(x, (3, 3)), axis=(2, 3))
+
+    def of_cells(x):
+        out = np.empty((x.shape[0] - 2, x.shape[1] - 2), x.dtype)
+        for i in range(x.shape[0] - 2):
+            for j in range(x.shape[1] - 2):
+                out[i, j] = np.median(x[i : i + 3, j : j + 3])
+        return out
+
+    x = np.random.default_rng(4).normal(size=(30, 40))
+    x[7, 5], x[20, 8] = np.nan, np.inf
+    for function in (of_windows, of_cells):
+        assert_like_numpy(function, (x,))
+        text = arrayjit.jit(function, threads=1).lower(x).as_text("optimized")
+        assert "temporary" not in text
+        assert "in vector(" in text
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_quantiles_of_few_cells() -> None:
+    random = np.random.default_rng(6)
+    for dtype in (np.float64, np.float32, np.int64, np.uint8):
+        for count in (1, 2, 5, 8, 25, 26):
+            rows = (100 * random.random((7, count))).astype(dtype)
+            if rows.dtype.kind == "f" and count > 2:
+                rows[1, 1], rows[2, 2], rows[3, 0] = np.nan, np.inf, -0.0
+            assert_like_numpy(lambda x: (np.median(x, axis=1), np.quantile(x, [0, 0.3, 1], axis=-1)), (rows,))
+            assert_like_numpy(lambda x: (np.median(x), np.percentile(x.T, 60, 0, method="lower")), (rows,))
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("array", NUMBERS.values(), ids=NUMBERS)
 def test_medians_and_quantiles_of_numbers(array: np.ndarray) -> None:

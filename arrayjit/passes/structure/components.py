@@ -11,12 +11,14 @@
                                                         ...
 
 Each then is a variable. Rows of so few cells, which the next iteration uses again, would keep iterations in
-order, and pairs of points out of vectors.
+order, and pairs of points out of vectors. So are more cells along any axis, if every use says which one it
+is: those of a window that are put in order pair by pair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from ...ir.code import Caps
 from ...ir.index import Affine
@@ -32,31 +34,63 @@ __all__ = ["components"]
 MOST = 3
 """So many components."""
 
+MOST_KNOWN = 32
+"""So many where every use says which one it is."""
+
 MOST_OPERATIONS = 64
 """The most operations that a loop over them becomes."""
 
 
 def components(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with such temporaries taken apart, and the loops over them written out."""
-    few = {tensor: uses for tensor, uses in uses_of_temporaries(kernel).items() if _has_few(tensor, uses)}
+    uses_of = uses_of_temporaries(kernel)
+    few = {tensor: uses for tensor, uses in uses_of.items() if _has_few(tensor, uses)}
     loops = {id(loop) for uses in few.values() if _outlasts(uses) for use in uses for loop in _over(use)}
-    if not loops:
-        return kernel
-    found = [tensor for tensor, uses in few.items() if _outlasts(uses) or _all_in(uses, loops)]
-    parts = {tensor: _parts(tensor) for tensor in found}
+    axes = {tensor: -1 for tensor, uses in few.items() if loops and (_outlasts(uses) or _all_in(uses, loops))}
+    for tensor, uses in uses_of.items():
+        if tensor not in axes and (axis := _known_axis(tensor, uses)) is not None:
+            axes[tensor] = axis
+    parts = {tensor: _parts(tensor, axis) for tensor, axis in axes.items()}
 
     def cell(tensor: Tensor, index: tuple[Affine, ...]) -> tuple[Tensor, tuple[Affine, ...]]:
         if tensor not in parts:
             return tensor, index
-        return parts[tensor][index[-1].constant], index[:-1]
+        return parts[tensor][index[axes[tensor]].constant], _without(index, axes[tensor])
 
-    notes = (f"components: {tensor.label} is taken apart" for tensor in found)
-    return kernel.with_body(rewrite_cells(_written_out(kernel.body, loops), cell), notes)
+    notes = (f"components: {tensor.label} is taken apart" for tensor in axes)
+    body = _written_out(kernel.body, loops)
+    return kernel.with_body(rewrite_cells(body, cell) if axes else body, notes)
 
 
-def _parts(tensor: Tensor) -> list[Tensor]:
-    """A temporary for each cell along the last axis."""
-    return [Tensor(tensor.label, tensor.shape[:-1], tensor.dtype) for _ in range(tensor.shape[-1].constant)]
+Part = TypeVar("Part")
+
+
+def _without(parts: tuple[Part, ...], axis: int) -> tuple[Part, ...]:
+    """An index or a shape without an axis."""
+    return tuple(part for at, part in enumerate(parts) if at != axis % len(parts))
+
+
+def _parts(tensor: Tensor, axis: int) -> list[Tensor]:
+    """A temporary for each cell along the axis."""
+    shape = _without(tensor.shape, axis)
+    return [Tensor(tensor.label, shape, tensor.dtype) for _ in range(tensor.shape[axis].constant)]
+
+
+def _known_axis(tensor: Tensor, uses: Sequence[Use]) -> int | None:
+    """The axis of a temporary along which every use says which of a few cells it is, all in one iteration of
+    a loop."""
+    if tensor.wish is not None or any(use.tensor is not tensor for use in uses):
+        return None
+    around = [frame.loop for frame in common_path(use.path for use in uses) if frame.loop]
+    for axis, extent in enumerate(tensor.shape):
+        is_few = extent.is_constant and 2 <= extent.constant <= MOST_KNOWN
+        rows = {_without(use.index, axis) if use.index is not None else None for use in uses}
+        (row, *others) = rows
+        if not around or not is_few or others or row is None:
+            continue
+        if all(use.index is not None and use.index[axis].is_constant for use in uses):
+            return axis
+    return None
 
 
 def _has_few(tensor: Tensor, uses: Sequence[Use]) -> bool:

@@ -9,11 +9,15 @@ each pair is put in order.
         x[16 * group + r, j] = t[j, r]
 
 What is moved along with the keys are places, which decide between equal keys: these keep their order.
+
+Of a few cells, of which those at some places of the order are wanted, each pair is a line of the program, and
+what the wanted ones do not follow from is left out: medians of windows take one loop, which goes in vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +29,16 @@ from ...ir.ops import op
 from ..record.trace import Body, Trace, current_trace
 from ..record.view import View
 from ..values.array import SymbolicArray
+from .adopted import numpy_program
 
-__all__ = ["sort_by_exchanges", "work_of_exchanges"]
+__all__ = ["MOST_WRITTEN_OUT", "ranked_by_exchanges", "sort_by_exchanges", "work_of_exchanges"]
 
 _GROUP_BYTES = 128
 """Of each place in a group of rows: whole vectors of every machine, and whole lines of its caches."""
+
+
+MOST_WRITTEN_OUT = 25
+"""Of so many cells pairs are lines of the program."""
 
 
 def work_of_exchanges(dtypes: Sequence[DType], rows: int, length: int) -> float:
@@ -59,6 +68,32 @@ def _pairs(length: int) -> list[tuple[int, int]]:
             offset, rest, reach = reach - step, step, reach >> 1
         step >>= 1
     return found
+
+
+@numpy_program
+def ranked_by_exchanges(few: Sequence[Any], ranks: Sequence[int]) -> Any:
+    """Of rows whose few cells are arrays, those at given places of the order, along a last axis; anything
+    where a row has a NaN."""
+    cells = list(few)
+    for one, other, is_first, is_second in _needed(len(cells), ranks):
+        first, second = cells[one], cells[other]
+        is_less = first < second
+        if is_first:
+            cells[one] = np.where(is_less, first, second)
+        if is_second:
+            cells[other] = np.where(is_less, second, first)
+    return np.stack([cells[rank] for rank in ranks], axis=-1)
+
+
+def _needed(length: int, ranks: Iterable[int]) -> list[tuple[int, int, bool, bool]]:
+    """The pairs from which the cells at these places follow; and whether the lesser cell of each is needed,
+    and the greater one."""
+    wanted, found = set(ranks), list[tuple[int, int, bool, bool]]()
+    for one, other in reversed(_pairs(length)):
+        if one in wanted or other in wanted:
+            found.append((one, other, one in wanted, other in wanted))
+            wanted |= {one, other}
+    return found[::-1]
 
 
 def sort_by_exchanges(arrays: Sequence[SymbolicArray]) -> None:

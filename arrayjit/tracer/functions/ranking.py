@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from operator import mul
+from math import prod
+from operator import mul, or_
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..values.elementwise import as_array, items_of
 from ..values.integer import number
 from ..values.rows import LISTS
 from .adopted import numpy_program
+from .exchanges import MOST_WRITTEN_OUT, ranked_by_exchanges
 from .operands import axes_of, deliver, is_true, refuse
 from .quantile_places import is_a_cell, neighbours, place_in_the_run, require_method
 from .reductions import require_room
@@ -190,8 +192,9 @@ def _median(a: Any, axis: Any, keepdims: bool) -> Any:
         return _kept(_nan_where_any(np.mean(around, axis=-1), rows), a, axis, keepdims)
     if count == 0:
         return _kept(np.mean(rows, axis=-1), a, axis, keepdims)
-    middle: Any = np.mean(ranked(rows, range((count - 1) // 2, count // 2 + 1)), axis=-1)
-    return _kept(_nan_where_any(middle, rows), a, axis, keepdims)
+    few, places = _few_cells(a, axis), range((count - 1) // 2, count // 2 + 1)
+    middle: Any = np.mean(ranked_by_exchanges(few, places) if few else ranked(rows, places), axis=-1)
+    return _kept(_nan_where_any(middle, rows, few), a, axis, keepdims)
 
 
 @implements(np.nanmedian)
@@ -300,21 +303,25 @@ def _quantiles(a: Any, fractions: Any, method: str, is_weak: bool, axis: Any, ke
     count = _known_count(rows)
     if count == 0 and fractions.size:
         raise IndexOutOfRange("there is no quantile of no values", loc=user_location(), fix=_SOME)
+    few = None if _is_computed(fractions) else _few_cells(a, axis)
     if count is None or _is_computed(fractions):
         found: Any = _quantiles_of_sorted(rows, fractions, method, is_weak)
     else:
-        found = _quantiles_at(rows, fractions, method, is_weak, count)
+        found = _quantiles_at(rows, few, fractions, method, is_weak, count)
     rank = np.ndim(fractions)
     if rank:
         found = np.moveaxis(found, list(range(-rank, 0)), list(range(rank)))
-    return _kept(_nan_where_any(found, rows), a, axis, keepdims)
+    return _kept(_nan_where_any(found, rows, few), a, axis, keepdims)
 
 
 @numpy_program
-def _quantiles_at(rows: Any, fractions: Any, method: str, is_weak: bool, count: int) -> Any:
+def _quantiles_at(
+    rows: Any, few: list[Any] | None, fractions: Any, method: str, is_weak: bool, count: int
+) -> Any:
     """Those of rows of so many cells, of which the wanted ones alone are sorted out."""
     before, after, part = neighbours(method, fractions, count)
-    cells: Any = ranked(rows, [*before.flat, *after.flat])
+    places = [int(place) % count for place in (*before.flat, *after.flat)]
+    cells: Any = ranked_by_exchanges(few, places) if few else ranked(rows, places)
     low, high = (
         cells[..., first : first + before.size].reshape(*cells.shape[:-1], *before.shape)
         for first in (0, before.size)
@@ -374,6 +381,18 @@ def _in_rows(a: Any, axis: Any) -> Any:
     return moved if len(axes) == 1 else moved.reshape(*(array.shape[one] for one in kept), -1)
 
 
+def _few_cells(a: Any, axis: Any) -> list[Any] | None:
+    """What a reduction takes together, each as an array of its own; None if that is much, or complex."""
+    array = as_array(a)
+    axes = axes_of(axis, array.ndim)
+    extents = [array.cells.shape[one] for one in axes]
+    is_known = all(extent.is_constant for extent in extents) and not array.element_type.is_complex
+    if not is_known or not 0 < prod(extent.constant for extent in extents) <= MOST_WRITTEN_OUT:
+        return None
+    moved: Any = array.transpose(*axes, *(one for one in range(array.ndim) if one not in axes))
+    return [moved[place] for place in np.ndindex(*(extent.constant for extent in extents))]
+
+
 def _kept(result: Any, a: Any, axis: Any, keepdims: bool) -> Any:
     """The result, with the reduced axes kept as ones if so wanted."""
     if not keepdims:
@@ -397,8 +416,9 @@ def _known_count(rows: SymbolicArray) -> int | None:
 
 
 @numpy_program
-def _nan_where_any(result: Any, rows: Any) -> Any:
-    """NaN where a row has any."""
+def _nan_where_any(result: Any, rows: Any, few: list[Any] | None = None) -> Any:
+    """NaN where a row has any; where there are few cells in each, these are looked at in one line."""
     if rows.dtype.kind in _FLOATS:
-        result = np.where(np.isnan(rows).any(axis=-1), rows.dtype.type(np.nan), result)
+        lost = reduce(or_, map(np.isnan, few)) if few else np.isnan(rows).any(axis=-1)
+        result = np.where(lost, rows.dtype.type(np.nan), result)
     return result[()]
