@@ -59,11 +59,15 @@ PROGRAMS = [median_of_three, largest_around, largest_of_many, sorted_four, betwe
 @pytest.mark.parametrize("options", TARGETS, ids=str)
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda function: function.__name__)
 def test_chains_are_as_in_numpy(function: Callable[..., Any], options: dict[str, Any]) -> None:
+    check(function, options, [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, 0.25, -0.5])
+
+
+def check(function: Callable[..., Any], options: dict[str, Any], numbers: list[float]) -> None:
     random = np.random.default_rng(5)
     compiled = arrayjit.jit(function, **options)
     for dtype in (np.float64, np.float32, np.float16):
         for share in (0.0, 0.02, 0.5):
-            x = random.choice([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, 0.25, -0.5], 101)
+            x = random.choice(numbers, 101)
             x = np.where(random.random(101) < share, np.nan, x).astype(dtype)
             found, wanted = compiled(x), function(x)
             for one, other in zip(np.atleast_2d(found), np.atleast_2d(wanted), strict=True):
@@ -76,3 +80,19 @@ def test_a_chain_is_formed_again_only_where_there_is_a_nan() -> None:
     text = arrayjit.jit(median_of_three, threads=1).lower(np.ones(98)).as_text("optimized")
     assert text.count("if seldom(") == text.count("in vector(") == 1
     assert "not_equal" not in text[: text.index("if seldom(")]
+
+
+def window_extremes(x):
+    windows = np.lib.stride_tricks.sliding_window_view
+    return windows(x, 5).max(axis=1)[:80], windows(np.abs(x), 21).min(axis=1)[:80]
+
+
+def extremes_of_columns(x):
+    rows = x[:99].reshape(33, 3).T.reshape(9, 11)
+    return rows.max(axis=0), (rows * 2).min(axis=0)
+
+
+@pytest.mark.parametrize("options", TARGETS, ids=str)
+@pytest.mark.parametrize("function", [window_extremes, extremes_of_columns])
+def test_loops_of_extremes_are_as_in_numpy(function: Callable[..., Any], options: dict[str, Any]) -> None:
+    check(function, options, [3.0, 1.0, -1.0, np.inf, -np.inf, 0.25, -0.5])

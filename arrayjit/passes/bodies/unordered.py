@@ -14,7 +14,7 @@
 An extreme of two numbers is one operation of a processor, which takes the second where they do not compare;
 NumPy takes a NaN from either, for which each step of a chain has a comparison and a choice more. Instead all
 that a chain chooses from is looked at, two values by one comparison, before its result is used; a vector with
-a NaN is done again as it was. A short loop that makes such a chain is written out first.
+a NaN is done again as it was. Loops that make such chains are written out first, or a few steps of them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import partial, reduce
+from itertools import chain
 
 from ...frozen import frozen
 from ...ir.code import Caps
-from ...ir.conditions import compare, either
-from ...ir.expr import Apply, Cast, Const, Expr, Local, Variable
+from ...ir.conditions import compare, either, one_of
+from ...ir.dtype import BOOL, F32, F64
+from ...ir.expr import Apply, Cast, Const, Expr, Load, Local, Variable
+from ...ir.index import Affine, Symbol
 from ...ir.loops import Comment, Define, For, If, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.ops import OPS
-from ...ir.walk import expressions, kept, locals_read, rewrite_bodies, variables, walk
-from ..analysis.copies import Copying, copy_body
+from ...ir.walk import (
+    expressions,
+    kept,
+    locals_read,
+    rewrite_bodies,
+    rewrite_expressions,
+    variables,
+    walk,
+)
+from ..analysis.copies import Copying, copy_body, unless_once
 from ..analysis.repeats import weight
+from ..analysis.values import written_out
 
 __all__ = ["unordered"]
 
@@ -47,51 +59,107 @@ BRANCH = 2
 LIGHT = 4.0
 """Operations that take longer are not done again."""
 
-STEPS, HEAVY = 8, 64
-"""The most steps, and operations, of a short loop."""
+STEPS, FEWEST, HEAVY = 8, 4, 64
+"""The most steps of a loop that are taken together, and the fewest, and the most operations. What is computed
+for a step stays in registers until it has been looked at; what is read can be read again."""
+
+BEYOND = {OPS["maximum"]: "greater", OPS["minimum"]: "less"}
+"""How an extreme compares with what it is chosen over."""
 
 
 def unordered(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such chain of a vector loop."""
-    body = _in_vectors(kernel.body, _written_out)
+    body = _in_vectors(kernel.body, partial(_written_out, caps=caps))
     inside = list(walk_statements(body))
     changing = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
-    news = _in_vectors(body, partial(_among_numbers, known=_Locals(Counter(locals_read(inside)), changing)))
+    known = _Locals(Counter(locals_read(inside)), changing)
+    news = _in_vectors(body, lambda stmts, lanes: _among_numbers(stmts, known))
     notes = [] if news is body else ["unordered: extremes are formed again where there is a NaN"]
     return kernel.with_body(news, notes)
 
 
-Rule = Callable[[Sequence[Stmt]], Iterable[Stmt]]
+Rule = Callable[[Sequence[Stmt], int], Iterable[Stmt]]
 
 
-def _in_vectors(body: tuple[Stmt, ...], rule: Rule, inside: bool = False) -> tuple[Stmt, ...]:
-    """The bodies of vector loops, and of loops in these, as a rule makes them, from the inside out."""
+def _in_vectors(body: tuple[Stmt, ...], rule: Rule, lanes: int = 0) -> tuple[Stmt, ...]:
+    """The bodies of vector loops, and of loops in these, which have so many lanes, as a rule makes them, from
+    the inside out."""
     out: list[Stmt] = []
     for stmt in body:
-        is_vector = isinstance(stmt, For) and stmt.kind is LoopKind.VECTOR
-        out.append(rewrite_bodies(stmt, partial(_in_vectors, rule=rule, inside=inside or is_vector)))
-    return kept(body, list(rule(out)) if inside else out)
+        inside = stmt.lanes if isinstance(stmt, For) and stmt.kind is LoopKind.VECTOR else lanes
+        out.append(rewrite_bodies(stmt, partial(_in_vectors, rule=rule, lanes=inside)))
+    return kept(body, list(rule(out, lanes)) if lanes else out)
 
 
-def _written_out(body: Sequence[Stmt]) -> Iterator[Stmt]:
-    """The statements with the steps of short loops in a row, if they form an extreme that they hand on."""
+def _written_out(body: Sequence[Stmt], lanes: int, caps: Caps) -> Iterator[Stmt]:
+    """The statements with the steps of loops in a row, if they form an extreme that they hand on: all steps,
+    or a few an iteration."""
     for stmt in body:
-        yield from _steps(stmt) if isinstance(stmt, For) else (stmt,)
+        if isinstance(stmt, For) and (extreme := _handed_on(stmt)) is not None:
+            wide = lanes * extreme.dtype.itemsize // caps.vector_bytes
+            most = STEPS if _is_read(stmt) else caps.registers // 2 // max(1, wide)
+            yield from _steps(stmt, extreme, min(STEPS, most))
+        else:
+            yield stmt
 
 
-def _steps(loop: For) -> Sequence[Stmt]:
+def _handed_on(loop: For) -> Variable | None:
+    """The extreme that each step of a loop hands on to the next, and nothing else."""
     *steps, last = loop.body
-    is_short = loop.trips is not None and loop.trips <= STEPS and loop.trips * weight(loop.body) <= HEAVY
-    if not is_short or loop.kind is not LoopKind.SEQUENTIAL or not isinstance(last, Update) or last.accum:
+    if loop.kind is not LoopKind.SEQUENTIAL or loop.trips is None or not isinstance(last, Update):
+        return None
+    is_extreme = last.accum in BEYOND if last.accum else any(map(_is_nan, steps))
+    is_plain = all(isinstance(stmt, Define) for stmt in steps) and last.variable.dtype in (F32, F64)
+    return last.variable if is_extreme and is_plain else None
+
+
+def _is_read(loop: For) -> bool:
+    """Are the values of which an extreme is formed but read?"""
+    values = (expressions(stmt)[0] for stmt in loop.body)
+    return any(isinstance(value, Load) for value in values) and weight(loop.body) == 0
+
+
+def _steps(loop: For, extreme: Variable, count: int) -> Sequence[Stmt]:
+    """The loop with so many of its steps an iteration."""
+    if count < FEWEST or count * weight(loop.body) > HEAVY:
         return (loop,)
-    if not all(isinstance(stmt, Define) for stmt in steps) or not any(map(_is_nan, steps)):
-        return (loop,)
-    step, now, out = (*steps, Define(last.variable, last.value)), last.variable, list[Stmt]()
-    for number in range(loop.trips or 0):
-        copied = copy_body(step, {loop.symbol: loop.lo + number * loop.step}, {last.variable: now})
-        now = _made(copied[-1]) or now
-        out += copied
-    return *out, Update(last.variable, Local(now))
+    groups, left = divmod(loop.trips or 0, count)
+
+    def group(start: Affine, steps: int) -> tuple[Stmt, ...]:
+        places = (start + number * loop.step for number in range(steps))
+        copies = (copy_body(loop.body, {loop.symbol: place}, {}) for place in places)
+        return _in_a_row(tuple(chain.from_iterable(copies)), extreme) if steps else ()
+
+    number = Symbol(loop.symbol.hint)
+    first = group(loop.lo + Affine.of(number) * (count * loop.step), count)
+    several = For(number, Affine.of(0), Affine.of(groups), first)
+    return *(unless_once(several) if groups else ()), *group(loop.lo + groups * count * loop.step, left)
+
+
+def _in_a_row(body: tuple[Stmt, ...], extreme: Variable) -> tuple[Stmt, ...]:
+    """Steps that each have their own local for what they hand on."""
+    now = Local(Variable(extreme.hint, extreme.dtype))
+    out: list[Stmt] = [Define(now.variable, Local(extreme))]
+    for stmt in body:
+        stmt = rewrite_expressions(stmt, partial(written_out, values={extreme: now}))
+        if isinstance(stmt, Update):
+            new = Variable(extreme.hint, extreme.dtype)
+            out += _extreme(new, now, stmt) if stmt.accum else (Define(new, stmt.value),)
+            now = Local(new)
+        else:
+            out.append(stmt)
+    return *out, Update(extreme, now)
+
+
+def _extreme(new: Variable, one: Local, stmt: Update) -> Iterator[Define]:
+    """An extreme of two, put right for NaN."""
+    other, beyond, lost = (Variable("t", dtype) for dtype in (new.dtype, new.dtype, BOOL))
+    assert stmt.accum is not None
+    yield Define(other, stmt.value)
+    is_beyond = compare(BEYOND[stmt.accum], one, Local(other))
+    yield Define(beyond, one_of(is_beyond, one, Local(other)))
+    yield Define(lost, compare("not_equal", one, one))
+    yield Define(new, one_of(Local(lost), one, Local(beyond)))
 
 
 @frozen
@@ -104,13 +172,13 @@ class _Locals:
 
 def _among_numbers(body: Sequence[Stmt], known: _Locals) -> Iterator[Stmt]:
     """The statements of a vector loop, with a branch at the end of each chain."""
-    chain = _Chain(known)
+    found = _Chain(known)
     for stmt in body:
-        if not chain.takes(stmt):
-            yield from chain.statements()
-            chain = _Chain(known)
-            chain.takes(stmt)
-    yield from chain.statements()
+        if not found.takes(stmt):
+            yield from found.statements()
+            found = _Chain(known)
+            found.takes(stmt)
+    yield from found.statements()
 
 
 class _Chain:
