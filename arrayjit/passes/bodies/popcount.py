@@ -10,7 +10,8 @@
 Such a loop clears the lowest bit that is set, once for each (Wegner, 1960), or shifts the lowest bit out and
 adds that. One that shifts bits out and counts steps does one for each place up to the highest bit: all of
 these are set first, by shifts of one, two, four and so on places (Warren, Hacker's Delight, 5-3). Processors
-count the bits of 64 in an instruction, and vectors those of eight such at once.
+count the bits of 64 in an instruction, and vectors those of eight such at once. So they are where bits are
+added up by shifts and masks (`halving`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ...ir.loops import Comment, Define, Kernel, Stmt, Update, While, walk_state
 from ...ir.ops import OPS
 from ...ir.walk import kept, rewrite_bodies
 from ..analysis.values import written_out
+from .halving import counted_at_once
 
 __all__ = ["popcount"]
 
@@ -34,10 +36,11 @@ NOT_EQUAL, GREATER, POPCOUNT = OPS["not_equal"], OPS["greater"], OPS["popcount"]
 
 
 def popcount(kernel: Kernel, caps: Caps) -> Kernel:
-    """The kernel without loops that count bits."""
-    if not any(isinstance(stmt, While) for stmt in walk_statements(kernel.body)):
-        return kernel
-    notes: list[str] = []
+    """The kernel without loops that count bits, nor sums of them by halves."""
+    body = counted_at_once(kernel.body)
+    notes = [] if body is kernel.body else ["popcount: bits that are added up in fields are counted at once"]
+    if not any(isinstance(stmt, While) for stmt in walk_statements(body)):
+        return kernel.with_body(body, notes)
 
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return kept(body, [new for stmt in body for new in statement(stmt)])
@@ -49,7 +52,7 @@ def popcount(kernel: Kernel, caps: Caps) -> Kernel:
         notes.append(f"popcount: the bits of {counting.bits.hint} are counted at once")
         return tuple(counting.at_once())
 
-    return kernel.with_body(visit(kernel.body), notes)
+    return kernel.with_body(visit(body), notes)
 
 
 @frozen
