@@ -59,7 +59,7 @@ BRANCH = 2
 LIGHT = 4.0
 """Operations that take longer are not done again."""
 
-STEPS, FEWEST, HEAVY = 8, 4, 64
+STEPS, FEWEST, HEAVY = 8, 6, 64
 """The most steps of a loop that are taken together, and the fewest, and the most operations. What is computed
 for a step stays in registers until it has been looked at; what is read can be read again."""
 
