@@ -224,12 +224,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         why="a product that leaves its loop has its columns, and sums join the loop that makes their terms",
         on=CPU,
     ),
-    Pass(
-        rowwise,
-        after=("invert", "triple"),
-        why="steps of cells have gone inside, and nests of steps are still apart",
-        on=CPU,
-    ),
+    Pass(rowwise, after=("invert", "triple"), why="steps of cells are inside, nests still apart", on=CPU),
     Pass(
         fuse,
         after=("invert", "snapshot", "triple"),
@@ -504,9 +499,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(bypass, after=("stream",), why="a row is as long as it will be", on=CPU),
     Pass(tails, after=("bypass",), why="a loop and its tail are no longer one nest", on=CPU),
     Pass(guess, after=("tails",), why="loops with branches are not rearranged", on=CPU),
-    Pass(
-        reciprocals, after=("guess",), why="what has branches is not rearranged, as a body without is", on=CPU
-    ),
+    Pass(reciprocals, after=("guess",), why="what has branches is not rearranged as others are", on=CPU),
     Pass(numbers, after=("guess",), why="a loop that may run twice is not rearranged", on=CPU),
     Pass(unordered, after=("numbers",), why="what loops find again is found as it was", on=CPU),
     Pass(rare, after=("guess", "unordered"), why="what is seldom needed is not waited for"),
