@@ -15,7 +15,10 @@ from .loops import For, Store, walk_statements
 from .tensor import Tensor
 from .walk import nodes_in
 
-__all__ = ["Cell", "cells_along", "lying_alike"]
+__all__ = ["ALONE", "Cell", "cells_along", "lying_alike"]
+
+ALONE = (4, 8)
+"""The bytes of cells of which one instruction stores a single one past the caches."""
 
 Cell = tuple[Tensor, tuple[Affine, ...]]
 """What an iteration reads or writes."""

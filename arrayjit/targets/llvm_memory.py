@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..errors import CompilerBug
 from ..frozen import frozen
+from ..ir.boundaries import ALONE
 from ..ir.dtype import BOOL, I64, DType
 from ..ir.expr import Load
 from ..ir.index import Affine, Symbol
@@ -24,9 +25,6 @@ __all__ = ["MASKED", "Edge", "Lanes", "Memory"]
 
 MASKED = (4, 8)
 """The bytes of cells of which one instruction stores those that a mask chooses."""
-
-ALONE = (4, 8)
-"""The bytes of cells of which one instruction stores a single one past the caches."""
 
 
 GATHERS, GATHERED_BYTES = "avx512fp16", 32

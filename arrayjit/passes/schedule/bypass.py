@@ -5,10 +5,11 @@
 
 A cache fetches each line before it is written to, and pushes out another: traffic for nothing. That is so
 of a store if the loops around it write every cell once and read none of these cells, and if they move more
-bytes than the last cache has: what they wrote first is no longer there when they end. Rows must be long:
-where one starts or ends within a line, that line is fetched all the same, and the stores past the caches wait
-for it as long as thousands of bytes take otherwise. And memory must be what such a loop waits for: long
-elementary functions take longer than their argument and result. What is seldom needed (`rare`) is no work.
+bytes than the last cache has: what they wrote first is no longer there when they end. Rows must have some
+lines: where one starts or ends within a line, its cells go one by one. Those of one or two bytes cannot: such
+a line is fetched all the same, and the stores past the caches wait for it as long as thousands of bytes take
+otherwise. And memory must be what such a loop waits for: long elementary functions take longer than their
+argument and result. What is seldom needed (`rare`) is no work.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import field, replace
 
 from ...frozen import slotted
 from ...ir.assign import ArrayParam
+from ...ir.boundaries import ALONE
 from ...ir.code import Caps
 from ...ir.expr import Apply, Load
 from ...ir.index import Symbol, symbols_of
@@ -32,9 +34,10 @@ from ..bodies.rare import rare
 
 __all__ = ["bypass"]
 
-LINES = 56
-"""Cache lines in a row, at least, unless all rows consist of whole ones. Layer norms of rows of 63 lines take
-0.7 of the time so, stencils 0.9; those of 50 and fewer would take up to twice as long."""
+LINES, MANY = 4, 56
+"""Cache lines in a row, at least, unless all rows consist of whole ones, and where cells cannot be stored one
+by one. Stencils, softmaxes and copies of rows of 4 to 50 lines take 0.6 to 0.85 of the time so; those of 2 or
+3 would take up to 1.4 times as long."""
 LIGHT_COST = 20.0
 """The work for each number that is read or written, in additions, at most. At 15, as tangents of float32s
 have it, such loops take 0.8 of the time; at 20 it makes no difference."""
@@ -121,7 +124,7 @@ class _Choice:
         """Is a row long, or does it consist of whole lines if the first row does?"""
         line, size = self.caps.line_bytes, store.tensor.dtype.itemsize
         row = (loop.trips or 0) * size
-        if row >= LINES * line:
+        if row >= (LINES if size in ALONE else MANY) * line:
             return True
         symbols = set(symbols_of(store.index)) - {loop.symbol}
         steps = [stride(store.tensor, store.index, symbol) for symbol in symbols]
