@@ -8,7 +8,7 @@ from itertools import chain
 
 from ...ir.expr import Expr, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Copy, Define, For, LoopKind, Multiply, Stmt, Store, Update, While
+from ...ir.loops import Bind, Copy, Define, For, LoopKind, Multiply, Prefetch, Stmt, Store, Update, While
 from ...ir.walk import rewrite_bodies, rewrite_expressions, substitute_statements, transform
 from .trips import blocks
 
@@ -91,7 +91,7 @@ class Copying:
                 return replace(stmt, variable=self.variables[variable])
             case Update(variable=variable):
                 return replace(stmt, variable=self.variables.get(variable, variable))
-            case Store(index=index):
+            case Store(index=index) | Prefetch(index=index):
                 return replace(stmt, index=self._index(index))
             case Copy(index=index, at=at):
                 return replace(stmt, index=self._index(index), at=self._index(at))

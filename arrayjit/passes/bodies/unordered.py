@@ -30,7 +30,19 @@ from ...ir.conditions import compare, either, one_of
 from ...ir.dtype import BOOL, F32, F64
 from ...ir.expr import Apply, Cast, Const, Expr, Load, Local, Variable
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Comment, Define, For, If, Kernel, LoopKind, Stmt, Store, Update, walk_statements
+from ...ir.loops import (
+    Comment,
+    Define,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    Prefetch,
+    Stmt,
+    Store,
+    Update,
+    walk_statements,
+)
 from ...ir.ops import OPS
 from ...ir.walk import (
     expressions,
@@ -109,13 +121,16 @@ def _handed_on(loop: For) -> Variable | None:
     if loop.kind is not LoopKind.SEQUENTIAL or loop.trips is None or not isinstance(last, Update):
         return None
     is_extreme = last.accum in BEYOND if last.accum else any(map(_is_nan, steps))
-    is_plain = all(isinstance(stmt, Define) for stmt in steps) and last.variable.dtype in (F32, F64)
+    is_plain = all(isinstance(stmt, (Define, Prefetch)) for stmt in steps) and last.variable.dtype in (
+        F32,
+        F64,
+    )
     return last.variable if is_extreme and is_plain else None
 
 
 def _is_read(loop: For) -> bool:
     """Are the values of which an extreme is formed but read?"""
-    values = (expressions(stmt)[0] for stmt in loop.body)
+    values = (value for stmt in loop.body for value in expressions(stmt)[:1])
     return any(isinstance(value, Load) for value in values) and weight(loop.body) == 0
 
 
