@@ -134,7 +134,7 @@ class Body(Statements):
         inner = self._part()
         for stmt in body:
             inner._statement(stmt)
-        inner._memory.ask()
+        inner._writer.catch_up()
         failing = any(isinstance(stmt, Raise) for stmt in walk_statements(body))
         visible = self._memory.visible(self._values.values())
         given = {"%pool": "ptr", "%scratch": "ptr", **visible}

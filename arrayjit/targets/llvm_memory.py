@@ -6,7 +6,6 @@ vector, one reversed vector, every other cell of two vectors, or a scalar per la
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..errors import CompilerBug
@@ -103,7 +102,6 @@ class Memory:
         self._pointers = dict(pointers)
         self._outside = outside
         self._neighbours = Neighbours()
-        self._asked: deque[str] = deque()
         self._strides: dict[Tensor, tuple[Affine, ...]] = outside._strides if outside else {}
 
     def visible(self, values: Iterable[Value]) -> dict[str, str]:
@@ -311,18 +309,13 @@ class Memory:
 
     def prefetch(self, tensor: Tensor, index: tuple[Affine, ...], lanes: Lanes, cache: int) -> None:
         """Have the lines of the lanes' cells, which are neighbours, brought into that cache: one after each
-        load that follows, the rest where `ask` is called. Two neighbours that were asked for one right after
+        load that follows, the rest where the block ends. Two neighbours that were asked for one right after
         the other cost time: stencils of arrays in memory took 1.2 times as long."""
         first, writer = self._cell(tensor, index, lanes).pointer, self._writer
         writer.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         for start in range(0, lanes.count * tensor.dtype.itemsize, LINE_BYTES):
             pointer = writer.pure(f"getelementptr i8, ptr {first}, i64 {start}") if start else first
-            self._asked.append(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {4 - cache}, i32 1)")
-
-    def ask(self, most: int = 1 << 30) -> None:
-        """For so many of the lines that have not been asked for yet."""
-        for _ in range(min(most, len(self._asked))):
-            self._writer.emit(self._asked.popleft())
+            writer.put_off(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {4 - cache}, i32 1)")
 
     def lap(self, times: Tensor, number: int) -> None:
         """Add the time since the last lap to a cell."""
@@ -417,7 +410,7 @@ class Memory:
         dtype = tensor.dtype
         memory = vector_type(dtype.llvm_memory, lanes)
         text = self._writer.let(f"load {memory}, ptr {pointer}, align {dtype.itemsize}")
-        self.ask(1)
+        self._writer.catch_up(1)
         return self._value(memory, text, dtype, lanes)
 
     def _value(self, memory: str, text: str, dtype: DType, lanes: int) -> Value:

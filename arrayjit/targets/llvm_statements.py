@@ -85,7 +85,6 @@ class Statements(ABC):
         else:
             for part in cut(body):
                 self._chunk(part) if isinstance(part, tuple) else self._statement(part)
-        self._memory.ask()
 
     def _statement(self, stmt: Stmt) -> None:
         with self._writer.origin.at(stmt):
@@ -100,7 +99,6 @@ class Statements(ABC):
                 case Bind(symbol=symbol, value=value):
                     self._bind(symbol, self._value(value))
                 case For() | While() | Fill():
-                    self._memory.ask()
                     self._repeated(stmt)
                 case If(body=(Bind() as bind, *stores, Update() as update)) if self._lanes.count > 1:
                     self._append(stmt.condition, bind, stores, update)
@@ -184,7 +182,6 @@ class Statements(ABC):
 
     def _if(self, stmt: If) -> None:
         condition = self._value(stmt.condition)
-        self._memory.ask()
         if condition.lanes > 1:
             self._if_any(stmt, condition)
             return

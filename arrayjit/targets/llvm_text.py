@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -107,6 +108,7 @@ class Writer:
         self.bypasses = False
         self._stores = 0
         self._slots: dict[str, str] = {}
+        self._put_off: deque[str] = deque()
         self._names: Iterator[int] = beside._names if beside else count(1)
         self._known: list[dict[str, str]] = [{}]
         self._parts: dict[str, tuple[Value, Sequence[int]]] = {}
@@ -160,6 +162,15 @@ class Writer:
 
     def emit(self, line: str) -> None:
         self.lines.append(f"  {line}{self.origin.suffix}")
+
+    def put_off(self, line: str) -> None:
+        """A line that stands behind others of its block, at its end at the latest."""
+        self._put_off.append(line)
+
+    def catch_up(self, most: int = 1 << 30) -> None:
+        """Write so many lines that were put off."""
+        for _ in range(min(most, len(self._put_off))):
+            self.emit(self._put_off.popleft())
 
     def reserve(self) -> int:
         """The number of a line that is filled in later through `fill`."""
@@ -266,10 +277,12 @@ class Writer:
         return Value(self.pure(call), result.dtype, result.lanes)
 
     def jump(self, label: str) -> None:
+        self.catch_up()
         self.emit(f"br label %{label}")
 
     def branch(self, condition: str, yes: str, no: str, seldom: bool = False) -> None:
         """To `yes` where the condition holds, which may be known to be seldom."""
+        self.catch_up()
         if seldom:
             self.declare(SELDOM)
         self.emit(f"br i1 {condition}, label %{yes}, label %{no}{', !prof !1' if seldom else ''}")

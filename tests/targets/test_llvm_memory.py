@@ -10,13 +10,16 @@ import pytest
 from handmade import at, call, elementwise, f64, launch, loop, put, run, static, tensor_like, vector
 
 from arrayjit.backends import backend
+from arrayjit.compile import build
 from arrayjit.ir.assign import ArrayParam
+from arrayjit.ir.code import Schedule
 from arrayjit.ir.dtype import BOOL, F64, I64
 from arrayjit.ir.expr import Cast, Const, Gather, Index
 from arrayjit.ir.index import Affine, Symbol
 from arrayjit.ir.loops import Kernel, LoopKind, Place, PlaceKind, Prefetch
 from arrayjit.ir.tensor import Tensor
 from arrayjit.targets.llvm import LlvmTarget
+from arrayjit.tracer.calls.function import trace_function
 
 
 @pytest.mark.parametrize("coefficient", [1, -1, 2, -3, 0])
@@ -259,6 +262,20 @@ def test_lines_are_asked_for_one_after_each_load_and_the_rest_at_the_end():
     order = re.findall(r"load <16 x double>|llvm\.prefetch\.p0\(ptr %|store <16 x double>", text)
     load, ask, write = "load <16 x double>", "llvm.prefetch.p0(ptr %", "store <16 x double>"
     assert order == [load, ask, load, ask, write, ask, ask]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("function", [np.sin, np.cos, np.exp, np.log, np.tanh])
+def test_lines_are_asked_for_where_their_place_is_known(function, dtype):
+    """Before a branch, that is: a sine's large arguments are looked at in one of their own."""
+    x = np.linspace(0.1, 3, 30000).astype(dtype)
+    computation = trace_function(lambda x: function(x), (x,), {}).computation
+    sizes = (("threads", 1), ("l2_bytes", 400), ("l3_bytes", 500))
+    built = build(computation, "sync_llvm", schedule=Schedule(sizes=sizes))
+    assert any(note.startswith("prefetch") for note in built.optimized.kernel.notes)
+    ours = np.empty_like(x)
+    built.load().launch([x.ctypes.data, ours.ctypes.data])
+    np.testing.assert_allclose(ours, function(x), rtol=1e-6 if dtype == "f4" else 1e-14)
 
 
 def test_no_register_of_a_frame_goes_through_arrays():
