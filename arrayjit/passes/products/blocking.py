@@ -432,8 +432,14 @@ class _Blocked:
             start = self.start(total, cell, column) if tile is None or starts else Load(tile, place)
             body.append(Define(name, start))
         body += unrolled(terms.loops, tuple(updates))
+        ending = self.product.ending if tile is None else None
         for name, place, cell in zip(names, kept, cells, strict=True):
-            body += self.put(name, total, place, cell, column)
+            if tile is not None:
+                body.append(Store(tile, place, Local(name)))
+                continue
+            assert ending is not None
+            symbols = {self.product.rows.symbol: cell, self.product.columns.symbol: column}
+            body += Copying(symbols, {total.variable: name}).body(ending)
         width = panel.lanes
         return (*before, For(lane, ZERO, Affine.of(width), tuple(body), LoopKind.VECTOR, lanes=width))
 
@@ -460,18 +466,6 @@ class _Blocked:
                 binds += between(bound, Affine.of(sliver), *ends)
                 ends[slant < 0] = Affine.of(bound)
         return tuple(binds), ends[0], ends[1]
-
-    def put(
-        self, name: Variable, total: Sum, place: tuple[Affine, ...], row: Affine, column: Affine
-    ) -> tuple[Stmt, ...]:
-        """A sum stored in its tile, or what else is done with it."""
-        tile = self.tiles.get(total.variable)
-        if tile is not None:
-            return (Store(tile, place, Local(name)),)
-        ending = self.product.ending
-        assert ending is not None
-        symbols = {self.product.rows.symbol: row, self.product.columns.symbol: column}
-        return Copying(symbols, {total.variable: name}).body(ending)
 
     def factor_left(self, total: Sum, rows: Rows, terms: Depth, cell: Affine) -> Expr:
         packed = self.lefts.get(total.variable)
