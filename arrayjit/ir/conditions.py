@@ -6,7 +6,11 @@ from .dtype import BOOL
 from .expr import Apply, Expr, dtype_of
 from .ops import OPS
 
-__all__ = ["both", "compare", "either", "is_nan", "one_of", "opposite"]
+__all__ = ["BEYOND", "both", "compare", "either", "is_nan", "one_of", "opposite"]
+
+BEYOND = {OPS["maximum"]: "greater", OPS["minimum"]: "less"}
+"""How what comes next compares with an extreme that it takes the place of: of equal ones, zeros with signs
+among them, the first stays."""
 
 
 def compare(op: str, one: Expr, other: Expr) -> Expr:

@@ -298,7 +298,7 @@ class Body(Statements):
         def wanted(stmt: If, start: Operand, locals: dict[Variable, Value]) -> str:
             symbols[loop.symbol], self._values = start, locals
             condition, self._values = self._value(stmt.condition), around
-            return any_lane(self._writer, condition, changes(stmt.body))
+            return any_lane(self._writer, condition, [variable.dtype for variable in changes(stmt.body)])
 
         def repeat(lo: Operand, hi: Operand, held: tuple[Variable, ...], body: Vector) -> None:
             self._repeat(counter, lo, hi, loop.lanes, held, lambda: body(symbols[counter]))

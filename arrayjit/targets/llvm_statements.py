@@ -6,14 +6,14 @@ Locals stay in registers: where a branch may change one, a phi joins its values.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 
 from typing_extensions import assert_never
 
 from ..errors import CompilerBug
-from ..ir.dtype import BOOL
+from ..ir.dtype import BOOL, DType
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Symbol
 from ..ir.loops import (
@@ -41,7 +41,7 @@ from .llvm_interleaved import Item, side_by_side
 from .llvm_loops import Exit, Print, aside, is_short
 from .llvm_memory import Edge, Lanes, Memory
 from .llvm_text import Operand, Value, Writer, constant
-from .llvm_values import any_lane, apply, cast, combined, select
+from .llvm_values import any_lane, apply, cast, combined, either, mask_lanes, select
 
 __all__ = ["Statements"]
 
@@ -224,7 +224,25 @@ class Statements(ABC):
                 self._values[variable] = select(self._writer, condition.text, self._values[variable], old)
 
         branch = together if is_short(stmt.body) else one_by_one
-        self._guarded(any_lane(self._writer, condition, changed), changed, branch, seldom=True)
+        dtypes = [variable.dtype for variable in changed]
+        self._guarded(self._any_lane(stmt.condition, condition, dtypes), changed, branch, seldom=True)
+
+    def _any_lane(self, condition: Expr, value: Value, dtypes: Sequence[DType]) -> str:
+        """Whether a condition about such dtypes, which has that value, holds in any lane. Where masks have
+        registers of their own, each register of what is compared gives one, and to pack them takes longer
+        than to combine them: so what the condition asks is asked register by register."""
+        writer, lanes = self._writer, mask_lanes(self._writer, dtypes)
+        if not isinstance(condition, Apply) or not 0 < lanes < value.lanes:
+            return any_lane(writer, value, dtypes)
+
+        def of_part(node: Expr, args: tuple[Value, ...], start: int) -> Value:
+            found = self._node(node, args)
+            is_whole = found.lanes == value.lanes
+            return writer.shuffle(found, range(start, start + lanes)) if is_whole else found
+
+        starts = range(0, value.lanes, lanes)
+        parts = [bottom_up(condition, partial(of_part, start=start)) for start in starts]
+        return any_lane(writer, reduce(partial(either, writer), parts), dtypes)
 
     def _append(self, condition: Expr, bind: Bind, stores: Iterable[Stmt], update: Update) -> None:
         """The lanes for which a condition holds, stored side by side from a number on, which they add to."""
@@ -244,7 +262,8 @@ class Statements(ABC):
             writer.emit(f"ret i32 {self._status[id(stmt)]}")
             writer.start(stay)
         elif self._exit is not None:
-            holds = any_lane(writer, self._value(stmt.condition), self._exit.changed)
+            dtypes = [variable.dtype for variable in self._exit.changed]
+            holds = any_lane(writer, self._value(stmt.condition), dtypes)
             self._exit.values[writer.block] = [self._values[variable] for variable in self._exit.changed]
             writer.branch(holds, stay, self._exit.label)
             writer.start(stay)

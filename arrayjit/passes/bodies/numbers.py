@@ -8,7 +8,7 @@
             p = where(not (t <= m)                  for j in unrolled(0, 12):
                       and m == m, j, p)                 t = x[j, i]
             m = reduce(maximum, m, t)   ->              p = where(t > m, j, p)
-        y[i] = m                                        m = where(m > t, m, t)
+        y[i] = m                                        m = where(t > m, t, m)
         z[i] = p                                        known = reduce(logical_and, known, t == t)
                                                     y[i] = m
                                                     z[i] = p
@@ -32,7 +32,7 @@ from itertools import pairwise
 
 from ...frozen import frozen
 from ...ir.code import Caps
-from ...ir.conditions import both, compare, one_of
+from ...ir.conditions import BEYOND, both, compare, one_of
 from ...ir.dtype import BOOL, I32, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable, constant
 from ...ir.index import Affine, Symbol
@@ -46,9 +46,6 @@ from .foremost import beyond
 __all__ = ["numbers"]
 
 TRUE, FALSE = constant(True, BOOL), constant(False, BOOL)
-
-BEYOND = {OPS["maximum"]: "greater", OPS["minimum"]: "less"}
-"""How an extreme compares with what it is chosen over."""
 
 SHORT = 16
 """The most cells for which a loop is written out."""
@@ -175,10 +172,10 @@ def _is_search(place: Update, extreme: Update) -> bool:
 
 
 def _chosen(place: Update, extreme: Update) -> Iterator[Update]:
-    """The same among numbers, of which equal ones are taken as `maximum` takes them: zeros have signs."""
+    """The same among numbers."""
     assert isinstance(place.value, Apply)
     assert extreme.accum is not None
     cell, best, word = extreme.value, Local(extreme.variable), BEYOND[extreme.accum]
     _, here, before = place.value.args
     yield replace(place, value=one_of(compare(word, cell, best), here, before))
-    yield replace(extreme, value=one_of(compare(word, best, cell), best, cell), accum=None)
+    yield replace(extreme, value=one_of(compare(word, cell, best), cell, best), accum=None)
