@@ -2,12 +2,13 @@
 
     for k in sequential(0, 1000):                   back = 0
         for i in parallel(0, 192):                  for k in sequential(0, 1000):
-            s = 0.0                                     for i in parallel(0, 192):
-            for j in vector(0, 48, lanes=8):  ->            r = where(back == 0, i, 191 - i)
-                s = reduce(add, s, u[i, j] * h[j])          s = 0.0
-            t[i] = s                                        for j in vector(0, 48, lanes=8):
-        ...                                                     s = reduce(add, s, u[r, j] * h[j])
-                                                            t[r] = s
+            s = 0.0                                     for g in parallel(0, 8):
+            for j in vector(0, 256, lanes=8): ->            first = where(back == 0, 24*g, 168 - 24*g)
+                s = reduce(add, s, u[i, j] * h[j])          for i in parallel(first, first + 24):
+            t[i] = s                                            s = 0.0
+        ...                                                     for j in vector(0, 256, lanes=8):
+                                                                    s = reduce(add, s, u[i, j] * h[j])
+                                                                t[i] = s
                                                         ...
                                                         back = 1 - back
 
@@ -15,9 +16,13 @@ A cache keeps what was used last. Rows that are always taken in one order push e
 are needed again, and none is found there; on the way back the first ones are. Such are the products of one
 matrix with a vector after the other: in power iterations, conjugate gradients, recurrent networks. With a
 matrix of little more than the first or the second cache they take 0.7 of the time, of three times as much
-0.85, of six times 0.95. The rows are independent, so their order changes nothing. What only memory holds is
-read as it lies, which the hardware sees sooner; what threads share stays as it is, since each would find the
-rows of another one.
+0.85, of six times 0.95. The rows are independent, so their order changes nothing.
+
+The way back is gone in groups of rows, each from its first row on: hardware that fetches ahead sees only what
+goes up. Row by row, matrices of six times the first cache took up to 1.3 times as long as forwards on Zen 5;
+in groups those of one to four times the second cache take 0.8 to 0.9 of the time that they took row by row
+(conjugate gradients: 0.86). What only memory holds is read as it lies; what threads share stays as it is,
+since each would find the rows of another one.
 """
 
 from __future__ import annotations
@@ -50,8 +55,9 @@ from ...ir.loops import (
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, locals_defined, rewrite_bodies
-from ..analysis.copies import copy_body
+from ..analysis.copies import copy_body, unless_once
 from ..analysis.strides import affine_accesses
+from ..analysis.trips import lesser
 
 __all__ = ["alternate"]
 
@@ -60,6 +66,11 @@ AGAIN = 4
 
 ROWS = 4
 """Rows that are worth it."""
+
+NEAR, PARTS = 3, 8
+"""A group of rows is one of so many parts of the cache that they do not all fit in, so that it keeps whole
+groups, or of the rows, if those are more: of a matrix that is much larger than the cache little is kept,
+and long ways up are worth more."""
 
 
 def alternate(kernel: Kernel, caps: Caps) -> Kernel:
@@ -83,29 +94,39 @@ def alternate(kernel: Kernel, caps: Caps) -> Kernel:
             yield stmt
             return
         notes.extend(
-            f"alternate: rows {nest.symbol.hint} are taken in both orders, in turns"
-            for nest in nests.values()
+            f"alternate: rows {nest.symbol.hint} are taken in both orders, in turns, {size} at a time"
+            for nest, size in nests.values()
         )
         back = Variable("back", I64)
         other = Apply(OPS["subtract"], (constant(1, I64), Local(back)), I64)
         yield Define(back, constant(0, I64))
-        body = tuple(_in_turns(nests[id(one)], back) if id(one) in nests else one for one in stmt.body)
+        body = tuple(_in_turns(*nests[id(one)], back) if id(one) in nests else one for one in stmt.body)
         yield replace(stmt, body=(*body, Update(back, other)))
 
     return kernel.with_body(inside(kernel.body), notes)
 
 
-def _nests(body: tuple[Stmt, ...], steps: tuple[Stmt, ...], own: set[Symbol], caps: Caps) -> dict[int, For]:
+def _nests(
+    body: tuple[Stmt, ...], steps: tuple[Stmt, ...], own: set[Symbol], caps: Caps
+) -> dict[int, tuple[For, int]]:
     """The nests of a body, which is all of the steps or their last part, whose rows are not all found in the
-    first cache in the next step, by their identity; `own` are symbols that differ from step to step, beside
-    those that the steps bind."""
+    first cache in the next step, and how many rows of each make a group, by their identity; `own` are symbols
+    that differ from step to step, beside those that the steps bind."""
     inside = list(walk_statements(steps))
     changing = own | {stmt.symbol for stmt in inside if isinstance(stmt, Bind)}
     stored = written_in(inside)
-    nests = (stmt for stmt in body if isinstance(stmt, For) and _has_rows(stmt))
-    return {
-        id(nest): nest for nest in nests if caps.l1_bytes < _read(nest, changing, stored) <= caps.l3_bytes
-    }
+    found = {}
+    for nest in (stmt for stmt in body if isinstance(stmt, For) and _has_rows(stmt)):
+        read = _read(nest, changing, stored)
+        if caps.l1_bytes < read <= caps.l3_bytes:
+            found[id(nest)] = nest, _group(nest, read, caps)
+    return found
+
+
+def _group(nest: For, read: int, caps: Caps) -> int:
+    """How many rows, which read so many bytes, are taken from the first one on, whatever the direction."""
+    cache = caps.l1_bytes if read <= caps.l2_bytes else caps.l2_bytes
+    return max(1, max(cache // NEAR, read // PARTS) * (nest.trips or 0) // read)
 
 
 def _has_rows(nest: For) -> bool:
@@ -164,10 +185,21 @@ def _are_apart(positions: Sequence[Affine], nest: For) -> bool:
     return not any(step <= distance < step * (nest.trips or 0) for distance in apart)
 
 
-def _in_turns(nest: For, back: Variable) -> For:
-    """A nest whose rows are taken in one order while `back` is zero, in the other else."""
-    row = Symbol("r", lower=nest.lo.constant, upper=nest.hi.constant)
-    first, last = Affine.of(nest.symbol), nest.lo + nest.hi - 1 - Affine.of(nest.symbol)
+def _in_turns(nest: For, size: int, back: Variable) -> For:
+    """A nest whose groups of so many rows are taken in one order while `back` is zero, in the other else."""
+    groups, row = -(-(nest.trips or 0) // size), Symbol(nest.symbol.hint)
+    group = Symbol("g")
+    here, other = (nest.lo + place * size for place in (Affine.of(group), groups - 1 - Affine.of(group)))
     ahead = compare("equal", Local(back), constant(0, I64))
-    bind = Bind(row, Apply(OPS["where"], (ahead, Index(first), Index(last)), I64))
-    return replace(nest, body=(bind, *copy_body(nest.body, {nest.symbol: Affine.of(row)}, {})))
+    first = Symbol("first", lower=nest.lo.constant, upper=nest.hi.constant)
+    binds = [Bind(first, Apply(OPS["where"], (ahead, Index(here), Index(other)), I64))]
+    start, end = Affine.of(first), first + size
+    if size * groups != nest.trips:
+        last = Symbol("end", lower=nest.lo.constant, upper=nest.hi.constant + 1)
+        binds.append(Bind(last, lesser(end, nest.hi)))
+        end = Affine.of(last)
+    body = copy_body(nest.body, {nest.symbol: Affine.of(row)}, {})
+    rows = replace(nest, symbol=row, lo=start, hi=end, body=body)
+    return replace(
+        nest, symbol=group, lo=Affine.of(0), hi=Affine.of(groups), body=(*binds, *unless_once(rows))
+    )
