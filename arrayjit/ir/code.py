@@ -53,7 +53,8 @@ class Caps:
     "atomics", that floats are accumulated in memory in any order; "tf32", that products of float32 are formed
     from factors with 10 bits of fraction. Of cells of `packed` bytes, one instruction puts the lanes of a
     register that a mask chooses side by side. `divisions` says as how many additions of a register of 64
-    bytes one division lasts, of float32s and of float64s."""
+    bytes one division lasts, of float32s and of float64s. Where it `asks`, a product asks for what it
+    packs next while it multiplies."""
 
     vector_bytes: int = 32
     registers: int = 16
@@ -69,6 +70,7 @@ class Caps:
     fast: tuple[str, ...] = ()
     packed: tuple[int, ...] = ()
     divisions: tuple[float, float] = (6.0, 9.0)
+    asks: bool = False
 
 
 @frozen

@@ -228,8 +228,8 @@ class Stay:
 
 @frozen
 class Prefetch:
-    """The cell at the index, and in a vector loop those of all lanes, its neighbours, will be read soon: a
-    target may have them brought into that cache, 1 or 2, and need not. It may lie outside."""
+    """The cell at the index, and in a vector loop those of all lanes, if they differ, its neighbours, will be
+    read soon: a target may have them brought into that cache, 1 or 2, and need not. It may lie outside."""
 
     tensor: Tensor
     index: tuple[Affine, ...]

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from ..errors import CompilerBug
 from ..ir.dtype import BOOL
 from ..ir.expr import Expr, Index, Variable
-from ..ir.index import Affine, Symbol
+from ..ir.index import Affine, Symbol, symbols_of
 from ..ir.loops import Bind, Define, For, If, LoopKind, Prefetch, Stay, Stmt, While, walk_statements
 from ..ir.ops import Op
 from .bodies import accumulation, changes, fills_lanes
@@ -229,7 +229,8 @@ class _Block:
         memory, tensor = self._body.memory, stmt.tensor
         memory.symbols[self._loop.symbol] = memory.symbols[self._start]
         line = max(1, LINE_BYTES // tensor.dtype.itemsize)
-        for cells in range(0, self._loop.lanes, line):
+        is_one = self._loop.symbol not in symbols_of(stmt.index)
+        for cells in range(0, 1 if is_one else self._loop.lanes, line):
             memory.prefetch(tensor, stmt.index, stmt.cache, cells)
 
     def _any(self, condition: Expr) -> str:

@@ -20,7 +20,8 @@ __all__ = ["CPUS", "Cpu", "cpu_named", "host_caps", "host_cpu"]
 
 @frozen
 class Cpu:
-    """A kind of CPU: the features that it must have, as LLVM calls them, and what they mean for passes."""
+    """A kind of CPU: the features that it must have, as LLVM calls them, and what they mean for passes. Where
+    products were seen to gain by it, as on Zen 5, it `asks` for what they pack next."""
 
     name: str
     features: tuple[str, ...]
@@ -29,13 +30,14 @@ class Cpu:
     fma: bool
     packed: tuple[int, ...] = ()
     divisions: tuple[float, float] = (6.0, 9.0)
+    asks: bool = False
 
 
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "bmi2")
 
 CPUS = (
     Cpu("avx512fp16", ("avx512fp16", *_AVX512), 64, 32, True, (4, 8), (16.0, 32.0)),
-    Cpu("avx512", _AVX512, 64, 32, True, (4, 8)),
+    Cpu("avx512", _AVX512, 64, 32, True, (4, 8), asks=True),
     Cpu("avx2", ("avx2", "fma", "f16c", "bmi2"), 32, 16, True),
     Cpu("avx", ("avx",), 32, 16, False),
     Cpu("sse2", ("sse2",), 16, 16, False),
@@ -69,7 +71,15 @@ def cpu_named(name: str) -> Cpu:
 def host_caps(cpu: Cpu) -> Caps:
     """What passes may know about this machine, if its CPU were such a one."""
     sizes: dict[str, Any] = dict(_caches())
-    return Caps(cpu.vector_bytes, cpu.registers, cpu.fma, packed=cpu.packed, divisions=cpu.divisions, **sizes)
+    return Caps(
+        cpu.vector_bytes,
+        cpu.registers,
+        cpu.fma,
+        packed=cpu.packed,
+        divisions=cpu.divisions,
+        asks=cpu.asks,
+        **sizes,
+    )
 
 
 @cache

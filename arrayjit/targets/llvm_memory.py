@@ -313,7 +313,8 @@ class Memory:
         the other cost time: stencils of arrays in memory took 1.2 times as long."""
         first, writer = self._cell(tensor, index, lanes).pointer, self._writer
         writer.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        for start in range(0, lanes.count * tensor.dtype.itemsize, LINE_BYTES):
+        cells = lanes.count if lanes.step_in(tensor, index) else 1
+        for start in range(0, cells * tensor.dtype.itemsize, LINE_BYTES):
             pointer = writer.pure(f"getelementptr i8, ptr {first}, i64 {start}") if start else first
             writer.put_off(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {4 - cache}, i32 1)")
 

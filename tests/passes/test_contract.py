@@ -13,7 +13,7 @@ import arrayjit
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.code import Caps
 from arrayjit.ir.interp import run
-from arrayjit.ir.loops import For, LoopKind, walk_statements
+from arrayjit.ir.loops import For, LoopKind, Prefetch, walk_statements
 from arrayjit.ir.parse import parse
 from arrayjit.ir.text import print_kernel
 from arrayjit.ir.verify import verify_kernel
@@ -32,6 +32,7 @@ MACHINES = (
     Caps(vector_bytes=64, registers=32, l1_bytes=1024, l2_bytes=256, l3_bytes=1024, threads=3),
     Caps(vector_bytes=16, l1_bytes=512, l2_bytes=4096),
     Caps(vector_bytes=16, l1_bytes=128, l2_bytes=2048),
+    Caps(vector_bytes=16, l1_bytes=512, l2_bytes=1024, asks=True),
 )
 """With small caches small products are cut in every way."""
 
@@ -275,6 +276,26 @@ def test_an_array_s_product_with_itself_has_the_bits_of_that_with_a_copy(shape, 
 def test_the_decision_is_explained():
     kernel = contract(product({"i": 24, "j": 32, "k": 20}, (0, 0, 0), 1), MACHINES[1])
     assert kernel.notes == ("contract: c: 6 x 16 sums at once, 1 panels at a time, columns packed",)
+
+
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns", "asks", "requests"),
+    [
+        (32, 4096, 1024, True, 2),
+        (32, 4096, 1024, False, 0),
+        (32, 250, 1000, True, 0),  # the second cache holds them
+        (4, 4096, 1024, True, 0),  # a sliver would ask for too many
+        (1024, 1024, 1024, True, 0),  # many rows take longer than what is packed
+    ],
+)
+def test_few_rows_ask_for_what_is_packed_next(rows, terms, columns, asks, requests):
+    caps = Caps(vector_bytes=64, registers=32, l1_bytes=48 << 10, asks=asks)
+    kernel = contract(product({"i": rows, "j": columns, "k": terms}, (0, 0, 0), 0), caps)
+    verify_kernel(kernel)
+    asked = [stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, Prefetch)]
+    assert len(asked) == requests
+    assert {stmt.tensor.label for stmt in asked} <= {"b"}
+    assert ("asked for ahead" in kernel.notes[0]) is bool(requests)
 
 
 @pytest.mark.parametrize(

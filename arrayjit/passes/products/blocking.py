@@ -58,7 +58,8 @@ from ..analysis.copies import Copying, copy_body, unless_once
 from ..analysis.repeats import may_repeat
 from ..analysis.strides import stride
 from ..analysis.trips import between, greater, lesser
-from .cuts import ZERO, Blocking, Panel, Rows, Strip, last_panel
+from .ahead import following, requests
+from .cuts import ZERO, Blocking, Onward, Panel, Rows, Strip, last_panel
 from .depths import Depth, all_terms, some_terms, unrolled
 from .products import Product, Sum
 
@@ -187,15 +188,22 @@ class _Blocked:
 
     def each_run(self, strip: Strip, one: Callable[[Strip], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
         """What `one` makes of the panels of a strip that are packed together, for all of them."""
-        size = self.blocking.run
+        size, depth = self.blocking.run, self.blocking.depth
         if strip.most <= size:
-            return one(strip)
+            ends = all(total.depth <= depth for total in self.product.sums)
+            onward = (
+                Onward(ZERO, strip.start + strip.width) if ends else Onward(Affine.of(depth), strip.start)
+            )
+            return one(replace(strip, onward=onward))
         symbol = Symbol("run")
+        binds, next_one = following(symbol, strip.most // size, size, depth, strip)
         place = Affine.of(symbol) * size
         width = strip.lanes
         start, columns = strip.start + place * width, Affine.of(size * width)
         panels = Strip(start, columns, strip.number + place, Affine.of(size), size, width, place=place)
-        return (For(symbol, ZERO, Affine.of(strip.most // size), one(panels)),)
+        panels = replace(panels, onward=next_one)
+        body = (*(binds if self.blocking.ahead else ()), *one(panels))
+        return (For(symbol, ZERO, Affine.of(strip.most // size), body),)
 
     # Packing
 
@@ -388,7 +396,7 @@ class _Blocked:
 
         def one(make: Callable[[], Depth], run: Strip) -> tuple[Stmt, ...]:
             packing = self.strip_right(total, run, make())
-            sums = partial(self.sums, total, rows, terms=make(), starts=starts)
+            sums = partial(self.sums, total, rows, run, terms=make(), starts=starts)
             if not self.blocking.across:
                 return (*packing, *self.each_panel(run, lambda panel: self.down(rows, panel, slivers, sums)))
             sliver = Symbol("q")
@@ -411,10 +419,14 @@ class _Blocked:
         return (*binds, *unless_once(For(sliver, some, end, one(panel, sliver))))
 
     def sums(
-        self, total: Sum, rows: Rows, panel: Panel, sliver: Symbol, terms: Depth, starts: bool
+        self, total: Sum, rows: Rows, run: Strip, panel: Panel, sliver: Symbol, terms: Depth, starts: bool
     ) -> tuple[Stmt, ...]:
-        """A sliver's sums for a panel, over some of the terms."""
+        """A sliver's sums for a panel of a run, over some of the terms."""
         lane = Symbol("l")
+        asked = None
+        if self.blocking.ahead is not None:
+            columns = self.product.columns
+            asked = partial(requests, total, columns, self.blocking.ahead, run, terms, panel, sliver)
         before, first = self.first_row(rows, sliver)
         column = self.product.columns.lo + panel.start + lane
         cells = [first + row for row in range(self.blocking.rows)]
@@ -431,7 +443,7 @@ class _Blocked:
         for name, place, cell in zip(names, kept, cells, strict=True):
             start = self.start(total, cell, column) if tile is None or starts else Load(tile, place)
             body.append(Define(name, start))
-        body += unrolled(terms.loops, tuple(updates))
+        body += unrolled(terms.loops, tuple(updates), asked)
         ending = self.product.ending if tile is None else None
         for name, place, cell in zip(names, kept, cells, strict=True):
             if tile is not None:

@@ -36,6 +36,7 @@ from ..analysis.access import Range, Ranges, distances, effects
 from ..analysis.copies import copy_body
 from ..analysis.strides import places, stride
 from ..analysis.trips import enter
+from .ahead import requests_for
 from .blocking import blocked
 from .cuts import Blocking, last_panel
 from .depths import UNROLL
@@ -79,6 +80,9 @@ REUSE = 16
 
 RUN = 1024
 """The bytes of a row of the right factor that are worth packing at once."""
+
+ASKED = 2048
+"""As many where they are asked for: each step along the terms asks for a whole line then."""
 
 STRIPS = 2
 """How many strips there are for each thread at least."""
@@ -204,7 +208,8 @@ def _note(product: Product, cut: Blocking) -> str:
     packed = [name for name, is_packed in (("rows", cut.left), ("columns", cut.right)) if is_packed]
     copies = f", {' and '.join(packed)} packed" if packed else ""
     names = ", ".join(total.variable.hint for total in product.sums)
-    return f"contract: {names}: {cut.rows} x {cut.columns} sums at once, {order}{copies}"
+    ahead = ", of which lines are asked for ahead" if cut.ahead is not None else ""
+    return f"contract: {names}: {cut.rows} x {cut.columns} sums at once, {order}{copies}{ahead}"
 
 
 def _is_narrow(product: Product, caps: Caps) -> bool:
@@ -258,6 +263,13 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     run, strip, at_once = _strips(rows, columns, depth, width, size, caps, several)
     if any(len(total.terms) > 1 for total in product.sums):
         at_once = depth
+    ahead = None
+    if again and along and columns >= 2 * width and caps.asks and _may_ask(product):
+        slivers = -(-rows // height)
+        near_run, near_strip, some = _near_strips(rows, columns, depth, width, size, caps)
+        ahead = requests_for(near_run, some, slivers, width * size)
+        if ahead is not None:
+            run, strip, at_once = near_run, near_strip, some
     row = (depth + columns) * size
     is_shared = caps.threads == 1 or panels >= STRIPS * caps.threads
     far = _with_room(caps.l3_bytes) if is_shared else NEAR * caps.l2_bytes
@@ -268,6 +280,8 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
         block = _block(rows, height, BLOCK, caps)
     if at_once == depth or block is not None:
         strip = run
+    if block is not None:
+        ahead = None
     at_hand = panels == 1 or rows * depth * size <= caps.l1_bytes
     side = (block or rows) * at_once * size <= caps.l2_bytes
     left = not all(
@@ -277,7 +291,29 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     )
     across = block is not None or (run >= SEVERAL and rows * at_once * size > half)
     across = across and product.within is None
-    return Blocking(height, width, at_once, strip, run, block, left, right, across)
+    return Blocking(height, width, at_once, strip, run, block, left, right, across, ahead)
+
+
+def _may_ask(product: Product) -> bool:
+    """Is what panels are packed from read as it lies, by one sum over one loop for all rows?"""
+    sums = product.sums
+    return product.within is None and all(
+        len(sums) == len(total.terms) == 1 and isinstance(total.right, Load) for total in sums
+    )
+
+
+def _near_strips(
+    rows: int, columns: int, depth: int, width: int, size: int, caps: Caps
+) -> tuple[int, int, int]:
+    """As `_strips`, where what is packed next is asked for: the first cache holds a panel, and the second one
+    as much again as is packed together, of rows that may push one another out."""
+    line, half = width * size, caps.l2_bytes // 2
+    fair = -(-columns // width) if caps.threads == 1 else -(-columns // width) // (STRIPS * caps.threads)
+    near_tiles = half // (min(rows, BLOCK) * line)
+    run = _dividing(columns // width, max(1, min(fair, ASKED // line, near_tiles // 2)))
+    most = max(UNROLL, 2 * caps.l1_bytes // (3 * line))
+    at_once = depth if depth <= most else _even(depth, -(-depth // most), UNROLL)
+    return run, _of_runs(run, columns // width, min(fair, near_tiles)), at_once
 
 
 def _terms_in_memory(

@@ -6,7 +6,7 @@ from ...frozen import frozen
 from ...ir.index import Affine
 from ...ir.loops import Stmt
 
-__all__ = ["ZERO", "Blocking", "Panel", "Rows", "Strip", "last_panel"]
+__all__ = ["ZERO", "Blocking", "Onward", "Panel", "Requests", "Rows", "Strip", "last_panel"]
 
 ZERO = Affine.of(0)
 
@@ -15,11 +15,21 @@ SAVED = 24
 
 
 @frozen
+class Requests:
+    """How it is shared what is asked for: of the terms so many `by_panel`, of these `by_sliver`, and for each
+    of these so many `lines` a step."""
+
+    by_panel: int
+    by_sliver: int
+    lines: int
+
+
+@frozen
 class Blocking:
     """How a product is cut: slivers of `rows`, panels of `columns`, `strip` of these, `depth` terms at once;
     blocks of `block` rows, none for strips of all rows. `left` and `right` say which factors are packed, of
     the columns `run` panels at a time, which divides `strip`, or is as much; `across`, that a sliver goes
-    through these before the next one does."""
+    through these before the next one does; `ahead`, how slivers ask for what is packed next."""
 
     rows: int
     columns: int
@@ -30,6 +40,7 @@ class Blocking:
     left: bool
     right: bool
     across: bool = False
+    ahead: Requests | None = None
 
 
 def last_panel(columns: int, width: int) -> int:
@@ -50,11 +61,19 @@ class Rows:
 
 
 @frozen
+class Onward:
+    """Where what is packed next lies: how many terms further, and from which column on."""
+
+    further: Affine
+    start: Affine
+
+
+@frozen
 class Strip:
     """`width` columns from `start` on, in `count` panels, at most `most`, the first of them the panel of a
     number, or part of such a strip, from the panel `place` of it on; panels have `lanes` columns. What is
     done with sums of columns before `fresh` was done with the panel before. Where the last panel overlaps
-    that, `last` is its first column."""
+    that, `last` is its first column. What is packed next lies `onward`."""
 
     start: Affine
     width: Affine
@@ -66,6 +85,7 @@ class Strip:
     before: tuple[Stmt, ...] = ()
     place: Affine = ZERO
     last: Affine | None = None
+    onward: Onward | None = None
 
 
 @frozen

@@ -10,7 +10,7 @@ through by the loops that they have.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ...frozen import frozen
@@ -62,8 +62,11 @@ def some_terms(total: Sum, part: Affine, lo: Affine, hi: Affine) -> Depth:
     return Depth((For(number, lo, hi, ()),), symbols, Affine.of(number), number - lo, part)
 
 
-def unrolled(loops: Sequence[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Loops around a body in order, a few iterations of the innermost one at a time."""
+def unrolled(
+    loops: Sequence[For], body: tuple[Stmt, ...], asked: Callable[[Affine], tuple[Stmt, ...]] | None = None
+) -> tuple[Stmt, ...]:
+    """Loops around a body in order, a few iterations of the innermost one at a time, after what is `asked`
+    for where that has come so far."""
     *outer, inner = loops
 
     def some(first: Affine, count: int) -> tuple[Stmt, ...]:
@@ -81,6 +84,7 @@ def unrolled(loops: Sequence[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         middle, left = inner.lo + inner.trips // UNROLL * UNROLL, inner.trips % UNROLL
         inside, rest = (), some(middle, left) if left else ()
     symbol = Symbol(inner.symbol.hint)
-    main = For(symbol, inner.lo, middle, some(Affine.of(symbol), UNROLL), step=UNROLL)
+    before = () if asked is None else asked(Affine.of(symbol) - inner.lo)
+    main = For(symbol, inner.lo, middle, (*before, *some(Affine.of(symbol), UNROLL)), step=UNROLL)
     inside += (*(() if main.trips == 0 else unless_once(main)), *rest)
     return nested(outer, inside, LoopKind.SEQUENTIAL)
