@@ -54,7 +54,7 @@ class Caps:
     from factors with 10 bits of fraction. Of cells of `packed` bytes, one instruction puts the lanes of a
     register that a mask chooses side by side. `divisions` says as how many additions of a register of 64
     bytes one division lasts, of float32s and of float64s. Where it `asks`, a product asks for what it
-    packs next while it multiplies."""
+    packs next while it multiplies, and sums down columns for what comes some lines later."""
 
     vector_bytes: int = 32
     registers: int = 16

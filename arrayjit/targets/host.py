@@ -21,7 +21,7 @@ __all__ = ["CPUS", "Cpu", "cpu_named", "host_caps", "host_cpu"]
 @frozen
 class Cpu:
     """A kind of CPU: the features that it must have, as LLVM calls them, and what they mean for passes. Where
-    products were seen to gain by it, as on Zen 5, it `asks` for what they pack next."""
+    they were seen to gain by it, as on Zen 5, products and sums of columns `ask` for lines ahead."""
 
     name: str
     features: tuple[str, ...]
