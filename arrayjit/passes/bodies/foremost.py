@@ -12,7 +12,8 @@
 
 The cells are read once, and a position is kept in as many bits as a cell, so that lanes need not change their
 width. A cell that is larger than all before it, or the first NaN, comes first of those that are the extreme;
-if none is larger than what the accumulation starts from, that is the first cell.
+if none is larger than what the accumulation starts from, that is the first cell. Cells that are stored while
+the extreme is found, only to be searched, need not be stored then.
 """
 
 from __future__ import annotations
@@ -26,11 +27,24 @@ from ...ir.code import Caps
 from ...ir.conditions import both, compare, one_of, opposite
 from ...ir.dtype import BOOL, I32, I64
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant
-from ...ir.index import Affine
-from ...ir.loops import Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements, written_in
+from ...ir.index import Affine, symbols_of
+from ...ir.loops import (
+    Comment,
+    Define,
+    For,
+    Kernel,
+    LoopKind,
+    Stmt,
+    Store,
+    Update,
+    walk_statements,
+    written,
+    written_in,
+)
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, kept, rewrite_bodies, substitute, walk
+from ...ir.walk import expressions, kept, locals_read, locals_updated, rewrite_bodies, substitute, walk
+from ..analysis.access import reads
 from ..analysis.repeats import HEAVY, weight
 from ..analysis.values import Values, values_of, written_out
 
@@ -54,7 +68,22 @@ def foremost(kernel: Kernel, caps: Caps) -> Kernel:
                 notes.extend(f"foremost: {one.place.hint} is found with the extreme" for one in searches)
         return kept(body, out)
 
-    return kernel.with_body(visit(kernel.body), notes)
+    found = kernel.with_body(visit(kernel.body), notes)
+    return _without_unread(found) if found is not kernel else kernel
+
+
+def _without_unread(kernel: Kernel) -> Kernel:
+    """The kernel without cells that were stored for a search alone."""
+    inside = list(walk_statements(kernel.body))
+    read = {tensor.storage for stmt in inside for tensor, _ in reads(stmt)}
+    unread = written_in(stmt for stmt in inside if isinstance(stmt, Store)) & kernel.placement.keys() - read
+
+    def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        left = [stmt for stmt in body if written(stmt) not in unread]
+        return kept(body, [rewrite_bodies(stmt, visit) for stmt in left])
+
+    placement = {tensor: place for tensor, place in kernel.placement.items() if tensor not in unread}
+    return replace(kernel, body=visit(kernel.body), placement=placement) if unread else kernel
 
 
 def beyond(accum: Op, cell: Local, extreme: Local) -> Expr:
@@ -192,16 +221,41 @@ class _Step:
 
 def _step(search: _Search, loop: For, extreme: Expr) -> _Step | None:
     """The step of a loop that finds the extreme of a search; None if there is none."""
-    values = values_of(loop.body)
     updates = [stmt for stmt in loop.body if isinstance(stmt, Update) and Local(stmt.variable) == extreme]
     cell = substitute(search.cell, {search.loop.symbol: Affine.of(loop.symbol)})
-    if values is None or len(updates) != 1 or updates[0].accum not in NOT_BEYOND:
+    if len(updates) != 1 or updates[0].accum not in NOT_BEYOND:
         return None
-    if written_out(updates[0].value, values) != cell:
+    if not _is_of(updates[0], cell, loop) and not _is_of_stored(updates[0], cell, loop):
         return None
     is_near = loop.hi.constant <= 1 << 31
     dtype = I32 if updates[0].variable.dtype.itemsize < 8 and is_near else I64
     return _Step(search, loop, updates[0], Variable(search.place.hint, dtype))
+
+
+def _is_of(update: Update, cell: Expr, loop: For) -> bool:
+    """Is an extreme that of such a cell, in a loop that does nothing but accumulate?"""
+    values = values_of(loop.body)
+    return values is not None and written_out(update.value, values) == cell
+
+
+def _is_of_stored(update: Update, cell: Expr, loop: For) -> bool:
+    """Is an extreme that of a local which each iteration stores in such a cell of its own?"""
+    inside = list(walk_statements(loop.body))
+    if not isinstance(cell, Load) or not isinstance(update.value, Local):
+        return False
+    if not all(isinstance(stmt, (Comment, Define, For, Store, Update)) for stmt in inside):
+        return False
+    is_touched = update.variable in locals_read(inside) or inside.count(update) > 1
+    stores = [stmt for stmt in inside if isinstance(stmt, Store) and written(stmt) is cell.tensor.storage]
+    if is_touched or cell.tensor is not cell.tensor.storage or len(stores) != 1:
+        return False
+    (store,) = stores
+    is_same = (store.tensor, store.index, store.value) == (cell.tensor, cell.index, update.value)
+    if not is_same or store.accum is not None or loop.symbol not in symbols_of(cell.index):
+        return False
+    first, last = sorted(at for at, stmt in enumerate(loop.body) if stmt is store or stmt is update)
+    between = walk_statements(loop.body[first + 1 : last])
+    return update.value.variable not in locals_updated(between)
 
 
 def _with_position(stmt: Stmt, steps: Mapping[Variable, _Step]) -> Iterator[Stmt]:
