@@ -47,7 +47,7 @@ from ..analysis.repeats import weight
 from ..analysis.uses import Use, uses_of_temporaries
 from .simplify import simplify
 
-__all__ = ["explain_unroll", "unroll"]
+__all__ = ["FEW", "explain_unroll", "unroll"]
 
 FEW = 3
 """The most other iterations that are written out: four make a vector."""
