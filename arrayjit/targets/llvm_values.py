@@ -45,7 +45,8 @@ __all__ = [
 _FLAGS = {"@llvm.abs": ", i1 false", "@llvm.ctlz": ", i1 false", "@llvm.cttz": ", i1 false"}
 # Intrinsics overloaded on the type of their second argument too.
 _TWICE_OVERLOADED = frozenset({"@llvm.ldexp", "@llvm.powi"})
-OR = OPS["logical_or"]
+BITWISE = {OPS["logical_or"]: "or", OPS["logical_and"]: "and"}
+"""What bytes that stand for bits are combined by."""
 LEAST = {F32: 2.0**-149, F64: 2.0**-1074}
 """The numbers of which all bits but the last are zero."""
 CALLED_BYTES = 32
@@ -149,9 +150,10 @@ def combined(writer: Writer, accum: Op, old: Value, operands: Sequence[Value], i
     if accum in BEYOND and old != writer.widen(identity(accum, old.dtype), old.lanes):
         args = args[::-1]
     new = apply(writer, accum, args, old.dtype)
-    if accum is OR and old.text in writer.handed_on:
+    if accum in BITWISE and old.text in writer.handed_on:
         before, mine = writer.handed_on[old.text], carried(writer, writer.widen(operands[0], old.lanes))
-        writer.handed_on[new.text] = replace(before, text=writer.let(f"or {before}, {mine.text}"))
+        text = writer.let(f"{BITWISE[accum]} {before}, {mine.text}")
+        writer.handed_on[new.text] = replace(before, text=text)
     return new
 
 
@@ -468,8 +470,8 @@ def _any_bit(writer: Writer, mask: Value) -> str:
 
 def carried(writer: Writer, value: Value) -> Value:
     """What a loop hands on of a value. Single bits of a vector would be handed on in a register each. Where
-    bits are added to those that were handed on, bytes are, so that an iteration does not wait for the one
-    before to turn them into bits and back."""
+    bits are combined with those that were handed on, bytes are, so that an iteration does not wait for the
+    one before to turn them into bits and back."""
     if value.dtype is not BOOL or value.lanes == 1:
         return value
     if value.text in writer.handed_on:

@@ -543,21 +543,23 @@ def test_blocks_of_many_stores_are_cut():
     np.testing.assert_array_equal(result, np.arange(100.0) + 5 + (1 + 7 + 14))
 
 
-def test_what_lanes_found_out_is_handed_on_in_a_vector_of_bytes():
+@pytest.mark.parametrize(("accum", "words"), [("logical_or", "or"), ("logical_and", "and")])
+def test_what_lanes_found_out_is_handed_on_in_a_vector_of_bytes(accum, words):
     values = np.zeros(1000)
     x, found, i = tensor_like("x", values), Variable("found", BOOL), Symbol("i")
     result = np.zeros(1, np.bool_)
     y = tensor_like("y", result)
-    above = call("greater", at(x, i), Const(2.0, F64))
-    search = vector(i, 1000, Update(found, above, op("logical_or")), lanes=64)
-    body = [Define(found, Const(False, BOOL)), search, put(y, 0, value=Local(found))]
+    is_any = accum == "logical_or"
+    test = call("greater" if is_any else "less", at(x, i), Const(2.0, F64))
+    search = vector(i, 1000, Update(found, test, op(accum)), lanes=64)
+    body = [Define(found, Const(not is_any, BOOL)), search, put(y, 0, value=Local(found))]
     kernel = Kernel("search", (ArrayParam(x, "read"), ArrayParam(y, "write")), tuple(body))
     text = LlvmTarget("sync_llvm").emit(kernel).payload
     assert "phi <64 x i8>" in text
     assert "phi <64 x i1>" not in text
     handed_on = re.search(r"(%\w+) = phi <64 x i8>", text)
     assert handed_on is not None
-    assert re.search(rf" = or <64 x i8> {handed_on[1]}, ", text), (
+    assert re.search(rf" = {words} <64 x i8> {handed_on[1]}, ", text), (
         "an iteration waits for bits to become bytes"
     )
     for place in (None, 0, 77, 999):
@@ -565,4 +567,4 @@ def test_what_lanes_found_out_is_handed_on_in_a_vector_of_bytes():
         if place is not None:
             values[place] = 3
         run(body, [(x, values)], [(y, result)])
-        assert result[0] == (place is not None)
+        assert result[0] == ((place is not None) == is_any)
