@@ -22,6 +22,7 @@ from .tensor import Tensor
 __all__ = [
     "Apply",
     "Cast",
+    "Composed",
     "Const",
     "Expr",
     "Gather",
@@ -65,6 +66,14 @@ class Const:
         return hash((self.dtype.name, self.bits))
 
 
+class Composed:
+    """What has operands. `below` are the nodes under it, in the order of `walk`, once somebody has asked:
+    passes leave most expressions as they are, and go over all of them."""
+
+    __slots__ = ("below",)
+    below: tuple[Expr, ...]
+
+
 @frozen
 class Load:
     """One cell of a tensor, at an affine index."""
@@ -74,7 +83,7 @@ class Load:
 
 
 @frozen
-class Gather:
+class Gather(Composed):
     """One cell of a tensor, at an index computed by the program; each index is an int64 in bounds."""
 
     tensor: Tensor
@@ -96,7 +105,7 @@ class Index:
 
 
 @frozen
-class Apply:
+class Apply(Composed):
     """An op of the table. Arguments already have the dtypes that the op computes in."""
 
     op: Op
@@ -105,7 +114,7 @@ class Apply:
 
 
 @frozen
-class Cast:
+class Cast(Composed):
     """Conversion with NumPy's `astype` meaning (`unsafe` casting)."""
 
     arg: Expr

@@ -41,7 +41,7 @@ axis counts the threads, and is indexed by the symbol of a `block` loop in which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import Enum
 from typing import Union
@@ -95,8 +95,16 @@ class LoopKind(Enum):
     BLOCK = "block"
 
 
+class Nesting:
+    """What holds other statements. `inside` are all of them, in the order of `walk_statements`, once somebody
+    has asked."""
+
+    __slots__ = ("inside",)
+    inside: tuple[Stmt, ...]
+
+
 @frozen
-class For:
+class For(Nesting):
     """`for symbol in range(lo, hi, step)`; `lanes` counts for `vector` and `lockstep` loops, and for `grid`
     and `block`; `grain` is None where threads may not share the iterations.
 
@@ -187,7 +195,7 @@ class Update:
 
 
 @frozen
-class While:
+class While(Nesting):
     """Run `test`; if the bool `condition` then holds, run `body` and start again. What `test` defines is
     visible to its end, in `condition` and in `body`."""
 
@@ -197,7 +205,7 @@ class While:
 
 
 @frozen
-class If:
+class If(Nesting):
     """In a vector loop, where the condition differs from lane to lane, there is no `orelse`, and `body` only
     defines and updates locals. With `seldom`, the condition holds seldom."""
 
@@ -435,15 +443,34 @@ def written_in(stmts: Iterable[Stmt]) -> set[Tensor]:
     return {storage for stmt in stmts if (storage := written(stmt)) is not None}
 
 
-def walk_statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+def walk_statements(body: Iterable[Stmt]) -> list[Stmt]:
     """Every statement of a body, outer before inner, in program order."""
-    pending = list(body[::-1])
-    while pending:
-        stmt = pending.pop()
-        yield stmt
-        if type(stmt) is For:
-            pending += stmt.body[::-1]
-        elif type(stmt) is If:
-            pending += (stmt.body + stmt.orelse)[::-1]
-        elif type(stmt) is While:
-            pending += (stmt.test + stmt.body)[::-1]
+    found: list[Stmt] = []
+    for stmt in body:
+        found.append(stmt)
+        if type(stmt) in _NESTING:
+            found += _inside(stmt)
+    return found
+
+
+_NESTING = frozenset((For, If, While))
+_keep_inside = vars(Nesting)["inside"].__set__
+
+
+def _inside(stmt: Stmt) -> Sequence[Stmt]:
+    """The statements that one holds."""
+    try:
+        return stmt.inside  # type: ignore[union-attr]
+    except AttributeError:
+        pass
+    match stmt:
+        case For(body=body):
+            found = walk_statements(body)
+        case If(body=body, orelse=orelse):
+            found = walk_statements((*body, *orelse))
+        case While(test=test, body=body):
+            found = walk_statements((*test, *body))
+        case _:
+            return ()
+    _keep_inside(stmt, tuple(found))
+    return found

@@ -6,13 +6,13 @@ user program size: passes keep single expressions small and let `Define` carry t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from operator import is_
 from typing import TypeVar
 
+from ..frozen import replaced
 from . import assign
-from .expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
+from .expr import Apply, Cast, Composed, Const, Expr, Gather, Index, Load, Local, Variable
 from .index import Affine, Symbol, symbols_of
 from .loops import (
     Barrier,
@@ -34,9 +34,11 @@ from .loops import (
     While,
     walk_statements,
 )
+from .ops import Op
 from .tensor import Tensor
 
 __all__ = [
+    "applies",
     "bottom_up",
     "children",
     "expressions",
@@ -69,6 +71,7 @@ Cell = tuple[Tensor, tuple[Affine, ...]]
 # is spent walking: what is met most often is asked for by its type, in a fraction of the time of a match.
 _LEAVES = frozenset((Const, Load, Local, Index))
 _VALUED = (Define, Store, Update, Bind, Fill)
+_VALUED_TYPES = frozenset(_VALUED)
 _WITH_BODIES = frozenset((For, If, While))
 
 
@@ -101,31 +104,47 @@ def rebuild(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
             return expr
 
 
-def walk(expr: Expr) -> Iterator[Expr]:
+def walk(expr: Expr) -> Sequence[Expr]:
     """Every node of an expression, each before its operands."""
-    if type(expr) in _LEAVES:
-        yield expr
-        return
-    pending = [expr]
+    return (expr,) if type(expr) in _LEAVES else (expr, *_below(expr))
+
+
+_keep_below = vars(Composed)["below"].__set__
+
+
+def _below(expr: Expr) -> Sequence[Expr]:
+    """The nodes under one that has operands."""
+    try:
+        return expr.below  # type: ignore[union-attr]
+    except AttributeError:
+        pass
+    found: list[Expr] = []
+    pending = list(children(expr)[::-1])
     while pending:
         node = pending.pop()
-        yield node
-        if type(node) is Apply:
-            pending.extend(node.args[::-1])
-        elif type(node) not in _LEAVES:
-            pending.extend(children(node)[::-1])
+        found.append(node)
+        if type(node) not in _LEAVES:
+            known = getattr(node, "below", None)
+            if known is None:
+                pending += children(node)[::-1]
+            else:
+                found += known
+    _keep_below(expr, tuple(found))
+    return found
 
 
 def bottom_up(expr: Expr, rule: Callable[[Expr, tuple[Value, ...]], Value]) -> Value:
     """What `rule` makes of an expression: of each node, once for each object, given what it made of the
     operands. Goes over a stack of its own: expressions may be deep and shared."""
+    if type(expr) in _LEAVES:
+        return rule(expr, ())
     done: dict[int, Value] = {}
     pending = [expr]
     while pending:
         node = pending.pop()
         if id(node) in done:
             continue
-        operands = children(node)
+        operands = node.args if type(node) is Apply else children(node)
         missing = [operand for operand in operands if id(operand) not in done]
         if missing:
             pending.append(node)
@@ -176,9 +195,22 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return ()
 
 
-def nodes_in(stmts: Iterable[Stmt]) -> Iterator[Expr]:
+def nodes_in(stmts: Iterable[Stmt]) -> list[Expr]:
     """Every node of the expressions of statements; not of the statements inside them."""
-    return (node for stmt in stmts for expr in expressions(stmt) for node in walk(expr))
+    found: list[Expr] = []
+    for stmt in stmts:
+        for expr in (stmt.value,) if type(stmt) in _VALUED_TYPES else expressions(stmt):  # type: ignore[union-attr]
+            found.append(expr)
+            if type(expr) not in _LEAVES:
+                found += _below(expr)
+    return found
+
+
+def applies(body: Iterable[Stmt], ops: Container[Op]) -> bool:
+    """Whether an op of these is in a body, or in the statements inside it: passes that are about few ops ask
+    before they go through it."""
+    nodes = nodes_in(walk_statements(body))
+    return any(type(node) is Apply and node.op in ops for node in nodes)
 
 
 def variables(expr: Expr) -> Iterator[Variable]:
@@ -228,16 +260,16 @@ def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
     match stmt:
         case Update(value=value, contract=True):
             new = rebuild(value, tuple(rule(factor) for factor in children(value)))
-            return stmt if new is value else replace(stmt, value=new)
+            return stmt if new is value else replaced(stmt, value=new)
         case (
-            Store(value=value)
-            | Fill(value=value)
-            | Define(value=value)
+            Define(value=value)
+            | Store(value=value)
             | Update(value=value)
+            | Fill(value=value)
             | Bind(value=value)
         ):
             new = rule(value)
-            return stmt if new is value else replace(stmt, value=new)
+            return stmt if new is value else replaced(stmt, value=new)
         case (
             If(condition=condition)
             | Raise(condition=condition)
@@ -245,10 +277,10 @@ def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
             | Stay(condition=condition)
         ):
             new = rule(condition)
-            return stmt if new is condition else replace(stmt, condition=new)
+            return stmt if new is condition else replaced(stmt, condition=new)
         case Copy(count=count):
             new = rule(count)
-            return stmt if new is count else replace(stmt, count=new)
+            return stmt if new is count else replaced(stmt, count=new)
         case For() | Multiply() | Prefetch() | Lap() | Barrier() | Comment():
             return stmt
 
@@ -266,13 +298,13 @@ def rewrite_bodies(stmt: Stmt, rule: Callable[[tuple[Stmt, ...]], tuple[Stmt, ..
     match stmt:
         case For(body=body):
             new = rule(body)
-            return stmt if new is body else replace(stmt, body=new)
+            return stmt if new is body else replaced(stmt, body=new)
         case If(body=body, orelse=orelse):
             new, other = rule(body), rule(orelse)
-            return stmt if new is body and other is orelse else replace(stmt, body=new, orelse=other)
+            return stmt if new is body and other is orelse else replaced(stmt, body=new, orelse=other)
         case While(test=test, body=body):
             first, new = rule(test), rule(body)
-            return stmt if first is test and new is body else replace(stmt, test=first, body=new)
+            return stmt if first is test and new is body else replaced(stmt, test=first, body=new)
         case _:
             return stmt
 
@@ -286,7 +318,7 @@ def rewrite_loops(body: tuple[Stmt, ...], rule: Callable[[For], Iterable[Stmt] |
         for stmt in body:
             new = rule(stmt) if type(stmt) is For else None
             if new is None:
-                out.append(rewrite_bodies(stmt, inside))
+                out.append(rewrite_bodies(stmt, inside) if type(stmt) in _WITH_BODIES else stmt)
             else:
                 out.extend(new)
         return kept(body, out)
@@ -326,7 +358,7 @@ def rewrite_cells(
             return stmt
         tensor, index = rule(stmt.tensor, stmt.index)
         same = tensor is stmt.tensor and index is stmt.index
-        return stmt if same else replace(stmt, tensor=tensor, index=index)
+        return stmt if same else replaced(stmt, tensor=tensor, index=index)
 
     return inside(body)
 
@@ -341,15 +373,15 @@ def substitute_statements(body: tuple[Stmt, ...], values: Mapping[Symbol, Affine
         stmt = rewrite_expressions(stmt, lambda expr: substitute(expr, values))
         match stmt:
             case Store(index=index) | Prefetch(index=index):
-                return replace(stmt, index=tuple(position.substitute(values) for position in index))
+                return replaced(stmt, index=tuple(position.substitute(values) for position in index))
             case Copy(index=index, at=at):
                 index = tuple(position.substitute(values) for position in index)
-                return replace(stmt, index=index, at=tuple(position.substitute(values) for position in at))
+                return replaced(stmt, index=index, at=tuple(position.substitute(values) for position in at))
             case Multiply(stage=stage):
-                return replace(stmt, stage=stage.substitute(values))
+                return replaced(stmt, stage=stage.substitute(values))
             case For(lo=lo, hi=hi, grain=grain):
                 grain = grain and grain.substitute(values)
-                bounded = replace(stmt, lo=lo.substitute(values), hi=hi.substitute(values), grain=grain)
+                bounded = replaced(stmt, lo=lo.substitute(values), hi=hi.substitute(values), grain=grain)
                 return rewrite_bodies(bounded, inside)
             case _:
                 return rewrite_bodies(stmt, inside)
@@ -369,12 +401,12 @@ def _substituted(statement: assign.Statement, values: Mapping[Symbol, Affine]) -
     match statement:
         case assign.Assign(loops=loops, index=index):
             positions = tuple(position.substitute(values) for position in index)
-            return replace(statement, loops=_extents(loops, values), index=positions)
+            return replaced(statement, loops=_extents(loops, values), index=positions)
         case assign.Check(loops=loops):
-            return replace(statement, loops=_extents(loops, values))
+            return replaced(statement, loops=_extents(loops, values))
         case assign.Loop(lo=lo, hi=hi, body=body):
             ends = lo.substitute(values), hi.substitute(values)
-            return replace(statement, lo=ends[0], hi=ends[1], body=substitute_assignments(body, values))
+            return replaced(statement, lo=ends[0], hi=ends[1], body=substitute_assignments(body, values))
         case _:
             return assign.rewrite_bodies(statement, lambda body: substitute_assignments(body, values))
 

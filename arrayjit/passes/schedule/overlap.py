@@ -24,7 +24,7 @@ other calls, which take all registers, stay whole. So do all where registers are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -110,7 +110,7 @@ def _usual(body: Sequence[Stmt]) -> list[Stmt]:
     return [stmt for stmt in body if not isinstance(stmt, If)]
 
 
-def _nodes(body: Sequence[Stmt]) -> Iterator[Expr]:
+def _nodes(body: Sequence[Stmt]) -> Sequence[Expr]:
     """What statements compute, and those inside them."""
     return nodes_in(walk_statements(tuple(body)))
 
