@@ -20,7 +20,7 @@ from typing import Union
 
 from ...frozen import frozen, slotted
 from ...ir.assign import ArrayParam, Param
-from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
+from ...ir.expr import Apply, Expr, Gather, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol, symbols_of
 from ...ir.loops import (
     Barrier,
@@ -44,7 +44,7 @@ from ...ir.loops import (
 )
 from ...ir.ops import OPS
 from ...ir.tensor import Tensor
-from ...ir.walk import expressions, nodes_in, walk
+from ...ir.walk import nodes_in, walk
 
 __all__ = [
     "ANY",
@@ -146,7 +146,10 @@ def _renamed(span: Span, values: Mapping[Symbol, Affine]) -> Span:
 
 
 def _widen(span: Span, inner: Mapping[Symbol, Range | None], phases: Phases = NO_PHASES) -> Span | None:
-    if not any(symbol in inner for terms in (span.base.terms, span.phase.terms) for _, symbol in terms):
+    for _, symbol in span.base.terms + span.phase.terms:
+        if symbol in inner:
+            break
+    else:
         return span
     low, high = span.low, span.high
     kept: list[tuple[int, Symbol]] = []
@@ -185,7 +188,7 @@ def region(
     """What `tensor[index]` touches while the loops of `inner` run; any cell when `index` is None."""
     if index is None:
         return Region(tensor, (None,) * tensor.rank)
-    return Region(tensor, tuple(_widen(Span(position), inner, phases) for position in index))
+    return Region(tensor, tuple([_widen(Span(position), inner, phases) for position in index]))
 
 
 def declared(symbol: Symbol) -> Range | None:
@@ -222,21 +225,27 @@ def given(params: Iterable[Param]) -> frozenset[Tensor]:
     return frozenset(param.tensor.storage for param in params if isinstance(param, ArrayParam))
 
 
-def loads(expr: Expr) -> Iterator[tuple[Tensor, tuple[Affine, ...] | None]]:
+def loads(expr: Expr) -> list[tuple[Tensor, tuple[Affine, ...] | None]]:
     """The tensors an expression reads, each with its index; None for an index computed at run time."""
-    for node in walk(expr):
-        if type(node) is Load:
-            yield node.tensor, node.index
-        elif type(node) is Gather:
-            yield node.tensor, None
+    return _loaded(walk(expr))
 
 
-def reads(stmt: Stmt) -> Iterator[tuple[Tensor, tuple[Affine, ...] | None]]:
+def reads(stmt: Stmt) -> list[tuple[Tensor, tuple[Affine, ...] | None]]:
     """What the expressions of a statement read, and the cell that it combines with."""
-    for expr in expressions(stmt):
-        yield from loads(expr)
+    found = _loaded(nodes_in((stmt,)))
     if isinstance(stmt, Store) and stmt.accum is not None:
-        yield stmt.tensor, stmt.index
+        found.append((stmt.tensor, stmt.index))
+    return found
+
+
+def _loaded(nodes: Iterable[Expr]) -> list[tuple[Tensor, tuple[Affine, ...] | None]]:
+    found: list[tuple[Tensor, tuple[Affine, ...] | None]] = []
+    for node in nodes:
+        if type(node) is Load:
+            found.append((node.tensor, node.index))
+        elif type(node) is Gather:
+            found.append((node.tensor, None))
+    return found
 
 
 def mentioned(body: Iterable[Stmt]) -> Iterator[Symbol]:
@@ -386,19 +395,15 @@ def _collect_reads(stmt: Stmt, inner: Mapping[Symbol, Range | None], phases: Pha
     if isinstance(stmt, Store) and stmt.accum is not None:
         _touch(found.reads, region(stmt.tensor, stmt.index, inner, phases))
     for node in nodes_in((stmt,)):
-        match node:
-            case Load(tensor=tensor, index=index):
-                _touch(found.reads, region(tensor, index, inner, phases))
-            case Gather(tensor=tensor, index=positions):
-                known = (
-                    _widen(Span(at.value), inner, phases) if isinstance(at, Index) else None
-                    for at in positions
-                )
-                _touch(found.reads, Region(tensor, tuple(known)))
-            case Local(variable=variable):
-                found.uses.add(variable)
-            case Const() | Index() | Apply() | Cast():
-                pass
+        if type(node) is Load:
+            _touch(found.reads, region(node.tensor, node.index, inner, phases))
+        elif type(node) is Local:
+            found.uses.add(node.variable)
+        elif type(node) is Gather:
+            known = (
+                _widen(Span(at.value), inner, phases) if isinstance(at, Index) else None for at in node.index
+            )
+            _touch(found.reads, Region(node.tensor, tuple(known)))
 
 
 def _touch(touched: Touched, item: Region) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 from ...ir.code import Caps
 from ...ir.expr import Gather, Load
@@ -79,14 +79,14 @@ def neighbours(cells: Iterable[tuple[Tensor, tuple[Affine, ...]]], along: Symbol
     return min(wide, most // size)
 
 
-def affine_accesses(body: tuple[Stmt, ...]) -> Iterator[tuple[Tensor, tuple[Affine, ...], bool]]:
+def affine_accesses(body: tuple[Stmt, ...]) -> list[tuple[Tensor, tuple[Affine, ...], bool]]:
     """Every load and store of a body, nested loops included; True for stores."""
+    found: list[tuple[Tensor, tuple[Affine, ...], bool]] = []
     for stmt in walk_statements(body):
-        for node in nodes_in((stmt,)):
-            if isinstance(node, Load):
-                yield node.tensor, node.index, False
-        if isinstance(stmt, Store):
-            yield stmt.tensor, stmt.index, True
+        found += [(node.tensor, node.index, False) for node in nodes_in((stmt,)) if type(node) is Load]
+        if type(stmt) is Store:
+            found.append((stmt.tensor, stmt.index, True))
+    return found
 
 
 def gathered(body: tuple[Stmt, ...]) -> set[Tensor]:

@@ -27,7 +27,7 @@ from ...ir.dtype import Kind, named
 from ...ir.expr import Apply, Const, Expr, Index, Local, Variable, dtype_of
 from ...ir.loops import Bind, Define, For, Kernel, Stmt, Update, While
 from ...ir.ops import OPS, Op
-from ...ir.walk import kept, rewrite_bodies, rewrite_expressions, transform
+from ...ir.walk import applies, kept, rewrite_bodies, rewrite_expressions, transform
 from ..analysis.levels import Levels
 from ..analysis.trips import about
 from .expand import Definitions
@@ -43,6 +43,8 @@ ROUNDS = 4
 
 def divisors(kernel: Kernel, caps: Caps) -> Kernel:
     """Every division by what stays the same for long a product."""
+    if not applies(kernel.body, DEFINITIONS):
+        return kernel
     walk = _Walk(kernel.body)
     return kernel.with_body(walk.body(kernel.body), [f"divisors: {op} by a product" for op in walk.found])
 

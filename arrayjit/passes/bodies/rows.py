@@ -23,7 +23,7 @@ from ...ir.expr import Const, Expr, Gather, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, For, If, Kernel, Raise, Stmt, While, walk_statements
 from ...ir.walk import kept, locals_defined, locals_updated, rewrite_bodies, rewrite_expressions, transform
-from ..analysis.strides import stride
+from ..analysis.strides import gathered, stride
 
 __all__ = ["rows"]
 
@@ -36,6 +36,8 @@ Place = tuple[Variable, int]
 
 def rows(kernel: Kernel, caps: Caps) -> Kernel:
     """The kernel with such gathers as loads."""
+    if not gathered(kernel.body):
+        return kernel
     changing = locals_updated(walk_statements(kernel.body))
     return kernel.with_body(_Choosing(frozenset(changing)).body(kernel.body))
 

@@ -28,7 +28,7 @@ from ...ir.dtype import F32, F64
 from ...ir.expr import Apply, Const, Expr, Local, Variable, constant, dtype_of
 from ...ir.loops import Bind, Define, For, Kernel, Stmt, While, walk_statements
 from ...ir.ops import OPS, Op
-from ...ir.walk import kept, locals_read, rewrite_bodies, rewrite_expressions, transform
+from ...ir.walk import applies, kept, locals_read, rewrite_bodies, rewrite_expressions, transform
 from ..analysis.levels import Levels
 from ..analysis.trips import about
 from .expand import Definitions
@@ -63,6 +63,8 @@ ROUNDS = 4
 
 def squares(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such root without its root."""
+    if not applies(kernel.body, (SQRT, HYPOT)):
+        return kernel
     seen = _Walk(kernel.body)
     seen.body(kernel.body)
     reads = Counter(locals_read(walk_statements(kernel.body)))

@@ -81,6 +81,8 @@ SHORT = 12
 
 def unordered(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such chain of a vector loop."""
+    if not any(map(_is_of_extremes, walk_statements(kernel.body))):
+        return kernel
     body = _in_vectors(kernel.body, partial(_written_out, caps=caps))
     inside = list(walk_statements(body))
     changing = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
@@ -88,6 +90,11 @@ def unordered(kernel: Kernel, caps: Caps) -> Kernel:
     news = _in_vectors(body, lambda stmts, lanes: _among_numbers(stmts, known))
     notes = [] if news is body else ["unordered: extremes are formed again where there is a NaN"]
     return kernel.with_body(news, notes)
+
+
+def _is_of_extremes(stmt: Stmt) -> bool:
+    """Is it a step of an extreme that a loop forms, or does it look for a NaN?"""
+    return (isinstance(stmt, Update) and stmt.accum in BEYOND) or _is_nan(stmt)
 
 
 Rule = Callable[[Sequence[Stmt], int], Iterable[Stmt]]

@@ -30,7 +30,7 @@ from ...ir.conditions import compare, one_of
 from ...ir.dtype import I64
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, constant
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update
+from ...ir.loops import Bind, Define, For, Kernel, LoopKind, Stmt, Store, Update, walk_statements
 from ...ir.ops import OPS
 from ...ir.walk import kept, rewrite_bodies, substitute, walk
 from ..analysis.copies import copy_body
@@ -47,8 +47,13 @@ LONG = 4 * 1024
 """The bytes of a row from which on parts pay."""
 
 
+LEAST = OPS["minimum"]
+
+
 def whereabouts(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such pair of loops, the second one over a part."""
+    if not any(isinstance(stmt, Update) and stmt.accum is LEAST for stmt in walk_statements(kernel.body)):
+        return kernel
     notes: list[str] = []
 
     def visit(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -139,7 +144,7 @@ def _row(body: Sequence[Stmt], at: int) -> _Row | None:
         not _is_along_memory(search, cell, extreme.variable.dtype.itemsize)
         or not _is_search(search, value, cell, extreme, known)
         or not starts_from_all(extreme, body[:before])
-        or place.accum is not OPS["minimum"]
+        or place.accum is not LEAST
         or nowhere is None
         or nowhere.value < search.hi.constant - 1
         or any(isinstance(stmt, Update) for stmt in between)

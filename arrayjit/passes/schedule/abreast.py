@@ -68,6 +68,8 @@ def abreast(kernel: Kernel, caps: Caps) -> Kernel:
 
     def together(loop: For) -> Sequence[Stmt] | None:
         enter(loop, ranges)
+        if not _is_long(loop):
+            return None
         for rows in (loop, _turned(loop)):
             if _is_triangle(rows) and _may_go(rows, ranges):
                 notes.append(f"abreast: {ROWS} rows of {rows.symbol.hint} go side by side")
@@ -101,11 +103,14 @@ def _parts(rows: For) -> tuple[tuple[Define, ...], For, tuple[Stmt, ...]] | None
     return tuple(first), steps, tuple(rest)
 
 
+def _is_long(rows: For) -> bool:
+    """Does a loop go over enough rows in order?"""
+    return rows.kind is LoopKind.SEQUENTIAL and rows.step == 1 and (rows.trips or 0) >= 2 * ROWS
+
+
 def _is_triangle(rows: For) -> bool:
     """Does a row start with steps, one more than the row before, in which it sums up what all rows read? What
     is done with one sum must be short, since each row has it written out."""
-    if rows.kind is not LoopKind.SEQUENTIAL or rows.step != 1 or (rows.trips or 0) < 2 * ROWS:
-        return False
     parts = _parts(rows)
     if parts is None:
         return False

@@ -25,10 +25,10 @@ from dataclasses import field, replace
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
 from ...ir.index import Affine, Symbol
-from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt
+from ...ir.loops import For, Kernel, LoopKind, Place, PlaceKind, Stmt, walk_statements, written_in
 from ...ir.tensor import Tensor
 from ...ir.walk import kept, rewrite_bodies, rewrite_cells, substitute_statements
-from ..analysis.access import Effects, Span, effects
+from ..analysis.access import Effects, Span, effects, reads
 from ..analysis.accumulations import sums_short_rows
 from ..analysis.private import is_private
 from ..analysis.uses import counts
@@ -74,9 +74,12 @@ class _Nest:
     stores: frozenset[Tensor]
 
     @staticmethod
-    def of(stmt: Stmt) -> _Nest | None:
+    def of(stmt: Stmt, cache: int) -> _Nest | None:
+        """None for one that surely touches no more than the cache holds, too."""
         match stmt:
             case For(kind=LoopKind.PARALLEL, step=1) if stmt.trips and stmt.lo == Affine.of(0):
+                if _bytes_at_most(stmt) <= cache:
+                    return None
                 does = effects(stmt.body, {stmt.symbol: (0, stmt.trips - 1)})
                 if does.leaves or does.updates or contracts(stmt) or sums_short_rows(stmt):
                     return None
@@ -96,6 +99,13 @@ class _Nest:
     def bytes(self, count: int) -> int:
         """What such a part touches."""
         return sum(self.cells(storage, count) * storage.dtype.itemsize for storage in self.touched)
+
+
+def _bytes_at_most(loop: For) -> float:
+    """What a loop may touch: of runs that the end of an array cuts short, twice the array."""
+    inside = walk_statements(loop.body)
+    storages = written_in(inside) | {tensor.storage for stmt in inside for tensor, _ in reads(stmt)}
+    return sum(2 * storage.nbytes if storage.has_fixed_shape else math.inf for storage in storages)
 
 
 def _touched(does: Effects, symbol: Symbol) -> Iterator[tuple[Tensor, _Run | None]]:
@@ -136,7 +146,7 @@ class _Dividing:
         out: list[Stmt] = []
         group: list[_Nest] = []
         for stmt in body:
-            nest = None if isinstance(stmt, For) and stmt.symbol in self.made else _Nest.of(stmt)
+            nest = None if isinstance(stmt, For) and stmt.symbol in self.made else _Nest.of(stmt, cache)
             if nest is None or not self.goes_on(group, nest, cache):
                 out += self.together(group, cache)
                 group = []

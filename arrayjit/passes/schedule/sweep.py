@@ -28,7 +28,7 @@ from itertools import chain, pairwise, product
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
-from ...ir.expr import Apply, Const
+from ...ir.expr import Apply, Const, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Bind,
@@ -358,10 +358,12 @@ def _row_by_row(stmt: Stmt) -> Sequence[Stmt]:
         return [stmt]
     stores = [inner for inner in stmt.body if isinstance(inner, Store)]
     rows = dict.fromkeys(store.index[0] for store in stores if store.tensor.rank > 1)
+    if len(rows) < 2 or not all(store.tensor.rank > 1 for store in stores):
+        return [stmt]
     parts = [replace(stmt, body=_for_row(stmt.body, row)) for row in rows]
     made, taken = [_rows_of(part, True) for part in parts], [_rows_of(part, False) for part in parts]
     known = all(position.is_constant for _, position in set().union(*made, *taken))
-    if not known or len(parts) < 2 or not all(store.tensor.rank > 1 for store in stores):
+    if not known:
         return [stmt]
     apart = all(
         one.isdisjoint(made[at] | taken[at])
@@ -375,14 +377,16 @@ def _row_by_row(stmt: Stmt) -> Sequence[Stmt]:
 def _for_row(body: Sequence[Stmt], row: Affine) -> tuple[Stmt, ...]:
     """What stores to a row, and computes what it stores."""
     out: list[Stmt] = []
+    needed: set[Variable] = set()
     for stmt in reversed(body):
         match stmt:
             case Store(index=(first, *_)) if first == row:
                 out.append(stmt)
-            case Define(variable=variable) if variable in set(locals_read(out)):
+            case Define(variable=variable) if variable in needed:
                 out.append(stmt)
             case _:
-                pass
+                continue
+        needed.update(locals_read((stmt,)))
     return tuple(reversed(out))
 
 

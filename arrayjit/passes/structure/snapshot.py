@@ -121,6 +121,8 @@ class _Finding:
         """Nests with the same loops, after copies of the cells that keep them apart."""
         for loop in run[0].loops if run else ():
             enter(loop, self.ranges)
+        if len(run) < 2:
+            return [nest.stmt for nest in run]
         late = _too_late(run, self.ranges)
         copies = {cell: _copied(cell, run[0].loops) for at in late for cell in late[at]}
         known = {cell: copy for cell, copy in copies.items() if copy is not None}
