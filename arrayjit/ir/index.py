@@ -78,6 +78,8 @@ class Affine:
 
     @staticmethod
     def of(value: Extent) -> Affine:
+        if type(value) is int:
+            return Affine((), value)
         if isinstance(value, Affine):
             return value
         if isinstance(value, Symbol):

@@ -158,7 +158,9 @@ def transform(expr: Expr, rule: Callable[[Expr], Expr]) -> Expr:
     """`rule` applied to every node, operands first."""
     if type(expr) in _LEAVES:
         return rule(expr)
-    return rule(rebuild(expr, tuple([transform(child, rule) for child in children(expr)])))
+    operands = expr.args if type(expr) is Apply else children(expr)
+    new = [rule(one) if type(one) in _LEAVES else transform(one, rule) for one in operands]
+    return rule(expr if all(map(is_, new, operands)) else rebuild(expr, tuple(new)))
 
 
 def substitute(expr: Expr, values: Mapping[Symbol, Affine]) -> Expr:

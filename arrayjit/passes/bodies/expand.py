@@ -41,7 +41,7 @@ def _expand_body(body: tuple[Stmt, ...], known: tuple[DType, ...]) -> tuple[Stmt
         if isinstance(stmt, Update) and stmt.accum is not None and stmt.variable.dtype.is_small:
             step = Apply(stmt.accum, (Local(stmt.variable), stmt.value), stmt.variable.dtype)
             stmt = Update(stmt.variable, step)
-        if any(_is_derived(node, known) for node in nodes_in((stmt,))):
+        if any(type(node) in _MADE and _is_derived(node, known) for node in nodes_in((stmt,))):
             definitions = Definitions(known)
             stmt = rewrite_expressions(stmt, definitions.of)
             if isinstance(stmt, While):
@@ -50,6 +50,9 @@ def _expand_body(body: tuple[Stmt, ...], known: tuple[DType, ...]) -> tuple[Stmt
                 out.extend(definitions.lines)
         out.append(rewrite_bodies(stmt, lambda inner: _expand_body(inner, known)))
     return kept(body, out)
+
+
+_MADE = frozenset((Apply, Cast))
 
 
 def _is_derived(expr: Expr, known: tuple[DType, ...]) -> bool:
