@@ -41,7 +41,7 @@ from ..ir.loops import (
 )
 from ..ir.ops import OPS
 from ..ir.tensor import Tensor
-from ..ir.walk import bottom_up, children
+from ..ir.walk import bottom_up, children, locals_defined, locals_used
 from .bodies import place, squared, updated
 from .c_memory import Memory
 from .c_text import Operand, Value, Writer, constant, multiplied
@@ -110,16 +110,18 @@ class Body:
         part.leaves_loop = False
         return part
 
-    def declarations(self) -> dict[str, str]:
-        """What such a function may use of this one: each name as it would declare it."""
+    def declarations(self, loop: For) -> dict[str, str]:
+        """What such a function, of a loop, may use of this one: each name as it would declare it. Of blocks
+        that have ended there are names that mean something else here; a local that is used is the latter."""
         kinds = self.writer.dialect.type
+        used = locals_used(loop.body) - locals_defined(walk_statements(loop.body))
         found = {
             value.text: f"const {kinds(value.dtype)} {value.text}"
-            for value in self.values.values()
-            if value.text.isidentifier()
+            for variable, value in self.values.items()
+            if variable in used and value.text.isidentifier()
         }
         numbers = (number for number in self.memory.symbols.values() if isinstance(number, str))
-        return found | {number: f"const int64_t {number}" for number in numbers} | self.memory.declarations
+        return {number: f"const int64_t {number}" for number in numbers} | found | self.memory.declarations
 
     def statements(self, body: tuple[Stmt, ...]) -> None:
         for stmt in body:

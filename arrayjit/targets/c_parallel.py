@@ -51,7 +51,7 @@ def shared_loop(body: Body, loop: For) -> None:
     part = body.part()
     with writer.scope():
         heads = _print_part(part, loop, unit)
-    used = _captured(part.writer, body)
+    used = _captured(part.writer, body, loop)
     part_heads = [*used.values(), *heads, f"char *{writer.dialect.restrict} scratch"]
     writer.functions += part.writer.function(f"static void {name}_part({', '.join(part_heads)})")
     writer.functions += _entry(name, used, writer.dialect.restrict)
@@ -95,12 +95,12 @@ def _print_part(part: Body, loop: For, unit: int) -> list[str]:
     return [f"int64_t {name}" for name in names]
 
 
-def _captured(part: Writer, body: Body) -> dict[str, str]:
+def _captured(part: Writer, body: Body, loop: For) -> dict[str, str]:
     """What the function uses of the one around it, each name with its declaration. Memory that is met for the
     first time in the function may be called as a local of an earlier block in it was, whose name was free."""
     own = part.own - body.memory.declarations.keys()
     used = part.mentioned() - {*own, "scratch"}
-    return {name: text for name, text in body.declarations().items() if name in used}
+    return {name: text for name, text in body.declarations(loop).items() if name in used}
 
 
 def _entry(name: str, used: Mapping[str, str], restrict: str) -> list[str]:

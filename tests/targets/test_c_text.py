@@ -86,6 +86,19 @@ def test_a_position_stays_where_the_number_that_it_was_made_of_goes_on():
     np.testing.assert_array_equal(arrayjit.jit(steps, target="sync_c")(x), steps(x))
 
 
+@pytest.mark.parametrize("target", ["c", "llvm"])
+def test_a_shared_loop_takes_a_number_as_what_it_is_whatever_blocks_before_called_so(target):
+    """A position of an earlier block may have had the name of the float that the loop divides by."""
+
+    def solved(a, b):
+        return np.linalg.solve(a, b), np.linalg.inv(a)
+
+    generator = np.random.default_rng(0)
+    a, b = generator.random((6, 6)) + 6 * np.eye(6), generator.random((6, 2))
+    for got, wanted in zip(arrayjit.jit(solved, target=target)(a, b), solved(a, b), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int32, np.uint16])
 def test_numbers_are_squared_from_iteration_to_iteration(dtype):
     """GCC 12 multiplies vectors of the first value, from `-O3` on where processors have such a product."""
