@@ -31,6 +31,7 @@ from ...ir.walk import kept, rewrite_bodies, rewrite_cells, substitute_statement
 from ..analysis.access import Effects, Span, effects, reads
 from ..analysis.accumulations import sums_short_rows
 from ..analysis.private import is_private
+from ..analysis.strides import gathered
 from ..analysis.uses import counts
 from .lag import contracts
 
@@ -195,11 +196,12 @@ class _Dividing:
             return [one.loop for one in group]
         count = self.count(group, cache)
         body = tuple(one.loop for one in group)
-        inside = counts(body)
+        inside, looked_up = counts(body), gathered(body)
         own = [
             storage
             for storage in handed
             if storage in self.placement
+            and storage not in looked_up
             and inside[storage] == self.uses[storage]
             and is_private(storage, body)
         ]
