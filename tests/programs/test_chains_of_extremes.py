@@ -92,7 +92,15 @@ def extremes_of_columns(x):
     return rows.max(axis=0), (rows * 2).min(axis=0)
 
 
+def extremes_of_all_windows(x):
+    windows = np.lib.stride_tricks.sliding_window_view(x, 7)
+    return windows[::3].max(), windows[:60:4].min(), windows[::5].sum(axis=1).max()
+
+
+LOOPS = [window_extremes, extremes_of_columns, extremes_of_all_windows]
+
+
 @pytest.mark.parametrize("options", TARGETS, ids=str)
-@pytest.mark.parametrize("function", [window_extremes, extremes_of_columns])
+@pytest.mark.parametrize("function", LOOPS)
 def test_loops_of_extremes_are_as_in_numpy(function: Callable[..., Any], options: dict[str, Any]) -> None:
     check(function, options, [3.0, 1.0, -1.0, np.inf, -np.inf, 0.25, -0.5])

@@ -48,6 +48,7 @@ from ...ir.walk import (
     expressions,
     kept,
     locals_read,
+    outer_updates,
     rewrite_bodies,
     rewrite_expressions,
     variables,
@@ -81,9 +82,12 @@ SHORT = 12
 
 def unordered(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such chain of a vector loop."""
-    if not any(map(_is_of_extremes, walk_statements(kernel.body))):
+    every = list(walk_statements(kernel.body))
+    if not any(map(_is_of_extremes, every)):
         return kernel
-    body = _in_vectors(kernel.body, partial(_written_out, caps=caps))
+    vectors = (stmt for stmt in every if isinstance(stmt, For) and stmt.kind is LoopKind.VECTOR)
+    totals = {update.variable for loop in vectors for update in outer_updates([*walk_statements(loop.body)])}
+    body = _in_vectors(kernel.body, partial(_written_out, caps=caps, totals=totals))
     inside = list(walk_statements(body))
     changing = {stmt.variable for stmt in inside if isinstance(stmt, Update)}
     known = _Locals(Counter(locals_read(inside)), changing)
@@ -110,11 +114,13 @@ def _in_vectors(body: tuple[Stmt, ...], rule: Rule, lanes: int = 0) -> tuple[Stm
     return kept(body, list(rule(out, lanes)) if lanes else out)
 
 
-def _written_out(body: Sequence[Stmt], lanes: int, caps: Caps) -> Iterator[Stmt]:
+def _written_out(body: Sequence[Stmt], lanes: int, caps: Caps, totals: Set[Variable]) -> Iterator[Stmt]:
     """The statements with the steps of loops in a row, if they form an extreme that they hand on: all steps,
-    or a few an iteration."""
+    or a few an iteration. The extreme of all lanes, which are put together after the vector loop, is among
+    the `totals`: what lanes do to these must say how they combine."""
     for stmt in body:
-        if isinstance(stmt, For) and (extreme := _handed_on(stmt)) is not None:
+        extreme = _handed_on(stmt) if isinstance(stmt, For) else None
+        if isinstance(stmt, For) and extreme is not None and extreme not in totals:
             wide = lanes * extreme.dtype.itemsize // caps.vector_bytes
             most = STEPS if _is_read(stmt) else caps.registers // 2 // max(1, wide)
             yield from _steps(stmt, extreme, min(STEPS, most))
