@@ -766,6 +766,17 @@ def reshape_to_another_size(x):
     return x.reshape(4, 2)  # here
 
 
+@called_with(x6)
+def windows_beyond_the_memory(x):
+    return np.lib.stride_tricks.as_strided(x, (6, 2), x.strides * 2)  # here
+
+
+@called_with(x6)
+def windows_that_are_written(x):
+    windows = np.lib.stride_tricks.as_strided(x, (5, 2), x.strides * 2)
+    windows += 1  # here
+
+
 @called_with(x6, 0)
 def maximum_of_nothing(x, k):
     return x[:k].max()  # here

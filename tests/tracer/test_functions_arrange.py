@@ -11,6 +11,7 @@ import pytest
 from harness import assert_like_numpy, trace_and_interpret
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.lib.stride_tricks import as_strided
 
 Function = Callable[..., Any]
 
@@ -61,6 +62,16 @@ VIEWS: dict[str, Function] = {
         np.lib.stride_tricks.sliding_window_view(x, (2, 2, 3)),
         np.lib.stride_tricks.sliding_window_view(x, 3, axis=2).sum(-1, dtype=int),
     ),
+    "as_strided": lambda x: (
+        as_strided(x, (2, 2, 3), (x.strides[0], x.strides[2] * 2, x.strides[1])),
+        as_strided(x[1:], (3,), (sum(x.strides[1:]),)),
+        as_strided(x[0, ::-1], (3, 2), (-x.strides[1], x.strides[2])),
+        as_strided(x, (4, 3, 5), (x.strides[1], 0, x.strides[2]), writeable=False),
+        as_strided(x.astype(complex), (7,), (48,)),
+        as_strided(x, (0, 9, 9)).sum(),
+        as_strided(x),
+        (x.T + 1).strides,
+    ),
     "methods named as our fields": lambda x: (x[0].trace(dtype=int), x.view()),
 }
 
@@ -85,6 +96,26 @@ def test_reshapes_of_any_layout(make: Callable[[], np.ndarray]) -> None:
         return x.reshape(-1), x.T.reshape(-1), x.reshape(2, 2, 3), x.ravel("F"), x.T.reshape(6, 2)
 
     assert_like_numpy(shapes, lambda: (make(),))
+
+
+@pytest.mark.parametrize("make", LAYOUTS.values(), ids=LAYOUTS)
+def test_other_strides_of_any_layout(make: Callable[[], np.ndarray]) -> None:
+    def pairs(x: np.ndarray) -> Any:
+        down, right = x.strides
+        blocks = as_strided(x, (2, 2, 2), (2 * down, right, down))
+        blocks[1] *= -1
+        return blocks, as_strided(x[1:, 1:], (2,), (down + right,)), x.strides
+
+    assert_like_numpy(pairs, lambda: (make(),))
+
+
+def test_windows_by_strides() -> None:
+    def windows(x: np.ndarray, width: int, step: int) -> Any:
+        count = (len(x) - width) // step + 1
+        view = as_strided(x, (count, width), (step * x.strides[0], x.strides[0]))
+        return view.mean(axis=1), sum(as_strided(x[i:], (2,), (16,)).sum() for i in range(17))
+
+    assert_like_numpy(windows, lambda: (grid(20), 5, 3))
 
 
 @st.composite

@@ -39,6 +39,7 @@ from ..functions import (
     spacing,
     spectra,
     statistics,
+    strides,
     transforms,
 )
 from ..indices import (
@@ -95,5 +96,6 @@ __all__ = [
     "spacing",
     "spectra",
     "statistics",
+    "strides",
     "transforms",
 ]

@@ -127,6 +127,11 @@ class SymbolicArray:
         return self.size * self.itemsize
 
     @property
+    def strides(self) -> tuple[int, ...]:
+        strides: tuple[int, ...] = METHODS["strides"](self)
+        return strides
+
+    @property
     def T(self) -> SymbolicArray:  # noqa: N802
         if self.ndim < 2:
             return self if self.is_scalar else SymbolicArray(self.cells, self.record)

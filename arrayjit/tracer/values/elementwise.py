@@ -487,7 +487,12 @@ def _require_writeable(out: Any, trace: Trace) -> SymbolicArray:
         )
     _require_owned(out, trace)
     if not out.cells.writeable:
-        raise ReadOnlyError("output array is read-only", loc=user_location(), details=(describe(out),))
+        raise ReadOnlyError(
+            "output array is read-only",
+            loc=user_location(),
+            details=(describe(out),),
+            fix="write into a copy: x = x.copy()",
+        )
     return out
 
 
