@@ -216,7 +216,11 @@ def test_joins(join: Function, dtypes: tuple[str, str]) -> None:
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
 @pytest.mark.parametrize("width", [1, (2, 0), ((1, 2), (0, 3)), ((0, 0), (7, 9)), 0], ids=str)
 def test_pads(mode: str, width: Any) -> None:
-    assert_like_numpy(lambda x: np.pad(x, width, mode=mode), lambda: (grid(3, 4),))
+    def padded(x: np.ndarray) -> Any:
+        return np.pad(x, width, mode=mode), np.pad(x, width, mode).ravel("K")
+
+    assert_like_numpy(padded, lambda: (grid(3, 4),))
+    assert_like_numpy(padded, lambda: (np.asfortranarray(grid(3, 4)),))
 
 
 @pytest.mark.parametrize("values", [3, (1, 2), ((1, 2), (3, 4)), ((5,),)], ids=str)

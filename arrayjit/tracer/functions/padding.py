@@ -17,6 +17,7 @@ from ..values.array import SymbolicArray
 from ..values.elementwise import as_array, as_operand
 from ..values.extents import ZERO, known_number, require_at_least
 from ..values.integer import SymbolicInt
+from ..values.layout import copy_order
 from ..values.numbers import integer_of
 from .adopted import numpy_program
 from .joining import slab, stretch, unwritten
@@ -72,7 +73,7 @@ def _with_margins(inner: SymbolicArray, widths: Sequence[tuple[int, int]], value
     shape = [
         extent + (before + after) for (before, after), extent in zip(widths, inner.cells.shape, strict=True)
     ]
-    result = unwritten(shape, inner.element_type, "padded")
+    result = unwritten(shape, inner.element_type, "padded", copy_order(inner.cells, "A"))
     middle = result
     for axis, ((before, _), extent) in enumerate(zip(widths, inner.cells.shape, strict=True)):
         middle = stretch(middle, axis, Affine.of(before), extent)
