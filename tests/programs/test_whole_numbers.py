@@ -183,8 +183,16 @@ def mixed(red, green, blue):
     )
 
 
+def slopes(red, green, blue):
+    out = np.zeros(len(red), np.uint8)
+    for i in range(1, len(red) - 1):
+        across = int(red[i + 1]) + 2 * int(green[i + 1]) - int(red[i - 1]) - 2 * int(green[i - 1])
+        out[i] = min(abs(across) + abs(int(blue[i]) - int(red[i])), 255)
+    return out
+
+
 @pytest.mark.parametrize("options", TARGETS, ids=str)
-@pytest.mark.parametrize("program", [luminance, brighter_neighbours, mixed])
+@pytest.mark.parametrize("program", [luminance, brighter_neighbours, mixed, slopes])
 def test_pixels(program: Callable[..., Any], options: dict[str, Any]) -> None:
     images = [random.integers(0, 256, 301).astype(np.uint8) for _ in range(3)]
     wanted, results = program(*images), arrayjit.jit(program, **options)(*images)
@@ -192,6 +200,13 @@ def test_pixels(program: Callable[..., Any], options: dict[str, Any]) -> None:
     for result, one in zip(results, wanted, strict=True):
         assert np.asarray(result).dtype == one.dtype
         np.testing.assert_array_equal(result, one)
+
+
+def test_sizes_of_differences_fit_where_they_are_stored() -> None:
+    image = np.zeros(100, np.uint8)
+    text = arrayjit.jit(slopes).lower(image, image, image).as_text("optimized")
+    assert "raise_" not in text
+    assert "lanes=" in text
 
 
 def test_pixels_are_computed_in_16_bits() -> None:

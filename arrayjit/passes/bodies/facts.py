@@ -196,6 +196,10 @@ class Facts:
                 return self.chosen(self.test(condition), *choices)
             case Apply(op=op, args=(left, right), dtype=dtype) if dtype is I64:
                 return self.combined(op, self.number(left), self.number(right))
+            case Apply(op=op, args=(arg,), dtype=dtype) if dtype is I64 and dtype_of(arg) is I64:
+                of = self.number(arg)
+                known = None if of is None else result(op, [self.range(of)], I64)
+                return None if known is None else self.fresh((int(known[0]), int(known[1])))
             case Load(tensor=tensor) | Gather(tensor=tensor) if tensor in self.held:
                 return self.fresh(self.held[tensor])
             case Load() | Gather() if dtype_of(expr) is I64:
