@@ -361,6 +361,7 @@ class Body(Statements):
         writer = self._writer
         first = [Value(str(lo), I64), *(carried(writer, self._values[variable]) for variable in changed)]
         outside, header, leave = writer.block, writer.fresh("loop"), writer.fresh("done")
+        entry = writer.entry()
         writer.jump(header)
         writer.start(header)
         lines = [writer.reserve() for _ in first]
@@ -371,7 +372,7 @@ class Body(Statements):
         counter = phis[0].text
         self._memory.symbols[symbol] = counter
         early = Exit(leave, changed)
-        with writer.scope():
+        with writer.looping(entry):
             self._inside(early, body)
             following = writer.let(f"add i64 {counter}, {step}")
             again = writer.let(f"icmp {'slt' if step > 0 else 'sgt'} i64 {following}, {hi}")

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..frozen import frozen
 from ..ir.dtype import BOOL, I32, DType
+from .llvm_ahead import Entry, entry_for, makes_ahead
 from .llvm_lines import Lines
 
 __all__ = ["ALWAYS", "LINE_BYTES", "PART", "SLOT", "Operand", "Value", "Writer", "constant", "vector_type"]
@@ -111,6 +112,7 @@ class Writer:
         self._put_off: deque[str] = deque()
         self._names: Iterator[int] = beside._names if beside else count(1)
         self._known: list[dict[str, str]] = [{}]
+        self._entries: list[Entry] = []
         self._parts: dict[str, tuple[Value, Sequence[int]]] = {}
         self.handed_on: dict[str, Value] = {}
 
@@ -217,6 +219,26 @@ class Writer:
         self._known.append({})
         yield
         self._known.pop()
+
+    def entry(self) -> Entry | None:
+        """Where a loop is entered, right before the jump to it, if something is made ahead there."""
+        if not makes_ahead(self.features):
+            return None
+        self.catch_up()
+        return Entry(self.reserve(), next(self._names))
+
+    @contextmanager
+    def looping(self, entry: Entry | None) -> Iterator[None]:
+        """As `scope`, for the body of a loop, which is entered there."""
+        with self.scope():
+            if entry is None:
+                yield
+                return
+            entry.start = self.reserve()
+            self._entries.append(entry)
+            yield
+            self._entries.pop()
+            self.lines[entry.place(len(self.lines))] = "\n".join(entry.lines)
 
     def start(self, label: str) -> None:
         self.lines.append(f"{label}:")
@@ -342,9 +364,20 @@ class Writer:
         kind = vector_type(value.dtype.llvm, lanes)
         if value.is_literal:
             return Value(f"splat ({value})", value.dtype, lanes)
-        first = self.pure(f"insertelement {kind} poison, {value}, i64 0")
-        text = self.pure(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
-        return Value(text, value.dtype, lanes)
+        entry = entry_for(self._entries, value.text) if value.dtype.is_float else None
+        first = self._ahead(f"insertelement {kind} poison, {value}, i64 0", entry)
+        copies = f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer"
+        return Value(self._ahead(copies, entry), value.dtype, lanes)
+
+    def _ahead(self, instruction: str, entry: Entry | None) -> str:
+        """As `pure`, where a loop is entered."""
+        if entry is None:
+            return self.pure(instruction)
+        name = entry.made.get(instruction)
+        if name is None:
+            name = entry.made[instruction] = "%" + self.fresh()
+            entry.lines.append(f"  {name} = {instruction}{self.origin.suffix}")
+        return name
 
     def lane(self, value: Value, lane: Operand) -> Value:
         """One lane as a scalar."""
