@@ -10,7 +10,7 @@ from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.dtype import F32, F64, I64
 from arrayjit.ir.expr import Cast, Const, Gather, Local, Variable
 from arrayjit.ir.index import Symbol
-from arrayjit.ir.loops import Define, If, Kernel, Update
+from arrayjit.ir.loops import Define, If, Kernel, LoopKind, Update
 from arrayjit.ir.ops import op
 from arrayjit.ir.tensor import Tensor
 from arrayjit.targets.llvm import LlvmTarget
@@ -117,3 +117,29 @@ def test_branches_are_not_taken_for_what_is_not_there():
     whole = summed(a, y, 69, 8)
     branch = If(call("greater", at(y, 0), Const(0.0, y.dtype)), whole.body[-1:])
     assert stores(vector(J, 69, *whole.body[:-1], branch, lanes=8), a, y) == 0
+
+
+def moved_down(x, lanes):
+    """Each cell but the last from the next one, as many as an outer loop counts down to."""
+    count = Symbol("count")
+    value = call("divide", at(x, J + 1), Const(3.0, F64))
+    return loop(
+        count, 0, loop(J, count, put(x, J, value=value), kind=LoopKind.LOCKSTEP, lanes=lanes), lo=69, step=-1
+    )
+
+
+@pytest.mark.parametrize("lanes", [2, 8, 16, 32])
+def test_what_is_left_in_lockstep_is_the_first_lanes(lanes):
+    cells = np.arange(70.0)
+    expected = cells.copy()
+    for count in range(69, 0, -1):
+        expected[:count] = expected[1 : count + 1] / 3
+    x = tensor_like("x", cells)
+    run([moved_down(x, lanes)], [], [(x, cells)])
+    np.testing.assert_array_equal(cells, expected)
+
+
+def test_only_where_it_was_measured_lockstep_ends_under_masks():
+    x = f64("x", 70)
+    assert stores(moved_down(x, 16), x) == 1
+    assert stores(moved_down(x, 16), x, cpu="avx512fp16") == 0
