@@ -23,7 +23,10 @@ _ENOUGH = 16 << 10
 """Bytes that hold the first processor; the system takes its time to tell about each."""
 
 _MODEL = ("vendor_id", "cpu family", "model", "stepping", "CPU implementer", "CPU variant", "CPU part")
-_FEATURES = {"flags": {"avx512_fp16": "avx512fp16"}, "Features": {"asimd": "neon"}}
+_FEATURES = {
+    "flags": {"avx512_fp16": "avx512fp16", "avx512_vp2intersect": "avx512vp2intersect"},
+    "Features": {"asimd": "neon"},
+}
 """By architecture, where features stand and what is called differently there."""
 
 

@@ -14,7 +14,17 @@ from .journal import Logged
 from .params import Param
 from .tensor import Tensor
 
-__all__ = ["DEFAULT_OPT", "DEFAULT_SCHEDULE", "Caps", "Code", "Failure", "GpuCaps", "Postponed", "Schedule"]
+__all__ = [
+    "DEFAULT_OPT",
+    "DEFAULT_SCHEDULE",
+    "Ahead",
+    "Caps",
+    "Code",
+    "Failure",
+    "GpuCaps",
+    "Postponed",
+    "Schedule",
+]
 
 
 @frozen
@@ -45,6 +55,19 @@ class GpuCaps:
 
 
 @frozen
+class Ahead:
+    """How many bytes ahead of a loop lines are asked for: `further` where it computes much or adds up rows,
+    `one` where it is at several places of one array which the last cache has room for. With `second`, lines
+    may be asked for into the second cache alone; with `rows`, loops that go along many rows at once ask for
+    them: products for what they pack next, sums down columns for what comes later in each."""
+
+    further: int = 2048
+    one: int = 256
+    second: bool = True
+    rows: bool = False
+
+
+@frozen
 class Caps:
     """What the hardware can do, as far as passes care. Sizes are in bytes; `registers` are those that hold a
     vector; the last cache, `l3_bytes`, is for all cores. More than one thread means that loops may be shared;
@@ -53,8 +76,7 @@ class Caps:
     "atomics", that floats are accumulated in memory in any order; "tf32", that products of float32 are formed
     from factors with 10 bits of fraction. Of cells of `packed` bytes, one instruction puts the lanes of a
     register that a mask chooses side by side. `divisions` says as how many additions of a register of 64
-    bytes one division lasts, of float32s and of float64s. Where it `asks`, a product asks for what it
-    packs next while it multiplies, and sums down columns for what comes some lines later."""
+    bytes one division lasts, of float32s and of float64s; `ahead`, how far ahead lines are asked for."""
 
     vector_bytes: int = 32
     registers: int = 16
@@ -70,7 +92,7 @@ class Caps:
     fast: tuple[str, ...] = ()
     packed: tuple[int, ...] = ()
     divisions: tuple[float, float] = (6.0, 9.0)
-    asks: bool = False
+    ahead: Ahead = Ahead()
 
 
 @frozen

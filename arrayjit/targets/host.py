@@ -13,15 +13,14 @@ from typing import Any
 from .. import processor
 from ..errors import SettingError
 from ..frozen import frozen
-from ..ir.code import Caps
+from ..ir.code import Ahead, Caps
 
 __all__ = ["CPUS", "Cpu", "cpu_named", "host_caps", "host_cpu"]
 
 
 @frozen
 class Cpu:
-    """A kind of CPU: the features that it must have, as LLVM calls them, and what they mean for passes. Where
-    they were seen to gain by it, as on Zen 5, products and sums of columns `ask` for lines ahead."""
+    """A kind of CPU: the features that it must have, as LLVM calls them, and what they mean for passes."""
 
     name: str
     features: tuple[str, ...]
@@ -30,14 +29,16 @@ class Cpu:
     fma: bool
     packed: tuple[int, ...] = ()
     divisions: tuple[float, float] = (6.0, 9.0)
-    asks: bool = False
+    ahead: Ahead = Ahead()
 
 
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "bmi2")
+_ZEN5 = Ahead(4096, 1024, second=False, rows=True)
 
 CPUS = (
     Cpu("avx512fp16", ("avx512fp16", *_AVX512), 64, 32, True, (4, 8), (16.0, 32.0)),
-    Cpu("avx512", _AVX512, 64, 32, True, (4, 8), asks=True),
+    Cpu("zen5", ("sse4a", "avx512vp2intersect", *_AVX512), 64, 32, True, (4, 8), ahead=_ZEN5),
+    Cpu("avx512", _AVX512, 64, 32, True, (4, 8)),
     Cpu("avx2", ("avx2", "fma", "f16c", "bmi2"), 32, 16, True),
     Cpu("avx", ("avx",), 32, 16, False),
     Cpu("sse2", ("sse2",), 16, 16, False),
@@ -71,15 +72,8 @@ def cpu_named(name: str) -> Cpu:
 def host_caps(cpu: Cpu) -> Caps:
     """What passes may know about this machine, if its CPU were such a one."""
     sizes: dict[str, Any] = dict(_caches())
-    return Caps(
-        cpu.vector_bytes,
-        cpu.registers,
-        cpu.fma,
-        packed=cpu.packed,
-        divisions=cpu.divisions,
-        asks=cpu.asks,
-        **sizes,
-    )
+    known: dict[str, Any] = {"packed": cpu.packed, "divisions": cpu.divisions, "ahead": cpu.ahead}
+    return Caps(cpu.vector_bytes, cpu.registers, cpu.fma, **known, **sizes)
 
 
 @cache

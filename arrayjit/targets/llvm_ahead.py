@@ -22,8 +22,8 @@ from ..frozen import slotted
 
 __all__ = ["Entry", "entry_for", "makes_ahead"]
 
-FEATURE, OTHERS = "avx512f", "avx512fp16"
-"""What processors have that have registers for it, and what those of them have for which LLVM does it."""
+FEATURE, REGISTERS = "sse4a", "avx512f"
+"""What AMD's processors have, and what those of them that have registers for it."""
 
 LONG = 128
 """The lines of a loop's text from which on registers are scarce."""
@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"\d+$")
 
 def makes_ahead(features: Collection[str]) -> bool:
     """Whether copies are made ahead of loops for a processor with these features."""
-    return FEATURE in features and OTHERS not in features
+    return FEATURE in features and REGISTERS in features
 
 
 @slotted

@@ -29,8 +29,8 @@ __all__ = ["masked_widths"]
 FEATURE = "avx512vl"
 """What a processor needs to load and store under masks as fast as without."""
 
-OTHERS = "avx512fp16"
-"""What those have of which it is not known whether steps in lockstep should end under masks."""
+LOCKSTEP = "sse4a"
+"""What AMD's processors have, on which steps in lockstep end under masks: of others it is not known."""
 
 
 def masked_widths(loop: For, features: Collection[str]) -> tuple[int, ...]:
@@ -40,7 +40,7 @@ def masked_widths(loop: For, features: Collection[str]) -> tuple[int, ...]:
     that lanes of zeros would do harm to. What a loop appends is stored under a mask anyway."""
     if loop.kind is LoopKind.SEQUENTIAL:
         return (loop.lanes,)
-    in_step = loop.kind is LoopKind.LOCKSTEP and OTHERS not in features
+    in_step = loop.kind is LoopKind.LOCKSTEP and LOCKSTEP in features
     if FEATURE not in features or not (in_step or loop.kind is LoopKind.VECTOR):
         return ()
     if loop.step != 1 or changes(loop.body):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import arrayjit
 from arrayjit.ir.assign import ArrayParam
-from arrayjit.ir.code import Caps
+from arrayjit.ir.code import Ahead, Caps
 from arrayjit.ir.interp import run
 from arrayjit.ir.loops import For, LoopKind, Prefetch, walk_statements
 from arrayjit.ir.parse import parse
@@ -32,7 +32,7 @@ MACHINES = (
     Caps(vector_bytes=64, registers=32, l1_bytes=1024, l2_bytes=256, l3_bytes=1024, threads=3),
     Caps(vector_bytes=16, l1_bytes=512, l2_bytes=4096),
     Caps(vector_bytes=16, l1_bytes=128, l2_bytes=2048),
-    Caps(vector_bytes=16, l1_bytes=512, l2_bytes=1024, asks=True),
+    Caps(vector_bytes=16, l1_bytes=512, l2_bytes=1024, ahead=Ahead(rows=True)),
 )
 """With small caches small products are cut in every way."""
 
@@ -289,7 +289,7 @@ def test_the_decision_is_explained():
     ],
 )
 def test_few_rows_ask_for_what_is_packed_next(rows, terms, columns, asks, requests):
-    caps = Caps(vector_bytes=64, registers=32, l1_bytes=48 << 10, asks=asks)
+    caps = Caps(vector_bytes=64, registers=32, l1_bytes=48 << 10, ahead=Ahead(rows=asks))
     kernel = contract(product({"i": rows, "j": columns, "k": terms}, (0, 0, 0), 0), caps)
     verify_kernel(kernel)
     asked = [stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, Prefetch)]

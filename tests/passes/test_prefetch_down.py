@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arrayjit.ir.code import Caps
+from arrayjit.ir.code import Ahead, Caps
 from arrayjit.ir.loops import Prefetch, walk_statements
 from arrayjit.ir.parse import parse
 from arrayjit.ir.verify import verify_kernel
@@ -37,7 +37,7 @@ def f(x: read[f32, {rows}, {columns}], v: read[f32, {rows}], y: update[f32, {col
     ],
 )
 def test_sums_of_columns_of_large_arrays_ask_for_what_comes_later(rows, columns, asks, asked, products):
-    caps = Caps(l1_bytes=4096, l2_bytes=1 << 15, l3_bytes=1 << 20, asks=asks)
+    caps = Caps(l1_bytes=4096, l2_bytes=1 << 15, l3_bytes=1 << 20, ahead=Ahead(rows=asks))
     kernel = prefetch(sums(rows, columns, products), caps)
     verify_kernel(kernel)
     found = [stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, Prefetch)]

@@ -264,7 +264,7 @@ def _blocking(product: Product, caps: Caps) -> Blocking | None:
     if any(len(total.terms) > 1 for total in product.sums):
         at_once = depth
     ahead = None
-    if again and along and columns >= 2 * width and caps.asks and _may_ask(product):
+    if again and along and columns >= 2 * width and caps.ahead.rows and _may_ask(product):
         slivers = -(-rows // height)
         near_run, near_strip, some = _near_strips(rows, columns, depth, width, size, caps)
         ahead = requests_for(near_run, some, slivers, width * size)

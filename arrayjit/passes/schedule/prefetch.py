@@ -34,8 +34,9 @@ next row are asked for with the row before.
 
 Where much is computed between reading and writing, the processor sees too little of what comes to wait for
 several lines at once, and the hardware that fetches ahead stops at the end of each page. So a loop that goes
-along more than the last cache keeps for it asks for what it will read and write half a page later, but for
-what goes past the caches: exponentials of numbers in memory take 0.9 of the time. Of what a loop that does
+along more than the last cache keeps for it asks for what it will read and write half a page later, or a page,
+as it suits the processor, but for what goes past the caches: exponentials of numbers in memory take 0.9 of
+the time. Behind the end of a row, however short, lies the next one. Of what a loop that does
 little stores past the caches, the hardware is ahead, and the loop asks for what it needs next: vectors that
 go across lines, as NumPy's large arrays have them beside a result's whole lines, then wait for neither of
 both. Copies take 0.9 of the time, sums of two to five arrays 0.86 to 0.95.
@@ -48,8 +49,10 @@ both. Copies take 0.9 of the time, sums of two to five arrays 0.86 to 0.95.
 
 Where the next rows read a row again, it waits for them in the second cache, and is brought there by two pages
 ahead: the first cache has little room beside the rows that are gone through. A stencil of five points takes
-0.65 of the time. A few lines ahead come the rows of an array that is turned past the caches, of which a loop
-goes along as many at once as a vector has lanes: 0.75 to 0.9 of the time.
+0.65 of the time, of rows of 300 to 8,000 bytes 0.75, of seven points in space 0.5 to 0.85. On processors that
+gain nothing by asking for the second cache alone, rows that the first one holds come to it. A few lines ahead
+come the rows of an array that is turned past the caches, of which a loop goes along as many at once as a
+vector has lanes: 0.75 to 0.9 of the time.
 
     for l in vector(0, 8, lanes=8):                 for l in vector(0, 8, lanes=8):
         for i in sequential(0, 31250):                  for i in sequential(0, 31250):
@@ -57,9 +60,11 @@ goes along as many at once as a vector has lanes: 0.75 to 0.9 of the time.
             t = reduce(add, t, x[... + 250000])             prefetch(x[l + 8*i + 250032])  ...
             ...                                             s = reduce(add, s, x[l + 8*i])  ...
 
-Sums that go through the quarters of their arrays at once ask for what comes four lines later at each place:
-of so many places the hardware is not far enough ahead. Products of vectors in the last cache take 0.9 of the
-time. Of what only memory holds, the second cache is to have half a page ahead: sums take 0.88 to 0.93.
+Sums and extremes that go through the quarters of their arrays at once ask for what comes four lines later at
+each place: of so many places the hardware is not far enough ahead. Products of vectors in the last cache take
+0.9 of the time. Of what only memory holds, the second cache is to have half a page ahead: sums take 0.88 to
+0.93, where processors gain by that; where they do not, sums that ask four lines ahead take 0.85 to 0.95 of
+that, and sums of one array in the last cache that ask sixteen lines ahead 0.82 to 0.9.
 
     for j in vector(0, 1024, lanes=64):             for j in vector(0, 1024, lanes=64):
         m = reduce(maximum, m, x[i, j])       ->        prefetch(x[i, j + 512])
@@ -87,6 +92,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
+from itertools import pairwise
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
@@ -120,12 +126,12 @@ BUSY, BUSIER = 4.0, 20.0
 results whose lines are fetched from memory."""
 BEGINNING = 8
 """Cache lines after which the hardware has seen where a row goes."""
-FURTHER = 2048
-"""Bytes from what a loop works on to what it asks for."""
 FARTHEST = 8192
-"""Bytes from there to what comes into the second cache first, if its row is read again with the next one."""
-LONG = 4
-"""So many times as far such a loop goes, at least."""
+"""Bytes to what comes into the second cache first, if its row is read again with the next one."""
+LONG, REST = 8192, 8
+"""Bytes that a loop goes along at least which asks for what it reads and writes; or, where it asks far ahead,
+all of a row but for one of so many parts: then the next row follows. Copies of shorter rows would take up to
+1.08 times as long."""
 COMPUTED = 8.0
 """The work for each line that a loop asks for half a page ahead, as above, at least."""
 SOON, NEXT = 256, 512
@@ -231,35 +237,58 @@ class _Ahead:
             return None
         read = [length * tensor.dtype.itemsize for tensor, _ in cells]
         total = sum(tensor.nbytes for tensor in {tensor: None for tensor, _ in cells})
-        if total * KEPT <= self.caps.l3_bytes or min(read) < LONG * FURTHER:
+        if total * KEPT <= self.caps.l3_bytes:
             return None
         is_light = self.work(loop) < COMPUTED * sum(read) / self.caps.line_bytes
         if is_light and not bypasses(loop.body):
             return None
-        ahead = SOON if is_light and not any(cells.values()) else FURTHER
+        goes_near = is_light and not any(cells.values())
+        if min(read) < LONG and (goes_near or not self.goes_on(loop, cells, length)):
+            return None
+        ahead = SOON if goes_near else self.caps.ahead.further
         asked = [_further(cell, ahead, 1) for cell in cells]
-        asked += [_further(cell, FARTHEST, 2) for cell, is_again in cells.items() if is_again]
+        for tensor, index in (cell for cell, is_again in cells.items() if is_again):
+            asked.append(_further((tensor, index), FARTHEST, self.cache_of_row(tensor)))
         return self.asking(loop, asked, ahead)
+
+    def goes_on(self, loop: For, cells: Iterable[_Cell], length: int) -> bool:
+        """Is what a loop of such a length comes to next what follows its rows, and nothing else?"""
+        return not self.finishes_another(loop) and all(_fills_row(*cell, length) for cell in cells)
 
     def added(self, loop: For) -> For | None:
         """The vector loop with what it reads half a page on brought near, if it adds up large arrays."""
         if not all(isinstance(stmt, (Define, Update)) for stmt in loop.body):
             return None
-        cells = self.along(loop)
-        return self.asking(loop, [_further(cell, FURTHER, 1) for cell in cells], FURTHER) if cells else None
+        cells = list(dict.fromkeys(self.reached(loop)))
+        if not cells:
+            return None
+        is_at_places = _are_at_places(cells)
+        ahead, cache = self.distance(cells, is_at_places)
+        leading = cells if is_at_places else _leading(cells)
+        return self.asking(loop, [_further(cell, ahead, cache) for cell in leading], ahead)
+
+    def distance(self, cells: Sequence[_Cell], is_at_places: bool) -> tuple[int, int]:
+        """How many bytes ahead loops ask that only add up or compare, and for which cache: those that are at
+        several places of each array at once, or at one."""
+        arrays, known = {tensor: None for tensor, _ in cells}, self.caps.ahead
+        total = sum(tensor.nbytes for tensor in arrays)
+        if not is_at_places:
+            return known.further, 1
+        if total > self.caps.l3_bytes and known.second:
+            return known.further, 2
+        return (known.one if len(arrays) == 1 and total * KEPT <= self.caps.l3_bytes else SOON), 1
 
     def along(self, loop: For) -> dict[_Cell, bool]:
         """The cells of large arrays that a vector loop comes to first, as `_leading` finds them."""
+        return _leading(self.reached(loop))
+
+    def reached(self, loop: For) -> Iterator[_Cell]:
+        """The cells of large arrays that a vector loop goes along, as often as they are named."""
         inside = _bound(loop.body)
-        if loop.kind is not LoopKind.VECTOR:
-            return {}
-        return _leading(
-            (tensor, index)
-            for tensor, index in _fetched(loop)
-            if self.is_large(tensor)
-            and index[-1].coefficient(loop.symbol) == 1
-            and inside.isdisjoint(symbols_of(index))
-        )
+        for tensor, index in _fetched(loop) if loop.kind is LoopKind.VECTOR else ():
+            is_along = self.is_large(tensor) and index[-1].coefficient(loop.symbol) == 1
+            if is_along and inside.isdisjoint(symbols_of(index)):
+                yield tensor, index
 
     def asking(self, loop: For, asked: Sequence[Prefetch], ahead: int) -> For:
         """The loop, which first asks for some cells that lie so many bytes ahead."""
@@ -298,7 +327,12 @@ class _Ahead:
         """The vector loop with what it reads some lines on brought near, if it adds up a few rows of a large
         array at once."""
         rows = next((stmt for stmt in loop.body if isinstance(stmt, For)), None)
-        if not self.caps.asks or loop.kind is not LoopKind.VECTOR or rows is None or (rows.trips or 0) < 2:
+        if (
+            not self.caps.ahead.rows
+            or loop.kind is not LoopKind.VECTOR
+            or rows is None
+            or (rows.trips or 0) < 2
+        ):
             return None
         if not all(isinstance(stmt, (Define, Update)) for stmt in rows.body):
             return None
@@ -345,10 +379,7 @@ class _Ahead:
         if not cells or not is_sum:
             return None
         places = Counter(tensor for tensor, _ in cells)
-        is_far = sum(tensor.nbytes for tensor in places) > self.caps.l3_bytes
-        ahead, cache = FURTHER, 1
-        if min(places.values()) >= PLACES:
-            ahead, cache = (FURTHER, 2) if is_far else (SOON, 1)
+        ahead, cache = self.distance(cells, min(places.values()) >= PLACES)
         return self.asking(loop, [_further(cell, ahead, cache) for cell in dict.fromkeys(cells)], ahead)
 
     def work(self, loop: For) -> float:
@@ -380,6 +411,11 @@ class _Ahead:
             if moves and inside.isdisjoint(symbols_of(place)) and self.is_large(tensor):
                 rows[_Row(tensor, tuple(position.substitute(following) for position in place))] = None
         return list(rows)
+
+    def cache_of_row(self, tensor: Tensor) -> int:
+        """Which cache a row is asked for that is read again with the next one."""
+        row = tensor.shape[-1].offset * tensor.dtype.itemsize
+        return 2 if self.caps.ahead.second or row > self.caps.l1_bytes else 1
 
     def is_large(self, tensor: Tensor) -> bool:
         """Whether the second cache does not hold it, and its rows' cells are neighbours."""
@@ -436,6 +472,26 @@ def _leading(cells: Iterable[_Cell]) -> dict[_Cell, bool]:
         if known is None or _offsets(index) >= _offsets(known[1]):
             leading[place] = tensor, index
     return {cell: place in again for place, cell in leading.items()}
+
+
+def _are_at_places(cells: Iterable[_Cell]) -> bool:
+    """Are cells at several places of each array, far from one another in a row of it, as `quarters` has
+    them?"""
+    places: dict[tuple[Tensor, tuple[Affine, ...]], list[int]] = {}
+    for tensor, index in cells:
+        places.setdefault((tensor, index[:-1]), []).append(index[-1].offset * tensor.dtype.itemsize)
+    return all(
+        len(found) >= PLACES and all(after - before >= FARTHEST for before, after in pairwise(sorted(found)))
+        for found in places.values()
+    )
+
+
+def _fills_row(tensor: Tensor, index: tuple[Affine, ...], length: int) -> bool:
+    """Does a loop of such a length go along nearly all of a row, after which the next one begins?"""
+    if tensor.strides is not None or not any(at.symbols for at in index[-2:-1]):
+        return False
+    row = tensor.shape[-1].offset
+    return (row - length) * REST <= row and any(index[-2].coefficient(s) == 1 for s in index[-2].symbols)
 
 
 def _is_apart(tensor: Tensor, one: tuple[Affine, ...], other: tuple[Affine, ...]) -> bool:

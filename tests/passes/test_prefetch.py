@@ -1,0 +1,69 @@
+"""How far ahead lines are asked for, by what a processor does with it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from arrayjit.ir.code import Ahead, Caps
+from arrayjit.ir.loops import Kernel
+from arrayjit.ir.parse import parse
+from arrayjit.ir.text import print_kernel
+from arrayjit.passes.schedule.prefetch import prefetch
+
+QUARTERS = """
+def f(x: read[f64, 8192], r: write[f64]):
+    m: f64 = f64(0.0)
+    for i in vector(0, 2048, lanes=8):
+        m = reduce(maximum, m, x[i])
+        m = reduce(maximum, m, x[i + 2048])
+        m = reduce(maximum, m, x[i + 4096])
+        m = reduce(maximum, m, x[i + 6144])
+    r[()] = m
+"""
+
+STENCIL = """
+def f(x: read[f64, 102, 102], y: write[f64, 100, 100]):
+    for i in parallel(0, 100):
+        for j in vector(0, 100, lanes=16):
+            y[i, j] = bypass(add[f64](x[i, j + 1], x[i + 2, j + 1]))
+"""
+
+ONE_CACHE = Ahead(4096, 1024, second=False)
+
+
+def asked(text: str, ahead: Ahead, l1: int, l3: int) -> list[str]:
+    """What a program asks for, in the words of its text."""
+    caps = Caps(l1_bytes=l1, l2_bytes=32 * 1024, l3_bytes=l3, ahead=ahead)
+    program = parse(text)
+    assert isinstance(program, Kernel)
+    return re.findall(r"prefetch\((.*)\)", print_kernel(prefetch(program, caps)))
+
+
+@pytest.mark.parametrize(
+    ("ahead", "l3", "first"),
+    [
+        (Ahead(), 1 << 20, "x[i + 32]"),
+        (Ahead(), 1 << 15, "x[i + 256], 2"),
+        (ONE_CACHE, 1 << 20, "x[i + 128]"),
+        (ONE_CACHE, 1 << 17, "x[i + 32]"),
+        (ONE_CACHE, 1 << 15, "x[i + 32]"),
+    ],
+)
+def test_how_far_extremes_ask_ahead_depends_on_where_their_array_is(ahead, l3, first):
+    found = asked(QUARTERS, ahead, 4096, l3)
+    assert len(found) == 4
+    assert found[0] == first
+
+
+@pytest.mark.parametrize(
+    ("ahead", "l1", "near", "far"),
+    [
+        (Ahead(), 4096, "x[i + 2, j + 257]", "x[i + 2, j + 1025], 2"),
+        (ONE_CACHE, 4096, "x[i + 2, j + 513]", "x[i + 2, j + 1025]"),
+        (ONE_CACHE, 512, "x[i + 2, j + 513]", "x[i + 2, j + 1025], 2"),
+    ],
+)
+def test_which_cache_a_row_that_is_read_again_comes_to(ahead, l1, near, far):
+    assert asked(STENCIL, ahead, l1, 1 << 15) == [near, far]
