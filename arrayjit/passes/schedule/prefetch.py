@@ -64,7 +64,7 @@ Sums and extremes that go through the quarters of their arrays at once ask for w
 each place: of so many places the hardware is not far enough ahead. Products of vectors in the last cache take
 0.9 of the time. Of what only memory holds, the second cache is to have half a page ahead: sums take 0.88 to
 0.93, where processors gain by that; where they do not, sums that ask four lines ahead take 0.85 to 0.95 of
-that, and sums of one array in the last cache that ask sixteen lines ahead 0.82 to 0.9.
+that, and sums of one array in the last cache that ask sixteen lines ahead 0.8 to 1.0.
 
     for j in vector(0, 1024, lanes=64):             for j in vector(0, 1024, lanes=64):
         m = reduce(maximum, m, x[i, j])       ->        prefetch(x[i, j + 512])
