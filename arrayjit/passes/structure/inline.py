@@ -383,9 +383,11 @@ class _Inlining:
         is_free = isinstance(producer.value, Load) if not own else cost <= CHEAP_COST
         if is_free and not any(_depends(index, own) for _, index in reads):
             return True
+        if _is_double(producer) and not is_repeated:
+            return True
         if producer.tensor not in self.shifted and all(_in_step(producer, index, order) for index in indices):
             return False
-        if isinstance(stmt, Bind) and is_repeated and _cost(stmt.value) + cost > CHEAP_COST:
+        if isinstance(stmt, Bind) and is_repeated and _cost(stmt.value) + self.whole(producer) > CHEAP_COST:
             return False
         if each_once and len(reads) > 1 and self.is_factor(producer):
             return False
@@ -395,6 +397,20 @@ class _Inlining:
         if far and any(position.terms and position.offset for index in indices for position in index):
             self.shifted.add(producer.tensor)
         return True
+
+    def whole(self, producer: _Producer) -> float:
+        """The cost of a value and of what is made for it alone, as far as that matters: no part of a long
+        chain is left to a loop. What is looked up is so in a loop as fast as elsewhere."""
+        cost, made = _cost(producer.value), [producer]
+        if any(isinstance(node, Gather) for node in walk(producer.value)):
+            return cost
+        while made and cost <= CHEAP_COST:
+            for tensor, _ in loads(made.pop().value):
+                before = self.producers.get(tensor)
+                if before is not None and len(self.readers[tensor]) == 1:
+                    cost += _cost(before.value)
+                    made.append(before)
+        return cost
 
     def is_factor(self, producer: _Producer) -> bool:
         """Whether a product reads a temporary, which is stored for it then."""
@@ -409,6 +425,16 @@ class _Inlining:
                     pass
                 case _:
                     yield rewrite_bodies(statement, lambda body: tuple(self.remaining(body)))
+
+
+def _is_double(producer: _Producer) -> bool:
+    """Is a temporary a copy of a whole array, cell by cell?"""
+    match producer.value:
+        case Load(tensor=tensor, index=index):
+            own = tuple(Affine.of(symbol) for symbol in producer.axes if symbol is not None)
+            return tensor.strides is None and tensor.shape == producer.tensor.shape and index == own
+        case _:
+            return False
 
 
 def _wishes(tensor: Tensor, kind: str) -> bool:

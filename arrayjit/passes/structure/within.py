@@ -146,6 +146,9 @@ class _Known:
 
     def stored(self, assign: Assign) -> Span | None:
         """Between which ends the cells lie that a statement writes."""
+        if dtype_of(assign.value) is BOOL and assign.accum is None:
+            outcome = self.outcome(assign.value)
+            return None if outcome is None else (outcome, outcome)
         values = [assign.value] if assign.initial is None else [assign.value, assign.initial]
         ends = [self.ends(value) for value in values]
         known = [span for span in ends if span is not None]
@@ -179,6 +182,9 @@ class _Known:
         match condition:
             case Const(value=value):
                 return bool(value)
+            case Load(tensor=tensor) | Gather(tensor=tensor):
+                span = self.spans.get(tensor)
+                return None if span is None or span[0] != span[1] else bool(span[0])
             case Apply(op=op, args=(arg,)) if op is NOT:
                 known = self.outcome(arg)
                 return None if known is None else not known
