@@ -35,6 +35,7 @@ from .bodies.once import once
 from .bodies.popcount import popcount
 from .bodies.rare import rare
 from .bodies.reciprocals import reciprocals
+from .bodies.regroup import regroup
 from .bodies.rows import rows
 from .bodies.settle import settle
 from .bodies.share import share
@@ -461,6 +462,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(
         carry, after=("skew",), why="what goes in lockstep hands nothing on, and rows hand on to one another"
     ),
+    Pass(regroup, after=("carry",), why="what steps hand on is in locals by then", on=CPU),
     Pass(settle, after=("carry",), why="what steps hand on is in locals by then", on=CPU),
     Pass(
         bytewise,
@@ -584,6 +586,7 @@ OPTIONAL = frozenset(("attend", "fragments")) | frozenset(
         tails,
         guess,
         reciprocals,
+        regroup,
         numbers,
         unordered,
         rare,
