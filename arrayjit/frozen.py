@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from functools import cache
-from operator import attrgetter
 from reprlib import recursive_repr
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -31,7 +30,7 @@ else:
         return lambda decorator: decorator
 
 
-__all__ = ["frozen", "frozen_by_identity", "replaced", "slotted", "slotted_by_identity"]
+__all__ = ["frozen", "frozen_by_identity", "slotted", "slotted_by_identity"]
 
 T = TypeVar("T")
 
@@ -60,22 +59,6 @@ def slotted(cls: type[T]) -> type[T]:
 def slotted_by_identity(cls: type[T]) -> type[T]:
     """A class whose instances may change, and are equal only to themselves."""
     return _with(_made(cls), cls, {})
-
-
-def replaced(instance: T, **changes: Any) -> T:
-    """As `dataclasses.replace`, in a third of the time, of a class whose `__init__` takes every field."""
-    kind: Any = type(instance)
-    names, values_of = _reading(kind)
-    made: T = kind(**{**dict(zip(names, values_of(instance), strict=True)), **changes})
-    return made
-
-
-@cache
-def _reading(kind: Any) -> tuple[Sequence[str], Callable[[Any], tuple[Any, ...]]]:
-    """The names of the fields, and what reads all of them."""
-    names = [each.name for each in fields(kind)]
-    several: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
-    return names, several if len(names) > 1 else lambda instance: (several(instance),)
 
 
 def _made(cls: type[T]) -> Any:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import pytest
 
-from arrayjit.frozen import frozen, frozen_by_identity, replaced, slotted, slotted_by_identity
+from arrayjit.frozen import frozen, frozen_by_identity, slotted, slotted_by_identity
 
 T = TypeVar("T")
 
@@ -151,22 +151,6 @@ def test_instances_are_copied_replaced_matched_and_pickled_alike():
             case _:
                 pytest.fail("did not match")
         assert kind.__doc__ == "Has a bit of everything."
-
-
-def test_what_is_replaced_is_as_the_standard_function_has_it():
-    one = Ours(1, (2,), [3], "there", 4)
-    for changes in ({}, {"number": 5}, {"items": (), "place": None, "hidden": 6}):
-        mine, theirs = replaced(one, **changes), dataclasses.replace(one, **changes)
-        assert (mine, mine.place, mine.hidden) == (theirs, theirs.place, theirs.hidden)
-        assert mine.made is one.made
-    with pytest.raises(TypeError):
-        replaced(one, wings=2)
-    assert replaced(Single(1)).number == 1
-
-
-@frozen
-class Single:
-    number: int
 
 
 def test_what_a_class_defines_itself_stays():

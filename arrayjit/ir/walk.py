@@ -7,10 +7,10 @@ user program size: passes keep single expressions small and let `Define` carry t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import is_
 from typing import TypeVar
 
-from ..frozen import replaced
 from . import assign
 from .expr import Apply, Cast, Composed, Const, Expr, Gather, Index, Load, Local, Variable
 from .index import Affine, Symbol, symbols_of
@@ -262,7 +262,7 @@ def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
     match stmt:
         case Update(value=value, contract=True):
             new = rebuild(value, tuple(rule(factor) for factor in children(value)))
-            return stmt if new is value else replaced(stmt, value=new)
+            return stmt if new is value else replace(stmt, value=new)
         case (
             Define(value=value)
             | Store(value=value)
@@ -271,7 +271,7 @@ def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
             | Bind(value=value)
         ):
             new = rule(value)
-            return stmt if new is value else replaced(stmt, value=new)
+            return stmt if new is value else replace(stmt, value=new)
         case (
             If(condition=condition)
             | Raise(condition=condition)
@@ -279,10 +279,10 @@ def rewrite_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
             | Stay(condition=condition)
         ):
             new = rule(condition)
-            return stmt if new is condition else replaced(stmt, condition=new)
+            return stmt if new is condition else replace(stmt, condition=new)
         case Copy(count=count):
             new = rule(count)
-            return stmt if new is count else replaced(stmt, count=new)
+            return stmt if new is count else replace(stmt, count=new)
         case For() | Multiply() | Prefetch() | Lap() | Barrier() | Comment():
             return stmt
 
@@ -300,13 +300,13 @@ def rewrite_bodies(stmt: Stmt, rule: Callable[[tuple[Stmt, ...]], tuple[Stmt, ..
     match stmt:
         case For(body=body):
             new = rule(body)
-            return stmt if new is body else replaced(stmt, body=new)
+            return stmt if new is body else replace(stmt, body=new)
         case If(body=body, orelse=orelse):
             new, other = rule(body), rule(orelse)
-            return stmt if new is body and other is orelse else replaced(stmt, body=new, orelse=other)
+            return stmt if new is body and other is orelse else replace(stmt, body=new, orelse=other)
         case While(test=test, body=body):
             first, new = rule(test), rule(body)
-            return stmt if first is test and new is body else replaced(stmt, test=first, body=new)
+            return stmt if first is test and new is body else replace(stmt, test=first, body=new)
         case _:
             return stmt
 
@@ -360,7 +360,7 @@ def rewrite_cells(
             return stmt
         tensor, index = rule(stmt.tensor, stmt.index)
         same = tensor is stmt.tensor and index is stmt.index
-        return stmt if same else replaced(stmt, tensor=tensor, index=index)
+        return stmt if same else replace(stmt, tensor=tensor, index=index)
 
     return inside(body)
 
@@ -375,15 +375,15 @@ def substitute_statements(body: tuple[Stmt, ...], values: Mapping[Symbol, Affine
         stmt = rewrite_expressions(stmt, lambda expr: substitute(expr, values))
         match stmt:
             case Store(index=index) | Prefetch(index=index):
-                return replaced(stmt, index=tuple(position.substitute(values) for position in index))
+                return replace(stmt, index=tuple(position.substitute(values) for position in index))
             case Copy(index=index, at=at):
                 index = tuple(position.substitute(values) for position in index)
-                return replaced(stmt, index=index, at=tuple(position.substitute(values) for position in at))
+                return replace(stmt, index=index, at=tuple(position.substitute(values) for position in at))
             case Multiply(stage=stage):
-                return replaced(stmt, stage=stage.substitute(values))
+                return replace(stmt, stage=stage.substitute(values))
             case For(lo=lo, hi=hi, grain=grain):
                 grain = grain and grain.substitute(values)
-                bounded = replaced(stmt, lo=lo.substitute(values), hi=hi.substitute(values), grain=grain)
+                bounded = replace(stmt, lo=lo.substitute(values), hi=hi.substitute(values), grain=grain)
                 return rewrite_bodies(bounded, inside)
             case _:
                 return rewrite_bodies(stmt, inside)
@@ -403,12 +403,12 @@ def _substituted(statement: assign.Statement, values: Mapping[Symbol, Affine]) -
     match statement:
         case assign.Assign(loops=loops, index=index):
             positions = tuple(position.substitute(values) for position in index)
-            return replaced(statement, loops=_extents(loops, values), index=positions)
+            return replace(statement, loops=_extents(loops, values), index=positions)
         case assign.Check(loops=loops):
-            return replaced(statement, loops=_extents(loops, values))
+            return replace(statement, loops=_extents(loops, values))
         case assign.Loop(lo=lo, hi=hi, body=body):
             ends = lo.substitute(values), hi.substitute(values)
-            return replaced(statement, lo=ends[0], hi=ends[1], body=substitute_assignments(body, values))
+            return replace(statement, lo=ends[0], hi=ends[1], body=substitute_assignments(body, values))
         case _:
             return assign.rewrite_bodies(statement, lambda body: substitute_assignments(body, values))
 

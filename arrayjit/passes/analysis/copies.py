@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
-from ...frozen import replaced
 from ...ir.expr import Expr, Index, Load, Local, Variable
 from ...ir.index import Affine, Symbol
 from ...ir.loops import Bind, Copy, Define, For, LoopKind, Multiply, Prefetch, Stmt, Store, Update, While
@@ -36,7 +36,7 @@ def in_steps(loop: For, steps: Sequence[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
     bodies = (copy_body(body, {loop.symbol: first + n * loop.step}, {}) for n, body in enumerate(steps))
     several = For(symbol, Affine.of(0), count, tuple(chain.from_iterable(bodies)))
     rest = copy_body(loop.body, {loop.symbol: Affine.of(left)}, {})
-    last = replaced(loop, symbol=left, lo=loop.lo + count * (len(steps) * loop.step), body=rest)
+    last = replace(loop, symbol=left, lo=loop.lo + count * (len(steps) * loop.step), body=rest)
     return *counted, *unless_once(several), *(() if last.trips == 0 else unless_once(last))
 
 
@@ -45,7 +45,7 @@ def in_turn(old: Stmt, new: Stmt) -> Stmt:
     its iterations take turns."""
     if new is old or not isinstance(new, For) or new.kind is not LoopKind.PARALLEL:
         return new
-    return replaced(new, kind=LoopKind.SEQUENTIAL)
+    return replace(new, kind=LoopKind.SEQUENTIAL)
 
 
 def interleaved(
@@ -64,7 +64,7 @@ def merged(body: tuple[Stmt, ...], copies: Sequence[Copying]) -> tuple[Stmt, ...
             for copy in copies:
                 copy.symbols[stmt.symbol] = Affine.of(symbol)
             lo, hi = (end.substitute(copies[0].symbols) for end in (stmt.lo, stmt.hi))
-            out.append(replaced(stmt, symbol=symbol, lo=lo, hi=hi, body=merged(stmt.body, copies)))
+            out.append(replace(stmt, symbol=symbol, lo=lo, hi=hi, body=merged(stmt.body, copies)))
         else:
             out.extend(copy.statement(stmt) for copy in copies)
     return tuple(out)
@@ -88,25 +88,25 @@ class Copying:
         match stmt:
             case Define(variable=variable):
                 self.variables[variable] = Variable(variable.hint, variable.dtype)
-                return replaced(stmt, variable=self.variables[variable])
+                return replace(stmt, variable=self.variables[variable])
             case Update(variable=variable):
-                return replaced(stmt, variable=self.variables.get(variable, variable))
+                return replace(stmt, variable=self.variables.get(variable, variable))
             case Store(index=index) | Prefetch(index=index):
-                return replaced(stmt, index=self._index(index))
+                return replace(stmt, index=self._index(index))
             case Copy(index=index, at=at):
-                return replaced(stmt, index=self._index(index), at=self._index(at))
+                return replace(stmt, index=self._index(index), at=self._index(at))
             case Multiply(stage=stage):
-                return replaced(stmt, stage=stage.substitute(self.symbols))
+                return replace(stmt, stage=stage.substitute(self.symbols))
             case Bind(symbol=symbol):
                 bound = Symbol(symbol.hint, symbol.kind, symbol.lower, symbol.upper)
                 self.symbols[symbol] = Affine.of(bound)
-                return replaced(stmt, symbol=bound)
+                return replace(stmt, symbol=bound)
             case For(symbol=symbol, lo=lo, hi=hi, grain=grain):
                 new = Symbol(symbol.hint)
                 lo, hi = lo.substitute(self.symbols), hi.substitute(self.symbols)
                 grain = grain and grain.substitute(self.symbols)
                 self.symbols[symbol] = Affine.of(new)
-                return rewrite_bodies(replaced(stmt, symbol=new, lo=lo, hi=hi, grain=grain), self.body)
+                return rewrite_bodies(replace(stmt, symbol=new, lo=lo, hi=hi, grain=grain), self.body)
             case _:
                 return rewrite_bodies(stmt, self.body)
 
