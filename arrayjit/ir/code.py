@@ -22,6 +22,7 @@ __all__ = [
     "Code",
     "Failure",
     "GpuCaps",
+    "Pipes",
     "Postponed",
     "Schedule",
 ]
@@ -68,6 +69,20 @@ class Ahead:
 
 
 @frozen
+class Pipes:
+    """What a processor computes registers of 64 bytes with: `at_once` operations are begun in a cycle, so
+    many of which multiply (`multiplying`). A sum is there after `added` cycles. With `divides_apart`, a
+    division keeps what multiplies no longer than a product does, beside a divider. `ahead` is how many
+    operations the processor sees behind one that waits."""
+
+    at_once: int = 2
+    multiplying: int = 1
+    added: int = 4
+    divides_apart: bool = False
+    ahead: int = 95
+
+
+@frozen
 class Caps:
     """What the hardware can do, as far as passes care. Sizes are in bytes; `registers` are those that hold a
     vector; the last cache, `l3_bytes`, is for all cores. More than one thread means that loops may be shared;
@@ -76,7 +91,8 @@ class Caps:
     "atomics", that floats are accumulated in memory in any order; "tf32", that products of float32 are formed
     from factors with 10 bits of fraction. Of cells of `packed` bytes, one instruction puts the lanes of a
     register that a mask chooses side by side. `divisions` says as how many additions of a register of 64
-    bytes one division lasts, of float32s and of float64s; `ahead`, how far ahead lines are asked for."""
+    bytes one division lasts, of float32s and of float64s; `ahead` how far ahead lines are asked for, `pipes`
+    what computes."""
 
     vector_bytes: int = 32
     registers: int = 16
@@ -93,6 +109,7 @@ class Caps:
     packed: tuple[int, ...] = ()
     divisions: tuple[float, float] = (6.0, 9.0)
     ahead: Ahead = Ahead()
+    pipes: Pipes = Pipes()
 
 
 @frozen

@@ -140,10 +140,12 @@ def findings(only: str = "", *, limits: bool = False) -> Iterator[Finding]:
 def _cpu() -> Iterator[Finding]:
     cpu, caps = host_cpu(), host_caps(host_cpu())
     yield Finding("CPU", description().partition(";")[0])
-    yield Finding("CPU", f"code for {cpu.name}: vectors of {cpu.vector_bytes} bytes, {cpu.registers} of them")
+    yield Finding(
+        "CPU", f"code for {cpu.name}: vectors of {cpu.caps.vector_bytes} bytes, {cpu.caps.registers} of them"
+    )
     known = sorted(processor.features().intersection(_TELLING))
     yield Finding("CPU", f"features: {', '.join(known) or 'none that matter'}")
-    if not cpu.fma:
+    if not cpu.caps.fma:
         yield Finding("CPU", "no fused multiply-add: matrix products call a function for each", Kind.ADVICE)
     sizes = ", ".join(
         f"{level} {_bytes(getattr(caps, f'{level.lower()}_bytes'))}" for level in ("L1", "L2", "L3")

@@ -185,14 +185,14 @@ def _aligned(size: int) -> np.ndarray:
 
 def _lanes() -> dict[str, int]:
     """How many numbers of each type a register holds."""
-    width = host_cpu().vector_bytes
+    width = host_cpu().caps.vector_bytes
     return {"float": width // 4, "double": width // 8}
 
 
 def _compiled() -> Image:
     """All loops for this processor, with registers as wide as it has."""
     lanes = _lanes()
-    width = f'"prefer-vector-width"="{8 * host_cpu().vector_bytes}"'
+    width = f'"prefer-vector-width"="{8 * host_cpu().caps.vector_bytes}"'
     functions = [*(_peak(element, count) for element, count in lanes.items()), *_memory(lanes["double"])]
     text = "\n".join((*functions, "!0 = !{i32 1}", f"attributes #0 = {{ nounwind {width} }}"))
     return loaded(text, "the machine's limits", process_address)
@@ -212,7 +212,7 @@ def _peak(element: str, lanes: int) -> str:
     """A loop of independent fused multiply-adds."""
     vector = f"<{lanes} x {element}>"
     mangled = f"v{lanes}f{32 if element == 'float' else 64}"
-    numbers, is_fused = range(ACCUMULATORS), host_cpu().fma
+    numbers, is_fused = range(ACCUMULATORS), host_cpu().caps.fma
     if is_fused:
         call = f"call {vector} @llvm.fma.{mangled}({vector} %s{{k}}, {vector} %a, {vector} %a)"
         sums = [f"  %t{k} = {call.format(k=k)}" for k in numbers]

@@ -6,6 +6,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,37 +14,38 @@ from typing import Any
 from .. import processor
 from ..errors import SettingError
 from ..frozen import frozen
-from ..ir.code import Ahead, Caps
+from ..ir.code import Ahead, Caps, Pipes
 
 __all__ = ["CPUS", "Cpu", "cpu_named", "host_caps", "host_cpu"]
 
 
 @frozen
 class Cpu:
-    """A kind of CPU: the features that it must have, as LLVM calls them, and what they mean for passes."""
+    """A kind of CPU: the features that it must have, as LLVM calls them, and what passes may know of all CPUs
+    of that kind, whose caches have different sizes."""
 
     name: str
     features: tuple[str, ...]
-    vector_bytes: int
-    registers: int
-    fma: bool
-    packed: tuple[int, ...] = ()
-    divisions: tuple[float, float] = (6.0, 9.0)
-    ahead: Ahead = Ahead()
+    caps: Caps
 
 
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "bmi2")
-_ZEN5 = Ahead(4096, 1024, second=False, rows=True)
+_AVX512_CAPS = Caps(64, 32, fma=True, packed=(4, 8))
+_ZEN5_CAPS = replace(
+    _AVX512_CAPS,
+    ahead=Ahead(further=4096, one=1024, second=False, rows=True),
+    pipes=Pipes(at_once=4, multiplying=2, added=2, divides_apart=True, ahead=190),
+)
 
 CPUS = (
-    Cpu("avx512fp16", ("avx512fp16", *_AVX512), 64, 32, True, (4, 8), (16.0, 32.0)),
-    Cpu("zen5", ("sse4a", "avx512vp2intersect", *_AVX512), 64, 32, True, (4, 8), ahead=_ZEN5),
-    Cpu("avx512", _AVX512, 64, 32, True, (4, 8)),
-    Cpu("avx2", ("avx2", "fma", "f16c", "bmi2"), 32, 16, True),
-    Cpu("avx", ("avx",), 32, 16, False),
-    Cpu("sse2", ("sse2",), 16, 16, False),
-    Cpu("neon", ("neon",), 16, 32, True),
-    Cpu("generic", (), 16, 16, False),
+    Cpu("avx512fp16", ("avx512fp16", *_AVX512), replace(_AVX512_CAPS, divisions=(16.0, 32.0))),
+    Cpu("zen5", ("sse4a", "avx512vp2intersect", *_AVX512), _ZEN5_CAPS),
+    Cpu("avx512", _AVX512, _AVX512_CAPS),
+    Cpu("avx2", ("avx2", "fma", "f16c", "bmi2"), Caps(32, 16, fma=True)),
+    Cpu("avx", ("avx",), Caps(32, 16, fma=False)),
+    Cpu("sse2", ("sse2",), Caps(16, 16, fma=False)),
+    Cpu("neon", ("neon",), Caps(16, 32, fma=True)),
+    Cpu("generic", (), Caps(16, 16, fma=False)),
 )
 """The best ones first; any CPU is the last one at least."""
 
@@ -72,8 +74,7 @@ def cpu_named(name: str) -> Cpu:
 def host_caps(cpu: Cpu) -> Caps:
     """What passes may know about this machine, if its CPU were such a one."""
     sizes: dict[str, Any] = dict(_caches())
-    known: dict[str, Any] = {"packed": cpu.packed, "divisions": cpu.divisions, "ahead": cpu.ahead}
-    return Caps(cpu.vector_bytes, cpu.registers, cpu.fma, **known, **sizes)
+    return replace(cpu.caps, **sizes)
 
 
 @cache

@@ -64,7 +64,7 @@ times as long where it went through their rows. One register fewer slowed no ker
 def _attributes(cpu: Cpu, is_host: bool) -> str:
     """Of every function. For the host itself the driver adds all that it can do, otherwise there is only what
     the row has."""
-    always = f'nounwind {FRAMES} "prefer-vector-width"="{8 * cpu.vector_bytes}"'
+    always = f'nounwind {FRAMES} "prefer-vector-width"="{8 * cpu.caps.vector_bytes}"'
     if is_host:
         return always
     features = ",".join(f"+{feature}" for feature in cpu.features)

@@ -71,4 +71,4 @@ def test_what_is_selected_is_numpy_s(program, dtype):
 @pytest.mark.parametrize("program", [lambda x, y: x[x > y], by_hand])
 def test_a_register_of_lanes_is_put_together_by_one_instruction(program):
     text = arrayjit.jit(program, target="llvm").lower(np.arange(1000.0), 0.5).as_text("asm")
-    assert ("vcompresspd" in text) == bool(host_cpu().packed)
+    assert ("vcompresspd" in text) == bool(host_cpu().caps.packed)

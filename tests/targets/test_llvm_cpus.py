@@ -88,8 +88,8 @@ def test_machine_code_can_be_made_for_a_cpu_that_is_not_here(cpu):
     text = machine.emit_assembly(module)
     widest = max(re.findall(r"%([xyz]mm)\d|(v\d+\.4s)", text))
     wanted = {
-        "avx512fp16": "zmm",
         "zen5": "zmm",
+        "avx512fp16": "zmm",
         "avx512": "zmm",
         "avx2": "ymm",
         "avx": "ymm",
@@ -98,7 +98,7 @@ def test_machine_code_can_be_made_for_a_cpu_that_is_not_here(cpu):
     }
     assert widest[0] == wanted.get(cpu, "")
     fused = "fmla" if cpu == "neon" else "vfmadd"
-    assert (fused in text) == cpu_named(cpu).fma
+    assert (fused in text) == cpu_named(cpu).caps.fma
     assert machine.emit_object(module)
 
 
@@ -137,6 +137,31 @@ def test_a_cpu_that_is_in_no_row_is_a_mistake(monkeypatch):
     monkeypatch.setenv("ARRAYJIT_CPU", "abacus")
     with pytest.raises(SettingError, match="abacus"):
         LlvmTarget("sync_llvm")
+
+
+def priced(x, y):
+    y[:] = np.log(x) * np.tanh(np.sqrt(x) / (1 + np.exp(-x)))
+
+
+def test_chains_are_cut_by_what_the_cpu_computes_with():
+    x = np.ones(4000)
+    computation = trace_function(priced, (x, x.copy()), {}).computation
+    cuts = {}
+    for name in ("zen5", "avx512fp16", "avx512"):
+        notes = optimize(computation, host_caps(cpu_named(name)), verify=True).kernel.notes
+        cuts[name] = [note for note in notes if note.startswith("overlap")]
+    assert all(cuts.values())
+    assert cuts["avx512"] == cuts["avx512fp16"] != cuts["zen5"]
+
+
+def test_a_loop_that_waits_for_its_divider_alone_is_not_cut_where_that_is_apart():
+    def lengths(x, y):
+        y[:] = np.hypot(x, y)
+
+    x = np.ones(4000)
+    computation = trace_function(lengths, (x, x.copy()), {}).computation
+    notes = optimize(computation, host_caps(cpu_named("zen5")), verify=True).kernel.notes
+    assert not any(note.startswith("overlap") for note in notes)
 
 
 @pytest.mark.parametrize("cpu", CPUS, ids=lambda cpu: cpu.name)

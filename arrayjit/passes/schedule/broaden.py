@@ -25,7 +25,7 @@ from ...ir.loops import Comment, Define, For, Kernel, LoopKind, Stay, Stmt, Upda
 from ...ir.ops import Op, is_of_library
 from ...ir.walk import bottom_up, locals_read, locals_updated, nodes_in, outer_updates, rewrite_loops
 from ..analysis.access import Range
-from ..analysis.latency import AT_ONCE, busy, ready
+from ..analysis.latency import USUAL, busy, ready
 from ..analysis.trips import about, enter
 
 __all__ = ["CROWDED", "broaden", "is_seen", "kept_values", "waits", "works"]
@@ -133,7 +133,7 @@ def _widest(steps: For) -> int:
 
 def works(steps: For) -> float:
     """For how many cycles a step of one register keeps the units busy."""
-    return max(sum(map(busy, _operations(steps))), len(list(_operations(steps))) / AT_ONCE)
+    return max(sum(map(busy, _operations(steps))), len(list(_operations(steps))) / USUAL.at_once)
 
 
 def waits(steps: For) -> float:

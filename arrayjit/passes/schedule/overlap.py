@@ -17,21 +17,29 @@ take about as long as one another, and are cut where few values are handed on; t
 order in which they may start.
 
 Four parts, or three, of vectors as they are or half as long: what they keep in registers, and constants,
-should fit there, or be read within the time that the operations take. What is seldom needed is done outside
-of the turns, and takes no registers in them: whether it is, is asked as soon as that can be told. Bodies with
-other calls, which take all registers, stay whole. So do all where registers are few.
+should fit there, or be read within the time that the operations take. Where a processor begins four
+operations in a cycle (Zen 5) it waits for the chains of the parts: of more ways to cut, the one is taken in
+which these are short and hand on little. The price of an option takes 0.72 of the time with it, powers 0.85,
+inverse hyperbolic sines 0.83, and what is too short to be cut elsewhere, as a sigmoid, 0.86.
+
+What is seldom needed is done outside of the turns, and takes no registers in them: whether it is, is asked as
+soon as that can be told. Bodies with other calls, which take all registers, stay whole. So do all where
+registers are few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, product
 
 from ...frozen import frozen
 from ...ir.boundaries import lying_alike
-from ...ir.code import Caps
+from ...ir.code import Caps, Pipes
 from ...ir.cuts import handed_on, may_be_cut, parts_of
+from ...ir.dtype import F64
 from ...ir.expr import Apply, Expr, Gather, Load, Variable
 from ...ir.index import Symbol
 from ...ir.loops import Define, For, If, Kernel, Stmt, Store, walk_statements
@@ -39,7 +47,7 @@ from ...ir.ops import is_of_library
 from ...ir.tensor import Tensor
 from ...ir.walk import bottom_up, expressions, locals_read, locals_updated, nodes_in, rewrite_loops, variables
 from ..analysis.access import Range, Ranges
-from ..analysis.latency import AT_ONCE, busy, ready
+from ..analysis.latency import SLOW, busy, ready
 from ..analysis.pressure import most_registers, registers_of_constants
 from ..analysis.trips import about, enter
 from ..analysis.work import REGISTER_BYTES, UNKNOWN_TRIPS
@@ -49,20 +57,29 @@ __all__ = ["overlap"]
 PARTS = (4, 3)
 """So many vectors at a time, the number that is preferred first."""
 
+MORE_PARTS = (4, 3, 5)
+"""The same where four operations are begun in a cycle."""
+
 REGISTERS = 32
 """Of a processor that can keep the values of several vectors."""
 
 CROWDED = 1.25
 """So much longer may constants take that are read from memory, one in a cycle, than all operations."""
 
-WINDOW = 95
-"""So many operations a processor looks ahead."""
+READ = 0.55
+"""Cycles in which such a processor reads a register from a cache beside what it computes."""
+
+TURNS = 1.5
+"""So many turns it has under way at once."""
+
+HANDED = 0.4
+"""So many values for each operation it hands on while it computes; each more takes a cycle."""
 
 FEW = 32
 """Vectors that do not make up for those which are begun in vain."""
 
-EVEN = 30.0
-"""Values for which a cut may be moved by the whole body."""
+EVEN, EVENER = 30.0, 60.0
+"""Values for which a cut may be moved by the whole body; and where parts should be more alike."""
 
 BRANCHED = 4
 """What a branch takes of everything."""
@@ -77,7 +94,7 @@ def overlap(kernel: Kernel, caps: Caps) -> Kernel:
         enter(loop, ranges)
         if not may_be_cut(loop) or not _is_long(loop, ranges) or any(map(_calls, _nodes(_usual(loop.body)))):
             return None
-        chain = _Chain.of(loop.body)
+        chain = _Chain.of(loop.body, caps)
         cut = chain.cut(loop) if chain.waits() else None
         if cut is None:
             return None
@@ -119,13 +136,18 @@ def _calls(node: Expr) -> bool:
     return isinstance(node, Apply) and (node.op.apart or is_of_library(node.op))
 
 
+Way = tuple[int, tuple[int, ...]]
+"""Into how many parts a body is cut, and in which of them each statement is; what is stored is behind all."""
+
+
 @frozen
 class _Chain:
     """The statements of a body: which of them each one stands behind, after how many cycles its result is
-    there (`latencies`), and the body's end (`heights`), and how long it keeps the unit that multiplies;
+    there (`latencies`), and the body's end (`heights`), and how long it keeps a unit that multiplies;
     `seldom` has the branches, each with what its condition needs."""
 
     body: tuple[Stmt, ...]
+    caps: Caps
     after: tuple[frozenset[int], ...]
     latencies: tuple[int, ...]
     heights: tuple[int, ...]
@@ -133,26 +155,30 @@ class _Chain:
     seldom: Mapping[int, frozenset[int]]
 
     @staticmethod
-    def of(body: tuple[Stmt, ...]) -> _Chain:
+    def of(body: tuple[Stmt, ...], caps: Caps) -> _Chain:
         after = _needed(body)
-        latencies = tuple(map(_latency, body))
+        latencies = tuple(_latency(stmt, caps.pipes) for stmt in body)
         heights = list(latencies)
         for place in reversed(range(len(body))):
             for before in after[place]:
                 heights[before] = max(heights[before], latencies[before] + heights[place])
-        return _Chain(body, after, latencies, tuple(heights), tuple(map(_busy, body)), _deciding(body, after))
+        busy = tuple(_busy(stmt, caps.pipes) for stmt in body)
+        return _Chain(body, caps, after, latencies, tuple(heights), busy, _deciding(body, after))
 
     def waits(self) -> bool:
         """Does it take longer until all operations have come into sight than they keep the units busy?"""
-        units = self._cycles() + BRANCHED * len(self.seldom)
-        return max(self.heights) * self._operations() > WINDOW * units
+        branched = 0 if self.caps.pipes.multiplying > 1 else BRANCHED
+        units = self._cycles() + branched * len(self.seldom)
+        return max(self.heights) * self._operations() > self.caps.pipes.ahead * units
 
     def _operations(self) -> int:
         return sum(isinstance(node, (Apply, Load, Gather)) for node in _nodes(_usual(self.body)))
 
     def _cycles(self) -> float:
         """For how many the operations of one register keep the units busy."""
-        return max(sum(self.busy), self._operations() / AT_ONCE)
+        pipes = self.caps.pipes
+        dividing = sum(_dividing(node, self.caps) for node in _nodes(_usual(self.body)))
+        return max(sum(self.busy) / pipes.multiplying, self._operations() / pipes.at_once, dividing)
 
     def cut(self, loop: For) -> For | None:
         """The loop in parts, its vectors as they are or half as long: where the units wait least for what no
@@ -161,7 +187,12 @@ class _Chain:
         some = (loop, replace(loop, lanes=loop.lanes // 2)) if wide else (loop,)
         times = self._times()
         handed = self._handed(times)
-        cuts = [self.in_parts(one, count, times, handed) for one in some for count in PARTS]
+        if self.caps.pipes.multiplying > 1:
+            numbers = product(MORE_PARTS, (EVEN, EVENER))
+            every = dict.fromkeys(self.way(count, even, times, handed) for count, even in numbers)
+            return self._shortest(some, every, times)
+        ways = [self.way(count, EVEN, times, handed) for count in PARTS]
+        cuts = [self.in_parts(one, way, times) for one in some for way in ways]
         found = [cut for cut in cuts if may_be_cut(cut) and _is_still_aligned(cut)]
         constants, cycles = registers_of_constants(_usual(self.body)), self._cycles()
 
@@ -171,11 +202,42 @@ class _Chain:
         best = min(found, key=waiting, default=None)
         return best if best is not None and waiting(best) <= CROWDED * cycles else None
 
-    def in_parts(self, loop: For, count: int, times: Sequence[int], handed: Sequence[int]) -> For:
-        """The loop cut where few values are `handed` on, which is a matter of time as well."""
+    def _shortest(self, some: Sequence[For], ways: Iterable[Way], times: Sequence[int]) -> For | None:
+        """The cut whose turns take least for each register, where four operations are begun in a cycle: a
+        turn waits for the longest chain of a part, for what no register is left for, and for values to be
+        moved on to the next part."""
+        cycles, operations = self._cycles(), self._operations()
+        constants = registers_of_constants(_usual(self.body))
+        widest = max(map(_size, self.body))
+        found: list[tuple[float, For]] = []
+        for way in ways:
+            chain = self._longest_of_parts(way) / TURNS
+            cuts = [self.in_parts(one, way, times) for one in some]
+            if not may_be_cut(cuts[0]):
+                continue
+            beyond = sum(map(len, handed_on(parts_of(cuts[0])))) - HANDED * operations
+            for cut in filter(_is_still_aligned, cuts):
+                registers = max(1, cut.lanes * widest // REGISTER_BYTES)
+                reading = READ * (constants + most_registers(cut) - REGISTERS)
+                turn = max(cycles, max(reading, chain) / registers) + max(0.0, beyond)
+                found.append((round(turn, 2), cut))
+        return min(found, key=lambda item: item[0], default=(0.0, None))[1]
+
+    def _longest_of_parts(self, way: Way) -> int:
+        """The cycles of the longest chain within a part."""
+        count, parts = way
+        ends: list[int] = []
+        for place, befores in enumerate(self.after):
+            here = min(parts[place], count - 1)
+            begun = (ends[before] for before in befores if min(parts[before], count - 1) == here)
+            ends.append(max(begun, default=0) + self.latencies[place])
+        return max(ends)
+
+    def way(self, count: int, even: float, times: Sequence[int], handed: Sequence[int]) -> Way:
+        """To cut where few values are `handed` on, which is a matter of time as well."""
         end = len(handed)
         cuts = [
-            min(range(1, end), key=lambda at: handed[at] + EVEN * abs(at / end - number / count))
+            min(range(1, end), key=lambda at: handed[at] + even * abs(at / end - number / count))
             for number in range(1, count)
         ]
         parts = [sum(cut <= time for cut in cuts) for time in times]
@@ -183,6 +245,10 @@ class _Chain:
             if isinstance(self.body[place], Store):
                 parts[place] = count
             parts[place] = max([parts[place], *(parts[before] for before in befores)])
+        return count, tuple(parts)
+
+    def in_parts(self, loop: For, way: Way, times: Sequence[int]) -> For:
+        count, parts = way
         order = sorted(range(len(times)), key=lambda place: (parts[place], times[place], place))
         starts = tuple(sum(part < number for part in parts) for number in range(1, count))
         return replace(loop, body=tuple(self.body[place] for place in order), cuts=starts)
@@ -202,12 +268,12 @@ class _Chain:
         return list(accumulate(changes[:-1]))
 
     def _times(self) -> list[int]:
-        """When each statement may start, if the unit that multiplies begins one operation in a cycle, the
+        """When each statement may start, if a unit that multiplies begins one operation in a cycle, the
         longest chains first; what does not need it starts when it has to."""
-        times, taken = [0] * len(self.body), set[int]()
+        times, taken = [0] * len(self.body), Counter[int]()
         for place in sorted(range(len(self.body)), key=lambda place: (-self.heights[place], place)):
             time = max((times[before] + self.latencies[before] for before in self.after[place]), default=0)
-            while self.busy[place] and time in taken:
+            while self.busy[place] and taken[time] >= self.caps.pipes.multiplying:
                 time += 1
             taken.update(range(time, time + self.busy[place]))
             times[place] = time
@@ -266,11 +332,22 @@ def _read(stmt: Stmt) -> set[Variable | Tensor]:
     return {*cells, *locals_read(walk_statements((stmt,)))}
 
 
-def _latency(stmt: Stmt) -> int:
+def _latency(stmt: Stmt, pipes: Pipes) -> int:
     if isinstance(stmt, If):
         return 0
-    return max((bottom_up(expr, ready) for expr in expressions(stmt)), default=0)
+    there = partial(ready, pipes=pipes)
+    return max((bottom_up(expr, there) for expr in expressions(stmt)), default=0)
 
 
-def _busy(stmt: Stmt) -> int:
-    return 0 if isinstance(stmt, If) else sum(map(busy, _nodes((stmt,))))
+def _busy(stmt: Stmt, pipes: Pipes) -> int:
+    return 0 if isinstance(stmt, If) else sum(busy(node, pipes) for node in _nodes((stmt,)))
+
+
+def _dividing(node: Expr, caps: Caps) -> float:
+    """For how many cycles a divider beside the rest does nothing else: roots take twice as long."""
+    match node:
+        case Apply(op=op, dtype=dtype) if caps.pipes.divides_apart and op.name in SLOW:
+            additions = caps.pipes.at_once - caps.pipes.multiplying
+            return caps.divisions[dtype is F64] / additions * (2 if op.name == "sqrt" else 1)
+        case _:
+            return 0.0
