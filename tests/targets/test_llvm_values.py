@@ -215,3 +215,22 @@ def test_extremes_with_a_known_number_are_those_with_an_array(extreme, bound, dt
     known = jit(lambda x: extreme(x, dtype(bound)))(x)
     asked = jit(lambda x, y: extreme(x, y))(x, np.full_like(x, bound))
     assert known.tobytes() == asked.tobytes()
+
+
+@pytest.mark.parametrize("name", ["i8", "i16", "i32", "u8", "u16", "u32"])
+def test_integers_in_vectors_are_divided_as_floats_are(name):
+    dtype = named(name).numpy
+    info, random = np.iinfo(dtype), np.random.default_rng(7)
+    edges = np.array([0, 1, 2, 3, 7, info.max, info.max - 1, info.max // 2, info.min, info.min + 1], dtype)
+    x = np.concatenate([np.repeat(edges, len(edges)), random.integers(info.min, info.max, 4000, dtype)])
+    y = np.concatenate([np.tile(edges, len(edges)), random.integers(info.min, info.max, 4000, dtype)])
+
+    @jit(target="sync_llvm")
+    def divided(x, y):
+        return x // y, x % y
+
+    with np.errstate(all="ignore"):
+        wanted = x // y, x % y
+        for found, right in zip(divided(x, y), wanted, strict=True):
+            np.testing.assert_array_equal(found, right)
+    assert re.search(r"fdiv <\d+ x double>", divided.lower(x, y).as_text("llvm"))
