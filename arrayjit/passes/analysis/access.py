@@ -304,6 +304,25 @@ class Effects:
         """The effects seen from outside the loops of `inner`; these themselves if there are no such loops."""
         return self if not inner else self._mapped(lambda item: item.without(inner))
 
+    def shares_variables(self, other: Effects) -> bool:
+        """Whether one of them sets a variable that the other sets or reads."""
+        return not (
+            self.updates.isdisjoint(other.updates)
+            and self.updates.isdisjoint(other.uses)
+            and self.uses.isdisjoint(other.updates)
+        )
+
+    def in_rows(self, symbol: Symbol) -> bool:
+        """Whether a symbol decides on nothing but rows, wherever arrays of several dimensions are touched."""
+        spans = (
+            span
+            for touched in (self.reads, self.writes)
+            for regions in touched.values()
+            for item in regions
+            for span in item.spans[1:]
+        )
+        return all(span is not None and not span.base.coefficient(symbol) for span in spans)
+
     def _mapped(self, change: Callable[[Region], Region]) -> Effects:
         def over(touched: Touched) -> Touched:
             return {s: {change(item): None for item in items} for s, items in touched.items()}

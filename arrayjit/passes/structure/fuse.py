@@ -12,11 +12,11 @@ nothing between them is in its way and each iteration needs only what the same i
 made, so that parallel loops stay parallel. Chains of whole-array operations become one nest first, since to
 cut one is to store what it hands on, and then other nests without loops in them; then nests join that go
 through the same memory, and once more, when those that only gave arrays their first values are out of the
-way. Nests that agree in their outer loops only are joined there, and their inner parts meet again one level
-down: a softmax becomes one loop over rows. A short loop that takes a temporary from another one, and
-overwrites what only earlier iterations of that read, goes along with it in order. Single stores and bound
-numbers move up past the nests that they have nothing to do with, out of the way of later ones; so do
-exceptions, past what the caller cannot see.
+way. Nests that agree in their outer loops only are joined there, and so is in the end what that made; their
+inner parts meet again one level down: a softmax becomes one loop over rows, and local variances do, in 0.7 of
+the time. A short loop that takes a temporary from another one, and overwrites what only earlier iterations of
+that read, goes along with it in order. Single stores and bound numbers move up past the nests that they have
+nothing to do with, out of the way of later ones; so do exceptions, past what the caller cannot see.
 
 Every nest is compared with few others, only through the memory that both touch and at a bounded number
 of places, so that a thousand assignments take a thousand steps.
@@ -160,6 +160,7 @@ class Turn(Enum):
     FLAT = "nests without loops in them that have all of theirs in common"
     ALL = "whatever may be joined"
     ROWS = "rows of nests that went on to the end of a row each"
+    NESTS = "what that made, over the same rows"
 
 
 class Relation(Enum):
@@ -192,6 +193,11 @@ class _Nest:
     numbers: frozenset[Symbol]
     original: Stmt | None
     in_order: bool = False
+
+    def goes_by_rows(self) -> bool:
+        """Whether loops in it go through one row of arrays after the other, in any order."""
+        plain = len(self.band) == 1 and not self.flat and not self.in_order
+        return plain and self.effects.in_rows(self.band[0].symbol)
 
     def view(self, depth: int, ranges: Ranges) -> _View:
         """The nest as its outermost `depth` loops see it."""
@@ -417,7 +423,7 @@ class _Schedule:
 
     def joined_depth(self, target: _Nest, nest: _Nest, names: Mapping[Symbol, Affine]) -> int:
         """How many loops the two nests can have in common; 0 when they must or should stay apart."""
-        if target.effects.leaves or not names:
+        if target.effects.leaves or not names or not self.is_turn_of(target, nest):
             return 0
         if (nest.contracts or (target.contracts and nest.effects.updates)) and not self.share_matrix(
             target, nest, names
@@ -425,11 +431,11 @@ class _Schedule:
             return 0
         if len(target.streams | nest.streams) > max(MAX_STREAMS, len(target.streams)):
             return 0
-        if _share_variables(target.effects, nest.effects) or _has_many_regions(target.effects, nest.effects):
+        if target.effects.shares_variables(nest.effects) or _has_many_regions(target.effects, nest.effects):
             return 0
         full = max(len(target.band), len(nest.band))
         whole = self.turn in (Turn.CHAINS, Turn.FLAT)
-        if whole and not (len(names) == full and self.is_flat(target, nest)):
+        if whole and len(names) < full:
             return 0
         most = min(len(target.band), len(nest.band)) - (self.turn is Turn.ROWS)
         for depth in range(min(len(names), most), 0, -1):
@@ -496,11 +502,16 @@ class _Schedule:
         body = (*target.body, *substitute_statements(tuple(nest.body), names))
         return in_lockstep(replace(loop, body=body), inside)
 
-    def is_flat(self, target: _Nest, nest: _Nest) -> bool:
-        """Whether this is the turn of two nests, of those for nests without loops in them."""
-        if self.turn is Turn.CHAINS:
-            return self.hands_on(target, nest)
-        return target.flat and nest.flat
+    def is_turn_of(self, target: _Nest, nest: _Nest) -> bool:
+        """Whether two nests are of the kind that this turn is for."""
+        match self.turn:
+            case Turn.CHAINS:
+                return self.hands_on(target, nest)
+            case Turn.FLAT:
+                return target.flat and nest.flat
+            case Turn.NESTS:
+                return target.goes_by_rows() and nest.goes_by_rows()
+        return True
 
     def hands_on(self, target: _Nest, nest: _Nest) -> bool:
         """Whether a nest without loops inside reads a temporary that the target, another such, makes."""
@@ -562,15 +573,6 @@ def _next(time: int) -> int:
 
 def _bounds(loop: For) -> tuple[Affine, Affine, int]:
     return loop.lo, loop.hi, loop.step
-
-
-def _share_variables(one: Effects, other: Effects) -> bool:
-    """Whether one of them sets a variable that the other sets or reads."""
-    return not (
-        one.updates.isdisjoint(other.updates)
-        and one.updates.isdisjoint(other.uses)
-        and one.uses.isdisjoint(other.updates)
-    )
 
 
 def _has_many_regions(effect: Effects, other: Effects) -> bool:
