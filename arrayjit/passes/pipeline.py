@@ -88,6 +88,7 @@ from .schedule.threads import explain_threads, threads
 from .schedule.tile import tile
 from .schedule.trail import trail
 from .schedule.trapezoid import trapezoid
+from .schedule.unison import unison
 from .schedule.vectorise import explain_vectorise, vectorise
 from .structure.again import again
 from .structure.ascend import ascend
@@ -492,9 +493,7 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
         on=CPU,
     ),
     Pass(quarters, after=("straight",), why="both forms of a loop add up by the same lanes", on=CPU),
-    Pass(
-        cascade, after=("quarters",), why="its trees are built per lane, and in each form of a loop", on=CPU
-    ),
+    Pass(cascade, after=("quarters",), why="its trees are built per lane, in each form of a loop", on=CPU),
     Pass(trapezoid, after=("cascade",), why="a few rows share vector loops over columns", on=CPU),
     Pass(jam, after=("trapezoid",), why="rows are interleaved around vector loops", on=CPU),
     Pass(stream, after=("jam",), why="what rows of a product share is read once already", on=CPU),
@@ -516,7 +515,8 @@ ON_LOOPS: tuple[Pass[Kernel, Kernel], ...] = (
     Pass(alternate, after=("threads",), why="rows that threads share are not taken in turns", on=CPU),
     Pass(prefetch, after=("threads",), why="what a row is gone through for does not change any more", on=CPU),
     Pass(unordered, after=("prefetch",), why="threads share, and ask ahead for, sums and their like", on=CPU),
-    Pass(overlap, after=("unordered",), why="no pass after it knows of parts", on=CPU),
+    Pass(unison, after=("unordered",), why="extremes that may go by a few steps do so", on=CPU),
+    Pass(overlap, after=("unordered", "unison"), why="no pass after it knows of parts", on=CPU),
     Pass("widen", after=("rare",), why="what is seldom needed is not read with the rest", on=GPU),
     Pass("barriers", after=("once",), why="what stays in a register is waited for by no one", on=GPU),
     Pass(lifetimes, after=("threads",), why="no later pass may move a use of a temporary"),

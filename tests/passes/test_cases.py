@@ -65,6 +65,7 @@ MACHINES = {
     "trail": Caps(threads=2, thread_work=10_000, l2_bytes=64 * 1024, l3_bytes=256 * 1024),
     "widen": Caps(gpu=GpuCaps(busy_threads=8)),
     "threads": Caps(threads=4, thread_work=64),
+    "unison": Caps(vector_bytes=32),
     "unordered": Caps(vector_bytes=64, registers=32),
 }
 """The passes whose cases need other hardware."""
