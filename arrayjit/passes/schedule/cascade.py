@@ -15,8 +15,10 @@ nearly all of it in both. Memory is walked in the same order as before. Vectors 
 make a smaller one, which starts earlier where the last of them would not fill its lanes; what was seen before
 is ignored (or not, where a maximum or its like does not mind). A sum inside a sum (rows of columns) gets a
 partial sum per inner loop. Where the number of terms is known only when they are added, the trees are of a
-fixed size, and what they leave is added vector by vector, then in narrower vectors, then one by one. The
-order is in the loops and so the same on every target.
+fixed size, and what they leave is added vector by vector, then in narrower vectors, then one by one. Where
+each of these ends follows from the number of terms alone, and no tree is begun for fewer terms than fill one:
+a processor that guesses wrong how long a short row is goes on as soon as it knows. The order is in the loops
+and so the same on every target.
 
 Extremes, logic and integers give the same bits in any parts: for threads, such a loop is cut into some. Where
 much is done for each term of a sum, they note the terms, which are then added in the one order (`terms`).
@@ -49,7 +51,7 @@ from ...ir.conditions import compare, one_of
 from ...ir.dtype import F64, I64, DType, named
 from ...ir.expr import Cast, Const, Expr, Index, Local, Variable, constant, dtype_of
 from ...ir.index import Affine, Symbol
-from ...ir.loops import Define, For, Kernel, LoopKind, Place, PlaceKind, Stmt, Update, walk_statements
+from ...ir.loops import Define, For, If, Kernel, LoopKind, Place, PlaceKind, Stmt, Update, walk_statements
 from ...ir.ops import OPS, Op
 from ...ir.tensor import Tensor
 from ...ir.walk import children, kept, locals_read, outer_updates, rebuild, rewrite_bodies, walk
@@ -238,18 +240,22 @@ def _varying(loop: For, found: Sums) -> Sequence[Stmt]:
     if not found or lanes <= narrow:
         return [loop]
     out: list[Stmt] = []
-    start = loop.lo
+    trees: list[Stmt] = []
+    before, at = Affine.of(0), loop.lo
     for chain in (CHAIN * FAN * FAN, CHAIN) if _sums(loop, False) else ():
-        binds, count = blocks(replace(loop, lo=start), lanes * chain)
+        binds, count = blocks(loop, lanes * chain)
         if count != Affine.of(0):
-            out += [*binds, _trees(loop, found, start, count, chain)]
-            start = start + count * (lanes * chain)
+            out += binds
+            trees.append(_trees(loop, found, at, count - before * (FAN * FAN), chain))
+            before, at = count, loop.lo + count * (lanes * chain)
+    if trees:
+        out.append(If(compare("less", constant(0, I64), Index(before)), tuple(trees)))
     for width in (lanes, narrow):
-        binds, count = blocks(replace(loop, lo=start), width)
-        whole = replace(loop, lo=start, hi=start + count * width, lanes=width)
+        binds, count = blocks(loop, width)
+        whole = replace(loop, lo=at, hi=loop.lo + count * width, lanes=width)
         out += [*binds, *copy_body((whole,), {}, {})]
-        start = whole.hi
-    rest = replace(loop, lo=start, kind=LoopKind.SEQUENTIAL, lanes=1)
+        at = whole.hi
+    rest = replace(loop, lo=at, kind=LoopKind.SEQUENTIAL, lanes=1)
     return [*out, *copy_body((rest,), {}, {})]
 
 
