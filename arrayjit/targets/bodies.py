@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from ..errors import CompilerBug, Location
-from ..ir.expr import Apply, Const, Expr, Local, Variable
+from ..ir.expr import Apply, Const, Expr, Index, Local, Variable
 from ..ir.loops import Define, Fill, For, If, Raise, Stmt, Store, Update, walk_statements
 from ..ir.ops import OPS, Op
 from ..ir.walk import nodes_in, outer_updates
 
-__all__ = ["accumulation", "changes", "conditions", "fills_lanes", "place", "squared", "updated"]
+__all__ = ["accumulation", "changes", "conditions", "fills_lanes", "is_count", "place", "squared", "updated"]
 
 MULTIPLY = OPS["multiply"]
+DIVIDE = OPS["raw_divide"]
 
 
 def updated(body: tuple[Stmt, ...]) -> dict[Variable, None]:
@@ -33,6 +34,16 @@ def changes(body: tuple[Stmt, ...]) -> tuple[Variable, ...]:
     """The locals from outside that a body updates."""
     updates = outer_updates(list(walk_statements(body)))
     return tuple(dict.fromkeys(update.variable for update in updates))
+
+
+def is_count(expr: Apply) -> bool:
+    """Is it a number that is known not to be negative, divided by a positive one?"""
+    match expr:
+        case Apply(op=op, args=(Index(value=number), Const(value=int(size)))):
+            bounds = number.bounds({}) if op is DIVIDE and size > 0 else None
+            return bounds is not None and bounds[0] >= 0
+        case _:
+            return False
 
 
 def conditions(test: tuple[Stmt, ...], condition: Expr) -> list[tuple[tuple[Stmt, ...], Expr]]:

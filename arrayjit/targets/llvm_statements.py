@@ -32,7 +32,7 @@ from ..ir.loops import (
     walk_statements,
 )
 from ..ir.walk import bottom_up, locals_read
-from .bodies import changes, updated
+from .bodies import changes, is_count, updated
 from .failures import raises
 from .llvm_alike import Nests
 from .llvm_appended import appended
@@ -41,7 +41,7 @@ from .llvm_interleaved import Item, side_by_side
 from .llvm_loops import Exit, Print, aside, is_short
 from .llvm_memory import Edge, Lanes, Memory
 from .llvm_text import Operand, Value, Writer, constant
-from .llvm_values import any_lane, apply, cast, combined, either, mask_lanes, select
+from .llvm_values import any_lane, apply, cast, combined, divided_count, either, mask_lanes, select
 
 __all__ = ["Statements"]
 
@@ -139,6 +139,8 @@ class Statements(ABC):
                 return self._values[variable]
             case Index(value=position):
                 return self._memory.index(position, self._lanes)
+            case Apply() if is_count(node):
+                return divided_count(self._writer, args)
             case Apply(op=op, dtype=dtype):
                 return apply(self._writer, op, args, dtype)
             case Cast(dtype=dtype):

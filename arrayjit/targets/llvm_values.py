@@ -32,6 +32,7 @@ __all__ = [
     "carried",
     "cast",
     "combined",
+    "divided_count",
     "either",
     "fma",
     "fold",
@@ -41,6 +42,7 @@ __all__ = [
     "select",
 ]
 
+U64 = named("u64")
 # Arguments that an intrinsic takes beside the op's own: "zero is poison", "smallest int is poison".
 _FLAGS = {"@llvm.abs": ", i1 false", "@llvm.ctlz": ", i1 false", "@llvm.cttz": ", i1 false"}
 # Intrinsics overloaded on the type of their second argument too.
@@ -80,6 +82,12 @@ def apply(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Valu
         return _called(writer, op, definition, args, dtype)
     expanded: Value = definition(_Expansion(writer), *args)
     return expanded
+
+
+def divided_count(writer: Writer, args: tuple[Value, ...]) -> Value:
+    """A number that is not negative divided by a positive one: by a power of two in one step."""
+    count, size = (replace(arg, dtype=U64) for arg in args)
+    return replace(apply(writer, OPS["raw_divide"], (count, size), U64), dtype=I64)
 
 
 def _primitive(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) -> Value:

@@ -6,15 +6,15 @@ import re
 
 import numpy as np
 import pytest
-from handmade import at, call, elementwise, put, vector
+from handmade import at, call, elementwise, put, run, vector
 
 from arrayjit import jit
 from arrayjit.errors import CompilerBug
 from arrayjit.ir.assign import ArrayParam
-from arrayjit.ir.dtype import BOOL, DTYPES, F32, F64, Kind, named
-from arrayjit.ir.expr import Apply, Cast, Const
-from arrayjit.ir.index import Symbol
-from arrayjit.ir.loops import Kernel
+from arrayjit.ir.dtype import BOOL, DTYPES, F32, F64, I64, Kind, named
+from arrayjit.ir.expr import Apply, Cast, Const, Index
+from arrayjit.ir.index import Affine, Symbol
+from arrayjit.ir.loops import Bind, Kernel
 from arrayjit.ir.ops import Op
 from arrayjit.ir.tensor import Tensor
 from arrayjit.targets.llvm import LlvmTarget
@@ -234,3 +234,19 @@ def test_integers_in_vectors_are_divided_as_floats_are(name):
         for found, right in zip(divided(x, y), wanted, strict=True):
             np.testing.assert_array_equal(found, right)
     assert re.search(r"fdiv <\d+ x double>", divided.lower(x, y).as_text("llvm"))
+
+
+def test_counts_are_divided_without_a_sign():
+    """By a power of two in one step: what is not known to be a count takes three."""
+    given, n, some = Tensor.of("given", (2,), I64), Symbol("n", lower=0, upper=100), Symbol("some")
+    body = (
+        Bind(n, at(given, 0)),
+        Bind(some, at(given, 1)),
+        put(given, 0, value=call("raw_divide", Index(Affine.of(n)), Const(8, I64))),
+        put(given, 1, value=call("raw_divide", Index(Affine.of(some)), Const(8, I64))),
+    )
+    text = LlvmTarget("sync_llvm").emit(Kernel("halves", (ArrayParam(given, "update"),), body)).payload
+    assert text.count("udiv") == text.count("sdiv") == 1
+    array = np.array([99, -99])
+    run(body, [], [(given, array)])
+    np.testing.assert_array_equal(array, [12, -12])
