@@ -64,6 +64,27 @@ def _compare(x, divisors, options):
         np.testing.assert_array_equal(one, other, strict=True)
 
 
+KNOWN = [3, 5, 6, 7, 10, 14, 28, 100, 641, 1_000_003, 2**31 - 1, 2**32 + 1, 2**53 - 1, 2**62 + 2, 2**63 - 1]
+
+
+@pytest.mark.parametrize("options", TARGETS, ids=str)
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_known_divisors_of_64_bits(dtype, options):
+    divisors = [*KNOWN, *([2**63 + 2, 2**64 - 1] if dtype is np.uint64 else [-7])]
+    near = [d * n + by for d in divisors for n in range(-3, 4) for by in (-1, 0, 1)]
+    info = np.iinfo(dtype)
+    x = np.concatenate(
+        [np.array([n for n in near if info.min <= n <= info.max], dtype), of_every_size(dtype, 300)]
+    )
+
+    def divided(x):
+        return tuple((x // dtype(d), x % dtype(d), np.divmod(x, dtype(d))) for d in divisors)
+
+    for got, wanted in zip(arrayjit.jit(divided, **options)(x), divided(x), strict=True):
+        for one, other in zip((*got[:2], *got[2]), (*wanted[:2], *wanted[2]), strict=True):
+            np.testing.assert_array_equal(one, other, strict=True)
+
+
 def power(base, exponents, modulus):
     """By squaring, in Python's integers."""
     out = np.zeros(len(exponents), np.int64)

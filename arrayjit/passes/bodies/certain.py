@@ -257,7 +257,8 @@ def _within_a_period(node: Apply, facts: Facts) -> Expr | None:
 
 def _without_sign(node: Apply) -> Expr:
     """A division of numbers that are not negative."""
-    return Cast(Apply(UPWARDS[node.op], tuple(Cast(arg, U64) for arg in node.args), U64), I64)
+    args = (Const(arg.value, U64) if isinstance(arg, Const) else Cast(arg, U64) for arg in node.args)
+    return Cast(Apply(UPWARDS[node.op], tuple(args), U64), I64)
 
 
 def _branched(stmt: If, facts: Facts) -> If:

@@ -14,6 +14,16 @@ negative number the quotient or one more; what is left tells (T. Granlund and P.
 invariant integers using multiplication, 1994). Two products take less time than a division, go several at
 once and in vectors. `hoist` takes the reciprocal out of the loop. Divisors less than two are divided by as
 before; those without a sign need no such branch.
+
+    y[i] = floor_divide(x[i], 7)       ->           t = x[i]
+                                                    s = raw_right_shift(t, 63)
+                                                    q = raw_upper_half(u64(t ^ s), 5270498306774157605)
+                                                    y[i] = i64(raw_right_shift(q, 1)) ^ s
+
+Integers of 64 bits are so divided by known numbers as well, for which processors have no vectors: by a
+reciprocal of as many bits as make the quotient right. That of a negative number is found among those that are
+none, of which all bits are turned around: -1 - x towards zero is as far as x towards minus infinity. Fewer
+bits LLVM divides in vectors itself.
 """
 
 from __future__ import annotations
@@ -24,7 +34,7 @@ from collections.abc import Callable
 from ...ir.code import Caps
 from ...ir.definitions.terms import Term, definition, rarely, where
 from ...ir.dtype import Kind, named
-from ...ir.expr import Apply, Const, Expr, Index, Local, Variable, dtype_of
+from ...ir.expr import Apply, Cast, Const, Expr, Index, Local, Variable, dtype_of
 from ...ir.loops import Bind, Define, For, Kernel, Stmt, Update, While
 from ...ir.ops import OPS, Op
 from ...ir.walk import applies, kept, rewrite_bodies, rewrite_expressions, transform
@@ -33,6 +43,8 @@ from ..analysis.trips import about
 from .expand import Definitions
 
 __all__ = ["divisors"]
+
+RAW = OPS["raw_divide"], OPS["raw_remainder"]
 
 FEW = 16
 """Divisions that do not make up for the reciprocal."""
@@ -43,7 +55,7 @@ ROUNDS = 4
 
 def divisors(kernel: Kernel, caps: Caps) -> Kernel:
     """Every division by what stays the same for long a product."""
-    if not applies(kernel.body, DEFINITIONS):
+    if not applies(kernel.body, KNOWN):
         return kernel
     walk = _Walk(kernel.body)
     return kernel.with_body(walk.body(kernel.body), [f"divisors: {op} by a product" for op in walk.found])
@@ -75,6 +87,49 @@ DEFINITIONS: dict[Op, Callable[..., Expr]] = {
     OPS["floor_divide"]: _quotient,
     OPS["divmod_quotient"]: _quotient,
 }
+
+
+@definition
+def _known_quotient(x: Term, y: Term) -> Term:
+    return _by_known(x, y)
+
+
+@definition
+def _known_remainder(x: Term, y: Term) -> Term:
+    return x - _by_known(x, y) * y
+
+
+KNOWN: dict[Op, Callable[..., Expr]] = {
+    OPS["remainder"]: _known_remainder,
+    OPS["divmod_remainder"]: _known_remainder,
+    OPS["floor_divide"]: _known_quotient,
+    OPS["divmod_quotient"]: _known_quotient,
+    OPS["raw_divide"]: _known_quotient,
+    OPS["raw_remainder"]: _known_remainder,
+}
+"""Raw divisions, which are those of integers without a sign, are downwards too."""
+
+
+def _by_known(x: Term, y: Term) -> Term:
+    divisor, bits = int(y.known or 0), x.dtype.bits
+    if x.dtype.kind is Kind.UINT:
+        return _positive_quotient(x, divisor, bits)
+    sign = x.op("raw_right_shift", bits - 1)
+    quotient = _positive_quotient((x ^ sign).cast(named(f"u{bits}")), divisor, bits - 1)
+    return quotient.cast(x.dtype) ^ sign
+
+
+def _positive_quotient(x: Term, divisor: int, bits: int) -> Term:
+    """Of an integer without a sign that has so many bits. A reciprocal is rounded up, by less than what adds
+    up to a fraction's distance to the next integer; where it takes a bit more than there are, what that one
+    adds is halved with the rest."""
+    size = x.dtype.bits
+    shift = next(n for n in range(size + 1) if -(1 << size + n) % divisor <= 1 << size + n - bits)
+    reciprocal = -(-(1 << size + shift) // divisor)
+    if reciprocal < 1 << size:
+        return x.op("raw_upper_half", reciprocal).op("raw_right_shift", shift)
+    upper = x.op("raw_upper_half", reciprocal - (1 << size))
+    return ((x - upper).op("raw_right_shift", 1) + upper).op("raw_right_shift", shift - 1)
 
 
 def _without_sign(x: Term, y: Term) -> tuple[Term, Term, Term]:
@@ -129,11 +184,14 @@ class _Walk:
         definitions = Definitions(())
 
         def product(node: Expr) -> Expr:
-            if not (isinstance(node, Apply) and node.op in DEFINITIONS and self.is_lasting(node)):
+            if not (isinstance(node, Apply) and node.op in KNOWN):
+                return node
+            found = KNOWN if _is_known(node) else DEFINITIONS if self.is_lasting(node) else {}
+            if node.op not in found:
                 return node
             self.found.append(node.op)
             operands = (self.operand(arg, definitions) for arg in node.args)
-            return DEFINITIONS[node.op](definitions, *operands)
+            return found[node.op](definitions, *operands)
 
         stmt = rewrite_expressions(stmt, lambda expr: transform(expr, product))
         if isinstance(stmt, Update):
@@ -166,3 +224,15 @@ class _Walk:
         if isinstance(right, Const) or (isinstance(right, Index) and right.value.is_constant):
             return False
         return math.prod(self.trips[self.levels.in_each(right) :]) >= FEW
+
+
+def _is_known(node: Apply) -> bool:
+    """Is an integer of 64 bits that is no position divided by a number that is no power of two?"""
+    left, right = node.args
+    if not (isinstance(right, Const) and node.dtype.is_integer and node.dtype.bits == 64):
+        return False
+    if dtype_of(left) is not node.dtype or (node.op in RAW and node.dtype.kind is not Kind.UINT):
+        return False
+    divided = left.arg if isinstance(left, Cast) else left
+    divisor = int(right.value)
+    return divisor > 2 and divisor.bit_count() > 1 and not isinstance(divided, Index)
