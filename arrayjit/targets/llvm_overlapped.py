@@ -124,7 +124,9 @@ class Overlapped:
         for held, (number, variable) in self.held.items():
             self.lives[number][variable] = self.outside[held]
         ahead = len(self.loop.cuts)
+        self.writer.takes_turns = True
         self._turn(self.writer.add(at, self.lanes.count * ahead), ahead + 1)
+        self.writer.takes_turns = False
         self._hold()
 
     def _turn(self, first: Operand, parts: int) -> None:

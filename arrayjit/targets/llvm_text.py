@@ -92,7 +92,8 @@ class Writer:
     of the block being written. A function that `is_cut` needs an argument `ALWAYS` and a block `never`. What
     is written `beside` another function is of the same module: `functions` and `declarations` are what it
     calls, and no name is given twice. `called` are the ops that have become functions. `handed_on` are the
-    bytes that loops hand on for masks. `origin` are the
+    bytes that loops hand on for masks. Where it `takes_turns`, no branch may come between instructions that
+    stand beside others'. `origin` are the
     user's lines, `features` those of the CPU, as LLVM calls them.
     """
 
@@ -107,6 +108,7 @@ class Writer:
         self.block = "entry"
         self.is_cut = False
         self.bypasses = False
+        self.takes_turns = False
         self._stores = 0
         self._slots: dict[str, str] = {}
         self._put_off: deque[str] = deque()
@@ -201,12 +203,19 @@ class Writer:
 
     def pure(self, instruction: str) -> str:
         """As `let`, for an instruction that gives the same result wherever it stands: printed once."""
-        for known in reversed(self._known):
-            if instruction in known:
-                return known[instruction]
-        name = self.let(instruction)
-        self._known[-1][instruction] = name
+        name = self.found(instruction)
+        if name is None:
+            name = self.let(instruction)
+            self.remember(instruction, name)
         return name
+
+    def found(self, instruction: str) -> str | None:
+        """The name of what a pure instruction gives, if it is known here."""
+        return next((known[instruction] for known in reversed(self._known) if instruction in known), None)
+
+    def remember(self, instruction: str, name: str) -> None:
+        """What gives the same result as a pure instruction has that name from here on."""
+        self._known[-1][instruction] = name
 
     def made(self, name: str) -> str:
         """The pure instruction whose result has a name; "" where it is another's."""

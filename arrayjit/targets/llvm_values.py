@@ -51,6 +51,8 @@ BITWISE = {OPS["logical_or"]: "or", OPS["logical_and"]: "and"}
 """What bytes that stand for bits are combined by."""
 LEAST = {F32: 2.0**-149, F64: 2.0**-1074}
 """The numbers of which all bits but the last are zero."""
+EXACT = 1 << 53
+"""Integers less than this are float64s."""
 CALLED_BYTES = 32
 """The vectors that functions of ops take."""
 KEEPING = "coldcc "
@@ -114,6 +116,8 @@ def _primitive(writer: Writer, op: Op, args: tuple[Value, ...], dtype: DType) ->
             text = _opaque_quotient(writer, f"{spelling} {operands}", dtype)
         case ["sdiv" | "udiv" | "srem" | "urem"] if lanes > 1 and _has_float_quotient(args):
             text = _by_float_quotient(writer, spelling, args)
+        case ["sdiv" | "udiv" | "srem" | "urem"] if lanes > 1 and _may_have_float_quotient(writer, args):
+            text = _by_usual_quotient(writer, spelling, args)
         case [_] | ["icmp" | "fcmp", _]:
             text = writer.pure(f"{spelling} {operands}")
         case _:
@@ -149,15 +153,63 @@ def _has_float_quotient(args: Sequence[Value]) -> bool:
 
 def _by_float_quotient(writer: Writer, spelling: str, args: Sequence[Value]) -> str:
     """A quotient or remainder of integers in vectors, by numbers that vary: processors divide floats in
-    vectors, integers one by one, for 4 to 20 times as long. Of 32 bits the quotient of float64s is right: it
-    is rounded by less than a fraction's distance to the next integer."""
-    kind, sign = args[0].type, spelling[0]
-    wide = vector_type("double", args[0].lanes)
-    left, right = (writer.pure(f"{sign}itofp {arg} to {wide}") for arg in args)
-    quotient = writer.pure(f"fpto{sign}i {wide} {writer.pure(f'fdiv {wide} {left}, {right}')} to {kind}")
-    if spelling.endswith("div"):
-        return quotient
-    return writer.pure(f"sub {args[0]}, {writer.pure(f'mul {kind} {quotient}, {args[1].text}')}")
+    vectors, integers one by one, for 4 to 20 times as long. Of 32 bits the quotient of float64s is right, of
+    16 that of float32s: it is rounded by less than a fraction's distance to the next integer. Fewer bits are
+    converted as 32, for which there are instructions."""
+    dtype, lanes, sign = args[0].dtype, args[0].lanes, spelling[0]
+    wide = vector_type("float" if dtype.bits <= 16 else "double", lanes)
+    size = dtype if dtype.bits >= 32 else I32
+    given = [_convert(writer, _instruction(dtype, size), arg, size) for arg in args]
+    sign = sign if size is dtype else "s"
+    left, right = (writer.pure(f"{sign}itofp {arg} to {wide}") for arg in given)
+    quotient = writer.pure(
+        f"fpto{sign}i {wide} {writer.pure(f'fdiv {wide} {left}, {right}')} to {given[0].type}"
+    )
+    quotient = _convert(writer, _instruction(size, dtype), Value(quotient, size, lanes), dtype).text
+    return quotient if spelling.endswith("div") else _left_by(writer, quotient, args)
+
+
+def _left_by(writer: Writer, quotient: str, args: Sequence[Value]) -> str:
+    """The remainder."""
+    return writer.pure(f"sub {args[0]}, {writer.pure(f'mul {args[0].type} {quotient}, {args[1].text}')}")
+
+
+def _may_have_float_quotient(writer: Writer, args: Sequence[Value]) -> bool:
+    """Of 64 bits, which convert to float64s and back in vectors? Among the parts of vectors that take turns
+    a branch would keep LLVM from having them one beside the other."""
+    is_wide = args[0].dtype.bits == 64 and not args[1].is_literal
+    return is_wide and "avx512dq" in writer.features and not writer.takes_turns
+
+
+def _by_usual_quotient(writer: Writer, spelling: str, args: Sequence[Value]) -> str:
+    """Likewise of 64 bits, where all lanes have as many as a float64's mantissa holds: the quotient of two
+    such integers is right, for the next one is farther away than it is rounded by. Else one by one."""
+    sign = spelling[0]
+    division = f"{sign}div {args[0]}, {args[1].text}"
+    quotient = writer.found(division)
+    if quotient is None:
+        quotient = _quotient_by_branch(writer, sign, division, args)
+        writer.remember(division, quotient)
+    return quotient if spelling.endswith("div") else _left_by(writer, quotient, args)
+
+
+def _quotient_by_branch(writer: Writer, sign: str, division: str, args: Sequence[Value]) -> str:
+    kind, dtype, lanes = args[0].type, args[0].dtype, args[0].lanes
+    least, most = (-EXACT, 2 * EXACT) if sign == "s" else (0, EXACT)
+    above = [writer.pure(f"sub {arg}, splat (i64 {least})") for arg in args]
+    both = writer.pure(f"or {kind} {above[0]}, {above[1]}")
+    beyond = Value(writer.pure(f"icmp uge {kind} {both}, splat (i64 {most})"), BOOL, lanes)
+    long, usual, join = map(writer.fresh, ("long", "usual", "join"))
+    writer.branch(any_lane(writer, beyond, (dtype,)), long, usual, seldom=True)
+    ends = {}
+    for label in (long, usual):
+        writer.start(label)
+        with writer.scope():
+            text = writer.pure(division) if label == long else _by_float_quotient(writer, f"{sign}div", args)
+        ends[writer.block] = Value(text, dtype, lanes)
+        writer.jump(join)
+    writer.start(join)
+    return writer.phi(ends).text
 
 
 def combined(writer: Writer, accum: Op, old: Value, operands: Sequence[Value], in_order: int = 0) -> Value:

@@ -12,11 +12,12 @@ from arrayjit import jit
 from arrayjit.errors import CompilerBug
 from arrayjit.ir.assign import ArrayParam
 from arrayjit.ir.dtype import BOOL, DTYPES, F32, F64, I64, Kind, named
-from arrayjit.ir.expr import Apply, Cast, Const, Index
+from arrayjit.ir.expr import Apply, Cast, Const, Index, Local, Variable
 from arrayjit.ir.index import Affine, Symbol
-from arrayjit.ir.loops import Bind, Kernel
+from arrayjit.ir.loops import Bind, Define, Kernel
 from arrayjit.ir.ops import Op
 from arrayjit.ir.tensor import Tensor
+from arrayjit.processor import features
 from arrayjit.targets.llvm import LlvmTarget
 
 FLOATS = [
@@ -217,23 +218,61 @@ def test_extremes_with_a_known_number_are_those_with_an_array(extreme, bound, dt
     assert known.tobytes() == asked.tobytes()
 
 
+def _of_edges(dtype, count):
+    """The ends of a type and what is near, with one another, and any others."""
+    info, random = np.iinfo(dtype), np.random.default_rng(7)
+    most = min(info.max, 2**53)
+    edges = [0, 1, 2, 3, 7, info.max, info.max - 1, info.max // 2, info.min, info.min + 1, most - 1, most]
+    edges = np.array([*edges, *(-n for n in (1, most - 1, most) if info.min)], dtype)
+    x, y = random.integers(info.min, info.max, (2, count), dtype)
+    return np.concatenate([np.repeat(edges, len(edges)), x]), np.concatenate([np.tile(edges, len(edges)), y])
+
+
+def _compare_divided(x, y):
+    """Quotients and remainders with NumPy's; the text that LLVM is given."""
+    divided = jit(lambda x, y: (x // y, x % y), target="sync_llvm")
+    with np.errstate(all="ignore"):
+        for found, right in zip(divided(x, y), (x // y, x % y), strict=True):
+            np.testing.assert_array_equal(found, right)
+    return divided.lower(x, y).as_text("llvm")
+
+
 @pytest.mark.parametrize("name", ["i8", "i16", "i32", "u8", "u16", "u32"])
 def test_integers_in_vectors_are_divided_as_floats_are(name):
-    dtype = named(name).numpy
-    info, random = np.iinfo(dtype), np.random.default_rng(7)
-    edges = np.array([0, 1, 2, 3, 7, info.max, info.max - 1, info.max // 2, info.min, info.min + 1], dtype)
-    x = np.concatenate([np.repeat(edges, len(edges)), random.integers(info.min, info.max, 4000, dtype)])
-    y = np.concatenate([np.tile(edges, len(edges)), random.integers(info.min, info.max, 4000, dtype)])
+    x, y = _of_edges(named(name).numpy, 4000)
+    kind = "float" if x.itemsize < 4 else "double"
+    assert re.search(rf"fdiv <\d+ x {kind}>", _compare_divided(x, y))
 
-    @jit(target="sync_llvm")
-    def divided(x, y):
-        return x // y, x % y
 
-    with np.errstate(all="ignore"):
-        wanted = x // y, x % y
-        for found, right in zip(divided(x, y), wanted, strict=True):
-            np.testing.assert_array_equal(found, right)
-    assert re.search(r"fdiv <\d+ x double>", divided.lower(x, y).as_text("llvm"))
+@pytest.mark.parametrize("name", ["i8", "u8"])
+def test_all_bytes_are_divided_as_floats_are(name):
+    every = np.arange(256).astype(np.uint8).view(named(name).numpy)
+    _compare_divided(np.repeat(every, 256), np.tile(every, 256))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_integers_of_64_bits_are_divided_as_floats_where_they_fit(dtype):
+    x, y = _of_edges(dtype, 4000)
+    text = _compare_divided(x, y)
+    if "avx512dq" in features():
+        assert re.search(r"fdiv <\d+ x double>", text)
+    random = np.random.default_rng(8)
+    for bits in (3, 27, 40):
+        y = random.integers(1, 2**bits, 4000, dtype)
+        multiple = random.integers(1, 2**53 // y, 4000, dtype) * y
+        _compare_divided(multiple, y)
+        _compare_divided(multiple - dtype(1), y)
+
+
+@pytest.mark.parametrize("cuts", [(), (1,)], ids=str)
+def test_no_branch_comes_between_vectors_that_take_turns(cuts):
+    i, a = Symbol("i"), Variable("a", named("i64"))
+    x, y, z = (Tensor.of(label, (64,), a.dtype) for label in "xyz")
+    quotient = put(z, i, value=call("raw_divide", Local(a), at(y, i)))
+    params = (ArrayParam(x, "read"), ArrayParam(y, "read"), ArrayParam(z, "write"))
+    kernel = Kernel("quotients", params, (vector(i, 64, Define(a, at(x, i)), quotient, cuts=cuts),))
+    text = str(LlvmTarget("sync_llvm", "avx512").emit(kernel).payload)
+    assert ("fdiv <8 x double>" in text) is (not cuts)
 
 
 def test_counts_are_divided_without_a_sign():
