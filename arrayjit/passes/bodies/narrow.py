@@ -9,7 +9,14 @@
 NumPy's integers among themselves have 64 bits, which leaves eight to a vector; pixels have 8. The lowest bits
 of sums, products and bitwise ops follow from the lowest bits of their operands, those of a shift to the right
 from as many more as it shifts by. What is wanted of a local is known from all that read it; it becomes narrow
-where what it is made of is narrow, so that nothing is cut off before it would be.
+where what it is made of is narrow, so that nothing is cut off before it would be. Two integers that lie
+between ends compare as so many of their lowest bits do: sizes of such, and those that are cut to a range, are
+narrow too.
+
+    t1 = less(t, 0)                                 t1 = less(t, 0)
+    t2 = where(t1, subtract(0, t), t)      ->       t2 = where(t1, subtract(0, t), t)
+    t3 = less(t2, 255)                              t3 = less(t2, 255)
+    y[i] = cast(where(t3, t2, 255), u8)             y[i] = cast(where(t3, t2, i16(255)), u8)
 """
 
 from __future__ import annotations
@@ -30,7 +37,9 @@ from ...ir.walk import (
     rewrite_bodies,
     rewrite_expressions,
     transform,
+    variables,
 )
+from ..analysis.spans import Span, converted, held, result
 from .rules import simpler
 
 __all__ = ["narrow"]
@@ -41,7 +50,14 @@ FROM_LOWEST = frozenset(
 """The ops whose lowest bits follow from as many bits of their operands."""
 
 WHERE, SHIFT = OPS["where"], OPS["raw_right_shift"]
+COMPARISONS = frozenset(
+    OPS[name] for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+)
 WIDTHS = (8, 16, 32)
+WIDEST = 64
+
+Spans = dict[Variable, Span]
+"""Between which ends locals lie that only their definition sets."""
 
 
 def narrow(kernel: Kernel, caps: Caps) -> Kernel:
@@ -50,7 +66,13 @@ def narrow(kernel: Kernel, caps: Caps) -> Kernel:
     if not any(map(_is_cut, nodes_in(statements))):
         return kernel
     changing = frozenset(locals_updated(statements))
-    return kernel.with_body(_Narrower(_wanted(statements), changing).body(kernel.body))
+    spans = _spans(statements, changing)
+    body = _compared(kernel.body, spans)
+    narrower = _Narrower(_wanted(list(walk_statements(body))), spans, changing)
+    new = narrower.body(body)
+    if not narrower.narrowed:
+        new = _Narrower(_wanted(statements), spans, changing).body(kernel.body)
+    return kernel.with_body(new)
 
 
 def _is_cut(node: Expr) -> bool:
@@ -61,6 +83,68 @@ def _is_cut(node: Expr) -> bool:
 def _width(dtype: DType) -> int:
     """How many bits an integer has; 0 for what is none."""
     return dtype.bits if dtype.is_integer else 0
+
+
+def _spans(statements: list[Stmt], changing: frozenset[Variable]) -> Spans:
+    spans: Spans = {}
+    for stmt in statements:
+        if isinstance(stmt, Define) and stmt.variable not in changing:
+            span = _span(stmt.value, spans)
+            if span is not None:
+                spans[stmt.variable] = span
+    return spans
+
+
+def _span(value: Expr, spans: Spans) -> Span | None:
+    """Between which ends an integer lies, as far as its type or what it is made of tells."""
+    dtype = dtype_of(value)
+    match value:
+        case Const(value=number) if dtype.is_integer:
+            return int(number), int(number)
+        case Local(variable=variable) if variable in spans:
+            return spans[variable]
+        case Cast(arg=arg) if dtype.is_integer and (_width(dtype_of(arg)) or dtype_of(arg) is BOOL):
+            span = _span(arg, spans)
+            return (None if span is None else converted(span, dtype)) or held(dtype)
+        case Apply(op=op, args=args) if dtype.is_integer:
+            parts = [_span(part, spans) for part in (args[1:] if op is WHERE else args)]
+            known = [part for part in parts if part is not None]
+            if len(known) < len(parts):
+                return held(dtype)
+            if op is WHERE:
+                return min(low for low, _ in known), max(high for _, high in known)
+            return result(OPS["right_shift"] if op is SHIFT else op, known, dtype) or held(dtype)
+        case _:
+            return held(dtype)
+
+
+def _compared(body: tuple[Stmt, ...], spans: Spans) -> tuple[Stmt, ...]:
+    """A body in which integers are compared by no more of their lowest bits than they have between their
+    ends."""
+
+    def cut(node: Expr) -> Expr:
+        if not (isinstance(node, Apply) and node.op in COMPARISONS):
+            return node
+        dtype, ends = dtype_of(node.args[0]), [_span(arg, spans) for arg in node.args]
+        for width in WIDTHS[1:] if _width(dtype) == WIDEST else ():
+            narrow = _of_width(dtype, width)
+            if all(span is not None and converted(span, narrow) is not None for span in ends):
+                return Apply(node.op, tuple(_as(arg, narrow) for arg in node.args), BOOL)
+        return node
+
+    def statement(stmt: Stmt) -> Stmt:
+        stmt = rewrite_expressions(stmt, lambda expr: transform(expr, cut))
+        return rewrite_bodies(stmt, lambda inner: kept(inner, [statement(one) for one in inner]))
+
+    return kept(body, [statement(stmt) for stmt in body])
+
+
+def _as(value: Expr, dtype: DType) -> Expr:
+    return constant(value.value, dtype) if isinstance(value, Const) else Cast(value, dtype)
+
+
+def _of_width(dtype: DType, width: int) -> DType:
+    return named(f"{dtype.short[0]}{width}")
 
 
 def _wanted(statements: list[Stmt]) -> dict[Variable, int]:
@@ -103,8 +187,9 @@ class _Narrower:
     """A walk in program order that makes locals narrow of which few bits are `wanted`; `narrowed` are those
     that are."""
 
-    def __init__(self, wanted: dict[Variable, int], changing: frozenset[Variable]) -> None:
+    def __init__(self, wanted: dict[Variable, int], spans: Spans, changing: frozenset[Variable]) -> None:
         self.wanted = wanted
+        self.spans = spans
         self.changing = changing
         self.narrowed: dict[Variable, Variable] = {}
 
@@ -129,7 +214,26 @@ class _Narrower:
         if isinstance(node, Cast) and _is_cut(node):
             found = _cut(node.arg, node.dtype.bits)
             return simpler(node if found is None else Cast(found, node.dtype))
+        if isinstance(node, Apply) and node.op in COMPARISONS:
+            return self.whole(node)
         return node
+
+    def whole(self, node: Apply) -> Apply:
+        """A comparison by all bits again, of what has them all the same."""
+        cut = [arg.arg for arg in node.args if isinstance(arg, Cast) and _is_cut(arg)]
+        narrow = dtype_of(node.args[0])
+        is_cut_alone = len(cut) + sum(isinstance(arg, Const) for arg in node.args) == len(node.args)
+        if not cut or not is_cut_alone or len({dtype_of(arg) for arg in cut}) > 1:
+            return node
+        if not set(self.narrowed.values()).isdisjoint(variables(Apply(node.op, tuple(cut), BOOL))):
+            return node
+        spans = [_span(arg, self.spans) for arg in cut]
+        if any(span is None or converted(span, narrow) is None for span in spans):
+            return node
+        wide = dtype_of(cut[0])
+        return Apply(
+            node.op, tuple(arg.arg if isinstance(arg, Cast) else _as(arg, wide) for arg in node.args), BOOL
+        )
 
 
 def _cut(value: Expr, bits: int) -> Expr | None:
@@ -140,7 +244,7 @@ def _cut(value: Expr, bits: int) -> Expr | None:
     inside = max(bits, *_inside(value, bits))
     for width in WIDTHS:
         if inside <= width < dtype.bits:
-            found = _lowest(value, named(f"{dtype.short[0]}{width}"))
+            found = _lowest(value, _of_width(dtype, width))
             if found is not None:
                 return found
     return None
