@@ -21,13 +21,13 @@ def updated(body: tuple[Stmt, ...]) -> dict[Variable, None]:
 
 def squared(body: tuple[Stmt, ...]) -> set[Variable]:
     """The integers that may be multiplied by themselves from iteration to iteration."""
-    products = (
-        node for node in nodes_in(walk_statements(body)) if isinstance(node, Apply) and node.op is MULTIPLY
-    )
-    if not any(one == other for one, other in (node.args for node in products)):
+    statements = walk_statements(body)
+    updates = (stmt.variable for stmt in statements if isinstance(stmt, Update) and stmt.accum is None)
+    integers = {variable for variable in updates if variable.dtype.is_integer}
+    if not integers:
         return set()
-    updates = (stmt for stmt in walk_statements(body) if isinstance(stmt, Update) and stmt.accum is None)
-    return {stmt.variable for stmt in updates if stmt.variable.dtype.is_integer}
+    products = (node for node in nodes_in(statements) if isinstance(node, Apply) and node.op is MULTIPLY)
+    return integers if any(one == other for one, other in (node.args for node in products)) else set()
 
 
 def changes(body: tuple[Stmt, ...]) -> tuple[Variable, ...]:
