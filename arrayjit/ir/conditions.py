@@ -9,8 +9,8 @@ from .ops import OPS
 __all__ = ["BEYOND", "both", "compare", "either", "is_nan", "one_of", "opposite"]
 
 BEYOND = {OPS["maximum"]: "greater", OPS["minimum"]: "less"}
-"""How what comes next compares with an extreme that it takes the place of: of equal ones, zeros with signs
-among them, the first stays."""
+"""How an extreme compares with what it is chosen over: of equal ones, zeros with signs among them, the last
+is taken, as NumPy does it down columns."""
 
 
 def compare(op: str, one: Expr, other: Expr) -> Expr:

@@ -14,7 +14,6 @@ from typing import Protocol, Union
 from typing_extensions import assert_never
 
 from ..errors import CompilerBug, Location
-from ..ir.conditions import BEYOND
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
@@ -265,8 +264,7 @@ class Body:
             left, right = map(self.value, update.value.args)
             new = fma(self.writer, left, right, old)
         else:
-            args = (old, self.value(update.value))
-            new = apply(self.writer, accum, args[::-1] if accum in BEYOND else args, old.dtype)
+            new = apply(self.writer, accum, (old, self.value(update.value)), old.dtype)
         self.writer.emit(f"{old.text} = {new.text};")
         if update.variable in self._squared - self.arrays and self.writer.dialect.known_to_none:
             self.writer.emit(f"{self.writer.dialect.known_to_none}({old.text});")

@@ -213,11 +213,7 @@ def _quotient_by_branch(writer: Writer, sign: str, division: str, args: Sequence
 
 
 def combined(writer: Writer, accum: Op, old: Value, operands: Sequence[Value], in_order: int = 0) -> Value:
-    """One operand accumulated, or the product of two by fused multiply-add; so many lanes in order.
-
-    An extreme asks whether its first argument is a NaN: the operand, which is there before what has been
-    accumulated so far, unless that is nothing yet, of which the answer is known.
-    """
+    """One operand accumulated, or the product of two by fused multiply-add; so many lanes in order."""
     if in_order:
         lanes = [_one_by_one(writer, operand) for operand in operands]
         for number in range(in_order):
@@ -225,10 +221,7 @@ def combined(writer: Writer, accum: Op, old: Value, operands: Sequence[Value], i
         return old
     if len(operands) == 2:
         return fma(writer, operands[0], operands[1], old)
-    args = (old, operands[0])
-    if accum in BEYOND and old != writer.widen(identity(accum, old.dtype), old.lanes):
-        args = args[::-1]
-    new = apply(writer, accum, args, old.dtype)
+    new = apply(writer, accum, (old, operands[0]), old.dtype)
     if accum in BITWISE and old.text in writer.handed_on:
         before, mine = writer.handed_on[old.text], carried(writer, writer.widen(operands[0], old.lanes))
         text = writer.let(f"{BITWISE[accum]} {before}, {mine.text}")

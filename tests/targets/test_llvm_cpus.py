@@ -178,7 +178,7 @@ def test_the_table_in_the_documents_is_this_one():
             r"^\| `(\w+)` \| (.*) \| (.*) \| (.*) \|$", text, re.M
         )
     ]
-    assert rows == [(c.name, ", ".join(c.features), c.vector_bytes, c.registers) for c in CPUS]
+    assert rows == [(c.name, ", ".join(c.features), c.caps.vector_bytes, c.caps.registers) for c in CPUS]
 
 
 def write_cache(folder, **files):

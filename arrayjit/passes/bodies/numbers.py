@@ -8,7 +8,7 @@
             p = where(not (t <= m)                  for j in unrolled(0, 12):
                       and m == m, j, p)                 t = x[j, i]
             m = reduce(maximum, m, t)   ->              p = where(t > m, j, p)
-        y[i] = m                                        m = where(t > m, t, m)
+        y[i] = m                                        m = where(m > t, m, t)
         z[i] = p                                        known = reduce(logical_and, known, t == t)
                                                     y[i] = m
                                                     z[i] = p
@@ -172,10 +172,10 @@ def _is_search(place: Update, extreme: Update) -> bool:
 
 
 def _chosen(place: Update, extreme: Update) -> Iterator[Update]:
-    """The same among numbers."""
+    """The same among numbers, of which equal ones are taken as `maximum` takes them: zeros have signs."""
     assert isinstance(place.value, Apply)
     assert extreme.accum is not None
     cell, best, word = extreme.value, Local(extreme.variable), BEYOND[extreme.accum]
     _, here, before = place.value.args
     yield replace(place, value=one_of(compare(word, cell, best), here, before))
-    yield replace(extreme, value=one_of(compare(word, cell, best), cell, best), accum=None)
+    yield replace(extreme, value=one_of(compare(word, best, cell), best, cell), accum=None)

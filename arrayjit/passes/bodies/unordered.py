@@ -76,9 +76,6 @@ STEPS, FEWEST, HEAVY = 8, 6, 64
 """The most steps of a loop that are taken together, and the fewest, and the most operations. What is computed
 for a step stays in registers until it has been looked at; what is read can be read again."""
 
-SHORT = 12
-"""The most steps of a loop for which more is read at once than there are registers for."""
-
 
 def unordered(kernel: Kernel, caps: Caps) -> Kernel:
     """Every such chain of a vector loop."""
@@ -178,17 +175,16 @@ def _extreme(new: Variable, one: Local, stmt: Update) -> Iterator[Define]:
     other, beyond, lost = (Variable("t", dtype) for dtype in (new.dtype, new.dtype, BOOL))
     assert stmt.accum is not None
     yield Define(other, stmt.value)
-    is_beyond = compare(BEYOND[stmt.accum], Local(other), one)
-    yield Define(beyond, one_of(is_beyond, Local(other), one))
-    yield Define(lost, compare("not_equal", Local(other), Local(other)))
-    yield Define(new, one_of(Local(lost), Local(other), Local(beyond)))
+    is_beyond = compare(BEYOND[stmt.accum], one, Local(other))
+    yield Define(beyond, one_of(is_beyond, one, Local(other)))
+    yield Define(lost, compare("not_equal", one, one))
+    yield Define(new, one_of(Local(lost), one, Local(beyond)))
 
 
 def _is_read(loop: For) -> bool:
-    """Are the few values of which an extreme is formed but read? Many at a time do not stay in registers."""
+    """Are the values of which an extreme is formed but read?"""
     values = (value for stmt in loop.body for value in expressions(stmt)[:1])
-    is_short = (loop.trips or 0) <= SHORT
-    return is_short and any(isinstance(value, Load) for value in values) and weight(loop.body) == 0
+    return any(isinstance(value, Load) for value in values) and weight(loop.body) == 0
 
 
 @frozen
