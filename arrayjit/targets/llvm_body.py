@@ -14,7 +14,7 @@ from functools import partial
 from typing_extensions import assert_never
 
 from ..errors import CompilerBug
-from ..ir.dtype import I64
+from ..ir.dtype import I64, DType
 from ..ir.expr import Variable
 from ..ir.index import Affine, Symbol
 from ..ir.loops import (
@@ -31,6 +31,7 @@ from .bodies import accumulation, changes, conditions, fills_lanes
 from .llvm_across import Across, across
 from .llvm_alike import Form
 from .llvm_chunks import Chunk, call_chunk
+from .llvm_extremes import fold, forms_again, nothing_lost, were_lost
 from .llvm_held import holding
 from .llvm_interleaved import Item, lanes_of
 from .llvm_loops import (
@@ -59,7 +60,7 @@ from .llvm_parallel import FIRST, LAST, share
 from .llvm_statements import Statements
 from .llvm_text import Operand, Value, Writer
 from .llvm_transposed import transposed_loads
-from .llvm_values import any_lane, apply, carried, fold, from_carried, identity
+from .llvm_values import any_lane, apply, carried, from_carried, identity
 
 __all__ = ["Body"]
 
@@ -169,7 +170,23 @@ class Body(Statements):
 
     def _sequential(self, loop: For, lo: Operand, hi: Operand) -> None:
         with holding(loop, self._writer, self._values, self._lanes) as changed:
-            self._steps(loop, lo, hi, loop.step, changed)
+            lanes, steps = self._lanes.count, partial(self._steps, loop, lo, hi, loop.step)
+            dtypes = forms_again(loop, lanes) if self._in_order.isdisjoint(changed) else frozenset()
+            if not dtypes:
+                steps(changed)
+                return
+            before = {variable: self._values[variable] for variable in changed}
+
+            def again() -> None:
+                self._values.update(before)
+                steps(changed)
+
+            def once(*noted: Variable) -> None:
+                self._met.update(dict.fromkeys(before.values()))
+                self._look_for_nan()
+                steps((*changed, *noted))
+
+            self._guarded(self._among_numbers(dtypes, lanes, once), changed, again, seldom=True)
 
     def _steps(self, loop: For, lo: Operand, hi: Operand, step: int, changed: tuple[Variable, ...]) -> None:
         """One iteration after the other, each so much further; by lines where arrays lie across them."""
@@ -249,20 +266,45 @@ class Body(Statements):
         by_lane = lanes == loop.lanes and loop.kind is LoopKind.VECTOR
         accums = {variable: accumulation(variable, loop.body) for variable in changed if by_lane}
         totals = {variable: self._values[variable] for variable in accums}
-        for variable, op in accums.items():
-            self._values[variable] = self._writer.widen(identity(op, variable.dtype), lanes)
-        self._lanes = within = lanes_of(loop, lanes)
-        self._accumulating = frozenset(changed if loop.kind is not LoopKind.SEQUENTIAL else ())
-        self._in_order = frozenset() if by_lane else self._accumulating
-        if loop.cuts and by_lane:
-            self._overlapping(loop, lo, hi, partial(lesser, self._writer, self._writer.add(hi, -lanes)))
+        writer, within = self._writer, lanes_of(loop, lanes)
+
+        def steps(*noted: Variable) -> None:
+            for variable, op in accums.items():
+                self._values[variable] = writer.widen(identity(op, variable.dtype), lanes)
+            self._lanes = within
+            self._accumulating = frozenset(changed if loop.kind is not LoopKind.SEQUENTIAL else ())
+            self._in_order = frozenset() if by_lane else self._accumulating
+            if loop.cuts and by_lane:
+                self._overlapping(loop, lo, hi, partial(lesser, writer, writer.add(hi, -lanes)))
+            else:
+                self._steps(loop, lo, hi, loop.step * lanes, (*changed, *noted))
+            self._lanes = Lanes()
+            self._accumulating = self._in_order = frozenset()
+
+        def folded(nans: bool | None) -> None:
+            for variable, op in accums.items():
+                total = fold(writer, op, self._values[variable], within.numbers, nans)
+                self._values[variable] = apply(writer, op, (totals[variable], total), variable.dtype)
+
+        def whole(nans: bool | None) -> None:
+            steps()
+            folded(nans)
+
+        if dtypes := forms_again(loop, lanes) if by_lane else frozenset():
+            condition = self._among_numbers(dtypes, lanes, steps)
+            self._guarded(condition, changed, partial(whole, True), partial(folded, False), seldom=True)
         else:
-            self._steps(loop, lo, hi, loop.step * lanes, changed)
-        self._lanes = Lanes()
-        self._accumulating = self._in_order = frozenset()
-        for variable, op in accums.items():
-            folded = fold(self._writer, op, self._values[variable], within.numbers)
-            self._values[variable] = apply(self._writer, op, (totals[variable], folded), variable.dtype)
+            whole(None)
+
+    def _among_numbers(self, dtypes: Iterable[DType], lanes: int, steps: Callable[..., None]) -> str:
+        """Steps whose extremes of such dtypes take no notice of NaN; whether there was one."""
+        nothing = {dtype: nothing_lost(self._writer, dtype, lanes) for dtype in dtypes}
+        self._lost = {dtype: Variable("lost", value.dtype) for dtype, value in nothing.items()}
+        noted = tuple(self._lost.values())
+        self._values.update(zip(noted, nothing.values(), strict=True))
+        steps(*noted)
+        self._lost = {}
+        return were_lost(self._writer, [self._values.pop(variable) for variable in noted])
 
     def _aligned(self, loop: For, lo: Operand, hi: Operand) -> None:
         """At least one vector: from one boundary to the next, but for the first and the last of them, which

@@ -13,6 +13,7 @@ from functools import partial, reduce
 from typing_extensions import assert_never
 
 from ..errors import CompilerBug
+from ..ir.conditions import BEYOND
 from ..ir.dtype import BOOL, DType
 from ..ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable
 from ..ir.index import Symbol
@@ -31,12 +32,14 @@ from ..ir.loops import (
     While,
     walk_statements,
 )
+from ..ir.ops import Op
 from ..ir.walk import bottom_up, locals_read
 from .bodies import changes, is_count, updated
 from .failures import raises
 from .llvm_alike import Nests
 from .llvm_appended import appended
 from .llvm_chunks import Chunk, cut
+from .llvm_extremes import greatest, lost
 from .llvm_interleaved import Item, side_by_side
 from .llvm_loops import Exit, Print, aside, is_short
 from .llvm_memory import Edge, Lanes, Memory
@@ -59,6 +62,8 @@ class Statements(ABC):
         self._mutable = updated(kernel.body)
         self._accumulating: frozenset[Variable] = frozenset()
         self._in_order: frozenset[Variable] = frozenset()
+        self._lost: dict[DType, Variable] = {}
+        self._met: dict[Value, None] = {}
         self._bypassing = False
         self._edge: Edge | None = None
         self._loaded: dict[int, Value] = {}
@@ -82,6 +87,7 @@ class Statements(ABC):
     def statements(self, body: tuple[Stmt, ...]) -> None:
         if self._lanes.count > 1:
             self._items(side_by_side(body, self._lanes))
+            self._look_for_nan()
         else:
             for part in cut(body):
                 self._chunk(part) if isinstance(part, tuple) else self._statement(part)
@@ -173,12 +179,26 @@ class Statements(ABC):
         operands = [self._value(expr) for expr in product or (update.value,)]
         if accum is None:
             (new,) = operands
+        elif accum in BEYOND and variable.dtype in self._lost:
+            new = self._chosen(accum, old, operands[0])
         else:
             lanes = self._lanes.count if variable in self._in_order else 0
             new = combined(self._writer, accum, old, operands, lanes)
         if new.lanes > old.lanes:
             raise CompilerBug(f"lanes assign different values to {variable}", stage="targets/llvm")
         self._values[variable] = self._writer.widen(new, old.lanes)
+
+    def _chosen(self, op: Op, old: Value, value: Value) -> Value:
+        """An extreme that takes no notice of NaN, which is looked for later."""
+        value = self._writer.widen(value, old.lanes)
+        self._met[value] = None
+        return greatest(self._writer, op, old, value)
+
+    def _look_for_nan(self) -> None:
+        for dtype, nans in self._lost.items():
+            if values := [value for value in self._met if value.dtype is dtype]:
+                self._values[nans] = lost(self._writer, self._values[nans], values)
+        self._met = {}
 
     # Branches
 

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from ..errors import CompilerBug
-from ..ir.conditions import BEYOND
 from ..ir.definitions.small import converted
 from ..ir.dtype import BOOL, F32, F64, I32, I64, DType, Kind, named
 from ..ir.expr import constant as as_number
@@ -28,6 +27,7 @@ from .llvm_truncated import truncated
 
 __all__ = [
     "any_lane",
+    "any_sign",
     "apply",
     "carried",
     "cast",
@@ -35,8 +35,8 @@ __all__ = [
     "divided_count",
     "either",
     "fma",
-    "fold",
     "from_carried",
+    "halves",
     "identity",
     "mask_lanes",
     "select",
@@ -260,51 +260,10 @@ def identity(op: Op, dtype: DType) -> Value:
     return constant(op.identity(dtype), dtype)
 
 
-def fold(writer: Writer, op: Op, value: Value, numbers: Sequence[int] = ()) -> Value:
-    """The lanes combined into one: lane `l` with lane `l + width / 2`, until one is left. They may have other
-    `numbers` than those of their order."""
-    if numbers:
-        value = writer.shuffle(value, sorted(range(value.lanes), key=numbers.__getitem__))
-
-    def combine(low: Value, high: Value) -> Value:
-        return apply(writer, op, (low, high), value.dtype)
-
-    if op in BEYOND and value.dtype in (F32, F64) and value.lanes > 4:
-        return _extreme(writer, op, value, combine)
-    return _folded(writer, value, combine)
-
-
-def _folded(writer: Writer, value: Value, combine: Callable[[Value, Value], Value]) -> Value:
-    while value.lanes > 2:
-        value = combine(*_halves(writer, value))
-    return combine(writer.lane(value, 0), writer.lane(value, 1))
-
-
-def _halves(writer: Writer, value: Value) -> tuple[Value, Value]:
+def halves(writer: Writer, value: Value) -> tuple[Value, Value]:
+    """The first half of the lanes, and the second."""
     half = value.lanes // 2
     return writer.shuffle(value, range(half)), writer.shuffle(value, range(half, value.lanes))
-
-
-def _extreme(writer: Writer, op: Op, value: Value, combine: Callable[[Value, Value], Value]) -> Value:
-    """The lanes folded, among numbers by one operation a step; where there is a NaN, as `combine` does it.
-    Each step waits for the one before: rows of 100 float32s find their largest in 0.7 of the time."""
-
-    def choose(low: Value, high: Value) -> Value:
-        return select(writer, apply(writer, OPS[BEYOND[op]], (low, high), BOOL).text, low, high)
-
-    low, high = _halves(writer, value)
-    mask = Value(writer.pure(f"fcmp uno {low}, {high.text}"), BOOL, low.lanes)
-    lost, usual, join = map(writer.fresh, ("lost", "usual", "join"))
-    writer.branch(any_lane(writer, mask, (value.dtype,)), lost, usual, seldom=True)
-    ends = {}
-    for label, step in ((lost, combine), (usual, choose)):
-        writer.start(label)
-        with writer.scope():
-            found = _folded(writer, value, step)
-        ends[writer.block] = found
-        writer.jump(join)
-    writer.start(join)
-    return writer.phi(ends)
 
 
 def _called(
@@ -510,7 +469,11 @@ def any_lane(writer: Writer, condition: Value, dtypes: Sequence[DType]) -> str:
     width = _widest(dtypes)
     mask = Value("", named(f"i{width}"), condition.lanes)
     mask = replace(mask, text=writer.pure(f"sext {condition} to {mask.type}"))
-    mask = _narrowed(writer, mask, 256 // width)
+    return any_sign(writer, _narrowed(writer, mask, 256 // width))
+
+
+def any_sign(writer: Writer, mask: Value) -> str:
+    """Whether any of a few integers is negative."""
     return _any_bit(writer, Value(writer.pure(f"icmp slt {mask}, zeroinitializer"), BOOL, mask.lanes))
 
 
@@ -531,7 +494,7 @@ def _widest(dtypes: Sequence[DType]) -> int:
 def _narrowed(writer: Writer, mask: Value, lanes: int) -> Value:
     """What is set in any part of a mask, of so many lanes at most."""
     while mask.lanes > lanes:
-        mask = either(writer, *_halves(writer, mask))
+        mask = either(writer, *halves(writer, mask))
     return mask
 
 

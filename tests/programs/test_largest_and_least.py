@@ -70,3 +70,45 @@ def test_of_equal_zeros_it_is_the_same_one_everywhere(
     for other in others:
         for one, another in zip(first, other, strict=True):
             np.testing.assert_array_equal(np.signbit(one), np.signbit(another))
+
+
+def of_both(x):
+    return x.max(axis=-1), x.min(axis=-1), x.sum(axis=-1)
+
+
+def of_steps(x, first):
+    found = first.copy()
+    for row in x:
+        found = np.maximum(found, row)
+    return found
+
+
+@pytest.mark.parametrize("columns", [64, 200, 1000, 4096])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_nan_in_any_lane_of_any_vector_is_found_and_no_other_row_changes(dtype: str, columns: int) -> None:
+    x = np.random.default_rng(columns).normal(size=(40, columns)).astype(dtype)
+    compiled = [arrayjit.jit(of_both, **options) for options in TARGETS]
+    plain = [program(x) for program in compiled]
+    for column in np.unique([*range(16), columns // 2, *range(columns - 40, columns)]):
+        y = x.copy()
+        y[7, column] = np.nan
+        for program, before in zip(compiled, plain, strict=True):
+            for one, another in zip(before, program(y), strict=True):
+                assert np.isnan(another[7])
+                np.testing.assert_array_equal(np.delete(one, 7), np.delete(another, 7))
+
+
+@pytest.mark.parametrize("options", TARGETS)
+def test_steps_begin_with_a_nan(options: dict[str, Any]) -> None:
+    x, first = np.random.default_rng(2).normal(size=(30, 100)), np.zeros(100)
+    first[[0, 40, 99]] = np.nan
+    np.testing.assert_array_equal(arrayjit.jit(of_steps, **options)(x, first), of_steps(x, first))
+
+
+def test_the_nan_that_is_kept_is_the_first_of_its_lane() -> None:
+    x = np.zeros(4096)
+    x.view(np.int64)[[100, 4000]] = 0x7FF8000000000001, 0x7FF8000000000002
+    wanted = arrayjit.jit(of_all, target="interp")(x)
+    for options in TARGETS:
+        for one, another in zip(arrayjit.jit(of_all, **options)(x), wanted, strict=True):
+            assert np.float64(one).tobytes() == np.float64(another).tobytes()

@@ -14,7 +14,7 @@
 An extreme of two numbers is one operation of a processor, which takes the second where they do not compare;
 NumPy takes a NaN from either, for which each step of a chain has a comparison and a choice more. Instead all
 that a chain chooses from is looked at, two values by one comparison, before its result is used; a vector with
-a NaN is done again as it was. Loops that make such chains are written out first, or a few steps of them.
+a NaN is done again as it was. Short loops that make such chains are written out first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from ...ir.code import Caps
 from ...ir.conditions import BEYOND, compare, either, one_of
 from ...ir.dtype import BOOL, F32, F64
 from ...ir.expr import Apply, Cast, Const, Expr, Load, Local, Variable
-from ...ir.index import Affine, Symbol
 from ...ir.loops import (
     Comment,
     Define,
@@ -54,7 +53,7 @@ from ...ir.walk import (
     variables,
     walk,
 )
-from ..analysis.copies import Copying, copy_body, unless_once
+from ..analysis.copies import Copying, copy_body
 from ..analysis.repeats import weight
 from ..analysis.values import written_out
 
@@ -75,6 +74,10 @@ LIGHT = 4.0
 STEPS, FEWEST, HEAVY = 8, 6, 64
 """The most steps of a loop that are taken together, and the fewest, and the most operations. What is computed
 for a step stays in registers until it has been looked at; what is read can be read again."""
+
+LONGEST = 15
+"""The most steps of a loop that is written out. Columns of 14 numbers take 0.8 of the time of a loop that is
+looked at once, windows of as many 0.96; of 16 and more as much, or a tenth more."""
 
 
 def unordered(kernel: Kernel, caps: Caps) -> Kernel:
@@ -112,12 +115,17 @@ def _in_vectors(body: tuple[Stmt, ...], rule: Rule, lanes: int = 0) -> tuple[Stm
 
 
 def _written_out(body: Sequence[Stmt], lanes: int, caps: Caps, totals: Set[Variable]) -> Iterator[Stmt]:
-    """The statements with the steps of loops in a row, if they form an extreme that they hand on: all steps,
-    or a few an iteration. The extreme of all lanes, which are put together after the vector loop, is among
-    the `totals`: what lanes do to these must say how they combine."""
+    """The statements with the steps of loops in a row, if these are few and form an extreme that they hand
+    on. Targets look for NaN behind longer loops, and where the extremes of all lanes are put together after
+    the vector loop: these are among the `totals`, and what lanes do to them must say how they combine."""
+    folded = {
+        stmt.value.variable
+        for stmt in body
+        if isinstance(stmt, Update) and stmt.variable in totals and isinstance(stmt.value, Local)
+    }
     for stmt in body:
         extreme = _handed_on(stmt) if isinstance(stmt, For) else None
-        if isinstance(stmt, For) and extreme is not None and extreme not in totals:
+        if isinstance(stmt, For) and extreme is not None and extreme not in totals | folded:
             wide = lanes * extreme.dtype.itemsize // caps.vector_bytes
             most = STEPS if _is_read(stmt) else caps.registers // 2 // max(1, wide)
             yield from _steps(stmt, extreme, min(STEPS, most))
@@ -139,20 +147,18 @@ def _handed_on(loop: For) -> Variable | None:
 
 
 def _steps(loop: For, extreme: Variable, count: int) -> Sequence[Stmt]:
-    """The loop with so many of its steps an iteration."""
-    if count < FEWEST or count * weight(loop.body) > HEAVY:
+    """The steps of a loop of few, so many before they are looked at."""
+    trips = loop.trips or 0
+    if trips > LONGEST or count < FEWEST or count * weight(loop.body) > HEAVY:
         return (loop,)
-    groups, left = divmod(loop.trips or 0, count)
 
-    def group(start: Affine, steps: int) -> tuple[Stmt, ...]:
-        places = (start + number * loop.step for number in range(steps))
+    def group(first: int) -> tuple[Stmt, ...]:
+        numbers = range(first, min(first + count, trips))
+        places = (loop.lo + number * loop.step for number in numbers)
         copies = (copy_body(loop.body, {loop.symbol: place}, {}) for place in places)
-        return _in_a_row(tuple(chain.from_iterable(copies)), extreme) if steps else ()
+        return _in_a_row(tuple(chain.from_iterable(copies)), extreme)
 
-    number = Symbol(loop.symbol.hint)
-    first = group(loop.lo + Affine.of(number) * (count * loop.step), count)
-    several = For(number, Affine.of(0), Affine.of(groups), first)
-    return *(unless_once(several) if groups else ()), *group(loop.lo + groups * count * loop.step, left)
+    return tuple(chain.from_iterable(group(first) for first in range(0, trips, count)))
 
 
 def _in_a_row(body: tuple[Stmt, ...], extreme: Variable) -> tuple[Stmt, ...]:
