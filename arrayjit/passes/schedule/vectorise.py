@@ -13,10 +13,11 @@ other is one access per lane.
 
 Lanes follow from the body and its trip count, never from the machine: they are part of what an accumulating
 loop means, unless it goes in lockstep. A light body that accumulates gets 256 bytes (four 64-byte registers,
-so that additions overlap), unless it has several sums, other bodies 64 or 128 bytes of the widest element:
-128 if they are light, in lockstep, or deep and read few cells, since of a long chain of arithmetic a
-processor overlaps few iterations by itself, and many values run out of registers. It is the work in the
-innermost loops that counts, and of many integers the width in which `cascade` adds them up. A row of a
+so that additions overlap), 128 if it looks for two extremes among what it reads, 64 if it has several sums;
+other bodies 64 or 128 bytes of the widest element: 128 if they are light, in lockstep, or deep and read few
+cells, since of a long chain of arithmetic a processor overlaps few iterations by itself, and many values run
+out of registers. It is the work in the innermost loops that counts, and of many integers the width in which
+`cascade` adds them up. A row of a
 matrix-vector product gets 64: `jam` overlaps it with other rows.
 Nothing but the lane order of accumulating loops changes.
 """
@@ -33,6 +34,7 @@ from typing_extensions import assert_never
 
 from ...frozen import frozen, slotted
 from ...ir.code import Caps
+from ...ir.conditions import BEYOND
 from ...ir.dtype import DType
 from ...ir.expr import Apply, Cast, Const, Expr, Gather, Index, Load, Local, Variable, dtype_of
 from ...ir.index import Affine, Symbol
@@ -73,6 +75,7 @@ from .cascade import CHAIN, narrow_sums
 __all__ = ["explain_vectorise", "vectorise"]
 
 RARELY = OPS["rarely"]
+EXTREMES = {OPS["maximum"], OPS["minimum"]}
 MIN_LANES = 4
 MAX_LANES = 64
 LIGHT_COST = 6.0
@@ -260,7 +263,8 @@ class _Facts:
         cells = {cell for stmt in hot for expr in expressions(stmt) for cell in loads(expr)}
         light, few = cost <= LIGHT_COST, not recurrent and len(cells) <= FEW_CELLS
         deep = (few and DEEP_COST[0] <= usual <= DEEP_COST[1]) or loop.kind is LoopKind.SEQUENTIAL
-        registers = ((4 if len(sums) < 2 else 1) if recurrent else 2) if light else 2 if deep else 1
+        together = 4 if len(sums) < 2 else 2 if len(sums) == 2 and _are_read(outer, cost) else 1
+        registers = (together if recurrent else 2) if light else 2 if deep else 1
         if in_rows and outer and all(stmt.contract for stmt in outer):
             registers = 1
         narrow = narrow_sums(loop)
@@ -268,6 +272,12 @@ class _Facts:
         if narrow is not None and (loop.trips is None or loop.trips >= CHAIN * MAX_LANES):
             widest = narrow[0].itemsize
         return _Facts(max(MIN_LANES, min(MAX_LANES, registers * REGISTER_BYTES // widest)), sums)
+
+
+def _are_read(outer: Sequence[Update], cost: float) -> bool:
+    """Are extremes formed of what is but read, by a body of that cost? Sums keep their number of lanes, which
+    has a meaning."""
+    return all(stmt.accum in BEYOND for stmt in outer) and cost <= len(outer)
 
 
 def _usually_done(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
