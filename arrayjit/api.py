@@ -33,11 +33,11 @@ from .ir.journal import VALUES
 from .ir.params import ArrayParam
 from .late import Late
 from .locks import reentrant_lock
-from .options import UNSAID, Making, Options, fast_in, require_threads
+from .options import UNSAID, Making, Options, fast_in, require_threads, static_names_in
 from .reuse import Call
 from .runtime.device import Device
 from .settings import CHECKS, Settings, checks_wanted, default_target, entry_wanted, names_in
-from .stages import Linked, Lowered, Variant
+from .stages import CompiledForOther, Linked, Lowered, Variant
 from .stats import Description, Miss, Stats, describe_call, explain_miss
 from .timeline import RECORDER, note
 from .tracer.calls.binding import Binding, ScalarSource
@@ -104,7 +104,7 @@ class JitFunction(Generic[P, R]):
         self._lock = reentrant_lock()
         self._hits = self._misses = self._compiles = 0
         self._reasons: deque[Miss] = deque(maxlen=_REMEMBERED_MISSES)
-        variables = () if options.target else ("ARRAYJIT_TARGET",)
+        variables = ("ARRAYJIT_TARGET",) if options.target is None else ()
         contexts = (CURRENT_TRACE, TARGET_IN_USE)
         self._entries = Entry(JitFunction, self._static, contexts, variables, _for_the_user)
 
@@ -120,7 +120,16 @@ class JitFunction(Generic[P, R]):
     def __reduce__(self) -> str | tuple[Any, ...]:
         if pickling.is_taken_by_value(self, self._function, sys._getframe(1)):
             return _unmade, (), (self._function, self._options, self._making)
+        if pickling.is_made_from_named(self._function):
+            options = self._options._replace(fast=fast_in(self._options.fast))
+            return _made_again, (self._function, options, self._making)
         return str(getattr(self._function, "__qualname__", ""))
+
+    def __copy__(self) -> JitFunction[P, R]:
+        return self
+
+    def __deepcopy__(self, memo: object) -> JitFunction[P, R]:
+        return self
 
     def __setstate__(self, made_from: tuple[Any, ...]) -> None:
         JitFunction.__init__(self, *made_from)
@@ -216,12 +225,18 @@ class JitFunction(Generic[P, R]):
         except (UserError, CompilerBug) as error:
             raise _for_the_user(error) from error.__cause__
 
-        def leaves_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sequence[Any] | None:
+        described = describe_call(self._function, args, kwargs, self._static, traced.baked)
+
+        def leaves_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sequence[Any]:
             other, leaves = key_of(args, kwargs, self._static)
-            return (
-                leaves
-                if other == key and all(fact.read(given) == fact.read(leaves) for fact in traced.baked)
-                else None
+            if other == key and all(fact.read(given) == fact.read(leaves) for fact in traced.baked):
+                return leaves
+            new = describe_call(self._function, args, kwargs, self._static, traced.baked)
+            raise CompiledForOther(
+                "the arguments differ from those that this code was compiled for",
+                loc=user_location(),
+                details=(explain_miss(new, [described]),),
+                fix="call the jitted function itself, which compiles for any arguments",
             )
 
         return Lowered(traced, built, leaves_of, device, _integers(traced, given))
@@ -243,7 +258,9 @@ class JitFunction(Generic[P, R]):
         """The target of a call: the call's, else the context's, else the decorator's, else the setting's. The
         threads that may share its loops: the call's, else the decorator's, else all of the device's. What may
         change bits: as the call says, else the decorator."""
-        target = options.target or target_in_use() or self._options.target or default_target()
+        wishes = (options.target, target_in_use(), self._options.target)
+        target = next((wish for wish in wishes if wish is not None), None)
+        target = default_target() if target is None else target
         if not isinstance(target, str):
             raise UnknownTarget(f"a target is named by a string, not by {target!r}", loc=user_location())
         threads = self._options.threads if options.threads is None else options.threads
@@ -392,13 +409,22 @@ class Chosen(Generic[P, R]):
         self._jitted = jitted
         self._options = options
 
+    def __repr__(self) -> str:
+        said = (f"{name}={value!r}" for name, value in self._options._asdict().items() if value is not None)
+        return f"<jitted {self._jitted._name} with {', '.join(said) or 'no options'}>"
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         jitted = self._jitted
         call = jitted._call if RECORDER.timeline is None else jitted._recorded_call
         return call(self._options, args, kwargs)  # type: ignore[no-any-return]
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
+        """As `JitFunction.lower`."""
         return self._jitted._lower(self._options, args, kwargs)
+
+    def explain(self, *args: P.args, **kwargs: P.kwargs) -> Explanation:
+        """As `JitFunction.explain`."""
+        return self.lower(*args, **kwargs).explain()
 
     def profile(self, *args: Any, **kwargs: Any) -> Profile | GpuProfile:
         """As `JitFunction.profile`."""
@@ -467,19 +493,28 @@ def jit(
     raise what NumPy would raise, as subclasses that name the user's line, and UnsupportedError for what
     arrayjit does not trace.
     """
-    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     checks = checks_wanted() if check is None else names_in(check, CHECKS, "check")
-    options, making = Options(target, threads, fast), Making(names, unchecked, tune, opt, checks)
+    options = Options(target, threads, fast)
+    making = Making(static_names_in(static_argnames), unchecked, tune, opt, checks)
     made = _wanted()
     if function is None:
         return lambda decorated: made(decorated, options, making)
     if not callable(function):
-        raise TypeError(f"jit takes a function, not {function!r}")
+        above = f": write @{type(function).__name__} above @jit"
+        is_wrapper = isinstance(function, (classmethod, property))
+        raise TypeError(f"jit takes a function, not {function!r}{above if is_wrapper else ''}")
     return made(function, options, making)
 
 
 def _wanted() -> type[JitFunction[..., Any]]:
     return native(JitFunction) if entry_wanted() == "native" else JitFunction
+
+
+@functools.lru_cache(100)
+def _made_again(function: Callable[..., Any], options: Options, making: Making) -> JitFunction[..., Any]:
+    """The function that pickles say to make from a plain one: the same for all of them, with what it has
+    compiled."""
+    return _wanted()(function, options, making)
 
 
 def _unmade() -> JitFunction[..., Any]:
@@ -490,7 +525,7 @@ def _unmade() -> JitFunction[..., Any]:
 
 def spec(shape: int | Sequence[int], dtype: Any = np.float64) -> Spec:
     """An argument by its shape and dtype alone, for `f.lower(...)`."""
-    extents = (shape,) if isinstance(shape, int) else tuple(map(index, shape))
+    extents = tuple(map(index, shape)) if isinstance(shape, Iterable) else (index(shape),)
     if min(extents, default=0) < 0:
         raise ShapeError(f"shape {extents} has a negative size", fix="give sizes of 0 or more")
     return Spec(extents, np.dtype(dtype))

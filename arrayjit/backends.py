@@ -151,6 +151,8 @@ def fresh_backend(name: str, *, memory_limit: int | None = None, **options: int 
 def device_named(name: str) -> Device:
     """A device of the process's own: "llvm" is the first of that target, "llvm:1" the second. Raises what
     `backend` and `get_device` raise."""
+    if not isinstance(name, str):
+        raise UnknownTarget(f"a device is named by a string, not by {name!r}", fix="write 'llvm' or 'llvm:1'")
     target, _, ordinal = name.partition(":")
     if not ordinal.isdigit() and ordinal:
         raise UnknownTarget(f"unknown device {name!r}", fix=f"write {target!r} or '{target}:0'")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .errors import NumberError
+from .errors import NumberError, StaticArgumentError
 from .ir.code import DEFAULT_OPT
 from .settings import FAST, names_in
 
-__all__ = ["UNSAID", "Making", "Options", "fast_in", "require_threads"]
+__all__ = ["UNSAID", "Making", "Options", "fast_in", "require_threads", "static_names_in"]
 
 
 class Options(NamedTuple):
@@ -61,3 +61,12 @@ def require_threads(threads: int | None) -> None:
 def fast_in(wish: str | Iterable[str] | None) -> tuple[str, ...]:
     """What may change bits, in a fixed order. Raises SettingError for what names nothing that may."""
     return names_in(wish, FAST, "fast") if wish else ()
+
+
+def static_names_in(wish: str | Iterable[str]) -> tuple[str, ...]:
+    """The names of arguments that are compiled in. Raises StaticArgumentError for what is not names."""
+    if isinstance(wish, str):
+        return (wish,)
+    if not isinstance(wish, Iterable):
+        raise StaticArgumentError(f"static_argnames is {wish!r}", fix='give a name or some: ("n", "axis")')
+    return tuple(wish)

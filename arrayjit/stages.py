@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .compile import Build, Emitted
 from .errors import UserError
 from .frozen import frozen_by_identity
-from .ir.params import ArrayParam
 from .late import Late
 from .runtime.device import Device
 from .runtime.host import addresses_of
@@ -90,18 +89,10 @@ class Compiled:
 
     variant: Linked
     build: Build
-    leaves_of: Callable[[tuple[Any, ...], Mapping[str, Any]], Sequence[Any] | None]
+    leaves_of: Callable[[tuple[Any, ...], Mapping[str, Any]], Sequence[Any]]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves = self.leaves_of(args, kwargs)
-        if leaves is None:
-            params = self.build.computation.params
-            raise CompiledForOther(
-                "the arguments differ from those that this code was compiled for",
-                details=tuple(repr(p.tensor) for p in params if isinstance(p, ArrayParam)),
-                fix="call the jitted function itself, which compiles for any arguments",
-            )
-        return self.variant(leaves)
+        return self.variant(self.leaves_of(args, kwargs))
 
     def as_text(self, stage: str = "asm") -> str:
         """The text of a stage; see `Lowered.as_text`."""
@@ -115,7 +106,7 @@ class Lowered:
 
     traced: Traced
     build: Build
-    leaves_of: Callable[[tuple[Any, ...], Mapping[str, Any]], Sequence[Any] | None]
+    leaves_of: Callable[[tuple[Any, ...], Mapping[str, Any]], Sequence[Any]]
     device: Device | None = None
     numbers: Mapping[Tensor, int] = field(default_factory=dict)
 

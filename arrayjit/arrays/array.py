@@ -355,7 +355,8 @@ def as_device(device: Device | str | None) -> Device:
     """A device by its name, "llvm" or "llvm:0"; None is the first of the target in use."""
     if isinstance(device, Device):
         return device
-    return device_named(device or target_in_use() or default_target())
+    in_use = target_in_use()
+    return device_named(next((name for name in (device, in_use) if name is not None), default_target()))
 
 
 def asarray(x: Any, dtype: Any = None, device: Device | str | None = None, copy: bool | None = None) -> Array:

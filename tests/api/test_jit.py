@@ -288,8 +288,45 @@ def test_every_stage_can_be_read(x):
     assert "ret" in lowered.as_text("asm")
     compiled = lowered.compile()
     np.testing.assert_array_equal(compiled(3.0, x, x), 3 * x + x)
-    with pytest.raises(TypeError, match="differ from those"):
+    with pytest.raises(TypeError, match=r"differ from those[^$]*x: float64\[11\] -> float64\[4\]"):
         compiled(3.0, x[:4], x[:4])
+
+
+def test_what_is_said_of_a_call_holds_for_all_its_stages(x):
+    chosen = axpy.on("interp", threads=1)
+    assert repr(chosen) == "<jitted axpy with target='interp', threads=1>"
+    assert str(chosen.explain(2.0, x, x)) == str(axpy.explain(2.0, x, x, target="interp"))
+
+
+@pytest.mark.parametrize("name", ["", 3, b"llvm"])
+def test_a_name_that_is_none_is_an_unknown_target(x, name):
+    with pytest.raises(arrayjit.UnknownTarget):
+        axpy(2.0, x, x, target=name)
+    with pytest.raises(arrayjit.UnknownTarget):
+        arrayjit.jit(lambda v: v, target=name)(x)
+    with pytest.raises(arrayjit.UnknownTarget):
+        arrayjit.asarray(x, device=name)
+
+
+@pytest.mark.parametrize("names", [3, None])
+def test_static_names_are_names(names):
+    with pytest.raises(arrayjit.StaticArgumentError, match="static_argnames is"):
+        arrayjit.jit(lambda v: v, static_argnames=names)
+
+
+def test_what_wraps_functions_goes_above():
+    with pytest.raises(TypeError, match="write @classmethod above @jit"):
+        arrayjit.jit(classmethod(lambda cls: 1))
+    with pytest.raises(TypeError, match="write @property above @jit"):
+        arrayjit.jit(property(lambda self: 1))
+
+
+def test_a_vectorized_function_is_one(x):
+    np.testing.assert_array_equal(arrayjit.jit(np.vectorize(lambda v: v + 1))(x), x + 1)
+
+
+def test_a_size_may_be_one_of_numpys():
+    assert arrayjit.spec(np.int64(3)) == arrayjit.spec(3) == arrayjit.spec((3,))
 
 
 def test_a_stage_that_the_target_lacks(x):

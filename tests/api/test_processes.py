@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import copy
 import json
 import os
 import pickle
@@ -185,6 +186,26 @@ def test_functions_that_no_name_leads_to_are_taken_by_value(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(f"LOADER = {LOADER!r}\n{BY_VALUE}")
     assert told(script) == "[ 0.  8. 16.] [ 0. 18. 54.] JitFunction sync_llvm"
+
+
+def softened_cubes(x):
+    return np.tanh(x) ** 3
+
+
+cubes = arrayjit.jit(softened_cubes, target="sync_llvm", fast=["tf32"])
+
+
+def test_a_function_whose_name_leads_to_the_plain_one_is_pickled_with_it():
+    again = pickle.loads(pickle.dumps(cubes))
+    x = np.linspace(0.0, 1.0, 5)
+    assert again(x).tobytes() == cubes(x).tobytes()
+    assert again.stats().reasons[0].target == "sync_llvm"
+    assert pickle.loads(pickle.dumps(cubes)) is again, "which keeps what it has compiled"
+    assert pickle.loads(pickle.dumps(cubes.on(threads=1)))(x).tobytes() == cubes(x).tobytes()
+
+
+def test_copies_are_the_function_itself():
+    assert copy.copy(cubes) is copy.deepcopy(cubes) is cubes
 
 
 def test_pythons_own_pickler_takes_no_function_without_a_name():

@@ -206,6 +206,8 @@ def call_inline(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
 
 def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
     """The callable itself, or for an object of the user's its `__call__`."""
+    if isinstance(function, np.vectorize):
+        return function
     call = getattr(function, "__call__", None)  # noqa: B004
     return call if isinstance(call, MethodType) and not isinstance(function, MethodType) else function
 
